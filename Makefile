@@ -1,0 +1,53 @@
+# Every verb of the house. `make help` lists them.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test slow bench docs reproduce reproduce-full lock clean
+
+help:  ## list every verb
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
+
+setup: $(STAMP)  ## create .venv with every extra, pinned by hash
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else "bayescontrol needs Python 3.11 to 3.13, this is %d.%d: call make with PYTHON=python3.12" % v)'
+	@echo "Setting up $(VENV): one to three minutes, once"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+check: setup  ## formatting, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check docs  ## everything but the slow suite: check, docs, then every test
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
+
+slow: setup  ## full-size evidence: minutes to an hour
+	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
+
+bench: setup  ## speed, as ratios within one run
+	$(BIN)/python benchmarks/run.py
+
+docs: setup  ## build the documentation, warnings are errors
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@echo "Documentation: docs/_build/html/index.html"
+
+reproduce: setup  ## every claim and figure, one to two minutes, into report/
+	$(BIN)/bayescontrol reproduce --out report
+
+reproduce-full: setup  ## the same at full size, into report-full/
+	$(BIN)/bayescontrol reproduce --full --out report-full
+
+lock: setup  ## refresh the pinned requirements
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --group dev pyproject.toml -o requirements/dev.txt
+
+clean:  ## remove what the other verbs made
+	rm -rf $(VENV) docs/_build report report-full .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""bayescontrol: the Bayesian control rule of Ortega & Braun."""

@@ -1,0 +1,73 @@
+"""What can go wrong, as types.
+
+Each message names the value, the place and the way out. Whatever raises one of
+these has changed nothing: the belief, the agent and the record are bitwise as before.
+"""
+
+__all__ = [
+    "BadEvidence",
+    "BayesControlError",
+    "ImpossibleObservation",
+    "IncompatibleState",
+    "InvalidPrior",
+    "MissingCapability",
+    "UnknownMode",
+]
+
+
+class BayesControlError(Exception):
+    """The root of every error this library raises on purpose.
+
+    >>> issubclass(InvalidPrior, BayesControlError) and issubclass(InvalidPrior, ValueError)
+    True
+    """
+
+
+class InvalidPrior(BayesControlError, ValueError):
+    """P(m) is not a probability distribution over the modes: Σ_m P(m) ≠ 1, or worse.
+
+    >>> raise InvalidPrior("the prior sums to 1.2, not to 1: pass prior / prior.sum()")
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidPrior: the prior sums to 1.2, not to 1: pass prior / prior.sum()
+    """
+
+
+class BadEvidence(BayesControlError, ValueError):
+    """P(o | m, x, a) is NaN, negative, infinite or of the wrong shape.
+
+    >>> raise BadEvidence("mode 3 gives likelihood nan to observation 7")
+    Traceback (most recent call last):
+    bayescontrol.errors.BadEvidence: mode 3 gives likelihood nan to observation 7
+    """
+
+
+class ImpossibleObservation(BadEvidence):
+    """P(o | m, x, a) = 0 for every mode that still has weight: the class is wrong.
+
+    >>> issubclass(ImpossibleObservation, BadEvidence)
+    True
+    """
+
+
+class UnknownMode(BayesControlError, LookupError):
+    """No operation mode has that name or index.
+
+    >>> issubclass(UnknownMode, LookupError)
+    True
+    """
+
+
+class IncompatibleState(BayesControlError, ValueError):
+    """Saved or merged arrays do not belong to this belief or stream.
+
+    >>> issubclass(IncompatibleState, ValueError)
+    True
+    """
+
+
+class MissingCapability(BayesControlError, TypeError):
+    """The object lacks an optional method that this call needs (see `bayescontrol.protocols`).
+
+    >>> issubclass(MissingCapability, TypeError)
+    True
+    """

@@ -1,0 +1,20 @@
+"""Array functions, one equation each, compiled on first use.
+
+Modules load when they are first asked for, so `import bayescontrol` stays free of Numba:
+write `kernels.finite.draw(...)`, and Numba arrives with that call.
+"""
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bayescontrol.kernels import elementary, finite, random
+
+__all__ = ["elementary", "finite", "random"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return importlib.import_module(f"bayescontrol.kernels.{name}")
+    raise AttributeError(f"module 'bayescontrol.kernels' has no attribute {name!r}")

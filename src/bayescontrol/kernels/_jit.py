@@ -1,0 +1,61 @@
+"""The only door to Numba.
+
+Kernels are compiled once and kept on disk. Numba invalidates a cached kernel when its own
+file changes, but not when a kernel it calls does; so the cache lives in a folder named
+after the contents of *all* kernel sources, and an old cache can never be used by mistake.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numba
+from numba.core import config
+
+__all__ = ["cache_folder", "jit"]
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def _digest() -> str:
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"\0".join(s.read_bytes() for s in sources)).hexdigest()[:16]
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _cache_folder() -> Path:
+    named = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    home = Path(named) if named else Path.home() / ".cache"
+    for root in (home / "bayescontrol", Path(tempfile.gettempdir()) / "bayescontrol"):
+        if _writable(root):
+            return root / _digest()
+    return Path(tempfile.mkdtemp(prefix="bayescontrol-"))
+
+
+#: Where compiled kernels are kept. Empty or missing: the next run compiles.
+cache_folder = _cache_folder()
+
+
+def jit(kernel: F) -> F:
+    """Compile on first call, from disk where it was compiled before.
+
+    No fast-math: a kernel gives the same bits on every machine, inside a loop and out of it.
+    """
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(cache_folder)
+    try:
+        compiled: F = numba.njit(cache=True, error_model="numpy")(kernel)
+    finally:
+        config.CACHE_DIR = before
+    return compiled

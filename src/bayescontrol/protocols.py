@@ -1,0 +1,174 @@
+"""The nouns of the paper, as interfaces. Nothing here computes.
+
+    agent P        P(a_t | ao_<t)                 environment Q   Q(o_t | ao_<t a_t)
+    mode m         policy P(a | m, x)             and hypothesis P(o | m, x, a)
+    belief         P(m | âo_<t): sees hypotheses, never policies
+    situation x    the paper's map T from histories to states; the agent owns it
+
+More power is a capability: a small optional protocol, checked by type at run time.
+No base class is needed anywhere: an object with the right methods is a mode.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "ActionProbabilities",
+    "Agent",
+    "Arrays",
+    "Belief",
+    "Environment",
+    "FloatArray",
+    "Hypothesis",
+    "IOSystem",
+    "Likelihood",
+    "Mode",
+    "ModeArray",
+    "ObservationProbabilities",
+    "Persistent",
+    "Policy",
+    "Rng",
+    "Stateful",
+]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+#: State as named arrays: what `save` gives and `load` takes. Never pickled code.
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+
+X_contra = TypeVar("X_contra", contravariant=True)
+A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
+A_contra = TypeVar("A_contra", contravariant=True)
+O = TypeVar("O")  # noqa: E741 - the paper's symbol
+O_co = TypeVar("O_co", covariant=True)
+O_contra = TypeVar("O_contra", contravariant=True)
+M_co = TypeVar("M_co", covariant=True)
+S = TypeVar("S")
+
+
+class Rng(Protocol):
+    """The random numbers a mode or environment may ask for, under NumPy's names.
+
+    `bayescontrol.Stream` is the library's own; `generator()` hands out a NumPy Generator.
+    """
+
+    def random(self) -> float: ...
+    def normal(self, loc: float = 0.0, scale: float = 1.0) -> float: ...
+    def exponential(self, scale: float = 1.0) -> float: ...
+    def gamma(self, shape: float, scale: float = 1.0) -> float: ...
+    def beta(self, a: float, b: float) -> float: ...
+    def integers(self, low: int, high: int | None = None) -> int: ...
+    def categorical(self, p: npt.ArrayLike) -> int: ...
+    def generator(self) -> np.random.Generator: ...
+
+
+# -- the six nouns ---------------------------------------------------------------------
+
+
+class Policy(Protocol[X_contra, A_co]):
+    """P(a | m, x): what the mode does in situation x."""
+
+    def act(self, x: X_contra, rng: Rng, /) -> A_co: ...
+
+
+class Hypothesis(Protocol[X_contra, A_contra, O_contra]):
+    """P(o | m, x, a): what the mode expects. Given as its natural logarithm."""
+
+    def log_likelihood(self, x: X_contra, a: A_contra, o: O_contra, /) -> float: ...
+
+
+class Mode(Policy[X_contra, A], Hypothesis[X_contra, A, O_contra], Protocol[X_contra, A, O_contra]):
+    """An operation mode m: a hypothesis and the policy tailored to it."""
+
+
+class Belief(Protocol[M_co, X_contra, A_contra, O_contra]):
+    """P(m | âo_<t). Conditioning is deterministic; drawing is the only randomness."""
+
+    def sample(self, rng: Rng, /) -> M_co: ...
+    def observe(self, x: X_contra, a: A_contra, o: O_contra, /) -> None: ...
+
+
+class Agent(Protocol[A, O_contra]):
+    """The system P: emits a_t, takes o_t in."""
+
+    def act(self, rng: Rng, /) -> A: ...
+    def observe(self, a: A, o: O_contra, /) -> None: ...
+
+
+class Environment(Protocol[A_contra, O_co]):
+    """The system Q: answers a_t with o_t. One endless stream: no reset, reward is part of o."""
+
+    def respond(self, a: A_contra, rng: Rng, /) -> O_co: ...
+
+
+# -- capabilities of a mode ------------------------------------------------------------
+
+
+@runtime_checkable
+class Likelihood(Protocol[X_contra, A_contra, O_contra]):
+    """P(o | m, x, a) itself, not its logarithm.
+
+    Finite beliefs multiply linear likelihoods exactly where sums of rounded logarithms
+    drift; a mode may give this instead of `log_likelihood`.
+    """
+
+    def likelihood(self, x: X_contra, a: A_contra, o: O_contra, /) -> float: ...
+
+
+@runtime_checkable
+class ActionProbabilities(Protocol[X_contra, A]):
+    """P(a | m, x) for every a with positive probability."""
+
+    def action_probabilities(self, x: X_contra, /) -> Mapping[A, float]: ...
+
+
+@runtime_checkable
+class ObservationProbabilities(Protocol[X_contra, A_contra, O]):
+    """P(o | m, x, a) for every o with positive probability."""
+
+    def observation_probabilities(self, x: X_contra, a: A_contra, /) -> Mapping[O, float]: ...
+
+
+@runtime_checkable
+class Stateful(Protocol[S, A_contra, O_contra]):
+    """A mode with private state s (a filter, a POMDP belief, a history).
+
+    s stands where the shared situation would: act(s, rng), log_likelihood(s, a, o).
+    `advance` returns a new state and leaves the old one alone.
+    """
+
+    def start(self) -> S: ...
+    def advance(self, s: S, a: A_contra, o: O_contra, /) -> S: ...
+
+
+class IOSystem(Stateful[S, A, O], Protocol[S, A, O]):
+    """The paper's Pr: P(a_t | ao_<t) and P(o_t | ao_<t a_t), with the history in a state s.
+
+    Agents, modes, environments and the generative distribution are all of this kind.
+    """
+
+    def action_probabilities(self, s: S, /) -> Mapping[A, float]: ...
+    def observation_probabilities(self, s: S, a: A, /) -> Mapping[O, float]: ...
+
+
+@runtime_checkable
+class ModeArray(Protocol[M_co, X_contra, A_contra, O_contra]):
+    """Many modes at once: one object answers P(o | m, x, a) for all m as an array."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, m: int, /) -> M_co: ...
+    def likelihoods(self, x: X_contra, a: A_contra, o: O_contra, /) -> FloatArray: ...
+
+
+# -- capabilities of anything with state -------------------------------------------------
+
+
+@runtime_checkable
+class Persistent(Protocol):
+    """State as named arrays: `load(save())` continues bit for bit."""
+
+    def save(self) -> Arrays: ...
+    def load(self, arrays: Arrays, /) -> None: ...
