@@ -7,11 +7,14 @@ these has changed nothing: the belief, the agent and the record are bitwise as b
 __all__ = [
     "BadEvidence",
     "BayesControlError",
+    "ImpossibleCondition",
     "ImpossibleObservation",
     "IncompatibleState",
     "InvalidPrior",
+    "InvalidTable",
     "MissingCapability",
     "UnknownMode",
+    "UnknownVariable",
 ]
 
 
@@ -69,5 +72,29 @@ class MissingCapability(BayesControlError, TypeError):
     """The object lacks an optional method that this call needs (see `bayescontrol.protocols`).
 
     >>> issubclass(MissingCapability, TypeError)
+    True
+    """
+
+
+class InvalidTable(BayesControlError, ValueError):
+    """A table is not P(x | parents): Σ_x P(x | parents) ≠ 1, a wrong shape, a wrong order.
+
+    >>> issubclass(InvalidTable, ValueError)
+    True
+    """
+
+
+class UnknownVariable(BayesControlError, LookupError):
+    """A causal model has no variable of that name, or the variable never takes that value.
+
+    >>> issubclass(UnknownVariable, LookupError)
+    True
+    """
+
+
+class ImpossibleCondition(BadEvidence):
+    """P(x | y) with P(y) = 0: no probability is defined there.
+
+    >>> issubclass(ImpossibleCondition, BadEvidence)
     True
     """

@@ -9,7 +9,7 @@ More power is a capability: a small optional protocol, checked by type at run ti
 No base class is needed anywhere: an object with the right methods is a mode.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -24,7 +24,10 @@ __all__ = [
     "FloatArray",
     "Hypothesis",
     "IOSystem",
+    "IntArray",
     "Likelihood",
+    "LogModeArray",
+    "MixingBelief",
     "Mode",
     "ModeArray",
     "ObservationProbabilities",
@@ -32,9 +35,12 @@ __all__ = [
     "Policy",
     "Rng",
     "Stateful",
+    "UIntArray",
 ]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+UIntArray: TypeAlias = npt.NDArray[np.uint64]
 #: State as named arrays: what `save` gives and `load` takes. Never pickled code.
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -161,6 +167,33 @@ class ModeArray(Protocol[M_co, X_contra, A_contra, O_contra]):
     def __len__(self) -> int: ...
     def __getitem__(self, m: int, /) -> M_co: ...
     def likelihoods(self, x: X_contra, a: A_contra, o: O_contra, /) -> FloatArray: ...
+
+
+@runtime_checkable
+class LogModeArray(Protocol[M_co, X_contra, A_contra, O_contra]):
+    """Many modes at once, answering with ln P(o | m, x, a)."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, m: int, /) -> M_co: ...
+    def log_likelihoods(self, x: X_contra, a: A_contra, o: O_contra, /) -> FloatArray: ...
+
+
+# -- capabilities of a belief --------------------------------------------------------------
+
+
+@runtime_checkable
+class MixingBelief(Protocol[M_co, X_contra, A_contra, O]):
+    """A belief that can average over its modes: Σ_m law(m) P(m | âo_<t).
+
+    `law` asks one mode, or all at once where they are an array; `capability` is the
+    protocol the modes need for it.
+    """
+
+    def mix(self, capability: type, law: Callable[[Any], Any], /) -> dict[Any, float]: ...
+    def predictive(self, x: X_contra, a: A_contra, /) -> dict[O, float]: ...
+    def reweigh(self, capability: type, law: Callable[[Any], Any], /) -> None: ...
+    def last(self) -> M_co | None: ...
+    def copy(self) -> Any: ...
 
 
 # -- capabilities of anything with state -------------------------------------------------

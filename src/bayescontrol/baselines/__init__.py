@@ -1,0 +1,1 @@
+"""What the control rule is measured against, with the same face."""

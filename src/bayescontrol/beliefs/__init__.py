@@ -1,0 +1,1 @@
+"""Beliefs that serve every problem."""

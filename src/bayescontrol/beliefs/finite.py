@@ -1,0 +1,379 @@
+"""The exact posterior over finitely many operation modes.
+
+    P(m | âo_≤t) = P(o_t | m, x, a_t) P(m | âo_<t) / Σ_m' P(o_t | m', x, a_t) P(m' | âo_<t)
+
+The belief asks hypotheses and never policies, so it cannot condition on an action of its
+own: that actions are interventions is not a rule to remember here but the shape of the code.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.beliefs.hypotheses import AllAtOnce, OneByOne, as_hypotheses
+from bayescontrol.beliefs.weights import OnImpossible, Weights, as_prior
+from bayescontrol.errors import (
+    BadEvidence,
+    ImpossibleObservation,
+    IncompatibleState,
+    InvalidPrior,
+    UnknownMode,
+)
+from bayescontrol.protocols import (
+    Arrays,
+    FloatArray,
+    IntArray,
+    ModeArray,
+    ObservationProbabilities,
+    Rng,
+)
+from bayescontrol.values import pack, unpack
+
+__all__ = ["FiniteBelief"]
+
+M = TypeVar("M")
+K = TypeVar("K")
+LN2 = 0.6931471805599453
+
+
+class FiniteBelief(Generic[M]):
+    """P(m | âo_<t) over a list of modes, or over one object that answers for many.
+
+    `prior` is P(m), uniform by default. `on_impossible` says what to do with an observation
+    that every mode rules out: "raise", "skip" or `Floor(epsilon)`.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> fair = DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5}, "fair")
+    >>> bent = DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.9, "T": 0.1}, "bent")
+    >>> belief = FiniteBelief([fair, bent], prior=[0.9, 0.1])
+    >>> for o in "HHTH":
+    ...     belief.observe(None, "toss", o)
+    >>> belief
+    FiniteBelief(2 modes after 4 observations: fair 0.885, bent 0.115)
+    >>> belief.predictive(None, "toss")
+    {'H': 0.546..., 'T': 0.453...}
+    """
+
+    def __init__(
+        self,
+        modes: Sequence[M] | ModeArray[M, Any, Any, Any],
+        prior: npt.ArrayLike | None = None,
+        *,
+        on_impossible: OnImpossible = "raise",
+    ) -> None:
+        self._hypotheses: OneByOne[M] | AllAtOnce[M] = as_hypotheses(modes)
+        self._prior = as_prior(prior, len(self._hypotheses))
+        self._weights = Weights(self._prior, on_impossible)
+        #: Observations taken in.
+        self.count = 0
+        #: Prior mass that a truncated countable class left out.
+        self.truncated_mass = 0.0
+        self._drawn = -1
+        # ln Σ v when no observation counts against it: moves when modes come and go.
+        self._log_base = self._weights.log_total()
+
+    @classmethod
+    def truncated(
+        cls,
+        modes: Iterable[M],
+        prior: Iterable[float],
+        keep: float = 0.999,
+        *,
+        limit: int = 1_000_000,
+        on_impossible: OnImpossible = "raise",
+    ) -> "FiniteBelief[M]":
+        """A countable class, cut where its prior has given `keep` of its mass.
+
+        What is left out is stated in `truncated_mass`; the rest is scaled to one.
+
+        >>> from itertools import count
+        >>> class Coin:
+        ...     def __init__(self, n): self.n = n
+        ...     def likelihood(self, x, a, o): return 1 / self.n if o else 1 - 1 / self.n
+        >>> belief = FiniteBelief.truncated(map(Coin, count(1)), (2.0**-n for n in count(1)))
+        >>> len(belief), belief.truncated_mass
+        (10, 0.0009765625)
+        """
+        if not 0.0 < keep < 1.0:
+            raise InvalidPrior(f"keep={keep}: the mass to keep is between 0 and 1")
+        kept: list[M] = []
+        masses: list[float] = []
+        mass = 0.0
+        for mode, p in islice(zip(modes, prior, strict=False), limit):
+            kept.append(mode)
+            masses.append(p)
+            mass += p
+            if mass >= keep:
+                break
+        if not keep <= mass <= 1.0 + 1e-9:
+            raise InvalidPrior(
+                f"the first {len(kept)} modes have prior mass {mass:.6g}: "
+                f"it must reach keep={keep} and not pass 1"
+            )
+        belief = cls(kept, np.array(masses) / mass, on_impossible=on_impossible)
+        belief.truncated_mass = max(0.0, 1.0 - mass)
+        return belief
+
+    # -- the two verbs of a belief -----------------------------------------------------
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). On an error nothing has changed."""
+        evidence = self._hypotheses.ask(x, a, o)
+        states = self._hypotheses.advanced(a, o) if self._hypotheses.stateful else None
+        try:
+            self._weights.condition(evidence, self._hypotheses.log)
+        except BadEvidence as error:
+            raise type(error)(
+                f"{error}; observation {o!r} after action {a!r} in situation {x!r}"
+                + self._way_out(error)
+            ) from None
+        if states is not None:
+            self._hypotheses.states = states
+        self.count += 1
+
+    def sample(self, rng: Rng) -> M:
+        """m ~ P(m | âo_<t): the only randomness."""
+        self._drawn = self._weights.draw(rng)
+        return self._hypotheses.mode(self._drawn)
+
+    # -- what a reader or the rule may ask ------------------------------------------------
+
+    def posterior(self) -> FloatArray:
+        """P(m | âo_<t) for all m, as a new array.
+
+        >>> class Sure:
+        ...     def likelihood(self, x, a, o): return 1.0
+        >>> FiniteBelief([Sure(), Sure()]).posterior()
+        array([0.5, 0.5])
+        """
+        return self._weights.posterior()
+
+    def mix(
+        self, capability: type, law: Callable[[Any], Mapping[K, float | FloatArray]]
+    ) -> dict[K, float]:
+        """Σ_m law(m) P(m | âo_<t), for a law that modes with the capability can answer.
+
+        An array of modes is asked once and answers with arrays.
+        """
+        v = self.posterior()
+        if isinstance(self._hypotheses, AllAtOnce):
+            answers = self._hypotheses.each(capability, law)
+            return {k: float(np.dot(v, np.broadcast_to(p, v.shape))) for k, p in answers.items()}
+        mixed: dict[K, float] = {}
+        for v_m, answer in zip(v, self._hypotheses.each(capability, law), strict=True):
+            if v_m > 0.0:
+                for k, p in answer.items():
+                    mixed[k] = mixed.get(k, 0.0) + float(v_m) * p
+        return mixed
+
+    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+        """P(o | âo_<t â_t) = Σ_m P(o | m, x, a) P(m | âo_<t), exactly, for every o."""
+        return self.mix(ObservationProbabilities, lambda m: m.observation_probabilities(x, a))
+
+    def surprise(self, x: Any, a: Any, o: Any) -> float:
+        """-log2 P(o | âo_<t â_t), in bits; ∞ if every mode rules o out. Changes nothing."""
+        after = self._weights.copy()
+        after.on_impossible = "raise"
+        try:
+            after.condition(self._hypotheses.ask(x, a, o), self._hypotheses.log)
+        except ImpossibleObservation:
+            return float("inf")
+        return -after.log_total(self._weights) / LN2 + 0.0
+
+    def reweigh(self, capability: type, law: Callable[[Any], float | FloatArray]) -> None:
+        """P(m) ← P(m) law(m) / Σ P law: evidence that is not an observation of the world.
+
+        The rule uses it for the witnessed actions of *another* agent; `observe` never does.
+        """
+        v = np.broadcast_to(
+            np.asarray(self._hypotheses.each(capability, law), np.float64), (len(self),)
+        )
+        self._weights.condition(np.ascontiguousarray(v))
+
+    def code_length(self) -> float:
+        """-log2 P(o_≤t | â_≤t): bits that an ideal code would have spent on the observations."""
+        return (self._log_base - self._weights.log_total()) / LN2 + 0.0
+
+    @property
+    def prior(self) -> FloatArray:
+        """P(m), a copy."""
+        return self._prior.copy()
+
+    @property
+    def modes(self) -> Sequence[M] | ModeArray[M, Any, Any, Any]:
+        """The modes as they were given."""
+        return self._hypotheses.modes
+
+    @property
+    def impossible(self) -> int:
+        """Observations that were skipped or that touched the floor."""
+        return self._weights.impossible
+
+    @property
+    def on_impossible(self) -> OnImpossible:
+        """What is done with an observation that every mode rules out."""
+        return self._weights.on_impossible
+
+    @property
+    def drawn(self) -> int:
+        """The index of the mode drawn last; -1 before the first draw."""
+        return self._drawn
+
+    def last(self) -> M | None:
+        """The mode drawn last, as the rule should ask it."""
+        return None if self._drawn < 0 else self._hypotheses.mode(self._drawn)
+
+    def name(self, m: int) -> str:
+        """What to call mode m: its `name` if it has one, else its index.
+
+        >>> class Sure:
+        ...     def likelihood(self, x, a, o): return 1.0
+        >>> FiniteBelief([Sure()]).name(0)
+        'm0'
+        """
+        return str(getattr(self._hypotheses.modes[m], "name", "") or f"m{m}")
+
+    def __len__(self) -> int:
+        """The number of modes."""
+        return len(self._hypotheses)
+
+    # -- for compiled loops ----------------------------------------------------------------
+
+    def weight_arrays(self) -> tuple[FloatArray, IntArray, FloatArray]:
+        """The arrays that `kernels.finite` works on, in place."""
+        return self._weights.arrays()
+
+    def fast_forward(self, observed: int, drawn: int) -> None:
+        """Be where a compiled loop has led that worked on `weight_arrays`."""
+        self.count += observed
+        self._drawn = drawn
+
+    # -- growing and shrinking ------------------------------------------------------------
+
+    def add(self, mode: M, mass: float) -> int:
+        """A new mode enters with P(m | âo_<t) = mass, the others keep 1 - mass. Gives its index.
+
+        It is treated as if it had predicted the past exactly as the mixture did.
+
+        >>> class Coin:
+        ...     def __init__(self, p): self.p = p
+        ...     def likelihood(self, x, a, o): return self.p if o else 1 - self.p
+        >>> belief = FiniteBelief([Coin(0.5)])
+        >>> belief.add(Coin(0.9), mass=0.2), belief.posterior()
+        (1, array([0.8, 0.2]))
+        """
+        if not 0.0 < mass < 1.0:
+            raise InvalidPrior(f"mass={mass}: a new mode enters with a mass between 0 and 1")
+        self._hypotheses.add(mode)
+        before = self._weights.copy()
+        self._weights.append(mass)
+        self._log_base += self._weights.log_total(before)
+        self._prior = np.append(self._prior * (1.0 - mass), mass)
+        return len(self) - 1
+
+    def retire(self, m: int) -> float:
+        """P(m | ·) ← 0 for good; gives the mass it had. Indices stay as they are.
+
+        >>> class Coin:
+        ...     def __init__(self, p): self.p = p
+        ...     def likelihood(self, x, a, o): return self.p if o else 1 - self.p
+        >>> belief = FiniteBelief([Coin(0.5), Coin(0.9)])
+        >>> belief.retire(1), belief.posterior()
+        (0.5, array([1., 0.]))
+        """
+        if not 0 <= m < len(self):
+            raise UnknownMode(f"no mode {m}: the belief has modes 0 to {len(self) - 1}")
+        mass = float(self.posterior()[m])
+        before = self._weights.copy()
+        self._weights.remove(m)
+        self._log_base += self._weights.log_total(before)
+        self._prior[m] = 0.0
+        self._prior /= self._prior.sum()
+        return mass
+
+    # -- named arrays ----------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """Named arrays from which `load` continues bit for bit."""
+        arrays = self._weights.save()
+        arrays |= {
+            "prior": self._prior.copy(),
+            "count": np.array(self.count),
+            "drawn": np.array(self._drawn),
+            "log_base": np.array(self._log_base),
+        }
+        for m, s in enumerate(self._hypotheses.states):
+            if s is not None:
+                arrays[f"state/{m}"] = pack(s, f"the private state of mode {m}")
+        return arrays
+
+    def load(self, arrays: Arrays) -> None:
+        """Take over what `save` gave, for a belief over the same modes."""
+        missing = {"prior", "count", "drawn", "log_base"} - arrays.keys()
+        if missing:
+            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        states = list(self._hypotheses.states)
+        for m, s in enumerate(states):
+            if s is not None:
+                if f"state/{m}" not in arrays:
+                    raise IncompatibleState(f"the saved state lacks the private state of mode {m}")
+                states[m] = unpack(arrays[f"state/{m}"])
+        prior = as_prior(arrays["prior"], len(self))
+        self._weights.load(arrays)
+        self._prior, self.count, self._drawn = prior, int(arrays["count"]), int(arrays["drawn"])
+        self._log_base = float(arrays["log_base"])
+        self._hypotheses.states = states
+
+    def merge(self, other: "FiniteBelief[M]") -> None:
+        """The evidence of both, the prior counted once: P(m) Π P(o|m,·) Π P(o'|m,·)."""
+        if self._prior.tobytes() != other._prior.tobytes():
+            raise IncompatibleState("beliefs can be merged only if they share one prior")
+        if self._hypotheses.stateful or other._hypotheses.stateful:
+            raise IncompatibleState(
+                "modes with private state depend on the order of events and cannot be merged"
+            )
+        self._weights.merge(other._weights, self._prior)
+        self._log_base += other._log_base
+        self.count += other.count
+
+    def copy(self) -> "FiniteBelief[M]":
+        """The same belief, free to go its own way."""
+        twin = FiniteBelief.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._weights = self._weights.copy()
+        twin._hypotheses = self._hypotheses.copy()
+        twin._prior = self._prior.copy()
+        return twin
+
+    # -- for the eye -------------------------------------------------------------------------
+
+    def _leaders(self, most: int) -> Iterator[tuple[str, float]]:
+        v = self.posterior()
+        for m in np.argsort(-v, kind="stable")[:most]:
+            yield self.name(int(m)), float(v[m])
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {v:.3g}" for name, v in self._leaders(4))
+        more = ", …" if len(self) > 4 else ""
+        return f"FiniteBelief({len(self)} modes after {self.count} observations: {shown}{more})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{v:.4g}</td>"
+            f"<td><meter min='0' max='1' value='{v:.4f}'></meter></td></tr>"
+            for name, v in self._leaders(12)
+        )
+        return (
+            f"<table><caption>{len(self)} modes after {self.count} observations</caption>"
+            f"<tr><th>mode</th><th>P(m | âo)</th><th></th></tr>{rows}</table>"
+        )
+
+    def _way_out(self, error: BadEvidence) -> str:
+        if isinstance(error, ImpossibleObservation):
+            return ". Widen the class of modes, or choose on_impossible='skip' or Floor(epsilon)"
+        return ""

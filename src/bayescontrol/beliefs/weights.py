@@ -1,0 +1,275 @@
+"""Weights over finitely many things, conditioned by likelihoods.
+
+    v_m ← v_m ℓ_m          P(m | ·) = v_m / Σ_m' v_m'
+
+The arithmetic is in `kernels.finite`; here are the checks, the choices and the names.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.errors import BadEvidence, ImpossibleObservation, IncompatibleState, InvalidPrior
+from bayescontrol.protocols import Arrays, FloatArray, IntArray, Rng
+
+__all__ = ["Floor", "OnImpossible", "Weights", "as_prior"]
+
+PRIOR_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Likelihoods below ε count as ε: max(P(o | m, x, a), ε). No mode is ever ruled out.
+
+    >>> Floor(1e-6)
+    Floor(epsilon=1e-06)
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.epsilon < math.inf:
+            raise ValueError(f"Floor(epsilon={self.epsilon}): epsilon must be positive and finite")
+
+
+#: What to do with an observation that every mode rules out: raise a typed error, skip it
+#: and count, or never let a likelihood fall below a stated epsilon, and count.
+OnImpossible: TypeAlias = Literal["raise", "skip"] | Floor
+
+
+def as_prior(prior: npt.ArrayLike | None, size: int) -> FloatArray:
+    """P(m) as an array: uniform by default; anything but a distribution is an `InvalidPrior`.
+
+    >>> as_prior(None, 4)
+    array([0.25, 0.25, 0.25, 0.25])
+    >>> as_prior([0.5, 0.6], 2)
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidPrior: the prior sums to 1.1, not to 1: divide it by its sum
+    """
+    if size < 1:
+        raise InvalidPrior("a belief needs at least one mode, got none")
+    if prior is None:
+        return np.full(size, 1.0 / size)
+    try:
+        p = np.array(prior, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidPrior(f"the prior must be numbers, got {prior!r}") from error
+    if p.shape != (size,):
+        raise InvalidPrior(f"the prior has shape {p.shape} for {size} modes: give one number each")
+    bad = np.flatnonzero(~(p >= 0.0) | (p > 1.0 + PRIOR_TOLERANCE))
+    if bad.size:
+        raise InvalidPrior(f"the prior of mode {bad[0]} is {p[bad[0]]}, not between 0 and 1")
+    if abs(p.sum() - 1.0) > PRIOR_TOLERANCE:
+        raise InvalidPrior(f"the prior sums to {p.sum():.12g}, not to 1: divide it by its sum")
+    return p
+
+
+class Weights:
+    """v_m over m = 0 … M-1, exact to the last digits over millions of updates.
+
+    >>> v = Weights(np.array([0.5, 0.5]))
+    >>> v.condition(np.array([0.9, 0.3]))
+    True
+    >>> v.posterior()
+    array([0.75, 0.25])
+    """
+
+    __slots__ = ("_blocks", "_e", "_w", "impossible", "on_impossible")
+
+    def __init__(self, v: FloatArray, on_impossible: OnImpossible = "raise") -> None:
+        if on_impossible not in ("raise", "skip") and not isinstance(on_impossible, Floor):
+            raise ValueError(
+                f"on_impossible={on_impossible!r}: choose 'raise', 'skip' or Floor(epsilon)"
+            )
+        self.on_impossible: OnImpossible = on_impossible
+        #: Observations that were skipped or that touched the floor.
+        self.impossible = 0
+        self._build(v.copy(), np.zeros(v.shape[0], np.int64))
+
+    def __len__(self) -> int:
+        """The number of modes, M."""
+        return int(self._w.shape[0])
+
+    def _build(self, w: FloatArray, e: IntArray) -> None:
+        self._w, self._e, self._blocks = w, e, kernels.finite.build(w, e)
+
+    def _exponents(self) -> IntArray:
+        return kernels.finite.exponents(self._w, self._e, self._blocks)
+
+    def arrays(self) -> tuple[FloatArray, IntArray, FloatArray]:
+        """w, e and blocks as `kernels.finite` takes them: the real ones, not copies.
+
+        >>> [a.shape for a in Weights(np.array([0.25, 0.75])).arrays()]
+        [(2,), (2,), (1, 3)]
+        """
+        return self._w, self._e, self._blocks
+
+    def condition(self, evidence: FloatArray, log: bool = False) -> bool:
+        """v_m ← v_m ℓ_m, or v_m ← v_m exp(ℓ_m) with `log`. False if it was skipped.
+
+        Bad evidence raises and changes nothing.
+
+        >>> Weights(np.array([0.5, 0.5])).condition(np.array([0.1, np.nan]))
+        Traceback (most recent call last):
+        bayescontrol.errors.BadEvidence: mode 1 gives likelihood nan: it must be a finite number, not negative
+        """
+        if evidence.shape != self._w.shape:
+            raise BadEvidence(
+                f"evidence has shape {evidence.shape} for {len(self)} modes: give one number each"
+            )
+        floored = False
+        if isinstance(self.on_impossible, Floor):
+            epsilon = self.on_impossible.epsilon
+            least = math.log(epsilon) if log else epsilon
+            floored = bool((evidence < least).any())
+            negative = evidence < 0.0 if not log else False
+            # NaN and negative numbers pass on to the check.
+            evidence = np.where(negative, evidence, np.maximum(evidence, least))
+        condition = kernels.finite.condition_log if log else kernels.finite.condition
+        trouble = condition(self._w, self._e, self._blocks, evidence)
+        if trouble == kernels.finite.OK:
+            self.impossible += floored
+            return True
+        if trouble == kernels.finite.IMPOSSIBLE:
+            if self.on_impossible == "skip":
+                self.impossible += 1
+                return False
+            raise ImpossibleObservation("every mode with weight gives likelihood 0")
+        must = "below +inf, and not nan" if log else "a finite number, not negative"
+        name = "log-likelihood" if log else "likelihood"
+        raise BadEvidence(f"mode {trouble} gives {name} {evidence[trouble]}: it must be {must}")
+
+    def draw(self, rng: Rng) -> int:
+        """m with probability v_m / Σ v.
+
+        >>> from bayescontrol.seeding import Stream
+        >>> Weights(np.array([0.0, 1.0])).draw(Stream(0))
+        1
+        """
+        return int(kernels.finite.draw(self._w, self._e, self._blocks, rng.random()))
+
+    def posterior(self) -> FloatArray:
+        """P(m | ·) = v_m / Σ v, as a new array.
+
+        >>> Weights(np.array([0.25, 0.75])).posterior()
+        array([0.25, 0.75])
+        """
+        out = np.empty(len(self))
+        kernels.finite.posterior(self._w, self._e, self._blocks, out)
+        return out
+
+    def log_total(self, before: "Weights | None" = None) -> float:
+        """ln Σ_m v_m, or the logarithm of its ratio to another's.
+
+        >>> v = Weights(np.array([0.5, 0.5]))
+        >>> v.condition(np.array([0.5, 0.5])) and round(v.log_total() / np.log(2), 12)
+        -1.0
+        """
+        base = ONE if before is None else before._blocks
+        return float(kernels.finite.log_ratio(self._blocks, base))
+
+    def copy(self) -> "Weights":
+        """The same weights, free to go their own way.
+
+        >>> v = Weights(np.array([0.5, 0.5]))
+        >>> v.copy().condition(np.array([1.0, 0.0])) and v.posterior()
+        array([0.5, 0.5])
+        """
+        twin = Weights.__new__(Weights)
+        twin.on_impossible, twin.impossible = self.on_impossible, self.impossible
+        twin._w, twin._e = self._w.copy(), self._e.copy()
+        twin._blocks = self._blocks.copy()
+        return twin
+
+    def merge(self, other: "Weights", prior: FloatArray) -> None:
+        """v_m ← v_m v'_m / P(m): the evidence of both, the prior counted once.
+
+        >>> p = np.array([0.5, 0.5])
+        >>> v, u = Weights(p), Weights(p)
+        >>> v.condition(np.array([0.9, 0.3])) and u.condition(np.array([0.2, 0.6]))
+        True
+        >>> v.merge(u, p)
+        >>> v.posterior()
+        array([0.5, 0.5])
+        """
+        w, e = self._w.copy(), self._exponents()
+        kernels.finite.merge(w, e, other._w, other._exponents(), prior)
+        if not (w > 0.0).any():
+            raise ImpossibleObservation(
+                "no mode is possible under the evidence of both beliefs: nothing was merged"
+            )
+        self._build(w, e)
+        self.impossible += other.impossible
+
+    def append(self, mass: float) -> None:
+        """One more mode with v / Σ v = mass; the others keep their bits.
+
+        >>> v = Weights(np.array([0.25, 0.75]))
+        >>> v.append(0.2)
+        >>> v.posterior()
+        array([0.2, 0.6, 0.2])
+        """
+        s, k = kernels.finite.total(self._blocks)
+        w = np.append(self._w, s * mass / (1.0 - mass))
+        self._build(w, np.append(self._exponents(), np.int64(k)))
+
+    def remove(self, m: int) -> None:
+        """v_m ← 0; the others keep their bits.
+
+        >>> v = Weights(np.array([0.25, 0.75]))
+        >>> v.remove(0)
+        >>> v.posterior()
+        array([0., 1.])
+        """
+        w = self._w.copy()
+        w[m] = 0.0
+        if not (w > 0.0).any():
+            raise InvalidPrior(f"mode {m} holds all the mass: add another before removing it")
+        self._build(w, self._exponents())
+
+    def save(self) -> Arrays:
+        """Named arrays: `mantissa`, `exponent`, `flat`, `impossible`.
+
+        >>> sorted(Weights(np.array([1.0])).save())
+        ['exponent', 'flat', 'impossible', 'mantissa']
+        """
+        return {
+            "mantissa": self._w.copy(),
+            "exponent": self._exponents(),
+            "flat": self._blocks[:, kernels.finite.FLAT].copy(),
+            "impossible": np.array(self.impossible),
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Continue, bit for bit, from what `save` gave.
+
+        >>> v = Weights(np.array([0.5, 0.5]))
+        >>> v.load(v.save() | {"mantissa": np.array([0.5, np.nan])})
+        Traceback (most recent call last):
+        bayescontrol.errors.IncompatibleState: mantissas must be finite, not negative and not all zero
+        """
+        mine = self.save()
+        for name, array in mine.items():
+            if name not in arrays:
+                raise IncompatibleState(f"the saved state lacks the array {name!r}")
+            theirs = arrays[name]
+            if theirs.shape != array.shape or theirs.dtype != array.dtype:
+                raise IncompatibleState(
+                    f"the saved array {name!r} is {theirs.dtype}{list(theirs.shape)}, "
+                    f"this belief of {len(self)} modes needs {array.dtype}{list(array.shape)}"
+                )
+        w, e, flat = (arrays[name].copy() for name in ("mantissa", "exponent", "flat"))
+        if not (np.isfinite(w).all() and (w >= 0).all() and (w > 0).any()):
+            raise IncompatibleState("mantissas must be finite, not negative and not all zero")
+        if not np.isin(flat, (0.0, 1.0)).all():
+            raise IncompatibleState("the array 'flat' holds zeros and ones only")
+        self._w, self._e, self._blocks = w, e, kernels.finite.rebuild(w, e, flat)
+        self.impossible = int(arrays["impossible"])
+
+
+#: The block summary of a single weight of one.
+ONE = np.array([[1.0, 0.0, 1.0]])

@@ -1,0 +1,168 @@
+"""A finite joint distribution p(X1, ..., Xn): one array axis per variable.
+
+marginal       p(x)     = Σ_y p(x, y)
+condition      p(x | y) = p(x, y) / p(y),   defined where p(y) > 0
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from fractions import Fraction
+from html import escape
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.causal.tables import (
+    JOINT_TOLERANCE,
+    Probability,
+    Table,
+    Values,
+    as_domain,
+    as_numbers,
+    axis_of,
+    check_rows,
+    index_of,
+)
+from bayescontrol.errors import ImpossibleCondition, InvalidTable, UnknownVariable
+
+__all__ = ["Distribution"]
+
+#: Rows of a distribution that its repr shows.
+SHOWN = 16
+
+
+class Distribution:
+    """p(X1, ..., Xn) over named variables with finitely many values.
+
+    `domains` maps each name to its values, in the order of the axes of `p`. Wherever
+    variables are named by keyword, a mapping may stand in front, for names that are no
+    Python identifiers.
+
+    >>> p = Distribution({"rain": (False, True), "wet": ("no", "yes")},
+    ...                  [[0.5, 0.125], [0, 0.375]])
+    >>> p
+    rain   wet  P
+    False  no   0.5
+    False  yes  0.125
+    True   yes  0.375
+    >>> p[True, "yes"], p.probability(wet="yes"), p.probability({"wet": "yes"})
+    (0.375, 0.5, 0.5)
+    """
+
+    def __init__(self, domains: Mapping[str, Iterable[Hashable]], p: Table) -> None:
+        self.domains = {name: as_domain(name, values) for name, values in domains.items()}
+        shape = tuple(len(values) for values in self.domains.values())
+        place = f"P({', '.join(self.domains)})"
+        self.p = as_numbers(p, place)
+        if self.p.shape != shape:
+            raise InvalidTable(f"{place} has shape {self.p.shape}, its variables need {shape}")
+        check_rows(self.p.reshape(-1), place, JOINT_TOLERANCE)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """X1, ..., Xn in the order of the axes.
+
+        >>> Distribution({"X": (0,), "Y": (0, 1)}, [[0.5, 0.5]]).names
+        ('X', 'Y')
+        """
+        return tuple(self.domains)
+
+    def probability(self, values: Values | None = None, /, **named: Hashable) -> Probability:
+        """p(x) = Σ_y p(x, y), of the event that the named variables take these values.
+
+        >>> Distribution({"X": (0, 1), "Y": (0, 1)}, [[0.5, 0.25], [0.25, 0]]).probability(X=0)
+        0.75
+        """
+        return _total(self._slice(dict(values or {}, **named)))
+
+    def marginal(self, *names: str) -> "Distribution":
+        """p(x) = Σ_y p(x, y), with the axes in the order asked for.
+
+        >>> p = Distribution({"X": (0, 1), "Y": (0, 1)}, [[0.5, 0.25], [0.25, 0]])
+        >>> p.marginal("Y")
+        Y  P
+        0  0.75
+        1  0.25
+        >>> p.marginal("Y", "X").names
+        ('Y', 'X')
+        """
+        if len(set(names)) < len(names):
+            raise InvalidTable(f"the marginal of {names} names a variable twice: name each once")
+        axes = [axis_of(self.domains, name) for name in names]
+        rest = tuple(set(range(self.p.ndim)) - set(axes))
+        kept = np.asarray(self.p.sum(axis=rest), dtype=self.p.dtype)
+        order = np.argsort(np.argsort(axes))
+        return Distribution({name: self.domains[name] for name in names}, kept.transpose(order))
+
+    def condition(self, values: Values | None = None, /, **named: Hashable) -> "Distribution":
+        """p(x | y) = p(x, y) / p(y), over the variables that are left.
+
+        >>> p = Distribution({"X": (0, 1), "Y": (0, 1)}, [[0.5, 0.25], [0.25, 0]])
+        >>> p.condition(Y=1)
+        X  P
+        0  1
+        """
+        given = dict(values or {}, **named)
+        kept = self._slice(given)
+        if not (total := _total(kept)):
+            event = ", ".join(f"{name}={value!r}" for name, value in given.items())
+            raise ImpossibleCondition(
+                f"P({event}) = 0: nothing follows from it; condition on an event that can "
+                "happen, or intervene to bring it about"
+            )
+        rest = {name: values for name, values in self.domains.items() if name not in given}
+        return Distribution(rest, kept / total)
+
+    def as_dict(self) -> dict[Any, Probability]:
+        """{x: p(x)} for one variable, {(x, y): p(x, y)} for several.
+
+        >>> Distribution({"X": ("a", "b")}, [Fraction(1, 3), Fraction(2, 3)]).as_dict()
+        {'a': Fraction(1, 3), 'b': Fraction(2, 3)}
+        """
+        keys = product(*self.domains.values())
+        single = len(self.domains) == 1
+        cells = zip(keys, self.p.ravel().tolist(), strict=True)
+        return {key[0] if single else key: p for key, p in cells}
+
+    def __getitem__(self, key: Any) -> Probability:
+        x = (key,) if len(self.domains) == 1 else key
+        if not isinstance(x, tuple) or len(x) != len(self.domains):
+            raise UnknownVariable(f"{key!r} does not give one value to each of {self.names}")
+        return self.probability(dict(zip(self.names, x, strict=True)))
+
+    def __repr__(self) -> str:
+        rows, note = self._rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join(lines + note)
+
+    def _repr_html_(self) -> str:
+        rows, note = self._rows()
+        tags = ["th"] + ["td"] * len(rows)
+        body = "".join(
+            "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+            for tag, row in zip(tags, rows, strict=False)
+        )
+        return f"<table>{body}</table>" + "".join(f"<p>{escape(line)}</p>" for line in note)
+
+    def _rows(self) -> tuple[list[list[str]], list[str]]:
+        # Impossible worlds say nothing: only what can happen is shown.
+        possible = np.argwhere(self.p > 0).tolist()
+        rows = [[*self.names, "P"]]
+        for index in islice(possible, SHOWN):
+            world = [v[i] for v, i in zip(self.domains.values(), index, strict=True)]
+            p = self.p[tuple(index)]
+            rows.append([*map(str, world), str(p) if isinstance(p, Fraction) else f"{p:.6g}"])
+        hidden = len(possible) - SHOWN
+        return rows, [f"... and {hidden} more"] if hidden > 0 else []
+
+    def _slice(self, values: Values) -> npt.NDArray[Any]:
+        at = {name: index_of(self.domains, name, value) for name, value in values.items()}
+        index = tuple(at.get(name, slice(None)) for name in self.domains)
+        return np.asarray(self.p[index], dtype=self.p.dtype)
+
+
+def _total(p: npt.NDArray[Any]) -> Probability:
+    total = p.sum()
+    return total if isinstance(total, Fraction) else float(total)

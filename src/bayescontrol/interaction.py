@@ -1,0 +1,86 @@
+"""The coupling of agent P and environment Q: one endless stream a_1 o_1 a_2 o_2 …
+
+    G(a_t | ao_<t) = P(a_t | ao_<t)        G(o_t | ao_<t a_t) = Q(o_t | ao_<t a_t)
+
+`play` gives the stream lazily, `interact` records it. Agent and environment draw from
+streams of their own, so that changing one leaves the other's numbers alone.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from bayescontrol.fused import find_loop
+from bayescontrol.protocols import Agent, Environment
+from bayescontrol.record import Probe, Record
+from bayescontrol.seeding import stream
+
+__all__ = ["interact", "play"]
+
+A = TypeVar("A")
+O = TypeVar("O")  # noqa: E741 - the paper's symbol
+
+
+def play(
+    agent: Agent[A, O], environment: Environment[A, O], *, seed: int = 0, run: int = 0
+) -> Iterator[tuple[A, O]]:
+    """The stream (a_1, o_1), (a_2, o_2), … without end: a_t ~ P, o_t ~ Q.
+
+    >>> from itertools import islice
+    >>> class Echo:
+    ...     def act(self, rng): return "hello"
+    ...     def observe(self, a, o): pass
+    ...     def respond(self, a, rng): return a.upper()
+    >>> list(islice(play(Echo(), Echo()), 2))
+    [('hello', 'HELLO'), ('hello', 'HELLO')]
+    """
+    p, q = stream(seed, run, "agent"), stream(seed, run, "environment")
+    while True:
+        a = agent.act(p)
+        o = environment.respond(a, q)
+        agent.observe(a, o)
+        yield a, o
+
+
+def interact(
+    agent: Agent[A, O],
+    environment: Environment[A, O],
+    steps: int,
+    *,
+    seed: int = 0,
+    run: int = 0,
+    probes: Mapping[str, Probe] | None = None,
+) -> Record:
+    """`steps` of the stream as a `Record`, with what the probes saw.
+
+    One seed and a run number fix everything. Probes never change a run. Where agent and
+    environment have a compiled loop it is used, with the same result to the last bit.
+
+    >>> class Echo:
+    ...     def act(self, rng): return "hello"
+    ...     def observe(self, a, o): pass
+    ...     def respond(self, a, rng): return a.upper()
+    >>> shouts = Probe(lambda agent, a, o: len(o))
+    >>> interact(Echo(), Echo(), 3, probes={"length": shouts})
+    Record(3 steps: actions <U5, observations <U5, length int64)
+    """
+    if steps < 0:
+        raise ValueError(f"steps={steps}: a run has at least 0 steps")
+    p, q = stream(seed, run, "agent"), stream(seed, run, "environment")
+    if not probes and (loop := find_loop(agent, environment)) is not None:
+        return loop(agent, environment, steps, p, q)
+    actions: list[A] = []
+    observations: list[O] = []
+    seen: dict[str, list[Any]] = {name: [] for name in probes or {}}
+    before = [(seen[n], r.measure) for n, r in (probes or {}).items() if r.when == "before"]
+    after = [(seen[n], r.measure) for n, r in (probes or {}).items() if r.when == "after"]
+    for _ in range(steps):
+        a = agent.act(p)
+        o = environment.respond(a, q)
+        for column, measure in before:
+            column.append(measure(agent, a, o))
+        agent.observe(a, o)
+        for column, measure in after:
+            column.append(measure(agent, a, o))
+        actions.append(a)
+        observations.append(o)
+    return Record(actions, observations, seen)

@@ -1,0 +1,325 @@
+"""Random numbers with a law, from the words of `bayescontrol.kernels.xoshiro`.
+
+    normal, exponential    ziggurat: see `bayescontrol.kernels.ziggurat`
+    gamma(α), α ≥ 1        d (1 + c x)³, x normal, d = α - 1/3, c = 1/√(9d), accepted if
+                           ln u < x²/2 + d - d v + d ln v, v = (1 + c x)³ (Marsaglia & Tsang 2000)
+    gamma(α), α < 1        gamma(α + 1) U^(1/α)
+    beta(a, b)             G_a / (G_a + G_b)
+
+`state` is uint64[4] and advances in place. Kernels do not complain: what they return for
+arguments outside their domain is stated; `bayescontrol.seeding.Stream` raises instead.
+"""
+
+import math
+
+import numpy as np
+
+from bayescontrol.kernels._jit import jit
+from bayescontrol.kernels.elementary import exp, log
+from bayescontrol.kernels.xoshiro import U11, below, next_uint64, uniform
+from bayescontrol.kernels.ziggurat import exponential_layers, normal_layers
+from bayescontrol.protocols import FloatArray, IntArray, UIntArray
+
+__all__ = [
+    "below",
+    "beta",
+    "categorical",
+    "exponential",
+    "fill_below",
+    "fill_beta",
+    "fill_categorical",
+    "fill_exponential",
+    "fill_gamma",
+    "fill_normal",
+    "fill_uniform",
+    "gamma",
+    "next_uint64",
+    "normal",
+    "permutation",
+    "uniform",
+]
+
+LAYER, BASE = np.uint64(0xFF), np.uint64(0)
+
+N_OUTER, N_INNER, N_FLOOR, N_HEIGHT = normal_layers()
+E_OUTER, E_INNER, E_FLOOR, E_HEIGHT = exponential_layers()
+# The widths of the layers per unit of a 53-bit integer: with sign, without.
+N_UNIT, E_UNIT = N_OUTER * 2.0**-52, E_OUTER * 2.0**-53
+N_TAIL, E_TAIL = float(N_INNER[0]), float(E_INNER[0])
+
+
+@jit
+def _exponential_point(state: UIntArray) -> tuple[np.uint64, float]:
+    word = next_uint64(state)
+    i = word & LAYER
+    return i, np.int64(word >> U11) * E_UNIT[i]
+
+
+@jit
+def _exponential_outside(state: UIntArray, i: np.uint64, x: float) -> float:
+    """A point right of the layer above: accept it, or go on until one is accepted."""
+    offset = 0.0
+    while True:
+        if i == BASE:
+            offset += E_TAIL
+        elif E_FLOOR[i] + uniform(state) * E_HEIGHT[i] < exp(-x):
+            return offset + x
+        i, x = _exponential_point(state)
+        if x < E_INNER[i]:
+            return offset + x
+
+
+@jit
+def exponential(state: UIntArray) -> float:
+    """A number with density e^-x. The tail beyond r has no memory: it is r plus another one.
+
+    >>> exponential(np.array([1, 2, 3, 4], dtype=np.uint64)) > 0
+    True
+    """
+    i, x = _exponential_point(state)
+    if x < E_INNER[i]:
+        return x
+    return _exponential_outside(state, i, x)
+
+
+@jit
+def _normal_point(state: UIntArray) -> tuple[np.uint64, float]:
+    word = next_uint64(state)
+    i = word & LAYER
+    return i, (np.int64(word) >> 11) * N_UNIT[i]
+
+
+@jit
+def _normal_outside(state: UIntArray, i: np.uint64, x: float) -> float:
+    while True:
+        if i == BASE:
+            while True:
+                beyond = exponential(state) / N_TAIL
+                if 2.0 * exponential(state) > beyond * beyond:
+                    return math.copysign(N_TAIL + beyond, x)
+        if N_FLOOR[i] + uniform(state) * N_HEIGHT[i] < exp(-0.5 * x * x):
+            return x
+        i, x = _normal_point(state)
+        if abs(x) < N_INNER[i]:
+            return x
+
+
+@jit
+def normal(state: UIntArray) -> float:
+    """A number with density e^(-x²/2) / √(2π); the tail beyond r as Marsaglia (1964) draws it.
+
+    >>> abs(normal(np.array([1, 2, 3, 4], dtype=np.uint64))) < 9
+    True
+    """
+    i, x = _normal_point(state)
+    if abs(x) < N_INNER[i]:
+        return x
+    return _normal_outside(state, i, x)
+
+
+@jit
+def _accepts(u: float, x: float, v: float, d: float) -> bool:
+    """Whether ln u < x²/2 + d - d v + d ln v: apart, to keep logarithms off the common path."""
+    return log(u) < 0.5 * x * x + d * (1.0 - v + log(v))
+
+
+@jit
+def _gamma_attempt(state: UIntArray, d: float, c: float) -> float:
+    """One proposal d (1 + c x)³, or -1 if it is rejected.
+
+    u < 1 - .1986 c² x⁴ implies acceptance. In y = c x the margin is d g(y) - ln(1 - 1.7874 d y⁴),
+    convex in d and 0 at d = 0; so it is ≥ 0 for all d ≥ 2/3 if it is at d = 2/3, where this
+    is Marsaglia & Tsang's own 1 - .0331 x⁴. The logarithms are needed .066/d of the time.
+    """
+    x = normal(state)
+    v = 1.0 + c * x
+    if v > 0.0:
+        v = v * v * v
+        u = uniform(state)
+        cx2 = c * x * x
+        if u < 1.0 - 0.1986 * cx2 * cx2 or _accepts(u, x, v, d):
+            return d * v
+    return -1.0
+
+
+@jit
+def _gamma_from_one(state: UIntArray, shape: float) -> float:
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = _gamma_attempt(state, d, c)
+        if x > 0.0:
+            return x
+
+
+@jit
+def _gamma_below_one(state: UIntArray, shape: float) -> float:
+    if not shape > 0.0:
+        return math.nan
+    return _gamma_from_one(state, shape + 1.0) * exp(-exponential(state) / shape)
+
+
+@jit
+def gamma(state: UIntArray, shape: float) -> float:
+    """A number with density x^(α-1) e^-x / Γ(α), α = shape > 0; for any other shape NaN, no draw.
+
+    >>> gamma(np.array([1, 2, 3, 4], dtype=np.uint64), 2.0) > 0
+    True
+    """
+    if shape >= 1.0:
+        return _gamma_from_one(state, shape)
+    return _gamma_below_one(state, shape)
+
+
+@jit
+def _beta_by_odds(state: UIntArray, a: float, b: float) -> float:
+    """1 / (1 + G_b / G_a) for any a, b > 0: the ratio neither overflows nor becomes 0/0.
+
+    The gamma of a parameter below 1 may underflow, so the factors U^(1/a) and V^(1/b) enter
+    the ratio by their logarithms.
+    """
+    if not (a > 0.0 and b > 0.0):
+        return math.nan
+    x = _gamma_from_one(state, a if a >= 1.0 else a + 1.0)
+    odds = _gamma_from_one(state, b if b >= 1.0 else b + 1.0) / x
+    if a < 1.0 and b < 1.0:
+        log_u, log_v = -exponential(state), -exponential(state)
+        # log_v / b - log_u / a, arranged so that no term is ∞ unless the whole is.
+        if a < b:
+            odds *= exp((log_v * (a / b) - log_u) / a)
+        else:
+            odds *= exp((log_v - log_u * (b / a)) / b)
+    elif a < 1.0:
+        odds *= exp(exponential(state) / a)
+    elif b < 1.0:
+        odds *= exp(-exponential(state) / b)
+    return 1.0 / (1.0 + odds)
+
+
+@jit
+def beta(state: UIntArray, a: float, b: float) -> float:
+    """A number with density ∝ x^(a-1) (1-x)^(b-1), a, b > 0; for any others NaN, no draw.
+
+    >>> 0 <= beta(np.array([1, 2, 3, 4], dtype=np.uint64), 1e-9, 1e-9) <= 1
+    True
+    """
+    if 1.0 <= a < 1e300 and 1.0 <= b < 1e300:
+        x = _gamma_from_one(state, a)
+        return x / (x + _gamma_from_one(state, b))
+    return _beta_by_odds(state, a, b)
+
+
+@jit
+def categorical(state: UIntArray, p: FloatArray) -> int:
+    """An index i with probability p_i / Σ p, never one with p_i = 0; one uniform number.
+
+    -1, and no draw, unless every p_i ≥ 0 and 0 < Σ p < ∞.
+
+    >>> categorical(np.array([1, 2, 3, 4], dtype=np.uint64), np.array([0.0, 3.0, 0.0]))
+    1
+    """
+    total = 0.0
+    for i in range(p.size):
+        if not p[i] >= 0.0:
+            return -1
+        total += p[i]
+    if not 0.0 < total < math.inf:
+        return -1
+    u = uniform(state) * total
+    cumulative = 0.0
+    last = -1
+    for i in range(p.size):
+        if p[i] > 0.0:
+            cumulative += p[i]
+            last = i
+            if u < cumulative:
+                break
+    return last  # u may round up to Σ p where doubles are subnormal
+
+
+@jit
+def permutation(state: UIntArray, out: IntArray) -> None:
+    """0 … n - 1 in uniformly random order into `out` (Fisher & Yates).
+
+    >>> out = np.empty(4, dtype=np.int64)
+    >>> permutation(np.array([1, 2, 3, 4], dtype=np.uint64), out)
+    >>> sorted(out.tolist())
+    [0, 1, 2, 3]
+    """
+    for i in range(out.size):
+        j = below(state, i + 1)
+        out[i] = out[j]
+        out[j] = i
+
+
+# One loop per law: Numba caches no kernel that takes another as an argument.
+
+
+@jit
+def fill_uniform(state: UIntArray, out: FloatArray) -> None:
+    """So many calls of `uniform`, into `out`.
+
+    >>> fill_uniform(np.array([1, 2, 3, 4], dtype=np.uint64), np.empty(3))
+    """
+    for i in range(out.size):
+        out[i] = uniform(state)
+
+
+@jit
+def fill_normal(state: UIntArray, out: FloatArray) -> None:
+    """So many calls of `normal`, into `out`.
+
+    >>> fill_normal(np.array([1, 2, 3, 4], dtype=np.uint64), np.empty(3))
+    """
+    for i in range(out.size):
+        out[i] = normal(state)
+
+
+@jit
+def fill_exponential(state: UIntArray, out: FloatArray) -> None:
+    """So many calls of `exponential`, into `out`.
+
+    >>> fill_exponential(np.array([1, 2, 3, 4], dtype=np.uint64), np.empty(3))
+    """
+    for i in range(out.size):
+        out[i] = exponential(state)
+
+
+@jit
+def fill_gamma(state: UIntArray, shape: float, out: FloatArray) -> None:
+    """So many calls of `gamma`, into `out`.
+
+    >>> fill_gamma(np.array([1, 2, 3, 4], dtype=np.uint64), 2.0, np.empty(3))
+    """
+    for i in range(out.size):
+        out[i] = gamma(state, shape)
+
+
+@jit
+def fill_beta(state: UIntArray, a: float, b: float, out: FloatArray) -> None:
+    """So many calls of `beta`, into `out`.
+
+    >>> fill_beta(np.array([1, 2, 3, 4], dtype=np.uint64), 2.0, 3.0, np.empty(3))
+    """
+    for i in range(out.size):
+        out[i] = beta(state, a, b)
+
+
+@jit
+def fill_below(state: UIntArray, n: int, out: IntArray) -> None:
+    """So many calls of `below`, into `out`.
+
+    >>> fill_below(np.array([1, 2, 3, 4], dtype=np.uint64), 6, np.empty(3, dtype=np.int64))
+    """
+    for i in range(out.size):
+        out[i] = below(state, n)
+
+
+@jit
+def fill_categorical(state: UIntArray, p: FloatArray, out: IntArray) -> None:
+    """So many calls of `categorical`, into `out`.
+
+    >>> fill_categorical(np.array([1, 2, 3, 4], dtype=np.uint64), np.array([1.0, 2.0]), np.empty(3, dtype=np.int64))
+    """
+    for i in range(out.size):
+        out[i] = categorical(state, p)

@@ -1,0 +1,130 @@
+"""How far the replicas are, on standard error.
+
+    rate = done / elapsed          time left = (total - done) / rate
+
+A bar on a terminal; elsewhere plain lines, one every few seconds at most, so that a log
+stays short. Standard output is left alone.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from bayescontrol.lab.runner import Progress
+
+__all__ = ["Lines", "live"]
+
+_COMPILING: Final = "compiling kernels for the first time; later runs find them on disk"
+
+
+@contextmanager
+def live(label: str, console: Console | None = None) -> Iterator[Progress]:
+    """A progress for `run_replicas`: a bar on a terminal, lines elsewhere.
+
+    >>> import sys
+    >>> with live("chain", Console(file=sys.stdout, width=80)) as progress:
+    ...     progress.advance(0, 40)
+    ...     progress.advance(40, 40)
+    chain: 40 runs to do
+    chain: 40/40 runs, ... a second, in ... s
+    """
+    screen = console or Console(stderr=True)
+    if not screen.is_interactive:
+        yield Lines(label, screen)
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    with Bars(*columns, console=screen) as bars:
+        yield _Bar(bars, bars.add_task(label, total=None))
+
+
+class Lines:
+    """Plain lines: done, rate and time left, at most one every `every` seconds, and the last.
+
+    >>> import sys
+    >>> lines = Lines("chain", Console(file=sys.stdout, width=80), clock=iter((0, 4, 8)).__next__)
+    >>> for done in (0, 10, 40):
+    ...     lines.advance(done, 40)
+    chain: 40 runs to do
+    chain: 10/40 runs, 2.5 a second, 12 s left
+    chain: 40/40 runs, 5 a second, in 8.0 s
+    """
+
+    def __init__(
+        self,
+        label: str,
+        console: Console,
+        every: float = 3.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._label, self._console, self._every, self._clock = label, console, every, clock
+        self._started = self._told = 0.0
+
+    def advance(self, done: int, total: int, /) -> None:
+        now = self._clock()
+        if done == 0:
+            self._started = self._told = now
+            self._say(f"{total} runs to do")
+            return
+        if done < total and now - self._told < self._every:
+            return
+        self._told = now
+        elapsed = max(now - self._started, 1e-9)
+        rate = done / elapsed
+        end = f"in {elapsed:.1f} s" if done == total else f"{_span((total - done) / rate)} left"
+        self._say(f"{done}/{total} runs, {_number(rate)} a second, {end}")
+
+    def compiling(self) -> None:
+        self._say(_COMPILING)
+
+    def _say(self, words: str) -> None:
+        self._console.out(f"{self._label}: {words}", highlight=False)
+
+
+class _Bar:
+    def __init__(self, bars: Bars, task: TaskID) -> None:
+        self._bars, self._task = bars, task
+
+    def advance(self, done: int, total: int, /) -> None:
+        self._bars.update(self._task, completed=done, total=total)
+
+    def compiling(self) -> None:
+        self._bars.console.print(_COMPILING, style="dim", highlight=False)
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{_number(speed)} a second")
+
+
+def _number(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.3g}"
+
+
+def _span(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    hours, minutes = divmod(round(whole / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

@@ -1,0 +1,139 @@
+"""Ways to make an operation mode m = (hypothesis, policy). Any object with the methods will do.
+
+DiscreteMode    out of two functions that return probabilities
+PairedMode      out of a hypothesis and a policy that exist already
+tailor          m_θ = (θ, π*_θ) for every θ in a class of models, given a planner
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from bayescontrol.errors import MissingCapability
+from bayescontrol.protocols import Rng
+
+__all__ = ["DiscreteMode", "PairedMode", "draw_from", "tailor"]
+
+K = TypeVar("K")
+X = TypeVar("X")
+A = TypeVar("A")
+O = TypeVar("O")  # noqa: E741 - the paper's symbol
+H = TypeVar("H")
+
+
+def draw_from(law: Mapping[K, float], rng: Rng) -> K:
+    """k with probability law[k].
+
+    >>> from bayescontrol import Stream
+    >>> draw_from({"a": 0.0, "b": 1.0}, Stream(0))
+    'b'
+    """
+    outcomes = list(law)
+    return outcomes[0 if len(outcomes) == 1 else rng.categorical(list(law.values()))]
+
+
+class DiscreteMode(Generic[X, A, O]):
+    """A mode out of two functions that return probabilities.
+
+    policy(x) gives P(a | m, x) and hypothesis(x, a) gives P(o | m, x, a), as mappings.
+
+    >>> m = DiscreteMode(lambda x: {"go": 1.0}, lambda x, a: {"ok": 0.9, "fail": 0.1}, "optimist")
+    >>> m.likelihood(None, "go", "fail"), m.likelihood(None, "go", "never")
+    (0.1, 0.0)
+    >>> m
+    DiscreteMode('optimist')
+    """
+
+    __slots__ = ("_hypothesis", "_policy", "name")
+
+    def __init__(
+        self,
+        policy: Callable[[X], Mapping[A, float]],
+        hypothesis: Callable[[X, A], Mapping[O, float]],
+        name: str = "",
+    ) -> None:
+        self._policy, self._hypothesis, self.name = policy, hypothesis, name
+
+    def act(self, x: X, rng: Rng) -> A:
+        """a ~ P(a | m, x)."""
+        return draw_from(self._policy(x), rng)
+
+    def action_probabilities(self, x: X) -> Mapping[A, float]:
+        """P(a | m, x)."""
+        return self._policy(x)
+
+    def observation_probabilities(self, x: X, a: A) -> Mapping[O, float]:
+        """P(o | m, x, a)."""
+        return self._hypothesis(x, a)
+
+    def likelihood(self, x: X, a: A, o: O) -> float:
+        """P(o | m, x, a) of one o."""
+        return self._hypothesis(x, a).get(o, 0.0)
+
+    def log_likelihood(self, x: X, a: A, o: O) -> float:
+        """ln P(o | m, x, a), -∞ where it is zero."""
+        p = self.likelihood(x, a, o)
+        return math.log(p) if p > 0.0 else -math.inf
+
+    def __repr__(self) -> str:
+        return f"DiscreteMode({self.name!r})"
+
+
+class PairedMode:
+    """m = (hypothesis, policy), each as it came, with all that each of them can do.
+
+    >>> class Model:
+    ...     def likelihood(self, x, a, o): return 0.5
+    >>> class Left:
+    ...     def act(self, x, rng): return "left"
+    >>> m = PairedMode(Model(), Left(), name="coin")
+    >>> m.act(None, rng=None), m.likelihood(None, "left", 1)
+    ('left', 0.5)
+    """
+
+    ASKED_OF_THE_HYPOTHESIS = (
+        "log_likelihood", "likelihood", "observation_probabilities", "start", "advance",
+    )  # fmt: skip
+    ASKED_OF_THE_POLICY = ("act", "action_probabilities")
+
+    act: Callable[[Any, Rng], Any]
+
+    def __init__(self, hypothesis: Any, policy: Any, name: str = "") -> None:
+        self.hypothesis, self.policy, self.name = hypothesis, policy, name
+        # Set one by one, so that the pair has exactly the capabilities of its parts.
+        for part, methods in (
+            (hypothesis, self.ASKED_OF_THE_HYPOTHESIS),
+            (policy, self.ASKED_OF_THE_POLICY),
+        ):
+            for method in methods:
+                if hasattr(part, method):
+                    setattr(self, method, getattr(part, method))
+        if not hasattr(policy, "act"):
+            raise MissingCapability(f"the policy {policy!r} has no act(x, rng)")
+        if not (hasattr(hypothesis, "likelihood") or hasattr(hypothesis, "log_likelihood")):
+            raise MissingCapability(
+                f"the hypothesis {hypothesis!r} has neither likelihood(x, a, o) "
+                "nor log_likelihood(x, a, o)"
+            )
+
+    def __repr__(self) -> str:
+        label = f", name={self.name!r}" if self.name else ""
+        return f"PairedMode({self.hypothesis!r}, {self.policy!r}{label})"
+
+
+def tailor(models: Mapping[Any, H] | Iterable[H], planner: Callable[[H], Any]) -> list[PairedMode]:
+    """m_θ = (θ, π*), π* = planner(θ) = arg max_π E[U | θ, π], for every model θ in the class.
+
+    >>> class Bandit:
+    ...     def __init__(self, *bias): self.bias = bias
+    ...     def likelihood(self, x, a, o): return self.bias[a] if o else 1 - self.bias[a]
+    >>> class Pull:
+    ...     def __init__(self, arm): self.arm = arm
+    ...     def act(self, x, rng): return self.arm
+    >>> modes = tailor({"first": Bandit(0.9, 0.1), "second": Bandit(0.2, 0.7)},
+    ...                planner=lambda model: Pull(max(range(2), key=model.bias.__getitem__)))
+    >>> [(m.name, m.act(None, rng=None)) for m in modes]
+    [('first', 0), ('second', 1)]
+    """
+    named = models.items() if isinstance(models, Mapping) else (("", model) for model in models)
+    return [PairedMode(model, planner(model), name=str(name)) for name, model in named]

@@ -1,0 +1,1 @@
+"""Problems: a class of modes and the environments it is made for, together."""

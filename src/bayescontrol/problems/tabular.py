@@ -1,0 +1,273 @@
+"""Finite classes as tables: finitely many modes, situations, actions and observations.
+
+    policy[m, x, a] = P(a | m, x)     hypothesis[m, x, a, o] = P(o | m, x, a)
+    successor[x, a, o] = T(x, a, o)
+
+Any finite I/O process is of this kind. Everything about it can be computed exactly, one
+object answers for all modes at once, and the interaction runs in a compiled loop.
+"""
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.errors import InvalidTable, UnknownMode
+from bayescontrol.protocols import FloatArray, IntArray, Rng
+from bayescontrol.record import Record
+from bayescontrol.rule import ControlRule
+from bayescontrol.schedules import every_step
+from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.systems import Situated
+
+__all__ = ["TabularEnvironment", "TabularMode", "TabularModes", "fused_loop", "random_modes"]
+
+
+def _stochastic(table: npt.ArrayLike, name: str, axes: int) -> FloatArray:
+    p = np.array(table, np.float64)
+    if p.ndim != axes:
+        raise InvalidTable(f"{name} has shape {p.shape}: it needs {axes} axes")
+    bad = np.argwhere(~(p >= 0.0))
+    if bad.size:
+        where = tuple(int(i) for i in bad[0])
+        raise InvalidTable(f"{name}{list(where)} is {p[where]}: not a probability")
+    off = np.argwhere(np.abs(p.sum(-1) - 1.0) > 1e-9)
+    if off.size:
+        row = tuple(int(i) for i in off[0])
+        raise InvalidTable(f"{name}{list(row)} sums to {p[row].sum():.9g}, not to 1")
+    return p
+
+
+class TabularModes:
+    """A class of modes as three tables; `start` is the situation before the first step.
+
+    >>> modes = TabularModes(policy=[[[1, 0]], [[0, 1]]],                       # m picks box m
+    ...                      hypothesis=[[[[0, 1], [1, 0]]], [[[1, 0], [0, 1]]]])  # prize in box m
+    >>> modes
+    TabularModes(2 modes, 1 situation, 2 actions, 2 observations)
+    >>> modes.likelihoods(0, 0, 1)
+    array([1., 0.])
+    >>> agent = modes.agent()
+    >>> agent.action_probabilities()
+    {0: 0.5, 1: 0.5}
+    """
+
+    def __init__(
+        self,
+        policy: npt.ArrayLike,
+        hypothesis: npt.ArrayLike,
+        successor: npt.ArrayLike | None = None,
+        *,
+        start: int = 0,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.policy = _stochastic(policy, "policy", 3)
+        self.hypothesis = _stochastic(hypothesis, "hypothesis", 4)
+        if self.policy.shape != self.hypothesis.shape[:3]:
+            raise InvalidTable(
+                f"policy is for (modes, situations, actions) = {self.policy.shape}, "
+                f"hypothesis for {self.hypothesis.shape[:3]}"
+            )
+        situations = self.policy.shape[1]
+        shape = self.hypothesis.shape[1:]
+        if successor is None and situations > 1:
+            raise InvalidTable(f"with {situations} situations, successor[x, a, o] must be given")
+        self.successor: IntArray = np.array(
+            np.zeros(shape) if successor is None else successor, np.int64
+        )
+        if self.successor.shape != shape:
+            raise InvalidTable(f"successor has shape {self.successor.shape}, expected {shape}")
+        if self.successor.min() < 0 or self.successor.max() >= situations:
+            raise InvalidTable(f"successor names a situation outside 0 … {situations - 1}")
+        if not 0 <= start < situations:
+            raise InvalidTable(f"start={start} is not a situation: they are 0 … {situations - 1}")
+        if names is not None and len(names) != len(self):
+            raise InvalidTable(f"{len(names)} names for {len(self)} modes")
+        self.start = start
+        self.names = tuple(names) if names is not None else None
+        # Modes last: the likelihoods of one observation lie side by side.
+        self.by_mode = np.ascontiguousarray(np.moveaxis(self.hypothesis, 0, -1))
+
+    @property
+    def actions(self) -> range:
+        """The actions, 0 … A-1."""
+        return range(self.policy.shape[2])
+
+    def __len__(self) -> int:
+        """The number of modes."""
+        return int(self.policy.shape[0])
+
+    def __getitem__(self, m: int) -> "TabularMode":
+        """Mode m alone."""
+        if not 0 <= m < len(self):
+            raise UnknownMode(f"no mode {m}: there are 0 … {len(self) - 1}")
+        return TabularMode(self, m)
+
+    def likelihoods(self, x: int, a: int, o: int) -> FloatArray:
+        """P(o | m, x, a) for all m."""
+        return self.by_mode[x, a, o]
+
+    def action_probabilities(self, x: int) -> dict[int, FloatArray]:
+        """P(a | m, x) for all m, by action."""
+        return {a: self.policy[:, x, a] for a in self.actions}
+
+    def observation_probabilities(self, x: int, a: int) -> dict[int, FloatArray]:
+        """P(o | m, x, a) for all m, by observation."""
+        return dict(enumerate(self.by_mode[x, a]))
+
+    def advance(self, x: int, a: int, o: int) -> int:
+        """T(x, a, o)."""
+        return int(self.successor[x, a, o])
+
+    @overload
+    def agent(
+        self, prior: npt.ArrayLike | None = None, **options: Any
+    ) -> ControlRule[Any, int, int, int]: ...
+    @overload
+    def agent(
+        self, prior: npt.ArrayLike | None = None, *, kind: type[Any], **options: Any
+    ) -> Any: ...
+    def agent(
+        self, prior: npt.ArrayLike | None = None, *, kind: type[Any] = ControlRule, **options: Any
+    ) -> Any:
+        """The control rule over this class; `kind` may be another agent of the same make."""
+        belief: FiniteBelief[TabularMode] = FiniteBelief(self, prior)
+        return kind(belief, self.start, self.advance, **options)
+
+    def environment(self, m: int) -> "TabularEnvironment":
+        """Q_m: the world as mode m has it."""
+        return TabularEnvironment(self, self[m].m)
+
+    def systems(self) -> list[Situated]:
+        """The I/O systems P_m, for exact computation."""
+        return [Situated(self[m], self.start, self.advance) for m in range(len(self))]
+
+    def __repr__(self) -> str:
+        words = ("mode", "situation", "action", "observation")
+        counts = zip(self.hypothesis.shape, words, strict=True)
+        return f"TabularModes({', '.join(f'{n} {word}' + 's' * (n != 1) for n, word in counts)})"
+
+
+class TabularMode:
+    """One mode of a tabular class.
+
+    >>> mode = random_modes(2, seed=0)[1]
+    >>> round(sum(mode.action_probabilities(0).values()), 12)
+    1.0
+    """
+
+    __slots__ = ("m", "modes")
+
+    def __init__(self, modes: TabularModes, m: int) -> None:
+        self.modes, self.m = modes, m
+
+    @property
+    def name(self) -> str:
+        """What the class calls it."""
+        return self.modes.names[self.m] if self.modes.names else ""
+
+    def act(self, x: int, rng: Rng) -> int:
+        """a ~ P(a | m, x)."""
+        return rng.categorical(self.modes.policy[self.m, x])
+
+    def likelihood(self, x: int, a: int, o: int) -> float:
+        """P(o | m, x, a)."""
+        return float(self.modes.hypothesis[self.m, x, a, o])
+
+    def action_probabilities(self, x: int) -> dict[int, float]:
+        """P(a | m, x), positive ones."""
+        return {a: float(p) for a, p in enumerate(self.modes.policy[self.m, x]) if p > 0.0}
+
+    def observation_probabilities(self, x: int, a: int) -> dict[int, float]:
+        """P(o | m, x, a), positive ones."""
+        return {o: float(p) for o, p in enumerate(self.modes.hypothesis[self.m, x, a]) if p > 0.0}
+
+    def __repr__(self) -> str:
+        return f"TabularMode({self.m}{f', {self.name!r}' if self.name else ''})"
+
+
+class TabularEnvironment:
+    """Q_m of a tabular class: o ~ P(o | m, x, a), x ← T(x, a, o).
+
+    >>> world = random_modes(2, seed=0).environment(0)
+    >>> world.respond(0, Stream(0)) in (0, 1)
+    True
+    """
+
+    def __init__(self, modes: TabularModes, m: int) -> None:
+        self.modes, self.m, self.x = modes, m, modes.start
+
+    def respond(self, a: int, rng: Rng) -> int:
+        """Draw o and move on."""
+        o = rng.categorical(self.modes.hypothesis[self.m, self.x, a])
+        self.x = self.modes.advance(self.x, a, o)
+        return o
+
+    def __repr__(self) -> str:
+        return f"TabularEnvironment(mode {self.m} of {self.modes!r}, situation {self.x})"
+
+
+def random_modes(
+    count: int,
+    *,
+    situations: int = 1,
+    actions: int = 2,
+    observations: int = 2,
+    concentration: float = 1.0,
+    seed: int | Stream = 0,
+) -> TabularModes:
+    """A random class: every row of every table Dirichlet(concentration, …), T uniform.
+
+    >>> random_modes(3, situations=4, seed=1)
+    TabularModes(3 modes, 4 situations, 2 actions, 2 observations)
+    """
+    rng = as_stream(seed)
+
+    def dirichlet(*shape: int) -> FloatArray:
+        # The floor keeps every probability positive where tiny gammas underflow.
+        g = np.maximum(np.asarray(rng.gamma(concentration, size=shape)), 1e-12)
+        return np.asarray(g / g.sum(-1, keepdims=True), np.float64)
+
+    return TabularModes(
+        dirichlet(count, situations, actions),
+        dirichlet(count, situations, actions, observations),
+        rng.integers(situations, size=(situations, actions, observations)),
+    )
+
+
+def fused_loop(agent: Any, environment: Any) -> Any:
+    """The compiled loop, if the agent is the rule over the environment's own class.
+
+    >>> modes = random_modes(2)
+    >>> fused_loop(modes.agent(), modes.environment(0)) is not None
+    True
+    """
+    modes = environment.modes
+    fits = (
+        agent.belief.modes is modes
+        and agent.belief.on_impossible == "raise"
+        and agent.schedule is every_step
+        and agent.advance == modes.advance
+    )
+    return _run if fits else None
+
+
+def _run(agent: Any, environment: TabularEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    modes, belief = environment.modes, agent.belief
+    drawn, actions, observations = (np.empty(steps, np.int64) for _ in range(3))
+    done, drawn_in, x, y = kernels.tabular.interact(
+        *belief.weight_arrays(), modes.policy, modes.by_mode, modes.successor,
+        modes.hypothesis[environment.m], agent.x, environment.x, p.state, q.state,
+        drawn, actions, observations,
+    )  # fmt: skip
+    environment.x = y
+    acted = min(done + 1, steps)
+    if acted:
+        belief.fast_forward(done, int(drawn[acted - 1]))
+        agent.fast_forward(acted, drawn_in, x)
+    if done < steps:  # the readable code raises, with its own words
+        agent.observe(int(actions[done]), int(observations[done]))
+    return Record(actions, observations)

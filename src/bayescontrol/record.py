@@ -1,0 +1,158 @@
+"""What happened: the columns a_1 … a_t and o_1 … o_t, and what the probes saw.
+
+A probe measures the agent and never changes the run. It looks either *before* the agent
+takes o_t in, P(· | âo_<t â_t), or *after*, P(· | âo_≤t).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "Probe",
+    "Record",
+    "as_column",
+    "drawn_mode",
+    "log_score",
+    "posterior",
+    "situation",
+]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A measurement `measure(agent, a, o)`, taken before or after the agent takes o_t in.
+
+    >>> Probe(lambda agent, a, o: o).when
+    'after'
+    """
+
+    measure: Callable[[Any, Any, Any], Any]
+    when: Literal["before", "after"] = "after"
+
+    def __post_init__(self) -> None:
+        if self.when not in ("before", "after"):
+            raise ValueError(f"a probe looks 'before' or 'after', not {self.when!r}")
+
+
+#: P(m | âo_≤t) for all m.
+posterior = Probe(lambda agent, _a, _o: agent.belief.posterior())
+#: -log2 P(o_t | âo_<t â_t): the agent's surprise, in bits.
+log_score = Probe(lambda agent, a, o: agent.belief.surprise(agent.x, a, o), "before")
+#: The index of the mode that chose a_t.
+drawn_mode = Probe(lambda agent, _a, _o: agent.belief.drawn, "before")
+#: x_t, the situation in which a_t was chosen.
+situation = Probe(lambda agent, _a, _o: agent.x, "before")
+
+
+def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A list of equal things as one array: numbers and arrays stay numeric, the rest objects.
+
+    >>> as_column([1, 2]), as_column(["a", ("b", 1)]).dtype
+    (array([1, 2]), dtype('O'))
+    """
+    if isinstance(values, np.ndarray):
+        return values
+    kinds = {type(v) for v in values}
+    plain = kinds <= {int, bool} or kinds <= {float, int} or kinds == {str}
+    if plain or all(isinstance(v, (np.ndarray, np.generic)) for v in values):
+        try:
+            column = np.array(values)
+        except (ValueError, OverflowError):
+            pass
+        else:
+            if column.dtype.kind in "biufcU":
+                return column
+    objects = np.empty(len(values), object)
+    for i, value in enumerate(values):
+        objects[i] = value
+    return objects
+
+
+class Record:
+    """One run: actions, observations and probes as columns of equal length.
+
+    >>> record = Record(actions=[0, 1], observations=[1.0, 0.5], probes={"surprise": [1.0, 0.0]})
+    >>> record
+    Record(2 steps: actions int64, observations float64, surprise float64)
+    >>> record["surprise"]
+    array([1., 0.])
+    >>> list(record)
+    [(0, 1.0), (1, 0.5)]
+    """
+
+    def __init__(
+        self,
+        actions: Sequence[Any] | npt.NDArray[Any],
+        observations: Sequence[Any] | npt.NDArray[Any],
+        probes: Mapping[str, Sequence[Any] | npt.NDArray[Any]] | None = None,
+    ) -> None:
+        self.actions = as_column(actions)
+        self.observations = as_column(observations)
+        self.probes = {name: as_column(values) for name, values in (probes or {}).items()}
+        for name, column in self.columns().items():
+            if len(column) != len(self.actions):
+                raise ValueError(
+                    f"column {name!r} has {len(column)} entries, actions have {len(self.actions)}"
+                )
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Every column by name.
+
+        >>> sorted(Record([0], [1]).columns())
+        ['actions', 'observations']
+        """
+        return {"actions": self.actions, "observations": self.observations, **self.probes}
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """The column of that name."""
+        columns = self.columns()
+        if name not in columns:
+            raise KeyError(f"no column {name!r}: there are {', '.join(columns)}")
+        return columns[name]
+
+    def __len__(self) -> int:
+        """The number of steps."""
+        return len(self.actions)
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """The stream: (a_1, o_1), (a_2, o_2), …"""
+        return zip(self.actions.tolist(), self.observations.tolist(), strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        """The same columns, bit for bit (objects: equal)."""
+        if not isinstance(other, Record) or self.columns().keys() != other.columns().keys():
+            return False
+        return all(_same(column, other[name]) for name, column in self.columns().items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{n} {c.dtype}{_shape(c)}" for n, c in self.columns().items())
+        return f"Record({len(self)} steps: {shown})"
+
+    def _repr_html_(self) -> str:
+        names = list(self.columns())
+        head = "".join(f"<th>{escape(name)}</th>" for name in ["t", *names])
+        rows = "".join(
+            f"<tr><td>{t + 1}</td>"
+            + "".join(f"<td>{escape(str(self[name][t]))}</td>" for name in names)
+            + "</tr>"
+            for t in range(min(len(self), 10))
+        )
+        more = f"<caption>{len(self)} steps, the first 10</caption>" if len(self) > 10 else ""
+        return f"<table>{more}<tr>{head}</tr>{rows}</table>"
+
+
+def _shape(column: npt.NDArray[Any]) -> str:
+    return "".join(f"×{n}" for n in column.shape[1:])
+
+
+def _same(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    return bool((a == b).all()) if a.dtype == object else a.tobytes() == b.tobytes()

@@ -1,0 +1,1 @@
+"""Claims, tables and figures for the eye: the terminal, a page, a paper."""

@@ -1,0 +1,136 @@
+"""Claims and tables for the terminal.
+
+    28.21 ± 0.22      the error to two digits, the value to the same place
+    0.5 ± 1e-12       a tolerance far below the value: its order alone
+    0.705970          exact: six significant digits, integers in full
+
+A refuted claim of the paper is shown as refuted, with its reason below the table.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
+
+from bayescontrol.lab.claims import Claim, Verdict
+from bayescontrol.lab.experiment import Table
+from bayescontrol.lab.runner import Result
+
+__all__ = ["claims_table", "number", "remarks", "table", "with_error"]
+
+_STYLES: Final[dict[Verdict, str]] = {
+    "holds": "green",
+    "refuted": "yellow",
+    "fails": "bold red",
+}
+
+
+def number(value: float | str) -> str:
+    """A value without an error: six significant digits, integers and text in full.
+
+    >>> number(2 / 3), number(4095), number(4095.0), number("1/2"), number(math.inf)
+    ('0.666667', '4095', '4095', '1/2', 'inf')
+    """
+    if isinstance(value, str | int) or not math.isfinite(value):
+        return str(value)
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e9 else f"{value:.6g}"
+
+
+def with_error(value: float | str, error: float | None) -> str:
+    """The value ± its error, both to the second digit of the error.
+
+    >>> with_error(28.2093, 0.2187), with_error(4101.7, 63.9), with_error(0.5, 1e-12)
+    ('28.21 ± 0.22', '4102 ± 64', '0.5 ± 1e-12')
+    >>> with_error(3.0, None), with_error("all", None)
+    ('3', 'all')
+    """
+    if error is None:
+        return number(value)
+    if isinstance(value, str) or not (math.isfinite(value) and math.isfinite(error)):
+        return f"{number(value)} ± {number(error)}"
+    if error <= 1e-6 * max(1.0, abs(value)):
+        return f"{number(value)} ± {error:.0e}" if error else f"{number(value)} ± 0"
+    if error >= 1e6:
+        return f"{value:.4g} ± {error:.2g}"
+    places = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:.{places}f} ± {error:.{places}f}"
+
+
+def claims_table(results: Sequence[Result], title: str = "Claims") -> RenderableType:
+    """Every claim with what was expected, our number and the verdict; then the remarks.
+
+    >>> isinstance(claims_table([]), Group)
+    True
+    """
+    grid = _grid(title)
+    several = len(results) > 1
+    if several:
+        grid.add_column("experiment", overflow="fold")
+    grid.add_column("claim", overflow="fold", ratio=2)
+    grid.add_column("what is claimed", overflow="fold", ratio=5)
+    grid.add_column("source")
+    grid.add_column("expected", justify="right", overflow="fold")
+    grid.add_column("ours", justify="right", overflow="fold")
+    grid.add_column("verdict")
+    for result in results:
+        for position, claim in enumerate(result.outcome.claims):
+            first = (Text("" if position else result.experiment.name),) if several else ()
+            grid.add_row(*first, *_cells(claim), end_section=_is_last(position, result))
+    claims = [claim for result in results for claim in result.outcome.claims]
+    return Group(grid, *remarks(claims))
+
+
+def remarks(claims: Iterable[Claim]) -> list[Text]:
+    """One line for each claim that gives a reason, refuted ones marked.
+
+    >>> claim = Claim("x", "x is 1", "paper", 1.0, 2.0, 0.1, False, reason="a misprint")
+    >>> [line.plain for line in remarks([claim])]
+    ['  x is refuted: a misprint']
+    """
+    return [
+        Text.assemble(
+            ("  " + claim.name, "bold"),
+            "" if claim.holds else f" {'is refuted' if claim.source == 'paper' else 'fails'}",
+            f": {claim.reason}",
+        )
+        for claim in claims
+        if claim.reason
+    ]
+
+
+def table(content: Table) -> RenderableType:
+    """A table of an experiment, numbers to the right.
+
+    >>> isinstance(table(Table("Regret", ("agent", "mean"), (("oracle", 0.0),))), Group)
+    True
+    """
+    grid = _grid(content.title)
+    for column, name in enumerate(content.header):
+        numeric = any(not isinstance(row[column], str) for row in content.rows)
+        grid.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+    for row in content.rows:
+        grid.add_row(*(Text(number(cell)) for cell in row))
+    return Group(grid, *([Text("  " + content.note, style="dim")] if content.note else []))
+
+
+def _grid(title: str) -> Grid:
+    return Grid(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD)
+
+
+def _is_last(position: int, result: Result) -> bool:
+    return position == len(result.outcome.claims) - 1
+
+
+def _cells(claim: Claim) -> tuple[Text, ...]:
+    return (
+        Text(claim.name),
+        Text(claim.claim),
+        Text(claim.source),
+        Text(number(claim.expected)),
+        Text(with_error(claim.ours, claim.error)),
+        Text(claim.verdict, style=_STYLES[claim.verdict]),
+    )

@@ -1,0 +1,189 @@
+"""The Bayesian control rule.
+
+    P(a_t | âo_<t) = Σ_m P(a_t | m, x) P(m | âo_<t)
+
+    P(m | âo_≤t)  ∝  P(o_t | m, x, a_t) P(m | âo_<t)
+
+Draw a mode, do what it would do. Observations are evidence; the agent's own actions are
+interventions (the hats) and are not.
+"""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from bayescontrol.errors import IncompatibleState, MissingCapability
+from bayescontrol.protocols import (
+    ActionProbabilities,
+    Arrays,
+    Belief,
+    MixingBelief,
+    Persistent,
+    Policy,
+    Rng,
+)
+from bayescontrol.schedules import Held, Schedule, every_step
+from bayescontrol.values import pack, unpack
+
+__all__ = ["ControlRule", "stay"]
+
+M = TypeVar("M", bound=Policy[Any, Any])
+X = TypeVar("X")
+A = TypeVar("A")
+O = TypeVar("O")  # noqa: E741 - the paper's symbol
+
+
+def stay(x: X, a: Any, o: Any) -> X:  # noqa: ARG001 - the signature of every `advance`
+    """T(ao_≤t) = T(ao_<t): the situation never changes.
+
+    >>> stay("here", "any action", "any observation")
+    'here'
+    """
+    return x
+
+
+class ControlRule(Generic[M, X, A, O]):
+    """One adaptive agent out of a belief over operation modes.
+
+    `situation` is x at the start and `advance(x, a, o)` the next one, the paper's map T;
+    `schedule` says when to draw a mode again, at every step by default.
+
+    >>> from bayescontrol import DiscreteMode, FiniteBelief, Stream
+    >>> def lever(good):  # hypothesis: `good` pays in 9 of 10 pulls; policy: pull it
+    ...     return DiscreteMode(lambda x: {good: 1.0},
+    ...                         lambda x, a: {1: 0.9, 0: 0.1} if a == good else {1: 0.2, 0: 0.8})
+    >>> agent = ControlRule(FiniteBelief([lever("left"), lever("right")]))
+    >>> agent.action_probabilities()
+    {'left': 0.5, 'right': 0.5}
+    >>> agent.observe("left", 1)
+    >>> agent.action_probabilities()
+    {'left': 0.818..., 'right': 0.181...}
+    """
+
+    def __init__(
+        self,
+        belief: Belief[M, X, A, O],
+        situation: X = None,  # type: ignore[assignment]
+        advance: Callable[[X, A, O], X] = stay,
+        schedule: Schedule = every_step,
+    ) -> None:
+        self.belief = belief
+        self.x = situation
+        self.advance = advance
+        self.schedule = schedule
+        #: The mode in charge.
+        self.mode: M | None = None
+        self._t = 0
+        self._drawn_at = 0
+        self._drawn_in = situation
+
+    # -- the rule, as two pure halves -----------------------------------------------------
+
+    def decide(self, x: X, rng: Rng) -> tuple[M, A]:
+        """m ~ P(m | âo_<t), then a ~ P(a | m, x)."""
+        m = self.belief.sample(rng)
+        return m, m.act(x, rng)
+
+    def learn(self, x: X, a: A, o: O) -> None:
+        """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t)."""
+        self.belief.observe(x, a, o)
+
+    # -- the rule, as an agent in the stream ------------------------------------------------
+
+    def act(self, rng: Rng) -> A:
+        """a_t: draw a mode if one is due, do what it would do."""
+        if self.mode is None or self.schedule(self._held(), rng):
+            self.mode, a = self.decide(self.x, rng)
+            self._drawn_at, self._drawn_in = self._t, self.x
+        else:
+            a = self.mode.act(self.x, rng)
+        self.issue(a)
+        self._t += 1
+        return a
+
+    def issue(self, a: A) -> None:
+        """P(m | âo_<t â_t) = P(m | âo_<t): an action of one's own is no evidence."""
+
+    def observe(self, a: A, o: O) -> None:
+        """Learn from o_t, then move on: x ← T(x, a_t, o_t)."""
+        x = self.advance(self.x, a, o)
+        self.learn(self.x, a, o)
+        self.x = x
+
+    def fast_forward(self, acted: int, drawn_in: X, x: X) -> None:
+        """Be where `acted` steps of a compiled loop have led; the belief is there already."""
+        self._t += acted
+        self._drawn_at, self._drawn_in, self.x = self._t - 1, drawn_in, x
+        self.mode = self._mixing().last()
+
+    def _held(self) -> Held[X]:
+        return Held(self._t, self._t - self._drawn_at, self.x, self._drawn_in)
+
+    # -- what the rule knows exactly ---------------------------------------------------------
+
+    def action_probabilities(self) -> dict[A, float]:
+        """P(a_t | âo_<t) = Σ_m P(a_t | m, x) P(m | âo_<t): the law of `decide(x)`."""
+        x = self.x
+        return self._mixing().mix(ActionProbabilities, lambda m: m.action_probabilities(x))
+
+    def predictive(self, a: A) -> dict[O, float]:
+        """P(o_t | âo_<t â_t) = Σ_m P(o_t | m, x, a_t) P(m | âo_<t)."""
+        return self._mixing().predictive(self.x, a)
+
+    def witness(self, x: X, a: A) -> None:
+        """P(m | ·) ∝ P(a | m, x) P(m | ·): *another* agent was seen to do a in situation x.
+
+        What an expert does tells which expert it is. What this agent does itself must never
+        come here: conditioning on one's own actions is the delusion that the paper is about.
+        """
+        self._mixing().reweigh(ActionProbabilities, lambda m: m.action_probabilities(x).get(a, 0.0))
+
+    def _mixing(self) -> MixingBelief[Any, Any, Any, Any]:
+        if not isinstance(self.belief, MixingBelief):
+            raise MissingCapability(
+                f"{self.belief!r} cannot average over its modes: it lacks mix, predictive, reweigh"
+            )
+        return self.belief
+
+    # -- state ---------------------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """Named arrays from which `load` continues bit for bit, the held mode included."""
+        if not isinstance(self.belief, Persistent):
+            raise MissingCapability(f"{self.belief!r} cannot be saved: it lacks save and load")
+        arrays = {f"belief/{name}": array for name, array in self.belief.save().items()}
+        arrays["clock"] = np.array([self._t, self._drawn_at, self.mode is not None])
+        arrays["situation"] = pack(self.x, "the situation")
+        arrays["drawn_in"] = pack(self._drawn_in, "the situation of the last draw")
+        return arrays
+
+    def load(self, arrays: Arrays) -> None:
+        """Take over what `save` gave, for an agent built from the same parts."""
+        missing = {"clock", "situation", "drawn_in"} - arrays.keys()
+        if missing or not isinstance(self.belief, Persistent):
+            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        x, drawn_in = unpack(arrays["situation"]), unpack(arrays["drawn_in"])
+        t, drawn_at, held = (int(n) for n in arrays["clock"])
+        inner = {n.removeprefix("belief/"): v for n, v in arrays.items() if n.startswith("belief/")}
+        self.belief.load(inner)
+        self.x, self._drawn_in, self._t, self._drawn_at = x, drawn_in, t, drawn_at
+        self.mode = self._mixing().last() if held else None
+
+    def copy(self) -> "ControlRule[M, X, A, O]":
+        """The same agent, free to go its own way."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.belief = self._mixing().copy()
+        if self.mode is not None:
+            twin.mode = twin._mixing().last()
+        return twin
+
+    def __repr__(self) -> str:
+        where = "" if self.x is None else f", situation {self.x!r}"
+        return f"{type(self).__name__}({self.belief!r}{where}, t={self._t})"
+
+    def _repr_html_(self) -> str:
+        html = getattr(self.belief, "_repr_html_", None)
+        body = html() if html else ""
+        return f"<div><b>{type(self).__name__}</b>, t={self._t}, situation {self.x!r}{body}</div>"

@@ -1,0 +1,147 @@
+"""When to draw a mode again.
+
+The rule draws m_t ~ P(m | âo_<t) at every step. The paper's remedy for its counterexample is
+to "sample actions from the same operation mode for several time steps in a row". A schedule
+says when a held mode is given up: a function of what is held and of a random stream.
+Any function `(held, rng) -> bool` will do; these are the usual ones.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from bayescontrol.protocols import Rng
+
+__all__ = [
+    "Every",
+    "Geometric",
+    "Held",
+    "MinimumDwell",
+    "Schedule",
+    "WhenSituationReturns",
+    "doubling",
+    "every_step",
+]
+
+X = TypeVar("X")
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Generic[X]):
+    """What is known of the held mode when the next action is due.
+
+    >>> Held(t=7, age=3, x="left", drawn_in="middle").drawn_at
+    4
+    """
+
+    t: int  #: actions issued so far
+    age: int  #: of these, how many by the held mode
+    x: X  #: the situation now
+    drawn_in: X  #: the situation in which the mode was drawn
+
+    @property
+    def drawn_at(self) -> int:
+        """The time t at which the held mode was drawn."""
+        return self.t - self.age
+
+
+Schedule: TypeAlias = Callable[[Held[Any], Rng], bool]
+
+
+def every_step(held: Held[Any], rng: Rng) -> bool:  # noqa: ARG001 - a schedule like any other
+    """The rule as printed: m_t ~ P(m | âo_<t) for every t.
+
+    >>> every_step(Held(t=1, age=1, x=None, drawn_in=None), rng=None)
+    True
+    """
+    return True
+
+
+def doubling(held: Held[Any], rng: Rng) -> bool:  # noqa: ARG001 - a schedule like any other
+    """Draw at t = 0, 1, 2, 4, 8, …: hold a mode as long as everything before it took.
+
+    >>> doubling(Held(t=7, age=3, x=None, drawn_in=None), rng=None)
+    False
+    >>> doubling(Held(t=8, age=4, x=None, drawn_in=None), rng=None)
+    True
+    """
+    return held.age >= max(1, held.drawn_at)
+
+
+@dataclass(frozen=True)
+class Every:
+    """Draw at t = 0, k, 2k, …
+
+    >>> Every(3)(Held(t=3, age=3, x=None, drawn_in=None), rng=None)
+    True
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        _at_least_one("Every", "k", self.k)
+
+    def __call__(self, held: Held[Any], rng: Rng) -> bool:
+        """Has the mode been in charge for k steps?"""
+        return held.age >= self.k
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """Draw again with probability p at each step: a mode is held 1/p steps on average.
+
+    >>> from bayescontrol.seeding import Stream
+    >>> Geometric(1.0)(Held(t=1, age=1, x=None, drawn_in=None), Stream(0))
+    True
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.p <= 1.0:
+            raise ValueError(f"Geometric(p={self.p}): p is a probability above 0, at most 1")
+
+    def __call__(self, held: Held[Any], rng: Rng) -> bool:
+        """Toss the coin."""
+        return rng.random() < self.p
+
+
+@dataclass(frozen=True)
+class WhenSituationReturns(Generic[X]):
+    """Draw when a situation is entered: x = `home`, or, without one, where the mode was drawn.
+
+    >>> WhenSituationReturns()(Held(t=5, age=5, x=2, drawn_in=2), rng=None)
+    True
+    >>> WhenSituationReturns(home=0)(Held(t=5, age=5, x=2, drawn_in=2), rng=None)
+    False
+    """
+
+    home: X | None = None
+
+    def __call__(self, held: Held[X], rng: Rng) -> bool:
+        """Are we home?"""
+        return held.x == (held.drawn_in if self.home is None else self.home)
+
+
+@dataclass(frozen=True)
+class MinimumDwell:
+    """Hold for at least `steps`, then as the other schedule says.
+
+    >>> MinimumDwell(4)(Held(t=3, age=3, x=None, drawn_in=None), rng=None)
+    False
+    """
+
+    steps: int
+    then: Schedule = every_step
+
+    def __post_init__(self) -> None:
+        _at_least_one("MinimumDwell", "steps", self.steps)
+
+    def __call__(self, held: Held[Any], rng: Rng) -> bool:
+        """Long enough, and due?"""
+        return held.age >= self.steps and self.then(held, rng)
+
+
+def _at_least_one(schedule: str, name: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"{schedule}({name}={value}): a mode is held for at least one step")

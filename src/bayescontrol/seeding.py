@@ -1,0 +1,296 @@
+"""One seed and a run number give independent named streams of random numbers.
+
+    state of (seed, run, role) = SeedSequence(entropy = seed, spawn_key = (run, code of role))
+    code of role               = CRC-32 of its UTF-8 name
+
+The agent P and the environment Q draw from streams of their own, so that changing one
+leaves the other's luck alone, and a run's numbers depend on no other run and no worker.
+A `Stream` has NumPy's method names and is made of `kernels.random`: a compiled loop that
+is handed `stream.state` draws the numbers the methods would have drawn.
+"""
+
+import math
+import operator
+import zlib
+from collections.abc import Callable, MutableSequence, Sequence
+from typing import Any, TypeAlias, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.errors import IncompatibleState
+from bayescontrol.protocols import Arrays, FloatArray, IntArray, UIntArray
+
+__all__ = ["Stream", "as_stream", "stream"]
+
+Size: TypeAlias = int | tuple[int, ...]
+T = TypeVar("T")
+
+ALGORITHM = "xoshiro256++"
+INT64 = 2**63
+
+
+class Stream:
+    """A reproducible stream of random numbers: xoshiro256++ under NumPy's method names.
+
+    Each method draws one number, or an array with `size`, which holds what so many single
+    draws would have given. Bad arguments raise a ValueError and draw nothing.
+
+    >>> rng = Stream(7)
+    >>> before = rng.copy()
+    >>> rng.random() == before.random(size=3)[0]
+    True
+    """
+
+    __slots__ = ("state",)
+
+    #: The four words; a kernel that takes them advances the stream.
+    state: UIntArray
+
+    def __init__(self, seed: "int | np.random.SeedSequence") -> None:
+        if not isinstance(seed, np.random.SeedSequence):
+            seed = np.random.SeedSequence(_integer("seed", seed, 0, 2**128))
+        self.state = seed.generate_state(4, np.uint64).astype(np.uint64)
+
+    @overload
+    def random(self, size: None = None) -> float: ...
+    @overload
+    def random(self, size: Size) -> FloatArray: ...
+    def random(self, size: Size | None = None) -> float | FloatArray:
+        """U uniform on [0, 1)."""
+        if size is None:
+            return kernels.random.uniform(self.state)
+        return self._fill(kernels.random.fill_uniform, size)
+
+    @overload
+    def normal(self, loc: float = 0.0, scale: float = 1.0, size: None = None) -> float: ...
+    @overload
+    def normal(self, loc: float = 0.0, scale: float = 1.0, *, size: Size) -> FloatArray: ...
+    def normal(
+        self, loc: float = 0.0, scale: float = 1.0, size: Size | None = None
+    ) -> float | FloatArray:
+        """N(loc, scale²); the second argument is the standard deviation."""
+        loc, scale = _finite("loc", loc), _finite("scale", scale, 0.0)
+        if size is None:
+            return loc + scale * kernels.random.normal(self.state)
+        return loc + scale * self._fill(kernels.random.fill_normal, size)
+
+    @overload
+    def exponential(self, scale: float = 1.0, size: None = None) -> float: ...
+    @overload
+    def exponential(self, scale: float = 1.0, *, size: Size) -> FloatArray: ...
+    def exponential(self, scale: float = 1.0, size: Size | None = None) -> float | FloatArray:
+        """Density e^(-x/scale) / scale."""
+        scale = _finite("scale", scale, 0.0)
+        if size is None:
+            return scale * kernels.random.exponential(self.state)
+        return scale * self._fill(kernels.random.fill_exponential, size)
+
+    @overload
+    def gamma(self, shape: float, scale: float = 1.0, size: None = None) -> float: ...
+    @overload
+    def gamma(self, shape: float, scale: float = 1.0, *, size: Size) -> FloatArray: ...
+    def gamma(
+        self, shape: float, scale: float = 1.0, size: Size | None = None
+    ) -> float | FloatArray:
+        """Density ∝ x^(shape-1) e^(-x/scale)."""
+        shape, scale = _positive("shape", shape), _finite("scale", scale, 0.0)
+        if size is None:
+            return scale * kernels.random.gamma(self.state, shape)
+        return scale * self._fill(kernels.random.fill_gamma, size, shape)
+
+    @overload
+    def beta(self, a: float, b: float, size: None = None) -> float: ...
+    @overload
+    def beta(self, a: float, b: float, size: Size) -> FloatArray: ...
+    def beta(self, a: float, b: float, size: Size | None = None) -> float | FloatArray:
+        """Density ∝ x^(a-1) (1-x)^(b-1)."""
+        a, b = _positive("a", a), _positive("b", b)
+        if size is None:
+            return kernels.random.beta(self.state, a, b)
+        return self._fill(kernels.random.fill_beta, size, a, b)
+
+    @overload
+    def integers(self, low: int, high: int | None = None, size: None = None) -> int: ...
+    @overload
+    def integers(self, low: int, high: int | None = None, *, size: Size) -> IntArray: ...
+    def integers(
+        self, low: int, high: int | None = None, size: Size | None = None
+    ) -> int | IntArray:
+        """Uniform on low … high - 1; with one argument on 0 … low - 1."""
+        if high is None:
+            low, high = 0, low
+        low = _integer("low", low, -INT64, INT64)
+        n = _integer("high", high, low + 1, min(low + INT64, INT64 + 1)) - low
+        if size is None:
+            return low + kernels.random.below(self.state, n)
+        return low + self._fill(kernels.random.fill_below, size, n, dtype=np.int64)
+
+    @overload
+    def categorical(self, p: npt.ArrayLike, size: None = None) -> int: ...
+    @overload
+    def categorical(self, p: npt.ArrayLike, size: Size) -> IntArray: ...
+    def categorical(self, p: npt.ArrayLike, size: Size | None = None) -> int | IntArray:
+        """An index i with probability p_i / Σ p. The weights p need not sum to one."""
+        # A copy has one type for Numba, whatever the layout and flags of the original.
+        weights = np.array(p, dtype=np.float64, order="C")
+        if weights.ndim != 1:
+            raise ValueError(f"p has shape {weights.shape}: pass one weight per outcome")
+        if size is None:
+            i = kernels.random.categorical(self.state, weights)
+            return i if i >= 0 else _complain(weights)
+        if kernels.random.categorical(self.state.copy(), weights) < 0:
+            _complain(weights)
+        return self._fill(kernels.random.fill_categorical, size, weights, dtype=np.int64)
+
+    @overload
+    def choice(self, options: int, p: npt.ArrayLike | None = None, size: None = None) -> int: ...
+    @overload
+    def choice(
+        self, options: Sequence[T], p: npt.ArrayLike | None = None, size: None = None
+    ) -> T: ...
+    @overload
+    def choice(
+        self, options: int | Sequence[Any], p: npt.ArrayLike | None = None, *, size: Size
+    ) -> npt.NDArray[Any]: ...
+    def choice(
+        self,
+        options: int | Sequence[Any],
+        p: npt.ArrayLike | None = None,
+        size: Size | None = None,
+    ) -> Any:
+        """One of the options (of 0 … options - 1 if it is a number), by weights p if given."""
+        items = None if isinstance(options, int | np.integer) else options
+        n = _integer("number of options", options if items is None else len(items), 1, INT64)
+        if p is not None and np.shape(p) != (n,):
+            raise ValueError(f"p has shape {np.shape(p)} but there are {n} options")
+        if size is None:
+            i = self.integers(n) if p is None else self.categorical(p)
+            return i if items is None else items[i]
+        indices = self.integers(n, size=size) if p is None else self.categorical(p, size)
+        return indices if items is None else np.asarray(items)[indices]
+
+    def permutation(self, n: int) -> IntArray:
+        """0 … n - 1 in uniformly random order."""
+        out = np.empty(_integer("n", n, 0, INT64), dtype=np.int64)
+        kernels.random.permutation(self.state, out)
+        return out
+
+    def shuffle(self, items: MutableSequence[Any]) -> None:
+        """Put the items in uniformly random order, in place."""
+        items[:] = [items[i] for i in self.permutation(len(items))]
+
+    def generator(self) -> "np.random.Generator":
+        """A NumPy Generator seeded with the next four words: each call gives another."""
+        words = [int(kernels.random.next_uint64(self.state)) for _ in range(4)]
+        return np.random.Generator(np.random.PCG64(words))
+
+    def save(self) -> Arrays:
+        """The state, under the name of the algorithm. `load(save())` continues bit for bit."""
+        return {ALGORITHM: self.state.copy()}
+
+    def load(self, arrays: Arrays) -> None:
+        """Continue where `save` was called."""
+        if set(arrays) != {ALGORITHM}:
+            raise IncompatibleState(
+                f"a saved stream holds one array, {ALGORITHM!r}, not {sorted(arrays)}"
+            )
+        state = np.asarray(arrays[ALGORITHM])
+        if state.dtype != np.uint64 or state.shape != (4,):
+            raise IncompatibleState(
+                f"{ALGORITHM!r} must be uint64 of shape (4,), not {state.dtype} of {state.shape}"
+            )
+        if not state.any():
+            raise IncompatibleState(f"{ALGORITHM!r} is all zeros, which the algorithm never leaves")
+        self.state[:] = state
+
+    def copy(self) -> "Stream":
+        """A stream of its own that will give the same numbers."""
+        twin = Stream(0)
+        twin.load(self.save())
+        return twin
+
+    __copy__ = copy
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and bool(np.array_equal(self.state, other.state))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Stream {ALGORITHM} {' '.join(f'{int(s):016x}' for s in self.state)}>"
+
+    def _fill(
+        self, fill: Callable[..., None], size: Size, *parameters: object, dtype: type = np.float64
+    ) -> npt.NDArray[Any]:
+        out: npt.NDArray[Any] = np.empty(size, dtype)
+        fill(self.state, *parameters, out.reshape(-1))
+        return out
+
+
+def stream(seed: int, run: int, role: str) -> Stream:
+    """The stream of one role in one run: SeedSequence(seed, spawn_key = (run, code of role)).
+
+    >>> stream(0, 3, "agent") == stream(0, 3, "agent")
+    True
+    >>> stream(0, 3, "agent") == stream(0, 3, "environment")
+    False
+    """
+    key = (_integer("run", run, 0, INT64), zlib.crc32(role.encode()))
+    seed = _integer("seed", seed, 0, 2**128)
+    return Stream(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def as_stream(rng: "int | Stream | np.random.Generator | None") -> Stream:
+    """What a public function's `rng` argument may be, as a Stream.
+
+    A Stream is taken as it is, a number is a seed, None is fresh entropy from the system,
+    and a NumPy Generator is asked for a seed, so it advances.
+
+    >>> as_stream(5) == Stream(5)
+    True
+    """
+    if isinstance(rng, Stream):
+        return rng
+    if rng is None:
+        return Stream(np.random.SeedSequence())
+    if isinstance(rng, np.random.Generator):
+        # Eight words: MT19937 puts only 32 bits into each.
+        return Stream(np.random.SeedSequence(rng.bit_generator.random_raw(8).tolist()))
+    return Stream(rng)
+
+
+def _finite(name: str, value: float, least: float = -math.inf) -> float:
+    try:
+        number = float(value) if math.isfinite(value) else math.nan
+    except (TypeError, OverflowError):
+        number = math.nan
+    if not number >= least:
+        bound = "" if least == -math.inf else f" of at least {least:g}"
+        raise ValueError(f"{name} = {value!r} must be one finite number{bound}")
+    return number
+
+
+def _positive(name: str, value: float) -> float:
+    number = _finite(name, value, 0.0)
+    if number == 0.0:
+        raise ValueError(f"{name} = {value!r} must be greater than 0")
+    return number
+
+
+def _integer(name: str, value: int, least: int, end: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name} = {value!r} must be an integer") from None
+    if not least <= number < end:
+        raise ValueError(f"{name} = {number} must be at least {least} and less than {end}")
+    return number
+
+
+def _complain(weights: FloatArray) -> int:
+    for i, p_i in enumerate(weights):
+        if not p_i >= 0.0:
+            raise ValueError(f"p[{i}] = {p_i} must be at least 0")
+    raise ValueError(f"p sums to {weights.sum()}: some weight must be positive, all finite")

@@ -1,0 +1,312 @@
+"""I/O systems, their coupling, and what it means to know an environment.
+
+    I/O system Pr        P(a_t | ao_<t) and P(o_t | ao_<t a_t), here with the history in a state s
+    coupling (P, Q)      G(a_t | ao_<t) = P(a_t | ao_<t),  G(o_t | ao_<t a_t) = Q(o_t | ao_<t a_t)
+    known                P(o_t | ao_<t a_t) = Q(o_t | ao_<t a_t) for every history
+    tailored             Q is known to P, and G is desirable
+
+A mode with a situation, an agent and an environment are all seen here as one kind of thing.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from bayescontrol.modes import draw_from
+from bayescontrol.protocols import IOSystem, Rng
+from bayescontrol.rule import ControlRule, stay
+
+__all__ = [
+    "AgentSystem",
+    "Check",
+    "Coupled",
+    "Situated",
+    "SystemAgent",
+    "SystemEnvironment",
+    "best_utility",
+    "expected_utility",
+    "known",
+    "tailored",
+]
+
+S = TypeVar("S")
+T = TypeVar("T")
+A = TypeVar("A", bound=Hashable)
+O = TypeVar("O", bound=Hashable)  # noqa: E741 - the paper's symbol
+History = tuple[tuple[Any, Any], ...]
+
+
+class Situated:
+    """A mode with exact probabilities as an I/O system P_m; its state is the situation x.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> coin = DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5})
+    >>> Situated(coin).observation_probabilities(None, "toss")
+    {'H': 0.5, 'T': 0.5}
+    """
+
+    def __init__(
+        self, mode: Any, situation: Any = None, advance: Callable[[Any, Any, Any], Any] = stay
+    ) -> None:
+        self.mode, self.situation = mode, situation
+        self._advance = getattr(mode, "advance", advance)
+        self.action_probabilities: Callable[[Any], Mapping[Any, float]] = mode.action_probabilities
+        self.observation_probabilities: Callable[[Any, Any], Mapping[Any, float]] = (
+            mode.observation_probabilities
+        )
+
+    def start(self) -> Any:
+        """x before the first step."""
+        own = getattr(self.mode, "start", None)
+        return own() if own else self.situation
+
+    def advance(self, s: Any, a: Any, o: Any) -> Any:
+        """x ← T(x, a, o)."""
+        return self._advance(s, a, o)
+
+
+class AgentSystem:
+    """An agent of the rule as an I/O system: its state is the agent itself, never changed.
+
+    >>> from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
+    >>> coin = DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5})
+    >>> system = AgentSystem(ControlRule(FiniteBelief([coin])))
+    >>> system.action_probabilities(system.start())
+    {'toss': 1.0}
+    """
+
+    def __init__(self, agent: ControlRule[Any, Any, Any, Any]) -> None:
+        self._agent = agent.copy()
+
+    def start(self) -> ControlRule[Any, Any, Any, Any]:
+        """The agent before the first step."""
+        return self._agent
+
+    def action_probabilities(self, s: ControlRule[Any, Any, Any, Any]) -> dict[Any, float]:
+        """P(a_t | ao_<t)."""
+        return s.action_probabilities()
+
+    def observation_probabilities(
+        self, s: ControlRule[Any, Any, Any, Any], a: Any
+    ) -> dict[Any, float]:
+        """P(o_t | ao_<t a_t): what the agent expects once it has issued a_t."""
+        s = s.copy()
+        s.issue(a)
+        return s.predictive(a)
+
+    def advance(
+        self, s: ControlRule[Any, Any, Any, Any], a: Any, o: Any
+    ) -> ControlRule[Any, Any, Any, Any]:
+        """The agent after a_t and o_t."""
+        s = s.copy()
+        s.issue(a)
+        s.observe(a, o)
+        return s
+
+
+class Coupled(Generic[S, T, A, O]):
+    """The generative distribution G of the interaction system (P, Q): itself an I/O system.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> p = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 1.0}))
+    >>> q = Situated(DiscreteMode(lambda x: {}, lambda x, a: {"T": 1.0}))
+    >>> g = Coupled(p, q)
+    >>> g.action_probabilities(g.start()), g.observation_probabilities(g.start(), "toss")
+    ({'toss': 1.0}, {'T': 1.0})
+    """
+
+    def __init__(self, agent: IOSystem[S, A, O], environment: IOSystem[T, A, O]) -> None:
+        self.agent, self.environment = agent, environment
+
+    def start(self) -> tuple[S, T]:
+        """Both systems before the first step."""
+        return self.agent.start(), self.environment.start()
+
+    def action_probabilities(self, s: tuple[S, T]) -> Mapping[A, float]:
+        """G(a_t | ao_<t) = P(a_t | ao_<t)."""
+        return self.agent.action_probabilities(s[0])
+
+    def observation_probabilities(self, s: tuple[S, T], a: A) -> Mapping[O, float]:
+        """G(o_t | ao_<t a_t) = Q(o_t | ao_<t a_t)."""
+        return self.environment.observation_probabilities(s[1], a)
+
+    def advance(self, s: tuple[S, T], a: A, o: O) -> tuple[S, T]:
+        """Both systems have seen (a, o)."""
+        return self.agent.advance(s[0], a, o), self.environment.advance(s[1], a, o)
+
+
+class SystemEnvironment(Generic[A, O]):
+    """An I/O system Q in the part of the environment: o_t ~ Q(o_t | ao_<t a_t).
+
+    >>> from bayescontrol import DiscreteMode
+    >>> world = SystemEnvironment(Situated(DiscreteMode(lambda x: {}, lambda x, a: {a: 1.0})))
+    >>> world.respond("ping", rng=None)
+    'ping'
+    """
+
+    def __init__(self, system: IOSystem[Any, A, O]) -> None:
+        self.system = system
+        self.s = system.start()
+
+    def respond(self, a: A, rng: Rng) -> O:
+        """Draw o_t and move on."""
+        o = draw_from(self.system.observation_probabilities(self.s, a), rng)
+        self.s = self.system.advance(self.s, a, o)
+        return o
+
+
+class SystemAgent(Generic[A, O]):
+    """An I/O system P in the part of the agent: a_t ~ P(a_t | ao_<t).
+
+    >>> from bayescontrol import DiscreteMode
+    >>> agent = SystemAgent(Situated(DiscreteMode(lambda x: {"wait": 1.0}, lambda x, a: {})))
+    >>> agent.act(rng=None)
+    'wait'
+    """
+
+    def __init__(self, system: IOSystem[Any, A, O]) -> None:
+        self.system = system
+        self.s = system.start()
+
+    def act(self, rng: Rng) -> A:
+        """Draw a_t."""
+        return draw_from(self.system.action_probabilities(self.s), rng)
+
+    def observe(self, a: A, o: O) -> None:
+        """Move on."""
+        self.s = self.system.advance(self.s, a, o)
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a property holds; if not, the first history where it fails and by how much.
+
+    >>> bool(Check(holds=True))
+    True
+    """
+
+    holds: bool
+    history: History = ()
+    gap: float = 0.0
+
+    def __bool__(self) -> bool:
+        """Does it hold?"""
+        return self.holds
+
+
+def _walk(
+    systems: Sequence[IOSystem[Any, A, O]], actions: Sequence[A], horizon: int
+) -> Iterator[tuple[History, A, list[Mapping[O, float]]]]:
+    """Every history up to the horizon that some system finds possible, with all predictions."""
+    stack: list[tuple[History, list[Any]]] = [((), [q.start() for q in systems])]
+    while stack:
+        history, states = stack.pop()
+        for a in actions:
+            laws = [q.observation_probabilities(s, a) for q, s in zip(systems, states, strict=True)]
+            yield history, a, laws
+            if len(history) + 1 < horizon:
+                for o in dict.fromkeys(o for law in laws for o, p in law.items() if p > 0.0):
+                    after = [q.advance(s, a, o) for q, s in zip(systems, states, strict=True)]
+                    stack.append(((*history, (a, o)), after))
+
+
+def known(
+    agent: IOSystem[Any, A, O],
+    environment: IOSystem[Any, A, O],
+    actions: Sequence[A],
+    horizon: int,
+    tolerance: float = 1e-12,
+) -> Check:
+    """Is Q known to P? P(o_t | ao_<t a_t) = Q(o_t | ao_<t a_t) for all histories up to a horizon.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> fair = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5}))
+    >>> bent = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.9, "T": 0.1}))
+    >>> known(fair, bent, ["toss"], horizon=3)
+    Check(holds=False, history=(('toss', None),), gap=0.4)
+    """
+    for history, a, (p, q) in _walk([agent, environment], actions, horizon):
+        gap = max(abs(p.get(o, 0.0) - q.get(o, 0.0)) for o in p.keys() | q.keys())
+        if gap > tolerance:
+            return Check(False, (*history, (a, None)), gap)
+    return Check(True)
+
+
+def expected_utility(
+    g: IOSystem[Any, A, O], utility: Callable[[A, O], float], horizon: int
+) -> float:
+    """E_G[Σ_t U(a_t, o_t)] up to a horizon, by enumeration.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> coin = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {1: 0.25, 0: 0.75}))
+    >>> expected_utility(coin, lambda a, o: o, horizon=4)
+    1.0
+    """
+
+    def value(s: Any, left: int) -> float:
+        if left == 0:
+            return 0.0
+        return sum(
+            p * q * (utility(a, o) + value(g.advance(s, a, o), left - 1))
+            for a, p in g.action_probabilities(s).items()
+            for o, q in g.observation_probabilities(s, a).items()
+            if p * q > 0.0
+        )
+
+    return value(g.start(), horizon)
+
+
+def best_utility(
+    environment: IOSystem[Any, A, O],
+    actions: Sequence[A],
+    utility: Callable[[A, O], float],
+    horizon: int,
+) -> float:
+    """max over all policies of E[Σ_t U(a_t, o_t)] in a known environment, by enumeration.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> lever = Situated(DiscreteMode(lambda x: {}, lambda x, a: {1: a, 0: 1 - a}))
+    >>> best_utility(lever, [0.25, 0.75], lambda a, o: o, horizon=2)
+    1.5
+    """
+
+    def value(s: Any, left: int) -> float:
+        if left == 0:
+            return 0.0
+        return max(
+            sum(
+                q * (utility(a, o) + value(environment.advance(s, a, o), left - 1))
+                for o, q in environment.observation_probabilities(s, a).items()
+                if q > 0.0
+            )
+            for a in actions
+        )
+
+    return value(environment.start(), horizon)
+
+
+def tailored(
+    agent: IOSystem[Any, A, O],
+    environment: IOSystem[Any, A, O],
+    actions: Sequence[A],
+    horizon: int,
+    desirable: Callable[[Coupled[Any, Any, A, O]], bool],
+) -> Check:
+    """Is P tailored to Q? Q is known to P, and the generative distribution G is desirable.
+
+    `desirable` is the designer's: for instance, that `expected_utility(g, U, horizon)` comes
+    up to `best_utility(Q, actions, U, horizon)`.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> pays = lambda x, a: {1: a, 0: 1 - a}
+    >>> q = Situated(DiscreteMode(lambda x: {}, pays))
+    >>> best = best_utility(q, [0.25, 0.75], lambda a, o: o, horizon=2)
+    >>> for arm in (0.25, 0.75):
+    ...     p = Situated(DiscreteMode(lambda x: {arm: 1.0}, pays))
+    ...     bool(tailored(p, q, [0.25, 0.75], 2,
+    ...                   lambda g: expected_utility(g, lambda a, o: o, 2) >= best))
+    False
+    True
+    """
+    check = known(agent, environment, actions, horizon)
+    return check if not check else Check(desirable(Coupled(agent, environment)))

@@ -1,0 +1,55 @@
+"""Progress is a bar on a terminal and a few plain lines elsewhere."""
+
+import io
+
+from rich.console import Console
+
+from bayescontrol.lab.progress import Lines, live
+
+
+def test_lines_come_at_most_every_few_seconds_and_always_at_the_end() -> None:
+    out = io.StringIO()
+    times = iter([0.0, *(0.1 * i for i in range(1, 101))])
+    lines = Lines("coin", Console(file=out), every=3.0, clock=times.__next__)
+    for done in range(101):
+        lines.advance(done, 100)
+    assert out.getvalue().splitlines() == [
+        "coin: 100 runs to do",
+        "coin: 30/100 runs, 10 a second, 7 s left",
+        "coin: 60/100 runs, 10 a second, 4 s left",
+        "coin: 90/100 runs, 10 a second, 1 s left",
+        "coin: 100/100 runs, 10 a second, in 10.0 s",
+    ]
+
+
+def test_long_waits_are_told_in_minutes_and_hours() -> None:
+    out = io.StringIO()
+    lines = Lines("coin", Console(file=out), clock=iter([0.0, 60.0, 120.0]).__next__)
+    for done in (0, 1, 12):
+        lines.advance(done, 1000)
+    assert "0.0167 a second, 16 h 39 min left" in out.getvalue()
+    assert "0.1 a second, 2 h 45 min left" in out.getvalue()
+
+
+def test_a_pipe_gets_lines_without_control_characters() -> None:
+    out = io.StringIO()
+    with live("coin", Console(file=out)) as progress:
+        progress.advance(0, 5)
+        progress.compiling()
+        progress.advance(5, 5)
+    assert "\x1b" not in out.getvalue()
+    assert out.getvalue().splitlines()[1] == (
+        "coin: compiling kernels for the first time; later runs find them on disk"
+    )
+
+
+def test_a_terminal_gets_a_bar_with_rate_and_counts() -> None:
+    out = io.StringIO()
+    screen = Console(file=out, force_terminal=True, force_interactive=True, width=100)
+    with live("coin", screen) as progress:
+        progress.advance(0, 5)
+        progress.compiling()
+        progress.advance(5, 5)
+    assert "5/5" in out.getvalue()
+    assert "compiling kernels" in out.getvalue()
+    assert "\x1b" in out.getvalue()
