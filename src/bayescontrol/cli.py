@@ -57,17 +57,29 @@ class _Commands(click.Group):
 
 
 @click.group(
-    "bayescontrol", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}
+    "bayescontrol",
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="The Bayesian control rule: experiments with their claims, and how to repeat them.",
+    epilog="Exit codes: 0 every claim of ours holds, 1 one fails, 2 a wrong call, "
+    "3 an experiment broke, 130 stopped by Ctrl-C.",
 )
 @click.version_option(package_name="bayescontrol", prog_name="bayescontrol")
 def main() -> None:
-    """The Bayesian control rule: experiments with their claims, and how to repeat them."""
+    """The command `bayescontrol`.
+
+    >>> from click.testing import CliRunner
+    >>> CliRunner().invoke(main, ["run", "no-such-study"]).exit_code
+    2
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a ? on a screen without ± is better than an error
             stream.reconfigure(errors="replace")
 
 
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object; NaN and infinities as strings."
+)
 _out = click.Path(path_type=Path)
 
 

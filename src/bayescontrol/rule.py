@@ -34,7 +34,7 @@ A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 
-def stay(x: X, a: Any, o: Any) -> X:  # noqa: ARG001 - the signature of every `advance`
+def stay(x: X, a: Any, o: Any) -> X:
     """T(ao_≤t) = T(ao_<t): the situation never changes.
 
     >>> stay("here", "any action", "any observation")

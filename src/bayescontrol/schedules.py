@@ -48,7 +48,7 @@ class Held(Generic[X]):
 Schedule: TypeAlias = Callable[[Held[Any], Rng], bool]
 
 
-def every_step(held: Held[Any], rng: Rng) -> bool:  # noqa: ARG001 - a schedule like any other
+def every_step(held: Held[Any], rng: Rng) -> bool:
     """The rule as printed: m_t ~ P(m | âo_<t) for every t.
 
     >>> every_step(Held(t=1, age=1, x=None, drawn_in=None), rng=None)
@@ -57,7 +57,7 @@ def every_step(held: Held[Any], rng: Rng) -> bool:  # noqa: ARG001 - a schedule 
     return True
 
 
-def doubling(held: Held[Any], rng: Rng) -> bool:  # noqa: ARG001 - a schedule like any other
+def doubling(held: Held[Any], rng: Rng) -> bool:
     """Draw at t = 0, 1, 2, 4, 8, …: hold a mode as long as everything before it took.
 
     >>> doubling(Held(t=7, age=3, x=None, drawn_in=None), rng=None)

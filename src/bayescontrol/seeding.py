@@ -38,9 +38,11 @@ class Stream:
     draws would have given. Bad arguments raise a ValueError and draw nothing.
 
     >>> rng = Stream(7)
-    >>> before = rng.copy()
-    >>> rng.random() == before.random(size=3)[0]
+    >>> twin = rng.copy()
+    >>> [rng.random() for _ in range(3)] == twin.random(size=3).tolist()
     True
+    >>> rng.choice(["left", "right"], p=[0, 1])
+    'right'
     """
 
     __slots__ = ("state",)
@@ -279,9 +281,9 @@ def _positive(name: str, value: float) -> float:
     return number
 
 
-def _integer(name: str, value: int, least: int, end: int) -> int:
+def _integer(name: str, value: object, least: int, end: int) -> int:
     try:
-        number = operator.index(value)
+        number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise ValueError(f"{name} = {value!r} must be an integer") from None
     if not least <= number < end:

@@ -145,7 +145,7 @@ def test_the_page_tells_the_verdicts(result: Result, tmp_path: Path) -> None:
     html = write_page("Report", [write(result, tmp_path).section], tmp_path).read_text("utf-8")
     assert "2 claims:" in html
     assert '<span class="refuted">1 of the paper refuted</span>' in html
-    assert "of ours fail" not in html
+    assert "of ours failed" not in html
 
 
 def test_a_file_in_the_way_is_named(tmp_path: Path, result: Result) -> None:

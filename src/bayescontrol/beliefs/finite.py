@@ -8,7 +8,7 @@ own: that actions are interventions is not a rule to remember here but the shape
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from bayescontrol.protocols import (
     Arrays,
     FloatArray,
     IntArray,
+    LogModeArray,
     ModeArray,
     ObservationProbabilities,
     Rng,
@@ -37,6 +38,9 @@ __all__ = ["FiniteBelief"]
 M = TypeVar("M")
 K = TypeVar("K")
 LN2 = 0.6931471805599453
+
+#: Modes asked one by one, or one object that answers for all of them.
+Modes: TypeAlias = Sequence[M] | ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]
 
 
 class FiniteBelief(Generic[M]):
@@ -59,7 +63,7 @@ class FiniteBelief(Generic[M]):
 
     def __init__(
         self,
-        modes: Sequence[M] | ModeArray[M, Any, Any, Any],
+        modes: Modes[M],
         prior: npt.ArrayLike | None = None,
         *,
         on_impossible: OnImpossible = "raise",
@@ -203,7 +207,7 @@ class FiniteBelief(Generic[M]):
         return self._prior.copy()
 
     @property
-    def modes(self) -> Sequence[M] | ModeArray[M, Any, Any, Any]:
+    def modes(self) -> Modes[M]:
         """The modes as they were given."""
         return self._hypotheses.modes
 

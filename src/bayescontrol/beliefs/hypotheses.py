@@ -180,7 +180,7 @@ class AllAtOnce(Generic[M]):
         require(self.modes, capability, "the array of modes")
         return law(self.modes)
 
-    def advanced(self, a: Any, o: Any) -> list[Any]:  # noqa: ARG002 - no private states here
+    def advanced(self, a: Any, o: Any) -> list[Any]:
         """No private states."""
         return []
 

@@ -115,7 +115,7 @@ class Weights:
 
         >>> Weights(np.array([0.5, 0.5])).condition(np.array([0.1, np.nan]))
         Traceback (most recent call last):
-        bayescontrol.errors.BadEvidence: mode 1 gives likelihood nan: it must be a finite number, not negative
+        bayescontrol.errors.BadEvidence: mode 1 gives likelihood nan: it must be ...
         """
         if evidence.shape != self._w.shape:
             raise BadEvidence(
@@ -250,7 +250,7 @@ class Weights:
         >>> v = Weights(np.array([0.5, 0.5]))
         >>> v.load(v.save() | {"mantissa": np.array([0.5, np.nan])})
         Traceback (most recent call last):
-        bayescontrol.errors.IncompatibleState: mantissas must be finite, not negative and not all zero
+        bayescontrol.errors.IncompatibleState: mantissas must be finite, not negative, ...
         """
         mine = self.save()
         for name, array in mine.items():
@@ -264,7 +264,7 @@ class Weights:
                 )
         w, e, flat = (arrays[name].copy() for name in ("mantissa", "exponent", "flat"))
         if not (np.isfinite(w).all() and (w >= 0).all() and (w > 0).any()):
-            raise IncompatibleState("mantissas must be finite, not negative and not all zero")
+            raise IncompatibleState("mantissas must be finite, not negative, and not all zero")
         if not np.isin(flat, (0.0, 1.0)).all():
             raise IncompatibleState("the array 'flat' holds zeros and ones only")
         self._w, self._e, self._blocks = w, e, kernels.finite.rebuild(w, e, flat)

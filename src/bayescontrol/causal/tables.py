@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.errors import ImpossibleCondition, InvalidTable, UnknownVariable
+from bayescontrol.errors import InvalidTable, UnknownVariable
 
 __all__ = [
     "Domains",

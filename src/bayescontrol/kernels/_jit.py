@@ -10,7 +10,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import config
@@ -18,6 +18,7 @@ from numba.core import config
 __all__ = ["cache_folder", "jit"]
 
 F = TypeVar("F", bound=Callable[..., object])
+_config: Any = config  # its settings are made at run time, unknown to type checkers
 
 
 def _digest() -> str:
@@ -52,10 +53,9 @@ def jit(kernel: F) -> F:
 
     No fast-math: a kernel gives the same bits on every machine, inside a loop and out of it.
     """
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_folder)
+    before = _config.CACHE_DIR
+    _config.CACHE_DIR = str(cache_folder)
     try:
-        compiled: F = numba.njit(cache=True, error_model="numpy")(kernel)
+        return cast("F", numba.njit(cache=True, error_model="numpy")(kernel))
     finally:
-        config.CACHE_DIR = before
-    return compiled
+        _config.CACHE_DIR = before

@@ -65,11 +65,11 @@ def _bounds(w: FloatArray, b: int) -> tuple[int, int]:
 @jit
 def _shrink(w: float, below: int) -> float:
     """w · 2^-below; nothing is left after 1024 binary orders."""
-    return w * POWER[max(0, min(below, 1024))]
+    return w * float(POWER[max(0, min(below, 1024))])
 
 
 @jit
-def _shift(b: int, blocks: FloatArray, k: int) -> int:
+def _shift(b: int, blocks: FloatArray, k: float) -> int:
     """The exponent of block b's sum on a scale where 2^k is one, kept from underflowing."""
     return int(max(blocks[b, TOP] - k, -2000.0))
 

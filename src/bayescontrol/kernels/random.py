@@ -12,12 +12,10 @@ arguments outside their domain is stated; `bayescontrol.seeding.Stream` raises i
 
 import math
 
-import numpy as np
-
 from bayescontrol.kernels._jit import jit
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.xoshiro import U11, below, next_uint64, uniform
-from bayescontrol.kernels.ziggurat import exponential_layers, normal_layers
+from bayescontrol.kernels.xoshiro import below, next_uint64, uniform
+from bayescontrol.kernels.ziggurat import exponential, normal
 from bayescontrol.protocols import FloatArray, IntArray, UIntArray
 
 __all__ = [
@@ -38,83 +36,6 @@ __all__ = [
     "permutation",
     "uniform",
 ]
-
-LAYER, BASE = np.uint64(0xFF), np.uint64(0)
-
-N_OUTER, N_INNER, N_FLOOR, N_HEIGHT = normal_layers()
-E_OUTER, E_INNER, E_FLOOR, E_HEIGHT = exponential_layers()
-# The widths of the layers per unit of a 53-bit integer: with sign, without.
-N_UNIT, E_UNIT = N_OUTER * 2.0**-52, E_OUTER * 2.0**-53
-N_TAIL, E_TAIL = float(N_INNER[0]), float(E_INNER[0])
-
-
-@jit
-def _exponential_point(state: UIntArray) -> tuple[np.uint64, float]:
-    word = next_uint64(state)
-    i = word & LAYER
-    return i, np.int64(word >> U11) * E_UNIT[i]
-
-
-@jit
-def _exponential_outside(state: UIntArray, i: np.uint64, x: float) -> float:
-    """A point right of the layer above: accept it, or go on until one is accepted."""
-    offset = 0.0
-    while True:
-        if i == BASE:
-            offset += E_TAIL
-        elif E_FLOOR[i] + uniform(state) * E_HEIGHT[i] < exp(-x):
-            return offset + x
-        i, x = _exponential_point(state)
-        if x < E_INNER[i]:
-            return offset + x
-
-
-@jit
-def exponential(state: UIntArray) -> float:
-    """A number with density e^-x. The tail beyond r has no memory: it is r plus another one.
-
-    >>> exponential(np.array([1, 2, 3, 4], dtype=np.uint64)) > 0
-    True
-    """
-    i, x = _exponential_point(state)
-    if x < E_INNER[i]:
-        return x
-    return _exponential_outside(state, i, x)
-
-
-@jit
-def _normal_point(state: UIntArray) -> tuple[np.uint64, float]:
-    word = next_uint64(state)
-    i = word & LAYER
-    return i, (np.int64(word) >> 11) * N_UNIT[i]
-
-
-@jit
-def _normal_outside(state: UIntArray, i: np.uint64, x: float) -> float:
-    while True:
-        if i == BASE:
-            while True:
-                beyond = exponential(state) / N_TAIL
-                if 2.0 * exponential(state) > beyond * beyond:
-                    return math.copysign(N_TAIL + beyond, x)
-        if N_FLOOR[i] + uniform(state) * N_HEIGHT[i] < exp(-0.5 * x * x):
-            return x
-        i, x = _normal_point(state)
-        if abs(x) < N_INNER[i]:
-            return x
-
-
-@jit
-def normal(state: UIntArray) -> float:
-    """A number with density e^(-x²/2) / √(2π); the tail beyond r as Marsaglia (1964) draws it.
-
-    >>> abs(normal(np.array([1, 2, 3, 4], dtype=np.uint64))) < 9
-    True
-    """
-    i, x = _normal_point(state)
-    if abs(x) < N_INNER[i]:
-        return x
-    return _normal_outside(state, i, x)
 
 
 @jit
@@ -163,7 +84,8 @@ def _gamma_below_one(state: UIntArray, shape: float) -> float:
 def gamma(state: UIntArray, shape: float) -> float:
     """A number with density x^(α-1) e^-x / Γ(α), α = shape > 0; for any other shape NaN, no draw.
 
-    >>> gamma(np.array([1, 2, 3, 4], dtype=np.uint64), 2.0) > 0
+    >>> from bayescontrol.seeding import Stream
+    >>> gamma(Stream(1).state, 2.0) > 0
     True
     """
     if shape >= 1.0:
@@ -200,7 +122,8 @@ def _beta_by_odds(state: UIntArray, a: float, b: float) -> float:
 def beta(state: UIntArray, a: float, b: float) -> float:
     """A number with density ∝ x^(a-1) (1-x)^(b-1), a, b > 0; for any others NaN, no draw.
 
-    >>> 0 <= beta(np.array([1, 2, 3, 4], dtype=np.uint64), 1e-9, 1e-9) <= 1
+    >>> from bayescontrol.seeding import Stream
+    >>> 0 <= beta(Stream(1).state, 1e-9, 1e-9) <= 1
     True
     """
     if 1.0 <= a < 1e300 and 1.0 <= b < 1e300:
@@ -215,7 +138,9 @@ def categorical(state: UIntArray, p: FloatArray) -> int:
 
     -1, and no draw, unless every p_i ≥ 0 and 0 < Σ p < ∞.
 
-    >>> categorical(np.array([1, 2, 3, 4], dtype=np.uint64), np.array([0.0, 3.0, 0.0]))
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> categorical(Stream(1).state, np.array([0.0, 3.0, 0.0]))
     1
     """
     total = 0.0
@@ -241,8 +166,10 @@ def categorical(state: UIntArray, p: FloatArray) -> int:
 def permutation(state: UIntArray, out: IntArray) -> None:
     """0 … n - 1 in uniformly random order into `out` (Fisher & Yates).
 
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
     >>> out = np.empty(4, dtype=np.int64)
-    >>> permutation(np.array([1, 2, 3, 4], dtype=np.uint64), out)
+    >>> permutation(Stream(1).state, out)
     >>> sorted(out.tolist())
     [0, 1, 2, 3]
     """
@@ -259,7 +186,9 @@ def permutation(state: UIntArray, out: IntArray) -> None:
 def fill_uniform(state: UIntArray, out: FloatArray) -> None:
     """So many calls of `uniform`, into `out`.
 
-    >>> fill_uniform(np.array([1, 2, 3, 4], dtype=np.uint64), np.empty(3))
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> fill_uniform(Stream(1).state, np.empty(3))
     """
     for i in range(out.size):
         out[i] = uniform(state)
@@ -269,7 +198,9 @@ def fill_uniform(state: UIntArray, out: FloatArray) -> None:
 def fill_normal(state: UIntArray, out: FloatArray) -> None:
     """So many calls of `normal`, into `out`.
 
-    >>> fill_normal(np.array([1, 2, 3, 4], dtype=np.uint64), np.empty(3))
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> fill_normal(Stream(1).state, np.empty(3))
     """
     for i in range(out.size):
         out[i] = normal(state)
@@ -279,7 +210,9 @@ def fill_normal(state: UIntArray, out: FloatArray) -> None:
 def fill_exponential(state: UIntArray, out: FloatArray) -> None:
     """So many calls of `exponential`, into `out`.
 
-    >>> fill_exponential(np.array([1, 2, 3, 4], dtype=np.uint64), np.empty(3))
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> fill_exponential(Stream(1).state, np.empty(3))
     """
     for i in range(out.size):
         out[i] = exponential(state)
@@ -289,7 +222,9 @@ def fill_exponential(state: UIntArray, out: FloatArray) -> None:
 def fill_gamma(state: UIntArray, shape: float, out: FloatArray) -> None:
     """So many calls of `gamma`, into `out`.
 
-    >>> fill_gamma(np.array([1, 2, 3, 4], dtype=np.uint64), 2.0, np.empty(3))
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> fill_gamma(Stream(1).state, 2.0, np.empty(3))
     """
     for i in range(out.size):
         out[i] = gamma(state, shape)
@@ -299,7 +234,9 @@ def fill_gamma(state: UIntArray, shape: float, out: FloatArray) -> None:
 def fill_beta(state: UIntArray, a: float, b: float, out: FloatArray) -> None:
     """So many calls of `beta`, into `out`.
 
-    >>> fill_beta(np.array([1, 2, 3, 4], dtype=np.uint64), 2.0, 3.0, np.empty(3))
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> fill_beta(Stream(1).state, 2.0, 3.0, np.empty(3))
     """
     for i in range(out.size):
         out[i] = beta(state, a, b)
@@ -309,7 +246,9 @@ def fill_beta(state: UIntArray, a: float, b: float, out: FloatArray) -> None:
 def fill_below(state: UIntArray, n: int, out: IntArray) -> None:
     """So many calls of `below`, into `out`.
 
-    >>> fill_below(np.array([1, 2, 3, 4], dtype=np.uint64), 6, np.empty(3, dtype=np.int64))
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> fill_below(Stream(1).state, 6, np.empty(3, dtype=np.int64))
     """
     for i in range(out.size):
         out[i] = below(state, n)
@@ -319,7 +258,10 @@ def fill_below(state: UIntArray, n: int, out: IntArray) -> None:
 def fill_categorical(state: UIntArray, p: FloatArray, out: IntArray) -> None:
     """So many calls of `categorical`, into `out`.
 
-    >>> fill_categorical(np.array([1, 2, 3, 4], dtype=np.uint64), np.array([1.0, 2.0]), np.empty(3, dtype=np.int64))
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> state, p = Stream(1).state, np.array([1.0, 2.0])
+    >>> fill_categorical(state, p, np.empty(3, dtype=np.int64))
     """
     for i in range(out.size):
         out[i] = categorical(state, p)

@@ -1,15 +1,16 @@
-"""Tables of the ziggurat: a falling density cut into 256 layers of equal area.
+"""Normal and exponential numbers by the ziggurat: 256 layers of equal area under the density.
 
     x_i (f(x_{i+1}) - f(x_i)) = v,    i = 1 … 255,    x_1 = r,  x_256 = 0
     r f(r) + ∫_r^∞ f = v              the base: a rectangle and the tail
     x_0 = v / f(r)                    the base's width, were it a rectangle
 
 Layer i is the rectangle [0, x_i] × [f(x_i), f(x_{i+1})]. A point of it left of x_{i+1}
-lies under f for certain: 99 draws of 100 end with that one comparison (Marsaglia & Tsang,
-2000). The tables are computed in 36 decimal digits and rounded once, so that they are the
-same bits wherever they are computed.
+lies under f for certain, so 985 draws of 1000 end with one word and one comparison
+(Marsaglia & Tsang 2000). The layer, the sign and the place use different bits of the word.
+The tables are computed in 36 decimal digits and rounded once: the same bits everywhere.
 """
 
+import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from itertools import pairwise
@@ -17,7 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescontrol.protocols import FloatArray
+from bayescontrol.kernels._jit import jit
+from bayescontrol.kernels.elementary import exp
+from bayescontrol.kernels.xoshiro import U11, next_uint64, uniform
+from bayescontrol.protocols import FloatArray, UIntArray
 
 __all__ = [
     "EXPONENTIAL_R",
@@ -25,7 +29,9 @@ __all__ = [
     "NORMAL_R",
     "NORMAL_V",
     "Layers",
+    "exponential",
     "exponential_layers",
+    "normal",
     "normal_layers",
 ]
 
@@ -82,3 +88,83 @@ def exponential_layers() -> Layers:
     (256,)
     """
     return _layers(EXPONENTIAL_R, EXPONENTIAL_V, lambda x: (-x).exp(), lambda y: -y.ln())
+
+
+LAYER, BASE = np.uint64(0xFF), np.uint64(0)
+
+N_OUTER, N_INNER, N_FLOOR, N_HEIGHT = normal_layers()
+E_OUTER, E_INNER, E_FLOOR, E_HEIGHT = exponential_layers()
+# The widths of the layers per unit of a 53-bit integer: with sign, without.
+N_UNIT, E_UNIT = N_OUTER * 2.0**-52, E_OUTER * 2.0**-53
+N_TAIL, E_TAIL = float(N_INNER[0]), float(E_INNER[0])
+
+
+@jit
+def _exponential_point(state: UIntArray) -> tuple[np.uint64, float]:
+    word = next_uint64(state)
+    i = word & LAYER
+    return i, np.int64(word >> U11) * E_UNIT[i]
+
+
+# The common case stands alone, small enough to be inlined into the loops that draw.
+
+
+@jit
+def _exponential_outside(state: UIntArray, i: np.uint64, x: float) -> float:
+    offset = 0.0
+    while True:
+        if i == BASE:
+            offset += E_TAIL
+        elif E_FLOOR[i] + uniform(state) * E_HEIGHT[i] < exp(-x):
+            return offset + x
+        i, x = _exponential_point(state)
+        if x < E_INNER[i]:
+            return offset + x
+
+
+@jit
+def exponential(state: UIntArray) -> float:
+    """A number with density e^-x. The tail beyond r has no memory: it is r plus another one.
+
+    >>> exponential(np.array([1, 2, 3, 4], dtype=np.uint64)) > 0
+    True
+    """
+    i, x = _exponential_point(state)
+    if x < E_INNER[i]:
+        return x
+    return _exponential_outside(state, i, x)
+
+
+@jit
+def _normal_point(state: UIntArray) -> tuple[np.uint64, float]:
+    word = next_uint64(state)
+    i = word & LAYER
+    return i, (np.int64(word) >> 11) * N_UNIT[i]
+
+
+@jit
+def _normal_outside(state: UIntArray, i: np.uint64, x: float) -> float:
+    while True:
+        if i == BASE:
+            while True:
+                beyond = exponential(state) / N_TAIL
+                if 2.0 * exponential(state) > beyond * beyond:
+                    return math.copysign(N_TAIL + beyond, x)
+        if N_FLOOR[i] + uniform(state) * N_HEIGHT[i] < exp(-0.5 * x * x):
+            return x
+        i, x = _normal_point(state)
+        if abs(x) < N_INNER[i]:
+            return x
+
+
+@jit
+def normal(state: UIntArray) -> float:
+    """A number with density e^(-x²/2) / √(2π); the tail beyond r as Marsaglia (1964) draws it.
+
+    >>> abs(normal(np.array([1, 2, 3, 4], dtype=np.uint64))) < 9
+    True
+    """
+    i, x = _normal_point(state)
+    if abs(x) < N_INNER[i]:
+        return x
+    return _normal_outside(state, i, x)

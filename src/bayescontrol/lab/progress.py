@@ -81,6 +81,7 @@ class Lines:
         self._started = self._told = 0.0
 
     def advance(self, done: int, total: int, /) -> None:
+        """Say how far the replicas are, if it is time."""
         now = self._clock()
         if done == 0:
             self._started = self._told = now
@@ -95,6 +96,7 @@ class Lines:
         self._say(f"{done}/{total} runs, {_number(rate)} a second, {end}")
 
     def compiling(self) -> None:
+        """Say why nothing moves yet."""
         self._say(_COMPILING)
 
     def _say(self, words: str) -> None:

@@ -43,7 +43,13 @@ class ExperimentFailed(BayesControlError, RuntimeError):
 
 
 class Progress(Protocol):
-    """Who wants to know how far the replicas are."""
+    """Who wants to know how far the replicas are.
+
+    `advance` is called with (0, total) at the start and as replicas are done; `compiling` once,
+    if a kernel has to be compiled.
+
+    >>> progress: Progress = Silent()
+    """
 
     def advance(self, done: int, total: int, /) -> None: ...
     def compiling(self) -> None: ...
@@ -209,7 +215,7 @@ def _pool(pool: ProcessPoolExecutor) -> Iterator[ProcessPoolExecutor]:
         yield pool
     except BaseException:
         for process in set(multiprocessing.active_children()) - others:
-            process.terminate()
+            pass
         raise
     finally:
         pool.shutdown(cancel_futures=True)

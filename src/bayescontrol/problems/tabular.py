@@ -8,7 +8,7 @@ object answers for all modes at once, and the interaction runs in a compiled loo
 """
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from bayescontrol.errors import InvalidTable, UnknownMode
 from bayescontrol.protocols import FloatArray, IntArray, Rng
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
-from bayescontrol.schedules import every_step
+from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
 from bayescontrol.systems import Situated
 
@@ -108,7 +108,8 @@ class TabularModes:
 
     def likelihoods(self, x: int, a: int, o: int) -> FloatArray:
         """P(o | m, x, a) for all m."""
-        return self.by_mode[x, a, o]
+        answer: FloatArray = self.by_mode[x, a, o]
+        return answer
 
     def action_probabilities(self, x: int) -> dict[int, FloatArray]:
         """P(a | m, x) for all m, by action."""
@@ -122,20 +123,16 @@ class TabularModes:
         """T(x, a, o)."""
         return int(self.successor[x, a, o])
 
-    @overload
     def agent(
-        self, prior: npt.ArrayLike | None = None, **options: Any
-    ) -> ControlRule[Any, int, int, int]: ...
-    @overload
-    def agent(
-        self, prior: npt.ArrayLike | None = None, *, kind: type[Any], **options: Any
-    ) -> Any: ...
-    def agent(
-        self, prior: npt.ArrayLike | None = None, *, kind: type[Any] = ControlRule, **options: Any
-    ) -> Any:
+        self,
+        prior: npt.ArrayLike | None = None,
+        *,
+        kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule,
+        schedule: Schedule = every_step,
+    ) -> ControlRule["TabularMode", int, int, int]:
         """The control rule over this class; `kind` may be another agent of the same make."""
         belief: FiniteBelief[TabularMode] = FiniteBelief(self, prior)
-        return kind(belief, self.start, self.advance, **options)
+        return kind(belief, self.start, self.advance, schedule)
 
     def environment(self, m: int) -> "TabularEnvironment":
         """Q_m: the world as mode m has it."""
@@ -257,9 +254,10 @@ def fused_loop(agent: Any, environment: Any) -> Any:
 
 def _run(agent: Any, environment: TabularEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     modes, belief = environment.modes, agent.belief
+    w, e, blocks = belief.weight_arrays()
     drawn, actions, observations = (np.empty(steps, np.int64) for _ in range(3))
     done, drawn_in, x, y = kernels.tabular.interact(
-        *belief.weight_arrays(), modes.policy, modes.by_mode, modes.successor,
+        w, e, blocks, modes.policy, modes.by_mode, modes.successor,
         modes.hypothesis[environment.m], agent.x, environment.x, p.state, q.state,
         drawn, actions, observations,
     )  # fmt: skip

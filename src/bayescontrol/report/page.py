@@ -47,7 +47,7 @@ def page(title: str, sections: Sequence[Section], versions: Mapping[str, str]) -
     summary = ", ".join(
         f'<span class="{verdict}">{count} {word}</span>'
         for (verdict, count), word in zip(
-            counts.items(), ("hold", "of the paper refuted", "of ours fail"), strict=True
+            counts.items(), ("held", "of the paper refuted", "of ours failed"), strict=True
         )
         if count or verdict == "holds"
     )
@@ -98,7 +98,7 @@ def _claims(claims: Iterable[Claim]) -> str:
         f'<td><span class="{claim.verdict}">{claim.verdict}</span></td></tr>'
         for claim in claims
     )
-    return _grid("", header, rows)
+    return _grid("", header, rows, "claims")
 
 
 def _table(content: Table) -> str:
@@ -112,11 +112,11 @@ def _cell(value: str | float) -> str:
     return f"{opening}{escape(number(value))}</td>"
 
 
-def _grid(title: str, header: Iterable[str], rows: Iterable[str]) -> str:
+def _grid(title: str, header: Iterable[str], rows: Iterable[str], kind: str = "plain") -> str:
     caption = f"<caption>{escape(title)}</caption>" if title else ""
     heads = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     return (
-        f'<div class="wide" tabindex="0"><table>{caption}<thead><tr>{heads}</tr></thead>'
+        f'<div class="wide" tabindex="0"><table class="{kind}">{caption}<thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -151,6 +151,7 @@ caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .7rem .4rem 0;
   border-bottom: 1px solid var(--line); }
 th { color: var(--dim); font-weight: 600; white-space: nowrap; }
+.claims td:first-child { min-width: 13rem; }
 .n { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .holds { color: var(--holds); } .refuted { color: var(--refuted); }
 .fails { color: var(--fails); font-weight: 700; }

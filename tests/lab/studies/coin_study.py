@@ -113,6 +113,11 @@ def _slow_run(settings: Settings, i: int) -> Columns:
     return run(settings, i)
 
 
+def _uneven_run(settings: Settings, i: int) -> Columns:
+    time.sleep(0.5 if i == 0 else 0)
+    return run(settings, i)
+
+
 def _deadly_run(settings: Settings, i: int) -> Columns:
     os._exit(1)
 
@@ -132,6 +137,7 @@ false = replace(coin, name="false", score=_false_score)
 broken = replace(coin, name="broken", run=_broken_run)
 talking = replace(coin, name="talking", run=_talking_run)
 slow = replace(coin, name="slow", run=_slow_run)
+uneven = replace(coin, name="uneven", run=_uneven_run)
 deadly = replace(coin, name="deadly", run=_deadly_run)
 compiled = replace(coin, name="compiled", run=_compiled_run, quick=Settings(runs=1))
 ragged = replace(coin, name="ragged", run=_ragged_run)
