@@ -82,11 +82,15 @@ def test_ctrl_c_stops_cleanly(workers: int) -> None:
         text=True,
         start_new_session=True,
     )
-    assert process.stderr is not None
-    assert process.stderr.readline() == "slow: 40 runs to do\n"
-    time.sleep(0.3)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everyone
-    out, err = process.communicate(timeout=20)
+    try:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "slow: 40 runs to do\n"
+        time.sleep(0.3)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everyone
+        out, err = process.communicate(timeout=20)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
     assert out == ""
     assert err.strip() == "Stopped. Nothing is left running."

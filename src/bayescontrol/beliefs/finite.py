@@ -58,7 +58,7 @@ class FiniteBelief(Generic[M]):
     >>> belief
     FiniteBelief(2 modes after 4 observations: fair 0.885, bent 0.115)
     >>> belief.predictive(None, "toss")
-    {'H': 0.546..., 'T': 0.453...}
+    {'H': 0.545..., 'T': 0.454...}
     """
 
     def __init__(

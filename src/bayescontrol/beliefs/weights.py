@@ -166,8 +166,8 @@ class Weights:
         """ln Σ_m v_m, or the logarithm of its ratio to another's.
 
         >>> v = Weights(np.array([0.5, 0.5]))
-        >>> v.condition(np.array([0.5, 0.5])) and round(v.log_total() / np.log(2), 12)
-        -1.0
+        >>> v.condition(np.array([0.5, 0.5])) and round(v.log_total(), 6)
+        -0.693147
         """
         base = ONE if before is None else before._blocks
         return float(kernels.finite.log_ratio(self._blocks, base))

@@ -215,7 +215,7 @@ def _pool(pool: ProcessPoolExecutor) -> Iterator[ProcessPoolExecutor]:
         yield pool
     except BaseException:
         for process in set(multiprocessing.active_children()) - others:
-            pass
+            process.terminate()
         raise
     finally:
         pool.shutdown(cancel_futures=True)

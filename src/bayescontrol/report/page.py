@@ -116,8 +116,8 @@ def _grid(title: str, header: Iterable[str], rows: Iterable[str], kind: str = "p
     caption = f"<caption>{escape(title)}</caption>" if title else ""
     heads = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     return (
-        f'<div class="wide" tabindex="0"><table class="{kind}">{caption}<thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f'<div class="wide" tabindex="0"><table class="{kind}">{caption}'
+        f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
