@@ -93,11 +93,12 @@ class ControlRule(Generic[M, X, A, O]):
 
     def act(self, rng: Rng) -> A:
         """a_t: draw a mode if one is due, do what it would do."""
-        if self.mode is None or self.schedule(self._held(), rng):
+        m = self.mode
+        if m is None or self.schedule is every_step or self.schedule(self._held(), rng):
             self.mode, a = self.decide(self.x, rng)
             self._drawn_at, self._drawn_in = self._t, self.x
         else:
-            a = self.mode.act(self.x, rng)
+            a = m.act(self.x, rng)
         self.issue(a)
         self._t += 1
         return a

@@ -8,7 +8,7 @@ Any function `(held, rng) -> bool` will do; these are the usual ones.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from bayescontrol.protocols import Rng
 
@@ -26,8 +26,7 @@ __all__ = [
 X = TypeVar("X")
 
 
-@dataclass(frozen=True, slots=True)
-class Held(Generic[X]):
+class Held(NamedTuple, Generic[X]):
     """What is known of the held mode when the next action is due.
 
     >>> Held(t=7, age=3, x="left", drawn_in="middle").drawn_at

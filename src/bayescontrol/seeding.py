@@ -135,8 +135,7 @@ class Stream:
     def categorical(self, p: npt.ArrayLike, size: Size) -> IntArray: ...
     def categorical(self, p: npt.ArrayLike, size: Size | None = None) -> int | IntArray:
         """An index i with probability p_i / Σ p. The weights p need not sum to one."""
-        # A copy has one type for Numba, whatever the layout and flags of the original.
-        weights = np.array(p, dtype=np.float64, order="C")
+        weights = _plain(p)
         if weights.ndim != 1:
             raise ValueError(f"p has shape {weights.shape}: pass one weight per outcome")
         if size is None:
@@ -218,8 +217,6 @@ class Stream:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and bool(np.array_equal(self.state, other.state))
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"<Stream {ALGORITHM} {' '.join(f'{int(s):016x}' for s in self.state)}>"
 
@@ -239,9 +236,11 @@ def stream(seed: int, run: int, role: str) -> Stream:
     >>> stream(0, 3, "agent") == stream(0, 3, "environment")
     False
     """
+    if not isinstance(role, str):
+        raise ValueError(f'role = {role!r} must be a name such as "agent"')  # noqa: TRY004
     key = (_integer("run", run, 0, INT64), zlib.crc32(role.encode()))
-    seed = _integer("seed", seed, 0, 2**128)
-    return Stream(np.random.SeedSequence(seed, spawn_key=key))
+    entropy = _integer("seed", seed, 0, 2**128)
+    return Stream(np.random.SeedSequence(entropy, spawn_key=key))
 
 
 def as_stream(rng: "int | Stream | np.random.Generator | None") -> Stream:
@@ -289,6 +288,13 @@ def _integer(name: str, value: object, least: int, end: int) -> int:
     if not least <= number < end:
         raise ValueError(f"{name} = {number} must be at least {least} and less than {end}")
     return number
+
+
+def _plain(p: npt.ArrayLike) -> FloatArray:
+    """As an array of the one layout and type for which the kernels are compiled."""
+    if isinstance(p, np.ndarray) and p.dtype == np.float64 and p.flags.carray:
+        return p
+    return np.array(p, np.float64, order="C")
 
 
 def _complain(weights: FloatArray) -> int:

@@ -6,6 +6,7 @@ state s_m that takes the place of the situation x.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -32,12 +33,18 @@ class Bound(Generic[M]):
     def __init__(self, unbound: M, states: list[Any], m: int) -> None:
         self.unbound, self.states, self.m = unbound, states, m
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self.unbound, name)
-        return lambda _x, *rest: method(self.states[self.m], *rest)
+    def __getattr__(self, name: str) -> Any:
+        if name in Bound.__slots__ or name.startswith("__"):  # asked for while being copied
+            raise AttributeError(name)
+        found = getattr(self.unbound, name)
+        return partial(_ask_in_state, self, name) if callable(found) else found
 
     def __repr__(self) -> str:
         return f"{self.unbound!r} in state {self.states[self.m]!r}"
+
+
+def _ask_in_state(mode: Bound[Any], method: str, _x: Any, *rest: Any) -> Any:
+    return getattr(mode.unbound, method)(mode.states[mode.m], *rest)
 
 
 class OneByOne(Generic[M]):
@@ -117,6 +124,11 @@ class OneByOne(Generic[M]):
         ]
 
     @property
+    def owners(self) -> list[int]:
+        """The modes that own a private state."""
+        return [m for m, mode in enumerate(self.modes) if isinstance(mode, Stateful)]
+
+    @property
     def states(self) -> list[Any]:
         """The private states, None for modes without one."""
         return self._states
@@ -146,6 +158,7 @@ class AllAtOnce(Generic[M]):
 
     def __init__(self, modes: ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]) -> None:
         self.modes = modes
+        self.shape = (len(modes),)
         self.log = not isinstance(modes, ModeArray)
         self.ask_all: Callable[[Any, Any, Any], FloatArray] = (
             modes.likelihoods if isinstance(modes, ModeArray) else modes.log_likelihoods
@@ -167,11 +180,17 @@ class AllAtOnce(Generic[M]):
 
     def ask(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
-        answer = np.ascontiguousarray(self.ask_all(x, a, o), dtype=np.float64)
-        if answer.shape != (len(self.modes),):
+        answer = self.ask_all(x, a, o)
+        if not (
+            isinstance(answer, np.ndarray)
+            and answer.dtype == np.float64
+            and answer.flags.c_contiguous
+        ):
+            answer = np.ascontiguousarray(answer, dtype=np.float64)
+        if answer.shape != self.shape:
             raise BadEvidence(
                 f"{self.modes!r} answered with shape {answer.shape} to x={x!r}, a={a!r}, o={o!r}: "
-                f"expected ({len(self.modes)},)"
+                f"expected {self.shape}"
             )
         return answer
 
@@ -181,6 +200,11 @@ class AllAtOnce(Generic[M]):
         return law(self.modes)
 
     def advanced(self, a: Any, o: Any) -> list[Any]:
+        """No private states."""
+        return []
+
+    @property
+    def owners(self) -> list[int]:
         """No private states."""
         return []
 

@@ -65,7 +65,7 @@ def as_prior(prior: npt.ArrayLike | None, size: int) -> FloatArray:
         raise InvalidPrior(f"the prior of mode {bad[0]} is {p[bad[0]]}, not between 0 and 1")
     if abs(p.sum() - 1.0) > PRIOR_TOLERANCE:
         raise InvalidPrior(f"the prior sums to {p.sum():.12g}, not to 1: divide it by its sum")
-    return p
+    return p + 0.0  # -0. becomes 0.
 
 
 class Weights:
@@ -139,7 +139,7 @@ class Weights:
                 self.impossible += 1
                 return False
             raise ImpossibleObservation("every mode with weight gives likelihood 0")
-        must = "below +inf, and not nan" if log else "a finite number, not negative"
+        must = "at most 1e9, and not nan" if log else "a finite number, not negative"
         name = "log-likelihood" if log else "likelihood"
         raise BadEvidence(f"mode {trouble} gives {name} {evidence[trouble]}: it must be {must}")
 
@@ -263,13 +263,22 @@ class Weights:
                     f"this belief of {len(self)} modes needs {array.dtype}{list(array.shape)}"
                 )
         w, e, flat = (arrays[name].copy() for name in ("mantissa", "exponent", "flat"))
-        if not (np.isfinite(w).all() and (w >= 0).all() and (w > 0).any()):
+        alive = w > 0.0
+        if not (alive | (w == 0.0)).all() or not alive.any():
             raise IncompatibleState("mantissas must be finite, not negative, and not all zero")
-        if not np.isin(flat, (0.0, 1.0)).all():
-            raise IncompatibleState("the array 'flat' holds zeros and ones only")
+        # What follows never happens to weights that were saved; the kernels rely on it.
+        if w.max() > HIGHEST or w[alive].min() < LOWEST or (abs(e[alive]) > FARTHEST).any():
+            raise IncompatibleState("a mantissa or an exponent is out of the range of saved weights")
+        if not np.isin(flat, (0.0, 1.0)).all() or arrays["impossible"] < 0:
+            raise IncompatibleState("'flat' holds zeros and ones only, 'impossible' is a count")
+        first = np.repeat(e[:: kernels.finite.BLOCK], kernels.finite.BLOCK)[: len(e)]
+        if (e != first)[np.repeat(flat, kernels.finite.BLOCK)[: len(e)] == 1.0].any():
+            raise IncompatibleState("the exponents of a flat block are all the same")
         self._w, self._e, self._blocks = w, e, kernels.finite.rebuild(w, e, flat)
         self.impossible = int(arrays["impossible"])
 
 
 #: The block summary of a single weight of one.
 ONE = np.array([[1.0, 0.0, 1.0]])
+#: What the kernels keep mantissas and exponents in.
+LOWEST, HIGHEST, FARTHEST = 2.0**-400, 2.0**400, 2**52

@@ -18,6 +18,9 @@ LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first has so few digits that k · LN2_HIGH is exact for |k| < 2^20.
 LN2_HIGH = 0.6931471803691238
 LN2_LOW = 1.9082149292705877e-10
+# ln 2 in three parts: k times the first two is exact for |k| < 2^31, so that r keeps all its
+# digits for |x| up to 1e9, the log-likelihood of a whole data set.
+LN2_A, LN2_B, LN2_C = 0.6931469440460205, 2.3651386982237455e-07, 5.497923018708371e-14
 SQRT_HALF = 0.7071067811865476
 
 # Taylor coefficients of e^r from r² on: with |r| ≤ .3466 the first one left out is 5e-18.
@@ -32,7 +35,7 @@ def exp_split(x: float) -> tuple[float, float]:
     k is a whole number kept as a double, so that a loop over x becomes vector code.
     """
     k = math.floor(x * LOG2_E + 0.5)
-    r = (x - k * LN2_HIGH) - k * LN2_LOW
+    r = ((x - k * LN2_A) - k * LN2_B) - k * LN2_C
     tail = E8 + r * (E9 + r * (E10 + r * (E11 + r * (E12 + r * E13))))
     tail = E2 + r * (E3 + r * (E4 + r * (E5 + r * (E6 + r * (E7 + r * tail)))))
     return 1.0 + (r + r * r * tail), k

@@ -45,21 +45,23 @@ OK, IMPOSSIBLE = -1, -2
 
 LOW = 2.0**-400
 # Non-negative doubles are ordered as their bits are, and minima of integers are vector code.
-ONE = np.uint64(1)
 INFINITY_BITS = np.uint64(0x7FF << 52)
 # Factors in [2^-256, 2^256] cannot push a w from [2^-400, 2^400] out of double range.
-LOW_BITS, HIGH_BITS = np.uint64((1023 - 400) << 52), np.uint64((1023 + 400) << 52)
-FACTOR_LOW_BITS, FACTOR_HIGH_BITS = np.uint64((1023 - 256) << 52), np.uint64((1023 + 256) << 52)
+LOW_BITS, HIGH_BITS = np.int64((1023 - 400) << 52), np.int64((1023 + 400) << 52)
+FACTOR_LOW_BITS, FACTOR_HIGH_BITS = np.int64((1023 - 256) << 52), np.int64((1023 + 256) << 52)
 FACTOR_SPREAD = 250
 #: 2^-n for n < 1024, then 0: what is 1024 binary orders down is 2^-224 of the block at most.
 POWER = np.array([2.0**-n for n in range(1024)] + [0.0])
-#: A logarithm below this counts as this: its exponent still fits into 32 bits.
-LEAST_LOG = -1e9
+LEAST_EXPONENT = np.int64(-(1 << 62))
+#: A logarithm below the first counts as the first, one above the second is refused: the
+#: exponents fit into 32 bits, and their sums into a double for millions of steps.
+LEAST_LOG, MOST_LOG = -1e9, 1e9
 
 
 @jit
-def _bounds(w: FloatArray, b: int) -> tuple[int, int]:
-    return b * BLOCK, min((b + 1) * BLOCK, w.shape[0])
+def _part(array: FloatArray, b: int) -> FloatArray:
+    """Block b of an array. Loops over a slice from 0 are vector code; from `start` they are not."""
+    return array[b * BLOCK : (b + 1) * BLOCK]
 
 
 @jit
@@ -75,73 +77,70 @@ def _shift(b: int, blocks: FloatArray, k: float) -> int:
 
 
 @jit
-def _summarise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
-    """The sum of block b, in four lanes of fixed order."""
-    start, stop = _bounds(w, b)
-    s0 = s1 = s2 = s3 = 0.0
+def _summarise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int, scratch: FloatArray) -> None:
+    """The sum of block b, by halves: accurate, and vector code with the same bits everywhere."""
+    v, k = _part(w, b), _part(e, b)
+    n = v.shape[0]
     if blocks[b, FLAT] == 1.0:
-        i = start
-        while i + 4 <= stop:
-            s0 += w[i]
-            s1 += w[i + 1]
-            s2 += w[i + 2]
-            s3 += w[i + 3]
-            i += 4
-        while i < stop:
-            s0 += w[i]
-            i += 1
+        for i in range(n):
+            scratch[i] = v[i]
     else:
-        least = np.int64(-(1 << 62))
-        top = least
-        for i in range(start, stop):
-            top = max(top, e[i] if w[i] > 0.0 else least)
-        for i in range(start, stop):
-            s0 += _shrink(w[i], top - e[i])
+        top = LEAST_EXPONENT
+        for i in range(n):
+            top = max(top, k[i] if v[i] > 0.0 else LEAST_EXPONENT)
+        for i in range(n):
+            scratch[i] = _shrink(v[i], top - k[i])
         blocks[b, TOP] = top
-    blocks[b, SUM] = (s0 + s1) + (s2 + s3)
+    while n > 1:
+        half = (n + 1) // 2
+        upper = scratch[half:n]
+        for i in range(upper.shape[0]):
+            scratch[i] += upper[i]
+        n = half
+    blocks[b, SUM] = scratch[0]
 
 
 @jit
 def _spread(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
     """Give each mode of block b its own exponent."""
     if blocks[b, FLAT] == 1.0:
-        start, stop = _bounds(w, b)
-        e[start:stop] = np.int64(blocks[b, TOP])
+        _part(e, b)[:] = np.int64(blocks[b, TOP])
         blocks[b, FLAT] = 0.0
 
 
 @jit
 def _normalise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
     """Bring block b back into range: one common shift if that is enough, else each its own."""
-    start, stop = _bounds(w, b)
+    v, exponent = _part(w, b), _part(e, b)
     low, high = math.inf, 0.0
-    for i in range(start, stop):
-        if w[i] > 0.0:
-            low, high = min(low, w[i]), max(high, w[i])
+    for i in range(v.shape[0]):
+        if v[i] > 0.0:
+            low, high = min(low, v[i]), max(high, v[i])
     if high == 0.0:
         return
     _, k = math.frexp(high)
     if blocks[b, FLAT] == 1.0 and math.ldexp(low, -k) >= LOW:
-        for i in range(start, stop):
-            w[i] = math.ldexp(w[i], -k)
+        for i in range(v.shape[0]):
+            v[i] = math.ldexp(v[i], -k)
         blocks[b, TOP] += k
     else:
         _spread(w, e, blocks, b)
-        for i in range(start, stop):
-            w[i], k = math.frexp(w[i])
-            e[i] += k
+        for i in range(v.shape[0]):
+            v[i], k = math.frexp(v[i])
+            exponent[i] += k
 
 
 @jit
 def build(w: FloatArray, e: IntArray) -> FloatArray:
     """Blocks for fresh weights, flat wherever they can be."""
     blocks = np.empty((-(-w.shape[0] // BLOCK), 3))
+    scratch = np.empty(BLOCK)
     for b in range(blocks.shape[0]):
-        start, stop = _bounds(w, b)
-        blocks[b, FLAT] = 1.0 if np.all(e[start:stop] == e[start]) else 0.0
-        blocks[b, TOP] = e[start]
+        k = _part(e, b)
+        blocks[b, FLAT] = 1.0 if np.all(k == k[0]) else 0.0
+        blocks[b, TOP] = k[0]
         _normalise(w, e, blocks, b)
-        _summarise(w, e, blocks, b)
+        _summarise(w, e, blocks, b, scratch)
     return blocks
 
 
@@ -149,11 +148,11 @@ def build(w: FloatArray, e: IntArray) -> FloatArray:
 def rebuild(w: FloatArray, e: IntArray, flat: FloatArray) -> FloatArray:
     """The very blocks that weights in this state had, whichever of them were flat."""
     blocks = np.empty((flat.shape[0], 3))
+    scratch = np.empty(BLOCK)
     for b in range(blocks.shape[0]):
-        start, _ = _bounds(w, b)
         blocks[b, FLAT] = flat[b]
-        blocks[b, TOP] = e[start]
-        _summarise(w, e, blocks, b)
+        blocks[b, TOP] = e[b * BLOCK]
+        _summarise(w, e, blocks, b, scratch)
     return blocks
 
 
@@ -163,8 +162,7 @@ def exponents(w: FloatArray, e: IntArray, blocks: FloatArray) -> IntArray:
     out = e.copy()
     for b in range(blocks.shape[0]):
         if blocks[b, FLAT] == 1.0:
-            start, stop = _bounds(w, b)
-            out[start:stop] = np.int64(blocks[b, TOP])
+            _part(out, b)[:] = np.int64(blocks[b, TOP])
     return out
 
 
@@ -184,14 +182,14 @@ def _first_bad(likelihood: FloatArray) -> int:
 
 @jit
 def _first_bad_log(log_likelihood: FloatArray) -> int:
-    """The first entry that is NaN or +∞; OK if there is none."""
+    """The first entry that is NaN or above MOST_LOG; OK if there is none."""
     n = log_likelihood.shape[0]
     good = 0
     for i in range(n):  # counting is vector code, an early exit is not
-        good += log_likelihood[i] < math.inf
+        good += log_likelihood[i] <= MOST_LOG
     if good < n:
         for i in range(n):
-            if not log_likelihood[i] < math.inf:
+            if not log_likelihood[i] <= MOST_LOG:
                 return i
     return OK
 
@@ -206,15 +204,19 @@ def _possible(w: FloatArray, evidence: FloatArray, nothing: float) -> bool:
 
 
 @jit
-def _outside(values: FloatArray, start: int, stop: int, low: np.uint64, high: np.uint64) -> bool:
+def _outside(values: FloatArray, low: np.int64, high: np.int64) -> bool:
     """Is there a positive value below `low` or one above `high` (both given as bits)?"""
-    bits = values.view(np.uint64)
-    # Subtracting one turns 0 into the largest integer: a zero is never too small.
-    least, most = bits[start] - ONE, bits[start]
-    for i in range(start, stop):
-        least = min(least, bits[i] - ONE)
+    bits = values.view(np.int64)
+    least, most = bits[0], bits[0]
+    for i in range(bits.shape[0]):
+        least = min(least, bits[i])
         most = max(most, bits[i])
-    return bool(least < low - ONE or most > high)
+    if least >= low or most > high:
+        return bool(most > high)
+    for i in range(bits.shape[0]):  # a zero is not too small; is anything else?
+        if values[i] > 0.0 and bits[i] < low:
+            return True
+    return False
 
 
 @jit
@@ -227,20 +229,22 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
         return bad
     if not _possible(w, likelihood, 0.0):
         return IMPOSSIBLE
+    scratch = np.empty(min(BLOCK, w.shape[0]))
     for b in range(blocks.shape[0]):
-        start, stop = _bounds(w, b)
-        if _outside(likelihood, start, stop, FACTOR_LOW_BITS, FACTOR_HIGH_BITS):
+        v, factor = _part(w, b), _part(likelihood, b)
+        if _outside(factor, FACTOR_LOW_BITS, FACTOR_HIGH_BITS):
             _spread(w, e, blocks, b)
-            for i in range(start, stop):
-                p, k = math.frexp(likelihood[i])
-                w[i] *= p
-                e[i] += k
+            exponent = _part(e, b)
+            for i in range(v.shape[0]):
+                p, k = math.frexp(abs(factor[i]))
+                v[i] *= p
+                exponent[i] += k
         else:
-            for i in range(start, stop):
-                w[i] *= likelihood[i]
-        if _outside(w, start, stop, LOW_BITS, HIGH_BITS):
+            for i in range(v.shape[0]):
+                v[i] *= abs(factor[i])  # -0. is a zero
+        if _outside(v, LOW_BITS, HIGH_BITS):
             _normalise(w, e, blocks, b)
-        _summarise(w, e, blocks, b)
+        _summarise(w, e, blocks, b, scratch)
     return OK
 
 
@@ -254,34 +258,37 @@ def condition_log(
         return bad
     if not _possible(w, log_likelihood, -math.inf):
         return IMPOSSIBLE
-    p = np.empty(BLOCK)
-    k = np.empty(BLOCK, np.int32)
-    power = np.empty(BLOCK)
+    size = min(BLOCK, w.shape[0])
+    scratch = np.empty(size)
+    p = np.empty(size)
+    k = np.empty(size, np.int32)
+    power = np.empty(size)
     power_bits = power.view(np.int64)
     for b in range(blocks.shape[0]):
-        start, stop = _bounds(w, b)
-        for i in range(start, stop):
-            x = log_likelihood[i]
-            factor, exponent = exp_split(max(x, LEAST_LOG))
-            p[i - start] = factor if x > -math.inf else 0.0
-            k[i - start] = np.int32(exponent)
+        v, x = _part(w, b), _part(log_likelihood, b)
+        n = v.shape[0]
+        for i in range(n):
+            factor, exponent = exp_split(max(x[i], LEAST_LOG))
+            p[i] = factor if x[i] > -math.inf else 0.0
+            k[i] = np.int32(exponent)
         least, most = k[0], k[0]
-        for j in range(stop - start):
-            least, most = min(least, k[j]), max(most, k[j])
+        for i in range(n):
+            least, most = min(least, k[i]), max(most, k[i])
         if blocks[b, FLAT] == 1.0 and most - least < FACTOR_SPREAD:
-            for j in range(stop - start):
-                power_bits[j] = np.int64(1023 + k[j] - most) << 52  # the double 2^(k - most)
-            for i in range(start, stop):
-                w[i] *= p[i - start] * power[i - start]
+            for i in range(n):
+                power_bits[i] = np.int64(1023 + k[i] - most) << 52  # the double 2^(k - most)
+            for i in range(n):
+                v[i] *= p[i] * power[i]
             blocks[b, TOP] += most
         else:
             _spread(w, e, blocks, b)
-            for i in range(start, stop):
-                w[i] *= p[i - start]
-                e[i] += k[i - start]
-        if _outside(w, start, stop, LOW_BITS, HIGH_BITS):
+            own = _part(e, b)
+            for i in range(n):
+                v[i] *= p[i]
+                own[i] += k[i]
+        if _outside(v, LOW_BITS, HIGH_BITS):
             _normalise(w, e, blocks, b)
-        _summarise(w, e, blocks, b)
+        _summarise(w, e, blocks, b, scratch)
     return OK
 
 
@@ -326,11 +333,11 @@ def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -
     """v_m / Σ v into `out`."""
     s, k = total(blocks)
     for b in range(blocks.shape[0]):
-        start, stop = _bounds(w, b)
-        top = np.int64(blocks[b, TOP])
-        for i in range(start, stop):
-            own = top if blocks[b, FLAT] == 1.0 else e[i]
-            out[i] = math.ldexp(w[i] / s, int(max(own - k, -4000)))
+        v, exponent, answer = _part(w, b), _part(e, b), _part(out, b)
+        flat, top = blocks[b, FLAT] == 1.0, np.int64(blocks[b, TOP])
+        for i in range(v.shape[0]):
+            own = top if flat else exponent[i]
+            answer[i] = math.ldexp(v[i] / s, int(max(own - k, -4000)))
 
 
 @jit
@@ -348,13 +355,13 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
             left -= share
     top = np.int64(blocks[chosen, TOP])
     left = math.ldexp(left, int(k - top))
-    start, stop = _bounds(w, chosen)
-    m = start
-    for i in range(start, stop):
-        share = _shrink(w[i], 0 if blocks[chosen, FLAT] == 1.0 else top - e[i])
+    flat, v, exponent = blocks[chosen, FLAT] == 1.0, _part(w, chosen), _part(e, chosen)
+    m = 0
+    for i in range(v.shape[0]):
+        share = _shrink(v[i], 0 if flat else top - exponent[i])
         if share > 0.0:
             m = i
             if left < share:
-                return m
-            left -= share
-    return m  # rounding left a sliver: the last mode with weight takes it
+                break
+            left -= share  # if rounding leaves a sliver, the last mode with weight takes it
+    return chosen * BLOCK + m

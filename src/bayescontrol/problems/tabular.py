@@ -88,6 +88,7 @@ class TabularModes:
             raise InvalidTable(f"{len(names)} names for {len(self)} modes")
         self.start = start
         self.names = tuple(names) if names is not None else None
+        self._modes: dict[int, TabularMode] = {}
         # Modes last: the likelihoods of one observation lie side by side.
         self.by_mode = np.ascontiguousarray(np.moveaxis(self.hypothesis, 0, -1))
 
@@ -102,9 +103,12 @@ class TabularModes:
 
     def __getitem__(self, m: int) -> "TabularMode":
         """Mode m alone."""
-        if not 0 <= m < len(self):
-            raise UnknownMode(f"no mode {m}: there are 0 … {len(self) - 1}")
-        return TabularMode(self, m)
+        mode = self._modes.get(m)
+        if mode is None:
+            if not 0 <= m < len(self):
+                raise UnknownMode(f"no mode {m}: there are 0 … {len(self) - 1}")
+            mode = self._modes[m] = TabularMode(self, m)
+        return mode
 
     def likelihoods(self, x: int, a: int, o: int) -> FloatArray:
         """P(o | m, x, a) for all m."""

@@ -1,0 +1,31 @@
+"""What `import bayescontrol` costs, against `import numpy`, in fresh interpreters."""
+
+import subprocess
+import sys
+
+from timing import Timing, take_turns
+
+__all__ = ["import_times"]
+
+
+def import_times() -> dict[str, Timing]:
+    """Whole interpreters: start-up is in all of them, and is subtracted."""
+
+    def run(statement: str) -> object:
+        return subprocess.run([sys.executable, "-c", statement], check=True)
+
+    whole = take_turns(
+        {
+            "nothing": lambda: run("pass"),
+            "numpy": lambda: run("import numpy"),
+            "bayescontrol": lambda: run("import bayescontrol"),
+        },
+        calls=1,
+        rounds=11,
+    )
+    bare = whole["nothing"].median
+    return {
+        name: Timing(t.median - bare, t.low - bare, t.high - bare)
+        for name, t in whole.items()
+        if name != "nothing"
+    }

@@ -1,0 +1,46 @@
+"""The paper's D and C in bits: exactly on small interaction trees, by sampling on large ones.
+
+    D(Pr) = Σ_m P(m) Σ_τ (D_m^{a_τ} + D_m^{o_τ})     histories weighted by P_m(ao_<τ)
+    C(Pr) = Σ_m P(m) Σ_τ (C_m^{a_τ} + C_m^{o_τ})     past actions as interventions
+
+The naive mixture minimises D and the control rule minimises C, whatever the weights of the
+interventions. Both are read as codes as well: bits spent beyond what the right expert needs.
+"""
+
+from bayescontrol.entropy.coding import code_length, learning_cost
+from bayescontrol.entropy.curves import Bits, Estimate, SampledBits, entropy_of, kl
+from bayescontrol.entropy.exact import (
+    information_on,
+    intervened_relative_entropy,
+    mutual_information,
+    relative_entropy,
+    relative_entropy_on,
+)
+from bayescontrol.entropy.sampling import (
+    sampled_intervened_relative_entropy,
+    sampled_relative_entropy,
+)
+from bayescontrol.entropy.tree import InteractionTree, Stage, TooManyHistories
+from bayescontrol.entropy.weighting import Weighting, weigh
+
+__all__ = [
+    "Bits",
+    "Estimate",
+    "InteractionTree",
+    "SampledBits",
+    "Stage",
+    "TooManyHistories",
+    "Weighting",
+    "code_length",
+    "entropy_of",
+    "information_on",
+    "intervened_relative_entropy",
+    "kl",
+    "learning_cost",
+    "mutual_information",
+    "relative_entropy",
+    "relative_entropy_on",
+    "sampled_intervened_relative_entropy",
+    "sampled_relative_entropy",
+    "weigh",
+]

@@ -1,0 +1,67 @@
+"""Asking I/O systems for their conditionals, and being told probabilities.
+
+    Σ_a Pr(a | ao_<t) = 1        Σ_o Pr(o | ao_<t a_t) = 1
+
+A system has no conditionals after a symbol to which it gave probability 0: it is `GONE`
+there, and says nothing, which is to say that it gives probability 0 to everything.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from bayescontrol.entropy.curves import TOLERANCE
+from bayescontrol.errors import InvalidTable, MissingCapability
+
+__all__ = ["GONE", "Law", "ask", "check_actions", "require_system"]
+
+Law = Mapping[Any, float]
+
+#: The state of a system that has ruled out the history.
+GONE: Final = object()
+
+
+def ask(who: str, law: Callable[..., Law], s: Any, *a: Any) -> Law:
+    """Pr(· | s) or Pr(· | s, a), checked; {} if the system is gone.
+
+    >>> ask("mode 0", lambda s: {"go": 0.5}, "home")
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidTable: mode 0 in state 'home': probabilities {'go': 0.5} ...
+    """
+    if s is GONE:
+        return {}
+    answer = law(s, *a)
+    if not (abs(sum(answer.values()) - 1.0) <= TOLERANCE and min(answer.values()) >= 0.0):
+        after = f" after action {a[0]!r}" if a else ""
+        raise InvalidTable(
+            f"{who} in state {s!r}{after}: probabilities {dict(answer)!r} are negative or sum to "
+            f"{sum(answer.values()):.9g}, not to 1"
+        )
+    return answer
+
+
+def check_actions(who: str, law: Law, actions: Sequence[Any] | None) -> None:
+    """Are all actions that may be taken among `actions`? None stands for any.
+
+    >>> check_actions("mode 1", {"left": 0.5, "right": 0.5}, ["left"])
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidTable: mode 1 may take 'right', which is not among actions=['left']
+    """
+    if actions is not None:
+        for a, p in law.items():
+            if p > 0.0 and a not in actions:
+                raise InvalidTable(f"{who} may take {a!r}, which is not among actions={actions!r}")
+
+
+def require_system(who: str, system: Any, *methods: str) -> None:
+    """Has it the methods of an I/O system?
+
+    >>> require_system("the agent", 3, "start")
+    Traceback (most recent call last):
+    bayescontrol.errors.MissingCapability: the agent (3) lacks start: it must be an I/O system...
+    """
+    missing = [method for method in methods if not hasattr(system, method)]
+    if missing:
+        raise MissingCapability(
+            f"{who} ({system!r}) lacks {', '.join(missing)}: it must be an I/O system; "
+            "AgentSystem makes one of an agent, Situated one of a mode"
+        )

@@ -1,0 +1,179 @@
+"""D and C by sampling: for trees too large to enumerate.
+
+    draw m ~ P(m) and a history: o_τ ~ P_m; a_τ ~ P_m for D, by the weighting for C
+    at each history visited add  Σ_m w_m KL(P_m(· | history) ‖ Pr(· | history))
+
+with w_m = P(m | history), actions being evidence for D and interventions for C. Only the path
+is random: the relative entropy of the next symbol and the average over m given the path are
+exact (Rao-Blackwell), so the estimate is unbiased and its spread small.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.entropy.curves import Estimate, SampledBits, as_prior, kl
+from bayescontrol.entropy.laws import GONE, Law, ask, check_actions, require_system
+from bayescontrol.entropy.weighting import Weighting, acting, require_named
+from bayescontrol.errors import InvalidTable
+from bayescontrol.modes import draw_from
+from bayescontrol.protocols import FloatArray, IOSystem
+from bayescontrol.seeding import Stream, as_stream
+
+__all__ = ["sampled_intervened_relative_entropy", "sampled_relative_entropy"]
+
+Modes = Sequence[IOSystem[Any, Any, Any]]
+
+
+def sampled_relative_entropy(
+    agent: IOSystem[Any, Any, Any],
+    modes: Modes,
+    prior: npt.ArrayLike,
+    horizon: int,
+    samples: int = 1000,
+    *,
+    seed: int | Stream = 0,
+) -> SampledBits:
+    """D(Pr) up to t = 1 … horizon, as means over sampled histories with standard errors.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> from bayescontrol.systems import Situated
+    >>> def coin(p): return Situated(DiscreteMode(lambda x: {"toss": 1.0},
+    ...                                           lambda x, a: {"H": p, "T": 1 - p}))
+    >>> D = sampled_relative_entropy(coin(0.5), [coin(0.5), coin(0.9)], [0.5, 0.5], horizon=200)
+    >>> bool(abs(D.total.mean[-1] - 53.1) < 5 * D.total.error[-1])
+    True
+    """
+    return _Sampler(agent, modes, prior, None, None).run(horizon, samples, as_stream(seed))
+
+
+def sampled_intervened_relative_entropy(
+    agent: IOSystem[Any, Any, Any],
+    modes: Modes,
+    prior: npt.ArrayLike,
+    horizon: int,
+    weighting: Weighting = "uniform",
+    samples: int = 1000,
+    *,
+    actions: Sequence[Any] | None = None,
+    seed: int | Stream = 0,
+) -> SampledBits:
+    """C(Pr) up to t = 1 … horizon, as means over sampled histories with standard errors.
+
+    The weighting is one that can be drawn from: any but "printed".
+
+    >>> from bayescontrol import DiscreteMode
+    >>> from bayescontrol.systems import Situated
+    >>> def expert(box): return Situated(DiscreteMode(lambda x: {box: 1.0},
+    ...                                               lambda x, a: {a == box: 1.0}))
+    >>> fair = Situated(DiscreteMode(lambda x: {0: 0.5, 1: 0.5},
+    ...                              lambda x, a: {True: 0.5, False: 0.5}))
+    >>> C = sampled_intervened_relative_entropy(fair, [expert(0), expert(1)], [0.5, 0.5], 3)
+    >>> C.total
+    Estimate(mean=array([2., 4., 6.]), error=array([0., 0., 0.]))
+    """
+    if isinstance(weighting, str):
+        require_named(weighting)
+        if weighting == "printed":
+            raise ValueError(
+                "the weighting 'printed' gives every intervention weight one and cannot be drawn "
+                "from: use intervened_relative_entropy, or another weighting"
+            )
+    sampler = _Sampler(agent, modes, prior, weighting, actions)
+    return sampler.run(horizon, samples, as_stream(seed))
+
+
+class _Sampler:
+    """Draws histories and adds up relative entropies along them."""
+
+    def __init__(
+        self,
+        agent: IOSystem[Any, Any, Any],
+        modes: Modes,
+        prior: npt.ArrayLike,
+        weighting: Weighting | None,
+        actions: Sequence[Any] | None,
+    ) -> None:
+        methods = ("start", "advance", "action_probabilities", "observation_probabilities")
+        require_system("the agent", agent, *methods)
+        for m, mode in enumerate(modes):
+            require_system(f"mode {m}", mode, *methods)
+        self.prior = as_prior(prior, len(modes))
+        self.agent, self.modes = agent, modes
+        self.weighting, self.actions = weighting, None if actions is None else tuple(actions)
+        named = weighting is None or isinstance(weighting, str)
+        self.policy = None if named else acting(weighting)
+
+    def run(self, horizon: int, samples: int, rng: Stream) -> SampledBits:
+        if horizon < 1 or samples < 1:
+            raise ValueError(f"horizon={horizon}, samples={samples}: both must be at least 1")
+        bits = np.zeros((2, samples, horizon))
+        for i in range(samples):
+            self._path(bits[:, i], rng)
+        actions, observations = bits.cumsum(axis=2)
+        return SampledBits(
+            Estimate.of(actions), Estimate.of(observations), Estimate.of(actions + observations)
+        )
+
+    def _path(self, bits: FloatArray, rng: Stream) -> None:
+        """Fill bits[0, t] for a_t and bits[1, t] for o_t along one history."""
+        true = rng.categorical(self.prior)
+        w = self.prior.copy()
+        states = [
+            mode.start() if w_m > 0.0 else GONE for mode, w_m in zip(self.modes, w, strict=True)
+        ]
+        s, r = self.agent.start(), self.policy.start() if self.policy else None
+        for t in range(bits.shape[1]):
+            laws = [
+                ask(f"mode {m}", mode.action_probabilities, x)
+                for m, (mode, x) in enumerate(zip(self.modes, states, strict=True))
+            ]
+            q = ask("the agent", self.agent.action_probabilities, s)
+            bits[0, t] = _mean_kl(w, laws, q)
+            a = draw_from(laws[true] if self.weighting is None else self._weights(w, laws, r), rng)
+            if not q.get(a, 0.0) > 0.0 and any(law.get(a, 0.0) > 0.0 for law in laws):
+                s = GONE
+            if self.weighting is None:
+                w = _condition(w, laws, a)
+            states = [x if w_m > 0.0 else GONE for x, w_m in zip(states, w, strict=True)]
+            laws = [
+                ask(f"mode {m}", mode.observation_probabilities, x, a)
+                for m, (mode, x) in enumerate(zip(self.modes, states, strict=True))
+            ]
+            q = ask("the agent", self.agent.observation_probabilities, s, a)
+            bits[1, t] = _mean_kl(w, laws, q)
+            o = draw_from(laws[true], rng)
+            w = _condition(w, laws, o)
+            states = [
+                mode.advance(x, a, o) if w_m > 0.0 else GONE
+                for mode, x, w_m in zip(self.modes, states, w, strict=True)
+            ]
+            s = self.agent.advance(s, a, o) if q.get(o, 0.0) > 0.0 else GONE
+            r = self.policy.advance(r, a, o) if self.policy else None
+
+    def _weights(self, v: FloatArray, laws: list[Law], r: Any) -> Law:
+        """weight(â | ao_<t), of which the intervention is drawn."""
+        for m, law in enumerate(laws):
+            check_actions(f"mode {m}", law, self.actions)
+        possible = self.actions or tuple(
+            dict.fromkeys(a for law in laws for a, p in law.items() if p > 0.0)
+        )
+        if self.weighting == "uniform":
+            return dict.fromkeys(possible, 1.0 / len(possible))
+        if self.policy is None:
+            pairs = list(zip(v, laws, strict=True))
+            return {a: sum(float(v_m) * law.get(a, 0.0) for v_m, law in pairs) for a in possible}
+        law = ask("the weighting", self.policy.action_probabilities, r)
+        check_actions("the weighting", law, possible)
+        return law
+
+
+def _mean_kl(w: FloatArray, laws: list[Law], q: Law) -> float:
+    return sum(float(w_m) * kl(p, q) for w_m, p in zip(w, laws, strict=True) if w_m > 0.0)
+
+
+def _condition(w: FloatArray, laws: list[Law], symbol: Any) -> FloatArray:
+    w = w * [law.get(symbol, 0.0) for law in laws]
+    return np.asarray(w / w.sum(), np.float64)

@@ -1,0 +1,361 @@
+"""Streams: the same numbers for the same seed, others for every other, and exact resume."""
+
+import copy
+import io
+import math
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.errors import IncompatibleState
+from bayescontrol.protocols import Persistent, Rng
+from bayescontrol.seeding import Stream, as_stream, stream
+
+# The first four numbers of stream(0, 0, "agent"), frozen: a change of the stream is a break
+# of every saved seed, and must be meant.
+GOLDEN: list[tuple[str, tuple[Any, ...], list[float]]] = [
+    (
+        "random",
+        (),
+        [0.26098082539067713, 0.43716150830194545, 0.7947323869834266, 0.48072699410063047],
+    ),
+    (
+        "normal",
+        (),
+        [0.8700214929569166, 0.7552363271171726, -0.7109617490921994, 2.032212940837442],
+    ),
+    (
+        "exponential",
+        (),
+        [0.5014080277378412, 0.2807695843751052, 1.6301569870631245, 1.3920641204727542],
+    ),
+    (
+        "gamma",
+        (2.0,),
+        [3.061065088752754, 0.9069980571112028, 3.134340663234472, 2.8019400205857043],
+    ),
+    (
+        "gamma",
+        (0.3,),
+        [0.009165513430936703, 4.4624918093473855, 0.18995772345379885, 0.11805056319155631],
+    ),
+    (
+        "beta",
+        (2.0, 3.0),
+        [0.6475601765440527, 0.4362739338438711, 0.29156216041856636, 0.8734197128068305],
+    ),
+    (
+        "beta",
+        (0.5, 0.25),
+        [0.7616309802624626, 0.8552070288592444, 0.08091858467769386, 0.9922412320386389],
+    ),
+    ("integers", (1000,), [260, 437, 794, 480]),
+    ("categorical", ([1, 2, 3, 4],), [1, 2, 3, 2]),
+    ("choice", (1000,), [260, 437, 794, 480]),
+]
+
+IN_ANOTHER_PROCESS = """
+from bayescontrol.seeding import stream
+rng = stream(123, 4, "environment")
+drawn = [
+    rng.random(), rng.normal(), rng.exponential(), rng.gamma(0.1), rng.gamma(9.0), rng.beta(2, 3),
+    rng.beta(0.1, 0.2), *rng.normal(size=2000), *rng.beta(0.7, 1.3, size=2000),
+]
+print(" ".join(float(x).hex() for x in drawn), rng)
+"""
+
+
+def in_another_process(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def agent() -> Stream:
+    return stream(0, 0, "agent")
+
+
+# -- the numbers ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "arguments", "expected"), GOLDEN)
+def test_the_first_numbers_of_a_stream_never_change(
+    method: str, arguments: tuple[Any, ...], expected: list[float]
+) -> None:
+    rng = agent()
+    assert [getattr(rng, method)(*arguments) for _ in expected] == expected
+
+
+def test_orders_and_generators_never_change_either() -> None:
+    assert agent().permutation(6).tolist() == [5, 3, 4, 0, 2, 1]
+    # Raw words: NumPy keeps those, but not what its distributions make of them.
+    assert agent().generator().bit_generator.random_raw() == 13847752250147267281
+
+
+@pytest.mark.parametrize(("method", "arguments", "expected"), GOLDEN)
+def test_size_gives_what_so_many_single_draws_give(
+    method: str, arguments: tuple[Any, ...], expected: list[float]
+) -> None:
+    one, many = agent(), agent()
+    drawn = getattr(many, method)(*arguments, size=(25, 8))
+    assert drawn.shape == (25, 8)
+    assert drawn.ravel().tolist() == [getattr(one, method)(*arguments) for _ in range(200)]
+    assert one == many
+
+
+def test_location_and_scale_shift_and_stretch_the_same_draw() -> None:
+    assert agent().normal(3.0, 2.0) == 3.0 + 2.0 * agent().normal()
+    assert agent().normal(3, 2, size=5).tolist() == (3.0 + 2.0 * agent().normal(size=5)).tolist()
+    assert agent().exponential(4.0) == 4.0 * agent().exponential()
+    assert agent().gamma(2.0, 4.0) == 4.0 * agent().gamma(2.0)
+    assert agent().normal(1.0, 0.0) == 1.0
+
+
+def test_single_draws_are_plain_numbers_of_python() -> None:
+    rng = agent()
+    assert type(rng.random()) is type(rng.normal()) is type(rng.beta(1, 1)) is float
+    assert type(rng.integers(5)) is type(rng.categorical([1, 1])) is type(rng.choice(5)) is int
+
+
+def test_integers_cover_the_whole_range_and_nothing_else() -> None:
+    rng = agent()
+    assert set(rng.integers(-2, 3, size=500).tolist()) == {-2, -1, 0, 1, 2}
+    low = -(2**63)
+    assert all(low <= rng.integers(low, -1) < -1 for _ in range(10))
+    assert rng.integers(2**63 - 1, 2**63) == 2**63 - 1
+
+
+def test_choice_returns_the_option_itself_and_heeds_the_weights() -> None:
+    rng = agent()
+    options = [("a", 1), ("b", 2), ("c", 3)]
+    assert rng.choice(options) in options
+    assert {rng.choice(options, p=[0, 5, 0]) for _ in range(20)} == {("b", 2)}
+    assert {rng.choice("abc", p=[1, 0, 1]) for _ in range(50)} == {"a", "c"}
+    assert set(rng.choice([10, 20, 30], p=[0, 1, 1], size=100).tolist()) == {20, 30}
+
+
+def test_shuffle_keeps_the_items_and_moves_them() -> None:
+    rng, items = agent(), list(range(50))
+    rng.shuffle(items)
+    assert sorted(items) == list(range(50)) != items
+    array = np.arange(50)
+    agent().shuffle(array)  # type: ignore[arg-type]
+    assert array.tolist() == items
+
+
+# -- one seed, many streams ----------------------------------------------------------------
+
+
+def test_another_process_draws_the_same_numbers() -> None:
+    here = io.StringIO()
+    exec(IN_ANOTHER_PROCESS, {"print": lambda *line: print(*line, file=here)})
+    assert in_another_process(IN_ANOTHER_PROCESS) == here.getvalue()
+
+
+@pytest.mark.slow
+def test_a_processor_without_vector_instructions_draws_the_same_numbers() -> None:
+    plain = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    assert in_another_process(IN_ANOTHER_PROCESS, **plain) == in_another_process(IN_ANOTHER_PROCESS)
+
+
+def test_importing_the_module_leaves_numba_alone_until_the_first_draw() -> None:
+    code = """
+import sys
+from bayescontrol.seeding import stream
+rng = stream(0, 0, "agent")
+print("numba" in sys.modules)
+rng.random()
+print("numba" in sys.modules)
+"""
+    assert in_another_process(code).split() == ["False", "True"]
+
+
+def test_every_seed_run_and_role_has_a_stream_of_its_own() -> None:
+    keys = [
+        (seed, run, role)
+        for seed in (0, 1, 2**64, 2**128 - 1)
+        for run in (*range(50), 2**32, 2**40)
+        for role in ("agent", "environment", "prior", "")
+    ]
+    assert len({repr(stream(*key)) for key in keys}) == len(keys)
+
+
+def test_streams_of_neighbouring_runs_are_independent() -> None:
+    """Smoke: 40 streams of 2000; the 780 correlations times √2000, limit 5.8: 780 · 7e-9 = 5e-6.
+
+    The first numbers of 2000 runs: √n sup|F_n - F|, limit 2.69: false-alarm rate 1e-6.
+    """
+    keys = [(run, role) for run in range(20) for role in ("agent", "environment")]
+    drawn = np.array([stream(0, run, role).random(size=2000) for run, role in keys])
+    correlations = np.corrcoef(drawn)[np.triu_indices(40, 1)]
+    assert np.max(np.abs(correlations)) * math.sqrt(2000) < 5.8
+    first = np.sort([stream(0, run, "agent").random() for run in range(2000)])
+    steps = np.arange(2001) / 2000
+    gap = max(np.max(steps[1:] - first), np.max(first - steps[:-1]))
+    assert gap * math.sqrt(2000) < 2.69
+
+
+def test_a_generator_depends_on_the_stream_and_the_next_one_differs() -> None:
+    one, two = agent(), agent()
+    assert one.generator().random() == two.generator().random()
+    assert one == two
+    assert one.generator().random() != agent().generator().random()
+
+
+def test_as_stream_takes_a_seed_a_stream_a_generator_or_nothing() -> None:
+    rng = agent()
+    assert as_stream(rng) is rng
+    assert as_stream(5) == Stream(5) == as_stream(np.int64(5))  # type: ignore[arg-type]
+    assert as_stream(None) != as_stream(None)
+    for bits in (np.random.PCG64, np.random.MT19937):
+        numpy_rng = np.random.Generator(bits(3))
+        first, second = as_stream(numpy_rng), as_stream(numpy_rng)
+        assert first == as_stream(np.random.Generator(bits(3))) != second
+
+
+# -- state ---------------------------------------------------------------------------------
+
+
+def test_load_of_save_continues_bit_for_bit_also_through_a_file() -> None:
+    rng = agent()
+    rng.normal(size=77)
+    file = io.BytesIO()
+    np.savez(file, **rng.save())  # type: ignore[arg-type]
+    expected = rng.normal(size=10).tolist()
+    file.seek(0)
+    resumed = Stream(1)
+    with np.load(file, allow_pickle=False) as arrays:
+        resumed.load(dict(arrays))
+    assert resumed.normal(size=10).tolist() == expected
+    assert resumed == rng
+
+
+def test_what_was_saved_does_not_change_when_the_stream_goes_on() -> None:
+    rng = agent()
+    saved = rng.save()
+    rng.random()
+    twin = Stream(1)
+    twin.load(saved)
+    assert twin == agent() != rng
+    twin.random()
+    assert saved["xoshiro256++"].tolist() == agent().state.tolist()
+
+
+@pytest.mark.parametrize(
+    "duplicate", [Stream.copy, copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))]
+)
+def test_a_copy_gives_the_same_numbers_and_goes_its_own_way(
+    duplicate: Callable[[Stream], Stream],
+) -> None:
+    rng = agent()
+    twin = duplicate(rng)
+    assert twin == rng
+    twin.random()
+    assert twin != rng == agent()
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {},
+        {"state": np.ones(4, dtype=np.uint64)},
+        {"xoshiro256++": np.ones(4, dtype=np.uint64), "more": np.ones(1)},
+        {"xoshiro256++": np.ones(5, dtype=np.uint64)},
+        {"xoshiro256++": np.ones(4, dtype=np.int64)},
+        {"xoshiro256++": np.ones((2, 2), dtype=np.uint64)},
+        {"xoshiro256++": np.zeros(4, dtype=np.uint64)},
+    ],
+)
+def test_foreign_arrays_are_refused_and_the_stream_stays(arrays: dict[str, Any]) -> None:
+    rng = agent()
+    with pytest.raises(IncompatibleState):
+        rng.load(arrays)
+    assert rng == agent()
+
+
+def test_the_stream_is_what_the_protocols_ask_for() -> None:
+    rng: Rng = agent()
+    assert isinstance(rng, Persistent)
+
+
+def test_repr_shows_the_state_and_equality_looks_at_nothing_else() -> None:
+    assert repr(agent()) == (
+        "<Stream xoshiro256++ d51c20144250dbac fd068cfeccd80e10 b94832f003ac46a0 ca6f62c724b657ae>"
+    )
+    assert agent() != "agent"
+    with pytest.raises(TypeError):
+        hash(agent())
+
+
+# -- bad arguments -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda s: s.random(size=-1), "negative"),
+        (lambda s: s.normal(math.nan), "loc = nan"),
+        (lambda s: s.normal(math.inf), "loc = inf"),
+        (lambda s: s.normal(0.0, -1.0), "scale = -1.0"),
+        (lambda s: s.normal("0"), "loc = '0'"),
+        (lambda s: s.normal([0.0, 1.0]), "loc = "),
+        (lambda s: s.normal(10**400), "loc = "),
+        (lambda s: s.exponential(-2.0), "scale = -2.0"),
+        (lambda s: s.gamma(0.0), "shape = 0.0 must be greater than 0"),
+        (lambda s: s.gamma(1.0, math.nan), "scale = nan"),
+        (lambda s: s.gamma(math.inf), "shape = inf"),
+        (lambda s: s.gamma(-1, size=3), "shape = -1"),
+        (lambda s: s.beta(0, 1), "a = 0"),
+        (lambda s: s.beta(1, math.nan), "b = nan"),
+        (lambda s: s.integers(0), "high = 0 must be at least 1"),
+        (lambda s: s.integers(5, 5), "high = 5 must be at least 6"),
+        (lambda s: s.integers(1.5), "high = 1.5 must be an integer"),
+        (lambda s: s.integers(-(2**63), 2**63), "less than"),
+        (lambda s: s.categorical([]), "sums to 0"),
+        (lambda s: s.categorical([0.0, 0.0]), "sums to 0"),
+        (lambda s: s.categorical([1.0, -0.5], size=3), r"p\[1\] = -0.5"),
+        (lambda s: s.categorical([math.nan]), r"p\[0\] = nan"),
+        (lambda s: s.categorical([math.inf, 1]), "sums to inf"),
+        (lambda s: s.categorical([[1.0, 2.0]]), r"shape \(1, 2\)"),
+        (lambda s: s.categorical(0.5), r"shape \(\)"),
+        (lambda s: s.choice([]), "number of options = 0"),
+        (lambda s: s.choice([1, 2], p=[1.0]), "2 options"),
+        (lambda s: s.choice(2, p=[0.0, 0.0]), "sums to 0"),
+        (lambda s: s.permutation(-1), "n = -1"),
+    ],
+)
+def test_bad_arguments_name_themselves_and_draw_nothing(
+    draw: Callable[[Stream], object], message: str
+) -> None:
+    rng = agent()
+    with pytest.raises(ValueError, match=message):
+        draw(rng)
+    assert rng == agent()
+
+
+@pytest.mark.parametrize("seed", [-1, 2**128, 1.0, "7", None, [1]])
+def test_a_seed_is_a_non_negative_integer(seed: Any) -> None:
+    with pytest.raises(ValueError, match="seed = "):
+        Stream(seed)
+    with pytest.raises(ValueError, match="seed = "):
+        stream(seed, 0, "agent")
+
+
+def test_a_run_is_a_non_negative_integer_and_a_role_a_name() -> None:
+    with pytest.raises(ValueError, match="run = -1"):
+        stream(0, -1, "agent")
+    with pytest.raises(ValueError, match="role = 3"):
+        stream(0, 0, 3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="seed = 'x'"):
+        as_stream("x")  # type: ignore[arg-type]
