@@ -66,7 +66,7 @@ def interact(
     if steps < 0:
         raise ValueError(f"steps={steps}: a run has at least 0 steps")
     p, q = stream(seed, run, "agent"), stream(seed, run, "environment")
-    if not probes and (loop := find_loop(agent, environment)) is not None:
+    if steps and not probes and (loop := find_loop(agent, environment)) is not None:
         return loop(agent, environment, steps, p, q)
     actions: list[A] = []
     observations: list[O] = []

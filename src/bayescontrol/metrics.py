@@ -88,17 +88,19 @@ def delusion(record: Record, agent: Rule) -> Delusion:
         naive=np.full(shape, np.nan),
         causal=np.empty(shape),
     )
+    log_v = _log_posterior(causal)
     for t, (a, o) in enumerate(record):
-        v, told = _log_posterior(causal), _log_posterior(_told(causal, a, t))
+        log_told = _log_posterior(_told(causal, a, t))
         with np.errstate(invalid="ignore"):
-            read.log_odds[t] = told - v
-        read.step_bits[t] = _relative_entropy(told, v)
+            read.log_odds[t] = log_told - log_v
+        read.step_bits[t] = _relative_entropy(log_told, log_v)
         causal.observe(a, o)
+        log_v = _log_posterior(causal)
         read.causal[t] = _belief(causal).posterior()
         naive = None if naive is None else _believed(naive, a, o)
         if naive is not None:
             read.naive[t] = _belief(naive).posterior()
-            read.total_bits[t] = _relative_entropy(_log_posterior(naive), _log_posterior(causal))
+            read.total_bits[t] = _relative_entropy(_log_posterior(naive), log_v)
     return read
 
 

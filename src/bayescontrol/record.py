@@ -57,20 +57,28 @@ def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     """
     if isinstance(values, np.ndarray):
         return values
-    kinds = {type(v) for v in values}
+    kinds = {getattr(v, "dtype", type(v)) for v in values}
+    if len(kinds) > 1:
+        values = [v.item() if isinstance(v, np.generic) else v for v in values]
+        kinds = {type(v) for v in values}
     plain = kinds <= {int, bool} or kinds <= {float, int} or kinds == {str}
-    if plain or all(isinstance(v, (np.ndarray, np.generic)) for v in values):
+    if plain or (len(kinds) == 1 and isinstance(next(iter(kinds)), np.dtype)):
         try:
             column = np.array(values)
         except (ValueError, OverflowError):
             pass
         else:
-            if column.dtype.kind in "biufcU":
+            if column.dtype.kind in "biufcU" and (not plain or _says(column, values)):
                 return column
     objects = np.empty(len(values), object)
     for i, value in enumerate(values):
         objects[i] = value
     return objects
+
+
+def _says(column: npt.NDArray[Any], values: Sequence[Any]) -> bool:
+    """Does the column hold the very values? NumPy rounds large integers, and cuts off NULs."""
+    return all(c == v or c != c for c, v in zip(column.tolist(), values, strict=True))
 
 
 class Record:
@@ -121,7 +129,9 @@ class Record:
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         """The stream: (a_1, o_1), (a_2, o_2), …"""
-        return zip(self.actions.tolist(), self.observations.tolist(), strict=True)
+        # Numbers as Python's own; rows of a larger array stay arrays, as they came.
+        a, o = (c.tolist() if c.ndim == 1 else c for c in (self.actions, self.observations))
+        return zip(a, o, strict=True)
 
     def __eq__(self, other: object) -> bool:
         """The same columns, bit for bit (objects: equal)."""
@@ -155,4 +165,7 @@ def _shape(column: npt.NDArray[Any]) -> str:
 def _same(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    return bool((a == b).all()) if a.dtype == object else a.tobytes() == b.tobytes()
+    if a.dtype == object:
+        pairs = zip(a.tolist(), b.tolist(), strict=True)
+        return all(np.array_equal(p, q) if isinstance(p, np.ndarray) else p == q for p, q in pairs)
+    return a.tobytes() == b.tobytes()

@@ -164,8 +164,12 @@ class ControlRule(Generic[M, X, A, O]):
         missing = {"clock", "situation", "drawn_in"} - arrays.keys()
         if missing or not isinstance(self.belief, Persistent):
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
-        x, drawn_in = unpack(arrays["situation"]), unpack(arrays["drawn_in"])
-        t, drawn_at, held = (int(n) for n in arrays["clock"])
+        x, drawn_in, clock = (
+            unpack(arrays["situation"]), unpack(arrays["drawn_in"]), arrays["clock"]
+        )  # fmt: skip
+        if clock.shape != (3,) or clock.dtype.kind != "i" or not 0 <= clock[1] <= clock[0]:
+            raise IncompatibleState(f"the saved clock is {clock}: it should be t, drawn at, held")
+        t, drawn_at, held = (int(n) for n in clock)
         inner = {n.removeprefix("belief/"): v for n, v in arrays.items() if n.startswith("belief/")}
         self.belief.load(inner)
         self.x, self._drawn_in, self._t, self._drawn_at = x, drawn_in, t, drawn_at

@@ -226,7 +226,7 @@ def known(
     Check(holds=False, history=(('toss', None),), gap=0.4)
     """
     for history, a, (p, q) in _walk([agent, environment], actions, horizon):
-        gap = max(abs(p.get(o, 0.0) - q.get(o, 0.0)) for o in p.keys() | q.keys())
+        gap = max((abs(p.get(o, 0.0) - q.get(o, 0.0)) for o in p.keys() | q.keys()), default=0.0)
         if gap > tolerance:
             return Check(False, (*history, (a, None)), gap)
     return Check(True)

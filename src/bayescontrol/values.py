@@ -14,6 +14,8 @@ from bayescontrol.errors import IncompatibleState, MissingCapability
 
 __all__ = ["pack", "unpack"]
 
+NUMERIC = "biufc"
+
 
 def pack(value: Any, what: str) -> npt.NDArray[Any]:
     """A plain value as an array.
@@ -21,7 +23,7 @@ def pack(value: Any, what: str) -> npt.NDArray[Any]:
     >>> pack((1, "left"), "the situation")
     array("(1, 'left')", dtype='<U11')
     """
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+    if isinstance(value, np.ndarray) and value.dtype.kind in NUMERIC:
         return value.copy()
     if isinstance(value, np.generic):
         value = value.item()
@@ -44,9 +46,9 @@ def unpack(array: npt.NDArray[Any]) -> Any:
     >>> unpack(pack((1, "left"), "the situation"))
     (1, 'left')
     """
-    if array.dtype.kind != "U":
+    if array.dtype.kind in NUMERIC:
         return array.copy()
     try:
-        return ast.literal_eval(str(array))
-    except (ValueError, SyntaxError):
+        return ast.literal_eval(array.item())
+    except (ValueError, SyntaxError, TypeError):
         raise IncompatibleState(f"{str(array)[:80]!r} is not a saved value") from None

@@ -10,7 +10,7 @@ last bits of their products: a plan keeps beliefs to twelve decimals, which move
 more than n² M max|r| 1e-12.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,10 +35,10 @@ _DECIMALS: Final = 12
 _TIE: Final = 1e-9
 
 
-class PlanTooLarge(BayesControlError, MemoryError):
+class PlanTooLarge(BayesControlError, ValueError):
     """The horizon reaches more beliefs than the plan may hold.
 
-    >>> issubclass(PlanTooLarge, MemoryError)
+    >>> issubclass(PlanTooLarge, ValueError)
     True
     """
 
@@ -132,7 +132,7 @@ class Plan(Generic[X, A, O]):
             self._branches[s] = [list(self._outcomes(*s, a)) for a in self.modes.actions]
         return self._branches[s]
 
-    def _outcomes(self, x: X, v: Beliefs, a: A) -> Any:
+    def _outcomes(self, x: X, v: Beliefs, a: A) -> Iterator[tuple[float, float, X, Beliefs]]:
         weights = np.array(v)
         for o, likelihood in self.modes.observation_probabilities(x, a).items():
             joint = weights * likelihood
@@ -185,7 +185,7 @@ class BayesOptimal(Generic[X, A, O]):
         """P(o | v, x, a)."""
         return self.belief.predictive(self.x, a)
 
-    def act(self, rng: Rng) -> A:  # noqa: ARG002 - a plan tosses no coin
+    def act(self, rng: Rng) -> A:
         """The best action; nothing is random."""
         a = self._best()
         self._t += 1

@@ -30,11 +30,11 @@ class UniformSystem(Generic[A, O]):
     def start(self) -> None:
         """Nothing to remember."""
 
-    def action_probabilities(self, s: None) -> dict[A, float]:  # noqa: ARG002
+    def action_probabilities(self, s: None) -> dict[A, float]:
         """1 / |A|."""
         return dict(self._actions)
 
-    def observation_probabilities(self, s: None, a: A) -> dict[O, float]:  # noqa: ARG002
+    def observation_probabilities(self, s: None, a: A) -> dict[O, float]:
         """1 / |O|."""
         return dict(self._observations)
 

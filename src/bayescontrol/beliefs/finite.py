@@ -8,6 +8,8 @@ own: that actions are interventions is not a rule to remember here but the shape
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from math import isfinite
+from operator import index
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -71,7 +73,7 @@ class FiniteBelief(Generic[M]):
         self._hypotheses: OneByOne[M] | AllAtOnce[M] = as_hypotheses(modes)
         self._prior = as_prior(prior, len(self._hypotheses))
         self._weights = Weights(self._prior, on_impossible)
-        #: Observations taken in.
+        #: Observations seen, skipped ones included.
         self.count = 0
         #: Prior mass that a truncated countable class left out.
         self.truncated_mass = 0.0
@@ -126,7 +128,7 @@ class FiniteBelief(Generic[M]):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). On an error nothing has changed."""
         evidence = self._hypotheses.ask(x, a, o)
-        states = self._hypotheses.advanced(a, o) if self._hypotheses.stateful else None
+        before = self._weights.copy() if self._hypotheses.stateful else None
         try:
             self._weights.condition(evidence, self._hypotheses.log)
         except BadEvidence as error:
@@ -134,8 +136,12 @@ class FiniteBelief(Generic[M]):
                 f"{error}; observation {o!r} after action {a!r} in situation {x!r}"
                 + self._way_out(error)
             ) from None
-        if states is not None:
-            self._hypotheses.states = states
+        if before is not None:  # last, so that a filter never divides by an impossible o
+            try:
+                self._hypotheses.states = self._hypotheses.advanced(a, o)
+            except BaseException:
+                self._weights = before
+                raise
         self.count += 1
 
     def sample(self, rng: Rng) -> M:
@@ -195,7 +201,9 @@ class FiniteBelief(Generic[M]):
         v = np.broadcast_to(
             np.asarray(self._hypotheses.each(capability, law), np.float64), (len(self),)
         )
+        before = self._weights.copy()
         self._weights.condition(np.ascontiguousarray(v))
+        self._log_base += self._weights.log_total(before)
 
     def code_length(self) -> float:
         """-log2 P(o_≤t | â_≤t): bits that an ideal code would have spent on the observations."""
@@ -309,9 +317,9 @@ class FiniteBelief(Generic[M]):
             "drawn": np.array(self._drawn),
             "log_base": np.array(self._log_base),
         }
-        for m, s in enumerate(self._hypotheses.states):
-            if s is not None:
-                arrays[f"state/{m}"] = pack(s, f"the private state of mode {m}")
+        states = self._hypotheses.states
+        for m in self._hypotheses.owners:
+            arrays[f"state/{m}"] = pack(states[m], f"the private state of mode {m}")
         return arrays
 
     def load(self, arrays: Arrays) -> None:
@@ -320,15 +328,22 @@ class FiniteBelief(Generic[M]):
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
         states = list(self._hypotheses.states)
-        for m, s in enumerate(states):
-            if s is not None:
-                if f"state/{m}" not in arrays:
-                    raise IncompatibleState(f"the saved state lacks the private state of mode {m}")
-                states[m] = unpack(arrays[f"state/{m}"])
-        prior = as_prior(arrays["prior"], len(self))
+        for m in self._hypotheses.owners:
+            if f"state/{m}" not in arrays:
+                raise IncompatibleState(f"the saved state lacks the private state of mode {m}")
+            states[m] = unpack(arrays[f"state/{m}"])
+        try:
+            prior = as_prior(arrays["prior"], len(self))
+            count, drawn = index(arrays["count"][()]), index(arrays["drawn"][()])
+            log_base = float(arrays["log_base"][()])
+        except (InvalidPrior, TypeError, ValueError) as error:
+            raise IncompatibleState(f"the saved state is damaged: {error}") from None
+        if count < 0 or not -1 <= drawn < len(self) or not isfinite(log_base):
+            raise IncompatibleState(
+                f"the saved state is damaged: count={count}, drawn={drawn}, log_base={log_base}"
+            )
         self._weights.load(arrays)
-        self._prior, self.count, self._drawn = prior, int(arrays["count"]), int(arrays["drawn"])
-        self._log_base = float(arrays["log_base"])
+        self._prior, self.count, self._drawn, self._log_base = prior, count, drawn, log_base
         self._hypotheses.states = states
 
     def merge(self, other: "FiniteBelief[M]") -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayescontrol.entropy.curves import Bits
 from bayescontrol.entropy.laws import GONE, ask, require_system
-from bayescontrol.protocols import FloatArray, IOSystem
+from bayescontrol.protocols import IOSystem
 
 __all__ = ["code_length", "learning_cost"]
 
@@ -33,10 +33,7 @@ def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any
     >>> code_length(coin, Record(["toss", "toss", "pass"], ["H", "T", "H"]))
     Bits(actions=array([ 0.,  0., inf]), observations=array([ 1.,  2., inf]))
     """
-    require_system(
-        "the system", system, "start", "advance",
-        "action_probabilities", "observation_probabilities",
-    )  # fmt: skip
+    require_system("the system", system)
     s: Any = system.start()
     bits: list[tuple[float, float]] = []
     for a, o in record:

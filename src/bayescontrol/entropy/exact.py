@@ -59,15 +59,15 @@ def intervened_relative_entropy(
     modes: Modes,
     prior: npt.ArrayLike,
     horizon: int,
-    weighting: Weighting = "uniform",
+    weighting: Weighting = "closed-loop",
     *,
     actions: Sequence[Any] | None = None,
     limit: float = 1_000_000,
 ) -> Bits:
     """C(Pr) up to t = 1 … horizon, in bits, past actions being interventions.
 
-    `weighting` says how interventions are weighted (`bayescontrol.entropy.weighting`);
-    `actions` which there are, by default at each history those that some mode may take there.
+    `weighting` says how interventions are weighted (see `bayescontrol.entropy.weighting`);
+    "uniform" and "printed" need to know all `actions`.
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -75,10 +75,12 @@ def intervened_relative_entropy(
     ...                                               lambda x, a: {a == box: 1.0}))
     >>> fair = Situated(DiscreteMode(lambda x: {0: 0.5, 1: 0.5},
     ...                              lambda x, a: {True: 0.5, False: 0.5}))
-    >>> for weighting in ("uniform", "printed"):
-    ...     intervened_relative_entropy(fair, [expert(0), expert(1)], [0.5, 0.5], 2, weighting)
-    Bits(actions=array([1., 2.]), observations=array([1., 2.]))
-    Bits(actions=array([1., 3.]), observations=array([2., 6.]))
+    >>> experts, prior = [expert(0), expert(1)], [0.5, 0.5]
+    >>> for weighting in ("closed-loop", "uniform", "printed"):
+    ...     intervened_relative_entropy(fair, experts, prior, 2, weighting, actions=[0, 1]).total
+    array([2., 4.])
+    array([2., 4.])
+    array([3., 9.])
     """
     tree = InteractionTree(modes, prior, horizon, actions=actions, limit=limit)
     return relative_entropy_on(tree, tree.tabulate(agent), weigh(tree, weighting))

@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from bayescontrol.entropy.curves import TOLERANCE
-from bayescontrol.errors import InvalidTable, MissingCapability
+from bayescontrol.errors import ImpossibleObservation, InvalidTable, MissingCapability
+from bayescontrol.protocols import IOSystem
 
-__all__ = ["GONE", "Law", "ask", "check_actions", "require_system"]
+__all__ = ["GONE", "Law", "ask", "check_actions", "expect", "require_system"]
 
 Law = Mapping[Any, float]
+IO_SYSTEM: Final = ("start", "advance", "action_probabilities", "observation_probabilities")
 
 #: The state of a system that has ruled out the history.
 GONE: Final = object()
@@ -39,6 +41,23 @@ def ask(who: str, law: Callable[..., Law], s: Any, *a: Any) -> Law:
     return answer
 
 
+def expect(who: str, system: IOSystem[Any, Any, Any], s: Any, a: Any, q_a: float) -> Law:
+    """Pr(o | s, a); {} if the system gave a no probability, q_a = 0, and cannot condition on it.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> from bayescontrol.systems import Situated
+    >>> coin = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5}))
+    >>> expect("the agent", coin, None, "toss", 1.0)
+    {'H': 0.5, 'T': 0.5}
+    """
+    try:
+        return ask(who, system.observation_probabilities, s, a)
+    except ImpossibleObservation:
+        if q_a > 0.0:
+            raise
+        return {}
+
+
 def check_actions(who: str, law: Law, actions: Sequence[Any] | None) -> None:
     """Are all actions that may be taken among `actions`? None stands for any.
 
@@ -52,12 +71,12 @@ def check_actions(who: str, law: Law, actions: Sequence[Any] | None) -> None:
                 raise InvalidTable(f"{who} may take {a!r}, which is not among actions={actions!r}")
 
 
-def require_system(who: str, system: Any, *methods: str) -> None:
+def require_system(who: str, system: Any, methods: Sequence[str] = IO_SYSTEM) -> None:
     """Has it the methods of an I/O system?
 
-    >>> require_system("the agent", 3, "start")
+    >>> require_system("the agent", 3)
     Traceback (most recent call last):
-    bayescontrol.errors.MissingCapability: the agent (3) lacks start: it must be an I/O system...
+    bayescontrol.errors.MissingCapability: the agent (3) lacks start, advance, action_prob...
     """
     missing = [method for method in methods if not hasattr(system, method)]
     if missing:

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.entropy.curves import Estimate, SampledBits, as_prior, kl
-from bayescontrol.entropy.laws import GONE, Law, ask, check_actions, require_system
+from bayescontrol.entropy.laws import GONE, Law, ask, check_actions, expect, require_system
 from bayescontrol.entropy.weighting import Weighting, acting, require_named
-from bayescontrol.errors import InvalidTable
 from bayescontrol.modes import draw_from
 from bayescontrol.protocols import FloatArray, IOSystem
 from bayescontrol.seeding import Stream, as_stream
@@ -54,7 +53,7 @@ def sampled_intervened_relative_entropy(
     modes: Modes,
     prior: npt.ArrayLike,
     horizon: int,
-    weighting: Weighting = "uniform",
+    weighting: Weighting = "closed-loop",
     samples: int = 1000,
     *,
     actions: Sequence[Any] | None = None,
@@ -75,7 +74,7 @@ def sampled_intervened_relative_entropy(
     Estimate(mean=array([2., 4., 6.]), error=array([0., 0., 0.]))
     """
     if isinstance(weighting, str):
-        require_named(weighting)
+        require_named(weighting, actions)
         if weighting == "printed":
             raise ValueError(
                 "the weighting 'printed' gives every intervention weight one and cannot be drawn "
@@ -96,10 +95,9 @@ class _Sampler:
         weighting: Weighting | None,
         actions: Sequence[Any] | None,
     ) -> None:
-        methods = ("start", "advance", "action_probabilities", "observation_probabilities")
-        require_system("the agent", agent, *methods)
+        require_system("the agent", agent)
         for m, mode in enumerate(modes):
-            require_system(f"mode {m}", mode, *methods)
+            require_system(f"mode {m}", mode)
         self.prior = as_prior(prior, len(modes))
         self.agent, self.modes = agent, modes
         self.weighting, self.actions = weighting, None if actions is None else tuple(actions)
@@ -133,8 +131,6 @@ class _Sampler:
             q = ask("the agent", self.agent.action_probabilities, s)
             bits[0, t] = _mean_kl(w, laws, q)
             a = draw_from(laws[true] if self.weighting is None else self._weights(w, laws, r), rng)
-            if not q.get(a, 0.0) > 0.0 and any(law.get(a, 0.0) > 0.0 for law in laws):
-                s = GONE
             if self.weighting is None:
                 w = _condition(w, laws, a)
             states = [x if w_m > 0.0 else GONE for x, w_m in zip(states, w, strict=True)]
@@ -142,7 +138,7 @@ class _Sampler:
                 ask(f"mode {m}", mode.observation_probabilities, x, a)
                 for m, (mode, x) in enumerate(zip(self.modes, states, strict=True))
             ]
-            q = ask("the agent", self.agent.observation_probabilities, s, a)
+            q = expect("the agent", self.agent, s, a, q.get(a, 0.0))
             bits[1, t] = _mean_kl(w, laws, q)
             o = draw_from(laws[true], rng)
             w = _condition(w, laws, o)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.entropy.curves import as_prior
-from bayescontrol.entropy.laws import GONE, Law, ask, check_actions, require_system
+from bayescontrol.entropy.laws import GONE, Law, ask, check_actions, expect, require_system
 from bayescontrol.errors import BayesControlError
 from bayescontrol.protocols import FloatArray, IntArray, IOSystem
 
@@ -53,7 +53,7 @@ class InteractionTree:
     """Every history up to a horizon that some mode allows once actions are interventions.
 
     `modes` are I/O systems P_m. `actions` are those that may be intervened on; by default,
-    at each history, those that some mode may take there.
+    at each history, those that a mode may take there which the observations have not ruled out.
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -80,14 +80,11 @@ class InteractionTree:
         self.prior = as_prior(prior, len(modes))
         self.horizon = horizon
         self._modes = modes
-        self._actions = None if actions is None else tuple(actions)
+        self.actions = None if actions is None else tuple(actions)
         #: (a_t, o_t) for t = 1 … T.
         self.steps: list[tuple[Stage, Stage]] = []
         for m, mode in enumerate(modes):
-            require_system(
-                f"mode {m}", mode, "start", "advance",
-                "action_probabilities", "observation_probabilities",
-            )  # fmt: skip
+            require_system(f"mode {m}", mode)
         # A mode without prior weight says nothing, as one that has been ruled out.
         start = [
             mode.start() if p > 0.0 else GONE for mode, p in zip(modes, self.prior, strict=True)
@@ -106,8 +103,8 @@ class InteractionTree:
                 for (who, mode), s in zip(named, states, strict=True)
             ])  # fmt: skip
             for (who, _), law in zip(named, laws[-1], strict=True):
-                check_actions(who, law, self._actions)
-        act = _stage(True, laws, self._actions)
+                check_actions(who, law, self.actions)
+        act = _stage(True, laws, self.actions)
         laws = [
             [
                 ask(who, mode.observation_probabilities, s, a)
@@ -138,21 +135,17 @@ class InteractionTree:
     def tabulate(self, system: IOSystem[Any, Any, Any]) -> tuple[FloatArray, ...]:
         """q[e] = Pr(symbol of e | h(e)), one array for each of the stages a_1, o_1, a_2, …
 
-        After a symbol that some mode allows and Pr rules out, q is 0.
+        Where Pr has ruled out the history, q is 0.
         """
-        require_system(
-            "the agent", system, "start", "advance",
-            "action_probabilities", "observation_probabilities",
-        )  # fmt: skip
+        require_system("the agent", system)
         q: list[FloatArray] = []
         nodes = [system.start()]
         for act, obs in self.steps:
             laws = [ask("the agent", system.action_probabilities, s) for s in nodes]
             q_a = values(act, laws)
-            gone = (q_a == 0.0) & (act.p > 0.0).any(axis=0)
             laws = [
-                {} if out else ask("the agent", system.observation_probabilities, nodes[h], a)
-                for h, a, out in zip(act.parent, act.symbols, gone, strict=True)
+                expect("the agent", system, nodes[h], a, q_e)
+                for h, a, q_e in zip(act.parent, act.symbols, q_a, strict=True)
             ]
             q_o = values(obs, laws)
             q += [q_a, q_o]

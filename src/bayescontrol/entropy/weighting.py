@@ -1,15 +1,15 @@
 """How interventions are weighted: weight(â_t | ao_<t).
 
-    uniform       1 / |A|
+    uniform       1 / |A|, A being the `actions`
     closed-loop   Σ_m P(a | m, ao_<t) v_m(ao_<t), v_m ∝ P(m) Π_τ P(o_τ | m, ·): as the control
                   rule would act; fixed by the modes and the prior, whoever is judged
-    printed       1, the paper's unweighted sum over intervention sequences
+    printed       1, the paper's unweighted sum over all intervention sequences in A
     an I/O system, or a policy without state: as it would act
 
 The minimiser of C is the control rule under each of them; the value of C is not the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -39,7 +39,7 @@ def weigh(tree: InteractionTree, weighting: Weighting) -> tuple[FloatArray, ...]
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
     >>> mode = Situated(DiscreteMode(lambda x: {"l": 0.75, "r": 0.25}, lambda x, a: {a: 1.0}))
-    >>> tree = InteractionTree([mode], [1.0], horizon=1)
+    >>> tree = InteractionTree([mode], [1.0], horizon=1, actions=["l", "r"])
     >>> for name in ("uniform", "closed-loop", "printed"):
     ...     weigh(tree, name)
     (array([0.5, 0.5]),)
@@ -48,7 +48,7 @@ def weigh(tree: InteractionTree, weighting: Weighting) -> tuple[FloatArray, ...]
     """
     if not isinstance(weighting, str):
         return tuple(_as_the_system_would(tree, weighting))
-    require_named(weighting)
+    require_named(weighting, tree.actions)
     if weighting == "closed-loop":
         return tuple(_as_the_rule_would(tree))
     if weighting == "uniform":
@@ -86,10 +86,10 @@ def _as_the_system_would(tree: InteractionTree, weighting: Any) -> Iterator[Floa
             ]
 
 
-def require_named(weighting: str) -> None:
-    """Is it the name of a weighting?
+def require_named(weighting: str, actions: Sequence[Any] | None) -> None:
+    """Is it the name of a weighting, and is A known where it is needed?
 
-    >>> require_named("open-loop")
+    >>> require_named("open-loop", actions=None)
     Traceback (most recent call last):
     ValueError: no weighting is called 'open-loop': there are uniform, closed-loop, printed, ...
     """
@@ -97,6 +97,10 @@ def require_named(weighting: str) -> None:
         raise ValueError(
             f"no weighting is called {weighting!r}: there are {', '.join(get_args(Named))}, "
             "and any I/O system"
+        )
+    if weighting != "closed-loop" and actions is None:
+        raise ValueError(
+            f"the weighting {weighting!r} needs to know which actions there are: pass actions=..."
         )
 
 
@@ -108,7 +112,7 @@ def acting(weighting: Any) -> Any:
     >>> policy.action_probabilities(policy.start())
     {'go': 1.0}
     """
-    require_system("the weighting", weighting, "action_probabilities")
+    require_system("the weighting", weighting, ["action_probabilities"])
     return weighting if isinstance(weighting, Stateful) else _Stateless(weighting)
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import config
 
-__all__ = ["cache_folder", "jit"]
+__all__ = ["cache_folder", "jit", "leaf"]
 
 F = TypeVar("F", bound=Callable[..., object])
 _config: Any = config  # its settings are made at run time, unknown to type checkers
@@ -48,14 +48,26 @@ def _cache_folder() -> Path:
 cache_folder = _cache_folder()
 
 
+def _compile(kernel: F, **options: bool) -> F:
+    before = _config.CACHE_DIR
+    _config.CACHE_DIR = str(cache_folder)
+    try:
+        return cast("F", numba.njit(cache=True, error_model="numpy", **options)(kernel))
+    finally:
+        _config.CACHE_DIR = before
+
+
 def jit(kernel: F) -> F:
     """Compile on first call, from disk where it was compiled before.
 
     No fast-math: a kernel gives the same bits on every machine, inside a loop and out of it.
     """
-    before = _config.CACHE_DIR
-    _config.CACHE_DIR = str(cache_folder)
-    try:
-        return cast("F", numba.njit(cache=True, error_model="numpy")(kernel))
-    finally:
-        _config.CACHE_DIR = before
+    return _compile(kernel)
+
+
+def leaf(kernel: F) -> F:
+    """As `jit`, for a kernel that allocates nothing: its arrays are not reference-counted.
+
+    Counting is an atomic operation on either side of a call, and costs more than a draw.
+    """
+    return _compile(kernel, _nrt=False)

@@ -10,7 +10,7 @@ IEEE 754 says. Both are within one unit in the last place (a test against 60 dig
 
 import math
 
-from bayescontrol.kernels._jit import jit
+from bayescontrol.kernels._jit import leaf
 
 __all__ = ["exp", "exp_split", "log"]
 
@@ -28,7 +28,7 @@ E2, E3, E4, E5, E6, E7 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
 E8, E9, E10, E11, E12, E13 = (1 / math.factorial(n) for n in range(8, 14))
 
 
-@jit
+@leaf
 def exp_split(x: float) -> tuple[float, float]:
     """e^x as (p, k) with e^x = p · 2^k and p in [.707, 1.415]: it cannot under- or overflow.
 
@@ -41,7 +41,7 @@ def exp_split(x: float) -> tuple[float, float]:
     return 1.0 + (r + r * r * tail), k
 
 
-@jit
+@leaf
 def exp(x: float) -> float:
     """e^x; 0 and ∞ where doubles end."""
     if x != x:
@@ -54,7 +54,7 @@ def exp(x: float) -> float:
     return math.ldexp(p, int(k))
 
 
-@jit
+@leaf
 def log(x: float) -> float:
     """The natural logarithm; -∞ at 0, NaN below."""
     if not x > 0.0:

@@ -12,7 +12,7 @@ arguments outside their domain is stated; `bayescontrol.seeding.Stream` raises i
 
 import math
 
-from bayescontrol.kernels._jit import jit
+from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.xoshiro import below, next_uint64, uniform
 from bayescontrol.kernels.ziggurat import exponential, normal
@@ -38,13 +38,13 @@ __all__ = [
 ]
 
 
-@jit
+@leaf
 def _accepts(u: float, x: float, v: float, d: float) -> bool:
     """Whether ln u < x²/2 + d - d v + d ln v: apart, to keep logarithms off the common path."""
     return log(u) < 0.5 * x * x + d * (1.0 - v + log(v))
 
 
-@jit
+@leaf
 def _gamma_attempt(state: UIntArray, d: float, c: float) -> float:
     """One proposal d (1 + c x)³, or -1 if it is rejected.
 
@@ -63,7 +63,7 @@ def _gamma_attempt(state: UIntArray, d: float, c: float) -> float:
     return -1.0
 
 
-@jit
+@leaf
 def _gamma_from_one(state: UIntArray, shape: float) -> float:
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
@@ -73,14 +73,14 @@ def _gamma_from_one(state: UIntArray, shape: float) -> float:
             return x
 
 
-@jit
+@leaf
 def _gamma_below_one(state: UIntArray, shape: float) -> float:
     if not shape > 0.0:
         return math.nan
     return _gamma_from_one(state, shape + 1.0) * exp(-exponential(state) / shape)
 
 
-@jit
+@leaf
 def gamma(state: UIntArray, shape: float) -> float:
     """A number with density x^(α-1) e^-x / Γ(α), α = shape > 0; for any other shape NaN, no draw.
 
@@ -93,7 +93,7 @@ def gamma(state: UIntArray, shape: float) -> float:
     return _gamma_below_one(state, shape)
 
 
-@jit
+@leaf
 def _beta_by_odds(state: UIntArray, a: float, b: float) -> float:
     """1 / (1 + G_b / G_a) for any a, b > 0: the ratio neither overflows nor becomes 0/0.
 
@@ -118,7 +118,7 @@ def _beta_by_odds(state: UIntArray, a: float, b: float) -> float:
     return 1.0 / (1.0 + odds)
 
 
-@jit
+@leaf
 def beta(state: UIntArray, a: float, b: float) -> float:
     """A number with density ∝ x^(a-1) (1-x)^(b-1), a, b > 0; for any others NaN, no draw.
 
@@ -132,7 +132,7 @@ def beta(state: UIntArray, a: float, b: float) -> float:
     return _beta_by_odds(state, a, b)
 
 
-@jit
+@leaf
 def categorical(state: UIntArray, p: FloatArray) -> int:
     """An index i with probability p_i / Σ p, never one with p_i = 0; one uniform number.
 
@@ -162,7 +162,7 @@ def categorical(state: UIntArray, p: FloatArray) -> int:
     return last  # u may round up to Σ p where doubles are subnormal
 
 
-@jit
+@leaf
 def permutation(state: UIntArray, out: IntArray) -> None:
     """0 … n - 1 in uniformly random order into `out` (Fisher & Yates).
 
@@ -182,7 +182,7 @@ def permutation(state: UIntArray, out: IntArray) -> None:
 # One loop per law: Numba caches no kernel that takes another as an argument.
 
 
-@jit
+@leaf
 def fill_uniform(state: UIntArray, out: FloatArray) -> None:
     """So many calls of `uniform`, into `out`.
 
@@ -194,7 +194,7 @@ def fill_uniform(state: UIntArray, out: FloatArray) -> None:
         out[i] = uniform(state)
 
 
-@jit
+@leaf
 def fill_normal(state: UIntArray, out: FloatArray) -> None:
     """So many calls of `normal`, into `out`.
 
@@ -206,7 +206,7 @@ def fill_normal(state: UIntArray, out: FloatArray) -> None:
         out[i] = normal(state)
 
 
-@jit
+@leaf
 def fill_exponential(state: UIntArray, out: FloatArray) -> None:
     """So many calls of `exponential`, into `out`.
 
@@ -218,7 +218,7 @@ def fill_exponential(state: UIntArray, out: FloatArray) -> None:
         out[i] = exponential(state)
 
 
-@jit
+@leaf
 def fill_gamma(state: UIntArray, shape: float, out: FloatArray) -> None:
     """So many calls of `gamma`, into `out`.
 
@@ -230,7 +230,7 @@ def fill_gamma(state: UIntArray, shape: float, out: FloatArray) -> None:
         out[i] = gamma(state, shape)
 
 
-@jit
+@leaf
 def fill_beta(state: UIntArray, a: float, b: float, out: FloatArray) -> None:
     """So many calls of `beta`, into `out`.
 
@@ -242,7 +242,7 @@ def fill_beta(state: UIntArray, a: float, b: float, out: FloatArray) -> None:
         out[i] = beta(state, a, b)
 
 
-@jit
+@leaf
 def fill_below(state: UIntArray, n: int, out: IntArray) -> None:
     """So many calls of `below`, into `out`.
 
@@ -254,7 +254,7 @@ def fill_below(state: UIntArray, n: int, out: IntArray) -> None:
         out[i] = below(state, n)
 
 
-@jit
+@leaf
 def fill_categorical(state: UIntArray, p: FloatArray, out: IntArray) -> None:
     """So many calls of `categorical`, into `out`.
 

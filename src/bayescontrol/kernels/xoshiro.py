@@ -9,7 +9,7 @@ operations: the same words on every machine, whatever NumPy's version.
 
 import numpy as np
 
-from bayescontrol.kernels._jit import jit
+from bayescontrol.kernels._jit import leaf
 from bayescontrol.protocols import UIntArray
 
 __all__ = ["below", "next_uint64", "uniform"]
@@ -19,7 +19,7 @@ U11, U17, U19, U23, U32, U41, U45 = (np.uint64(n) for n in (11, 17, 19, 23, 32, 
 LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
-@jit
+@leaf
 def next_uint64(state: UIntArray) -> int:
     """The next 64 bits of xoshiro256++.
 
@@ -38,7 +38,7 @@ def next_uint64(state: UIntArray) -> int:
     return word
 
 
-@jit
+@leaf
 def uniform(state: UIntArray) -> float:
     """U in [0, 1): k · 2^-53 with k uniform below 2^53.
 
@@ -48,7 +48,7 @@ def uniform(state: UIntArray) -> float:
     return np.int64(next_uint64(state) >> U11) * 2.0**-53
 
 
-@jit
+@leaf
 def below(state: UIntArray, n: int) -> int:
     """A uniform integer from 0 … n - 1, n ≥ 1, without bias (Lemire 2019).
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescontrol.kernels._jit import jit
+from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp
 from bayescontrol.kernels.xoshiro import U11, next_uint64, uniform
 from bayescontrol.protocols import FloatArray, UIntArray
@@ -99,7 +99,7 @@ N_UNIT, E_UNIT = N_OUTER * 2.0**-52, E_OUTER * 2.0**-53
 N_TAIL, E_TAIL = float(N_INNER[0]), float(E_INNER[0])
 
 
-@jit
+@leaf
 def _exponential_point(state: UIntArray) -> tuple[np.uint64, float]:
     word = next_uint64(state)
     i = word & LAYER
@@ -109,7 +109,7 @@ def _exponential_point(state: UIntArray) -> tuple[np.uint64, float]:
 # The common case stands alone, small enough to be inlined into the loops that draw.
 
 
-@jit
+@leaf
 def _exponential_outside(state: UIntArray, i: np.uint64, x: float) -> float:
     offset = 0.0
     while True:
@@ -122,7 +122,7 @@ def _exponential_outside(state: UIntArray, i: np.uint64, x: float) -> float:
             return offset + x
 
 
-@jit
+@leaf
 def exponential(state: UIntArray) -> float:
     """A number with density e^-x. The tail beyond r has no memory: it is r plus another one.
 
@@ -135,14 +135,14 @@ def exponential(state: UIntArray) -> float:
     return _exponential_outside(state, i, x)
 
 
-@jit
+@leaf
 def _normal_point(state: UIntArray) -> tuple[np.uint64, float]:
     word = next_uint64(state)
     i = word & LAYER
     return i, (np.int64(word) >> 11) * N_UNIT[i]
 
 
-@jit
+@leaf
 def _normal_outside(state: UIntArray, i: np.uint64, x: float) -> float:
     while True:
         if i == BASE:
@@ -157,7 +157,7 @@ def _normal_outside(state: UIntArray, i: np.uint64, x: float) -> float:
             return x
 
 
-@jit
+@leaf
 def normal(state: UIntArray) -> float:
     """A number with density e^(-x²/2) / √(2π); the tail beyond r as Marsaglia (1964) draws it.
 

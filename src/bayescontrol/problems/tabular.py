@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.errors import InvalidTable, UnknownMode
+from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode
 from bayescontrol.protocols import FloatArray, IntArray, Rng
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
@@ -112,7 +112,7 @@ class TabularModes:
 
     def likelihoods(self, x: int, a: int, o: int) -> FloatArray:
         """P(o | m, x, a) for all m."""
-        answer: FloatArray = self.by_mode[x, a, o]
+        answer: FloatArray = self._cell(self.by_mode, x, a, o)
         return answer
 
     def action_probabilities(self, x: int) -> dict[int, FloatArray]:
@@ -125,7 +125,19 @@ class TabularModes:
 
     def advance(self, x: int, a: int, o: int) -> int:
         """T(x, a, o)."""
-        return int(self.successor[x, a, o])
+        return int(self._cell(self.successor, x, a, o))
+
+    def _cell(self, table: npt.NDArray[Any], x: int, a: int, o: int) -> Any:
+        try:
+            if x >= 0 and a >= 0 and o >= 0:  # a negative index would count from the end
+                return table[x, a, o]
+        except (IndexError, TypeError, ValueError):
+            pass
+        situations, actions, observations = self.successor.shape
+        raise BadEvidence(
+            f"situation {x!r}, action {a!r}, observation {o!r}: they must be integers from 0, "
+            f"below {situations}, {actions} and {observations}"
+        )
 
     def agent(
         self,
@@ -176,7 +188,7 @@ class TabularMode:
 
     def likelihood(self, x: int, a: int, o: int) -> float:
         """P(o | m, x, a)."""
-        return float(self.modes.hypothesis[self.m, x, a, o])
+        return float(self.modes.likelihoods(x, a, o)[self.m])
 
     def action_probabilities(self, x: int) -> dict[int, float]:
         """P(a | m, x), positive ones."""
@@ -251,6 +263,8 @@ def fused_loop(agent: Any, environment: Any) -> Any:
         agent.belief.modes is modes
         and agent.belief.on_impossible == "raise"
         and agent.schedule is every_step
+        and isinstance(agent.x, int)
+        and 0 <= agent.x < modes.policy.shape[1]
         and agent.advance == modes.advance
     )
     return _run if fits else None

@@ -1,0 +1,1 @@
+"""One module for each figure or claim; each holds an `Experiment` called `experiment`."""

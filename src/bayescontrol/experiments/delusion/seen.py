@@ -1,0 +1,104 @@
+"""What the replicas showed, and how far chance alone may carry a mean.
+
+A mean of n independent variables in [0, 1] with expectation μ and variance at most σ² obeys
+Bernstein's inequality,
+
+    P(|mean - μ| ≥ ε) ≤ 2 exp(-n ε² / (2 σ² + 2 ε / 3)),
+
+for every n, also where a rate is near 0 or 1 and no count is normal. Where only μ is known,
+σ² ≤ μ (1 - μ).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.experiments.delusion.replica import AGENTS, Settings, processes
+from bayescontrol.lab import Columns
+from bayescontrol.protocols import FloatArray
+
+__all__ = ["FALSE_ALARMS", "Seen", "all_seen", "margin", "strain"]
+
+#: The rate of false alarms of all statistical claims together, and how many share it.
+FALSE_ALARMS: Final = 1e-3
+_CLAIMS: Final = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One agent in one process, in all replicas; entry t of an axis is after t steps.
+
+    >>> from bayescontrol.experiments.delusion.replica import run
+    >>> one = {name: column[None] for name, column in run(Settings(steps=3), 0).items()}
+    >>> all_seen(Settings(steps=3), one)["prize", "causal"].posterior.shape
+    (1, 4, 2)
+    """
+
+    #: P(m | ·), the prior first; shape (runs, steps + 1, modes).
+    posterior: FloatArray
+    #: 1 where the mode drawn next is m*; shape (runs, steps).
+    matched: FloatArray
+    #: Σ_m P(m | ·)² when it is drawn; shape (runs, steps).
+    squares: FloatArray
+    #: The lowest P(m* | ·) / P(m*) so far; shape (runs, steps + 1).
+    lowest: FloatArray
+
+    def ville(self, deltas: npt.ArrayLike, t: int) -> FloatArray:
+        """Did P(m* | ·) fall below δ P(m*) up to time t? 1 or 0; shape (runs, deltas)."""
+        return np.asarray(self.lowest[:, t, None] < np.asarray(deltas), np.float64)
+
+
+def all_seen(settings: Settings, columns: Columns) -> dict[tuple[str, str], Seen]:
+    """Both agents in both processes.
+
+    >>> from bayescontrol.experiments.delusion.replica import run
+    >>> one = {name: column[None] for name, column in run(Settings(steps=3), 0).items()}
+    >>> list(all_seen(Settings(steps=3), one))[:2]
+    [('prize', 'naive'), ('prize', 'causal')]
+    """
+    seen = {}
+    for name, (_, prior) in processes(settings.reliability).items():
+        truth = columns[f"{name} truth"]
+        runs = np.arange(len(truth))
+        for agent in AGENTS:
+            later = columns[f"{name} {agent} posterior"]
+            v = np.concatenate([np.broadcast_to(prior, (len(runs), 1, len(prior))), later], axis=1)
+            seen[name, agent] = Seen(
+                posterior=v,
+                matched=np.asarray(
+                    columns[f"{name} {agent} drawn"] == truth[:, None], dtype=np.float64
+                ),
+                squares=(v * v).sum(-1)[:, :-1],
+                lowest=np.minimum.accumulate(v[runs, :, truth] / prior[truth, None], axis=1),
+            )
+    return seen
+
+
+def margin(variance: npt.ArrayLike, runs: int, tests: int) -> FloatArray:
+    """ε with 2 exp(-n ε² / (2 σ² + 2 ε / 3)) = α / tests, α an equal share for each claim.
+
+    >>> print(f"{margin(0.25, runs=1000, tests=1):.4f}")
+    0.0722
+    """
+    share = math.log(2 * tests * _CLAIMS / FALSE_ALARMS)
+    spread = 2 * runs * share * np.maximum(variance, 0.0)
+    return np.asarray((share / 3 + np.sqrt(share**2 / 9 + spread)) / runs)
+
+
+def strain(
+    ours: npt.ArrayLike,
+    expected: npt.ArrayLike,
+    runs: int,
+    variance: npt.ArrayLike | None = None,
+) -> float:
+    """max |ours - expected| / ε over all components; above 1 it is not chance.
+
+    >>> strain([0.5, 0.48], [0.5, 0.5], runs=1000) < 1 < strain([0.5, 0.4], [0.5, 0.5], runs=1000)
+    True
+    """
+    mu = np.asarray(expected, np.float64)
+    sigma2 = mu * (1 - mu) if variance is None else variance
+    return float(np.max(np.abs(np.asarray(ours) - mu) / margin(sigma2, runs, mu.size)))
