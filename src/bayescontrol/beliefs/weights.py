@@ -268,7 +268,7 @@ class Weights:
             raise IncompatibleState("mantissas must be finite, not negative, and not all zero")
         # What follows never happens to weights that were saved; the kernels rely on it.
         if w.max() > HIGHEST or w[alive].min() < LOWEST or (abs(e[alive]) > FARTHEST).any():
-            raise IncompatibleState("a mantissa or an exponent is out of the range of saved weights")
+            raise IncompatibleState("a mantissa or an exponent is out of any weight's range")
         if not np.isin(flat, (0.0, 1.0)).all() or arrays["impossible"] < 0:
             raise IncompatibleState("'flat' holds zeros and ones only, 'impossible' is a count")
         first = np.repeat(e[:: kernels.finite.BLOCK], kernels.finite.BLOCK)[: len(e)]

@@ -9,6 +9,7 @@ D and C are one sum over edges, Σ W p log2 (p / q) with q = Pr(symbol of e | h(
 in W alone. A tree is built once and judges any number of agents.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,7 +81,7 @@ class InteractionTree:
         self.prior = as_prior(prior, len(modes))
         self.horizon = horizon
         self._modes = modes
-        self.actions = None if actions is None else tuple(actions)
+        self.actions = None if actions is None else tuple(dict.fromkeys(actions))
         #: (a_t, o_t) for t = 1 … T.
         self.steps: list[tuple[Stage, Stage]] = []
         for m, mode in enumerate(modes):
@@ -115,13 +116,7 @@ class InteractionTree:
         obs = _stage(False, laws, None)
         self.steps.append((act, obs))
         left = self.horizon - len(self.steps)
-        expected = len(obs.symbols) * (len(obs.symbols) / len(nodes)) ** left
-        if expected > limit:
-            raise TooManyHistories(
-                f"horizon {self.horizon} has about {expected:,.0f} histories, more than "
-                f"limit={limit:,.0f}: shorten the horizon, raise the limit, or use "
-                "sampled_relative_entropy or sampled_intervened_relative_entropy"
-            )
+        _guard(self.horizon, left, len(nodes), len(obs.symbols), limit)
         if left == 0:
             return []
         return [
@@ -197,6 +192,18 @@ def values(stage: Stage, laws: Sequence[Law]) -> FloatArray:
     """
     edges = zip(stage.parent, stage.symbols, strict=True)
     return np.array([laws[h].get(k, 0.0) for h, k in edges], np.float64)
+
+
+def _guard(horizon: int, left: int, before: int, now: int, limit: float) -> None:
+    """Would the tree be too large if it went on to grow as in its last step?"""
+    digits = math.log10(now) + left * math.log10(now / before)
+    if digits > math.log10(max(limit, 1.0)):
+        shown = f"{10**digits:,.0f}" if digits < 12 else f"10^{digits:.0f}"
+        raise TooManyHistories(
+            f"horizon {horizon} has about {shown} histories, more than limit={limit:,}: "
+            "shorten the horizon, raise the limit, or use sampled_relative_entropy or "
+            "sampled_intervened_relative_entropy"
+        )
 
 
 def _stage(is_action: bool, laws: list[list[Law]], symbols: Sequence[Any] | None) -> Stage:

@@ -25,9 +25,23 @@ from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
 from bayescontrol.seeding import stream
 
-__all__ = ["AGENTS", "GROWING", "SCHEDULES", "Settings", "growing_agent", "run", "simulated"]
+__all__ = [
+    "AGENTS",
+    "BAYES_OPTIMAL",
+    "GROWING",
+    "RULE",
+    "SCHEDULES",
+    "Settings",
+    "growing_agent",
+    "growing_label",
+    "longest_chain",
+    "run",
+    "simulated",
+]
 
+#: The rule as printed.
 RULE: Final = "every step"
+#: The plan over beliefs.
 BAYES_OPTIMAL: Final = "Bayes-optimal"
 
 #: The schedules of the rule, for a chain of length k.
@@ -38,6 +52,7 @@ SCHEDULES: Final[Mapping[str, Callable[[int], Schedule]]] = {
     "Geometric(1/k)": lambda k: Geometric(1 / k),
     "doubling": lambda _k: doubling,
 }
+#: All agents, in the order of the columns.
 AGENTS: Final = (*SCHEDULES, BAYES_OPTIMAL)
 
 #: The schedules on the growing chain, for its scale s: at s² steps a run of s² is required.
@@ -58,11 +73,11 @@ class Settings:
     """Settings of `chain`.
 
     >>> Settings(k_max=8).runs
-    400
+    300
     """
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 400
+    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 300
     steps: Annotated[
         int,
         msgspec.Meta(
@@ -90,6 +105,15 @@ def simulated(settings: Settings, agent: str, k: int) -> bool:
     return settings.steps >= _ROOM * mean
 
 
+def longest_chain(settings: Settings, agent: str) -> int:
+    """The largest k that is simulated for this agent; 1 always is.
+
+    >>> longest_chain(Settings(), "every step"), longest_chain(Settings(), "Bayes-optimal")
+    (10, 12)
+    """
+    return max(k for k in range(1, settings.k_max + 1) if simulated(settings, agent, k))
+
+
 def run(settings: Settings, run: int) -> Columns:
     """Identification times of all agents, NaN where not simulated, ∞ where never seen.
 
@@ -109,17 +133,16 @@ def run(settings: Settings, run: int) -> Columns:
                 found = _compiled(settings, number, k, world)
                 time[i, k - 1], reward_time[k - 1], silent[k - 1] = found
                 continue
-            agent = _agent(name, k)
-            environment = _chain(k).environment(world)
-            time[i, k - 1] = _identified(settings.seed, number, agent, environment, settings.steps)
-    growing = [
-        _identified(
-            settings.seed, _number(run, len(AGENTS) + i, 0),
-            growing_agent(settings.scale, name),
-            GrowingChain(settings.scale).environment(world), settings.growing_steps,
-        )
-        for i, name in enumerate((*GROWING, BAYES_OPTIMAL))
-    ]  # fmt: skip
+            time[i, k - 1] = _identified(
+                settings.seed, number, _agent(name, k), _chain(k).environment(world), settings.steps
+            )
+    growing = []
+    for i, name in enumerate((*GROWING, BAYES_OPTIMAL)):
+        number = _number(run, len(AGENTS) + i, 0)
+        agent = growing_agent(settings.scale, name)
+        environment = GrowingChain(settings.scale).environment(world)
+        steps = settings.growing_steps if name in GROWING else agent.plan.horizon
+        growing.append(_identified(settings.seed, number, agent, environment, steps))
     return {
         "world": np.array(world),
         "time": time,
@@ -149,6 +172,18 @@ def growing_agent(scale: int, name: str) -> Any:
     if name == BAYES_OPTIMAL:
         return BayesOptimal(_growing_plan(scale))
     return GrowingChain(scale).agent(schedule=GROWING[name](scale))
+
+
+def growing_label(scale: int, name: str) -> str:
+    """The schedule of that name with its number, as figures and tables show it.
+
+    >>> growing_label(10, "Every(s²/2)"), growing_label(10, "Geometric(2/s²)")
+    ('Every(50)', 'Geometric(0.02)')
+    """
+    schedule = GROWING[name](scale)
+    if isinstance(schedule, Every):
+        return f"Every({schedule.k})"
+    return f"Geometric({schedule.p:g})" if isinstance(schedule, Geometric) else name
 
 
 def _identified(seed: int, number: int, agent: Any, environment: Any, steps: int) -> float:

@@ -22,9 +22,10 @@ from bayescontrol.protocols import FloatArray
 
 __all__ = ["FALSE_ALARMS", "Seen", "all_seen", "margin", "strain"]
 
-#: The rate of false alarms of all statistical claims together, and how many share it.
+#: The rate of false alarms of all statistical claims together.
 FALSE_ALARMS: Final = 1e-3
-_CLAIMS: Final = 6
+# Three identities, each for two agents in two processes.
+_FAMILIES: Final = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +46,6 @@ class Seen:
     squares: FloatArray
     #: The lowest P(m* | ·) / P(m*) so far; shape (runs, steps + 1).
     lowest: FloatArray
-
-    def ville(self, deltas: npt.ArrayLike, t: int) -> FloatArray:
-        """Did P(m* | ·) fall below δ P(m*) up to time t? 1 or 0; shape (runs, deltas)."""
-        return np.asarray(self.lowest[:, t, None] < np.asarray(deltas), np.float64)
 
 
 def all_seen(settings: Settings, columns: Columns) -> dict[tuple[str, str], Seen]:
@@ -78,27 +75,21 @@ def all_seen(settings: Settings, columns: Columns) -> dict[tuple[str, str], Seen
 
 
 def margin(variance: npt.ArrayLike, runs: int, tests: int) -> FloatArray:
-    """ε with 2 exp(-n ε² / (2 σ² + 2 ε / 3)) = α / tests, α an equal share for each claim.
+    """ε with 2 exp(-n ε² / (2 σ² + 2 ε / 3)) = α / tests, α this family's share of 1e-3.
 
     >>> print(f"{margin(0.25, runs=1000, tests=1):.4f}")
-    0.0722
+    0.0745
     """
-    share = math.log(2 * tests * _CLAIMS / FALSE_ALARMS)
+    share = math.log(2 * tests * _FAMILIES / FALSE_ALARMS)
     spread = 2 * runs * share * np.maximum(variance, 0.0)
     return np.asarray((share / 3 + np.sqrt(share**2 / 9 + spread)) / runs)
 
 
-def strain(
-    ours: npt.ArrayLike,
-    expected: npt.ArrayLike,
-    runs: int,
-    variance: npt.ArrayLike | None = None,
-) -> float:
-    """max |ours - expected| / ε over all components; above 1 it is not chance.
+def strain(gap: FloatArray, variance: FloatArray, runs: int) -> float:
+    """max |gap| / ε over all components: above 1, chance does not explain it.
 
-    >>> strain([0.5, 0.48], [0.5, 0.5], runs=1000) < 1 < strain([0.5, 0.4], [0.5, 0.5], runs=1000)
+    >>> some = np.array([0.25, 0.25])
+    >>> strain(np.array([0.0, 0.02]), some, runs=1000) < 1 < strain(np.array([0.0, 0.1]), some, 1000)
     True
     """
-    mu = np.asarray(expected, np.float64)
-    sigma2 = mu * (1 - mu) if variance is None else variance
-    return float(np.max(np.abs(np.asarray(ours) - mu) / margin(sigma2, runs, mu.size)))
+    return float(np.max(np.abs(gap) / margin(variance, runs, gap.size)))
