@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from bayescontrol import ControlRule, FiniteBelief, NaiveMixture
+from bayescontrol.entropy import Bits, intervened_relative_entropy, relative_entropy
 from bayescontrol.modes import draw_from
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.systems import AgentSystem, Situated
@@ -78,6 +79,22 @@ class Case:
     def naive(self) -> AgentSystem:
         return AgentSystem(self.agent(NaiveMixture))
 
+    def rival(self, name: str) -> Remembering:
+        """A random system that has nothing to do with the modes."""
+        return Remembering(name, self.actions, self.observations)
+
+    def weighting(self, name: str) -> Any:
+        """A weighting as the library takes it."""
+        return self.rival("a policy") if name == "policy" else name
+
+    def D(self, agent: Any, horizon: int) -> Bits:
+        return relative_entropy(agent, self.modes, self.p, horizon)
+
+    def C(self, agent: Any, horizon: int, name: str) -> Bits:
+        return intervened_relative_entropy(
+            agent, self.modes, self.p, horizon, self.weighting(name), actions=range(self.actions)
+        )
+
     # -- the definitions ---------------------------------------------------------------------
 
     def strings(self, t: int) -> Iterator[History]:
@@ -101,19 +118,32 @@ class Case:
     def mixture_actions(self, h: History, weight: Weight) -> dict[int, Fraction]:
         """Σ_m P_m(a | h) w_m(h): naive if weight is None, else causal."""
         w = self.posterior(h, weight)
-        laws = [self.policy(m, h) for m in range(len(w))]
-        return {a: sum(w_m * law[a] for w_m, law in zip(w, laws)) for a in range(self.actions)}
+        return mix(w, [self.policy(m, h) for m in range(len(w))])
 
     def mixture_observations(self, h: History, a: int, weight: Weight) -> dict[int, Fraction]:
         w = self.posterior(h, weight, last=a)
-        laws = [self.hypothesis(m, h, a) for m in range(len(w))]
-        return {o: sum(w_m * law[o] for w_m, law in zip(w, laws)) for o in range(self.observations)}
+        return mix(w, [self.hypothesis(m, h, a) for m in range(len(w))])
 
-    def closed_loop(self, h: History, a: int) -> Fraction:
-        return self.mixture_actions(h, one)[a]
+    def weight(self, name: str) -> Callable[[History, int], Fraction]:
+        """A weighting as fractions."""
+        policy = self.rival("a policy")
+        weights: dict[str, Callable[[History, int], Fraction]] = {
+            "uniform": lambda h, a: Fraction(1, self.actions),
+            "closed-loop": lambda h, a: self.mixture_actions(h, one)[a],
+            "printed": one,
+            "policy": lambda h, a: policy.fractions(h)[a],
+        }
+        return weights[name]
 
-    def uniform(self, h: History, a: int) -> Fraction:
-        return Fraction(1, self.actions)
+    def mixture(self, horizon: int, weight: Weight, kind: str) -> list[tuple[float, float]]:
+        """`divergence` of the naive mixture or of the rule."""
+        inner = None if kind == "naive" else one
+        return self.divergence(
+            horizon,
+            weight,
+            lambda h: self.mixture_actions(h, inner),
+            lambda h, a: self.mixture_observations(h, a, inner),
+        )
 
     def divergence(
         self,
@@ -152,6 +182,13 @@ class Case:
 def one(h: History, a: int) -> Fraction:
     """The paper's weight of an intervention."""
     return Fraction(1)
+
+
+def mix(w: list[Fraction], laws: list[dict[int, Fraction]]) -> dict[int, Fraction]:
+    return {
+        k: sum((w_m * law[k] for w_m, law in zip(w, laws, strict=True)), Fraction(0))
+        for k in laws[0]
+    }
 
 
 def relative(p: dict[int, Fraction], q: dict[int, Fraction]) -> float:
@@ -222,9 +259,3 @@ def case(request: pytest.FixtureRequest) -> Case:
 def cases() -> dict[str, Callable[..., Case]]:
     """The makers of random systems."""
     return {"tabular": tabular, "remembering": remembering}
-
-
-@pytest.fixture
-def remember() -> type[Remembering]:
-    """A random system of any kind."""
-    return Remembering

@@ -6,8 +6,8 @@
 
 Forward, the (x, v) that can be reached; backward, the equation. Policies of the modes play
 no part: only their hypotheses do. Histories that lead to one belief meet there, whatever the
-last bits of their products: a plan keeps beliefs to twelve decimals, which moves V_n by no
-more than n² M max|r| 1e-12.
+last bits of their products: a plan tells beliefs apart by twelve decimals, and computes with
+all the digits of the first that came, which moves V_n by no more than n² M max|r| 1e-12.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,8 +27,8 @@ X = TypeVar("X")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
-#: P(m | ·) to twelve decimals, one number for each mode.
-Beliefs: TypeAlias = tuple[float, ...]
+#: P(m | ·) to twelve decimals, the name of a belief in a plan.
+Key: TypeAlias = tuple[float, ...]
 
 _DECIMALS: Final = 12
 #: Values this close are equal, and the first action is taken.
@@ -88,15 +88,16 @@ class Plan(Generic[X, A, O]):
         if horizon < 1:
             raise ValueError(f"Plan(horizon={horizon}): plan at least one step ahead")
         self.modes, self.reward, self.horizon, self.limit = modes, reward, horizon, limit
-        self._q: dict[tuple[int, X, Beliefs], tuple[float, ...]] = {}
-        self._branches: dict[tuple[X, Beliefs], list[list[tuple[float, float, X, Beliefs]]]] = {}
+        self._v: dict[Key, FloatArray] = {}
+        self._q: dict[tuple[int, X, Key], tuple[float, ...]] = {}
+        self._branches: dict[tuple[X, Key], list[list[tuple[float, float, X, Key]]]] = {}
 
     def action_values(self, x: X, v: npt.ArrayLike, left: int | None = None) -> dict[A, float]:
         """Q_n(x, v, a) for all a, with n = `left` steps to go, the horizon by default."""
         n = self.horizon if left is None else left
         if not 1 <= n <= self.horizon:
             raise ValueError(f"left={n}: the plan is for 1 to {self.horizon} steps")
-        s = x, _to_decimals(as_prior(v, len(self.modes)))
+        s = x, self._key(as_prior(v, len(self.modes)))
         if (n, *s) not in self._q:
             self._solve(n, s)
         return dict(zip(self.modes.actions, self._q[n, *s], strict=True))
@@ -105,7 +106,7 @@ class Plan(Generic[X, A, O]):
         """V_n(x, v) = max_a Q_n(x, v, a)."""
         return max(self.action_values(x, v, left).values())
 
-    def _solve(self, n: int, s: tuple[X, Beliefs]) -> None:
+    def _solve(self, n: int, s: tuple[X, Key]) -> None:
         layers = [{s}]
         for _ in range(n - 1):
             reached = (self._branch(s) for s in layers[-1])
@@ -118,10 +119,10 @@ class Plan(Generic[X, A, O]):
                         for outcomes in self._branch(s)
                     )
 
-    def _best(self, n: int, x: X, v: Beliefs) -> float:
+    def _best(self, n: int, x: X, v: Key) -> float:
         return max(self._q[n, x, v]) if n else 0.0
 
-    def _branch(self, s: tuple[X, Beliefs]) -> list[list[tuple[float, float, X, Beliefs]]]:
+    def _branch(self, s: tuple[X, Key]) -> list[list[tuple[float, float, X, Key]]]:
         """For each action, (P(o | v, x, a), r, T(x, a, o), v') for every possible o."""
         if s not in self._branches:
             if len(self._branches) >= self.limit:
@@ -132,13 +133,17 @@ class Plan(Generic[X, A, O]):
             self._branches[s] = [list(self._outcomes(*s, a)) for a in self.modes.actions]
         return self._branches[s]
 
-    def _outcomes(self, x: X, v: Beliefs, a: A) -> Iterator[tuple[float, float, X, Beliefs]]:
-        weights = np.array(v)
+    def _outcomes(self, x: X, v: Key, a: A) -> Iterator[tuple[float, float, X, Key]]:
         for o, likelihood in self.modes.observation_probabilities(x, a).items():
-            joint = weights * likelihood
+            joint = self._v[v] * likelihood
             p = float(joint.sum())
             if p > 0.0:
-                yield p, self.reward(a, o), self.modes.advance(x, a, o), _to_decimals(joint / p)
+                yield p, self.reward(a, o), self.modes.advance(x, a, o), self._key(joint / p)
+
+    def _key(self, v: FloatArray) -> Key:
+        key = tuple(np.round(v, _DECIMALS).tolist())
+        self._v.setdefault(key, v)
+        return key
 
     def __repr__(self) -> str:
         return f"Plan({self.modes!r}, horizon={self.horizon}: {len(self._branches)} beliefs)"
@@ -204,7 +209,3 @@ class BayesOptimal(Generic[X, A, O]):
 
     def __repr__(self) -> str:
         return f"BayesOptimal({self.plan!r}, {self.belief!r}, situation {self.x!r}, t={self._t})"
-
-
-def _to_decimals(v: FloatArray) -> Beliefs:
-    return tuple(np.round(v, _DECIMALS).tolist())

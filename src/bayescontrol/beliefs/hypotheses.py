@@ -54,6 +54,7 @@ class OneByOne(Generic[M]):
         self.modes = list(modes)
         self.log = not all(isinstance(m, Likelihood) for m in self.modes)
         self.stateful = any(isinstance(m, Stateful) for m in self.modes)
+        self._able: set[type] = set()
         self._states: list[Any] = []
         self._asked: list[Any] = []  # the modes, bound to their states where they have one
         self._answers: list[Callable[[Any, Any, Any], float]] = []
@@ -89,6 +90,7 @@ class OneByOne(Generic[M]):
             self._states.pop()
             raise
         self.modes.append(mode)
+        self._able.clear()
         self.stateful = self.stateful or twin.stateful
 
     def mode(self, m: int) -> M:
@@ -112,8 +114,10 @@ class OneByOne(Generic[M]):
 
     def each(self, capability: type, law: Callable[[Any], Any]) -> list[Any]:
         """law(m) for every mode, which must have the capability."""
-        for m, mode in enumerate(self.modes):
-            require(mode, capability, f"mode {m}")
+        if capability not in self._able:  # asking for a protocol is slow; modes do not change
+            for m, mode in enumerate(self.modes):
+                require(mode, capability, f"mode {m}")
+            self._able.add(capability)
         return [law(asked) for asked in self._asked]
 
     def advanced(self, a: Any, o: Any) -> list[Any]:
@@ -159,6 +163,7 @@ class AllAtOnce(Generic[M]):
     def __init__(self, modes: ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]) -> None:
         self.modes = modes
         self.shape = (len(modes),)
+        self._able: set[type] = set()
         self.log = not isinstance(modes, ModeArray)
         self.ask_all: Callable[[Any, Any, Any], FloatArray] = (
             modes.likelihoods if isinstance(modes, ModeArray) else modes.log_likelihoods
@@ -196,7 +201,9 @@ class AllAtOnce(Generic[M]):
 
     def each(self, capability: type, law: Callable[[Any], Any]) -> Any:
         """law of the whole array: what it says of one mode, it says of all as an array."""
-        require(self.modes, capability, "the array of modes")
+        if capability not in self._able:
+            require(self.modes, capability, "the array of modes")
+            self._able.add(capability)
         return law(self.modes)
 
     def advanced(self, a: Any, o: Any) -> list[Any]:

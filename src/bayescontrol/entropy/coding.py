@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayescontrol.entropy.curves import Bits
-from bayescontrol.entropy.laws import GONE, ask, require_system
+from bayescontrol.entropy.laws import GONE, ask, expect, require_system
 from bayescontrol.protocols import IOSystem
 
 __all__ = ["code_length", "learning_cost"]
@@ -24,23 +24,21 @@ __all__ = ["code_length", "learning_cost"]
 def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any]]) -> Bits:
     """L(ao_≤t) = -log2 Pr(ao_≤t) for every t of a record, in bits, actions and observations apart.
 
-    The record is a `Record` or any stream of pairs (a, o). After a symbol that Pr rules out
-    the code is infinitely long.
+    The record is a `Record` or any stream of pairs (a, o). A symbol that Pr rules out has an
+    infinitely long code; after such an action Pr may still expect observations.
 
     >>> from bayescontrol import DiscreteMode, Record
     >>> from bayescontrol.systems import Situated
     >>> coin = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5}))
     >>> code_length(coin, Record(["toss", "toss", "pass"], ["H", "T", "H"]))
-    Bits(actions=array([ 0.,  0., inf]), observations=array([ 1.,  2., inf]))
+    Bits(actions=array([ 0.,  0., inf]), observations=array([1., 2., 3.]))
     """
     require_system("the system", system)
     s: Any = system.start()
     bits: list[tuple[float, float]] = []
     for a, o in record:
         p_a = ask("the system", system.action_probabilities, s).get(a, 0.0)
-        if not p_a > 0.0:
-            s = GONE
-        p_o = ask("the system", system.observation_probabilities, s, a).get(o, 0.0)
+        p_o = expect("the system", system, s, a, p_a).get(o, 0.0)
         s = system.advance(s, a, o) if p_o > 0.0 else GONE
         bits.append((_surprise(p_a), _surprise(p_o)))
     actions, observations = np.array(bits, np.float64).reshape(-1, 2).cumsum(axis=0).T
@@ -55,7 +53,7 @@ def learning_cost(
     """L(ao_≤t) under the agent minus L(ao_≤t) under the expert P_m*: bits that learning cost.
 
     The part of the actions is -∞ once the record holds one that the expert would never take,
-    and NaN once neither would.
+    and NaN once neither would; that of the observations does not suffer from it.
 
     >>> from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
     >>> from bayescontrol.systems import AgentSystem, Situated

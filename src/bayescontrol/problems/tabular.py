@@ -7,7 +7,7 @@ Any finite I/O process is of this kind. Everything about it can be computed exac
 object answers for all modes at once, and the interaction runs in a compiled loop.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,6 +109,10 @@ class TabularModes:
                 raise UnknownMode(f"no mode {m}: there are 0 … {len(self) - 1}")
             mode = self._modes[m] = TabularMode(self, m)
         return mode
+
+    def __iter__(self) -> Iterator["TabularMode"]:
+        """The modes, one after another."""
+        return (TabularMode(self, m) for m in range(len(self)))
 
     def likelihoods(self, x: int, a: int, o: int) -> FloatArray:
         """P(o | m, x, a) for all m."""

@@ -15,7 +15,7 @@ import numpy as np
 from bayescontrol.errors import BayesControlError
 from bayescontrol.protocols import FloatArray
 from bayescontrol.seeding import Stream
-from bayescontrol.testing.state import Event, evidence, require, same_bits, through_disk
+from bayescontrol.testing.state import Event, LawBroken, evidence, require, same_bits, through_disk
 
 __all__ = [
     "check_agreement",
@@ -112,12 +112,12 @@ def check_order(
     """
     shuffled = [history[i] for i in Stream(seed).permutation(len(history))]
     gap = _gap(_after(make(), shuffled).posterior(), _after(make(), history).posterior())
-    require(gap <= tolerance, f"the order of {len(history)} events moved the posterior by {gap:.3g}")
+    require(
+        gap <= tolerance, f"the order of {len(history)} events moved the posterior by {gap:.3g}"
+    )
 
 
-def check_merge(
-    make: MakeBelief, history: Sequence[Event], *, tolerance: float = 1e-12
-) -> None:
+def check_merge(make: MakeBelief, history: Sequence[Event], *, tolerance: float = 1e-12) -> None:
     """Law 4: two beliefs that saw one part each, merged, equal one belief that saw all.
 
     >>> from bayescontrol.problems.tabular import random_modes
@@ -133,9 +133,7 @@ def check_merge(
     require(gap <= tolerance, f"merged beliefs are {gap:.3g} from the one that saw everything")
 
 
-def check_bad_evidence(
-    make: MakeBelief, history: Sequence[Event], bad: Sequence[Event]
-) -> None:
+def check_bad_evidence(make: MakeBelief, history: Sequence[Event], bad: Sequence[Event]) -> None:
     """Law 7: each bad event raises a typed error, and the belief is bitwise what it was.
 
     >>> from bayescontrol.problems.tabular import random_modes
@@ -152,7 +150,13 @@ def check_bad_evidence(
         except BayesControlError:
             pass
         except Exception as error:
-            raise LawBrokenBy(event, error) from error
+            raise LawBroken(f"{event} raised {error!r}: raise a BadEvidence instead") from error
         else:
-            require(False, f"{event} was taken for evidence: give it likelihood 0, or raise")
+            raise LawBroken(f"{event} was taken for evidence: give it likelihood 0, or raise")
         require(same_bits(before, belief.save()), f"{event} was refused, but left its traces")
+
+
+def _gap(p: FloatArray, q: FloatArray) -> float:
+    """max |p - q| / max(p, q) over weights of at least 1e-250."""
+    larger = np.maximum(np.maximum(p, q), 1e-250)
+    return float((np.abs(p - q) / larger).max())

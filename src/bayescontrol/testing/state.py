@@ -1,7 +1,7 @@
 """What a law compares: states to the last bit, and the posterior in exact arithmetic.
 
-    evidence(belief)      what conditioning has made of it, without what drawing has
-    exact_posterior       P(m) Π_t ℓ_t(m) / Σ_m' P(m') Π_t ℓ_t(m'), with no rounding at all
+evidence(belief)      what conditioning has made of it, without what drawing has
+exact_posterior       P(m) Π_t ℓ_t(m) / Σ_m' P(m') Π_t ℓ_t(m'), with no rounding at all
 """
 
 from collections.abc import Iterable, Sequence
@@ -102,11 +102,11 @@ def exact_posterior(
     columns = list(zip(*likelihoods, strict=True)) or [() for _ in v]
     if log:
         with localcontext(Context(prec=60, Emax=10**17, Emin=-(10**17))):
-            # Sums first: only differences of logarithms matter, and these have few digits.
+            # Of e^-10000 nothing is left in a double.
             sums = [sum(map(Decimal, column), Decimal(0)) for column in columns]
             top = max(s for p, s in zip(v, sums, strict=True) if p)
             v = [
-                p * Fraction((s - top).exp()) if s - top > -(10**6) else Fraction(0)
+                p * Fraction((s - top).exp()) if s - top > -(10**4) else Fraction(0)
                 for p, s in zip(v, sums, strict=True)
             ]
     else:
@@ -118,9 +118,7 @@ def exact_posterior(
 def _product(factors: Sequence[float]) -> Fraction:
     # Denominators are powers of two: integers multiply, and one fraction is reduced at the end.
     ratios = [float(f).as_integer_ratio() for f in factors]
-    return Fraction(
-        prod(n for n, _ in ratios), 1 << sum(d.bit_length() - 1 for _, d in ratios)
-    )
+    return Fraction(prod(n for n, _ in ratios), 1 << sum(d.bit_length() - 1 for _, d in ratios))
 
 
 def relative_error(

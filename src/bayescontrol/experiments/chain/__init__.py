@@ -21,7 +21,7 @@ experiment = Experiment(
     summary="time to identify a k-step chain: control rule, Bayes-optimal, held modes",
     settings=Settings,
     quick=Settings(),
-    full=Settings(runs=4000, steps=200_000, growing_steps=1000),
+    full=Settings(runs=4000, steps=200_000),
     run=run,
     score=score,
     figures=draw,

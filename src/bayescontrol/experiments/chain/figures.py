@@ -4,8 +4,7 @@ lines     exact: E T of each agent, P(T ≤ t) of each schedule
 markers   simulated: means with two standard errors, shares of the runs with Wilson's interval
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from bayescontrol.experiments.chain.replica import (
     AGENTS,
     BAYES_OPTIMAL,
     GROWING,
+    RULE,
     Settings,
     growing_agent,
     growing_label,
@@ -26,16 +26,24 @@ from bayescontrol.record import Probe
 from bayescontrol.report.figures import PALETTE, figure, legend
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["draw"]
 
-_MARKERS = "osD^v*"
+_MARKERS: Final = "osD^v*"
 #: The agents on the growing chain, in the order of their column.
-_ORDER = (*GROWING, BAYES_OPTIMAL)
+_ORDER: Final = (*GROWING, BAYES_OPTIMAL)
+#: Means with a closed form that is worth a place in the legend.
+_FORMULAS: Final = {
+    RULE: "every step: $2^k - 1$",
+    "Every(k)": "Every(k): k",
+    BAYES_OPTIMAL: "Bayes-optimal: k",
+}
 #: The run that is drawn as an example.
-_EXAMPLE = 0
+_EXAMPLE: Final = 1
 
 
 def draw(settings: Settings, columns: Columns) -> "Mapping[str, Figure]":
@@ -58,13 +66,14 @@ def draw(settings: Settings, columns: Columns) -> "Mapping[str, Figure]":
 def _times(ax: "Axes", settings: Settings, columns: Columns) -> None:
     all_k = np.arange(1, settings.k_max + 1)
     for i, name in enumerate(AGENTS):
-        (line,) = ax.plot(all_k, [exact(name, int(k)).mean for k in all_k], linewidth=1.5)
+        means = [exact(name, int(k)).mean for k in all_k]
+        ax.plot(all_k, means, color=PALETTE[i], linewidth=1.5)
         ks = [int(k) for k in all_k if simulated(settings, name, int(k))]
         mean, error = mean_and_error(columns["time"][:, i, : len(ks)])
-        ax.errorbar(
-            ks, mean, 2 * np.where(np.isfinite(error), error, 0.0), label=name, linestyle="none",
-            marker=_MARKERS[i], markersize=4.5, capsize=2, color=line.get_color(),
-        )  # fmt: skip
+        bars = 2 * np.where(np.isfinite(error), error, 0.0)
+        # Every(k) lies under the Bayes-optimal line: a hollow square shows both.
+        shape = {"markersize": 9, "markerfacecolor": "none"} if name == "Every(k)" else {}
+        _markers(ax, i, ks, mean, bars, _FORMULAS.get(name, name), **shape)
     ax.set_yscale("log", base=2)
     ax.set(
         xlabel="length of the chain, k",
@@ -76,14 +85,17 @@ def _times(ax: "Axes", settings: Settings, columns: Columns) -> None:
     legend(ax)
 
 
+def _markers(ax: "Axes", i: int, x: Any, y: Any, bars: Any, label: str, **shape: Any) -> None:
+    style = {"markersize": 4.5, "capsize": 2, "linestyle": "none", **shape}
+    ax.errorbar(x, y, bars, label=label, marker=_MARKERS[i], color=PALETTE[i], **style)
+
+
 def _runs(ax: "Axes", settings: Settings) -> None:
     growing, until = GrowingChain(settings.scale), settings.growing_steps
     t = np.arange(1, until + 1)
     ax.plot(t, [growing.required(int(n)) for n in t], color=PALETTE[6], linestyle="-", linewidth=2)
-    ax.annotate(
-        f"required: k = ⌈{settings.scale} √t⌉", (0.98, 0.96), xycoords="axes fraction", ha="right",
-        va="top", fontsize=9,
-    )  # fmt: skip
+    label = f"required: k = ⌈{settings.scale} √t⌉"
+    ax.text(0.97, 0.72, label, transform=ax.transAxes, ha="right", fontsize=9)
     probes = {
         "run": Probe(lambda agent, _a, _o: agent.x[2]),
         "sure": Probe(lambda agent, _a, _o: bool(agent.belief.posterior().min() == 0.0)),
@@ -116,10 +128,7 @@ def _probabilities(ax: "Axes", settings: Settings, columns: Columns) -> None:
         found = (columns["growing"][:, i, None] <= at).sum(axis=0)
         low, high = wilson(found, runs)
         share = found / runs
-        ax.errorbar(
-            at, share, (share - low, high - share), label=label, linestyle="none",
-            marker=_MARKERS[i], markersize=4.5, capsize=2, color=PALETTE[i],
-        )  # fmt: skip
+        _markers(ax, i, at, share, (share - low, high - share), label)
     ax.set(xlabel="t", ylabel="P(identified by step t)", ylim=(-0.03, 1.08))
     ax.set_title(f"Lines: exact. Markers: {runs} runs, 95 % intervals")
-    legend(ax)
+    legend(ax, loc="center right", bbox_to_anchor=(1.0, 0.31))

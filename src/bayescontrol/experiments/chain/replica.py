@@ -196,7 +196,8 @@ def _identified(seed: int, number: int, agent: Any, environment: Any, steps: int
 
 def _compiled(settings: Settings, number: int, k: int, world: int) -> tuple[float, float, float]:
     """T, the time of the first reward, and whether T came without one."""
-    agent, environment = _chain(k).agent(), _chain(k).environment(world)
+    agent: Any = _chain(k).agent()
+    environment = _chain(k).environment(world)
     actions: list[Any] = []
     rewards: list[Any] = []
     rewarded = False

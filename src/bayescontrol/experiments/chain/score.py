@@ -9,7 +9,7 @@
 
 import math
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -99,7 +99,7 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     }
     silent = columns["silent"][:, :near]
     share = float(silent.mean())
-    witness = chain(last).agent()
+    witness: Any = chain(last).agent()
     for _ in range(last):  # k B's, and no reward
         witness.observe(1, 0)
     return (
@@ -119,7 +119,7 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         ),
         Claim(
             "simulated-times",
-            f"every agent takes its exact time in simulation, for each k; here the rule, k = {near}",
+            f"simulated, every agent takes its exact time for each k; here the rule, k = {near}",
             "ours", rule.mean, float(time[:, 0, near - 1].mean()), rule.sd / math.sqrt(n),
             all(agree.values()),
         ),
@@ -179,7 +179,7 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     return (
         Claim(
             "growing-chain-optimal",
-            f"with k = ceil({scale} sqrt t) a Bayes-optimal controller converges in {soonest} steps",
+            f"with k = ceil({scale} sqrt t) Bayes-optimal control converges in {soonest} steps",
             "paper", soonest, float(optimal.max()), None,
             bool(np.all(optimal == soonest)),
             "" if np.all(optimal == soonest) else "some run took another number of steps",
@@ -189,7 +189,7 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             "there the rule does not converge at all in most realizations: P(it ever does)",
             "paper", "< 0.5", rule, None,
             rule < 0.5,
-            f"exact to {_FAR * scale**2} steps, bounded beyond; in any number of steps"
+            f"exact for {_FAR * scale**2} steps, bounded from above beyond"
             if rule < 0.5
             else f"a scale of {scale} is small: lucky runs suffice",
         ),
@@ -198,8 +198,7 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             f"holding a mode can break down too: P(it ever converges), held for {scale} steps",
             "paper", "< 0.5", held, None,
             held < 0.5,
-            "true of any fixed time below the "
-            f"{soonest} steps required first: see the table"
+            f"any fixed time below the {soonest} steps that are required first may fail for ever"
             if held < 0.5
             else f"a scale of {scale} is small: lucky runs suffice",
         ),
@@ -214,7 +213,7 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         Claim(
             "growing-chain-simulated",
             f"every schedule converges within {until} steps as often as computed; "
-            f"here {worst}, the worst",
+            f"here the worst, {growing_label(scale, worst)}",
             "ours", by_then[worst], float(shares[list(GROWING).index(worst)]),
             math.sqrt(by_then[worst] * (1.0 - min(1.0, by_then[worst])) / n),
             all(gap <= math.sqrt(_X / (2 * n)) for gap in gaps.values()),
@@ -246,7 +245,7 @@ def _times(settings: Settings, columns: Columns) -> Table:
         error = exact(RULE, k).sd / math.sqrt(settings.runs)
         return with_error(float(columns["time"][:, 0, k - 1].mean()), error)
 
-    rows = tuple(
+    rows: tuple[tuple[str | float | int, ...], ...] = tuple(
         (k, exact(RULE, k).mean, simulation(k), *(exact(name, k).mean for name in AGENTS[1:]))
         for k in range(1, settings.k_max + 1)
     )
@@ -261,7 +260,7 @@ def _times(settings: Settings, columns: Columns) -> Table:
 def _growing_table(settings: Settings, columns: Columns) -> Table:
     scale, until = settings.scale, settings.growing_steps
     identified = np.mean(columns["growing"] <= until, axis=0)
-    rows = [
+    rows: list[tuple[str | float, ...]] = [
         (
             growing_label(scale, name),
             float(growing_law(scale, name)[: scale**2].sum()),

@@ -8,7 +8,7 @@ An expectation is a sum over histories, and is exact but for rounding.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,8 @@ __all__ = ["DELTAS", "HORIZON", "Exact", "all_exact", "expectations"]
 
 HORIZON: Final = 6
 DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
+
+Node: TypeAlias = tuple[Any, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,18 +53,19 @@ def expectations(
     modes, prior = process
     system = AgentSystem(process.agent(agent))
     # A node: the agent, P(m*, history) and the lowest P(m* | ·) / P(m*) so far, for each m*.
-    level = [(system.start(), prior, np.ones(len(prior)))]
+    level: list[Node] = [(system.start(), prior, np.ones(len(prior)))]
 
-    def children(s: Any, p: FloatArray, low: FloatArray) -> Iterator[tuple[Any, ...]]:
+    def children(s: Any, p: FloatArray, low: FloatArray) -> Iterator[Node]:
         for a, p_a in system.action_probabilities(s).items():
             for o, p_o in modes.observation_probabilities(s.x, a).items() if p_a > 0.0 else ():
-                after = system.advance(s, a, o)
+                after: Any = system.advance(s, a, o)
                 yield after, p * p_a * p_o, np.minimum(low, after.belief.posterior() / prior)
 
     rows: list[tuple[Any, ...]] = []
     for t in range(horizon + 1):
         v = np.stack([s.belief.posterior() for s, _, _ in level])
-        p, low = (np.stack([node[k] for node in level]) for k in (1, 2))
+        p = np.stack([p for _, p, _ in level])
+        low = np.stack([low for _, _, low in level])
         total = p.sum(1)
         ville = [p[low < delta].sum() for delta in deltas]
         rows.append((total @ v, (p * v).sum(), total @ (v * v).sum(1), ville))

@@ -1,6 +1,5 @@
 """Four pictures of the delusion: trust, E[posterior], bits injected, Ville's bound."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,6 +11,8 @@ from bayescontrol.protocols import FloatArray
 from bayescontrol.report import figures
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -35,6 +36,7 @@ def draw(settings: Settings, columns: Columns) -> "Mapping[str, Figure]":
     _mean(mean, settings, seen)
     _bits(bits, columns)
     _ville(ville, seen)
+    fig.suptitle(f"means of {settings.runs} replicas, bands of two standard errors", fontsize=9)
     return {"delusion": fig}
 
 
@@ -61,13 +63,17 @@ def _trust(ax: "Axes", columns: Columns, seen: dict[tuple[str, str], Seen]) -> N
 
 def _mean(ax: "Axes", settings: Settings, seen: dict[tuple[str, str], Seen]) -> None:
     process = processes(settings.reliability)["three modes"]
-    for m, prior in enumerate(process.prior):
-        mode, colour = process.modes[m].name, figures.PALETTE[(0, 2, 5)[m]]
-        for agent, line in (("naive", "--"), ("causal", "-")):
-            v = seen["three modes", agent].posterior[:, :, m]
-            t = np.arange(float(v.shape[1]))
-            _band(ax, t, v, f"{agent}: “{mode}”", color=colour, linestyle=line)
-        ax.axhline(prior, color="black", linewidth=1, linestyle=":", label=None if m else "prior")
+    colours = [figures.PALETTE[k] for k in (0, 2, 5)]
+    for agent, line in (("naive", "--"), ("causal", "-")):
+        v = seen["three modes", agent].posterior
+        t = np.arange(float(v.shape[1]))
+        for m, colour in enumerate(colours):
+            label = f"{agent}: “{process.modes[m].name}”"
+            _band(ax, t, v[:, :, m], label, color=colour, linestyle=line)
+        if agent == "naive":  # here, so that the legend has a column for each agent
+            for m, prior in enumerate(process.prior):
+                label = "_" if m else "prior"
+                ax.axhline(prior, color="black", linewidth=1, linestyle=":", label=label)
     ax.set(
         xlabel="step t",
         ylabel="E[posterior(m)]",
@@ -85,15 +91,15 @@ def _bits(ax: "Axes", columns: Columns) -> None:
             _band(ax, t, summed, f"{process}, {agent}", color=_COLOUR[agent], linestyle=line)
     ax.set(
         xlabel="step t",
-        ylabel="false evidence, summed [bits]",
+        ylabel="false evidence, summed over steps [bits]",
         yscale="log",
-        title="(c) What the agent's own actions would have injected",
+        title="(c) What each agent's own actions would have injected",
     )
     figures.legend(ax)
 
 
 def _ville(ax: "Axes", seen: dict[tuple[str, str], Seen]) -> None:
-    delta = np.geomspace(0.005, 1.0, 60)
+    delta = np.linspace(0.0, 1.0, 101)
     for process, line in _LINE.items():
         for agent in AGENTS:
             lowest = seen[process, agent].lowest[:, -1]
@@ -113,7 +119,6 @@ def _ville(ax: "Axes", seen: dict[tuple[str, str], Seen]) -> None:
     ax.set(
         xlabel="δ",
         ylabel="P(posterior(m*) < δ prior(m*) at some t)",
-        xscale="log",
         ylim=(-0.02, 1.02),
         title="(d) Ville's bound: does the truth lose its weight?",
     )

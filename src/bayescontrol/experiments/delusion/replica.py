@@ -84,7 +84,7 @@ _PROBES = {"posterior": posterior, "drawn": drawn_mode, "trust": _TRUST}
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Both agents in both processes, what the meter reads, and two histories read again.
+    """Both agents in both processes, what the meter reads, and each history with other policies.
 
     >>> columns = run(Settings(steps=3), 0)
     >>> columns["prize naive trust"]
@@ -110,7 +110,8 @@ def run(settings: Settings, i: int) -> Columns:
                 probes=_PROBES,
             )
             read = delusion(record, process.agent("causal"))
-            changed = _read_again(record, process, agent) != _read_again(record, others, agent)
+            other = _read_again(record, others.agent(agent))
+            changed = other.tobytes() != record["posterior"][-1].tobytes()
             columns |= {f"{name} {agent} {probe}": record[probe] for probe in _PROBES}
             columns |= {
                 f"{name} {agent} step bits": read.step_bits,
@@ -120,10 +121,9 @@ def run(settings: Settings, i: int) -> Columns:
     return columns
 
 
-def _read_again(record: Record, process: Process, name: str) -> bytes:
-    """The posterior after this history, bit for bit."""
-    agent = process.agent(name)
+def _read_again(record: Record, agent: ControlRule[Any, int, int, int]) -> FloatArray:
+    """The posterior of an agent that takes this history for its own."""
     for a, o in record:
         agent.issue(a)
         agent.observe(a, o)
-    return bytes(posterior.measure(agent, None, None).tobytes())
+    return np.asarray(posterior.measure(agent, None, None))

@@ -6,12 +6,12 @@ trust    P(m | ·) of the mode in charge once it has acted; in prize or frog, "i
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from bayescontrol.experiments.delusion.exact import DELTAS, HORIZON, Exact, all_exact
 from bayescontrol.experiments.delusion.replica import AGENTS, Process, Settings, processes
 from bayescontrol.experiments.delusion.seen import Seen
 from bayescontrol.lab import Columns, Table, mean_and_error
-from bayescontrol.protocols import FloatArray
 from bayescontrol.report.tables import with_error
 
 __all__ = ["tables"]
@@ -107,12 +107,12 @@ def tables(
             "Delusion in bits, on the records of either agent",
             (*who, first, f"summed to {last}", f"all actions, {last}", "contradictions"),
             tuple(rows(bits)),
-            "Single actions conditioned on, then all of them; a contradiction: no mode would "
-            "have acted so, and the bits are infinite.",
+            "Conditioned on single actions, then on all of them. A contradiction: no mode would "
+            "have acted so; its infinite bits are left out of the mean.",
         ),
     )
 
 
-def _mean(values: FloatArray) -> str:
+def _mean(values: npt.ArrayLike) -> str:
     mean, error = mean_and_error(values)
     return with_error(float(mean), float(error))

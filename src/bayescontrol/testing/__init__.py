@@ -1,0 +1,80 @@
+"""The laws of the library, to be run on your own modes, beliefs and agents.
+
+    1  conditioning is deterministic, drawing is the only randomness
+    2  actions are interventions: policies and acting leave the belief alone
+    3  independent implementations of one belief agree
+    4  the order of exchangeable observations does not matter; merged evidence counts once
+    5  same seed, same record; saved and resumed, the same run
+    6  the compiled loop is the readable one, bit for bit
+    7  bad evidence raises a typed error and changes nothing
+    8  E[posterior] = prior, the match rate, Ville's bound
+
+`check_modes` runs all that apply. A check raises `LawBroken`, an AssertionError that says
+what differs; the ones that simulate take a seed and a rate of false alarms.
+"""
+
+from bayescontrol.testing.agent_laws import (
+    check_acting,
+    check_fused,
+    check_intervention,
+    check_probes,
+    check_resume,
+    check_same_seed,
+)
+from bayescontrol.testing.belief_laws import (
+    check_agreement,
+    check_bad_evidence,
+    check_deterministic,
+    check_merge,
+    check_order,
+    check_save,
+)
+from bayescontrol.testing.identities import (
+    Runs,
+    check_identities,
+    check_match_rate,
+    check_prior_preserved,
+    check_ville,
+    simulate,
+)
+from bayescontrol.testing.policies import with_other_policies
+from bayescontrol.testing.state import (
+    Event,
+    LawBroken,
+    evidence,
+    exact_posterior,
+    relative_error,
+    same_bits,
+)
+from bayescontrol.testing.suite import check_agent, check_modes, in_logarithms
+
+__all__ = [
+    "Event",
+    "LawBroken",
+    "Runs",
+    "check_acting",
+    "check_agent",
+    "check_agreement",
+    "check_bad_evidence",
+    "check_deterministic",
+    "check_fused",
+    "check_identities",
+    "check_intervention",
+    "check_match_rate",
+    "check_merge",
+    "check_modes",
+    "check_order",
+    "check_prior_preserved",
+    "check_probes",
+    "check_resume",
+    "check_same_seed",
+    "check_save",
+    "check_ville",
+    "evidence",
+    "exact_posterior",
+    "in_logarithms",
+    "relative_error",
+    "same_bits",
+    "simulate",
+    "with_other_policies",
+]

@@ -1,0 +1,200 @@
+"""Laws of acting: an agent's own actions are interventions, and a run is a function of its seed.
+
+    P(m | âo_<t â_t) = P(m | âo_<t)
+
+Laws 2, 5 and 6. Agents and environments are given as functions that make fresh ones.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bayescontrol.interaction import interact
+from bayescontrol.protocols import Arrays
+from bayescontrol.record import Probe, Record
+from bayescontrol.seeding import Stream, stream
+from bayescontrol.testing.policies import with_other_policies
+from bayescontrol.testing.state import evidence, require, same_bits, through_disk
+
+__all__ = [
+    "check_acting",
+    "check_fused",
+    "check_intervention",
+    "check_probes",
+    "check_resume",
+    "check_same_seed",
+]
+
+MakeAgent = Callable[[], Any]
+MakeEnvironment = Callable[[], Any]
+
+#: Any probe makes `interact` take the readable loop.
+LOOK = {"looked": Probe(lambda _agent, _a, _o: True)}
+
+
+def check_intervention(
+    make: Callable[[Any], Any], modes: Any, history: Sequence[tuple[Any, Any]]
+) -> None:
+    """Law 2: other policies with the same hypotheses leave the belief bitwise as it was.
+
+    `make(modes)` makes an agent with a belief over the modes; the history is (a, o) pairs,
+    issued and observed, whatever the agent itself would have done.
+
+    >>> from bayescontrol import ControlRule, FiniteBelief, NaiveMixture
+    >>> from bayescontrol.problems.tabular import random_modes
+    >>> modes = random_modes(3)
+    >>> check_intervention(lambda modes: ControlRule(FiniteBelief(modes), 0), modes, [(0, 1)])
+    >>> check_intervention(lambda modes: NaiveMixture(FiniteBelief(modes), 0), modes, [(0, 1)])
+    Traceback (most recent call last):
+    bayescontrol.testing.state.LawBroken: the belief of NaiveMixture depends on the policies ...
+    """
+    agents = [make(modes), make(with_other_policies(modes))]
+    for t, (a, o) in enumerate(history):
+        for agent in agents:
+            if hasattr(agent, "issue"):
+                agent.issue(a)
+            agent.observe(a, o)
+        mine, other = (agent.belief.posterior() for agent in agents)
+        require(
+            mine.tobytes() == other.tobytes(),
+            f"the belief of {type(agents[0]).__name__} depends on the policies after {t + 1} "
+            "steps: it takes actions for evidence",
+        )
+
+
+def check_acting(make: MakeAgent, make_environment: MakeEnvironment, steps: int = 20) -> None:
+    """Law 2: to act changes nothing in the belief; only to observe does.
+
+    >>> from bayescontrol.problems.tabular import random_modes
+    >>> modes = random_modes(3)
+    >>> check_acting(modes.agent, lambda: modes.environment(0))
+    """
+    agent, environment = make(), make_environment()
+    p, q = stream(0, 0, "agent"), stream(0, 0, "environment")
+    for _ in range(steps):
+        before = evidence(agent.belief)
+        a = agent.act(p)
+        require(
+            same_bits(before, evidence(agent.belief)),
+            f"{type(agent).__name__} believes otherwise once it has done {a!r}: "
+            "an action of one's own is no evidence",
+        )
+        agent.observe(a, environment.respond(a, q))
+
+
+def check_same_seed(
+    make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: int = 0
+) -> None:
+    """Law 5: one seed, one record and one final state, bit for bit.
+
+    >>> from bayescontrol.problems.tabular import random_modes
+    >>> modes = random_modes(3)
+    >>> check_same_seed(modes.agent, lambda: modes.environment(0))
+    """
+    one, two = (_run(make, make_environment, steps, seed) for _ in range(2))
+    _require_same(one, two, f"two runs with seed {seed} differ")
+
+
+def check_probes(
+    make: MakeAgent,
+    make_environment: MakeEnvironment,
+    probes: dict[str, Probe],
+    steps: int = 100,
+    *,
+    seed: int = 0,
+) -> None:
+    """Probes never change a run: with and without them, the same actions and observations.
+
+    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.record import log_score, posterior
+    >>> modes = random_modes(3)
+    >>> check_probes(modes.agent, lambda: modes.environment(0), {"v": posterior, "b": log_score})
+    """
+    plain = _run(make, make_environment, steps, seed)
+    _require_same(
+        plain, _run(make, make_environment, steps, seed, probes), f"the probes {[*probes]} show"
+    )
+
+
+def check_fused(
+    make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: int = 0
+) -> None:
+    """Law 6: the compiled loop gives the record and the final state of the readable one.
+
+    The environment is compared by what it does next.
+
+    >>> from bayescontrol.problems.tabular import random_modes
+    >>> modes = random_modes(3)
+    >>> check_fused(modes.agent, lambda: modes.environment(0))
+    """
+    ends = []
+    for probes in (None, LOOK):
+        agent, environment = make(), make_environment()
+        record = interact(agent, environment, steps, seed=seed, probes=probes)
+        state = agent.save()
+        then = interact(agent, environment, 20, seed=seed + 1, probes=LOOK)
+        ends.append((Record(record.actions, record.observations), state, then))
+    (fused, state, then), (readable, other, later) = ends
+    _require_same((fused, state), (readable, other), "the compiled loop is not the readable one")
+    require(then == later, "the compiled loop left agent or environment somewhere else")
+
+
+def check_resume(
+    make: MakeAgent,
+    make_environment: MakeEnvironment,
+    steps: int = 100,
+    *,
+    at: int | None = None,
+    seed: int = 0,
+) -> None:
+    """Law 5: saved in mid-run and loaded into a fresh agent, the run goes on byte for byte.
+
+    >>> from bayescontrol.problems.tabular import random_modes
+    >>> modes = random_modes(3)
+    >>> check_resume(modes.agent, lambda: modes.environment(0))
+    """
+    at = steps // 2 if at is None else at
+    agent, environment = make(), make_environment()
+    p, q = stream(seed, 0, "agent"), stream(seed, 0, "environment")
+    columns: tuple[list[Any], list[Any]] = ([], [])
+    for t in range(steps):
+        if t == at:
+            saved, numbers = through_disk(agent.save()), through_disk(p.save())
+            agent, p = make(), Stream(0)
+            agent.load(saved)
+            p.load(numbers)
+        a = agent.act(p)
+        o = environment.respond(a, q)
+        agent.observe(a, o)
+        columns[0].append(a)
+        columns[1].append(o)
+    _require_same(
+        (Record(*columns), agent.save()),
+        _run(make, make_environment, steps, seed),
+        f"saved and resumed at step {at}, the run is another one",
+    )
+
+
+End = tuple[Record, Arrays]
+
+
+def _run(
+    make: MakeAgent,
+    make_environment: MakeEnvironment,
+    steps: int,
+    seed: int,
+    probes: dict[str, Probe] | None = None,
+) -> End:
+    agent = make()
+    record = interact(agent, make_environment(), steps, seed=seed, probes=probes)
+    return Record(record.actions, record.observations), agent.save()
+
+
+def _require_same(one: End, two: End, message: str) -> None:
+    for t, (mine, other) in enumerate(zip(one[0], two[0], strict=True)):
+        require(repr(mine) == repr(other), f"{message}: at step {t + 1} {mine!r} and {other!r}")
+    require(one[0] == two[0], f"{message}: {one[0]!r} and {two[0]!r}")
+    differ = sorted(
+        n for n in one[1].keys() | two[1].keys()
+        if n not in one[1] or n not in two[1] or not same_bits({n: one[1][n]}, {n: two[1][n]})
+    )  # fmt: skip
+    require(not differ, f"{message}: the final states differ in {differ}")

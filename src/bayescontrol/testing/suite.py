@@ -1,0 +1,211 @@
+"""All laws that apply to a class of modes, or to an agent, in one call.
+
+on the belief     deterministic, saved, agreeing with itself in logarithms, without order,
+mergeable, never half done
+on the agent      acting is no evidence, policies are none either, seeds, resuming,
+probes, compiled loops, the identities of the posterior
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.errors import MissingCapability
+from bayescontrol.modes import draw_from
+from bayescontrol.protocols import (
+    Likelihood,
+    LogModeArray,
+    ModeArray,
+    ObservationProbabilities,
+    Rng,
+    Stateful,
+)
+from bayescontrol.record import drawn_mode, log_score, posterior
+from bayescontrol.rule import ControlRule, stay
+from bayescontrol.seeding import stream
+from bayescontrol.testing.agent_laws import (
+    check_acting,
+    check_fused,
+    check_intervention,
+    check_probes,
+    check_resume,
+    check_same_seed,
+)
+from bayescontrol.testing.belief_laws import (
+    check_agreement,
+    check_bad_evidence,
+    check_deterministic,
+    check_merge,
+    check_order,
+    check_save,
+)
+from bayescontrol.testing.identities import check_identities
+from bayescontrol.testing.state import Event
+
+__all__ = ["check_agent", "check_modes", "in_logarithms"]
+
+
+def check_agent(
+    make: Callable[[], Any],
+    make_environment: Callable[[int], Any],
+    *,
+    steps: int = 40,
+    runs: int = 500,
+    seed: int = 0,
+    false_alarm: float = 1e-6,
+) -> None:
+    """Every law of acting, for the agents that `make()` makes, in worlds `make_environment(m)`.
+
+    A sound agent fails with probability at most `false_alarm`, over seeds.
+
+    >>> from bayescontrol.problems.tabular import random_modes
+    >>> modes = random_modes(2)
+    >>> check_agent(modes.agent, modes.environment)
+    """
+
+    def world() -> Any:
+        return make_environment(0)
+
+    check_acting(make, world, steps)
+    check_same_seed(make, world, steps, seed=seed)
+    check_probes(
+        make, world, {"v": posterior, "bits": log_score, "m": drawn_mode}, steps, seed=seed
+    )
+    check_fused(make, world, steps, seed=seed)
+    check_resume(make, world, steps, seed=seed)
+    check_identities(
+        make, make_environment, steps=min(steps, 20), runs=runs, seed=seed, false_alarm=false_alarm
+    )
+
+
+def check_modes(
+    modes: Any,
+    *,
+    prior: npt.ArrayLike | None = None,
+    situation: Any = None,
+    advance: Callable[[Any, Any, Any], Any] = stay,
+    environment: Callable[[int], Any] | None = None,
+    bad: Sequence[Any] = (math.nan,),
+    steps: int = 40,
+    runs: int = 500,
+    seed: int = 0,
+    false_alarm: float = 1e-6,
+) -> None:
+    """Every law that applies, for a list of modes or an array of them.
+
+    `environment(m)` is the world as mode m has it; modes with `observation_probabilities`
+    need none. `bad` are observations that can never be. The first law that does not hold
+    raises `LawBroken`; sound modes fail with probability at most `false_alarm`, over seeds.
+
+    >>> class Coin:
+    ...     def __init__(self, p): self.p = p
+    ...     def act(self, x, rng): return "toss"
+    ...     def likelihood(self, x, a, o): return {1: self.p, 0: 1 - self.p}.get(o, 0.0)
+    ...     def observation_probabilities(self, x, a): return {1: self.p, 0: 1 - self.p}
+    >>> check_modes([Coin(0.25), Coin(0.5), Coin(0.75)])
+    >>> class Careless(Coin):
+    ...     def likelihood(self, x, a, o): return self.p if o else 1 - self.p
+    >>> check_modes([Careless(0.25), Careless(0.5)])
+    Traceback (most recent call last):
+    bayescontrol.testing.state.LawBroken: observation nan after action 'toss' in situation None
+    was taken for evidence: give it likelihood 0, or raise
+    """
+    size = len(modes)
+    make_environment = environment or _worlds(modes, situation, advance)
+
+    def belief(these: Any = modes) -> FiniteBelief[Any]:
+        return FiniteBelief(these, prior)
+
+    def agent(these: Any = modes) -> ControlRule[Any, Any, Any, Any]:
+        return ControlRule(belief(these), situation, advance)
+
+    truth = stream(seed, 0, "truth").categorical(belief().posterior())
+    history = _history(agent(), make_environment(truth), steps, seed)
+    x, a, _ = history[-1]
+
+    check_deterministic(belief, history, seed=seed)
+    check_save(belief, history)
+    check_bad_evidence(belief, history, [(x, a, o) for o in bad])
+    many = isinstance(modes, (ModeArray, LogModeArray))
+    stateful = not many and any(isinstance(mode, Stateful) for mode in modes)
+    if not stateful:
+        check_order(belief, history, seed=seed)
+        check_merge(belief, history)
+    forms = {"as given": belief()}
+    one_by_one = [modes[m] for m in range(size)]
+    if all(isinstance(m, Likelihood) for m in one_by_one):
+        forms["one by one"] = belief(one_by_one)
+        forms["in logarithms"] = belief([in_logarithms(m) for m in one_by_one])
+    # The logarithm of a likelihood has its own rounding, before any belief sees it.
+    check_agreement(forms, history, tolerance=1e-10)
+    check_intervention(agent, modes, [(a, o) for _, a, o in history])
+    check_agent(agent, make_environment, steps=steps, runs=runs, seed=seed, false_alarm=false_alarm)
+
+
+def _history(agent: Any, environment: Any, steps: int, seed: int) -> list[Event]:
+    p, q = stream(seed, 0, "agent"), stream(seed, 0, "environment")
+    history = []
+    for _ in range(steps):
+        x, a = agent.x, agent.act(p)
+        o = environment.respond(a, q)
+        agent.observe(a, o)
+        history.append((x, a, o))
+    return history
+
+
+def _worlds(modes: Any, situation: Any, advance: Any) -> Callable[[int], Any]:
+    if hasattr(modes, "environment"):
+        worlds: Callable[[int], Any] = modes.environment
+        return worlds
+    for m in range(len(modes)):
+        if not isinstance(modes[m], ObservationProbabilities):
+            raise MissingCapability(
+                f"mode {m} ({modes[m]!r}) has no observation_probabilities(x, a): add it, or "
+                "pass environment=, a function that gives the world as mode m has it"
+            )
+    return lambda m: _World(modes[m], situation, advance)
+
+
+class _World:
+    """o ~ P(o | m, x, a): the world as a mode has it."""
+
+    def __init__(self, mode: Any, situation: Any, advance: Any) -> None:
+        self.mode = mode
+        own = isinstance(mode, Stateful)
+        self.x, self.advance = (mode.start(), mode.advance) if own else (situation, advance)
+
+    def respond(self, a: Any, rng: Rng) -> Any:
+        o = draw_from(self.mode.observation_probabilities(self.x, a), rng)
+        self.x = self.advance(self.x, a, o)
+        return o
+
+
+def in_logarithms(mode: Any) -> Any:
+    """The same mode, answering ln P(o | m, x, a) only: another way through the belief.
+
+    >>> class Coin:
+    ...     def likelihood(self, x, a, o): return 0.5
+    >>> in_logarithms(Coin()).log_likelihood(None, "toss", 1)
+    -0.6931471805599453
+    """
+    return (_StatefulInLogarithms if isinstance(mode, Stateful) else _InLogarithms)(mode)
+
+
+class _InLogarithms:
+    def __init__(self, mode: Any) -> None:
+        self.mode = mode
+
+    def log_likelihood(self, x: Any, a: Any, o: Any) -> float:
+        p = self.mode.likelihood(x, a, o)
+        return math.log(p) if p > 0.0 else -math.inf
+
+
+class _StatefulInLogarithms(_InLogarithms):
+    def start(self) -> Any:
+        return self.mode.start()
+
+    def advance(self, s: Any, a: Any, o: Any) -> Any:
+        return self.mode.advance(s, a, o)

@@ -1,0 +1,169 @@
+"""The naive mixture: the same face as the rule, and every identity of the rule broken."""
+
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import ControlRule, NaiveMixture, Stream, interact
+from bayescontrol.problems.prize import THREE_MODES_PRIOR, three_modes
+from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.protocols import FloatArray
+from bayescontrol.record import posterior
+from bayescontrol.schedules import Every
+
+PRIOR = np.array(THREE_MODES_PRIOR)
+
+
+def posterior_of(agent: Any) -> FloatArray:
+    return np.asarray(agent.belief.posterior())
+
+
+def walk(agent: Any, history: Any) -> FloatArray:
+    for a, o in history:
+        agent.issue(a)
+        agent.observe(a, o)
+    return posterior_of(agent)
+
+
+def histories(length: int) -> Any:
+    return product(product((0, 1), (0, 1)), repeat=length)
+
+
+def joint(kind: type[Any], history: Any) -> FloatArray:
+    """P(m*, ao_≤t) for each m*: the agent coupled with the environment of m*."""
+    modes, p = three_modes(), PRIOR.copy()
+    agent = modes.agent(PRIOR, kind=kind)
+    for a, o in history:
+        p *= agent.action_probabilities()[a] * modes.hypothesis[:, 0, a, o]
+        agent.issue(a)
+        agent.observe(a, o)
+    return np.asarray(p)
+
+
+def test_its_weights_are_bayes_rule_on_actions_and_observations() -> None:
+    modes = random_modes(3, situations=2, actions=2, observations=2, seed=5)
+    history = [(0, 1), (1, 1), (1, 0), (0, 0), (1, 1)]
+    weights = [Fraction(1, 3)] * 3
+    x = modes.start
+    for a, o in history:
+        for m in range(3):
+            weights[m] *= Fraction(float(modes.policy[m, x, a]))
+            weights[m] *= Fraction(float(modes.hypothesis[m, x, a, o]))
+        x = modes.advance(x, a, o)
+    expected = [float(w / sum(weights)) for w in weights]
+    assert walk(modes.agent(kind=NaiveMixture), history) == pytest.approx(expected, rel=1e-12)
+
+
+def test_it_is_the_rule_that_witnesses_itself() -> None:
+    naive = three_modes().agent(PRIOR, kind=NaiveMixture)
+    rule = three_modes().agent(PRIOR)
+    for a, o in [(0, 1), (0, 0), (1, 1)]:
+        naive.issue(a)
+        rule.witness(rule.x, a)
+        for agent in (naive, rule):
+            agent.observe(a, o)
+        assert posterior_of(naive).tobytes() == posterior_of(rule).tobytes()
+
+
+def test_acting_moves_its_belief_before_anything_is_seen() -> None:
+    naive, causal = three_modes().agent(PRIOR, kind=NaiveMixture), three_modes().agent(PRIOR)
+    a = naive.act(Stream(0))
+    causal.act(Stream(0))
+    policy = three_modes().policy[:, 0, a]
+    assert posterior_of(naive) == pytest.approx(PRIOR * policy / (PRIOR @ policy))
+    assert posterior_of(causal).tolist() == PRIOR.tolist()
+
+
+def test_a_held_mode_deludes_it_at_every_action() -> None:
+    agent = three_modes().agent(PRIOR, kind=NaiveMixture, schedule=Every(10))
+    rng, weights = Stream(1), PRIOR.copy()
+    for _ in range(5):
+        a = agent.act(rng)
+        agent.observe(a, 0)
+        weights *= three_modes().policy[:, 0, a] * three_modes().hypothesis[:, 0, a, 0]
+    assert posterior_of(agent) == pytest.approx(weights / weights.sum(), rel=1e-12)
+
+
+def test_it_breaks_the_intervention_law_where_the_rule_keeps_it() -> None:
+    modes = random_modes(3, situations=2, actions=2, observations=2, seed=8)
+    others = TabularModes(
+        random_modes(3, situations=2, actions=2, seed=9).policy, modes.hypothesis, modes.successor
+    )
+    rng = Stream(2)
+    for _ in range(20):
+        history = [(rng.integers(2), rng.integers(2)) for _ in range(15)]
+        bits = {
+            kind: [walk(c.agent(kind=kind), history).tobytes() for c in (modes, others)]
+            for kind in (ControlRule, NaiveMixture)
+        }
+        assert bits[ControlRule][0] == bits[ControlRule][1]
+        assert bits[NaiveMixture][0] != bits[NaiveMixture][1]
+
+
+def test_its_mean_posterior_leaves_the_prior_where_the_rule_keeps_it() -> None:
+    """Exactly, over all 256 histories of four steps."""
+    mean = {}
+    for kind in (ControlRule, NaiveMixture):
+        mean[kind] = sum(
+            joint(kind, h).sum() * walk(three_modes().agent(PRIOR, kind=kind), h)
+            for h in histories(4)
+        )
+    assert mean[ControlRule] == pytest.approx(PRIOR, abs=1e-12)
+    assert np.abs(mean[NaiveMixture] - PRIOR).max() > 0.05
+
+
+def test_it_draws_the_truth_less_often_than_it_believes() -> None:
+    """Exactly: P(drawn mode = m*) against E[Σ posterior²] after four steps."""
+    gap = {}
+    for kind in (ControlRule, NaiveMixture):
+        match = squares = 0.0
+        for h in histories(4):
+            p, v = joint(kind, h), walk(three_modes().agent(PRIOR, kind=kind), h)
+            match += float(p @ v)
+            squares += float(p.sum() * (v @ v))
+        gap[kind] = squares - match
+    assert abs(gap[ControlRule]) < 1e-12
+    assert gap[NaiveMixture] > 0.2
+
+
+def test_the_truth_loses_its_weight_too_often() -> None:
+    """Exactly, at the end of four steps, which already exceeds Ville's bound for all times."""
+    delta = 0.05
+    lost = {}
+    for kind in (ControlRule, NaiveMixture):
+        lost[kind] = sum(
+            float(
+                joint(kind, h)[walk(three_modes().agent(PRIOR, kind=kind), h) < delta * PRIOR].sum()
+            )
+            for h in histories(4)
+        )
+    assert lost[ControlRule] <= delta
+    assert lost[NaiveMixture] > 4 * delta
+
+
+def test_a_passive_observer_is_the_same_under_both_bit_for_bit() -> None:
+    modes = random_modes(4, situations=3, actions=1, observations=3, seed=3)
+    probes = {"v": posterior}
+    records = [
+        interact(modes.agent(kind=kind), modes.environment(2), 200, seed=6, probes=probes)
+        for kind in (ControlRule, NaiveMixture)
+    ]
+    assert records[0] == records[1]
+
+
+def test_it_continues_from_its_saved_state_bit_for_bit() -> None:
+    modes = three_modes()
+    agent, rng = modes.agent(PRIOR, kind=NaiveMixture), Stream(4)
+    for o in (0, 1, 1, 0):
+        agent.observe(agent.act(rng), o)
+    twin = modes.agent(PRIOR, kind=NaiveMixture)
+    twin.load(agent.save())
+    again = rng.copy()
+    for o in (1, 0, 0):
+        agent.observe(agent.act(rng), o)
+        twin.observe(twin.act(again), o)
+    assert isinstance(agent.copy(), NaiveMixture)
+    assert posterior_of(agent).tobytes() == posterior_of(twin).tobytes()

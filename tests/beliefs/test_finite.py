@@ -1,0 +1,313 @@
+"""The finite belief: prediction, code length, arrays and lists, countable classes, growth."""
+
+import math
+from collections.abc import Iterator
+from itertools import count
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Floor, NaiveMixture
+from bayescontrol.errors import (
+    BadEvidence,
+    ImpossibleObservation,
+    IncompatibleState,
+    InvalidPrior,
+    MissingCapability,
+    UnknownMode,
+)
+from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.protocols import FloatArray
+from bayescontrol.testing import evidence, exact_posterior, in_logarithms, same_bits
+
+Coin = DiscreteMode[None, str, object]
+
+
+def coin(p: float, name: str = "") -> Coin:
+    return DiscreteMode(lambda _x: {"toss": 1.0}, lambda _x, _a: {1: p, 0: 1.0 - p}, name)
+
+
+def coins(*biases: float) -> list[Coin]:
+    return [coin(p) for p in biases]
+
+
+tosses = st.lists(st.integers(0, 1), max_size=40)
+classes = st.builds(
+    lambda seed, count, observations: random_modes(
+        count, situations=2, actions=3, observations=observations, seed=seed
+    ),
+    st.integers(0, 10**6),
+    st.integers(1, 6),
+    st.integers(2, 4),
+)
+
+
+def histories(modes: TabularModes, length: int, seed: int = 0) -> list[tuple[int, int, int]]:
+    rng = np.random.default_rng(seed)
+    shape = modes.hypothesis.shape
+    return [tuple(map(int, rng.integers(shape[1:]))) for _ in range(length)]  # type: ignore[misc]
+
+
+class LogClass:
+    """A whole class that answers in logarithms."""
+
+    def __init__(self, modes: TabularModes) -> None:
+        self.modes = modes
+
+    def __len__(self) -> int:
+        return len(self.modes)
+
+    def __getitem__(self, m: int) -> object:
+        return self.modes[m]
+
+    def log_likelihoods(self, x: int, a: int, o: int) -> FloatArray:
+        return np.log(self.modes.likelihoods(x, a, o))
+
+
+# -- prediction -----------------------------------------------------------------------------------
+
+
+@given(classes, st.integers(0, 30))
+def test_predictions_sum_to_one_and_are_what_surprise_says(modes: TabularModes, steps: int) -> None:
+    for belief in (FiniteBelief(modes), FiniteBelief(list(modes))):
+        for x, a, o in histories(modes, steps):
+            predicted = belief.predictive(x, a)
+            assert math.fsum(predicted.values()) == pytest.approx(1.0, rel=1e-13)
+            assert predicted[o] == pytest.approx(2.0 ** -belief.surprise(x, a, o), rel=1e-12)
+            belief.observe(x, a, o)
+
+
+@given(classes, st.integers(0, 60))
+def test_the_code_length_is_the_sum_of_surprises(modes: TabularModes, steps: int) -> None:
+    for belief in (FiniteBelief(modes), FiniteBelief([in_logarithms(m) for m in modes])):
+        bits = []
+        for x, a, o in histories(modes, steps):
+            bits.append(belief.surprise(x, a, o))
+            belief.observe(x, a, o)
+        assert belief.code_length() == pytest.approx(math.fsum(bits), rel=1e-12, abs=1e-12)
+
+
+def test_surprise_changes_nothing_and_is_infinite_for_what_no_mode_expects() -> None:
+    belief = FiniteBelief(coins(0.0, 0.0), on_impossible="skip")
+    before = belief.save()
+    assert belief.surprise(None, "toss", 1) == math.inf
+    assert belief.surprise(None, "toss", 0) == 0.0
+    assert same_bits(before, belief.save())
+
+
+def test_only_observations_cost_code_whatever_else_moves_the_weights() -> None:
+    """Witnessed actions, new modes and retired ones change the odds, not the bits spent."""
+    modes = random_modes(3, seed=4)
+    agent = NaiveMixture(FiniteBelief(list(modes)), 0)
+    bits = 0.0
+    for t, (_, a, o) in enumerate(histories(modes, 40)):
+        agent.issue(a)
+        bits += agent.belief.surprise(0, a, o)
+        agent.observe(a, o)
+        if t == 10:
+            agent.belief.add(modes[1], 0.3)
+        if t == 20:
+            agent.belief.retire(0)
+    assert agent.belief.code_length() == pytest.approx(bits, rel=1e-12)
+
+
+@given(classes, st.integers(0, 40))
+def test_a_list_an_array_and_logarithms_give_the_same_numbers(
+    modes: TabularModes, steps: int
+) -> None:
+    """List and array bit for bit; logarithms up to the rounding of the logarithms."""
+    listed, array = FiniteBelief(list(modes)), FiniteBelief(modes)
+    logs = [FiniteBelief([in_logarithms(m) for m in modes]), FiniteBelief(LogClass(modes))]
+    for x, a, o in histories(modes, steps):
+        for belief in (listed, array, *logs):
+            belief.observe(x, a, o)
+    assert listed.posterior().tobytes() == array.posterior().tobytes()
+    for belief in logs:
+        assert belief.posterior() == pytest.approx(array.posterior(), rel=1e-11)
+    assert listed.predictive(1, 2) == pytest.approx(array.predictive(1, 2), rel=1e-13)
+
+
+def test_the_rule_s_action_probabilities_are_the_posterior_mixture_of_policies() -> None:
+    modes = random_modes(4, situations=2, actions=3, seed=1)
+    agent = modes.agent()
+    agent.observe(1, 0)
+    expected = agent.belief.posterior() @ modes.policy[:, agent.x]
+    assert list(agent.action_probabilities().values()) == pytest.approx(expected)
+    listed = ControlRule(FiniteBelief(list(modes)), 0, modes.advance)
+    listed.observe(1, 0)
+    assert listed.action_probabilities() == pytest.approx(agent.action_probabilities())
+
+
+# -- errors change nothing --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [math.nan, -0.1, math.inf, None, [0.5], "half", 1j])
+def test_an_answer_that_is_no_likelihood_is_bad_evidence_with_the_event_named(bad: object) -> None:
+    class Odd:
+        def likelihood(self, x: object, a: object, o: object) -> object:
+            return bad if o == "odd" else 0.5
+
+    belief = FiniteBelief([coin(0.5), Odd()])
+    belief.observe(None, "toss", 1)
+    before = belief.save()
+    with pytest.raises(BadEvidence, match="mode 1.*odd"):
+        belief.observe(None, "toss", "odd")
+    assert same_bits(before, belief.save())
+
+
+def test_the_impossible_names_observation_action_and_way_out() -> None:
+    with pytest.raises(ImpossibleObservation, match=r"7 after action 'toss'.*on_impossible"):
+        FiniteBelief(coins(0.5, 0.5)).observe(None, "toss", 7)
+
+
+def test_an_array_of_the_wrong_shape_is_bad_evidence() -> None:
+    class Short(LogClass):
+        def log_likelihoods(self, x: int, a: int, o: int) -> FloatArray:
+            return np.zeros(2)
+
+    with pytest.raises(BadEvidence, match=r"shape \(2,\)"):
+        FiniteBelief(Short(random_modes(3))).observe(0, 0, 0)
+
+
+def test_skipped_and_floored_observations_are_counted() -> None:
+    skipping = FiniteBelief(coins(0.5, 0.25), on_impossible="skip")
+    floored = FiniteBelief(coins(0.5, 0.25), on_impossible=Floor(1e-6))
+    for belief in (skipping, floored):
+        for o in (1, 7, 1):
+            belief.observe(None, "toss", o)
+        assert (belief.count, belief.impossible) == (3, 1)
+        assert belief.posterior() == pytest.approx([0.8, 0.2])
+
+
+def test_modes_must_answer_one_way_or_the_other() -> None:
+    class Mute:
+        pass
+
+    with pytest.raises(MissingCapability, match="log_likelihood"):
+        FiniteBelief([coin(0.5), Mute()])
+    with pytest.raises(MissingCapability, match="action_probabilities"):
+        ControlRule(FiniteBelief([in_logarithms(coin(0.5))])).action_probabilities()
+
+
+# -- countable classes --------------------------------------------------------------------------------
+
+
+@given(st.floats(0.05, 0.95), st.floats(0.5, 0.9999))
+def test_a_countable_class_is_cut_where_its_mass_is_reached(ratio: float, keep: float) -> None:
+    def geometric() -> Iterator[float]:
+        return ((1.0 - ratio) * ratio**n for n in count())
+
+    belief = FiniteBelief.truncated((coin(1 / n) for n in count(1)), geometric(), keep)
+    assert 1.0 - keep >= belief.truncated_mass - 1e-12
+    assert belief.truncated_mass == pytest.approx(ratio ** len(belief), abs=1e-12)
+    assert belief.prior.sum() == pytest.approx(1.0)
+    assert belief.prior[0] * (1.0 - belief.truncated_mass) == pytest.approx(1.0 - ratio)
+
+
+@pytest.mark.parametrize(
+    ("prior", "keep"),
+    [([0.5, 0.25], 0.9), ([0.9, 0.9], 0.99), ([math.nan], 0.5), ([1.2, -0.3], 0.9), ([1.0], 1.0)],
+)
+def test_a_prior_that_cannot_be_truncated_is_refused(prior: list[float], keep: float) -> None:
+    with pytest.raises(InvalidPrior):
+        FiniteBelief.truncated((coin(0.5) for _ in count()), prior, keep)
+
+
+def test_truncation_stops_at_the_limit() -> None:
+    with pytest.raises(InvalidPrior, match="first 1000 modes"):
+        FiniteBelief.truncated((coin(0.5) for _ in count()), (1e-9 for _ in count()), limit=1000)
+
+
+# -- growth -----------------------------------------------------------------------------------------
+
+
+@given(tosses, st.floats(0.01, 0.99), tosses)
+def test_a_new_mode_is_treated_as_if_it_had_predicted_as_the_mixture_did(
+    before: list[int], mass: float, after: list[int]
+) -> None:
+    """So its weight is `mass`, the others' ratios stay, and learning goes on from there."""
+    belief = FiniteBelief(coins(0.2, 0.6))
+    for o in before:
+        belief.observe(None, "toss", o)
+    old = belief.posterior()
+    assert belief.add(coin(0.9), mass) == 2
+    assert belief.posterior() == pytest.approx([*(old * (1.0 - mass)), mass], rel=1e-12)
+    start = belief.posterior()
+    for o in after:
+        belief.observe(None, "toss", o)
+    rows = [[p if o else 1.0 - p for p in (0.2, 0.6, 0.9)] for o in after]
+    exact = [float(q) for q in exact_posterior(start, rows)]
+    assert belief.posterior() == pytest.approx(exact, rel=1e-11)
+
+
+@given(tosses)
+def test_a_retired_mode_gives_its_mass_to_the_others_in_their_ratio(history: list[int]) -> None:
+    belief = FiniteBelief(coins(0.2, 0.6, 0.9))
+    for o in history:
+        belief.observe(None, "toss", o)
+    before = belief.posterior()
+    assert belief.retire(1) == before[1]
+    expected = before * [1.0, 0.0, 1.0]
+    assert belief.posterior() == pytest.approx(expected / expected.sum(), rel=1e-12)
+    assert belief.prior.tolist() == [0.5, 0.0, 0.5]
+
+
+@pytest.mark.parametrize("mass", [0.0, 1.0, -0.1, math.nan, 2.0])
+def test_a_mass_is_between_zero_and_one(mass: float) -> None:
+    belief = FiniteBelief(coins(0.5))
+    with pytest.raises(InvalidPrior, match="mass"):
+        belief.add(coin(0.2), mass)
+    assert len(belief) == len(belief.posterior()) == 1
+
+
+def test_what_cannot_join_changes_nothing() -> None:
+    class Mute:
+        pass
+
+    belief = FiniteBelief(coins(0.5))
+    before = belief.save()
+    for newcomer in (Mute(), in_logarithms(coin(0.5))):
+        with pytest.raises(MissingCapability):
+            belief.add(newcomer, 0.5)  # type: ignore[arg-type]
+    with pytest.raises(MissingCapability, match="cannot grow"):
+        FiniteBelief(random_modes(2)).add(random_modes(2)[0], 0.5)
+    with pytest.raises(UnknownMode):
+        belief.retire(1)
+    with pytest.raises(InvalidPrior):
+        belief.retire(0)
+    assert same_bits(before, belief.save())
+
+
+# -- merging ------------------------------------------------------------------------------------------
+
+
+def test_beliefs_merge_their_evidence_counts_and_code() -> None:
+    one, two, both = (FiniteBelief(coins(0.2, 0.6), [0.25, 0.75]) for _ in range(3))
+    for belief, history in ((one, (1, 1, 0)), (two, (0, 1)), (both, (1, 1, 0, 0, 1))):
+        for o in history:
+            belief.observe(None, "toss", o)
+    one.merge(two)
+    assert one.posterior() == pytest.approx(both.posterior(), rel=1e-13)
+    assert one.count == 5
+    assert one.code_length() == pytest.approx(both.code_length(), rel=1e-12)
+
+
+def test_beliefs_with_different_priors_do_not_merge() -> None:
+    belief = FiniteBelief(coins(0.2, 0.6))
+    before = belief.save()
+    with pytest.raises(IncompatibleState, match="prior"):
+        belief.merge(FiniteBelief(coins(0.2, 0.6), [0.25, 0.75]))
+    assert same_bits(before, belief.save())
+
+
+def test_drawing_is_no_evidence() -> None:
+    belief = FiniteBelief(random_modes(3))
+    assert evidence(belief).keys() == belief.save().keys() - {"drawn"}
+
+
+def test_a_belief_shows_its_leaders_also_in_a_notebook() -> None:
+    belief = FiniteBelief([coin(0.5, "<fair>"), *coins(*np.linspace(0.1, 0.9, 15))])
+    assert repr(belief).startswith("FiniteBelief(16 modes after 0 observations: <fair> 0.0625, m1 ")
+    assert "&lt;fair&gt;" in belief._repr_html_()

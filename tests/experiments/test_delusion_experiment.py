@@ -1,0 +1,170 @@
+"""The experiment `delusion`: its claims hold at any size, and find out a wrong agent."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.experiments.delusion import Settings, experiment
+from bayescontrol.experiments.delusion.exact import HORIZON, all_exact, expectations
+from bayescontrol.experiments.delusion.identities import IDENTITIES, Identity
+from bayescontrol.experiments.delusion.replica import AGENTS, processes
+from bayescontrol.experiments.delusion.seen import FALSE_ALARMS, all_seen, margin, strain
+from bayescontrol.lab import Columns, conduct, run_replicas
+from bayescontrol.lab.settings import InvalidSettings, parse
+from bayescontrol.report.folder import as_object
+from bayescontrol.systems import AgentSystem, Coupled
+
+SMALL = Settings(runs=250, steps=20)
+NAMES = ["prior-preserved", "match-rate", "ville", "intervention-law"]
+
+
+@pytest.fixture(scope="module")
+def columns() -> Columns:
+    return run_replicas(experiment, SMALL)
+
+
+def test_it_carries_its_claims_and_all_of_them_hold(columns: Columns) -> None:
+    """The rate of false alarms is below 1e-3 by construction; the seed is fixed besides."""
+    claims = {claim.name: claim for claim in experiment.score(SMALL, columns).claims}
+    pairs = [name for stem in NAMES for name in (stem, f"{stem}-naive-fails")]
+    assert list(claims) == ["prize-naive", "prize-causal", "prize-bits", *pairs]
+    assert all(claim.holds and claim.source == "ours" for claim in claims.values())
+    assert (claims["prize-naive"].ours, claims["prize-causal"].ours) == (1.0, 0.5)
+    assert (claims["prize-naive"].error, claims["prize-bits"].ours) == (None, 1.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_naive_agent_in_the_place_of_the_causal_one_is_found_out(
+    columns: Columns, name: str
+) -> None:
+    """The planted bug: what is called causal is naive. Simulation alone must see it."""
+    swapped = dict(columns)
+    for key in columns:
+        if " causal " in key:
+            swapped[key] = columns[key.replace(" causal ", " naive ")]
+    claims = {claim.name: claim for claim in experiment.score(SMALL, swapped).claims}
+    assert not claims[name].holds
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_a_causal_agent_in_the_place_of_the_naive_one_is_found_out(
+    columns: Columns, name: str
+) -> None:
+    """The mean posterior is left out: within the horizon it takes some 700 replicas to tell."""
+    swapped = dict(columns)
+    for key in columns:
+        if " naive " in key:
+            swapped[key] = columns[key.replace(" naive ", " causal ")]
+    claims = {claim.name: claim for claim in experiment.score(SMALL, swapped).claims}
+    assert not claims[f"{name}-naive-fails"].holds
+
+
+@pytest.mark.parametrize("identity", IDENTITIES, ids=lambda identity: identity.name)
+def test_the_naive_agent_breaks_the_identity_in_simulation_too(
+    columns: Columns, identity: Identity
+) -> None:
+    """Beyond the margin at which the causal agent would be called a liar once in a thousand."""
+    prior = processes(SMALL.reliability)["three modes"].prior
+    seen = all_seen(SMALL, columns)
+    found = {}
+    for agent in AGENTS:
+        left, right, variance = identity.simulated(prior, seen["three modes", agent])
+        found[agent] = strain(identity.gap(left.mean(0), right), variance, SMALL.runs)
+    assert found["causal"] <= 1.0 < found["naive"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_enumeration_agrees_with_the_coupled_systems(agent: str) -> None:
+    """E[posterior] by another road: (P, Q_m) for each m, history by history."""
+    process = processes(0.8)["three modes"]
+    systems = process.modes.systems()
+    mean = np.zeros(3)
+    for m, p in enumerate(process.prior):
+        g = Coupled(AgentSystem(process.agent(agent)), systems[m])
+
+        def add(s: Any, weight: float, left: int, g: Any = g) -> None:
+            if left == 0:
+                mean[:] += weight * s[0].belief.posterior()
+                return
+            for a, p_a in g.action_probabilities(s).items():
+                for o, p_o in g.observation_probabilities(s, a).items():
+                    add(g.advance(s, a, o), weight * p_a * p_o, left - 1)
+
+        add(g.start(), float(p), 3)
+    assert expectations(process, agent, horizon=3).mean[3] == pytest.approx(mean, abs=1e-14)
+
+
+def test_exactly_the_causal_agent_keeps_every_identity_and_the_naive_one_none() -> None:
+    exact = all_exact(0.8)
+    for identity in IDENTITIES:
+        off = {}
+        for agent in AGENTS:
+            process = processes(0.8)["three modes"]
+            off[agent] = identity.gap(*identity.exact(process.prior, exact["three modes", agent]))
+        assert off["causal"].max() < 1e-12
+        assert off["naive"][HORIZON].max() > 0.1
+
+
+def test_in_prize_or_frog_the_naive_agent_is_right_half_the_time_and_always_sure() -> None:
+    naive = all_exact(0.8)["prize", "naive"]
+    assert naive.match.tolist() == pytest.approx([0.5] * (HORIZON + 1))
+    assert naive.squares.tolist() == pytest.approx([0.5] + [1.0] * HORIZON)
+    assert naive.ville[1:] == pytest.approx(np.full((HORIZON, 5), 0.5))
+
+
+@pytest.mark.parametrize("p", [0.001, 0.01, 0.1, 0.3, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("n", [1, 2, 7, 40, 500])
+def test_the_margin_keeps_its_promise_for_every_rate_and_every_number_of_runs(
+    p: float, n: int
+) -> None:
+    """The binomial tails, summed exactly, against the share of 1e-3 of a single comparison."""
+    epsilon = float(margin(p * (1 - p), n, tests=1))
+    beyond = math.fsum(
+        math.comb(n, k) * p**k * (1 - p) ** (n - k)
+        for k in range(n + 1)
+        if abs(k / n - p) > epsilon
+    )
+    assert beyond <= FALSE_ALARMS / 12
+
+
+@pytest.mark.parametrize("size", [{"runs": 1, "steps": 1}, {"runs": 2, "steps": 9, "seed": 5}])
+def test_no_claim_fails_for_want_of_replicas(size: dict[str, int]) -> None:
+    result = conduct(experiment, Settings(**size))
+    assert all(claim.holds for claim in result.outcome.claims)
+    assert as_object(result)["experiment"] == "delusion"
+
+
+def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:
+    few = replace(SMALL, steps=5)
+    once, again = experiment.run(few, 3), experiment.run(few, 3)
+    other = experiment.run(replace(few, seed=1), 3)
+    assert {k: v.tobytes() for k, v in once.items()} == {k: v.tobytes() for k, v in again.items()}
+    assert any(once[k].tobytes() != other[k].tobytes() for k in once)
+
+
+@pytest.mark.parametrize("reliability", ["0.5", "1", "nan"])
+def test_a_reliability_at_which_no_comparison_is_possible_is_refused(reliability: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"reliability={reliability}"):
+        parse(Settings, {"reliability": reliability})
+
+
+def test_the_figure_has_four_labelled_panels_with_bands(columns: Columns) -> None:
+    figure = experiment.figures(SMALL, columns)["delusion"]
+    assert len(figure.axes) == 4
+    for ax in figure.axes:
+        assert ax.get_xlabel()
+        assert ax.get_ylabel()
+        assert ax.get_title()
+        assert ax.get_legend() is not None
+        assert len(ax.collections) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_at_full_length_every_claim_holds_under_other_seeds(seed: int) -> None:
+    """False alarms: below 1e-3 for each seed."""
+    settings = replace(experiment.full, runs=1000, seed=100 + seed)
+    assert all(claim.holds for claim in conduct(experiment, settings).outcome.claims)

@@ -1,0 +1,219 @@
+"""The weights against exact arithmetic: rationals for short histories, 60 digits for long ones."""
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import mpmath
+import numpy as np
+import pytest
+
+from bayescontrol.beliefs.weights import Weights
+from bayescontrol.kernels import finite
+from bayescontrol.protocols import FloatArray
+from bayescontrol.testing import exact_posterior, relative_error
+
+Rows = Callable[[np.random.Generator, tuple[int, int]], FloatArray]
+
+
+def probabilities(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    return rng.uniform(0.0, 1.0, shape)
+
+
+def ratios_of_many_orders(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    return np.asarray(10.0 ** rng.uniform(-30.0, 0.0, shape))
+
+
+def the_whole_range_of_doubles(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    """Within a row the modes stay close, or all but one would vanish at once."""
+    return np.asarray(2.0 ** (rng.uniform(-1040, 1010, (shape[0], 1)) + rng.normal(0, 3, shape)))
+
+
+def almost_certain(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    return np.asarray(rng.choice([1.0, 1.0 - 2.0**-53, 0.5, 1e-16, 3e-7], shape))
+
+
+def some_impossible(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    rows = rng.uniform(0.1, 1.0, shape) * (rng.random(shape) > 0.02)
+    rows[:, 0] = rng.uniform(0.1, 1.0, shape[0])
+    return np.asarray(rows)
+
+
+STYLES: tuple[Rows, ...] = (
+    probabilities,
+    ratios_of_many_orders,
+    the_whole_range_of_doubles,
+    almost_certain,
+    some_impossible,
+)
+
+
+def priors(rng: np.random.Generator, modes: int) -> FloatArray:
+    """Every third prior has a mode that starts 200 orders behind."""
+    p = rng.dirichlet(np.ones(modes))
+    if rng.random() < 1 / 3:
+        p[-1] *= 1e-200
+    return np.asarray(p / p.sum())
+
+
+def histories(
+    style: Rows, seed: int, longest: int, shortest: int = 1
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    rng = np.random.default_rng(seed)
+    while True:
+        modes = int(rng.integers(2, 5))
+        steps = int(rng.integers(shortest, longest + 1))
+        yield priors(rng, modes), style(rng, (steps, modes))
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_two_thousand_short_histories_match_rational_arithmetic(style: Rows) -> None:
+    """5 styles x 2,000 = 10,000 histories of up to 50 steps; weights down to 1e-250."""
+    worst, smallest = 0.0, 1.0
+    for prior, rows in islice(histories(style, 11, longest=50), 2000):
+        weighed = Weights(prior)
+        for row in rows:
+            weighed.condition(row)
+        ours, exact = weighed.posterior(), exact_posterior(prior, rows)
+        worst = max(worst, relative_error(ours, exact))
+        smallest = min(smallest, *(p for p in ours if p > 0.0))
+    assert worst <= 1e-12
+    assert smallest < 1e-190  # the small weights were there
+
+
+def log_probabilities(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    return np.log(rng.uniform(0.0, 1.0, shape))
+
+
+def log_densities(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    return rng.normal(0.0, 20.0, shape)
+
+
+def log_of_large_data(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    """A million data in one observation: a huge common term, small differences."""
+    return rng.uniform(-2e6, 2e6, (shape[0], 1)) + rng.normal(0.0, 5.0, shape)
+
+
+def log_some_impossible(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    rows = np.where(rng.random(shape) > 0.02, rng.normal(-1.0, 3.0, shape), -math.inf)
+    rows[:, 0] = rng.normal(-1.0, 3.0, shape[0])
+    return rows
+
+
+@pytest.mark.parametrize(
+    "style", [log_probabilities, log_densities, log_of_large_data, log_some_impossible]
+)
+def test_twenty_five_hundred_short_histories_of_logarithms_match_sixty_digits(style: Rows) -> None:
+    """4 styles x 2,500 = 10,000 histories; the exact value is that of the floats given."""
+    worst = 0.0
+    for prior, rows in islice(histories(style, 12, longest=50), 2500):
+        weighed = Weights(prior)
+        for row in rows:
+            weighed.condition(row, log=True)
+        exact = exact_posterior(prior, rows, log=True)
+        worst = max(worst, relative_error(weighed.posterior(), exact))
+    assert worst <= 1e-12
+
+
+def high_precision(prior: FloatArray, factors: "list[mpmath.mpf]") -> "list[mpmath.mpf]":
+    v = [mpmath.mpf(p) * f for p, f in zip(prior, factors, strict=True)]
+    total = mpmath.fsum(v)
+    return [x / total for x in v]
+
+
+def error_of(ours: FloatArray, exact: "list[mpmath.mpf]", least: float = 1e-250) -> float:
+    for p, q in zip(ours, exact, strict=True):
+        assert q >= least or p <= 2 * least
+    pairs = zip(ours, exact, strict=True)
+    return max(float(abs(mpmath.mpf(p) / q - 1)) for p, q in pairs if q >= least)
+
+
+def test_a_hundred_histories_of_three_thousand_steps_match_sixty_digits() -> None:
+    """Ratios of up to 10 orders a step: weights wander over hundreds of orders, and return."""
+    rng = np.random.default_rng(13)
+    worst, small = 0.0, 0
+    with mpmath.workdps(60):
+        for _ in range(100):
+            prior, rows = priors(rng, 3), 10.0 ** rng.uniform(-5.0, 0.0, (3000, 3))
+            weighed = Weights(prior)
+            for row in rows:
+                weighed.condition(row)
+            factors = [mpmath.fprod(map(mpmath.mpf, rows[:, m])) for m in range(3)]
+            exact = high_precision(prior, factors)
+            worst = max(worst, error_of(weighed.posterior(), exact))
+            small += sum(1e-250 <= q < 1e-50 for q in exact)
+    assert worst <= 1e-12
+    assert small > 20  # of 200 that are not the leader
+
+
+def test_a_hundred_histories_of_three_thousand_logarithms_match_sixty_digits() -> None:
+    rng = np.random.default_rng(14)
+    worst = 0.0
+    with mpmath.workdps(60):
+        for _ in range(100):
+            prior, rows = priors(rng, 3), rng.normal(-3.0, 3.0, (3000, 3))
+            weighed = Weights(prior)
+            for row in rows:
+                weighed.condition(row, log=True)
+            sums = [mpmath.fsum(map(mpmath.mpf, rows[:, m])) for m in range(3)]
+            factors = [mpmath.exp(s) for s in sums]
+            worst = max(worst, error_of(weighed.posterior(), high_precision(prior, factors)))
+    assert worst <= 1e-12
+
+
+def test_plain_sums_of_logarithms_would_not_pass() -> None:
+    """The planted bug: `lw += np.log(l)`, as it is usually written, on such a history."""
+    rng = np.random.default_rng(13)
+    prior, rows = np.full(3, 1 / 3), 10.0 ** rng.uniform(-5.0, 0.0, (3000, 3))
+    lw = np.log(prior) + np.log(rows).cumsum(axis=0)[-1]
+    w = np.exp(lw - lw.max())
+    with mpmath.workdps(60):
+        factors = [mpmath.fprod(map(mpmath.mpf, rows[:, m])) for m in range(3)]
+        assert error_of(w / w.sum(), high_precision(prior, factors)) > 1e-12
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_mode_that_falls_ten_to_the_minus_2000_behind_comes_back_to_one_half(log: bool) -> None:
+    against = np.array([1.0, 1e-5])
+    if log:
+        against = np.log(against)
+    weighed = Weights(np.array([0.5, 0.5]))
+    for _ in range(400):
+        weighed.condition(against, log)
+    assert weighed.posterior().tolist() == [1.0, 0.0]
+    for _ in range(400):
+        weighed.condition(np.ascontiguousarray(against[::-1]), log)
+    assert weighed.posterior() == pytest.approx([0.5, 0.5], rel=1e-12)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_after_a_million_steps_nine_digits_are_left(log: bool) -> None:
+    """Thirty different rows in long runs, so that modes fall 10^-100000 behind and return."""
+    rng = np.random.default_rng(15)
+    rows = rng.uniform(0.1, 1.0, (30, 4))
+    rows[1::2] = 0.05 / rows[::2] * (1.0 + rng.normal(0.0, 3e-6, (15, 4)))
+    if log:
+        rows = np.log(rows)
+    counts = np.repeat(rng.integers(30_000, 36_000, 15), 2)
+    order = np.repeat(np.arange(30), counts)
+    order = np.concatenate([order, rng.integers(0, 30, 1_000_000 - order.size)])
+    weighed = Weights(np.full(4, 0.25))
+    w, e, blocks = weighed.arrays()
+    condition = finite.condition_log if log else finite.condition
+    farthest = 0
+    for t, row in enumerate(map(list(rows).__getitem__, order)):
+        condition(w, e, blocks, row)
+        if t % 10_000 == 0:
+            farthest = max(farthest, int(np.ptp(finite.exponents(w, e, blocks))))
+    assert farthest > 10_000  # binary orders
+    seen = np.bincount(order, minlength=30)
+    with mpmath.workdps(60):
+        factors = [
+            mpmath.exp(mpmath.fsum(mpmath.mpf(rows[i, m]) * int(n) for i, n in enumerate(seen)))
+            if log
+            else mpmath.fprod(mpmath.mpf(rows[i, m]) ** int(n) for i, n in enumerate(seen))
+            for m in range(4)
+        ]
+        exact = high_precision(np.full(4, 0.25), factors)
+        assert sum(q > 1e-250 for q in exact) >= 2
+        assert error_of(weighed.posterior(), exact) <= 1e-9

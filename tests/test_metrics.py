@@ -1,0 +1,246 @@
+"""The delusion meter against its definition, and at the edges of what can be conditioned on."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import (
+    ControlRule,
+    DiscreteMode,
+    FiniteBelief,
+    Floor,
+    NaiveMixture,
+    Record,
+    Stream,
+    interact,
+)
+from bayescontrol.errors import ImpossibleCondition, ImpossibleObservation, MissingCapability
+from bayescontrol.metrics import delusion
+from bayescontrol.problems.prize import FROG, PRIZE, THREE_MODES_PRIOR, prize_or_frog, three_modes
+from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.protocols import FloatArray
+from bayescontrol.record import posterior
+
+
+def bits(p: FloatArray, q: FloatArray) -> float:
+    """KL(p ‖ q), as it is printed."""
+    return math.fsum(a * math.log2(a / b) for a, b in zip(p, q, strict=True) if a > 0)
+
+
+def normalised(v: FloatArray) -> FloatArray:
+    return np.asarray(v / v.sum())
+
+
+def random_class(seed: int) -> tuple[TabularModes, FloatArray]:
+    rng = Stream(seed)
+    modes = random_modes(4, situations=3, actions=3, observations=2, seed=rng)
+    return modes, normalised(rng.gamma(1.0, size=4))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_reads_what_its_definition_says(seed: int) -> None:
+    modes, prior = random_class(seed)
+    record = interact(modes.agent(prior), modes.environment(seed % 4), 12, seed=seed)
+    read = delusion(record, modes.agent(prior))
+    v, w, x = prior, prior, modes.start
+    for t, (a, o) in enumerate(record):
+        policy, hypothesis = modes.policy[:, x, a], modes.hypothesis[:, x, a, o]
+        told = normalised(v * policy)
+        assert read.step_bits[t] == pytest.approx(bits(told, v), abs=1e-12)
+        assert read.log_odds[t] == pytest.approx(
+            np.log2(policy) - math.log2(float(policy @ v)), abs=1e-12
+        )
+        v, w = normalised(v * hypothesis), normalised(w * policy * hypothesis)
+        assert read.causal[t] == pytest.approx(v, rel=1e-12)
+        assert read.naive[t] == pytest.approx(w, rel=1e-12)
+        assert read.total_bits[t] == pytest.approx(bits(w, v), abs=1e-12)
+        x = int(modes.successor[x, a, o])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_on_the_agents_own_records_it_walks_with_them_bit_for_bit(seed: int) -> None:
+    modes, prior = random_class(seed)
+    probes = {"v": posterior}
+    causal = interact(modes.agent(prior), modes.environment(0), 30, seed=seed, probes=probes)
+    naive = interact(
+        modes.agent(prior, kind=NaiveMixture), modes.environment(0), 30, seed=seed, probes=probes
+    )
+    assert delusion(causal, modes.agent(prior)).causal.tobytes() == causal["v"].tobytes()
+    assert delusion(naive, modes.agent(prior)).naive.tobytes() == naive["v"].tobytes()
+
+
+def test_the_expected_reading_of_a_step_is_the_information_of_the_action() -> None:
+    """Σ_a P(a | âo_<t) step(a) = I(m; a_t | âo_<t) = H(a_t) - H(a_t | m)."""
+    modes, prior = random_class(7)
+    policy = modes.policy[:, modes.start]
+    mixture = prior @ policy
+    expected = sum(
+        p * float(delusion(Record([a], [0]), modes.agent(prior)).step_bits[0])
+        for a, p in enumerate(mixture)
+    )
+    entropy = -(mixture @ np.log2(mixture)) + prior @ (policy * np.log2(policy)).sum(1)
+    assert expected == pytest.approx(float(entropy), abs=1e-12)
+
+
+def test_modes_with_one_policy_inject_nothing() -> None:
+    modes, prior = random_class(1)
+    same = TabularModes(
+        np.broadcast_to(modes.policy[:1], modes.policy.shape), modes.hypothesis, modes.successor
+    )
+    record = interact(same.agent(prior), same.environment(2), 50, seed=1)
+    read = delusion(record, same.agent(prior))
+    assert max(read.step_bits.max(), read.total_bits.max(), np.abs(read.log_odds).max()) < 1e-12
+
+
+def test_a_passive_observer_injects_exactly_nothing() -> None:
+    modes = random_modes(5, situations=2, actions=1, observations=3, seed=4)
+    record = interact(modes.agent(), modes.environment(1), 50, seed=2)
+    read = delusion(record, modes.agent())
+    assert not read.step_bits.any()
+    assert not read.total_bits.any()
+    assert not read.log_odds.any()
+    assert read.naive.tobytes() == read.causal.tobytes()
+
+
+@pytest.mark.parametrize("kind", [ControlRule, NaiveMixture])
+def test_the_agent_is_never_changed_and_may_be_of_either_kind(kind: type[Any]) -> None:
+    modes, prior = random_class(3)
+    record = interact(modes.agent(prior), modes.environment(0), 10)
+    agent = modes.agent(prior, kind=kind)
+    before = {name: array.tobytes() for name, array in agent.save().items()}
+    read = delusion(record, agent)
+    assert {name: array.tobytes() for name, array in agent.save().items()} == before
+    assert read.total_bits.tobytes() == delusion(record, modes.agent(prior)).total_bits.tobytes()
+
+
+def test_a_list_of_modes_reads_as_the_array_does() -> None:
+    modes = three_modes()
+    record = interact(modes.agent(THREE_MODES_PRIOR), modes.environment(1), 25)
+    listed = ControlRule(FiniteBelief([modes[m] for m in range(3)], THREE_MODES_PRIOR), 0)
+    one, other = delusion(record, listed), delusion(record, modes.agent(THREE_MODES_PRIOR))
+    assert one.total_bits.tobytes() == other.total_bits.tobytes()
+    assert one.log_odds.tobytes() == other.log_odds.tobytes()
+
+
+class Repeater:
+    """Does mostly what it did last, or mostly the other thing; learns nothing from o."""
+
+    def __init__(self, faith: float) -> None:
+        self.faith = faith
+
+    def start(self) -> int:
+        return 0
+
+    def advance(self, s: int, a: int, o: int) -> int:
+        return a
+
+    def act(self, s: int, rng: Any) -> int:
+        return s if rng.random() < self.faith else 1 - s
+
+    def action_probabilities(self, s: int) -> Mapping[int, float]:
+        return {s: self.faith, 1 - s: 1 - self.faith}
+
+    def likelihood(self, s: int, a: int, o: int) -> float:
+        return 0.5
+
+
+def test_modes_with_private_state_are_asked_in_their_state() -> None:
+    agent = ControlRule(FiniteBelief([Repeater(0.9), Repeater(0.3)]))
+    read = delusion(Record([0, 1, 1, 0], [0, 0, 0, 0]), agent)
+    kept = [1, 0, 1, 0]  # the state is the last action, 0 before the first
+    odds = [[0.9, 0.3] if k else [0.1, 0.7] for k in kept]
+    assert read.log_odds == pytest.approx(
+        np.log2(odds) - np.log2(np.mean(odds, axis=1, keepdims=True)), abs=1e-12
+    )
+    assert read.causal[-1] == pytest.approx([0.5, 0.5])
+    assert read.naive[-1] == pytest.approx(normalised(np.prod(odds, axis=0)))
+
+
+def test_an_action_that_some_modes_rule_out_speaks_infinitely_against_them() -> None:
+    read = delusion(Record([0, 0], [PRIZE, FROG]), prize_or_frog(0.75).agent())
+    assert read.log_odds[0].tolist() == [1.0, -math.inf]
+    assert read.step_bits == pytest.approx([1.0, math.log2(4 / 3)])
+    assert read.naive.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    assert read.total_bits == pytest.approx([math.log2(4 / 3), 1.0])
+
+
+def test_a_mode_that_is_ruled_out_already_has_no_odds_to_change() -> None:
+    read = delusion(Record([0, 0], [PRIZE, PRIZE]), prize_or_frog(1.0).agent())
+    assert np.isnan(read.log_odds[1]).tolist() == [False, True]
+    assert read.log_odds[1, 0] == 0.0
+    assert read.step_bits.tolist() == [1.0, 0.0]
+    assert read.total_bits.tolist() == [0.0, 0.0]
+
+
+def prize_with_a_third_box() -> TabularModes:
+    """No mode ever picks the third box."""
+    r, s = [0.25, 0.75], [0.75, 0.25]
+    return TabularModes([[[1, 0, 0]], [[0, 1, 0]]], [[[r, s, s]], [[s, r, s]]])
+
+
+def test_an_action_that_every_mode_rules_out_is_named_with_its_place() -> None:
+    record = Record([0, 2], [PRIZE, FROG])
+    with pytest.raises(ImpossibleCondition, match=r"step 2: .* action 2 .* situation 0: give the"):
+        delusion(record, prize_with_a_third_box().agent())
+
+
+@pytest.mark.parametrize(
+    ("reliability", "record"),
+    [
+        (0.75, Record([0, 1, 1], [PRIZE, PRIZE, PRIZE])),  # picks both boxes
+        (1.0, Record([1, 0, 0], [FROG, PRIZE, PRIZE])),  # sees a frog where the prize must be
+    ],
+)
+def test_a_self_contradiction_is_infinite_and_leaves_no_naive_posterior(
+    reliability: float, record: Record
+) -> None:
+    read = delusion(record, prize_or_frog(reliability).agent())
+    first = 0 if reliability == 1.0 else 1
+    assert np.isinf(read.total_bits).tolist() == [t >= first for t in range(3)]
+    assert np.isnan(read.naive).all(1).tolist() == [t >= first for t in range(3)]
+    assert np.isfinite(read.causal).all()
+    assert np.isfinite(read.step_bits).all()
+
+
+def test_thousands_of_bits_are_counted_and_not_lost_to_underflow() -> None:
+    """Causal evidence against mode 0 and false evidence for it, in every step."""
+    modes = TabularModes([[[0.99, 0.01]], [[0.01, 0.99]]], [[[[0.7, 0.3]] * 2], [[[0.3, 0.7]] * 2]])
+    steps = 3000
+    read = delusion(Record([0] * steps, [1] * steps), modes.agent())
+    assert read.causal[-1, 0] == 0.0  # below the range of a double
+    assert read.naive[-1, 0] == 1.0
+    assert read.total_bits[-1] == pytest.approx(steps * math.log2(7 / 3), rel=1e-9)
+
+
+def test_evidence_that_the_belief_skips_or_floors_is_read_so() -> None:
+    record = Record([0, 2], [PRIZE, FROG])
+    skips = ControlRule(FiniteBelief(prize_with_a_third_box(), on_impossible="skip"), 0)
+    assert delusion(record, skips).step_bits.tolist() == [1.0, 0.0]
+    floors = ControlRule(FiniteBelief(prize_with_a_third_box(), on_impossible=Floor(2.0**-10)), 0)
+    assert delusion(record, floors).log_odds[0] @ [1, -1] == pytest.approx(10.0)
+
+
+def test_an_impossible_observation_is_the_records_fault_and_raises() -> None:
+    coin: DiscreteMode[Any, str, str] = DiscreteMode(
+        lambda x: {"toss": 1.0}, lambda x, a: {"H": 1.0}
+    )
+    with pytest.raises(ImpossibleObservation, match="observation 'T' after action 'toss'"):
+        delusion(Record(["toss"], ["T"]), ControlRule(FiniteBelief([coin])))
+
+
+def test_a_record_of_nothing_reads_nothing() -> None:
+    read = delusion(Record([], []), three_modes().agent())
+    assert read.log_odds.shape == (0, 3)
+    assert repr(read) == "Delusion(0 steps: 0 bits step by step, 0 bits in all)"
+
+
+def test_a_belief_without_weights_is_refused() -> None:
+    class Blind:
+        def sample(self, rng: Any) -> Any: ...
+        def observe(self, x: Any, a: Any, o: Any) -> None: ...
+
+    with pytest.raises(MissingCapability, match="give the agent a FiniteBelief"):
+        delusion(Record([0], [0]), ControlRule(Blind()))
