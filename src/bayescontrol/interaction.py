@@ -12,16 +12,31 @@ from typing import Any, TypeVar
 from bayescontrol.fused import find_loop
 from bayescontrol.protocols import Agent, Environment
 from bayescontrol.record import Probe, Record
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream, stream
 
-__all__ = ["interact", "play"]
+__all__ = ["both_streams", "interact", "play"]
 
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 
+def both_streams(seed: int, run: int) -> tuple[Stream, Stream]:
+    """The streams of agent and environment for one run.
+
+    >>> p, q = both_streams(0, 0)
+    >>> p == q
+    False
+    """
+    return stream(seed, run, "agent"), stream(seed, run, "environment")
+
+
 def play(
-    agent: Agent[A, O], environment: Environment[A, O], *, seed: int = 0, run: int = 0
+    agent: Agent[A, O],
+    environment: Environment[A, O],
+    *,
+    seed: int = 0,
+    run: int = 0,
+    streams: tuple[Stream, Stream] | None = None,
 ) -> Iterator[tuple[A, O]]:
     """The stream (a_1, o_1), (a_2, o_2), … without end: a_t ~ P, o_t ~ Q.
 
@@ -33,7 +48,7 @@ def play(
     >>> list(islice(play(Echo(), Echo()), 2))
     [('hello', 'HELLO'), ('hello', 'HELLO')]
     """
-    p, q = stream(seed, run, "agent"), stream(seed, run, "environment")
+    p, q = streams or both_streams(seed, run)
     while True:
         a = agent.act(p)
         o = environment.respond(a, q)
@@ -48,12 +63,15 @@ def interact(
     *,
     seed: int = 0,
     run: int = 0,
+    streams: tuple[Stream, Stream] | None = None,
     probes: Mapping[str, Probe] | None = None,
 ) -> Record:
     """`steps` of the stream as a `Record`, with what the probes saw.
 
-    One seed and a run number fix everything. Probes never change a run. Where agent and
-    environment have a compiled loop it is used, with the same result to the last bit.
+    One seed and a run number fix everything. To go on with a run in a second call, make the
+    two streams once and pass them to both: a seed would start the same numbers anew. Probes
+    never change a run. Where agent and environment have a compiled loop it is used, with the
+    same result to the last bit.
 
     >>> class Echo:
     ...     def act(self, rng): return "hello"
@@ -65,7 +83,7 @@ def interact(
     """
     if steps < 0:
         raise ValueError(f"steps={steps}: a run has at least 0 steps")
-    p, q = stream(seed, run, "agent"), stream(seed, run, "environment")
+    p, q = streams or both_streams(seed, run)
     if steps and not probes and (loop := find_loop(agent, environment)) is not None:
         return loop(agent, environment, steps, p, q)
     actions: list[A] = []

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
+
 from bayescontrol.protocols import Rng
 
 __all__ = [
@@ -119,7 +121,8 @@ class WhenSituationReturns(Generic[X]):
 
     def __call__(self, held: Held[X], rng: Rng) -> bool:
         """Are we home?"""
-        return held.x == (held.drawn_in if self.home is None else self.home)
+        home = held.drawn_in if self.home is None else self.home
+        return bool(np.all(held.x == home))  # an array is home when all of it is
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def scattered(size: int = 1025) -> Weights:
     return v
 
 
-# -- the prior ------------------------------------------------------------------------------------
+# -- the prior ---------------------------------------------------------------------------
 
 
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=20))
@@ -99,7 +99,7 @@ def test_the_prior_is_copied_and_a_negative_zero_is_a_zero() -> None:
     assert prior.tobytes() == np.array([0.0, 1.0]).tobytes()
 
 
-# -- what is impossible ----------------------------------------------------------------------------
+# -- what is impossible ------------------------------------------------------------------
 
 
 def test_by_default_the_impossible_raises_and_changes_nothing() -> None:
@@ -174,7 +174,7 @@ def test_there_is_no_fourth_choice() -> None:
         Weights(np.ones(1), "ignore")  # type: ignore[arg-type]
 
 
-# -- named arrays --------------------------------------------------------
+# -- named arrays ------------------------------------------------------------------------
 
 
 @settings(max_examples=60)
@@ -241,7 +241,7 @@ def test_saved_arrays_are_copies() -> None:
     assert v.posterior().tolist() == [1 / 3] * 3
 
 
-# -- merging, growing, shrinking --------------------------------------------------------
+# -- merging, growing, shrinking ---------------------------------------------------------
 
 
 @given(rows(3, positive), rows(3, positive))

@@ -101,7 +101,7 @@ def test_an_observation_that_the_system_rules_out_ends_its_code() -> None:
 
 def test_experts_that_never_err_still_bound_what_the_rule_pays_for_observations() -> None:
     """Lever m pays best under mode m, whose expert pulls no other; the rule pulls both."""
-    hypothesis = [[[[0.1, 0.9], [0.8, 0.2]]], [[[0.7, 0.3], [0.2, 0.8]]]]
+    hypothesis = [[[[0.4, 0.6], [0.6, 0.4]]], [[[0.6, 0.4], [0.4, 0.6]]]]
     modes = TabularModes([[[1, 0]], [[0, 1]]], hypothesis)
     record = interact(modes.agent(), modes.environment(1), 60, seed=3)
     assert set(record.actions.tolist()) == {0, 1}

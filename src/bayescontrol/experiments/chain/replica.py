@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from bayescontrol.baselines.bayes_optimal import BayesOptimal, Plan
-from bayescontrol.interaction import interact, play
+from bayescontrol.interaction import both_streams, interact, play
 from bayescontrol.lab import Columns
 from bayescontrol.problems.chain import GrowingChain, chain, first_run
 from bayescontrol.problems.chain_times import identification_time
@@ -153,8 +153,8 @@ def run(settings: Settings, run: int) -> Columns:
 
 
 def _number(run: int, agent: int, k: int) -> int:
-    """A number for each run of each agent on each chain, with room for 2^16 pieces."""
-    return ((run * 64 + agent) * 64 + k) * 2**16
+    """A number for each run of each agent on each chain."""
+    return (run * 64 + agent) * 64 + k
 
 
 def _agent(name: str, k: int) -> Any:
@@ -202,8 +202,9 @@ def _compiled(settings: Settings, number: int, k: int, world: int) -> tuple[floa
     rewards: list[Any] = []
     rewarded = False
     piece = 2 ** (k + 1)
-    for i in range(-(-settings.steps // piece)):
-        record = interact(agent, environment, piece, seed=settings.seed, run=number + i)
+    streams = both_streams(settings.seed, number)
+    for _ in range(-(-settings.steps // piece)):
+        record = interact(agent, environment, piece, streams=streams)
         actions.append(record.actions)
         rewards.append(record.observations)
         rewarded = rewarded or bool(record.observations.any())

@@ -1,0 +1,224 @@
+"""Modes with private state: filters inside modes, kept, saved and copied by the belief."""
+
+import copy
+import pickle
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Stream
+from bayescontrol.errors import ImpossibleObservation, IncompatibleState, MissingCapability
+from bayescontrol.testing import same_bits
+
+STAY = 0.9
+Law = dict[int, float]
+
+
+class Filter:
+    """A hidden state that stays with probability `stay`; o shows it with probability `show`.
+
+    s is P(hidden = 1 | past), so this mode is a forward filter.
+    """
+
+    def __init__(self, stay: float, show: float, name: str = "") -> None:
+        self.stay, self.show, self.name = stay, show, name
+
+    def start(self) -> float:
+        return 0.5
+
+    def _law(self, s: float) -> Law:
+        one = s * self.show + (1.0 - s) * (1.0 - self.show)
+        return {1: one, 0: 1.0 - one}
+
+    def advance(self, s: float, a: str, o: int) -> float:
+        hit = self.show if o else 1.0 - self.show
+        s = s * hit / (s * hit + (1.0 - s) * (1.0 - hit))  # 0/0 for what it rules out
+        return s * self.stay + (1.0 - s) * (1.0 - self.stay)
+
+    def act(self, s: float, rng: object) -> str:
+        return "high" if s > 0.5 else "low"
+
+    def action_probabilities(self, s: float) -> dict[str, float]:
+        return {self.act(s, None): 1.0}
+
+    def likelihood(self, s: float, a: str, o: int) -> float:
+        return self._law(s).get(o, 0.0)
+
+    def observation_probabilities(self, s: float, a: str) -> Law:
+        return self._law(s)
+
+
+def over_histories(stay: float, show: float) -> DiscreteMode[tuple[int, ...], str, int]:
+    """The same mode without a state: everything from the whole history of observations."""
+
+    def s(past: tuple[int, ...]) -> float:
+        # Sum over both hidden paths directly: P(hidden = h, o_≤t), forward.
+        joint = [0.5, 0.5]
+        for o in past:
+            seen = [p * (show if o == h else 1.0 - show) for h, p in enumerate(joint)]
+            joint = [seen[h] * stay + seen[1 - h] * (1.0 - stay) for h in (0, 1)]
+        return joint[1] / sum(joint)
+
+    def hypothesis(past: tuple[int, ...], _a: str) -> Mapping[int, float]:
+        one = s(past) * show + (1.0 - s(past)) * (1.0 - show)
+        return {1: one, 0: 1.0 - one}
+
+    def policy(past: tuple[int, ...]) -> Mapping[str, float]:
+        return {"high" if s(past) > 0.5 else "low": 1.0}
+
+    return DiscreteMode(policy, hypothesis)
+
+
+PARAMETERS = [(0.9, 0.8), (0.6, 0.95), (0.5, 0.5)]
+
+
+def filters() -> FiniteBelief[Filter]:
+    return FiniteBelief([Filter(*p, name=f"filter {i}") for i, p in enumerate(PARAMETERS)])
+
+
+@given(st.lists(st.integers(0, 1), max_size=25))
+def test_a_filter_mode_is_the_same_as_a_mode_over_whole_histories(past: list[int]) -> None:
+    private = ControlRule(filters())
+    shared = ControlRule(
+        FiniteBelief([over_histories(*p) for p in PARAMETERS]), (), lambda x, _a, o: (*x, o)
+    )
+    for o in past:
+        private.observe("low", o)
+        shared.observe("low", o)
+    assert private.predictive("low") == pytest.approx(shared.predictive("low"), rel=1e-12)
+    assert private.action_probabilities() == pytest.approx(shared.action_probabilities())
+
+
+def test_the_situation_is_not_shown_to_a_mode_with_a_state_of_its_own() -> None:
+    belief = filters()
+    belief.observe("any situation", "low", 1)
+    other = filters()
+    other.observe(None, "low", 1)
+    assert same_bits(belief.save(), other.save())
+    assert belief.predictive("elsewhere", "low") == other.predictive(None, "low")
+
+
+def test_an_impossible_observation_raises_before_any_filter_divides_by_it() -> None:
+    belief = FiniteBelief([Filter(1.0, 1.0), Filter(1.0, 1.0)])
+    belief.observe(None, "low", 1)
+    before = belief.save()
+    with pytest.raises(ImpossibleObservation):
+        belief.observe(None, "low", 0)
+    assert same_bits(before, belief.save())
+
+
+def test_a_mode_that_fails_to_advance_leaves_everything_as_it_was() -> None:
+    """One mode rules the observation out, and its filter divides by it; the other lives on."""
+    belief = FiniteBelief([Filter(1.0, 1.0), Filter(0.9, 0.8)])
+    belief.observe(None, "low", 1)
+    before = belief.save()
+    with pytest.raises(ZeroDivisionError):
+        belief.observe(None, "low", 0)
+    assert same_bits(before, belief.save())
+
+
+class Last(Filter):
+    """Remembers the last observation only: nothing at the start."""
+
+    def start(self) -> None:  # type: ignore[override]
+        return None
+
+    def advance(self, s: int | None, a: str, o: int) -> int:  # type: ignore[override]
+        return o
+
+    def likelihood(self, s: int | None, a: str, o: int) -> float:  # type: ignore[override]
+        return 0.5 if s is None else (0.75 if s == o else 0.25)
+
+
+def test_a_state_that_starts_as_none_is_saved_and_resumed_too() -> None:
+    belief, fresh = (
+        FiniteBelief([Last(0, 0), Filter(0.9, 0.8)]),
+        FiniteBelief([Last(0, 0), Filter(0.9, 0.8)]),
+    )
+    belief.observe(None, "low", 1)
+    fresh.load(belief.save())
+    for each in (belief, fresh):
+        each.observe(None, "low", 1)
+    assert same_bits(belief.save(), fresh.save())
+
+
+def test_states_may_be_arrays_but_never_code() -> None:
+    class Vector(Filter):
+        def start(self) -> object:  # type: ignore[override]
+            return np.array([0.5, 0.5])
+
+    class Closure(Filter):
+        def start(self) -> object:  # type: ignore[override]
+            return lambda: 0.5
+
+    belief = FiniteBelief([Vector(0, 0)])
+    belief.load(belief.save())
+    with pytest.raises(MissingCapability, match="private state of mode 0"):
+        FiniteBelief([Closure(0, 0)]).save()
+
+
+def test_a_missing_private_state_is_incompatible() -> None:
+    belief = filters()
+    belief.observe(None, "low", 1)
+    before = belief.save()
+    with pytest.raises(IncompatibleState, match="private state of mode 1"):
+        belief.load({n: v for n, v in before.items() if n != "state/1"})
+    assert same_bits(before, belief.save())
+
+
+def test_order_matters_to_filters_so_they_do_not_merge() -> None:
+    with pytest.raises(IncompatibleState, match="private state"):
+        filters().merge(filters())
+
+
+@pytest.mark.parametrize("twin_of", [lambda b: b.copy(), copy.deepcopy])
+def test_a_copy_has_states_of_its_own(twin_of: object) -> None:
+    belief = filters()
+    for o in (1, 1, 0):
+        belief.observe(None, "low", o)
+    before = belief.save()
+    twin = twin_of(belief)  # type: ignore[operator]
+    assert same_bits(before, twin.save())
+    for o in (0, 0, 1):
+        twin.observe(None, "low", o)
+    assert same_bits(before, belief.save())
+    for o in (0, 0, 1):
+        belief.observe(None, "low", o)
+    assert same_bits(belief.save(), twin.save())
+
+
+def test_a_belief_over_filters_travels_to_another_process() -> None:
+    belief = filters()
+    belief.observe(None, "low", 1)
+    twin = pickle.loads(pickle.dumps(belief))
+    for each in (belief, twin):
+        each.observe(None, "low", 0)
+    assert same_bits(belief.save(), twin.save())
+
+
+def test_a_drawn_filter_acts_on_its_own_state_and_keeps_its_name() -> None:
+    belief = filters()
+    for _ in range(5):
+        belief.observe(None, "low", 1)
+    mode = belief.sample(Stream(1))
+    assert mode.name.startswith("filter")
+    assert mode.act(None, Stream(0)) == "high"  # type: ignore[arg-type]
+    assert "in state" in repr(mode)
+
+
+def test_a_filter_may_join_later_and_starts_then() -> None:
+    plain: DiscreteMode[None, str, int] = DiscreteMode(
+        lambda _x: {"low": 1.0}, lambda _x, _a: {1: 0.5, 0: 0.5}
+    )
+    belief: FiniteBelief[object] = FiniteBelief([plain])
+    for _ in range(3):
+        belief.observe(None, "low", 1)
+    belief.add(Filter(0.9, 0.8), 0.5)
+    fresh = Filter(0.9, 0.8)
+    expected = 0.25 + 0.5 * fresh.likelihood(fresh.start(), "low", 1)
+    assert belief.predictive(None, "low")[1] == pytest.approx(expected)
+    belief.observe(None, "low", 1)
+    assert "state/1" in belief.save()

@@ -1,0 +1,192 @@
+"""The rule: draw a mode, do what it would do; observations are evidence, own actions are not."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, Stream, interact
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.problems.tabular import TabularMode, random_modes
+from bayescontrol.protocols import Arrays
+from bayescontrol.rule import stay
+from bayescontrol.schedules import Every, Geometric, doubling
+from bayescontrol.testing import LawBroken, check_resume, evidence, same_bits
+
+Lever = DiscreteMode[None, str, int]
+
+
+def lever(good: str) -> Lever:
+    def pays(_x: None, a: str) -> dict[int, float]:
+        return {1: 0.9, 0: 0.1} if a == good else {1: 0.2, 0: 0.8}
+
+    return DiscreteMode(lambda _x: {good: 1.0}, pays, good)
+
+
+def belief() -> FiniteBelief[Lever]:
+    return FiniteBelief([lever("left"), lever("right")])
+
+
+def test_the_drawn_mode_acts() -> None:
+    agent: ControlRule[Lever, None, str, int] = ControlRule(belief())
+    rng = Stream(3)
+    for _ in range(50):
+        a = agent.act(rng)
+        assert agent.mode is not None
+        assert agent.mode.name == a
+
+
+def test_actions_are_drawn_with_the_probabilities_the_rule_states() -> None:
+    """10,000 decisions against P(a) = .818, false alarm 1e-6 (normal law, 4.9 errors)."""
+    agent: ControlRule[Lever, None, str, int] = ControlRule(belief())
+    agent.observe("left", 1)
+    p, rng, n = agent.action_probabilities()["left"], Stream(0), 10_000
+    share = sum(agent.decide(None, rng)[1] == "left" for _ in range(n)) / n
+    assert p == pytest.approx(0.9 / 1.1)
+    assert abs(share - p) < 4.9 * math.sqrt(p * (1.0 - p) / n)
+
+
+def test_issuing_an_action_leaves_the_causal_belief_alone_and_deludes_the_naive_one() -> None:
+    causal, naive = belief(), belief()
+    ControlRule(causal).issue("left")
+    NaiveMixture(naive).issue("left")
+    assert causal.posterior().tolist() == [0.5, 0.5]
+    assert naive.posterior().tolist() == [1.0, 0.0]
+
+
+def test_witnessing_another_agent_is_evidence_about_its_mode() -> None:
+    def expert(p: float) -> Lever:
+        return DiscreteMode(lambda _x: {"a": p, "b": 1.0 - p}, lambda _x, _a: {0: 1.0})
+
+    seen = FiniteBelief([expert(0.9), expert(0.3)])
+    ControlRule(seen).witness(None, "a")
+    assert seen.posterior() == pytest.approx([0.75, 0.25])
+    assert seen.count == 0
+
+
+def test_a_situation_moves_only_when_the_evidence_was_good() -> None:
+    modes = random_modes(3, situations=4, seed=2)
+    agent = modes.agent()
+    before = agent.save()
+    for bad in (-1, 2, None, math.nan, "x"):
+        with pytest.raises(BadEvidence):
+            agent.observe(0, bad)  # type: ignore[arg-type]
+    assert same_bits(before, agent.save())
+    agent.observe(0, 1)
+    assert agent.x == modes.advance(0, 0, 1)
+
+
+def test_an_advance_that_fails_changes_nothing() -> None:
+    def stumble(_x: None, _a: str, _o: int) -> None:
+        raise RuntimeError("no way on")
+
+    agent: ControlRule[Lever, None, str, int] = ControlRule(belief(), None, stumble)
+    before = agent.save()
+    with pytest.raises(RuntimeError):
+        agent.observe("left", 1)
+    assert same_bits(before, agent.save())
+
+
+@pytest.mark.parametrize("schedule", [Every(7), Geometric(0.2), doubling])
+def test_a_held_mode_is_still_held_after_saving_and_loading(schedule: object) -> None:
+    modes = random_modes(4, situations=3, seed=5)
+
+    def make() -> ControlRule[TabularMode, int, int, int]:
+        return modes.agent(schedule=schedule)
+
+    for at in (1, 10, 11, 30):
+        check_resume(make, lambda: modes.environment(1), 40, at=at)
+
+
+def test_the_check_of_resuming_notices_a_forgotten_mode() -> None:
+    """The planted bug: an agent that loads everything but the mode it held."""
+
+    class Forgetful(ControlRule[TabularMode, int, int, int]):
+        def load(self, arrays: Arrays) -> None:
+            super().load(arrays)
+            self.mode = None
+
+    modes = random_modes(4, situations=3, seed=5)
+    with pytest.raises(LawBroken, match="resumed at step 10"):
+        check_resume(
+            lambda: modes.agent(kind=Forgetful, schedule=Every(7)),
+            lambda: modes.environment(1),
+            40,
+            at=10,
+        )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"clock": np.array([1, 2])},
+        {"clock": np.array([1.0, 0.0, 0.0])},
+        {"clock": np.array([1, 5, 0])},
+        {"clock": np.array([-1, -1, 0])},
+        {"situation": np.array("__import__('os')")},
+        {"situation": np.array(["1", "2"])},
+        {"drawn_in": np.array("(")},
+        {"belief/mantissa": np.array([np.nan, 1.0, 1.0])},
+        {"belief/count": np.array([1, 2])},
+        {"belief/count": np.array(-1)},
+        {"belief/drawn": np.array(3)},
+        {"belief/drawn": np.array(0.5)},
+        {"belief/log_base": np.array(np.nan)},
+        {"belief/log_base": np.array("zero")},
+        {"belief/prior": np.array([0.9, 0.9, 0.9])},
+        {"belief/prior": np.array([0.5, 0.5])},
+    ],
+    ids=lambda d: next(iter(d)),
+)
+def test_a_damaged_agent_is_refused_and_nothing_changes(damage: Arrays) -> None:
+    modes = random_modes(3, situations=2, seed=1)
+    agent = modes.agent()
+    interact(agent, modes.environment(0), 20)
+    before = agent.save()
+    with pytest.raises(IncompatibleState):
+        agent.load(before | damage)
+    assert same_bits(before, agent.save())
+
+
+def test_a_missing_array_is_named() -> None:
+    agent: ControlRule[Lever, None, str, int] = ControlRule(belief())
+    with pytest.raises(IncompatibleState, match="clock"):
+        agent.load({n: v for n, v in agent.save().items() if n != "clock"})
+    with pytest.raises(IncompatibleState, match="drawn"):
+        agent.load({n: v for n, v in agent.save().items() if n != "belief/drawn"})
+
+
+def test_a_belief_that_only_samples_and_observes_is_enough_to_act() -> None:
+    class Bare:
+        def sample(self, rng: object) -> Lever:
+            return lever("left")
+
+        def observe(self, x: object, a: object, o: object) -> None: ...
+
+    agent: ControlRule[Lever, None, str, int] = ControlRule(Bare())
+    assert agent.act(Stream(0)) == "left"
+    with pytest.raises(MissingCapability, match="mix"):
+        agent.action_probabilities()
+    with pytest.raises(MissingCapability, match="save"):
+        agent.save()
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    modes = random_modes(3, situations=3, seed=9)
+    agent = modes.agent()
+    interact(agent, modes.environment(0), 5)
+    before, twin = agent.save(), agent.copy()
+    interact(twin, modes.environment(0), 5)
+    assert same_bits(before, agent.save())
+    assert not same_bits(evidence(agent.belief), evidence(twin.belief))
+
+
+def test_stay_stays() -> None:
+    assert stay(5, "a", "o") == 5
+
+
+def test_an_agent_shows_itself_in_a_terminal_and_in_a_notebook() -> None:
+    agent = ControlRule(belief(), situation=3)
+    assert repr(agent).startswith("ControlRule(FiniteBelief(2 modes")
+    assert "situation 3, t=0" in repr(agent)
+    assert "<table>" in agent._repr_html_()

@@ -1,0 +1,103 @@
+"""When a mode is drawn again."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Stream
+from bayescontrol.schedules import (
+    Every,
+    Geometric,
+    Held,
+    MinimumDwell,
+    Schedule,
+    WhenSituationReturns,
+    doubling,
+    every_step,
+)
+
+
+def draws(
+    schedule: Schedule, steps: int, situation: Callable[[int], Any] = lambda t: t
+) -> list[int]:
+    """The times t at which an agent with this schedule draws."""
+
+    class Counting(FiniteBelief[DiscreteMode[Any, int, int]]):
+        def sample(self, rng: Any) -> DiscreteMode[Any, int, int]:
+            times.append(len(acted))
+            return super().sample(rng)
+
+    times: list[int] = []
+    acted: list[int] = []
+    mode: DiscreteMode[Any, int, int] = DiscreteMode(lambda _x: {0: 1.0}, lambda _x, _a: {0: 1.0})
+    agent: ControlRule[Any, Any, int, int] = ControlRule(
+        Counting([mode]), situation(0), lambda _x, _a, _o: situation(len(acted)), schedule
+    )
+    rng = Stream(0)
+    for _ in range(steps):
+        a = agent.act(rng)
+        acted.append(a)
+        agent.observe(a, 0)
+    return times
+
+
+def test_every_step_draws_at_every_step() -> None:
+    assert draws(every_step, 6) == [0, 1, 2, 3, 4, 5]
+
+
+@given(st.integers(1, 9))
+def test_every_k_draws_at_multiples_of_k(k: int) -> None:
+    assert draws(Every(k), 40) == list(range(0, 40, k))
+
+
+def test_doubling_draws_at_powers_of_two() -> None:
+    assert draws(doubling, 40) == [0, 1, 2, 4, 8, 16, 32]
+
+
+def test_when_the_situation_returns_a_loop_of_three_draws_every_third_step() -> None:
+    assert draws(WhenSituationReturns(), 10, lambda t: t % 3) == [0, 3, 6, 9]
+
+
+def test_a_home_is_where_drawing_happens_wherever_the_mode_was_drawn() -> None:
+    assert draws(WhenSituationReturns(home=2), 10, lambda t: t % 4) == [0, 2, 6]
+
+
+def test_situations_that_are_arrays_return_too() -> None:
+    assert draws(WhenSituationReturns(), 7, lambda t: np.array([t % 3, 1])) == [0, 3, 6]
+    home = WhenSituationReturns(home=np.array([1, 1]))
+    assert draws(home, 7, lambda t: np.array([t % 3, 1])) == [0, 1, 4]
+
+
+def test_a_minimum_dwell_holds_and_then_asks_the_other_schedule() -> None:
+    assert draws(MinimumDwell(4), 10) == [0, 4, 8]
+    assert draws(MinimumDwell(4, Every(3)), 13) == [0, 4, 8, 12]
+    assert draws(MinimumDwell(4, WhenSituationReturns()), 16, lambda t: t % 3) == [0, 6, 12]
+
+
+def test_a_geometric_schedule_holds_for_one_over_p_steps_on_average() -> None:
+    """100,000 steps at p = .2: the number of draws is binomial; false alarm 1e-6 (4.9 errors)."""
+    n, p = 100_000, 0.2
+    rng, schedule = Stream(1), Geometric(p)
+    drawn = sum(schedule(Held(1, 1, None, None), rng) for _ in range(n))
+    assert abs(drawn - n * p) < 4.9 * (n * p * (1 - p)) ** 0.5
+    assert draws(Geometric(1.0), 5) == [0, 1, 2, 3, 4]
+
+
+def test_any_function_is_a_schedule() -> None:
+    def odd_times(held: Held[Any], rng: object) -> bool:
+        return held.t % 2 == 1
+
+    assert draws(odd_times, 6) == [0, 1, 3, 5]
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [lambda: Every(0), lambda: Geometric(0.0), lambda: Geometric(1.5), lambda: MinimumDwell(0)],
+)
+def test_a_schedule_that_makes_no_sense_is_refused(nonsense: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"="):
+        nonsense()
