@@ -10,7 +10,7 @@ from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapabilit
 from bayescontrol.problems.tabular import TabularMode, random_modes
 from bayescontrol.protocols import Arrays
 from bayescontrol.rule import stay
-from bayescontrol.schedules import Every, Geometric, doubling
+from bayescontrol.schedules import Every, Geometric, Schedule, doubling
 from bayescontrol.testing import LawBroken, check_resume, evidence, same_bits
 
 Lever = DiscreteMode[None, str, int]
@@ -88,7 +88,7 @@ def test_an_advance_that_fails_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("schedule", [Every(7), Geometric(0.2), doubling])
-def test_a_held_mode_is_still_held_after_saving_and_loading(schedule: object) -> None:
+def test_a_held_mode_is_still_held_after_saving_and_loading(schedule: Schedule) -> None:
     modes = random_modes(4, situations=3, seed=5)
 
     def make() -> ControlRule[TabularMode, int, int, int]:

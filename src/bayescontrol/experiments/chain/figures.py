@@ -112,7 +112,7 @@ def _runs(ax: "Axes", settings: Settings) -> None:
         ax.plot(t[:end], record["run"][:end], color=PALETTE[i], linestyle="-", linewidth=1.3)
         if sure.size:
             ax.plot(t[end - 1], record["run"][end - 1], _MARKERS[i], color=PALETTE[i])
-    ax.set(xlabel="t", ylabel="equal actions in a row", title="One run; markers: identified")
+    ax.set(xlabel="step t", ylabel="equal actions in a row", title="One run; markers: identified")
 
 
 def _probabilities(ax: "Axes", settings: Settings, columns: Columns) -> None:
@@ -129,6 +129,6 @@ def _probabilities(ax: "Axes", settings: Settings, columns: Columns) -> None:
         low, high = wilson(found, runs)
         share = found / runs
         _markers(ax, i, at, share, (share - low, high - share), label)
-    ax.set(xlabel="t", ylabel="P(identified by step t)", ylim=(-0.03, 1.08))
+    ax.set(xlabel="step t", ylabel="P(identified by step t)", ylim=(-0.03, 1.08))
     ax.set_title(f"Lines: exact. Markers: {runs} runs, 95 % intervals")
     legend(ax, loc="center right", bbox_to_anchor=(1.0, 0.31))
