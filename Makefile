@@ -33,7 +33,7 @@ slow: setup  ## full-size evidence: minutes to an hour
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
 bench: setup  ## speed, as ratios within one run
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
 docs: setup  ## build the documentation, warnings are errors
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from timing import Timing, take_turns
+from benchmarks.timing import Timing, take_turns
 
 from bayescontrol import ControlRule, FiniteBelief, Probe, Stream, interact
 from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.protocols import Rng
 
 __all__ = ["act_and_observe", "fused_and_readable", "user_written_modes"]
 
@@ -57,7 +58,7 @@ class Valve:
     def __init__(self, gain: float) -> None:
         self.gain = gain
 
-    def act(self, x: float, rng: Stream) -> float:
+    def act(self, x: float, rng: Rng) -> float:
         """Cancel the error."""
         return -x / self.gain
 
@@ -73,17 +74,25 @@ class Room:
     def __init__(self) -> None:
         self.x = 5.0
 
-    def respond(self, a: float, rng: Stream) -> float:
+    def respond(self, a: float, rng: Rng) -> float:
         """Move by the valve and by noise."""
         self.x += a + rng.normal(0.0, 0.5)
         return self.x
+
+
+def _follow(x: float, a: float, o: float) -> float:
+    return o
+
+
+def _zero(agent: object, a: object, o: object) -> int:
+    return 0
 
 
 def user_written_modes(steps: int = 5000) -> Timing:
     """One step of `interact` with ten modes written in Python."""
 
     def run() -> object:
-        agent = ControlRule(FiniteBelief([Valve(g) for g in range(1, 11)]), 5.0, lambda x, a, o: o)
+        agent = ControlRule(FiniteBelief([Valve(g) for g in range(1, 11)]), 5.0, _follow)
         return interact(agent, Room(), steps)
 
     whole = take_turns({"interact": run}, calls=1)["interact"]
@@ -93,7 +102,7 @@ def user_written_modes(steps: int = 5000) -> Timing:
 def fused_and_readable(steps: int = 20_000) -> dict[str, Timing]:
     """One step of `interact` over tables: readable (forced by a probe) and compiled."""
     modes = random_modes(10, situations=3, actions=3, seed=1)
-    nothing = {"nothing": Probe(lambda agent, a, o: 0)}
+    nothing = {"nothing": Probe(_zero)}
 
     def run(probes: dict[str, Probe]) -> Callable[[], object]:
         return lambda: interact(modes.agent(), modes.environment(0), steps, probes=probes)

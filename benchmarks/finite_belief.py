@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from timing import Timing, take_turns
+from benchmarks.timing import Timing, take_turns
 
 from bayescontrol.beliefs.weights import Weights
 from bayescontrol.seeding import Stream

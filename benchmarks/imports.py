@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from timing import Timing, take_turns
+from benchmarks.timing import Timing, take_turns
 
 __all__ = ["import_times"]
 

@@ -3,12 +3,12 @@
 import platform
 
 import numpy as np
-from agents import act_and_observe, fused_and_readable, user_written_modes
-from finite_belief import update_and_draw
-from imports import import_times
+from benchmarks.agents import act_and_observe, fused_and_readable, user_written_modes
+from benchmarks.finite_belief import update_and_draw
+from benchmarks.imports import import_times
+from benchmarks.timing import Timing
 from rich.console import Console
 from rich.table import Table
-from timing import Timing
 
 
 def rows_of(what: str, timings: dict[str, Timing], reference: str) -> list[tuple[str, ...]]:

@@ -1,6 +1,8 @@
 """bayescontrol: one adaptive agent out of a class of experts, by the Bayesian control rule.
 
     P(a_t | âo_<t) = Σ_m P(a_t | m, x) P(m | âo_<t)
+
+Draw a mode, do what it would do, and learn from observations alone.
 """
 
 from importlib import import_module
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from bayescontrol.interaction import interact, play
     from bayescontrol.modes import DiscreteMode, PairedMode, tailor
     from bayescontrol.problems.tabular import TabularModes
+    from bayescontrol.protocols import Rng
     from bayescontrol.record import Probe, Record
     from bayescontrol.rule import ControlRule
     from bayescontrol.seeding import Stream, stream
@@ -28,6 +31,7 @@ __all__ = [
     "PairedMode",
     "Probe",
     "Record",
+    "Rng",
     "Stream",
     "TabularModes",
     "interact",
@@ -46,6 +50,7 @@ _HOMES = {
     "PairedMode": "modes",
     "Probe": "record",
     "Record": "record",
+    "Rng": "protocols",
     "Stream": "seeding",
     "TabularModes": "problems.tabular",
     "interact": "interaction",

@@ -7,7 +7,7 @@ tailor          m_θ = (θ, π*_θ) for every θ in a class of models, given a p
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import Rng
@@ -121,6 +121,10 @@ class PairedMode:
         return f"PairedMode({self.hypothesis!r}, {self.policy!r}{label})"
 
 
+@overload
+def tailor(models: Mapping[Any, H], planner: Callable[[H], Any]) -> list[PairedMode]: ...
+@overload
+def tailor(models: Iterable[H], planner: Callable[[H], Any]) -> list[PairedMode]: ...
 def tailor(models: Mapping[Any, H] | Iterable[H], planner: Callable[[H], Any]) -> list[PairedMode]:
     """m_θ = (θ, π*), π* = planner(θ) = arg max_π E[U | θ, π], for every model θ in the class.
 

@@ -48,7 +48,14 @@ def _ask_in_state(mode: Bound[Any], method: str, _x: Any, *rest: Any) -> Any:
 
 
 class OneByOne(Generic[M]):
-    """A sequence of modes, each asked in turn."""
+    """A sequence of modes, each asked in turn.
+
+    >>> class Coin:
+    ...     def __init__(self, p): self.p = p
+    ...     def likelihood(self, x, a, o): return self.p if o else 1 - self.p
+    >>> OneByOne([Coin(0.5), Coin(0.75)]).ask(None, "toss", 1)
+    array([0.5 , 0.75])
+    """
 
     def __init__(self, modes: Sequence[M]) -> None:
         self.modes = list(modes)
@@ -156,7 +163,13 @@ class OneByOne(Generic[M]):
 
 
 class AllAtOnce(Generic[M]):
-    """One object that answers for all modes."""
+    """One object that answers for all modes.
+
+    >>> from bayescontrol.problems.tabular import TabularModes
+    >>> coins = TabularModes(policy=[[[1]], [[1]]], hypothesis=[[[[0.5, 0.5]]], [[[0.25, 0.75]]]])
+    >>> AllAtOnce(coins).ask(0, 0, 1)
+    array([0.5 , 0.75])
+    """
 
     stateful = False
 
@@ -185,7 +198,7 @@ class AllAtOnce(Generic[M]):
 
     def ask(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
-        answer = self.ask_all(x, a, o)
+        answer: Any = self.ask_all(x, a, o)
         if not (
             isinstance(answer, np.ndarray)
             and answer.dtype == np.float64
@@ -230,14 +243,24 @@ class AllAtOnce(Generic[M]):
 
 
 def as_hypotheses(modes: Any) -> OneByOne[Any] | AllAtOnce[Any]:
-    """The right way to ask these modes."""
+    """The right way to ask these modes.
+
+    >>> from bayescontrol.problems.tabular import random_modes
+    >>> type(as_hypotheses(random_modes(2))).__name__
+    'AllAtOnce'
+    """
     if isinstance(modes, (ModeArray, LogModeArray)):
         return AllAtOnce(modes)
     return OneByOne(modes)
 
 
 def require(thing: Any, capability: type, what: str) -> None:
-    """Does it have the capability? If not, say which method to add."""
+    """Does it have the capability? If not, say which method to add.
+
+    >>> require(object(), Likelihood, "mode 3")
+    Traceback (most recent call last):
+    bayescontrol.errors.MissingCapability: mode 3 (<object ...>) lacks likelihood: ...
+    """
     if not isinstance(thing, capability):
         methods = [n for n in vars(capability) if not n.startswith("_")]
         raise MissingCapability(

@@ -18,7 +18,9 @@ from numba.core import config
 __all__ = ["cache_folder", "jit", "leaf"]
 
 F = TypeVar("F", bound=Callable[..., object])
-_config: Any = config  # its settings are made at run time, unknown to type checkers
+# Numba's settings are made at run time, and its option `_nrt` is unknown to type checkers.
+_config: Any = config
+_njit: Any = numba.njit
 
 
 def _digest() -> str:
@@ -52,7 +54,7 @@ def _compile(kernel: F, **options: bool) -> F:
     before = _config.CACHE_DIR
     _config.CACHE_DIR = str(cache_folder)
     try:
-        return cast("F", numba.njit(cache=True, error_model="numpy", **options)(kernel))
+        return cast("F", _njit(cache=True, error_model="numpy", **options)(kernel))
     finally:
         _config.CACHE_DIR = before
 
@@ -61,6 +63,10 @@ def jit(kernel: F) -> F:
     """Compile on first call, from disk where it was compiled before.
 
     No fast-math: a kernel gives the same bits on every machine, inside a loop and out of it.
+
+    >>> from bayescontrol.kernels.elementary import exp
+    >>> exp.py_func(0.0) == exp(0.0)
+    True
     """
     return _compile(kernel)
 
@@ -69,5 +75,9 @@ def leaf(kernel: F) -> F:
     """As `jit`, for a kernel that allocates nothing: its arrays are not reference-counted.
 
     Counting is an atomic operation on either side of a call, and costs more than a draw.
+
+    >>> from bayescontrol.kernels.xoshiro import uniform
+    >>> uniform.targetoptions["_nrt"]
+    False
     """
     return _compile(kernel, _nrt=False)

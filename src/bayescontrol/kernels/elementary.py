@@ -10,6 +10,8 @@ IEEE 754 says. Both are within one unit in the last place (a test against 60 dig
 
 import math
 
+import numpy as np
+
 from bayescontrol.kernels._jit import leaf
 
 __all__ = ["exp", "exp_split", "log"]
@@ -33,8 +35,11 @@ def exp_split(x: float) -> tuple[float, float]:
     """e^x as (p, k) with e^x = p · 2^k and p in [.707, 1.415]: it cannot under- or overflow.
 
     k is a whole number kept as a double, so that a loop over x becomes vector code.
+
+    >>> exp_split(0.0), exp_split(-1e6)[1]
+    ((1.0, 0.0), -1442695.0)
     """
-    k = math.floor(x * LOG2_E + 0.5)
+    k = np.floor(x * LOG2_E + 0.5)
     r = ((x - k * LN2_A) - k * LN2_B) - k * LN2_C
     tail = E8 + r * (E9 + r * (E10 + r * (E11 + r * (E12 + r * E13))))
     tail = E2 + r * (E3 + r * (E4 + r * (E5 + r * (E6 + r * (E7 + r * tail)))))
@@ -43,7 +48,11 @@ def exp_split(x: float) -> tuple[float, float]:
 
 @leaf
 def exp(x: float) -> float:
-    """e^x; 0 and ∞ where doubles end."""
+    """e^x; 0 and ∞ where doubles end.
+
+    >>> exp(0.0), exp(-1000.0)
+    (1.0, 0.0)
+    """
     if x != x:
         return x
     if x < -746.0:
@@ -56,7 +65,11 @@ def exp(x: float) -> float:
 
 @leaf
 def log(x: float) -> float:
-    """The natural logarithm; -∞ at 0, NaN below."""
+    """The natural logarithm; -∞ at 0, NaN below.
+
+    >>> log(2.0), log(0.0)
+    (0.6931471805599453, -inf)
+    """
     if not x > 0.0:
         return -math.inf if x == 0.0 else math.nan
     if x == math.inf:

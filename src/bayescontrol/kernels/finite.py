@@ -15,6 +15,7 @@ over the block, so a draw reads one block and not all modes.
 """
 
 import math
+from typing import TypeVar
 
 import numpy as np
 
@@ -39,6 +40,8 @@ __all__ = [
     "total",
 ]
 
+Array = TypeVar("Array", FloatArray, IntArray)
+
 BLOCK = 512
 SUM, TOP, FLAT = 0, 1, 2
 OK, IMPOSSIBLE = -1, -2
@@ -59,7 +62,7 @@ LEAST_LOG, MOST_LOG = -1e9, 1e9
 
 
 @jit
-def _part(array: FloatArray, b: int) -> FloatArray:
+def _part(array: Array, b: int) -> Array:
     """Block b of an array. Loops over a slice from 0 are vector code; from `start` they are not."""
     return array[b * BLOCK : (b + 1) * BLOCK]
 
@@ -132,7 +135,11 @@ def _normalise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
 
 @jit
 def build(w: FloatArray, e: IntArray) -> FloatArray:
-    """Blocks for fresh weights, flat wherever they can be."""
+    """Blocks for fresh weights, flat wherever they can be.
+
+    >>> build(np.array([0.25, 0.75]), np.zeros(2, np.int64))  # one block: sum, top, flat
+    array([[1., 0., 1.]])
+    """
     blocks = np.empty((-(-w.shape[0] // BLOCK), 3))
     scratch = np.empty(BLOCK)
     for b in range(blocks.shape[0]):
@@ -146,7 +153,11 @@ def build(w: FloatArray, e: IntArray) -> FloatArray:
 
 @jit
 def rebuild(w: FloatArray, e: IntArray, flat: FloatArray) -> FloatArray:
-    """The very blocks that weights in this state had, whichever of them were flat."""
+    """The very blocks that weights in this state had, whichever of them were flat.
+
+    >>> rebuild(np.array([0.5, 0.75]), np.array([-1, 0]), flat=np.array([0.0]))
+    array([[1., 0., 0.]])
+    """
     blocks = np.empty((flat.shape[0], 3))
     scratch = np.empty(BLOCK)
     for b in range(blocks.shape[0]):
@@ -158,7 +169,13 @@ def rebuild(w: FloatArray, e: IntArray, flat: FloatArray) -> FloatArray:
 
 @jit
 def exponents(w: FloatArray, e: IntArray, blocks: FloatArray) -> IntArray:
-    """e_m of every mode, those of flat blocks included."""
+    """e_m of every mode, those of flat blocks included.
+
+    >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
+    >>> blocks = build(w, e)
+    >>> exponents(w, e, blocks)
+    array([0, 0])
+    """
     out = e.copy()
     for b in range(blocks.shape[0]):
         if blocks[b, FLAT] == 1.0:
@@ -223,6 +240,13 @@ def _outside(values: FloatArray, low: np.int64, high: np.int64) -> bool:
 def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatArray) -> int:
     """v_m ← v_m P(o | m, x, a). OK; or, with nothing changed, IMPOSSIBLE or the index of
     the first likelihood that is not one.
+
+    >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
+    >>> blocks = build(w, e)
+    >>> condition(w, e, blocks, np.array([0.5, np.nan]))
+    1
+    >>> condition(w, e, blocks, np.array([1.0, 0.0])) == OK, w
+    (True, array([0.25, 0.  ]))
     """
     bad = _first_bad(likelihood)
     if bad != OK:
@@ -252,7 +276,13 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
 def condition_log(
     w: FloatArray, e: IntArray, blocks: FloatArray, log_likelihood: FloatArray
 ) -> int:
-    """v_m ← v_m exp(ln P(o | m, x, a)), -∞ included. Returns as `condition` does."""
+    """v_m ← v_m exp(ln P(o | m, x, a)), -∞ included. Returns as `condition` does.
+
+    >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
+    >>> blocks = build(w, e)
+    >>> condition_log(w, e, blocks, np.array([0.0, -math.inf])) == OK, w
+    (True, array([0.25, 0.  ]))
+    """
     bad = _first_bad_log(log_likelihood)
     if bad != OK:
         return bad
@@ -294,7 +324,13 @@ def condition_log(
 
 @jit
 def merge(w: FloatArray, e: IntArray, w2: FloatArray, e2: IntArray, prior: FloatArray) -> None:
-    """v_m ← v_m v'_m / P(m): the evidence of both, the prior counted once."""
+    """v_m ← v_m v'_m / P(m): the evidence of both, the prior counted once.
+
+    >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
+    >>> merge(w, e, w.copy(), e.copy(), prior=np.array([0.5, 0.5]))
+    >>> w * 2.0**e
+    array([0.125, 1.125])
+    """
     for i in range(w.shape[0]):
         if prior[i] > 0.0:
             p, j = math.frexp(w[i])
@@ -306,7 +342,11 @@ def merge(w: FloatArray, e: IntArray, w2: FloatArray, e2: IntArray, prior: Float
 
 @jit
 def total(blocks: FloatArray) -> tuple[float, int]:
-    """Σ_m v_m as (s, k): the sum is s · 2^k."""
+    """Σ_m v_m as (s, k): the sum is s · 2^k.
+
+    >>> total(build(np.array([0.25, 0.75]), np.zeros(2, np.int64)))
+    (0.5, 1)
+    """
     reference = 0.0
     seen = False
     for b in range(blocks.shape[0]):
@@ -322,7 +362,13 @@ def total(blocks: FloatArray) -> tuple[float, int]:
 
 @jit
 def log_ratio(after: FloatArray, before: FloatArray) -> float:
-    """ln (Σ v after / Σ v before), without cancellation between large logarithms."""
+    """ln (Σ v after / Σ v before), without cancellation between large logarithms.
+
+    >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
+    >>> blocks = build(w, e)
+    >>> log_ratio(blocks, blocks)
+    0.0
+    """
     s1, k1 = total(after)
     s0, k0 = total(before)
     return log(s1 / s0) + (k1 - k0) * 0.6931471805599453
@@ -330,7 +376,13 @@ def log_ratio(after: FloatArray, before: FloatArray) -> float:
 
 @jit
 def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -> None:
-    """v_m / Σ v into `out`."""
+    """v_m / Σ v into `out`.
+
+    >>> w, e = np.array([1.0, 3.0]), np.zeros(2, np.int64)
+    >>> posterior(w, e, build(w, e), out := np.empty(2))
+    >>> out
+    array([0.25, 0.75])
+    """
     s, k = total(blocks)
     for b in range(blocks.shape[0]):
         v, exponent, answer = _part(w, b), _part(e, b), _part(out, b)
@@ -342,7 +394,13 @@ def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -
 
 @jit
 def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
-    """m with probability v_m / Σ v for u uniform on [0, 1): the block first, then the mode."""
+    """m with probability v_m / Σ v for u uniform on [0, 1): the block first, then the mode.
+
+    >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
+    >>> blocks = build(w, e)
+    >>> draw(w, e, blocks, 0.2), draw(w, e, blocks, 0.3)
+    (0, 1)
+    """
     s, k = total(blocks)
     left = u * s
     chosen = 0

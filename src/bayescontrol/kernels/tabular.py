@@ -32,6 +32,14 @@ def interact(
     and the environment's.
 
     Fewer steps than asked: the observation of that step is bad evidence, and was not learnt.
+
+    >>> import numpy as np
+    >>> from bayescontrol.problems.tabular import random_modes
+    >>> modes, columns = random_modes(2), np.empty((3, 5), np.int64)
+    >>> p, q = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64)
+    >>> interact(*modes.agent().belief.weight_arrays(), modes.policy, modes.by_mode,
+    ...          modes.successor, modes.hypothesis[0], 0, 0, p, q, *columns)[0]
+    5
     """
     drawn_in = x
     for t in range(actions.shape[0]):

@@ -123,7 +123,7 @@ class GrowingChain:
 
     def likelihoods(self, x: Trailing, a: int, o: int) -> FloatArray:
         """P(o | m, x, a) for both modes."""
-        return self.observation_probabilities(x, a)[o]
+        return self.observation_probabilities(x, a).get(o, np.zeros(2))
 
     def action_probabilities(self, x: Trailing) -> dict[int, FloatArray]:
         """P(a | m, x) for both modes, by action."""

@@ -8,10 +8,10 @@ Laws 2, 5 and 6. Agents and environments are given as functions that make fresh 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bayescontrol.interaction import interact
+from bayescontrol.interaction import both_streams, interact
 from bayescontrol.protocols import Arrays
 from bayescontrol.record import Probe, Record
-from bayescontrol.seeding import Stream, stream
+from bayescontrol.seeding import Stream
 from bayescontrol.testing.policies import with_other_policies
 from bayescontrol.testing.state import evidence, require, same_bits, through_disk
 
@@ -69,7 +69,7 @@ def check_acting(make: MakeAgent, make_environment: MakeEnvironment, steps: int 
     >>> check_acting(modes.agent, lambda: modes.environment(0))
     """
     agent, environment = make(), make_environment()
-    p, q = stream(0, 0, "agent"), stream(0, 0, "environment")
+    p, q = both_streams(0, 0)
     for _ in range(steps):
         before = evidence(agent.belief)
         a = agent.act(p)
@@ -153,22 +153,15 @@ def check_resume(
     >>> check_resume(modes.agent, lambda: modes.environment(0))
     """
     at = steps // 2 if at is None else at
-    agent, environment = make(), make_environment()
-    p, q = stream(seed, 0, "agent"), stream(seed, 0, "environment")
-    columns: tuple[list[Any], list[Any]] = ([], [])
-    for t in range(steps):
-        if t == at:
-            saved, numbers = through_disk(agent.save()), through_disk(p.save())
-            agent, p = make(), Stream(0)
-            agent.load(saved)
-            p.load(numbers)
-        a = agent.act(p)
-        o = environment.respond(a, q)
-        agent.observe(a, o)
-        columns[0].append(a)
-        columns[1].append(o)
+    agent, environment, (p, q) = make(), make_environment(), both_streams(seed, 0)
+    stream = list(interact(agent, environment, at, streams=(p, q)))
+    resumed, numbers = make(), Stream(0)
+    resumed.load(through_disk(agent.save()))
+    numbers.load(through_disk(p.save()))
+    stream += interact(resumed, environment, steps - at, streams=(numbers, q))
+    columns = [a for a, _ in stream], [o for _, o in stream]
     _require_same(
-        (Record(*columns), agent.save()),
+        (Record(*columns), resumed.save()),
         _run(make, make_environment, steps, seed),
         f"saved and resumed at step {at}, the run is another one",
     )

@@ -83,11 +83,13 @@ def through_disk(arrays: Arrays) -> Arrays:
     >>> through_disk({"v": np.array([1.0, 2.0])})
     {'v': array([1., 2.])}
     """
-    file = BytesIO()
-    np.savez(file, allow_pickle=False, **{name: np.asarray(a) for name, a in arrays.items()})
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as saved:
-        return {name: saved[name] for name in saved.files}
+    back = {}
+    for name, array in arrays.items():
+        file = BytesIO()
+        np.save(file, array, allow_pickle=False)
+        file.seek(0)
+        back[name] = np.load(file, allow_pickle=False)
+    return back
 
 
 def exact_posterior(

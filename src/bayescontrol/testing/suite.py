@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import MissingCapability
+from bayescontrol.interaction import both_streams
 from bayescontrol.modes import draw_from
 from bayescontrol.protocols import (
     Likelihood,
@@ -146,7 +147,7 @@ def check_modes(
 
 
 def _history(agent: Any, environment: Any, steps: int, seed: int) -> list[Event]:
-    p, q = stream(seed, 0, "agent"), stream(seed, 0, "environment")
+    p, q = both_streams(seed, 0)
     history = []
     for _ in range(steps):
         x, a = agent.x, agent.act(p)

@@ -1,0 +1,112 @@
+"""The entropy experiment: its claims, that they can fail, its tables and its figure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import ControlRule, NaiveMixture, Stream
+from bayescontrol.entropy import InteractionTree, relative_entropy_on
+from bayescontrol.experiments import entropy
+from bayescontrol.experiments.entropy import Settings, experiment
+from bayescontrol.lab import Claim, conduct
+from bayescontrol.lab.runner import Result
+from bayescontrol.problems.tabular import random_modes
+from bayescontrol.systems import AgentSystem
+
+SMALL = Settings(runs=3, steps=3, competitors=6)
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return conduct(experiment, SMALL)
+
+
+def named(result: Result) -> Mapping[str, Claim]:
+    return {claim.name: claim for claim in result.outcome.claims}
+
+
+def test_every_claim_holds_and_says_against_how_many(result: Result) -> None:
+    claims = named(result)
+    assert all(claim.holds for claim in claims.values())
+    assert claims["naive-minimises-D"].ours == claims["naive-minimises-D"].expected == 3 * 7
+    assert claims["rule-minimises-C"].ours == claims["rule-minimises-C"].expected == 3 * 7 * 4
+    assert [claims[name].source for name in ("naive-minimises-D", "rule-minimises-C")] == [
+        "paper",
+        "paper",
+    ]
+    assert claims["D-is-information"].source == "ours"
+
+
+def test_a_naive_agent_that_intervenes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: the control rule in the place of the naive mixture."""
+    monkeypatch.setattr(entropy, "NaiveMixture", ControlRule)
+    claims = named(conduct(experiment, SMALL))
+    assert claims["naive-minimises-D"].verdict == "refuted"
+    assert claims["D-is-information"].verdict == "fails"
+
+
+def test_a_rule_that_takes_its_actions_for_evidence_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The planted bug: the naive posterior in the control rule."""
+    monkeypatch.setattr(ControlRule, "issue", NaiveMixture.issue)
+    claims = named(conduct(experiment, SMALL))
+    assert claims["rule-minimises-C"].verdict == "refuted"
+    assert claims["C-is-information"].verdict == "fails"
+
+
+def test_C_with_the_modes_own_actions_as_weights_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The planted bug: C in which histories are weighted by P_m, as in D."""
+    honest = relative_entropy_on
+    monkeypatch.setattr(
+        entropy, "relative_entropy_on", lambda tree, q, weights=None: honest(tree, q)
+    )
+    claims = named(conduct(experiment, SMALL))
+    assert claims["rule-minimises-C"].verdict == "refuted"
+
+
+def test_competitors_are_systems_of_probabilities() -> None:
+    modes = random_modes(2, actions=3, observations=2, seed=4)
+    tree = InteractionTree(modes.systems(), [0.5, 0.5], 2, actions=modes.actions)
+    rule = tree.tabulate(AgentSystem(modes.agent()))
+    rivals = list(entropy.competitors(tree, rule, 9, Stream(1)))
+    for k, rival in enumerate(rivals):
+        changed = 0
+        for (stage, _), q, p in zip(tree.walk(), rival, rule, strict=True):
+            np.testing.assert_allclose(np.bincount(stage.parent, q), 1.0, rtol=1e-12)
+            assert (q > 0.0).all()
+            changed += len(set(stage.parent[q != p].tolist()))
+        assert changed == 1 if k % 3 == 2 else changed > 20
+
+
+def test_the_tables_show_what_the_columns_hold(result: Result) -> None:
+    means, weightings = result.outcome.tables
+    cells: dict[tuple[Any, Any], Any] = {(row[0], row[1]): row[-1] for row in means.rows}
+    assert cells["D", "oracle (knows m)"] == cells["C, uniform", "oracle (knows m)"] == 0.0
+    assert cells["D", "naive mixture"] < cells["D", "control rule"] < cells["D", "uniform"]
+    assert cells["C, uniform", "control rule"] < cells["C, uniform", "naive mixture"]
+    assert cells["C, closed-loop", "control rule"] < cells["C, closed-loop", "naive mixture"]
+    assert [row[0] for row in weightings.rows] == list(entropy.WEIGHTINGS)
+    assert weightings.header[1:] == ("naive mixture", "control rule")
+    assert all(float(naive) > float(rule) for _, naive, rule in weightings.rows)
+
+
+def test_the_figure_has_two_labelled_panels_and_the_entropy_of_the_prior(result: Result) -> None:
+    figure = experiment.figures(SMALL, result.columns)["entropy"]
+    left, right = figure.axes
+    assert left.get_ylabel() == "relative entropy D [bits]"
+    assert right.get_ylabel() == "relative entropy C [bits]"
+    labels = left.get_legend_handles_labels()[1]
+    assert labels == [*entropy.LABELS, "H(prior)"]
+    line = next(line for line in left.get_lines() if line.get_label() == "H(prior)")
+    assert line.get_linestyle() == "--"
+    assert right.get_legend_handles_labels()[1] == list(entropy.LABELS)
+
+
+@pytest.mark.slow
+def test_every_claim_holds_at_full_size() -> None:
+    assert all(claim.holds for claim in conduct(experiment, experiment.full, 2).outcome.claims)

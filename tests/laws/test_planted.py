@@ -1,0 +1,244 @@
+"""Each law fails on a bug that was planted for it."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import ControlRule, FiniteBelief, Probe, Stream, fused
+from bayescontrol.errors import BadEvidence, MissingCapability
+from bayescontrol.problems.tabular import TabularEnvironment, TabularMode, random_modes
+from bayescontrol.protocols import Rng
+from bayescontrol.record import Record
+from bayescontrol.testing import (
+    LawBroken,
+    check_agreement,
+    check_bad_evidence,
+    check_deterministic,
+    check_fused,
+    check_merge,
+    check_modes,
+    check_order,
+    check_probes,
+    check_same_seed,
+    check_save,
+    same_bits,
+    with_other_policies,
+)
+
+MODES = random_modes(3, situations=2, seed=1)
+HISTORY = [(t % 2, (t // 2) % 2, (t // 3) % 2) for t in range(30)]
+Base = FiniteBelief[TabularMode]
+
+
+def world() -> TabularEnvironment:
+    return MODES.environment(0)
+
+
+def test_conditioning_with_a_coin_is_not_deterministic() -> None:
+    class Noisy(Base):
+        def observe(self, x: Any, a: Any, o: Any) -> None:
+            super().observe(x, a, o if np.random.default_rng().random() < 0.5 else 1 - o)
+
+    with pytest.raises(LawBroken, match="must not be random"):
+        check_deterministic(lambda: Noisy(MODES), HISTORY)
+
+
+def test_drawing_must_leave_the_evidence_alone() -> None:
+    class Deluded(Base):
+        def sample(self, rng: Rng) -> TabularMode:
+            mode = super().sample(rng)
+            self.reweigh(object, lambda _m: 1.0 + (np.arange(3) == self.drawn))
+            return mode
+
+    with pytest.raises(LawBroken, match="drawing"):
+        check_deterministic(lambda: Deluded(MODES), HISTORY)
+
+
+def test_a_belief_that_forgets_fails_agreement_order_and_merging() -> None:
+    class Forgetful(Base):
+        """Every tenth observation is taken twice."""
+
+        def observe(self, x: Any, a: Any, o: Any) -> None:
+            super().observe(x, a, o)
+            if self.count % 10 == 0:
+                super().observe(x, a, o)
+
+    with pytest.raises(LawBroken, match="'forgetful'"):
+        check_agreement({"exact": Base(MODES), "forgetful": Forgetful(MODES)}, HISTORY)
+    with pytest.raises(LawBroken, match="order"):
+        check_order(lambda: Forgetful(MODES), HISTORY)
+    with pytest.raises(LawBroken, match="merged"):
+        check_merge(lambda: Forgetful(MODES), HISTORY)
+
+
+def test_a_prior_counted_twice_fails_merging() -> None:
+    class Twice(Base):
+        def merge(self, other: Base) -> None:
+            prior = self.prior
+            super().merge(other)
+            self.reweigh(object, lambda _m: prior)
+
+    with pytest.raises(LawBroken, match="merged"):
+        check_merge(lambda: Twice(MODES, [0.5, 0.3, 0.2]), HISTORY)
+
+
+def test_a_belief_that_saves_rounded_weights_is_noticed() -> None:
+    class Rounded(Base):
+        def save(self) -> Any:
+            arrays = super().save()
+            return arrays | {"mantissa": arrays["mantissa"].astype(np.float32).astype(np.float64)}
+
+    with pytest.raises(LawBroken, match="its own way"):
+        check_save(lambda: Rounded(MODES), HISTORY)
+
+
+def test_evidence_that_is_half_taken_in_is_noticed() -> None:
+    class Hasty(Base):
+        def observe(self, x: Any, a: Any, o: Any) -> None:
+            self.count += 1
+            super().observe(x, a, o)
+            self.count -= 1
+
+    class Lenient(Base):
+        def observe(self, x: Any, a: Any, o: Any) -> None:
+            if o == o:
+                super().observe(x, a, o)
+
+    bad = [(0, 0, math.nan)]
+    check_bad_evidence(lambda: Base(MODES), HISTORY, bad)
+    with pytest.raises(LawBroken, match="traces"):
+        check_bad_evidence(lambda: Hasty(MODES), HISTORY, bad)
+    with pytest.raises(LawBroken, match="taken for evidence"):
+        check_bad_evidence(lambda: Lenient(MODES), HISTORY, bad)
+
+
+def test_an_error_without_a_type_is_no_answer_to_bad_evidence() -> None:
+    class Untyped(Base):
+        def observe(self, x: Any, a: Any, o: Any) -> None:
+            if o not in (0, 1):
+                raise KeyError(o)
+            super().observe(x, a, o)
+
+    with pytest.raises(LawBroken, match="KeyError"):
+        check_bad_evidence(lambda: Untyped(MODES), HISTORY, [(0, 0, 7)])
+
+
+def test_luck_from_elsewhere_breaks_the_seed() -> None:
+    elsewhere = Stream(0)
+
+    class Restless(ControlRule[TabularMode, int, int, int]):
+        def act(self, rng: Rng) -> int:
+            return super().act(elsewhere)
+
+    with pytest.raises(LawBroken, match="seed 0"):
+        check_same_seed(lambda: MODES.agent(kind=Restless), world)
+
+
+@pytest.mark.parametrize(
+    "meddle",
+    [
+        lambda agent, _a, _o: agent.belief.observe(0, 0, 1),
+        lambda agent, _a, _o: agent.act(Stream(0)),
+    ],
+)
+def test_a_probe_that_meddles_is_noticed(meddle: Callable[..., Any]) -> None:
+    with pytest.raises(LawBroken, match="probes"):
+        check_probes(MODES.agent, world, {"meddling": Probe(meddle)})
+
+
+@pytest.mark.parametrize("bug", ["another action", "the belief is left behind"])
+def test_a_wrong_compiled_loop_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = fused.find_loop(MODES.agent(), world())
+    assert right is not None
+
+    def wrong(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
+        if bug == "another action":
+            record = right(agent, environment, steps, p, q)
+            record.actions[-1] ^= 1
+            return record
+        return right(agent.copy(), environment, steps, p, q)
+
+    monkeypatch.setitem(fused._LOOPS, (FiniteBelief, TabularEnvironment), lambda _a, _e: wrong)
+    with pytest.raises(LawBroken, match="compiled loop"):
+        check_fused(MODES.agent, world)
+
+
+def test_a_compiled_loop_that_leaves_the_environment_behind_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    modes = random_modes(2, situations=5, concentration=0.1, seed=3)
+    right = fused.find_loop(modes.agent(), modes.environment(0))
+    assert right is not None
+
+    def wrong(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
+        record = right(agent, environment, steps, p, q)
+        environment.x = (environment.x + 1) % 5
+        return record
+
+    monkeypatch.setitem(fused._LOOPS, (FiniteBelief, TabularEnvironment), lambda _a, _e: wrong)
+    with pytest.raises(LawBroken, match="somewhere else"):
+        check_fused(modes.agent, lambda: modes.environment(0))
+
+
+# -- what a user meets ---------------------------------------------------------------------------
+
+
+class Coin:
+    def __init__(self, p: float) -> None:
+        self.p = p
+
+    def act(self, x: object, rng: Rng) -> str:
+        return "toss"
+
+    def likelihood(self, x: object, a: str, o: object) -> float:
+        return {1: self.p, 0: 1.0 - self.p}.get(o, 0.0)  # type: ignore[call-overload, no-any-return]
+
+    def observation_probabilities(self, x: object, a: str) -> dict[int, float]:
+        return {1: self.p, 0: 1.0 - self.p}
+
+
+def test_modes_that_expect_one_world_and_live_in_another_break_the_identities() -> None:
+    class Optimist(Coin):
+        def observation_probabilities(self, x: object, a: str) -> dict[int, float]:
+            return {1: self.p**3, 0: 1.0 - self.p**3}
+
+    with pytest.raises(LawBroken, match="runs"):
+        check_modes([Optimist(0.4), Optimist(0.9)])
+
+
+def test_modes_without_exact_probabilities_need_a_world() -> None:
+    class Guess:
+        def act(self, x: object, rng: Rng) -> str:
+            return "toss"
+
+        def log_likelihood(self, x: object, a: str, o: object) -> float:
+            return 0.0
+
+    with pytest.raises(MissingCapability, match="environment="):
+        check_modes([Guess()])
+
+
+def test_bad_observations_of_one_s_own_may_be_named() -> None:
+    class Strict(Coin):
+        def likelihood(self, x: object, a: str, o: object) -> float:
+            if o not in (0, 1):
+                raise BadEvidence(f"no side of a coin: {o!r}")
+            return super().likelihood(x, a, o)
+
+    check_modes([Strict(0.3), Strict(0.6)], bad=["edge", None, 2], steps=10, runs=50)
+
+
+def test_swapping_policies_keeps_every_capability() -> None:
+    swapped = with_other_policies(MODES)
+    assert len(swapped) == 3
+    assert same_bits(
+        {"p": swapped.action_probabilities(1)[0]},
+        {"p": np.roll(MODES.policy[:, 1, 0], -1)},
+    )
+    assert swapped.likelihoods(1, 0, 1).tobytes() == MODES.likelihoods(1, 0, 1).tobytes()
+    first = with_other_policies(list(MODES))[0]
+    assert first.likelihood(1, 0, 1) == MODES[0].likelihood(1, 0, 1)
+    assert first.action_probabilities(1) == MODES[1].action_probabilities(1)

@@ -1,0 +1,95 @@
+"""Every public name says what it is, and shows it in an example that runs."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import bayescontrol
+
+#: Names without an example of their own, each with the reason.
+EXEMPT: dict[str, str] = {}
+
+
+def modules() -> Iterator[ModuleType]:
+    yield bayescontrol
+    for found in pkgutil.walk_packages(bayescontrol.__path__, "bayescontrol."):
+        yield importlib.import_module(found.name)
+
+
+def public_names() -> list[tuple[str, Any]]:
+    return [
+        (f"{module.__name__}.{name}", getattr(module, name))
+        for module in modules()
+        for name in getattr(module, "__all__", ())
+    ]
+
+
+def is_protocol(thing: Any) -> bool:
+    return bool(getattr(thing, "_is_protocol", False))
+
+
+def documented(thing: Any) -> bool:
+    return inspect.isroutine(thing) or inspect.isclass(thing) or hasattr(thing, "py_func")
+
+
+NAMES = public_names()
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(NAMES) > 100
+
+
+def test_every_module_opens_with_what_it_is_about() -> None:
+    assert [m.__name__ for m in modules() if not (m.__doc__ or "").strip()] == []
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    silent = [
+        name
+        for name, thing in NAMES
+        if (documented(thing) or isinstance(thing, ModuleType)) and not own_doc(thing)
+    ]
+    assert silent == []
+
+
+def own_doc(thing: Any) -> str:
+    """The docstring of the thing itself, not one that it inherits."""
+    doc = vars(thing).get("__doc__") if inspect.isclass(thing) else getattr(thing, "__doc__", None)
+    if inspect.isclass(thing) and doc and doc.startswith(f"{thing.__name__}("):
+        return ""  # what dataclasses write by themselves
+    return (doc or "").strip()
+
+
+def has_example(thing: Any) -> bool:
+    if ">>>" in own_doc(thing):
+        return True
+    if not inspect.isclass(thing):
+        return False
+    members = (getattr(m, "fget", None) or getattr(m, "__func__", m) for m in vars(thing).values())
+    return any(">>>" in (getattr(m, "__doc__", None) or "") for m in members)
+
+
+def test_every_public_class_and_function_has_an_example() -> None:
+    bare = sorted(
+        name
+        for name, thing in NAMES
+        if documented(thing) and not is_protocol(thing) and not has_example(thing)
+    )
+    assert [name for name in bare if name not in EXEMPT] == []
+
+
+def test_no_exemption_is_left_over() -> None:
+    known = dict(NAMES)
+    assert [name for name in EXEMPT if name not in known or has_example(known[name])] == []
+
+
+@pytest.mark.parametrize("module", list(modules()), ids=lambda m: m.__name__)
+def test_public_names_exist_and_stand_once(module: ModuleType) -> None:
+    names = list(getattr(module, "__all__", ()))
+    assert all(hasattr(module, name) for name in names)
+    assert len(set(names)) == len(names)

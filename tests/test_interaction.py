@@ -1,0 +1,143 @@
+"""The coupling: one stream, lazy or recorded, with probes that only look."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from bayescontrol import NaiveMixture, Probe, Stream, interact, play
+from bayescontrol.errors import ImpossibleObservation
+from bayescontrol.fused import find_loop, register_loop
+from bayescontrol.interaction import both_streams
+from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.protocols import Rng
+from bayescontrol.record import Record, drawn_mode, log_score, posterior, situation
+from bayescontrol.schedules import Every
+from bayescontrol.testing import same_bits
+
+MODES = random_modes(3, situations=3, observations=3, seed=2)
+LOOK = {"looked": Probe(lambda _agent, _a, _o: True)}
+
+
+def test_the_lazy_stream_is_the_recorded_one() -> None:
+    lazy = list(islice(play(MODES.agent(), MODES.environment(1), seed=4, run=2), 60))
+    assert lazy == list(interact(MODES.agent(), MODES.environment(1), 60, seed=4, run=2))
+
+
+def test_agent_and_environment_have_luck_of_their_own() -> None:
+    """An environment that draws twice as often leaves the agent's numbers alone."""
+
+    class Wasteful:
+        def __init__(self) -> None:
+            self.world = MODES.environment(1)
+
+        def respond(self, a: int, rng: Rng) -> int:
+            rng.random()
+            return 0
+
+    class Constant(Wasteful):
+        def respond(self, a: int, rng: Rng) -> int:
+            return 0
+
+    one = interact(MODES.agent(), Wasteful(), 40, seed=1)
+    assert one == interact(MODES.agent(), Constant(), 40, seed=1)
+
+
+def test_seeds_and_runs_are_different_luck() -> None:
+    records = [
+        interact(MODES.agent(), MODES.environment(0), 40, seed=s, run=r)
+        for s, r in [(0, 0), (0, 1), (1, 0)]
+    ]
+    assert records[0] != records[1]
+    assert records[0] != records[2]
+    assert records[1] != records[2]
+
+
+@pytest.mark.parametrize("probes", [None, LOOK])
+def test_two_calls_with_the_same_streams_are_one_run(probes: Any) -> None:
+    whole = interact(MODES.agent(), MODES.environment(0), 50, seed=3)
+    agent, world, streams = MODES.agent(), MODES.environment(0), both_streams(3, 0)
+    parts = [interact(agent, world, n, streams=streams, probes=probes) for n in (20, 0, 30)]
+    assert [step for part in parts for step in part] == list(whole)
+
+
+def test_probes_see_the_agent_before_and_after_the_observation() -> None:
+    agent: Any = MODES.agent()
+    record = interact(
+        agent,
+        MODES.environment(1),
+        30,
+        probes={"v": posterior, "bits": log_score, "m": drawn_mode, "x": situation},
+    )
+    replayed: Any = MODES.agent()
+    for t, (a, o) in enumerate(record):
+        assert record["x"][t] == replayed.x
+        assert record["bits"][t] == replayed.belief.surprise(replayed.x, a, o)
+        replayed.observe(a, o)
+        assert record["v"][t].tobytes() == replayed.belief.posterior().tobytes()
+        assert MODES.policy[record["m"][t], record["x"][t], a] > 0.0
+    assert sum(record["bits"]) == pytest.approx(agent.belief.code_length(), rel=1e-12)
+
+
+def test_no_steps_are_a_record_too_and_less_is_refused() -> None:
+    agent = MODES.agent()
+    before = agent.save()
+    assert len(interact(agent, MODES.environment(0), 0)) == 0
+    assert interact(agent, MODES.environment(0), 0) == Record([], [])
+    assert same_bits(before, agent.save())
+    with pytest.raises(ValueError, match="steps=-1"):
+        interact(agent, MODES.environment(0), -1)
+
+
+# -- the table of compiled loops -----------------------------------------------------------------
+
+
+def test_only_the_plain_rule_over_the_environment_s_own_class_has_a_compiled_loop() -> None:
+    world = MODES.environment(0)
+    assert find_loop(MODES.agent(), world) is not None
+    for agent in (
+        MODES.agent(kind=NaiveMixture),
+        MODES.agent(schedule=Every(2)),
+        random_modes(3, situations=3, observations=3, seed=3).agent(),
+    ):
+        assert find_loop(agent, world) is None
+
+
+def test_a_situation_outside_the_table_never_reaches_the_compiled_loop() -> None:
+    for x in (3, -1, None, 0.0):
+        agent = MODES.agent()
+        agent.x = x  # type: ignore[assignment]
+        assert find_loop(agent, MODES.environment(0)) is None
+
+
+def test_the_compiled_loop_stops_at_the_impossible_as_the_readable_one_does() -> None:
+    """Mode 1's world shows what mode 0, alone with weight, rules out: both stop at one step."""
+    sure = TabularModes(
+        policy=[[[0.5, 0.5]]] * 2,
+        hypothesis=[[[[0.9, 0.1, 0.0]] * 2], [[[0.6, 0.3, 0.1]] * 2]],
+    )
+    ends = []
+    for probes in (None, LOOK):
+        agent, world, streams = sure.agent([1.0, 0.0]), sure.environment(1), both_streams(7, 0)
+        with pytest.raises(ImpossibleObservation, match="observation 2 after action"):
+            interact(agent, world, 1000, streams=streams, probes=probes)
+        ends.append((agent.save(), [s.save() for s in streams], world.x))
+    (fused, luck, x), (readable, other, y) = ends
+    assert fused["belief/count"] > 0
+    assert same_bits(fused, readable)
+    assert all(same_bits(a, b) for a, b in zip(luck, other, strict=True))
+    assert x == y
+
+
+def test_a_user_may_register_a_loop_of_their_own() -> None:
+    class World:
+        def respond(self, a: int, rng: object) -> int:
+            return 0
+
+    def loop(agent: Any, world: Any, steps: int, p: Stream, q: Stream) -> Record:
+        return Record([7] * steps, [7] * steps)
+
+    agent = MODES.agent()
+    register_loop(type(agent.belief), World, lambda _agent, _world: loop)
+    assert list(interact(agent, World(), 2)) == [(7, 7), (7, 7)]
+    assert list(interact(agent, World(), 1, probes=LOOK)) != [(7, 7)]

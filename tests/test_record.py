@@ -1,0 +1,95 @@
+"""Records: columns that hold what happened, to the last bit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayescontrol.record import Probe, Record, as_column
+
+values = st.one_of(
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.none(),
+    st.tuples(st.integers(), st.text()),
+)
+
+
+@given(st.lists(values, max_size=8))
+def test_a_column_holds_the_very_values(given_: list[Any]) -> None:
+    """Also integers that a double would round, text with NULs, and all kinds mixed."""
+    assert as_column(given_).tolist() == given_
+
+
+@given(
+    st.one_of(
+        st.lists(st.integers(-(2**53), 2**53), min_size=1),
+        st.lists(st.floats(), min_size=1),
+        st.lists(st.booleans(), min_size=1),
+        st.lists(st.sampled_from("abc"), min_size=1),
+    )
+)
+def test_plain_numbers_and_words_make_plain_columns(given_: list[Any]) -> None:
+    assert as_column(given_).dtype.kind in "ifbU"
+
+
+def test_arrays_of_one_shape_stack_and_others_stay_apart() -> None:
+    assert as_column([np.zeros(3), np.ones(3)]).shape == (2, 3)
+    assert as_column([np.zeros(3), np.ones(2)]).dtype == object
+    assert as_column([np.float32(1.0), np.float32(2.0)]).dtype == np.float32
+
+
+def test_numpy_s_numbers_mix_with_python_s() -> None:
+    assert as_column([np.int64(1), 2]).dtype == np.int64
+    assert as_column([np.float64(0.5), 2]).tolist() == [0.5, 2.0]
+    assert as_column([np.str_("a"), np.int64(1)]).tolist() == ["a", 1]
+
+
+def test_the_stream_comes_back_as_it_went_in() -> None:
+    assert list(Record([0, 1], ["x", "y"])) == [(0, "x"), (1, "y")]
+    rows = [np.array([1.0, 2.0]), np.array([3.0, 4.0])]
+    for (_, o), row in zip(Record([0, 1], rows), rows, strict=True):
+        assert isinstance(o, np.ndarray)
+        assert o.tobytes() == row.tobytes()
+
+
+def test_records_are_equal_bit_for_bit_and_in_all_columns() -> None:
+    record = Record([0, 1], [0.0, 1.0], {"v": [np.zeros(2), np.ones(2)]})
+    assert record == Record([0, 1], [0.0, 1.0], {"v": [np.zeros(2), np.ones(2)]})
+    assert record != Record([0, 1], [-0.0, 1.0], {"v": [np.zeros(2), np.ones(2)]})
+    assert record != Record([0, 1], [0, 1], {"v": [np.zeros(2), np.ones(2)]})
+    assert record != Record([0, 1], [0.0, 1.0])
+    assert Record([], []) == Record([], [])
+    assert record != "a record"
+
+
+def test_columns_of_objects_compare_by_value_arrays_included() -> None:
+    def make(last: float) -> Record:
+        return Record([(0, "a"), None], [np.zeros(2), np.array([1.0, 2.0, last])])
+
+    assert make(3.0) == make(3.0)
+    assert make(3.0) != make(4.0)
+
+
+def test_columns_have_one_length_and_known_names() -> None:
+    with pytest.raises(ValueError, match="'v' has 1 entries"):
+        Record([0, 1], [0, 1], {"v": [0]})
+    with pytest.raises(KeyError, match="there are actions, observations"):
+        Record([0], [1])["reward"]
+
+
+def test_a_probe_looks_before_or_after() -> None:
+    with pytest.raises(ValueError, match="during"):
+        Probe(lambda *_: 0, "during")  # type: ignore[arg-type]
+
+
+def test_a_record_shows_itself_in_a_terminal_and_in_a_notebook() -> None:
+    record = Record([0] * 12, ["<b>"] * 12, {"v": [np.zeros(2)] * 12})
+    assert repr(record) == "Record(12 steps: actions int64, observations <U3, v float64×2)"
+    html = record._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "12 steps, the first 10" in html

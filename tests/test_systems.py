@@ -1,0 +1,181 @@
+"""I/O systems: coupling, known, tailored, and agents seen as systems."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, interact
+from bayescontrol.problems.tabular import random_modes
+from bayescontrol.systems import (
+    AgentSystem,
+    Coupled,
+    Situated,
+    SystemAgent,
+    SystemEnvironment,
+    best_utility,
+    expected_utility,
+    known,
+    tailored,
+)
+
+
+def reward(a: int, o: int) -> float:
+    return float(o)
+
+
+def probability(system: Any, history: list[tuple[int, int]]) -> float:
+    """P(ao_≤t), the product over the steps."""
+    p, s = 1.0, system.start()
+    for a, o in history:
+        p *= system.action_probabilities(s).get(a, 0.0)
+        p *= system.observation_probabilities(s, a).get(o, 0.0)
+        s = system.advance(s, a, o)
+    return p
+
+
+def all_histories(length: int) -> list[list[tuple[int, int]]]:
+    if length == 0:
+        return [[]]
+    return [[*h, (a, o)] for h in all_histories(length - 1) for a in (0, 1) for o in (0, 1)]
+
+
+MODES = random_modes(3, situations=3, seed=8)
+
+
+@pytest.mark.parametrize("kind", [ControlRule, NaiveMixture])
+def test_an_agent_as_a_system_is_a_distribution_over_histories(kind: type[Any]) -> None:
+    system = AgentSystem(MODES.agent([0.5, 0.3, 0.2], kind=kind))
+    total = math.fsum(probability(system, h) for h in all_histories(3))
+    assert total == pytest.approx(1.0, rel=1e-13)
+
+
+def test_the_naive_agent_is_the_plain_mixture_of_the_systems() -> None:
+    """P(ao_≤t) = Σ_m P(m) P_m(ao_≤t), exactly what the rule is not."""
+    prior = [0.5, 0.3, 0.2]
+    naive = AgentSystem(MODES.agent(prior, kind=NaiveMixture))
+    causal = AgentSystem(MODES.agent(prior))
+    differ = 0
+    for history in all_histories(3):
+        parts = zip(prior, MODES.systems(), strict=True)
+        mixture = math.fsum(p * probability(system, history) for p, system in parts)
+        assert probability(naive, history) == pytest.approx(mixture, rel=1e-12)
+        differ += abs(probability(causal, history) - mixture) > 1e-6
+    assert differ > 50
+
+
+def test_looking_at_a_system_never_changes_the_agent() -> None:
+    agent = MODES.agent()
+    system = AgentSystem(agent)
+    start = system.start()
+    before = system.action_probabilities(start)
+    system.advance(start, 0, 1)
+    assert system.action_probabilities(start) == before
+    assert repr(agent) == repr(MODES.agent())
+
+
+def test_the_coupling_takes_actions_from_one_and_observations_from_the_other() -> None:
+    p, q = MODES.systems()[:2]
+    g = Coupled(p, q)
+    s = g.start()
+    assert g.action_probabilities(s) == p.action_probabilities(0)
+    assert g.observation_probabilities(s, 1) == q.observation_probabilities(0, 1)
+    assert g.advance(s, 1, 0) == (p.advance(0, 1, 0), q.advance(0, 1, 0))
+
+
+def test_an_environment_is_known_to_the_mode_that_was_made_for_it() -> None:
+    p, q = MODES.systems()[:2]
+    assert known(p, p, [0, 1], horizon=3)
+    check = known(p, q, [0, 1], horizon=3)
+    assert not check
+    assert check.gap > 0.0
+    assert check.history[-1][1] is None
+
+
+def test_a_difference_deep_in_the_tree_is_found_at_its_depth() -> None:
+    class Late:
+        """Fair, until two heads in a row."""
+
+        def __init__(self, then: float) -> None:
+            self.then = then
+
+        def start(self) -> tuple[int, ...]:
+            return ()
+
+        def advance(self, s: tuple[int, ...], a: str, o: int) -> tuple[int, ...]:
+            return (*s, o)
+
+        def action_probabilities(self, s: tuple[int, ...]) -> Mapping[str, float]:
+            return {"toss": 1.0}
+
+        def observation_probabilities(self, s: tuple[int, ...], a: str) -> Mapping[int, float]:
+            p = self.then if s == (1, 1) else 0.5
+            return {1: p, 0: 1.0 - p}
+
+    assert known(Late(0.5), Late(0.75), ["toss"], horizon=2)
+    check = known(Late(0.5), Late(0.75), ["toss"], horizon=3)
+    assert check.history == (("toss", 1), ("toss", 1), ("toss", None))
+    assert check.gap == 0.25
+
+
+def test_systems_that_never_answer_know_each_other() -> None:
+    mute = Situated(DiscreteMode(lambda _x: {"a": 1.0}, lambda _x, _a: {}))
+    assert known(mute, mute, ["a"], horizon=2)
+
+
+def test_the_best_utility_bounds_every_policy_and_the_best_one_reaches_it() -> None:
+    systems = MODES.systems()
+    for q in systems:
+        best = best_utility(q, [0, 1], reward, horizon=4)
+        assert all(expected_utility(Coupled(p, q), reward, 4) <= best + 1e-12 for p in systems)
+
+
+def test_a_mode_is_tailored_if_its_world_is_known_and_the_outcome_is_desired() -> None:
+    p, q = MODES.systems()[:2]
+    assert tailored(p, p, [0, 1], 3, lambda _g: True)
+    assert not tailored(p, p, [0, 1], 3, lambda _g: False)
+    assert not tailored(p, q, [0, 1], 3, lambda _g: True)
+
+
+def test_a_system_may_play_either_part() -> None:
+    """The same luck, so the same stream as the table's own environment."""
+    p, q = MODES.systems()[:2]
+    record = interact(SystemAgent(p), SystemEnvironment(q), 50, seed=3)
+    assert record == interact(SystemAgent(p), MODES.environment(1), 50, seed=3)
+
+
+def test_a_mode_with_private_state_keeps_it_as_a_system() -> None:
+    class Alternating:
+        def start(self) -> int:
+            return 0
+
+        def advance(self, s: int, a: int, o: int) -> int:
+            return 1 - s
+
+        def action_probabilities(self, s: int) -> dict[int, float]:
+            return {s: 1.0}
+
+        def observation_probabilities(self, s: int, a: int) -> dict[int, float]:
+            return {s: 1.0}
+
+    system = Situated(Alternating(), situation="never used")
+    assert system.start() == 0
+    assert system.advance(0, 0, 0) == 1
+    agent: ControlRule[Any, Any, int, int] = ControlRule(FiniteBelief([_Sure(Alternating())]))
+    assert probability(AgentSystem(agent), [(0, 0), (1, 1), (0, 0)]) == 1.0
+
+
+class _Sure:
+    """A system as a mode, with the likelihood it needs."""
+
+    def __init__(self, system: Any) -> None:
+        self.start, self.advance = system.start, system.advance
+        self.action_probabilities = system.action_probabilities
+        self.observation_probabilities = system.observation_probabilities
+
+    def act(self, s: Any, rng: Any) -> Any:
+        return next(iter(self.action_probabilities(s)))
+
+    def likelihood(self, s: Any, a: Any, o: Any) -> float:
+        return float(self.observation_probabilities(s, a).get(o, 0.0))
