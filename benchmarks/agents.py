@@ -8,7 +8,6 @@ from benchmarks.timing import Timing, take_turns
 
 from bayescontrol import ControlRule, FiniteBelief, Probe, Stream, interact
 from bayescontrol.problems.tabular import TabularModes, random_modes
-from bayescontrol.protocols import Rng
 
 __all__ = ["act_and_observe", "fused_and_readable", "user_written_modes"]
 
@@ -58,7 +57,7 @@ class Valve:
     def __init__(self, gain: float) -> None:
         self.gain = gain
 
-    def act(self, x: float, rng: Rng) -> float:
+    def act(self, x: float, rng: Stream) -> float:
         """Cancel the error."""
         return -x / self.gain
 
@@ -74,7 +73,7 @@ class Room:
     def __init__(self) -> None:
         self.x = 5.0
 
-    def respond(self, a: float, rng: Rng) -> float:
+    def respond(self, a: float, rng: Stream) -> float:
         """Move by the valve and by noise."""
         self.x += a + rng.normal(0.0, 0.5)
         return self.x

@@ -10,7 +10,6 @@ from bayescontrol.errors import ImpossibleObservation
 from bayescontrol.fused import find_loop, register_loop
 from bayescontrol.interaction import both_streams
 from bayescontrol.problems.tabular import TabularModes, random_modes
-from bayescontrol.protocols import Rng
 from bayescontrol.record import Record, drawn_mode, log_score, posterior, situation
 from bayescontrol.schedules import Every
 from bayescontrol.testing import same_bits
@@ -31,12 +30,12 @@ def test_agent_and_environment_have_luck_of_their_own() -> None:
         def __init__(self) -> None:
             self.world = MODES.environment(1)
 
-        def respond(self, a: int, rng: Rng) -> int:
+        def respond(self, a: int, rng: Stream) -> int:
             rng.random()
             return 0
 
     class Constant(Wasteful):
-        def respond(self, a: int, rng: Rng) -> int:
+        def respond(self, a: int, rng: Stream) -> int:
             return 0
 
     one = interact(MODES.agent(), Wasteful(), 40, seed=1)

@@ -17,11 +17,11 @@ from bayescontrol import (
     Stream,
     interact,
 )
+from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import ImpossibleCondition, ImpossibleObservation, MissingCapability
 from bayescontrol.metrics import delusion
 from bayescontrol.problems.prize import FROG, PRIZE, THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
-from bayescontrol.protocols import FloatArray
 from bayescontrol.record import posterior
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, Stream, interact
+from bayescontrol.arrays import Arrays
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.problems.tabular import TabularMode, random_modes
-from bayescontrol.protocols import Arrays
 from bayescontrol.rule import stay
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling
 from bayescontrol.testing import LawBroken, check_resume, evidence, same_bits

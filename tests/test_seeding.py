@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.protocols import Persistent, Rng
+from bayescontrol.protocols import Persistent
 from bayescontrol.seeding import Stream, as_stream, stream
 
 # The first four numbers of stream(0, 0, "agent"), frozen: a change of the stream is a break
@@ -285,7 +285,7 @@ def test_foreign_arrays_are_refused_and_the_stream_stays(arrays: dict[str, Any])
 
 
 def test_the_stream_is_what_the_protocols_ask_for() -> None:
-    rng: Rng = agent()
+    rng: Stream = agent()
     assert isinstance(rng, Persistent)
 
 

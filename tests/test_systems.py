@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, interact
+from bayescontrol.errors import MissingCapability
 from bayescontrol.problems.tabular import random_modes
+from bayescontrol.schedules import Every
 from bayescontrol.systems import (
     AgentSystem,
     Coupled,
@@ -73,6 +75,11 @@ def test_looking_at_a_system_never_changes_the_agent() -> None:
     system.advance(start, 0, 1)
     assert system.action_probabilities(start) == before
     assert repr(agent) == repr(MODES.agent())
+
+
+def test_an_agent_that_holds_a_hidden_mode_has_no_exact_system() -> None:
+    with pytest.raises(MissingCapability, match="holds a mode"):
+        AgentSystem(MODES.agent(schedule=Every(3)))
 
 
 def test_the_coupling_takes_actions_from_one_and_observations_from_the_other() -> None:

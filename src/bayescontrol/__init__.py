@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from bayescontrol.interaction import interact, play
     from bayescontrol.modes import DiscreteMode, PairedMode, tailor
     from bayescontrol.problems.tabular import TabularModes
-    from bayescontrol.protocols import Rng
     from bayescontrol.record import Probe, Record
     from bayescontrol.rule import ControlRule
     from bayescontrol.seeding import Stream, stream
@@ -31,7 +30,6 @@ __all__ = [
     "PairedMode",
     "Probe",
     "Record",
-    "Rng",
     "Stream",
     "TabularModes",
     "interact",
@@ -50,7 +48,6 @@ _HOMES = {
     "PairedMode": "modes",
     "Probe": "record",
     "Record": "record",
-    "Rng": "protocols",
     "Stream": "seeding",
     "TabularModes": "problems.tabular",
     "interact": "interaction",

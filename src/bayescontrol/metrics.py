@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import ImpossibleCondition, ImpossibleObservation, MissingCapability
-from bayescontrol.protocols import FloatArray
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 

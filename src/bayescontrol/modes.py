@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar, overload
 
 from bayescontrol.errors import MissingCapability
-from bayescontrol.protocols import Rng
+from bayescontrol.seeding import Stream
 
 __all__ = ["DiscreteMode", "PairedMode", "draw_from", "tailor"]
 
@@ -21,7 +21,7 @@ O = TypeVar("O")  # noqa: E741 - the paper's symbol
 H = TypeVar("H")
 
 
-def draw_from(law: Mapping[K, float], rng: Rng) -> K:
+def draw_from(law: Mapping[K, float], rng: Stream) -> K:
     """k with probability law[k].
 
     >>> from bayescontrol import Stream
@@ -54,7 +54,7 @@ class DiscreteMode(Generic[X, A, O]):
     ) -> None:
         self._policy, self._hypothesis, self.name = policy, hypothesis, name
 
-    def act(self, x: X, rng: Rng) -> A:
+    def act(self, x: X, rng: Stream) -> A:
         """a ~ P(a | m, x)."""
         return draw_from(self._policy(x), rng)
 
@@ -96,7 +96,7 @@ class PairedMode:
     )  # fmt: skip
     ASKED_OF_THE_POLICY = ("act", "action_probabilities")
 
-    act: Callable[[Any, Rng], Any]
+    act: Callable[[Any, Stream], Any]
 
     def __init__(self, hypothesis: Any, policy: Any, name: str = "") -> None:
         self.hypothesis, self.policy, self.name = hypothesis, policy, name

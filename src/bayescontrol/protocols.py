@@ -10,21 +10,18 @@ No base class is needed anywhere: an object with the right methods is a mode.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
+from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.seeding import Stream
 
 __all__ = [
     "ActionProbabilities",
     "Agent",
-    "Arrays",
     "Belief",
     "Environment",
-    "FloatArray",
     "Hypothesis",
     "IOSystem",
-    "IntArray",
     "Likelihood",
     "LogModeArray",
     "MixingBelief",
@@ -33,16 +30,8 @@ __all__ = [
     "ObservationProbabilities",
     "Persistent",
     "Policy",
-    "Rng",
     "Stateful",
-    "UIntArray",
 ]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
-UIntArray: TypeAlias = npt.NDArray[np.uint64]
-#: State as named arrays: what `save` gives and `load` takes. Never pickled code.
-Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 X_contra = TypeVar("X_contra", contravariant=True)
 A = TypeVar("A")
@@ -55,29 +44,13 @@ M_co = TypeVar("M_co", covariant=True)
 S = TypeVar("S")
 
 
-class Rng(Protocol):
-    """The random numbers a mode or environment may ask for, under NumPy's names.
-
-    `bayescontrol.Stream` is the library's own; `generator()` hands out a NumPy Generator.
-    """
-
-    def random(self) -> float: ...
-    def normal(self, loc: float = 0.0, scale: float = 1.0) -> float: ...
-    def exponential(self, scale: float = 1.0) -> float: ...
-    def gamma(self, shape: float, scale: float = 1.0) -> float: ...
-    def beta(self, a: float, b: float) -> float: ...
-    def integers(self, low: int, high: int | None = None) -> int: ...
-    def categorical(self, p: npt.ArrayLike) -> int: ...
-    def generator(self) -> np.random.Generator: ...
-
-
 # -- the six nouns ---------------------------------------------------------------------
 
 
 class Policy(Protocol[X_contra, A_co]):
     """P(a | m, x): what the mode does in situation x."""
 
-    def act(self, x: X_contra, rng: Rng, /) -> A_co: ...
+    def act(self, x: X_contra, rng: Stream, /) -> A_co: ...
 
 
 class Hypothesis(Protocol[X_contra, A_contra, O_contra]):
@@ -93,21 +66,21 @@ class Mode(Policy[X_contra, A], Hypothesis[X_contra, A, O_contra], Protocol[X_co
 class Belief(Protocol[M_co, X_contra, A_contra, O_contra]):
     """P(m | âo_<t). Conditioning is deterministic; drawing is the only randomness."""
 
-    def sample(self, rng: Rng, /) -> M_co: ...
+    def sample(self, rng: Stream, /) -> M_co: ...
     def observe(self, x: X_contra, a: A_contra, o: O_contra, /) -> None: ...
 
 
 class Agent(Protocol[A, O_contra]):
     """The system P: emits a_t, takes o_t in."""
 
-    def act(self, rng: Rng, /) -> A: ...
+    def act(self, rng: Stream, /) -> A: ...
     def observe(self, a: A, o: O_contra, /) -> None: ...
 
 
 class Environment(Protocol[A_contra, O_co]):
     """The system Q: answers a_t with o_t. One endless stream: no reset, reward is part of o."""
 
-    def respond(self, a: A_contra, rng: Rng, /) -> O_co: ...
+    def respond(self, a: A_contra, rng: Stream, /) -> O_co: ...
 
 
 # -- capabilities of a mode ------------------------------------------------------------

@@ -13,17 +13,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from bayescontrol.arrays import Arrays
 from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.protocols import (
-    ActionProbabilities,
-    Arrays,
-    Belief,
-    MixingBelief,
-    Persistent,
-    Policy,
-    Rng,
-)
+from bayescontrol.protocols import ActionProbabilities, Belief, MixingBelief, Persistent, Policy
 from bayescontrol.schedules import Held, Schedule, every_step
+from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
 
 __all__ = ["ControlRule", "stay"]
@@ -68,7 +62,8 @@ class ControlRule(Generic[M, X, A, O]):
         advance: Callable[[X, A, O], X] = stay,
         schedule: Schedule = every_step,
     ) -> None:
-        self.belief = belief
+        #: Typed loosely: what it offers beyond `Belief` (a posterior, say) is its own affair.
+        self.belief: Any = belief
         self.x = situation
         self.advance = advance
         self.schedule = schedule
@@ -80,7 +75,7 @@ class ControlRule(Generic[M, X, A, O]):
 
     # -- the rule, as two pure halves -----------------------------------------------------
 
-    def decide(self, x: X, rng: Rng) -> tuple[M, A]:
+    def decide(self, x: X, rng: Stream) -> tuple[M, A]:
         """m ~ P(m | âo_<t), then a ~ P(a | m, x)."""
         m = self.belief.sample(rng)
         return m, m.act(x, rng)
@@ -91,7 +86,7 @@ class ControlRule(Generic[M, X, A, O]):
 
     # -- the rule, as an agent in the stream ------------------------------------------------
 
-    def act(self, rng: Rng) -> A:
+    def act(self, rng: Stream) -> A:
         """a_t: draw a mode if one is due, do what it would do."""
         m = self.mode
         if m is None or self.schedule is every_step or self.schedule(self._held(), rng):

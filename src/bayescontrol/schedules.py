@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from bayescontrol.protocols import Rng
+from bayescontrol.seeding import Stream
 
 __all__ = [
     "Every",
@@ -46,10 +46,10 @@ class Held(NamedTuple, Generic[X]):
         return self.t - self.age
 
 
-Schedule: TypeAlias = Callable[[Held[Any], Rng], bool]
+Schedule: TypeAlias = Callable[[Held[Any], Stream], bool]
 
 
-def every_step(held: Held[Any], rng: Rng) -> bool:
+def every_step(held: Held[Any], rng: Stream) -> bool:
     """The rule as printed: m_t ~ P(m | âo_<t) for every t.
 
     >>> every_step(Held(t=1, age=1, x=None, drawn_in=None), rng=None)
@@ -58,7 +58,7 @@ def every_step(held: Held[Any], rng: Rng) -> bool:
     return True
 
 
-def doubling(held: Held[Any], rng: Rng) -> bool:
+def doubling(held: Held[Any], rng: Stream) -> bool:
     """Draw at t = 0, 1, 2, 4, 8, …: hold a mode as long as everything before it took.
 
     >>> doubling(Held(t=7, age=3, x=None, drawn_in=None), rng=None)
@@ -82,7 +82,7 @@ class Every:
     def __post_init__(self) -> None:
         _at_least_one("Every", "k", self.k)
 
-    def __call__(self, held: Held[Any], rng: Rng) -> bool:
+    def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Has the mode been in charge for k steps?"""
         return held.age >= self.k
 
@@ -102,7 +102,7 @@ class Geometric:
         if not 0.0 < self.p <= 1.0:
             raise ValueError(f"Geometric(p={self.p}): p is a probability above 0, at most 1")
 
-    def __call__(self, held: Held[Any], rng: Rng) -> bool:
+    def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Toss the coin."""
         return rng.random() < self.p
 
@@ -119,7 +119,7 @@ class WhenSituationReturns(Generic[X]):
 
     home: X | None = None
 
-    def __call__(self, held: Held[X], rng: Rng) -> bool:
+    def __call__(self, held: Held[X], rng: Stream) -> bool:
         """Are we home?"""
         home = held.drawn_in if self.home is None else self.home
         return bool(np.all(held.x == home))  # an array is home when all of it is
@@ -139,7 +139,7 @@ class MinimumDwell:
     def __post_init__(self) -> None:
         _at_least_one("MinimumDwell", "steps", self.steps)
 
-    def __call__(self, held: Held[Any], rng: Rng) -> bool:
+    def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Long enough, and due?"""
         return held.age >= self.steps and self.then(held, rng)
 

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.protocols import Arrays, FloatArray, IntArray, UIntArray
 
 __all__ = ["Stream", "as_stream", "stream"]
 

@@ -12,9 +12,12 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from bayescontrol.errors import MissingCapability
 from bayescontrol.modes import draw_from
-from bayescontrol.protocols import IOSystem, Rng
+from bayescontrol.protocols import IOSystem
 from bayescontrol.rule import ControlRule, stay
+from bayescontrol.schedules import every_step
+from bayescontrol.seeding import Stream
 
 __all__ = [
     "AgentSystem",
@@ -76,6 +79,11 @@ class AgentSystem:
     """
 
     def __init__(self, agent: ControlRule[Any, Any, Any, Any]) -> None:
+        if agent.schedule is not every_step:
+            raise MissingCapability(
+                f"{agent.schedule!r} holds a mode, which the history does not show: "
+                "P(a_t | ao_<t) is exact for agents that draw at every step"
+            )
         self._agent = agent.copy()
 
     def start(self) -> ControlRule[Any, Any, Any, Any]:
@@ -148,7 +156,7 @@ class SystemEnvironment(Generic[A, O]):
         self.system = system
         self.s = system.start()
 
-    def respond(self, a: A, rng: Rng) -> O:
+    def respond(self, a: A, rng: Stream) -> O:
         """Draw o_t and move on."""
         o = draw_from(self.system.observation_probabilities(self.s, a), rng)
         self.s = self.system.advance(self.s, a, o)
@@ -168,7 +176,7 @@ class SystemAgent(Generic[A, O]):
         self.system = system
         self.s = system.start()
 
-    def act(self, rng: Rng) -> A:
+    def act(self, rng: Stream) -> A:
         """Draw a_t."""
         return draw_from(self.system.action_probabilities(self.s), rng)
 

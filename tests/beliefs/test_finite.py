@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Floor, NaiveMixture
+from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
@@ -19,7 +20,6 @@ from bayescontrol.errors import (
     UnknownMode,
 )
 from bayescontrol.problems.tabular import TabularModes, random_modes
-from bayescontrol.protocols import FloatArray
 from bayescontrol.testing import evidence, exact_posterior, in_logarithms, same_bits
 
 Coin = DiscreteMode[None, str, object]

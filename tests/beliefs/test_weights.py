@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescontrol import Stream
-from bayescontrol.beliefs.weights import Floor, OnImpossible, Weights, as_prior
+from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.beliefs.weights import Floor, OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
     IncompatibleState,
     InvalidPrior,
 )
-from bayescontrol.protocols import Arrays, FloatArray
+from bayescontrol.priors import as_prior
 from bayescontrol.testing import exact_posterior, relative_error, same_bits
 
 positive = st.floats(1e-300, 1e300)

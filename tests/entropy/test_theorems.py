@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines.uniform import UniformSystem
 from bayescontrol.entropy import (
     InteractionTree,
@@ -16,7 +17,6 @@ from bayescontrol.entropy import (
     relative_entropy_on,
     weigh,
 )
-from bayescontrol.protocols import FloatArray
 
 T = 3
 WEIGHTINGS = ["uniform", "closed-loop", "printed", "policy"]

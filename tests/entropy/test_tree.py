@@ -56,7 +56,7 @@ def test_impossible_histories_take_no_room() -> None:
     [
         ([0.5, 0.6], "sums to 1.1"),
         ([0.5], "shape"),
-        ([1.5, -0.5], "mode 1 is -0.5"),
+        ([1.5, -0.5], "mode 0 is 1.5"),
         ([np.nan, 1.0], "mode 0 is nan"),
     ],
 )

@@ -8,8 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.kernels import finite
-from bayescontrol.protocols import FloatArray
 from bayescontrol.testing import exact_posterior, relative_error
 
 SIZES = (1, 2, 511, 512, 513, 1025)

@@ -8,9 +8,9 @@ import mpmath
 import numpy as np
 import pytest
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.weights import Weights
 from bayescontrol.kernels import finite
-from bayescontrol.protocols import FloatArray
 from bayescontrol.testing import exact_posterior, relative_error
 
 Rows = Callable[[np.random.Generator, tuple[int, int]], FloatArray]

@@ -11,8 +11,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from bayescontrol.arrays import FloatArray, UIntArray
 from bayescontrol.kernels import random as laws
-from bayescontrol.protocols import FloatArray, UIntArray
 
 LIMIT = 2.69
 N = 100_000

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayescontrol.arrays import UIntArray
 from bayescontrol.kernels import random as laws
 from bayescontrol.kernels.xoshiro import below, next_uint64, uniform
-from bayescontrol.protocols import UIntArray
 
 WORD = 2**64
 REFERENCE = [

@@ -7,9 +7,9 @@ import mpmath
 import numpy as np
 import pytest
 
+from bayescontrol.arrays import FloatArray, UIntArray
 from bayescontrol.kernels import random as laws
 from bayescontrol.kernels import ziggurat
-from bayescontrol.protocols import FloatArray, UIntArray
 
 
 def state() -> UIntArray:

@@ -11,8 +11,8 @@ from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, PairedMode, ta
 from bayescontrol.problems.chain import GrowingChain, chain
 from bayescontrol.problems.prize import THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
-from bayescontrol.protocols import Rng
 from bayescontrol.rule import stay
+from bayescontrol.seeding import Stream
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Filter:
     def action_probabilities(self, s: float) -> dict[str, float]:
         return {"high": s, "low": 1.0 - s}
 
-    def act(self, s: float, rng: Rng) -> str:
+    def act(self, s: float, rng: Stream) -> str:
         return "high" if rng.random() < s else "low"
 
 
@@ -78,7 +78,7 @@ class Valve:
     def __init__(self, gain: int) -> None:
         self.gain = gain
 
-    def act(self, x: float, rng: Rng) -> float:
+    def act(self, x: float, rng: Stream) -> float:
         return -x / self.gain
 
     def log_likelihood(self, x: float, a: float, o: float) -> float:
@@ -93,7 +93,7 @@ class Room:
     def __init__(self, m: int) -> None:
         self.x, self.gain = 5.0, GAINS[m]
 
-    def respond(self, a: float, rng: Rng) -> float:
+    def respond(self, a: float, rng: Stream) -> float:
         self.x += self.gain * a + rng.normal(0.0, 0.5)
         return self.x
 
@@ -115,7 +115,7 @@ class Pull:
     def __init__(self, a: int) -> None:
         self.a = a
 
-    def act(self, x: None, rng: Rng) -> int:
+    def act(self, x: None, rng: Stream) -> int:
         return self.a
 
     def action_probabilities(self, x: None) -> dict[int, float]:

@@ -10,7 +10,6 @@ import pytest
 from bayescontrol import ControlRule, FiniteBelief, Probe, Stream, fused
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.problems.tabular import TabularEnvironment, TabularMode, random_modes
-from bayescontrol.protocols import Rng
 from bayescontrol.record import Record
 from bayescontrol.testing import (
     LawBroken,
@@ -48,7 +47,7 @@ def test_conditioning_with_a_coin_is_not_deterministic() -> None:
 
 def test_drawing_must_leave_the_evidence_alone() -> None:
     class Deluded(Base):
-        def sample(self, rng: Rng) -> TabularMode:
+        def sample(self, rng: Stream) -> TabularMode:
             mode = super().sample(rng)
             self.reweigh(object, lambda _m: 1.0 + (np.arange(3) == self.drawn))
             return mode
@@ -130,7 +129,7 @@ def test_luck_from_elsewhere_breaks_the_seed() -> None:
     elsewhere = Stream(0)
 
     class Restless(ControlRule[TabularMode, int, int, int]):
-        def act(self, rng: Rng) -> int:
+        def act(self, rng: Stream) -> int:
             return super().act(elsewhere)
 
     with pytest.raises(LawBroken, match="seed 0"):
@@ -190,7 +189,7 @@ class Coin:
     def __init__(self, p: float) -> None:
         self.p = p
 
-    def act(self, x: object, rng: Rng) -> str:
+    def act(self, x: object, rng: Stream) -> str:
         return "toss"
 
     def likelihood(self, x: object, a: str, o: object) -> float:
@@ -211,7 +210,7 @@ def test_modes_that_expect_one_world_and_live_in_another_break_the_identities() 
 
 def test_modes_without_exact_probabilities_need_a_world() -> None:
     class Guess:
-        def act(self, x: object, rng: Rng) -> str:
+        def act(self, x: object, rng: Stream) -> str:
             return "toss"
 
         def log_likelihood(self, x: object, a: str, o: object) -> float:

@@ -147,9 +147,7 @@ def test_the_tail_bound_is_above_the_exact_tail(schedule: Schedule) -> None:
         assert 0.0 < tail <= tail_bound(growing, schedule, steps)
 
 
-@pytest.mark.parametrize(
-    "schedule", [every_step, Every(2), Every(3), Geometric(0.25), doubling], ids=repr
-)
+@pytest.mark.parametrize("schedule", [every_step, Every(2), Every(3), Geometric(0.25), doubling])
 def test_real_agents_take_the_exact_time_and_not_that_of_a_longer_chain(
     schedule: Schedule,
 ) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import NaiveMixture, Stream
+from bayescontrol.arrays import FloatArray
 from bayescontrol.causal import CausalModel, Factor
 from bayescontrol.errors import ImpossibleObservation, InvalidTable
 from bayescontrol.problems.prize import (
@@ -16,7 +17,6 @@ from bayescontrol.problems.prize import (
     prize_or_frog,
     three_modes,
 )
-from bayescontrol.protocols import FloatArray
 
 
 def posterior_of(agent: Any) -> FloatArray:

@@ -16,10 +16,11 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.beliefs.weights import as_prior
 from bayescontrol.errors import BayesControlError
-from bayescontrol.protocols import FloatArray, Rng
+from bayescontrol.priors import as_prior
+from bayescontrol.seeding import Stream
 
 __all__ = ["BayesOptimal", "FiniteClass", "Plan", "PlanTooLarge"]
 
@@ -190,7 +191,7 @@ class BayesOptimal(Generic[X, A, O]):
         """P(o | v, x, a)."""
         return self.belief.predictive(self.x, a)
 
-    def act(self, rng: Rng) -> A:
+    def act(self, rng: Stream) -> A:
         """The best action; nothing is random."""
         a = self._best()
         self._t += 1

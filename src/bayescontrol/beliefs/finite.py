@@ -15,8 +15,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.beliefs.hypotheses import AllAtOnce, OneByOne, as_hypotheses
-from bayescontrol.beliefs.weights import OnImpossible, Weights, as_prior
+from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
@@ -24,15 +25,9 @@ from bayescontrol.errors import (
     InvalidPrior,
     UnknownMode,
 )
-from bayescontrol.protocols import (
-    Arrays,
-    FloatArray,
-    IntArray,
-    LogModeArray,
-    ModeArray,
-    ObservationProbabilities,
-    Rng,
-)
+from bayescontrol.priors import as_prior
+from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities
+from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
 
 __all__ = ["FiniteBelief"]
@@ -144,7 +139,7 @@ class FiniteBelief(Generic[M]):
                 raise
         self.count += 1
 
-    def sample(self, rng: Rng) -> M:
+    def sample(self, rng: Stream) -> M:
         """m ~ P(m | âo_<t): the only randomness."""
         self._drawn = self._weights.draw(rng)
         return self._hypotheses.mode(self._drawn)

@@ -11,14 +11,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, MissingCapability
-from bayescontrol.protocols import (
-    FloatArray,
-    Likelihood,
-    LogModeArray,
-    ModeArray,
-    Stateful,
-)
+from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray, Stateful
 
 __all__ = ["AllAtOnce", "OneByOne", "as_hypotheses", "require"]
 
@@ -210,7 +205,8 @@ class AllAtOnce(Generic[M]):
                 f"{self.modes!r} answered with shape {answer.shape} to x={x!r}, a={a!r}, o={o!r}: "
                 f"expected {self.shape}"
             )
-        return answer
+        likelihoods: FloatArray = answer
+        return likelihoods
 
     def each(self, capability: type, law: Callable[[Any], Any]) -> Any:
         """law of the whole array: what it says of one mode, it says of all as an array."""

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, IncompatibleState, InvalidPrior
-from bayescontrol.protocols import Arrays, FloatArray, IntArray, Rng
+from bayescontrol.seeding import Stream
 
-__all__ = ["Floor", "OnImpossible", "Weights", "as_prior"]
-
-PRIOR_TOLERANCE = 1e-9
+__all__ = ["Floor", "OnImpossible", "Weights"]
 
 
 @dataclass(frozen=True)
@@ -39,33 +37,6 @@ class Floor:
 #: What to do with an observation that every mode rules out: raise a typed error, skip it
 #: and count, or never let a likelihood fall below a stated epsilon, and count.
 OnImpossible: TypeAlias = Literal["raise", "skip"] | Floor
-
-
-def as_prior(prior: npt.ArrayLike | None, size: int) -> FloatArray:
-    """P(m) as an array: uniform by default; anything but a distribution is an `InvalidPrior`.
-
-    >>> as_prior(None, 4)
-    array([0.25, 0.25, 0.25, 0.25])
-    >>> as_prior([0.5, 0.6], 2)
-    Traceback (most recent call last):
-    bayescontrol.errors.InvalidPrior: the prior sums to 1.1, not to 1: divide it by its sum
-    """
-    if size < 1:
-        raise InvalidPrior("a belief needs at least one mode, got none")
-    if prior is None:
-        return np.full(size, 1.0 / size)
-    try:
-        p = np.array(prior, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidPrior(f"the prior must be numbers, got {prior!r}") from error
-    if p.shape != (size,):
-        raise InvalidPrior(f"the prior has shape {p.shape} for {size} modes: give one number each")
-    bad = np.flatnonzero(~(p >= 0.0) | (p > 1.0 + PRIOR_TOLERANCE))
-    if bad.size:
-        raise InvalidPrior(f"the prior of mode {bad[0]} is {p[bad[0]]}, not between 0 and 1")
-    if abs(p.sum() - 1.0) > PRIOR_TOLERANCE:
-        raise InvalidPrior(f"the prior sums to {p.sum():.12g}, not to 1: divide it by its sum")
-    return p + 0.0  # -0. becomes 0.
 
 
 class Weights:
@@ -143,7 +114,7 @@ class Weights:
         name = "log-likelihood" if log else "likelihood"
         raise BadEvidence(f"mode {trouble} gives {name} {evidence[trouble]}: it must be {must}")
 
-    def draw(self, rng: Rng) -> int:
+    def draw(self, rng: Stream) -> int:
         """m with probability v_m / Σ v.
 
         >>> from bayescontrol.seeding import Stream

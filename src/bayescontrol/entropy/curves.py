@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.errors import InvalidPrior
-from bayescontrol.protocols import FloatArray
+from bayescontrol.arrays import FloatArray
+from bayescontrol.priors import as_prior
 
-__all__ = ["Bits", "Estimate", "SampledBits", "as_prior", "entropy_of", "kl"]
-
-TOLERANCE = 1e-9
+__all__ = ["Bits", "Estimate", "SampledBits", "entropy_of", "kl"]
 
 
 @dataclass(frozen=True)
@@ -101,21 +99,3 @@ def entropy_of(prior: npt.ArrayLike) -> float:
     p = as_prior(prior, np.size(prior))
     p = p[p > 0.0]
     return float(-(p * np.log2(p)).sum()) + 0.0
-
-
-def as_prior(prior: npt.ArrayLike, modes: int) -> FloatArray:
-    """P(m), one probability for each mode, with Σ_m P(m) = 1.
-
-    >>> as_prior([0.5, 0.25], 2)
-    Traceback (most recent call last):
-    bayescontrol.errors.InvalidPrior: the prior sums to 0.75, not to 1: divide it by its sum
-    """
-    p = np.array(prior, np.float64)
-    if p.shape != (modes,) or modes == 0:
-        raise InvalidPrior(f"the prior has shape {p.shape} for {modes} modes: give one number each")
-    if not (p >= 0.0).all():
-        m = int(np.flatnonzero(~(p >= 0.0))[0])
-        raise InvalidPrior(f"the prior of mode {m} is {p[m]}, not between 0 and 1")
-    if abs(p.sum() - 1.0) > TOLERANCE:
-        raise InvalidPrior(f"the prior sums to {p.sum():.12g}, not to 1: divide it by its sum")
-    return p

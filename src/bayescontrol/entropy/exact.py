@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.entropy.curves import TOLERANCE, Bits
+from bayescontrol.arrays import FloatArray
+from bayescontrol.entropy.curves import Bits
 from bayescontrol.entropy.tree import InteractionTree
 from bayescontrol.entropy.weighting import Weighting, weigh
-from bayescontrol.protocols import FloatArray, IOSystem
+from bayescontrol.priors import TOLERANCE
+from bayescontrol.protocols import IOSystem
 
 __all__ = [
     "information_on",

@@ -9,8 +9,8 @@ there, and says nothing, which is to say that it gives probability 0 to everythi
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from bayescontrol.entropy.curves import TOLERANCE
 from bayescontrol.errors import ImpossibleObservation, InvalidTable, MissingCapability
+from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import IOSystem
 
 __all__ = ["GONE", "Law", "ask", "check_actions", "expect", "require_system"]

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.entropy.curves import Estimate, SampledBits, as_prior, kl
+from bayescontrol.arrays import FloatArray
+from bayescontrol.entropy.curves import Estimate, SampledBits, kl
 from bayescontrol.entropy.laws import GONE, Law, ask, check_actions, expect, require_system
 from bayescontrol.entropy.weighting import Weighting, acting, require_named
 from bayescontrol.modes import draw_from
-from bayescontrol.protocols import FloatArray, IOSystem
+from bayescontrol.priors import as_prior
+from bayescontrol.protocols import IOSystem
 from bayescontrol.seeding import Stream, as_stream
 
 __all__ = ["sampled_intervened_relative_entropy", "sampled_relative_entropy"]

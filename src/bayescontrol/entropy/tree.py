@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.entropy.curves import as_prior
+from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.entropy.laws import GONE, Law, ask, check_actions, expect, require_system
 from bayescontrol.errors import BayesControlError
-from bayescontrol.protocols import FloatArray, IntArray, IOSystem
+from bayescontrol.priors import as_prior
+from bayescontrol.protocols import IOSystem
 
 __all__ = ["InteractionTree", "Stage", "TooManyHistories", "paths", "values"]
 

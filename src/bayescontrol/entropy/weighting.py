@@ -14,16 +14,12 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from bayescontrol.entropy.curves import TOLERANCE
+from bayescontrol.arrays import FloatArray
 from bayescontrol.entropy.laws import GONE, ask, require_system
 from bayescontrol.entropy.tree import InteractionTree, paths, values
 from bayescontrol.errors import InvalidTable
-from bayescontrol.protocols import (
-    ActionProbabilities,
-    FloatArray,
-    IOSystem,
-    Stateful,
-)
+from bayescontrol.priors import TOLERANCE
+from bayescontrol.protocols import ActionProbabilities, IOSystem, Stateful
 
 __all__ = ["Named", "Weighting", "acting", "require_named", "weigh"]
 

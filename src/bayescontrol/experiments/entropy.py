@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines.naive import NaiveMixture
 from bayescontrol.baselines.uniform import UniformSystem
 from bayescontrol.entropy import (
@@ -28,7 +29,6 @@ from bayescontrol.entropy import (
 )
 from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error
 from bayescontrol.problems.tabular import random_modes
-from bayescontrol.protocols import FloatArray
 from bayescontrol.report import figures
 from bayescontrol.seeding import Stream, stream
 from bayescontrol.systems import AgentSystem

@@ -19,9 +19,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import jit
 from bayescontrol.kernels.elementary import exp_split, log
-from bayescontrol.protocols import FloatArray, IntArray
 
 __all__ = [
     "BLOCK",

@@ -12,11 +12,11 @@ arguments outside their domain is stated; `bayescontrol.seeding.Stream` raises i
 
 import math
 
+from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.xoshiro import below, next_uint64, uniform
 from bayescontrol.kernels.ziggurat import exponential, normal
-from bayescontrol.protocols import FloatArray, IntArray, UIntArray
 
 __all__ = [
     "below",

@@ -3,10 +3,10 @@
 m ~ v        a ~ policy[m, x]        o ~ truth[x, a]        v ← v · hypothesis[x, a, o]
 """
 
+from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit
 from bayescontrol.kernels.finite import OK, condition, draw
 from bayescontrol.kernels.random import categorical, uniform
-from bayescontrol.protocols import FloatArray, IntArray, UIntArray
 
 __all__ = ["interact"]
 

@@ -9,8 +9,8 @@ operations: the same words on every machine, whatever NumPy's version.
 
 import numpy as np
 
+from bayescontrol.arrays import UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.protocols import UIntArray
 
 __all__ = ["below", "next_uint64", "uniform"]
 

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayescontrol.arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp
 from bayescontrol.kernels.xoshiro import U11, next_uint64, uniform
-from bayescontrol.protocols import FloatArray, UIntArray
 
 __all__ = [
     "EXPONENTIAL_R",

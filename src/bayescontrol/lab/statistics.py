@@ -9,8 +9,8 @@ Wilson's interval stays inside [0, 1] and keeps its coverage where p̂ is 0 or 1
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BayesControlError
-from bayescontrol.protocols import FloatArray
 
 __all__ = ["NoData", "mean_and_error", "wilson"]
 

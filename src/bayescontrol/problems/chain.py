@@ -16,12 +16,13 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import InvalidTable, UnknownMode
 from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.protocols import FloatArray, Rng
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.seeding import Stream
 
 __all__ = ["GrowingChain", "GrowingEnvironment", "GrowingMode", "chain", "first_run"]
 
@@ -154,7 +155,7 @@ class GrowingMode:
     def __init__(self, m: int) -> None:
         self.m, self.name = m, GrowingChain.names[m]
 
-    def act(self, x: Trailing, rng: Rng) -> int:
+    def act(self, x: Trailing, rng: Stream) -> int:
         """a = m."""
         return self.m
 
@@ -173,7 +174,7 @@ class GrowingEnvironment:
     def __init__(self, modes: GrowingChain, m: int) -> None:
         self.modes, self.m, self.x = modes, m, modes.start
 
-    def respond(self, a: int, rng: Rng) -> int:
+    def respond(self, a: int, rng: Stream) -> int:
         """The reward."""
         o = int(self.modes.likelihoods(self.x, a, 1)[self.m])
         self.x = self.modes.advance(self.x, a, o)

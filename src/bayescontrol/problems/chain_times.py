@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import MissingCapability
 from bayescontrol.problems.chain import GrowingChain
-from bayescontrol.protocols import FloatArray
 from bayescontrol.schedules import Every, Geometric, Held, Schedule, doubling, every_step
 
 __all__ = [

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode
-from bayescontrol.protocols import FloatArray, IntArray, Rng
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
@@ -186,7 +186,7 @@ class TabularMode:
         """What the class calls it."""
         return self.modes.names[self.m] if self.modes.names else ""
 
-    def act(self, x: int, rng: Rng) -> int:
+    def act(self, x: int, rng: Stream) -> int:
         """a ~ P(a | m, x)."""
         return rng.categorical(self.modes.policy[self.m, x])
 
@@ -217,7 +217,7 @@ class TabularEnvironment:
     def __init__(self, modes: TabularModes, m: int) -> None:
         self.modes, self.m, self.x = modes, m, modes.start
 
-    def respond(self, a: int, rng: Rng) -> int:
+    def respond(self, a: int, rng: Stream) -> int:
         """Draw o and move on."""
         o = rng.categorical(self.modes.hypothesis[self.m, self.x, a])
         self.x = self.modes.advance(self.x, a, o)

@@ -8,8 +8,8 @@ Laws 2, 5 and 6. Agents and environments are given as functions that make fresh 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bayescontrol.arrays import Arrays
 from bayescontrol.interaction import both_streams, interact
-from bayescontrol.protocols import Arrays
 from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import Stream
 from bayescontrol.testing.policies import with_other_policies

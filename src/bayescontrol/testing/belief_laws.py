@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BayesControlError
-from bayescontrol.protocols import FloatArray
 from bayescontrol.seeding import Stream
 from bayescontrol.testing.state import Event, LawBroken, evidence, require, same_bits, through_disk
 

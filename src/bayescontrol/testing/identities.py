@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import ImpossibleObservation
 from bayescontrol.interaction import both_streams
-from bayescontrol.protocols import FloatArray, Rng
 from bayescontrol.schedules import Held, Schedule
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream, stream
 from bayescontrol.testing.state import LawBroken, require
 
 __all__ = [
@@ -102,7 +102,7 @@ class _Watched:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule, self.again = schedule, False
 
-    def __call__(self, held: Held[Any], rng: Rng) -> bool:
+    def __call__(self, held: Held[Any], rng: Stream) -> bool:
         self.again = self.schedule(held, rng)
         return self.again
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bayescontrol.protocols import FloatArray, LogModeArray, ModeArray, Stateful
+from bayescontrol.arrays import FloatArray
+from bayescontrol.protocols import LogModeArray, ModeArray, Stateful
 
 __all__ = ["with_other_policies"]
 

@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from bayescontrol.arrays import Arrays
 from bayescontrol.errors import MissingCapability
-from bayescontrol.protocols import Arrays, Persistent
+from bayescontrol.protocols import Persistent
 
 __all__ = [
     "Event",

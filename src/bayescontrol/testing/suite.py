@@ -21,12 +21,11 @@ from bayescontrol.protocols import (
     LogModeArray,
     ModeArray,
     ObservationProbabilities,
-    Rng,
     Stateful,
 )
 from bayescontrol.record import drawn_mode, log_score, posterior
 from bayescontrol.rule import ControlRule, stay
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream, stream
 from bayescontrol.testing.agent_laws import (
     check_acting,
     check_fused,
@@ -178,7 +177,7 @@ class _World:
         own = isinstance(mode, Stateful)
         self.x, self.advance = (mode.start(), mode.advance) if own else (situation, advance)
 
-    def respond(self, a: Any, rng: Rng) -> Any:
+    def respond(self, a: Any, rng: Stream) -> Any:
         o = draw_from(self.mode.observation_probabilities(self.x, a), rng)
         self.x = self.advance(self.x, a, o)
         return o

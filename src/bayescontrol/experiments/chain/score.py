@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.chain.replica import (
     AGENTS,
     BAYES_OPTIMAL,
@@ -33,7 +34,6 @@ from bayescontrol.problems.chain_times import (
     identification_time,
     tail_bound,
 )
-from bayescontrol.protocols import FloatArray
 from bayescontrol.report.tables import with_error
 from bayescontrol.schedules import doubling
 

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.delusion.replica import AGENTS, Process, processes
-from bayescontrol.protocols import FloatArray
 from bayescontrol.systems import AgentSystem
 
 __all__ = ["DELTAS", "HORIZON", "Exact", "all_exact", "expectations"]

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.delusion.replica import AGENTS, Settings, processes
 from bayescontrol.experiments.delusion.seen import Seen, all_seen
 from bayescontrol.lab import Columns, mean_and_error, wilson
-from bayescontrol.protocols import FloatArray
 from bayescontrol.report import figures
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.delusion.exact import DELTAS, Exact
 from bayescontrol.experiments.delusion.seen import Seen
-from bayescontrol.protocols import FloatArray
 
 __all__ = ["IDENTITIES", "Exactly", "Identity", "Simulated"]
 

@@ -13,13 +13,13 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines.naive import NaiveMixture
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.metrics import delusion
 from bayescontrol.problems.prize import THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
-from bayescontrol.protocols import FloatArray
 from bayescontrol.record import Probe, Record, drawn_mode, posterior
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import stream

@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.delusion.replica import AGENTS, Settings, processes
 from bayescontrol.lab import Columns
-from bayescontrol.protocols import FloatArray
 
 __all__ = ["FALSE_ALARMS", "Seen", "all_seen", "margin", "strain"]
 

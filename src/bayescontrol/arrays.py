@@ -1,0 +1,14 @@
+"""The types of arrays, by name."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Arrays", "FloatArray", "IntArray", "UIntArray"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+UIntArray: TypeAlias = npt.NDArray[np.uint64]
+#: State as named arrays: what `save` gives and `load` takes. Never pickled code.
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]

@@ -1,0 +1,39 @@
+"""P(m), checked: numbers between 0 and 1, one for each mode, Σ_m P(m) = 1."""
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.errors import InvalidPrior
+
+__all__ = ["TOLERANCE", "as_prior"]
+
+#: How far a sum of probabilities may be from one.
+TOLERANCE = 1e-9
+
+
+def as_prior(prior: npt.ArrayLike | None, size: int) -> FloatArray:
+    """P(m) as an array: uniform by default; anything but a distribution is an `InvalidPrior`.
+
+    >>> as_prior(None, 4)
+    array([0.25, 0.25, 0.25, 0.25])
+    >>> as_prior([0.5, 0.6], 2)
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidPrior: the prior sums to 1.1, not to 1: divide it by its sum
+    """
+    if size < 1:
+        raise InvalidPrior("a belief needs at least one mode, got none")
+    if prior is None:
+        return np.full(size, 1.0 / size)
+    try:
+        p = np.array(prior, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidPrior(f"the prior must be numbers, got {prior!r}") from error
+    if p.shape != (size,):
+        raise InvalidPrior(f"the prior has shape {p.shape} for {size} modes: give one number each")
+    bad = np.flatnonzero(~(p >= 0.0) | (p > 1.0 + TOLERANCE))
+    if bad.size:
+        raise InvalidPrior(f"the prior of mode {bad[0]} is {p[bad[0]]}, not between 0 and 1")
+    if abs(p.sum() - 1.0) > TOLERANCE:
+        raise InvalidPrior(f"the prior sums to {p.sum():.12g}, not to 1: divide it by its sum")
+    return p + 0.0  # -0. becomes 0.
