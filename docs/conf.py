@@ -37,6 +37,8 @@ def _mathematics_as_written(  # Sphinx's signature
     app: object, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
     """Docstrings are plain text: indented equations are literal blocks, and a bar is a bar."""
+    if what == "module":  # Sphinx takes the indentation away where everything has it
+        lines[:] = (obj.__doc__ or "").splitlines()
     out: list[str] = []
     inside = example = False
     for line in lines:

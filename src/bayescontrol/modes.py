@@ -1,8 +1,8 @@
 """Ways to make an operation mode m = (hypothesis, policy). Any object with the methods will do.
 
-DiscreteMode    out of two functions that return probabilities
-PairedMode      out of a hypothesis and a policy that exist already
-tailor          m_θ = (θ, π*_θ) for every θ in a class of models, given a planner
+    DiscreteMode    out of two functions that return probabilities
+    PairedMode      out of a hypothesis and a policy that exist already
+    tailor          m_θ = (θ, π*_θ) for every θ in a class of models, given a planner
 """
 
 import math

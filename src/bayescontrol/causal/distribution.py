@@ -1,7 +1,7 @@
 """A finite joint distribution p(X1, ..., Xn): one array axis per variable.
 
-marginal       p(x)     = Σ_y p(x, y)
-condition      p(x | y) = p(x, y) / p(y),   defined where p(y) > 0
+    marginal       p(x)     = Σ_y p(x, y)
+    condition      p(x | y) = p(x, y) / p(y),   defined where p(y) > 0
 """
 
 from collections.abc import Hashable, Iterable, Mapping

@@ -1,7 +1,7 @@
 """A factor p(x | parents): the mechanism that sets one variable.
 
-table        one axis per parent, in the order of `parents`, and the own axis last
-delta        δ(x, x0): the mechanism of a variable that was set to x0
+    table        one axis per parent, in the order of `parents`, and the own axis last
+    delta        δ(x, x0): the mechanism of a variable that was set to x0
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

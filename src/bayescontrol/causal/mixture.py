@@ -1,7 +1,7 @@
 """A mixture of causal models: the order of cause and effect is itself uncertain.
 
-joint           p(h, x) = p(h) p_h(x)
-intervention    X ← x goes into every p_h, in its own order, and leaves p(h) alone
+    joint           p(h, x) = p(h) p_h(x)
+    intervention    X ← x goes into every p_h, in its own order, and leaves p(h) alone
 """
 
 from collections.abc import Hashable, Mapping

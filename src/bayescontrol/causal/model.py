@@ -1,9 +1,9 @@
 """Causal models: who listens to whom, and what happens when someone sets a variable.
 
-joint           p(x1, ..., xn) = Π_i p(x_i | parents of x_i), parents earlier in the order
-intervention    X_j ← x replaces p(x_j | parents) by δ(x_j, x) and leaves the others alone
-factorisation   p(x_i | x_<i) = p(x_≤i) / p(x_<i), for any order: the joint alone does
-                not say which order is the causal one
+    joint           p(x1, ..., xn) = Π_i p(x_i | parents of x_i), parents earlier in the order
+    intervention    X_j ← x replaces p(x_j | parents) by δ(x_j, x) and leaves the others alone
+    factorisation   p(x_i | x_<i) = p(x_≤i) / p(x_<i), for any order: the joint alone does
+                    not say which order is the causal one
 """
 
 import math

@@ -1,8 +1,8 @@
 """Tables of probabilities: the numbers, their checks, and what can be wrong with them.
 
-a row      p(x | parents) ≥ 0,  Σ_x p(x | parents) = 1
-exact      a table of integers and Fractions is kept as Fractions, and sums exactly
-float64    any other table, whose rows sum to one up to rounding
+    a row      p(x | parents) ≥ 0,  Σ_x p(x | parents) = 1
+    exact      a table of integers and Fractions is kept as Fractions, and sums exactly
+    float64    any other table, whose rows sum to one up to rounding
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence

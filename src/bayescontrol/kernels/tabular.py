@@ -1,6 +1,6 @@
 """The loop of the control rule over tables: no mathematics, only calls of other kernels.
 
-m ~ v        a ~ policy[m, x]        o ~ truth[x, a]        v ← v · hypothesis[x, a, o]
+    m ~ v        a ~ policy[m, x]        o ~ truth[x, a]        v ← v · hypothesis[x, a, o]
 """
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray

@@ -59,13 +59,10 @@ def prize_or_frog(reliability: float = 0.9) -> TabularModes:
 def three_modes() -> TabularModes:
     """Two levers that pay with P(1 | m, a) = .7 or .3; each mode pulls what it thinks good.
 
-    ========  =============  =============  ============
-    mode      P(1 | left)    P(1 | right)   P(left)
-    ========  =============  =============  ============
-    left      .7             .3             .9
-    right     .3             .7             .1
-    neither   .3             .3             .5
-    ========  =============  =============  ============
+        mode      P(1 | left)    P(1 | right)   P(left)
+        left      .7             .3             .9
+        right     .3             .7             .1
+        neither   .3             .3             .5
 
     All probabilities are positive, so nothing is ever ruled out; and yet a naive agent ends
     far from where the evidence leads.

@@ -1,6 +1,6 @@
 """The same hypotheses with other policies: what the intervention law compares.
 
-(P(o | m, x, a), P(a | m, x))   →   (P(o | m, x, a), P(a | m', x)),   m' the next mode
+    (P(o | m, x, a), P(a | m, x))   →   (P(o | m, x, a), P(a | m', x)),   m' the next mode
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """What a law compares: states to the last bit, and the posterior in exact arithmetic.
 
-evidence(belief)      what conditioning has made of it, without what drawing has
-exact_posterior       P(m) Π_t ℓ_t(m) / Σ_m' P(m') Π_t ℓ_t(m'), with no rounding at all
+    evidence(belief)      what conditioning has made of it, without what drawing has
+    exact_posterior       P(m) Π_t ℓ_t(m) / Σ_m' P(m') Π_t ℓ_t(m'), with no rounding at all
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,9 +1,9 @@
 """All laws that apply to a class of modes, or to an agent, in one call.
 
-on the belief     deterministic, saved, agreeing with itself in logarithms, without order,
-mergeable, never half done
-on the agent      acting is no evidence, policies are none either, seeds, resuming,
-probes, compiled loops, the identities of the posterior
+    on the belief     deterministic, saved, agreeing with itself in logarithms, without order,
+                      mergeable, never half done
+    on the agent      acting is no evidence, policies are none either, seeds, resuming,
+                      probes, compiled loops, the identities of the posterior
 """
 
 import math

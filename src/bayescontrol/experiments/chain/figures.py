@@ -1,7 +1,7 @@
 """The figures of `chain`: identification times against k, and the growing chain.
 
-lines     exact: E T of each agent, P(T ≤ t) of each schedule
-markers   simulated: means with two standard errors, shares of the runs with Wilson's interval
+    lines     exact: E T of each agent, P(T ≤ t) of each schedule
+    markers   simulated: means with two standard errors, shares of the runs with Wilson's interval
 """
 
 from typing import TYPE_CHECKING, Any, Final
