@@ -298,7 +298,7 @@ experiment = Experiment(
     name="entropy",
     summary="D and C in bits: the naive mixture minimises the one, the control rule the other",
     settings=Settings,
-    quick=Settings(),
+    quick=Settings(runs=150),
     full=Settings(runs=1000, steps=6, competitors=60),
     run=run,
     score=score,

@@ -1,6 +1,8 @@
 """The same hypotheses with other policies: what the intervention law compares.
 
     (P(o | m, x, a), P(a | m, x))   →   (P(o | m, x, a), P(a | m', x)),   m' the next mode
+
+A belief that sees hypotheses and never policies cannot tell the two classes apart.
 """
 
 from typing import Any

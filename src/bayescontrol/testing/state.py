@@ -2,6 +2,8 @@
 
     evidence(belief)      what conditioning has made of it, without what drawing has
     exact_posterior       P(m) Π_t ℓ_t(m) / Σ_m' P(m') Π_t ℓ_t(m'), with no rounding at all
+
+The exact posterior takes the floats it is given as the numbers they are.
 """
 
 from collections.abc import Iterable, Sequence

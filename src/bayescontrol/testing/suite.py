@@ -4,6 +4,8 @@
                       mergeable, never half done
     on the agent      acting is no evidence, policies are none either, seeds, resuming,
                       probes, compiled loops, the identities of the posterior
+
+What a class of modes cannot do is not asked of it: filters have an order and do not merge.
 """
 
 import math

@@ -20,7 +20,7 @@ experiment = Experiment(
     name="chain",
     summary="time to identify a k-step chain: control rule, Bayes-optimal, held modes",
     settings=Settings,
-    quick=Settings(),
+    quick=Settings(runs=800),
     full=Settings(runs=4000, steps=200_000),
     run=run,
     score=score,

@@ -21,7 +21,7 @@ experiment: Final = Experiment(
     name="delusion",
     summary="an agent that takes its own actions for evidence, against the control rule",
     settings=Settings,
-    quick=Settings(runs=400),
+    quick=Settings(runs=1200),
     full=Settings(runs=10_000, steps=100),
     run=run,
     score=score,
