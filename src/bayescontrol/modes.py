@@ -3,6 +3,8 @@
     DiscreteMode    out of two functions that return probabilities
     PairedMode      out of a hypothesis and a policy that exist already
     tailor          m_θ = (θ, π*_θ) for every θ in a class of models, given a planner
+
+A mode may have more capabilities than it needs; see `bayescontrol.protocols`.
 """
 
 import math

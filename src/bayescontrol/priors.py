@@ -1,12 +1,18 @@
 """P(m), checked: numbers between 0 and 1, one for each mode, Σ_m P(m) = 1."""
 
+from collections.abc import Iterable
+from itertools import islice
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import InvalidPrior
 
-__all__ = ["TOLERANCE", "as_prior"]
+__all__ = ["TOLERANCE", "as_prior", "cut"]
+
+M = TypeVar("M")
 
 #: How far a sum of probabilities may be from one.
 TOLERANCE = 1e-9
@@ -37,3 +43,31 @@ def as_prior(prior: npt.ArrayLike | None, size: int) -> FloatArray:
     if abs(p.sum() - 1.0) > TOLERANCE:
         raise InvalidPrior(f"the prior sums to {p.sum():.12g}, not to 1: divide it by its sum")
     return p + 0.0  # -0. becomes 0.
+
+
+def cut(
+    modes: Iterable[M], prior: Iterable[float], keep: float, limit: int
+) -> tuple[list[M], FloatArray, float]:
+    """A countable class, cut where Σ P(m) reaches `keep`: modes, P(m) scaled to one, mass left out.
+
+    >>> from itertools import count
+    >>> cut(count(), (2.0**-n for n in count(1)), keep=0.8, limit=100)
+    ([0, 1, 2], array([0.57142857, 0.28571429, 0.14285714]), 0.125)
+    """
+    if not 0.0 < keep < 1.0:
+        raise InvalidPrior(f"keep={keep}: the mass to keep is between 0 and 1")
+    kept: list[M] = []
+    masses: list[float] = []
+    mass = 0.0
+    for mode, p in islice(zip(modes, prior, strict=False), limit):
+        kept.append(mode)
+        masses.append(p)
+        mass += p
+        if mass >= keep:
+            break
+    if not keep <= mass <= 1.0 + TOLERANCE:
+        raise InvalidPrior(
+            f"the first {len(kept)} modes have prior mass {mass:.6g}: "
+            f"it must reach keep={keep} and not pass 1"
+        )
+    return kept, np.array(masses) / mass, max(0.0, 1.0 - mass)

@@ -116,7 +116,9 @@ class Stateful(Protocol[S, A_contra, O_contra]):
     """A mode with private state s (a filter, a POMDP belief, a history).
 
     s stands where the shared situation would: act(s, rng), log_likelihood(s, a, o).
-    `advance` returns a new state and leaves the old one alone.
+    `advance` returns a new state and leaves the old one alone. It is called for every mode,
+    also for one that o has just ruled out: what it returns there is never weighed again, but
+    it must return.
     """
 
     def start(self) -> S: ...

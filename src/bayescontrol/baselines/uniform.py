@@ -1,6 +1,8 @@
 """The agent that knows nothing and learns nothing.
 
     Pr(a_t | ao_<t) = 1 / |A|        Pr(o_t | ao_<t a_t) = 1 / |O|
+
+What any agent has to beat.
 """
 
 from collections.abc import Sequence

@@ -6,8 +6,7 @@ The belief asks hypotheses and never policies, so it cannot condition on an acti
 own: that actions are interventions is not a rule to remember here but the shape of the code.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from operator import index
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.beliefs import display
 from bayescontrol.beliefs.hypotheses import AllAtOnce, OneByOne, as_hypotheses
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import (
@@ -25,7 +25,7 @@ from bayescontrol.errors import (
     InvalidPrior,
     UnknownMode,
 )
-from bayescontrol.priors import as_prior
+from bayescontrol.priors import as_prior, cut
 from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
@@ -98,24 +98,9 @@ class FiniteBelief(Generic[M]):
         >>> len(belief), belief.truncated_mass
         (10, 0.0009765625)
         """
-        if not 0.0 < keep < 1.0:
-            raise InvalidPrior(f"keep={keep}: the mass to keep is between 0 and 1")
-        kept: list[M] = []
-        masses: list[float] = []
-        mass = 0.0
-        for mode, p in islice(zip(modes, prior, strict=False), limit):
-            kept.append(mode)
-            masses.append(p)
-            mass += p
-            if mass >= keep:
-                break
-        if not keep <= mass <= 1.0 + 1e-9:
-            raise InvalidPrior(
-                f"the first {len(kept)} modes have prior mass {mass:.6g}: "
-                f"it must reach keep={keep} and not pass 1"
-            )
-        belief = cls(kept, np.array(masses) / mass, on_impossible=on_impossible)
-        belief.truncated_mass = max(0.0, 1.0 - mass)
+        kept, masses, left_out = cut(modes, prior, keep, limit)
+        belief = cls(kept, masses, on_impossible=on_impossible)
+        belief.truncated_mass = left_out
         return belief
 
     # -- the two verbs of a belief -----------------------------------------------------
@@ -364,28 +349,11 @@ class FiniteBelief(Generic[M]):
 
     # -- for the eye -------------------------------------------------------------------------
 
-    def _leaders(self, most: int) -> Iterator[tuple[str, float]]:
-        v = self.posterior()
-        for m in np.argsort(-v, kind="stable")[:most]:
-            yield self.name(int(m)), float(v[m])
-
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name} {v:.3g}" for name, v in self._leaders(4))
-        more = ", …" if len(self) > 4 else ""
-        return f"FiniteBelief({len(self)} modes after {self.count} observations: {shown}{more})"
+        return display.line(self)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{v:.4g}</td>"
-            f"<td><meter min='0' max='1' value='{v:.4f}'></meter></td></tr>"
-            for name, v in self._leaders(12)
-        )
-        return (
-            f"<table><caption>{len(self)} modes after {self.count} observations</caption>"
-            f"<tr><th>mode</th><th>P(m | âo)</th><th></th></tr>{rows}</table>"
-        )
+        return display.table(self)
 
     def _way_out(self, error: BadEvidence) -> str:
         if isinstance(error, ImpossibleObservation):

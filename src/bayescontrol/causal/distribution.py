@@ -2,6 +2,8 @@
 
     marginal       p(x)     = Σ_y p(x, y)
     condition      p(x | y) = p(x, y) / p(y),   defined where p(y) > 0
+
+The joint alone does not know what causes what; a `CausalModel` does.
 """
 
 from collections.abc import Hashable, Iterable, Mapping

@@ -2,6 +2,8 @@
 
     table        one axis per parent, in the order of `parents`, and the own axis last
     delta        δ(x, x0): the mechanism of a variable that was set to x0
+
+A factor is checked when the model that holds it is built.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

@@ -2,6 +2,8 @@
 
     joint           p(h, x) = p(h) p_h(x)
     intervention    X ← x goes into every p_h, in its own order, and leaves p(h) alone
+
+It answers every question that a single model answers.
 """
 
 from collections.abc import Hashable, Mapping

@@ -4,6 +4,8 @@
     intervention    X_j ← x replaces p(x_j | parents) by δ(x_j, x) and leaves the others alone
     factorisation   p(x_i | x_<i) = p(x_≤i) / p(x_<i), for any order: the joint alone does
                     not say which order is the causal one
+
+Intervene first, then condition: an intervention changes the model, a condition asks it.
 """
 
 import math

@@ -3,6 +3,8 @@
     a row      p(x | parents) ≥ 0,  Σ_x p(x | parents) = 1
     exact      a table of integers and Fractions is kept as Fractions, and sums exactly
     float64    any other table, whose rows sum to one up to rounding
+
+Everything else here builds on these checks.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence

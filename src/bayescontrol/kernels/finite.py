@@ -6,181 +6,53 @@
     draw        m with probability v_m / Σ v
 
 A sum of logarithms loses its last digits as it grows, and a plain product underflows and
-forgets a mode for good. Here a mode may fall 10^-2000 behind and come back.
-
-Modes stand in blocks, and `blocks[b] = (sum, top, flat)`. In a flat block all exponents
-equal `top` and e is not looked at: most updates are one multiplication per mode. A block
-whose weights spread too far keeps an exponent for each mode. `sum` is Σ w_m 2^(e_m - top)
-over the block, so a draw reads one block and not all modes.
+forgets a mode for good. Here a mode may fall 10^-2000 behind and come back. Weights stand
+in blocks (`kernels.blocks`), so a draw reads one block and not all modes.
 """
 
 import math
-from typing import TypeVar
 
 import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import jit
+from bayescontrol.kernels.blocks import (
+    BLOCK,
+    FLAT,
+    SUM,
+    TOP,
+    normalise,
+    part,
+    shift,
+    shrink,
+    spread,
+    summarise,
+)
 from bayescontrol.kernels.elementary import exp_split, log
 
 __all__ = [
-    "BLOCK",
-    "FLAT",
     "IMPOSSIBLE",
     "OK",
-    "build",
     "condition",
     "condition_log",
     "draw",
-    "exponents",
     "log_ratio",
     "merge",
     "posterior",
-    "rebuild",
     "total",
 ]
 
-Array = TypeVar("Array", FloatArray, IntArray)
-
-BLOCK = 512
-SUM, TOP, FLAT = 0, 1, 2
 OK, IMPOSSIBLE = -1, -2
 
-LOW = 2.0**-400
 # Non-negative doubles are ordered as their bits are, and minima of integers are vector code.
 INFINITY_BITS = np.uint64(0x7FF << 52)
 # Factors in [2^-256, 2^256] cannot push a w from [2^-400, 2^400] out of double range.
 LOW_BITS, HIGH_BITS = np.int64((1023 - 400) << 52), np.int64((1023 + 400) << 52)
 FACTOR_LOW_BITS, FACTOR_HIGH_BITS = np.int64((1023 - 256) << 52), np.int64((1023 + 256) << 52)
 FACTOR_SPREAD = 250
-#: 2^-n for n < 1024, then 0: what is 1024 binary orders down is 2^-224 of the block at most.
-POWER = np.array([2.0**-n for n in range(1024)] + [0.0])
-LEAST_EXPONENT = np.int64(-(1 << 62))
 #: A logarithm below the first counts as the first, one above the second is refused: the
 #: exponents fit into 32 bits, and their sums into a double for millions of steps.
 LEAST_LOG, MOST_LOG = -1e9, 1e9
-
-
-@jit
-def _part(array: Array, b: int) -> Array:
-    """Block b of an array. Loops over a slice from 0 are vector code; from `start` they are not."""
-    return array[b * BLOCK : (b + 1) * BLOCK]
-
-
-@jit
-def _shrink(w: float, below: int) -> float:
-    """w · 2^-below; nothing is left after 1024 binary orders."""
-    return w * float(POWER[max(0, min(below, 1024))])
-
-
-@jit
-def _shift(b: int, blocks: FloatArray, k: float) -> int:
-    """The exponent of block b's sum on a scale where 2^k is one, kept from underflowing."""
-    return int(max(blocks[b, TOP] - k, -2000.0))
-
-
-@jit
-def _summarise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int, scratch: FloatArray) -> None:
-    """The sum of block b, by halves: accurate, and vector code with the same bits everywhere."""
-    v, k = _part(w, b), _part(e, b)
-    n = v.shape[0]
-    if blocks[b, FLAT] == 1.0:
-        for i in range(n):
-            scratch[i] = v[i]
-    else:
-        top = LEAST_EXPONENT
-        for i in range(n):
-            top = max(top, k[i] if v[i] > 0.0 else LEAST_EXPONENT)
-        for i in range(n):
-            scratch[i] = _shrink(v[i], top - k[i])
-        blocks[b, TOP] = top
-    while n > 1:
-        half = (n + 1) // 2
-        upper = scratch[half:n]
-        for i in range(upper.shape[0]):
-            scratch[i] += upper[i]
-        n = half
-    blocks[b, SUM] = scratch[0]
-
-
-@jit
-def _spread(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
-    """Give each mode of block b its own exponent."""
-    if blocks[b, FLAT] == 1.0:
-        _part(e, b)[:] = np.int64(blocks[b, TOP])
-        blocks[b, FLAT] = 0.0
-
-
-@jit
-def _normalise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
-    """Bring block b back into range: one common shift if that is enough, else each its own."""
-    v, exponent = _part(w, b), _part(e, b)
-    low, high = math.inf, 0.0
-    for i in range(v.shape[0]):
-        if v[i] > 0.0:
-            low, high = min(low, v[i]), max(high, v[i])
-    if high == 0.0:
-        return
-    _, k = math.frexp(high)
-    if blocks[b, FLAT] == 1.0 and math.ldexp(low, -k) >= LOW:
-        for i in range(v.shape[0]):
-            v[i] = math.ldexp(v[i], -k)
-        blocks[b, TOP] += k
-    else:
-        _spread(w, e, blocks, b)
-        for i in range(v.shape[0]):
-            v[i], k = math.frexp(v[i])
-            exponent[i] += k
-
-
-@jit
-def build(w: FloatArray, e: IntArray) -> FloatArray:
-    """Blocks for fresh weights, flat wherever they can be.
-
-    >>> build(np.array([0.25, 0.75]), np.zeros(2, np.int64))  # one block: sum, top, flat
-    array([[1., 0., 1.]])
-    """
-    blocks = np.empty((-(-w.shape[0] // BLOCK), 3))
-    scratch = np.empty(BLOCK)
-    for b in range(blocks.shape[0]):
-        k = _part(e, b)
-        blocks[b, FLAT] = 1.0 if np.all(k == k[0]) else 0.0
-        blocks[b, TOP] = k[0]
-        _normalise(w, e, blocks, b)
-        _summarise(w, e, blocks, b, scratch)
-    return blocks
-
-
-@jit
-def rebuild(w: FloatArray, e: IntArray, flat: FloatArray) -> FloatArray:
-    """The very blocks that weights in this state had, whichever of them were flat.
-
-    >>> rebuild(np.array([0.5, 0.75]), np.array([-1, 0]), flat=np.array([0.0]))
-    array([[1., 0., 0.]])
-    """
-    blocks = np.empty((flat.shape[0], 3))
-    scratch = np.empty(BLOCK)
-    for b in range(blocks.shape[0]):
-        blocks[b, FLAT] = flat[b]
-        blocks[b, TOP] = e[b * BLOCK]
-        _summarise(w, e, blocks, b, scratch)
-    return blocks
-
-
-@jit
-def exponents(w: FloatArray, e: IntArray, blocks: FloatArray) -> IntArray:
-    """e_m of every mode, those of flat blocks included.
-
-    >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
-    >>> blocks = build(w, e)
-    >>> exponents(w, e, blocks)
-    array([0, 0])
-    """
-    out = e.copy()
-    for b in range(blocks.shape[0]):
-        if blocks[b, FLAT] == 1.0:
-            _part(out, b)[:] = np.int64(blocks[b, TOP])
-    return out
 
 
 @jit
@@ -241,6 +113,7 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
     """v_m ← v_m P(o | m, x, a). OK; or, with nothing changed, IMPOSSIBLE or the index of
     the first likelihood that is not one.
 
+    >>> from bayescontrol.kernels.blocks import build
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
     >>> blocks = build(w, e)
     >>> condition(w, e, blocks, np.array([0.5, np.nan]))
@@ -255,10 +128,10 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
         return IMPOSSIBLE
     scratch = np.empty(min(BLOCK, w.shape[0]))
     for b in range(blocks.shape[0]):
-        v, factor = _part(w, b), _part(likelihood, b)
+        v, factor = part(w, b), part(likelihood, b)
         if _outside(factor, FACTOR_LOW_BITS, FACTOR_HIGH_BITS):
-            _spread(w, e, blocks, b)
-            exponent = _part(e, b)
+            spread(w, e, blocks, b)
+            exponent = part(e, b)
             for i in range(v.shape[0]):
                 p, k = math.frexp(abs(factor[i]))
                 v[i] *= p
@@ -267,8 +140,8 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
             for i in range(v.shape[0]):
                 v[i] *= abs(factor[i])  # -0. is a zero
         if _outside(v, LOW_BITS, HIGH_BITS):
-            _normalise(w, e, blocks, b)
-        _summarise(w, e, blocks, b, scratch)
+            normalise(w, e, blocks, b)
+        summarise(w, e, blocks, b, scratch)
     return OK
 
 
@@ -278,6 +151,7 @@ def condition_log(
 ) -> int:
     """v_m ← v_m exp(ln P(o | m, x, a)), -∞ included. Returns as `condition` does.
 
+    >>> from bayescontrol.kernels.blocks import build
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
     >>> blocks = build(w, e)
     >>> condition_log(w, e, blocks, np.array([0.0, -math.inf])) == OK, w
@@ -295,7 +169,7 @@ def condition_log(
     power = np.empty(size)
     power_bits = power.view(np.int64)
     for b in range(blocks.shape[0]):
-        v, x = _part(w, b), _part(log_likelihood, b)
+        v, x = part(w, b), part(log_likelihood, b)
         n = v.shape[0]
         for i in range(n):
             factor, exponent = exp_split(max(x[i], LEAST_LOG))
@@ -311,14 +185,14 @@ def condition_log(
                 v[i] *= p[i] * power[i]
             blocks[b, TOP] += most
         else:
-            _spread(w, e, blocks, b)
-            own = _part(e, b)
+            spread(w, e, blocks, b)
+            own = part(e, b)
             for i in range(n):
                 v[i] *= p[i]
                 own[i] += k[i]
         if _outside(v, LOW_BITS, HIGH_BITS):
-            _normalise(w, e, blocks, b)
-        _summarise(w, e, blocks, b, scratch)
+            normalise(w, e, blocks, b)
+        summarise(w, e, blocks, b, scratch)
     return OK
 
 
@@ -344,6 +218,7 @@ def merge(w: FloatArray, e: IntArray, w2: FloatArray, e2: IntArray, prior: Float
 def total(blocks: FloatArray) -> tuple[float, int]:
     """Σ_m v_m as (s, k): the sum is s · 2^k.
 
+    >>> from bayescontrol.kernels.blocks import build
     >>> total(build(np.array([0.25, 0.75]), np.zeros(2, np.int64)))
     (0.5, 1)
     """
@@ -356,7 +231,7 @@ def total(blocks: FloatArray) -> tuple[float, int]:
                 reference, seen = blocks[b, TOP] + k, True
     s = 0.0
     for b in range(blocks.shape[0]):
-        s += math.ldexp(blocks[b, SUM], _shift(b, blocks, reference))
+        s += math.ldexp(blocks[b, SUM], shift(b, blocks, reference))
     return s, int(reference)
 
 
@@ -364,6 +239,7 @@ def total(blocks: FloatArray) -> tuple[float, int]:
 def log_ratio(after: FloatArray, before: FloatArray) -> float:
     """ln (Σ v after / Σ v before), without cancellation between large logarithms.
 
+    >>> from bayescontrol.kernels.blocks import build
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
     >>> blocks = build(w, e)
     >>> log_ratio(blocks, blocks)
@@ -378,6 +254,7 @@ def log_ratio(after: FloatArray, before: FloatArray) -> float:
 def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -> None:
     """v_m / Σ v into `out`.
 
+    >>> from bayescontrol.kernels.blocks import build
     >>> w, e = np.array([1.0, 3.0]), np.zeros(2, np.int64)
     >>> posterior(w, e, build(w, e), out := np.empty(2))
     >>> out
@@ -385,7 +262,7 @@ def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -
     """
     s, k = total(blocks)
     for b in range(blocks.shape[0]):
-        v, exponent, answer = _part(w, b), _part(e, b), _part(out, b)
+        v, exponent, answer = part(w, b), part(e, b), part(out, b)
         flat, top = blocks[b, FLAT] == 1.0, np.int64(blocks[b, TOP])
         for i in range(v.shape[0]):
             own = top if flat else exponent[i]
@@ -396,6 +273,7 @@ def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -
 def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
     """m with probability v_m / Σ v for u uniform on [0, 1): the block first, then the mode.
 
+    >>> from bayescontrol.kernels.blocks import build
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
     >>> blocks = build(w, e)
     >>> draw(w, e, blocks, 0.2), draw(w, e, blocks, 0.3)
@@ -405,7 +283,7 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
     left = u * s
     chosen = 0
     for b in range(blocks.shape[0]):
-        share = math.ldexp(blocks[b, SUM], _shift(b, blocks, k))
+        share = math.ldexp(blocks[b, SUM], shift(b, blocks, k))
         if share > 0.0:
             chosen = b
             if left < share:
@@ -413,10 +291,10 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
             left -= share
     top = np.int64(blocks[chosen, TOP])
     left = math.ldexp(left, int(k - top))
-    flat, v, exponent = blocks[chosen, FLAT] == 1.0, _part(w, chosen), _part(e, chosen)
+    flat, v, exponent = blocks[chosen, FLAT] == 1.0, part(w, chosen), part(e, chosen)
     m = 0
     for i in range(v.shape[0]):
-        share = _shrink(v[i], 0 if flat else top - exponent[i])
+        share = shrink(v[i], 0 if flat else top - exponent[i])
         if share > 0.0:
             m = i
             if left < share:

@@ -1,6 +1,8 @@
 """The loop of the control rule over tables: no mathematics, only calls of other kernels.
 
     m ~ v        a ~ policy[m, x]        o ~ truth[x, a]        v ← v · hypothesis[x, a, o]
+
+Bit for bit what the readable agent and environment do.
 """
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray

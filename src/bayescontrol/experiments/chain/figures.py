@@ -2,6 +2,8 @@
 
     lines     exact: E T of each agent, P(T ≤ t) of each schedule
     markers   simulated: means with two standard errors, shares of the runs with Wilson's interval
+
+The same colour is the same agent in both figures.
 """
 
 from typing import TYPE_CHECKING, Any, Final

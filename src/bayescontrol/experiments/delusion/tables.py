@@ -1,6 +1,8 @@
 """The numbers behind the claims: exact at the horizon, simulated at the last step, ± one s.e.
 
     trust    P(m | ·) of the mode in charge once it has acted; in prize or frog, "it is in my box"
+
+A reader who doubts a claim finds here what it was made of.
 """
 
 from collections.abc import Callable
