@@ -43,6 +43,9 @@ class BadEvidence(BayesControlError, ValueError):
     bayescontrol.errors.BadEvidence: mode 3 gives likelihood nan to observation 7
     """
 
+    #: The index of the mode at fault, where there is one.
+    mode: int | None = None
+
 
 class ImpossibleObservation(BadEvidence):
     """P(o | m, x, a) = 0 for every mode that still has weight: the class is wrong.

@@ -7,7 +7,10 @@ streams of their own, so that changing one leaves the other's numbers alone.
 """
 
 from collections.abc import Iterator, Mapping
+from operator import index
 from typing import Any, TypeVar
+
+import numpy as np
 
 from bayescontrol.fused import find_loop
 from bayescontrol.protocols import Agent, Environment
@@ -16,6 +19,7 @@ from bayescontrol.seeding import Stream, stream
 
 __all__ = ["both_streams", "interact", "play"]
 
+T = TypeVar("T")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
@@ -50,8 +54,8 @@ def play(
     """
     p, q = streams or both_streams(seed, run)
     while True:
-        a = agent.act(p)
-        o = environment.respond(a, q)
+        a = _own(agent.act(p))
+        o = _own(environment.respond(a, q))
         agent.observe(a, o)
         yield a, o
 
@@ -81,24 +85,40 @@ def interact(
     >>> interact(Echo(), Echo(), 3, probes={"length": shouts})
     Record(3 steps: actions <U5, observations <U5, length int64)
     """
-    if steps < 0:
+    try:
+        count = index(steps)
+    except TypeError:
+        raise ValueError(f"steps={steps!r}: the number of steps is a whole number") from None
+    if count < 0:
         raise ValueError(f"steps={steps}: a run has at least 0 steps")
+    for name, probe in (probes or {}).items():
+        if not isinstance(probe, Probe):
+            raise TypeError(f"probe {name!r} is {probe!r}: write Probe(measure, when='after')")
     p, q = streams or both_streams(seed, run)
-    if steps and not probes and (loop := find_loop(agent, environment)) is not None:
-        return loop(agent, environment, steps, p, q)
+    if count and not probes and (loop := find_loop(agent, environment)) is not None:
+        return loop(agent, environment, count, p, q)
     actions: list[A] = []
     observations: list[O] = []
     seen: dict[str, list[Any]] = {name: [] for name in probes or {}}
     before = [(seen[n], r.measure) for n, r in (probes or {}).items() if r.when == "before"]
     after = [(seen[n], r.measure) for n, r in (probes or {}).items() if r.when == "after"]
-    for _ in range(steps):
-        a = agent.act(p)
-        o = environment.respond(a, q)
-        for column, measure in before:
-            column.append(measure(agent, a, o))
-        agent.observe(a, o)
-        for column, measure in after:
-            column.append(measure(agent, a, o))
+    for t in range(count):
+        try:
+            a = _own(agent.act(p))
+            o = _own(environment.respond(a, q))
+            for column, measure in before:
+                column.append(measure(agent, a, o))
+            agent.observe(a, o)
+            for column, measure in after:
+                column.append(measure(agent, a, o))
+        except Exception as error:
+            error.add_note(f"at step {t + 1} of {count}; `play` gives the steps one by one")
+            raise
         actions.append(a)
         observations.append(o)
     return Record(actions, observations, seen)
+
+
+def _own(value: T) -> T:
+    """A copy, if it is an array: simulators reuse theirs, and the past must not change."""
+    return value.copy() if isinstance(value, np.ndarray) else value

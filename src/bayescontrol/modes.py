@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar, overload
 
-from bayescontrol.errors import MissingCapability
+from bayescontrol.errors import InvalidTable, MissingCapability
+from bayescontrol.priors import TOLERANCE
 from bayescontrol.seeding import Stream
 
 __all__ = ["DiscreteMode", "PairedMode", "draw_from", "tailor"]
@@ -58,19 +59,27 @@ class DiscreteMode(Generic[X, A, O]):
 
     def act(self, x: X, rng: Stream) -> A:
         """a ~ P(a | m, x)."""
-        return draw_from(self._policy(x), rng)
+        return draw_from(self.action_probabilities(x), rng)
 
     def action_probabilities(self, x: X) -> Mapping[A, float]:
         """P(a | m, x)."""
-        return self._policy(x)
+        return self._checked(self._policy(x), "policy", x)
 
     def observation_probabilities(self, x: X, a: A) -> Mapping[O, float]:
         """P(o | m, x, a)."""
-        return self._hypothesis(x, a)
+        return self._checked(self._hypothesis(x, a), "hypothesis", x, a)
 
     def likelihood(self, x: X, a: A, o: O) -> float:
         """P(o | m, x, a) of one o."""
-        return self._hypothesis(x, a).get(o, 0.0)
+        return self.observation_probabilities(x, a).get(o, 0.0)
+
+    def _checked(self, law: Mapping[K, float], part: str, *given: Any) -> Mapping[K, float]:
+        total = sum(law.values())
+        if law and not abs(total - 1.0) < TOLERANCE:  # an empty law says nothing at all
+            raise InvalidTable(
+                f"{part}{given} of {self!r} sums to {total:.9g}, not to 1: {dict(law)}"
+            )
+        return law
 
     def log_likelihood(self, x: X, a: A, o: O) -> float:
         """ln P(o | m, x, a), -∞ where it is zero."""

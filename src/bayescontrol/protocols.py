@@ -16,6 +16,7 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.seeding import Stream
 
 __all__ = [
+    "ActionLikelihood",
     "ActionProbabilities",
     "Agent",
     "Belief",
@@ -105,6 +106,13 @@ class ActionProbabilities(Protocol[X_contra, A]):
 
 
 @runtime_checkable
+class ActionLikelihood(Protocol[X_contra, A_contra]):
+    """P(a | m, x) of one action, a density where actions are continuous."""
+
+    def action_likelihood(self, x: X_contra, a: A_contra, /) -> float: ...
+
+
+@runtime_checkable
 class ObservationProbabilities(Protocol[X_contra, A_contra, O]):
     """P(o | m, x, a) for every o with positive probability."""
 
@@ -164,9 +172,10 @@ class MixingBelief(Protocol[M_co, X_contra, A_contra, O]):
     protocol the modes need for it.
     """
 
+    def offers(self, capability: type, /) -> bool: ...
     def mix(self, capability: type, law: Callable[[Any], Any], /) -> dict[Any, float]: ...
     def predictive(self, x: X_contra, a: A_contra, /) -> dict[O, float]: ...
-    def reweigh(self, capability: type, law: Callable[[Any], Any], /) -> None: ...
+    def reweigh(self, capability: type, law: Callable[[Any], Any], what: str, /) -> None: ...
     def last(self) -> M_co | None: ...
     def copy(self) -> Any: ...
 

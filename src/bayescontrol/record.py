@@ -99,6 +99,9 @@ class Record:
         observations: Sequence[Any] | npt.NDArray[Any],
         probes: Mapping[str, Sequence[Any] | npt.NDArray[Any]] | None = None,
     ) -> None:
+        taken = {"actions", "observations"} & (probes or {}).keys()
+        if taken:
+            raise ValueError(f"every record has a column {taken.pop()!r}: name the probe otherwise")
         self.actions = as_column(actions)
         self.observations = as_column(observations)
         self.probes = {name: as_column(values) for name, values in (probes or {}).items()}

@@ -15,7 +15,14 @@ import numpy as np
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.protocols import ActionProbabilities, Belief, MixingBelief, Persistent, Policy
+from bayescontrol.protocols import (
+    ActionLikelihood,
+    ActionProbabilities,
+    Belief,
+    MixingBelief,
+    Persistent,
+    Policy,
+)
 from bayescontrol.schedules import Held, Schedule, every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
@@ -62,6 +69,17 @@ class ControlRule(Generic[M, X, A, O]):
         advance: Callable[[X, A, O], X] = stay,
         schedule: Schedule = every_step,
     ) -> None:
+        if not (hasattr(belief, "sample") and hasattr(belief, "observe")):
+            raise MissingCapability(
+                f"{belief!r} is not a belief: it lacks sample(rng) or observe(x, a, o); "
+                "for a list of modes write ControlRule(FiniteBelief(modes))"
+            )
+        for name, function in (("advance", advance), ("schedule", schedule)):
+            if not callable(function):
+                raise TypeError(
+                    f"{name}={function!r} must be a function: advance(x, a, o) -> x, "
+                    "or a schedule such as Every(3)"
+                )
         #: Typed loosely: what it offers beyond `Belief` (a posterior, say) is its own affair.
         self.belief: Any = belief
         self.x = situation
@@ -104,6 +122,8 @@ class ControlRule(Generic[M, X, A, O]):
     def observe(self, a: A, o: O) -> None:
         """Learn from o_t, then move on: x ← T(x, a_t, o_t)."""
         x = self.advance(self.x, a, o)
+        if x is o and isinstance(x, np.ndarray):  # the world may write its next o over this one
+            x = x.copy()
         self.learn(self.x, a, o)
         self.x = x
 
@@ -130,10 +150,21 @@ class ControlRule(Generic[M, X, A, O]):
     def witness(self, x: X, a: A) -> None:
         """P(m | ·) ∝ P(a | m, x) P(m | ·): *another* agent was seen to do a in situation x.
 
-        What an expert does tells which expert it is. What this agent does itself must never
-        come here: conditioning on one's own actions is the delusion that the paper is about.
+        What an expert does tells which expert it is. Modes answer by `action_probabilities(x)`,
+        or, where actions are continuous, by a density `action_likelihood(x, a)`. To learn from
+        what came of it too, call `learn(x, a, o)`.
+
+        What this agent does itself must never come here: conditioning on one's own actions is
+        the delusion that the paper is about.
         """
-        self._mixing().reweigh(ActionProbabilities, lambda m: m.action_probabilities(x).get(a, 0.0))
+        belief = self._mixing()
+        what = f"witnessed: action {a!r} in situation {x!r}"
+        if belief.offers(ActionLikelihood):
+            belief.reweigh(ActionLikelihood, lambda m: m.action_likelihood(x, a), what)
+        else:
+            belief.reweigh(
+                ActionProbabilities, lambda m: m.action_probabilities(x).get(a, 0.0), what
+            )
 
     def _mixing(self) -> MixingBelief[Any, Any, Any, Any]:
         if not isinstance(self.belief, MixingBelief):

@@ -145,5 +145,5 @@ class MinimumDwell:
 
 
 def _at_least_one(schedule: str, name: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{schedule}({name}={value}): a mode is held for at least one step")
+    if value < 1 or value != int(value):
+        raise ValueError(f"{schedule}({name}={value}): a mode is held for a whole number of steps")

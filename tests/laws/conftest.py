@@ -41,7 +41,7 @@ def listed(modes: TabularModes) -> Class:
 
 
 def coin(p: float, guess: str) -> DiscreteMode[None, str, int]:
-    return DiscreteMode(lambda _x: {guess: 0.8, "pass": 0.2}, lambda _x, _a: {1: p, 0: 1.0 - p})
+    return DiscreteMode(lambda _x: {guess: 0.8, "wait": 0.2}, lambda _x, _a: {1: p, 0: 1.0 - p})
 
 
 class Filter:

@@ -49,7 +49,7 @@ def test_drawing_must_leave_the_evidence_alone() -> None:
     class Deluded(Base):
         def sample(self, rng: Stream) -> TabularMode:
             mode = super().sample(rng)
-            self.reweigh(object, lambda _m: 1.0 + (np.arange(3) == self.drawn))
+            self.reweigh(object, lambda _m: 1.0 + (np.arange(3) == self.drawn), "planted")
             return mode
 
     with pytest.raises(LawBroken, match="drawing"):
@@ -78,7 +78,7 @@ def test_a_prior_counted_twice_fails_merging() -> None:
         def merge(self, other: Base) -> None:
             prior = self.prior
             super().merge(other)
-            self.reweigh(object, lambda _m: prior)
+            self.reweigh(object, lambda _m: prior, "planted")
 
     with pytest.raises(LawBroken, match="merged"):
         check_merge(lambda: Twice(MODES, [0.5, 0.3, 0.2]), HISTORY)

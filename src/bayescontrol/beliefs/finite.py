@@ -16,7 +16,13 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.beliefs import display
-from bayescontrol.beliefs.hypotheses import AllAtOnce, OneByOne, as_hypotheses
+from bayescontrol.beliefs.hypotheses import (
+    AllAtOnce,
+    OneByOne,
+    as_hypotheses,
+    name_of,
+    require_same,
+)
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -35,6 +41,7 @@ __all__ = ["FiniteBelief"]
 M = TypeVar("M")
 K = TypeVar("K")
 LN2 = 0.6931471805599453
+WAY_OUT = "Widen the class of modes, or choose on_impossible='skip' or Floor(epsilon)"
 
 #: Modes asked one by one, or one object that answers for all of them.
 Modes: TypeAlias = Sequence[M] | ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]
@@ -112,10 +119,12 @@ class FiniteBelief(Generic[M]):
         try:
             self._weights.condition(evidence, self._hypotheses.log)
         except BadEvidence as error:
-            raise type(error)(
-                f"{error}; observation {o!r} after action {a!r} in situation {x!r}"
-                + self._way_out(error)
-            ) from None
+            where = f"observation {o!r} after action {a!r} in situation {x!r}"
+            if isinstance(error, ImpossibleObservation):
+                where += (
+                    ". Widen the class of modes, or choose on_impossible='skip' or Floor(epsilon)"
+                )
+            raise self._explained(error, where) from None
         if before is not None:  # last, so that a filter never divides by an impossible o
             try:
                 self._hypotheses.states = self._hypotheses.advanced(a, o)
@@ -140,6 +149,15 @@ class FiniteBelief(Generic[M]):
         array([0.5, 0.5])
         """
         return self._weights.posterior()
+
+    def offers(self, capability: type) -> bool:
+        """Do all modes have this capability?
+
+        >>> from bayescontrol.problems.tabular import random_modes
+        >>> random_modes(2).agent().belief.offers(ObservationProbabilities)
+        True
+        """
+        return self._hypotheses.able(capability)
 
     def mix(
         self, capability: type, law: Callable[[Any], Mapping[K, float | FloatArray]]
@@ -173,16 +191,22 @@ class FiniteBelief(Generic[M]):
             return float("inf")
         return -after.log_total(self._weights) / LN2 + 0.0
 
-    def reweigh(self, capability: type, law: Callable[[Any], float | FloatArray]) -> None:
+    def reweigh(
+        self, capability: type, law: Callable[[Any], float | FloatArray], what: str
+    ) -> None:
         """P(m) ← P(m) law(m) / Σ P law: evidence that is not an observation of the world.
 
         The rule uses it for the witnessed actions of *another* agent; `observe` never does.
+        `what` says in an error what the evidence was.
         """
         v = np.broadcast_to(
             np.asarray(self._hypotheses.each(capability, law), np.float64), (len(self),)
         )
         before = self._weights.copy()
-        self._weights.condition(np.ascontiguousarray(v))
+        try:
+            self._weights.condition(np.ascontiguousarray(v))
+        except BadEvidence as error:
+            raise self._explained(error, what) from None
         self._log_base += self._weights.log_total(before)
 
     def code_length(self) -> float:
@@ -201,7 +225,7 @@ class FiniteBelief(Generic[M]):
 
     @property
     def impossible(self) -> int:
-        """Observations that were skipped or that touched the floor."""
+        """How often evidence was skipped or touched the floor."""
         return self._weights.impossible
 
     @property
@@ -226,7 +250,7 @@ class FiniteBelief(Generic[M]):
         >>> FiniteBelief([Sure()]).name(0)
         'm0'
         """
-        return str(getattr(self._hypotheses.modes[m], "name", "") or f"m{m}")
+        return name_of(self._hypotheses.modes, m)
 
     def __len__(self) -> int:
         """The number of modes."""
@@ -266,8 +290,10 @@ class FiniteBelief(Generic[M]):
         self._prior = np.append(self._prior * (1.0 - mass), mass)
         return len(self) - 1
 
-    def retire(self, m: int) -> float:
+    def retire(self, mode: int | str) -> float:
         """P(m | ·) ← 0 for good; gives the mass it had. Indices stay as they are.
+
+        The mode is given by its index or by its name.
 
         >>> class Coin:
         ...     def __init__(self, p): self.p = p
@@ -276,8 +302,7 @@ class FiniteBelief(Generic[M]):
         >>> belief.retire(1), belief.posterior()
         (0.5, array([1., 0.]))
         """
-        if not 0 <= m < len(self):
-            raise UnknownMode(f"no mode {m}: the belief has modes 0 to {len(self) - 1}")
+        m = self._index(mode)
         mass = float(self.posterior()[m])
         before = self._weights.copy()
         self._weights.remove(m)
@@ -285,6 +310,16 @@ class FiniteBelief(Generic[M]):
         self._prior[m] = 0.0
         self._prior /= self._prior.sum()
         return mass
+
+    def _index(self, mode: int | str) -> int:
+        names = [self.name(m) for m in range(len(self))] if isinstance(mode, str) else []
+        if names.count(str(mode)) == 1:
+            return names.index(str(mode))
+        if names:
+            raise UnknownMode(f"no single mode is called {mode!r}: there are {', '.join(names)}")
+        if not isinstance(mode, int | np.integer) or not 0 <= mode < len(self):
+            raise UnknownMode(f"no mode {mode!r}: the belief has modes 0 to {len(self) - 1}")
+        return int(mode)
 
     # -- named arrays ----------------------------------------------------------------------
 
@@ -296,6 +331,7 @@ class FiniteBelief(Generic[M]):
             "count": np.array(self.count),
             "drawn": np.array(self._drawn),
             "log_base": np.array(self._log_base),
+            "names": self._hypotheses.names(),
         }
         states = self._hypotheses.states
         for m in self._hypotheses.owners:
@@ -304,9 +340,12 @@ class FiniteBelief(Generic[M]):
 
     def load(self, arrays: Arrays) -> None:
         """Take over what `save` gave, for a belief over the same modes."""
-        missing = {"prior", "count", "drawn", "log_base"} - arrays.keys()
+        if not isinstance(arrays, Mapping):
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+        missing = {"prior", "count", "drawn", "log_base", "names"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_same(self._hypotheses.names(), arrays["names"])
         states = list(self._hypotheses.states)
         for m in self._hypotheses.owners:
             if f"state/{m}" not in arrays:
@@ -328,6 +367,9 @@ class FiniteBelief(Generic[M]):
 
     def merge(self, other: "FiniteBelief[M]") -> None:
         """The evidence of both, the prior counted once: P(m) Π P(o|m,·) Π P(o'|m,·)."""
+        if not isinstance(other, FiniteBelief):
+            raise IncompatibleState(f"{other!r} is not a FiniteBelief: nothing to merge")
+        require_same(self._hypotheses.names(), other._hypotheses.names())
         if self._prior.tobytes() != other._prior.tobytes():
             raise IncompatibleState("beliefs can be merged only if they share one prior")
         if self._hypotheses.stateful or other._hypotheses.stateful:
@@ -355,7 +397,12 @@ class FiniteBelief(Generic[M]):
     def _repr_html_(self) -> str:
         return display.table(self)
 
-    def _way_out(self, error: BadEvidence) -> str:
-        if isinstance(error, ImpossibleObservation):
-            return ". Widen the class of modes, or choose on_impossible='skip' or Floor(epsilon)"
-        return ""
+    def _explained(self, error: BadEvidence, where: str) -> BadEvidence:
+        text = str(error)
+        if error.mode is not None:
+            text = text.replace(
+                f"mode {error.mode} ", f"mode {error.mode} ({self.name(error.mode)}) "
+            )
+        told = type(error)(f"{text}; {where}")
+        told.mode = error.mode
+        return told

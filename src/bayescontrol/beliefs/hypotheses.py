@@ -5,17 +5,20 @@ all (`ModeArray`). A mode may give likelihoods or their logarithms, and may own 
 state s_m that takes the place of the situation x.
 """
 
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, MissingCapability
-from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray, Stateful
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray
 
-__all__ = ["AllAtOnce", "OneByOne", "as_hypotheses", "require"]
+__all__ = ["AllAtOnce", "OneByOne", "as_hypotheses", "name_of", "require", "require_same"]
 
 M = TypeVar("M")
 
@@ -55,26 +58,40 @@ class OneByOne(Generic[M]):
     def __init__(self, modes: Sequence[M]) -> None:
         self.modes = list(modes)
         self.log = not all(isinstance(m, Likelihood) for m in self.modes)
-        self.stateful = any(isinstance(m, Stateful) for m in self.modes)
-        self._able: set[type] = set()
+        self._able: dict[type, bool] = {}
+        #: The modes with a private state.
+        self.owners: list[int] = []
         self._states: list[Any] = []
         self._asked: list[Any] = []  # the modes, bound to their states where they have one
         self._answers: list[Callable[[Any, Any, Any], float]] = []
         for m, mode in enumerate(self.modes):
-            self._states.append(mode.start() if isinstance(mode, Stateful) else None)
             self._admit(m, mode)
 
-    def _admit(self, m: int, mode: M) -> None:
-        asked: Any = Bound(mode, self._states, m) if isinstance(mode, Stateful) else mode
-        if self.log:
-            if not hasattr(mode, "log_likelihood"):
-                raise MissingCapability(
-                    f"mode {m} ({mode!r}) has no log_likelihood(x, a, o): give every mode that, "
-                    "or every mode likelihood(x, a, o)"
-                )
-            self._answers.append(asked.log_likelihood)
-        else:
-            self._answers.append(asked.likelihood)
+    @property
+    def stateful(self) -> bool:
+        """Does any mode own a private state?"""
+        return bool(self.owners)
+
+    def _admit(self, m: int, mode: Any) -> None:
+        """Check the mode and learn how to ask it; on an error nothing has changed."""
+        who = f"mode {m} ({_call(mode)})"
+        if isinstance(mode, type):
+            raise MissingCapability(f"{who} is a class: make an instance, {mode.__name__}(...)")
+        method = "log_likelihood" if self.log else "likelihood"
+        if not hasattr(mode, method):
+            raise MissingCapability(
+                f"{who} has no {method}(x, a, o): give every mode that, or every mode "
+                + ("likelihood(x, a, o)" if self.log else "log_likelihood(x, a, o)")
+            )
+        starts, advances = (callable(getattr(mode, n, None)) for n in ("start", "advance"))
+        if starts and not advances:
+            raise MissingCapability(f"{who} has start() but no advance(s, a, o): a private state")
+        state = mode.start() if starts else None
+        self._states.append(state)
+        asked = Bound(mode, self._states, m) if starts else mode
+        if starts:
+            self.owners.append(m)
+        self._answers.append(getattr(asked, method))
         self._asked.append(asked)
 
     def __len__(self) -> int:
@@ -82,18 +99,9 @@ class OneByOne(Generic[M]):
 
     def add(self, mode: M) -> None:
         """One more mode; a stateful one starts now."""
-        twin = OneByOne([mode])
-        if twin.log and not self.log:
-            raise MissingCapability(f"{mode!r} has no likelihood(x, a, o), as the others do")
-        self._states.append(twin._states[0])
-        try:
-            self._admit(len(self.modes), mode)
-        except MissingCapability:
-            self._states.pop()
-            raise
+        self._admit(len(self.modes), mode)
         self.modes.append(mode)
         self._able.clear()
-        self.stateful = self.stateful or twin.stateful
 
     def mode(self, m: int) -> M:
         """The mode as the rule should ask it."""
@@ -102,37 +110,43 @@ class OneByOne(Generic[M]):
 
     def ask(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
+        answers = [answer(x, a, o) for answer in self._answers]
         try:
-            return np.array([answer(x, a, o) for answer in self._answers], np.float64)
-        except (TypeError, ValueError):
-            for m, answer in enumerate(self._answers):
-                value = answer(x, a, o)  # the mode's own error is the better one, if it raises
+            # An array.array refuses None and text, which NumPy would turn into numbers.
+            return np.frombuffer(array("d", answers))
+        except TypeError:
+            for m, value in enumerate(answers):
                 if np.ndim(value) or not isinstance(value, (int, float, np.number, np.bool_)):
                     raise BadEvidence(
-                        f"mode {m} answered {value!r} to x={x!r}, a={a!r}, o={o!r}: "
-                        "a likelihood is one number"
+                        f"mode {m} ({_call(self.modes[m])}) answered {value!r} to x={x!r}, "
+                        f"a={a!r}, o={o!r}: a likelihood is one number"
                     ) from None
             raise
 
+    def able(self, capability: type) -> bool:
+        """Does every mode have the capability? Asking is slow and modes do not change: once."""
+        if capability not in self._able:
+            self._able[capability] = all(isinstance(mode, capability) for mode in self.modes)
+        return self._able[capability]
+
     def each(self, capability: type, law: Callable[[Any], Any]) -> list[Any]:
         """law(m) for every mode, which must have the capability."""
-        if capability not in self._able:  # asking for a protocol is slow; modes do not change
+        if not self.able(capability):
             for m, mode in enumerate(self.modes):
-                require(mode, capability, f"mode {m}")
-            self._able.add(capability)
+                require(mode, capability, f"mode {m} ({_call(mode)})")
         return [law(asked) for asked in self._asked]
 
     def advanced(self, a: Any, o: Any) -> list[Any]:
         """The private states after (a, o); nothing is kept yet."""
-        return [
-            mode.advance(s, a, o) if isinstance(mode, Stateful) else None
-            for mode, s in zip(self.modes, self._states, strict=True)
-        ]
+        states = self._states[:]
+        for m in self.owners:
+            mode: Any = self.modes[m]
+            states[m] = mode.advance(states[m], a, o)
+        return states
 
-    @property
-    def owners(self) -> list[int]:
-        """The modes that own a private state."""
-        return [m for m, mode in enumerate(self.modes) if isinstance(mode, Stateful)]
+    def names(self) -> npt.NDArray[np.str_]:
+        """What the modes are called: saved, so that no other class takes their weights over."""
+        return np.array([name_of(self.modes, m) for m in range(len(self))], np.str_)
 
     @property
     def states(self) -> list[Any]:
@@ -153,7 +167,7 @@ class OneByOne(Generic[M]):
             )  # fmt: skip
             return twin
         twin = OneByOne(self.modes)
-        twin.states = self._states
+        twin.states = deepcopy(self._states)  # a mode may hold on to what it was given
         return twin
 
 
@@ -171,7 +185,7 @@ class AllAtOnce(Generic[M]):
     def __init__(self, modes: ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]) -> None:
         self.modes = modes
         self.shape = (len(modes),)
-        self._able: set[type] = set()
+        self._able: dict[type, bool] = {}
         self.log = not isinstance(modes, ModeArray)
         self.ask_all: Callable[[Any, Any, Any], FloatArray] = (
             modes.likelihoods if isinstance(modes, ModeArray) else modes.log_likelihoods
@@ -208,11 +222,20 @@ class AllAtOnce(Generic[M]):
         likelihoods: FloatArray = answer
         return likelihoods
 
+    def names(self) -> npt.NDArray[np.str_]:
+        """What the modes are called, or what kind of array they are."""
+        return np.array(getattr(self.modes, "names", None) or [type(self.modes).__name__], np.str_)
+
+    def able(self, capability: type) -> bool:
+        """Does the array have the capability?"""
+        if capability not in self._able:
+            self._able[capability] = isinstance(self.modes, capability)
+        return self._able[capability]
+
     def each(self, capability: type, law: Callable[[Any], Any]) -> Any:
         """law of the whole array: what it says of one mode, it says of all as an array."""
-        if capability not in self._able:
-            require(self.modes, capability, "the array of modes")
-            self._able.add(capability)
+        if not self.able(capability):
+            require(self.modes, capability, f"the array of modes ({self.modes!r})")
         return law(self.modes)
 
     def advanced(self, a: Any, o: Any) -> list[Any]:
@@ -247,18 +270,57 @@ def as_hypotheses(modes: Any) -> OneByOne[Any] | AllAtOnce[Any]:
     """
     if isinstance(modes, (ModeArray, LogModeArray)):
         return AllAtOnce(modes)
-    return OneByOne(modes)
+    if isinstance(modes, Mapping):
+        raise MissingCapability(
+            "modes are a list, not a mapping: give list(modes.values()), and each mode a `name`"
+        )
+    if not isinstance(modes, Iterable):
+        raise MissingCapability(
+            f"{modes!r} is neither a list of modes nor an array of them: write [mode, ...]"
+        )
+    return OneByOne(list(modes))
 
 
-def require(thing: Any, capability: type, what: str) -> None:
+def require(thing: Any, capability: type, who: str) -> None:
     """Does it have the capability? If not, say which method to add.
 
     >>> require(object(), Likelihood, "mode 3")
     Traceback (most recent call last):
-    bayescontrol.errors.MissingCapability: mode 3 (<object ...>) lacks likelihood: ...
+    bayescontrol.errors.MissingCapability: mode 3 lacks likelihood(x, a, o): ...
     """
     if not isinstance(thing, capability):
-        methods = [n for n in vars(capability) if not n.startswith("_")]
-        raise MissingCapability(
-            f"{what} ({thing!r}) lacks {', '.join(methods)}: add it to the mode"
-        )
+        methods = [
+            f"{name}({', '.join(method.__code__.co_varnames[1 : method.__code__.co_argcount])})"
+            for name, method in vars(capability).items()
+            if not name.startswith("_")
+        ]
+        does = (capability.__doc__ or "").splitlines()[0]
+        raise MissingCapability(f"{who} lacks {', '.join(methods)}: add it. {does}")
+
+
+def name_of(modes: Any, m: int) -> str:
+    """The name of mode m if it has one, else its index.
+
+    >>> name_of([object()], 0)
+    'm0'
+    """
+    return str(getattr(modes[m], "name", "") or f"m{m}")
+
+
+def require_same(mine: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> None:
+    """Are these the same modes, as far as names can tell?
+
+    >>> require_same(np.array(["a", "b"]), np.array(["a", "c"]))
+    Traceback (most recent call last):
+    bayescontrol.errors.IncompatibleState: mode 1 is called b here and c there
+    """
+    if mine.shape != theirs.shape:
+        raise IncompatibleState(f"it is about {theirs.size} modes, this belief about {mine.size}")
+    for m, (here, there) in enumerate(zip(mine, theirs, strict=True)):
+        if here != there:
+            raise IncompatibleState(f"mode {m} is called {here!s} here and {there!s} there")
+
+
+def _call(mode: Any) -> str:
+    """What to call a mode in a message."""
+    return str(getattr(mode, "name", "") or repr(mode))

@@ -112,7 +112,9 @@ class Weights:
             raise ImpossibleObservation("every mode with weight gives likelihood 0")
         must = "at most 1e9, and not nan" if log else "a finite number, not negative"
         name = "log-likelihood" if log else "likelihood"
-        raise BadEvidence(f"mode {trouble} gives {name} {evidence[trouble]}: it must be {must}")
+        error = BadEvidence(f"mode {trouble} gives {name} {evidence[trouble]}: it must be {must}")
+        error.mode = int(trouble)
+        raise error
 
     def draw(self, rng: Stream) -> int:
         """m with probability v_m / Σ v.
