@@ -18,6 +18,7 @@ from bayescontrol.errors import (
 from bayescontrol.record import posterior
 from bayescontrol.schedules import Every
 from bayescontrol.seeding import Stream
+from bayescontrol.testing import LawBroken, check_modes
 
 
 class Goal:
@@ -226,3 +227,35 @@ def test_an_error_in_mid_run_says_at_which_step() -> None:
     again: Any = ControlRule(FiniteBelief(goals(0, 1)), np.zeros(1), follow)
     steps = play(again, Breaks())
     assert [o.tolist() for _, o in (next(steps), next(steps))] == [[1.0], [2.0]]
+
+
+def test_the_laws_find_a_state_that_is_changed_in_place_and_a_policy_that_is_none() -> None:
+    class Coin:
+        name = "coin"
+
+        def act(self, s: Any, rng: Stream) -> str:
+            return "toss"
+
+        def likelihood(self, s: Any, a: str, o: Any) -> float:
+            return 0.5 if o in (0, 1) else 0.0
+
+        def observation_probabilities(self, s: Any, a: str) -> dict[int, float]:
+            return {0: 0.5, 1: 0.5}
+
+    class Mutates(Coin):
+        def start(self) -> list[int]:
+            return [0]
+
+        def advance(self, s: list[int], a: str, o: int) -> list[int]:
+            s[0] += 1
+            return s
+
+    class Overconfident(Coin):
+        def action_probabilities(self, s: Any) -> dict[str, float]:
+            return {"toss": 1.5}
+
+    check_modes([Coin(), Coin()])
+    with pytest.raises(LawBroken, match=r"mode 0 \(coin\) changed the state it was given"):
+        check_modes([Mutates(), Coin()])
+    with pytest.raises(LawBroken, match=r"policy of mode 1 \(coin\) sums to 1\.5"):
+        check_modes([Coin(), Overconfident()])

@@ -37,6 +37,7 @@ from bayescontrol.testing.identities import (
     check_ville,
     simulate,
 )
+from bayescontrol.testing.mode_laws import check_mode
 from bayescontrol.testing.policies import with_other_policies
 from bayescontrol.testing.state import (
     Event,
@@ -62,6 +63,7 @@ __all__ = [
     "check_intervention",
     "check_match_rate",
     "check_merge",
+    "check_mode",
     "check_modes",
     "check_order",
     "check_prior_preserved",

@@ -15,6 +15,7 @@ from typing import Any
 import numpy.typing as npt
 
 from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.hypotheses import name_of
 from bayescontrol.errors import MissingCapability
 from bayescontrol.interaction import both_streams
 from bayescontrol.modes import draw_from
@@ -45,6 +46,7 @@ from bayescontrol.testing.belief_laws import (
     check_save,
 )
 from bayescontrol.testing.identities import check_identities
+from bayescontrol.testing.mode_laws import check_mode
 from bayescontrol.testing.state import Event
 
 __all__ = ["check_agent", "check_modes", "in_logarithms"]
@@ -128,10 +130,12 @@ def check_modes(
     history = _history(agent(), make_environment(truth), steps, seed)
     x, a, _ = history[-1]
 
+    many = isinstance(modes, (ModeArray, LogModeArray))
+    for m, mode in enumerate([] if many else modes):
+        check_mode(mode, history, f"mode {m} ({name_of(modes, m)})")
     check_deterministic(belief, history, seed=seed)
     check_save(belief, history)
     check_bad_evidence(belief, history, [(x, a, o) for o in bad])
-    many = isinstance(modes, (ModeArray, LogModeArray))
     stateful = not many and any(isinstance(mode, Stateful) for mode in modes)
     if not stateful:
         check_order(belief, history, seed=seed)
