@@ -6,6 +6,7 @@ import numpy as np
 from agents import act_and_observe, fused_and_readable, user_written_modes
 from finite_belief import update_and_draw
 from imports import import_times
+from lab import runner_and_loop
 from rich.console import Console
 from rich.table import Table
 from timing import Timing
@@ -37,6 +38,7 @@ def main() -> None:
         ("act and observe, 10 modes", act_and_observe, "NumPy by hand"),
         ("interact, a step over tables", fused_and_readable, "readable"),
         ("import, start-up subtracted", import_times, "numpy"),
+        ("lab, a job of ten seconds", runner_and_loop, "replicas within bayescontrol"),
     ]
     for what, measure, reference in sections:
         with console.status(f"measuring: {what}"):
