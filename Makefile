@@ -47,7 +47,7 @@ reproduce-full: setup  ## the same at full size, into report-full/
 
 lock: setup  ## refresh the pinned requirements
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --universal --fork-strategy fewest --generate-hashes --no-header --python-version 3.11 --group dev pyproject.toml -o requirements/dev.txt
+	$(BIN)/uv pip compile --universal --fork-strategy fewest --generate-hashes --no-header --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements/dev.txt
 
 clean:  ## remove what the other verbs made
 	rm -rf $(VENV) docs/_build report report-full .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,7 +1,10 @@
 """The command line as a user meets it: output, exit codes, and no traceback for a wrong call."""
 
+import csv
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,9 +18,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bayescontrol.cli import main
+from bayescontrol.lab.lock import held
+from bayescontrol.lab.manifest import results_in
+from bayescontrol.lab.store import read
 
 STUDY = Path(__file__).parent / "lab" / "studies" / "coin_study.py"
 COIN = f"{STUDY}:coin"
+PACED, FAULTY, PICKY, SIZED = (
+    f"{STUDY.with_name('paced_study.py')}:{name}" for name in ("paced", "faulty", "picky", "sized")
+)
 Call = Callable[..., Result]
 
 
@@ -64,9 +73,11 @@ def test_any_number_of_workers_writes_the_same_files(tmp_path: Path) -> None:
         out = tmp_path / str(workers)
         done = shell("run", COIN, "--runs", 21, "--workers", workers, "--out", out)
         assert done.returncode == 0, done.stderr
+    same = ["claims.json", "columns.npz", "share.pdf", "share.png"]
+    dated = ["index.html", "manifest.json"]
     files = sorted(path.name for path in (tmp_path / "1").iterdir())
-    assert files == ["claims.json", "columns.npz", "index.html", "share.pdf", "share.png"]
-    for name in files:
+    assert files == sorted([*same, *dated])
+    for name in same:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
     with np.load(tmp_path / "1" / "columns.npz", allow_pickle=False) as columns:
         assert columns["share"].shape == (21, 25)
@@ -94,6 +105,35 @@ def test_ctrl_c_stops_cleanly(workers: int) -> None:
     assert process.returncode == 130
     assert out == ""
     assert err.strip() == "Stopped. Nothing is left running."
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
+    workers: int, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "bayescontrol.cli", "run", f"{PACED}", "--json"]
+    command += ["--set", "seconds=0.05", "--runs", "40", "--workers", str(workers)]
+    command += ["--out", str(tmp_path)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while not list(tmp_path.glob("pending/*.npz")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 130, err
+    assert f"Finished replicas are kept in {tmp_path}; the same command goes on" in err
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"paced: \d+ of 40 replicas found, \d+ to run", done.stderr)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "paced: 40 of 40 replicas found, nothing to run\n" in done.stderr
+    assert json.loads(done.stdout)["settings"]["runs"] == 40
 
 
 def test_a_screen_without_the_symbols_still_gets_the_table() -> None:
@@ -147,7 +187,14 @@ def test_json_has_exactly_the_promised_keys_and_lists_its_files(call: Call) -> N
     assert list(content) == ["experiment", "settings", "claims", "artifacts"]
     assert set(map(len, content["claims"])) == {7}
     assert all(Path(path).is_file() for path in content["artifacts"])
-    assert len(content["artifacts"]) == 5
+    assert [Path(path).name for path in content["artifacts"]] == [
+        "manifest.json",
+        "columns.npz",
+        "claims.json",
+        "share.png",
+        "share.pdf",
+        "index.html",
+    ]
 
 
 def test_the_place_of_the_report_is_said(call: Call, tmp_path: Path) -> None:
@@ -166,6 +213,14 @@ def test_the_place_of_the_report_is_said(call: Call, tmp_path: Path) -> None:
         (("run", COIN, "--runs", 3, "--set", "runs=4"), "runs is given twice, first as 3"),
         (("run", COIN, "--workers", "0"), "0 is not in the range"),
         (("run", COIN, "--out", f"{STUDY}/x"), "cannot write to"),
+        (("run", COIN, "--sweep", "bias"), "--sweep bias: write --sweep KEY=VALUE,VALUE,..."),
+        (("run", COIN, "--sweep", "bias=.1,2"), "bias=2: expected `float` <= 1.0"),
+        (("run", COIN, "--shard", "1/2"), "--shard 1/2: it needs --out DIR"),
+        (("run", COIN, "--shard", "3/2", "--out", "x"), "shard 3/2: it must be i/n with"),
+        (("run", COIN, "--shard", "half", "--out", "x"), "shard half: write i/n"),
+        (("merge", "out", "no-such-folder"), "no-such-folder holds no results"),
+        (("merge", "out"), "Missing argument 'SHARD...'"),
+        (("report", "no-such-folder"), "no-such-folder holds no results"),
         (("run",), "Missing argument 'NAME'"),
         (("reproduce", "--only", "no-such-study"), "no experiment is called"),
         (("reproduce", "--out", STUDY, "coin"), "cannot write to"),
@@ -189,6 +244,160 @@ def test_a_broken_replica_exits_3_and_shows_where_it_broke(call: Call) -> None:
     assert done.exit_code == 3
     assert "Error: broken: run 3 raised ZeroDivisionError" in done.stderr
     assert "_broken_run" in done.stderr
+
+
+# -- results that are there -------------------------------------------------------------------
+
+
+def test_more_runs_in_the_same_folder_run_only_the_new_ones(call: Call, tmp_path: Path) -> None:
+    assert call("run", PACED, "--runs", 5, "--out", "grown").exit_code == 0
+    done = call("run", PACED, "--runs", 9, "--out", "grown")
+    assert "paced: 5 of 9 replicas found, 4 to run" in done.stderr
+    call("run", PACED, "--runs", 9, "--out", "fresh")
+    grown, fresh = (tmp_path / name / "columns.npz" for name in ("grown", "fresh"))
+    assert grown.read_bytes() == fresh.read_bytes()
+
+
+def test_an_altered_file_is_named_on_standard_error_and_run_again(tmp_path: Path) -> None:
+    command = ("run", PACED, "--runs", 5, "--out", tmp_path)
+    shell(*command)
+    before = (tmp_path / "columns.npz").read_bytes()
+    (tmp_path / "columns.npz").write_bytes(before.replace(b"NUMPY", b"NUMPX", 1))
+    done = shell(*command)
+    assert done.returncode == 0
+    assert f"{tmp_path / 'columns.npz'} is torn or was altered: its seal is broken" in done.stderr
+    assert "paced: 5 runs to do" in done.stderr
+    assert (tmp_path / "columns.npz").read_bytes() == before
+
+
+def test_a_folder_of_another_study_or_in_use_is_refused(call: Call, tmp_path: Path) -> None:
+    call("run", PACED, "--runs", 2, "--out", "results")
+    for words in (
+        ("run", PACED, "--runs", 2, "--seed", 4, "--out", "results"),
+        ("run", COIN, "--runs", 2, "--out", "results"),
+        ("run", PACED, "--sweep", "scale=1,2", "--out", "results"),
+        ("reproduce", "--only", COIN, "--out", "results"),
+    ):
+        done = call(*words)
+        assert done.exit_code == 2
+        assert re.search(r"results holds .*: name another folder, or remove", done.stderr)
+    with held(tmp_path / "results"):
+        done = call("run", PACED, "--runs", 2, "--out", "results")
+    assert done.exit_code == 2
+    assert "results is being written by process" in done.stderr
+
+
+def test_a_broken_experiment_says_where_its_finished_replicas_are(call: Call) -> None:
+    done = call("run", FAULTY, "--out", "results")
+    assert done.exit_code == 3
+    assert "Finished replicas are kept in results; the same command goes on" in done.stderr
+    assert (
+        "faulty: 7 of 60 replicas found, 53 to run"
+        in call("run", FAULTY, "--out", "results").stderr
+    )
+
+
+def test_shards_are_joined_and_their_claims_checked(call: Call, tmp_path: Path) -> None:
+    for i in (1, 2, 3):
+        done = call("run", COIN, "--runs", 20, "--shard", f"{i}/3", "--out", f"part-{i}")
+        assert done.exit_code == 0
+        assert f"Shard {i}/3: part-{i}/columns.npz; join all shards with" in done.stdout
+        assert not (tmp_path / f"part-{i}" / "claims.json").exists()
+    done = call("merge", "merged", "part-1", "part-2", "part-3", "--json")
+    assert done.exit_code == 0
+    content = json.loads(done.stdout)
+    assert list(content) == ["experiment", "settings", "claims", "artifacts"]
+    assert content["settings"]["runs"] == 20
+    call("run", COIN, "--runs", 20, "--out", "whole")
+    for name in ("columns.npz", "claims.json"):
+        assert (tmp_path / "merged" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    done = call("merge", "gap", "part-1", "part-3")
+    assert done.exit_code == 2
+    assert "7 of 20 runs are missing: 1-19 in steps of 3" in done.stderr
+
+
+def test_a_shard_prints_the_promised_keys_and_no_claims(call: Call) -> None:
+    done = call("run", COIN, "--shard", "1/2", "--out", "part", "--json")
+    content = json.loads(done.stdout)
+    assert list(content) == ["experiment", "settings", "claims", "artifacts"]
+    assert content["claims"] == []
+    assert content["artifacts"] == ["part/manifest.json", "part/columns.npz"]
+
+
+def test_a_report_is_made_again_from_results_alone(call: Call, tmp_path: Path) -> None:
+    call("run", COIN, "--out", "results")
+    (tmp_path / "results" / "index.html").unlink()
+    done = call("report", "results")
+    assert done.exit_code == 0
+    assert done.stdout == f"Report: {tmp_path / 'results' / 'index.html'}\n"
+    done = call("report", "results", "--out", "elsewhere")
+    assert (tmp_path / "elsewhere" / "index.html").is_file()
+    (tmp_path / "results" / "columns.npz").write_bytes(b"")
+    assert call("report", "results").exit_code == 2
+
+
+# -- sweeps -----------------------------------------------------------------------------------
+
+
+def test_a_sweep_runs_each_point_once_and_joins_the_claims(call: Call, tmp_path: Path) -> None:
+    words = ("run", PACED, "--runs", 4, "--sweep", "scale=1,2", "--sweep", "seed=0,5")
+    done = call(*words, "--out", "swept")
+    assert done.exit_code == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if " ours " in f"{line} "]
+    assert [row[:3] for row in rows if row[2] == "end"] == [
+        ["1", "0", "end"],
+        ["1", "5", "end"],
+        ["2", "0", "end"],
+        ["2", "5", "end"],
+    ]
+    folders = results_in(tmp_path / "swept")
+    assert [read(folder).manifest.settings["scale"] for folder in folders] == [1, 1, 2, 2]
+    with (tmp_path / "swept" / "claims.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [(row["scale"], row["seed"], row["name"]) for row in table] == [
+        ("1.0", "0", "end"),
+        ("1.0", "5", "end"),
+        ("2.0", "0", "end"),
+        ("2.0", "5", "end"),
+    ]
+    assert (tmp_path / "swept" / "index.html").is_file()
+    again = call("run", PACED, "--runs", 4, "--sweep", "scale=2,3", "--out", "swept")
+    assert "4 of 4 replicas found, nothing to run" in again.stderr
+    assert "paced, scale = 3.0 (2 of 2): 4 runs to do" in again.stderr
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "swept")])
+def test_a_sweep_prints_one_json_object_with_a_list(call: Call, out: tuple[str, ...]) -> None:
+    done = call("run", COIN, "--runs", 4, "--sweep", "bias=0.25,0.5", "--json", *out)
+    assert done.exit_code == 0
+    content = json.loads(done.stdout)
+    assert list(content) == ["experiment", "sweep", "points", "artifacts"]
+    assert content["sweep"] == {"bias": [0.25, 0.5]}
+    assert [list(point) for point in content["points"]] == [
+        ["experiment", "settings", "claims", "artifacts"]
+    ] * 2
+    assert [Path(path).name for path in content["artifacts"]] == (
+        ["manifest.json", "claims.csv", "index.html"] if out else []
+    )
+    assert all(Path(path).is_file() for point in content["points"] for path in point["artifacts"])
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "swept")])
+def test_a_broken_point_does_not_stop_the_sweep(
+    call: Call, tmp_path: Path, out: tuple[str, ...]
+) -> None:
+    done = call("run", PICKY, "--runs", 2, "--sweep", "scale=1,2,3", "--json", *out)
+    assert done.exit_code == 3
+    assert "Error: picky: score raised ValueError: scale 2 cannot be scored" in done.stderr
+    points = json.loads(done.stdout)["points"]
+    assert [point["settings"]["scale"] for point in points] == [1, 3]
+    if out:
+        assert len(results_in(tmp_path / "swept")) == 2
+        assert call("report", "swept").exit_code == 0
+
+
+def test_a_failed_claim_at_one_point_exits_1(call: Call) -> None:
+    assert call("run", f"{STUDY}:false", "--sweep", "seed=0,1").exit_code == 1
 
 
 # -- list, reproduce -------------------------------------------------------------------------
@@ -215,8 +424,11 @@ def test_reproduce_joins_the_claims_and_writes_one_page(call: Call, tmp_path: Pa
     assert done.stdout.count("what is claimed") == 1
     assert f"Report: {tmp_path / 'report' / 'index.html'}" in done.stdout
     page = (tmp_path / "report" / "index.html").read_text("utf-8")
-    assert page.count("data:image/png;base64,") == 2
+    assert all(f"{name}/share.png" in page for name in ("coin", "false"))
     assert (tmp_path / "report" / "coin" / "columns.npz").is_file()
+    assert results_in(tmp_path / "report") == tuple(
+        Path(tmp_path / "report" / name) for name in ("coin", "false")
+    )
 
 
 @pytest.mark.usefixtures("installed")
@@ -228,6 +440,55 @@ def test_reproduce_runs_at_the_chosen_size(call: Call, size: str, runs: int) -> 
     assert list(content) == ["experiments", "artifacts"]
     assert content["experiments"][0]["settings"]["runs"] == runs
     assert Path(content["artifacts"][0]).is_file()
+
+
+@pytest.mark.usefixtures("installed")
+def test_reproduce_goes_on_where_it_stopped(call: Call, tmp_path: Path) -> None:
+    words = ("reproduce", "--only", "coin", "false", "--workers", "1")
+    call(*words)
+    shutil.rmtree(tmp_path / "report" / "false")
+    (tmp_path / "report" / "manifest.json").unlink()
+    done = call(*words)
+    assert "coin (1 of 2): 20 of 20 replicas found, nothing to run" in done.stderr
+    assert "false (2 of 2): 20 runs to do" in done.stderr
+    assert done.exit_code == 1
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_broken_experiment_does_not_prevent_the_report_of_the_others(
+    call: Call, tmp_path: Path
+) -> None:
+    done = call("reproduce", FAULTY, "coin", f"{STUDY.with_name('paced_study.py')}:unscored")
+    assert done.exit_code == 3
+    assert "Error: faulty: run 7 raised ValueError: seven" in done.stderr
+    assert "Error: unscored: score raised ValueError" in done.stderr
+    assert f"Report: {tmp_path / 'report' / 'index.html'}" in done.stdout
+    assert results_in(tmp_path / "report") == (tmp_path / "report" / "coin",)
+    page = (tmp_path / "report" / "index.html").read_text("utf-8")
+    assert "seven" in page
+    assert "the share of heads is the bias" in page
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_experiment_that_cannot_be_loaded_does_not_prevent_the_others(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayescontrol.cli.reproduce.names", lambda: ("coin", "gone"))
+    done = call("reproduce", "--json", "--workers", "1")
+    assert done.exit_code == 3
+    assert "experiment 'gone' (no_such_module:gone) cannot be loaded" in done.stderr
+    content = json.loads(done.stdout)
+    assert list(content) == ["experiments", "artifacts"]
+    assert [one["experiment"] for one in content["experiments"]] == ["coin"]
+
+
+@pytest.mark.usefixtures("installed")
+def test_reproduce_at_another_size_does_not_overwrite_what_is_there(call: Call) -> None:
+    settings = ("reproduce", "--only", SIZED, "--workers", "1")
+    assert call(*settings).exit_code == 0
+    done = call(*settings, "--full")
+    assert done.exit_code == 2
+    assert "report/sized holds sized with" in done.stderr
 
 
 def test_help_and_version_speak(call: Call) -> None:

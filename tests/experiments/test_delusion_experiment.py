@@ -151,15 +151,16 @@ def test_a_reliability_at_which_no_comparison_is_possible_is_refused(reliability
         parse(Settings, {"reliability": reliability})
 
 
-def test_the_figure_has_four_labelled_panels_with_bands(columns: Columns) -> None:
-    figure = experiment.figures(SMALL, columns)["delusion"]
-    assert len(figure.axes) == 4
-    for ax in figure.axes:
-        assert ax.get_xlabel()
-        assert ax.get_ylabel()
-        assert ax.get_title()
-        assert ax.get_legend() is not None
-        assert len(ax.collections) >= 4
+def test_the_figure_has_four_panels_with_bands_and_a_colour_for_each_agent(
+    columns: Columns,
+) -> None:
+    chart = experiment.figures(SMALL, columns)["delusion"]
+    assert [panel.title[:3] for panel in chart.panels] == ["(a)", "(b)", "(c)", "(d)"]
+    for panel in chart.panels:
+        assert len(panel.series) >= 4
+        for series in panel.series:
+            assert series.low is not None
+            assert series.colour == ("vermillion" if "naive" in series.label else "blue")
 
 
 @pytest.mark.slow

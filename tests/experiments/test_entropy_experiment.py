@@ -96,15 +96,14 @@ def test_the_tables_show_what_the_columns_hold(result: Result) -> None:
 
 
 def test_the_figure_has_two_labelled_panels_and_the_entropy_of_the_prior(result: Result) -> None:
-    figure = experiment.figures(SMALL, result.columns)["entropy"]
-    left, right = figure.axes
-    assert left.get_ylabel() == "relative entropy D [bits]"
-    assert right.get_ylabel() == "relative entropy C [bits]"
-    labels = left.get_legend_handles_labels()[1]
-    assert labels == [*entropy.LABELS, "H(prior)"]
-    line = next(line for line in left.get_lines() if line.get_label() == "H(prior)")
-    assert line.get_linestyle() == "--"
-    assert right.get_legend_handles_labels()[1] == list(entropy.LABELS)
+    left, right = experiment.figures(SMALL, result.columns)["entropy"].panels
+    assert left.ylabel == "relative entropy D [bits]"
+    assert right.ylabel == "relative entropy C [bits]"
+    for panel in (left, right):
+        assert [series.label for series in panel.series] == list(entropy.LABELS)
+    (guide,) = left.guides
+    assert guide.label == "H(prior)"
+    assert not right.guides
 
 
 @pytest.mark.slow

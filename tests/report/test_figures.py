@@ -1,76 +1,159 @@
-"""Figures follow one style and are the same bytes each time."""
+"""Figures show what the chart says, in one style, and are the same bytes each time."""
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_hex
+from matplotlib.container import ErrorbarContainer
+from matplotlib.lines import Line2D
 
+from bayescontrol.lab.chart import Chart, Guide, Panel, Series
 from bayescontrol.report import figures
+from bayescontrol.report.palette import LIGHT
 
 
-def drawn() -> Figure:
-    fig, (ax,) = figures.figure(4, 3)
-    x = np.arange(5.0)
-    figures.line_with_band(ax, x, x, x - 1, x + 1, "control rule")
-    figures.line_with_band(ax, x, -x, -x - 1, -x + 1, "naive")
-    ax.set(xlabel="t", ylabel="regret")
-    figures.legend(ax)
-    return fig
+def lines_of(ax: Axes) -> list[Line2D]:
+    """The lines that are no part of error bars."""
+    parts = [part for bars in ax.containers for part in (bars[0], *bars[1])]
+    return [line for line in ax.get_lines() if line not in parts]
 
 
-def test_axes_come_row_by_row() -> None:
-    _, axes = figures.figure(6, 4, rows=2, cols=3)
-    assert len(axes) == 6
+def check_series(panel: Panel, series: Series, drawn: Line2D) -> None:
+    np.testing.assert_array_equal(np.asarray(drawn.get_xdata()), series.x)
+    np.testing.assert_array_equal(np.asarray(drawn.get_ydata()), panel.visible(series).y)
+    assert to_hex(drawn.get_color()) == LIGHT[series.colour]
 
 
-def test_lines_differ_in_colour_and_in_style() -> None:
-    (ax,) = drawn().axes
-    first, second = ax.get_lines()
-    assert (first.get_color(), second.get_color()) == figures.PALETTE[:2]
-    assert first.get_linestyle() != second.get_linestyle()
-    bands = [band.get_facecolor() for band in ax.collections]
-    for band, colour in zip(bands, figures.PALETTE, strict=False):
-        assert np.asarray(band)[0, :3] == pytest.approx(to_rgb(colour))
+def check_band(panel: Panel, series: Series, band: Any) -> None:
+    """Every corner of the band is one of its polygons', at no other height is there one."""
+    _, low, high = panel.visible(series)
+    x = np.tile(series.x, 2)[np.isfinite(np.r_[low, high])]
+    y = np.r_[low, high][np.isfinite(np.r_[low, high])]
+    corners = {tuple(corner) for path in band.get_paths() for corner in path.vertices}
+    assert corners >= set(zip(x, y, strict=True))
+    assert {height for _, height in corners} == set(y)
+    assert to_hex(band.get_facecolor()[0]) == LIGHT[series.colour]
 
 
-def test_a_line_may_be_given_its_own_look() -> None:
-    _, (ax,) = figures.figure()
-    figures.line_with_band(ax, [0, 1], [0, 1], [0, 1], [0, 1], "x", color="black", linewidth=3)
-    assert ax.get_lines()[0].get_linewidth() == 3
+def check_bars(panel: Panel, series: Series, bars: ErrorbarContainer) -> None:
+    _, low, high = panel.visible(series)
+    (segments,) = bars[2]
+    ends = zip(series.x, np.c_[low, high], segments.get_segments(), strict=True)
+    for x, (bottom, top), segment in ends:
+        np.testing.assert_allclose(segment, [(x, bottom), (x, top)], rtol=1e-12)
 
 
-def test_a_band_without_bounds_is_left_out_and_the_axes_stay_finite() -> None:
-    _, (ax,) = figures.figure()
-    mean, error = np.array([0.0, 1.0]), np.array([np.inf, np.inf])
-    figures.line_with_band(ax, [0, 1], mean, mean - error, mean + error, "one run")
-    assert np.isfinite(ax.get_ylim()).all()
-    assert ax.get_ylim()[1] < 2
+def check(chart: Chart) -> None:
+    """Everything that the chart says is in the figure, and no line or bar besides."""
+    for ax, panel in zip(figures.figure(chart).axes, chart.panels, strict=True):
+        lines, bars = iter(lines_of(ax)), iter(ax.containers)
+        bands = iter([band for band in ax.collections if not isinstance(band, LineCollection)])
+        for series in panel.series:
+            if series.kind == "points":
+                container = next(bars)
+                assert isinstance(container, ErrorbarContainer)
+                check_series(panel, series, container[0])
+                if series.low is not None:
+                    check_bars(panel, series, container)
+                continue
+            check_series(panel, series, next(lines))
+            if series.low is not None:
+                check_band(panel, series, next(bands))
+        for guide in panel.guides:
+            check_guide(guide, next(lines))
+        assert not [*lines, *bars, *bands]
+        assert ax.get_xlabel() == panel.xlabel
+        assert ax.get_ylabel() == panel.ylabel
 
 
-def test_files_are_the_same_bytes_each_time(tmp_path: Path) -> None:
-    first = [path.read_bytes() for path in figures.save(drawn(), tmp_path / "a.b")]
-    again = [path.read_bytes() for path in figures.save(drawn(), tmp_path / "c")]
+def check_guide(guide: Guide, drawn: Line2D) -> None:
+    x, y = (np.asarray(data, float) for data in drawn.get_data())
+    if guide.direction == "diagonal":
+        np.testing.assert_array_equal(x, y)
+    else:
+        assert set(x if guide.direction == "vertical" else y) == {guide.at}
+
+
+def test_a_figure_shows_the_data_of_its_chart(chart: Chart) -> None:
+    check(chart)
+
+
+def test_the_figures_of_our_experiments_show_their_data(ours: list[Chart]) -> None:
+    for one in ours:
+        check(one)
+
+
+def test_the_charts_of_our_experiments_can_be_read(ours: list[Chart]) -> None:
+    for one in ours:
+        assert one.how_to_read.endswith(".")
+        for ax in figures.figure(one).axes:
+            assert ax.get_xlabel()
+            assert ax.get_ylabel()
+            assert ax.get_title()
+
+
+def test_axes_have_the_scales_limits_and_ticks_of_the_panel(chart: Chart) -> None:
+    a, b, c = figures.figure(chart).axes
+    assert [a.get_yscale(), b.get_yscale(), c.get_xscale(), c.get_yscale()] == [
+        "linear", "log", "log", "log",
+    ]  # fmt: skip
+    assert a.get_ylim()[1] == 9.0
+    assert c.get_xlim() == (0.5, 10.0)
+    assert a.get_xticks().tolist() == [1, 3, 5]
+
+
+def test_legends_name_what_the_chart_wants_named_as_it_stands(chart: Chart) -> None:
+    fig = figures.figure(chart)
+    named = ["rule", "naive", "runs", "open", "marked", "one run", "prior $x_1$ & <b>", "bound"]
+    legend = fig.axes[0].get_legend()
+    assert legend is not None
+    texts = legend.get_texts()
+    assert sorted(text.get_text().replace(r"\$", "$") for text in texts) == sorted(named)
+    assert fig.axes[1].get_legend() is None
+    assert len(fig.legends) == 1
+    assert len(fig.legends[0].get_texts()) == 7
+
+
+def test_bounds_that_are_not_finite_leave_the_axes_finite() -> None:
+    x = np.arange(2.0)
+    series = Series("one run", x, x, x - np.inf, x + np.inf)
+    (ax,) = figures.figure(Chart("One run", [Panel("", "t", "y", [series])], "Up.")).axes
+    assert -1 < ax.get_ylim()[0] < ax.get_ylim()[1] < 2
+
+
+def test_a_row_that_is_not_full_has_no_empty_axes(chart: Chart) -> None:
+    fig = figures.figure(chart)
+    assert len(fig.axes) == 3
+    assert fig.get_size_inches().tolist() == [10.6, 8.0]
+
+
+def test_files_are_the_same_bytes_each_time(chart: Chart, tmp_path: Path) -> None:
+    first = [path.read_bytes() for path in figures.save(chart, tmp_path / "a.b")]
+    again = [path.read_bytes() for path in figures.save(chart, tmp_path / "c")]
     assert first == again
+    assert first[0] == figures.png(chart)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "a.b.pdf",
-        "a.b.png",
-        "c.pdf",
-        "c.png",
-    ]
+        "a.b.pdf", "a.b.png", "c.pdf", "c.png",
+    ]  # fmt: skip
     assert b"CreationDate" not in first[1]
 
 
-def test_a_picture_has_200_dots_per_inch(tmp_path: Path) -> None:
-    image = figures.png(drawn())
-    assert [int.from_bytes(image[i : i + 4], "big") for i in (16, 20)] == [800, 600]
+def test_a_picture_has_200_dots_per_inch(chart: Chart) -> None:
+    image = figures.png(chart)
+    assert [int.from_bytes(image[i : i + 4], "big") for i in (16, 20)] == [2120, 1600]
 
 
-@pytest.mark.parametrize("module", ["bayescontrol.report.figures", "bayescontrol.cli"])
+@pytest.mark.parametrize("module", ["bayescontrol.report.build", "bayescontrol.cli"])
 def test_importing_loads_no_plotting_and_no_numba(module: str) -> None:
-    code = f"import sys, {module}; print({{'matplotlib', 'numba', 'scipy'}} & set(sys.modules))"
+    code = (
+        f"import sys, {module}\n"
+        "print({'matplotlib', 'plotly', 'numba', 'scipy', 'distributed'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -9,9 +9,9 @@ better: systems drawn at random, the minimiser blended with them, and the minimi
 a single conditional.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,15 +27,11 @@ from bayescontrol.entropy import (
     relative_entropy_on,
     weigh,
 )
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error
+from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.problems.tabular import random_modes
-from bayescontrol.report import figures
 from bayescontrol.seeding import Stream, stream
 from bayescontrol.systems import AgentSystem
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["Settings", "experiment"]
 
@@ -265,7 +261,7 @@ def _tables(settings: Settings, columns: Columns) -> Iterator[Table]:
     )
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, "Figure"]:
+def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """D on the left, with the entropy of the prior; C under closed-loop weights on the right.
 
     >>> settings = Settings(runs=1, steps=2, competitors=3)
@@ -273,25 +269,43 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, "Figure"]:
     >>> sorted(draw(settings, columns))
     ['entropy']
     """
-    fig, (left, right) = figures.figure(9.6, 4.0, cols=2)
-    _panel(left, columns["D"], "D: actions are evidence")
     H = float(columns["H"].mean())
-    left.axhline(H, color=figures.PALETTE[6], linestyle="--", linewidth=1.2, label="H(prior)")
-    _panel(right, columns["C"][:, 1], "C: actions are interventions (closed loop)")
-    left.set_ylabel("relative entropy D [bits]")
-    right.set_ylabel("relative entropy C [bits]")
-    for ax in (left, right):
-        figures.legend(ax, title="mean ± 2 s.e. over systems", title_fontsize=8)
-    return {"entropy": fig}
+    return {
+        "entropy": Chart(
+            "Relative entropy of each agent to the system it is made for",
+            [
+                _panel("D", columns["D"], "actions are evidence", [Guide("H(prior)", H)]),
+                _panel("C", columns["C"][:, 1], "actions are interventions (closed loop)"),
+            ],
+            "The lower, the closer to the system. Of the agents that do not know m, the naive "
+            "mixture is lowest on the left and stays below the entropy of the prior; the control "
+            "rule is lowest on the right.",
+            columns=2,
+            note=f"means over {settings.runs} random systems, bands of two standard errors",
+        )
+    }
 
 
-def _panel(ax: "Axes", curves: FloatArray, title: str) -> None:
+def _panel(symbol: str, curves: FloatArray, said: str, guides: Sequence[Guide] = ()) -> Panel:
     t = np.arange(1, curves.shape[2] + 1)
-    for k, label in enumerate(LABELS):
-        mean, error = mean_and_error(curves[:, k])
-        figures.line_with_band(ax, t, mean, mean - 2 * error, mean + 2 * error, label, marker="o")
-    ax.set(xlabel="horizon t [steps]", title=title, xticks=t)
-    ax.set_ylim(bottom=-0.03 * float(curves.mean(axis=0).max()))
+    looks: tuple[tuple[Colour, Dash], ...] = (
+        ("vermillion", "solid"), ("blue", "dash"), ("green", "dashdot"), ("orange", "dot"),
+    )  # fmt: skip
+    return Panel(
+        f"{symbol}: {said}",
+        "horizon t [steps]",
+        f"relative entropy {symbol} [bits]",
+        [
+            Series.of_runs(
+                label, t, curves[:, k], colour=looks[k][0], dash=looks[k][1], marker="circle"
+            )
+            for k, label in enumerate(LABELS)
+        ],
+        guides,
+        ylim=(-0.03 * float(curves.mean(axis=0).max()), None),
+        xticks=t.tolist(),
+        legend="upper left",
+    )
 
 
 experiment = Experiment(

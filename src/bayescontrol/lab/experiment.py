@@ -1,6 +1,6 @@
 """An experiment: settings, one replica, a score and figures.
 
-    columns_i = run(settings, i),  i = 0 .. runs - 1       a pure function of both
+    columns_i = run(settings, i),  i = 0 .. runs - 1       a pure function of both, but of runs
     columns   = stack_i columns_i                          first axis: the run
     outcome   = score(settings, columns)                   claims and tables
 
@@ -17,15 +17,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy.typing as npt
 
 from bayescontrol.errors import BayesControlError
+from bayescontrol.lab.chart import Chart
 from bayescontrol.lab.claims import Claim
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "Columns",
@@ -35,7 +33,9 @@ __all__ = [
     "Table",
     "UnknownExperiment",
     "find",
+    "from_anywhere",
     "names",
+    "study_file",
 ]
 
 S = TypeVar("S")
@@ -106,8 +106,11 @@ class Experiment(Generic[S]):
     `full` the paper's. A field is documented where it is declared:
     `runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 100`.
 
-    `run` is a top-level function, so that worker processes find it. It draws all its random
-    numbers from the seed and the run number, so that their number does not matter.
+    `run` is a top-level function, so that worker processes find it. It is a pure function of
+    the settings *without runs* and of the run number: it draws all its random numbers from the
+    seed and that number, returns the same names, shapes and types each time, and must not look
+    at `settings.runs`. Then a replica that is finished is finished for good, however many more
+    are asked for later and whoever runs them.
 
     >>> import numpy as np
     >>> @dataclass(frozen=True)
@@ -135,7 +138,7 @@ class Experiment(Generic[S]):
     full: S
     run: Callable[[S, int], Columns]
     score: Callable[[S, Columns], Outcome]
-    figures: Callable[[S, Columns], Mapping[str, "Figure"]]
+    figures: Callable[[S, Columns], Mapping[str, Chart]]
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -177,9 +180,9 @@ def find(name: str) -> Experiment[Any]:
     Traceback (most recent call last):
     bayescontrol.lab.experiment.UnknownExperiment: no experiment is called 'no-such-study'...
     """
-    path, colon, attribute = name.rpartition(":")
-    if colon and path.endswith(".py"):
-        return _from_file(Path(path), attribute)
+    file = study_file(name)
+    if file is not None:
+        return _from_file(file, name.rpartition(":")[2])
     points = {point.value: point for point in entry_points(group=_GROUP) if point.name == name}
     if not points:
         raise UnknownExperiment(_not_registered(name))
@@ -189,6 +192,28 @@ def find(name: str) -> Experiment[Any]:
             "uninstall or rename one of them"
         )
     return _from_entry_point(*points.values())
+
+
+def from_anywhere(name: str) -> str:
+    """The name under which `find` opens the same experiment in any folder.
+
+    >>> from_anywhere("chain")
+    'chain'
+    >>> Path(from_anywhere("my_study.py:coin")).is_absolute()
+    True
+    """
+    file = study_file(name)
+    return name if file is None else f"{file.resolve()}:{name.rpartition(':')[2]}"
+
+
+def study_file(name: str) -> Path | None:
+    """The file of `file.py:attribute`; None for a registered name.
+
+    >>> study_file("my_study.py:coin").name, study_file("chain")
+    ('my_study.py', None)
+    """
+    path, colon, _ = name.rpartition(":")
+    return Path(path) if colon and path.endswith(".py") else None
 
 
 def _not_registered(name: str) -> str:

@@ -3,50 +3,49 @@
     columns[name][i] = run(settings, i)[name],   i = 0 .. runs - 1
 
 Each replica is a pure function of the settings and its number, and results are stacked in
-the order of the runs; so neither the number of workers nor the order of arrival can show.
-Runs travel in groups, some sixteen for each worker: few enough that the cost of sending
-vanishes, enough that workers finish together.
+the order of the runs; so neither the workers nor the order of arrival can show, nor how runs
+were grouped to travel. With a store, finished groups go to disk as they come, and what is
+there already is not run again.
 """
 
-import multiprocessing
 import pickle
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from multiprocessing.synchronize import Event
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-import numpy as np
-
-from bayescontrol.errors import BayesControlError
+from bayescontrol.lab.assembly import Held, assemble
 from bayescontrol.lab.compilation import announced
+from bayescontrol.lab.executors import Announcing, Processes, Wide, cores
 from bayescontrol.lab.experiment import Columns, Experiment, Outcome
+from bayescontrol.lab.pace import Pace
+from bayescontrol.lab.provenance import Made, made_here
+from bayescontrol.lab.replicas import ExperimentFailed, Group, Job, stacked
 from bayescontrol.lab.settings import InvalidSettings
+from bayescontrol.lab.shards import Shard
+from bayescontrol.lab.store import Store
 
-__all__ = ["ExperimentFailed", "Progress", "Result", "Silent", "conduct", "run_replicas"]
+__all__ = [
+    "ExperimentFailed",
+    "Progress",
+    "Result",
+    "Silent",
+    "conduct",
+    "run_replicas",
+    "score",
+    "wanted_runs",
+]
 
 S = TypeVar("S")
-_GROUPS_PER_WORKER: Final = 16
-
-
-class ExperimentFailed(BayesControlError, RuntimeError):
-    """A replica or a score raised, or a worker died; the original error is its cause.
-
-    >>> issubclass(ExperimentFailed, RuntimeError)
-    True
-    """
 
 
 class Progress(Protocol):
     """Who wants to know how far the replicas are.
 
     `advance` is called with (0, total) at the start and as replicas are done; `compiling` once,
-    if a kernel has to be compiled.
+    if a kernel has to be compiled. Replicas that a store has are not counted.
 
     >>> progress: Progress = Silent()
     """
@@ -80,10 +79,17 @@ class Result:
 
 
 def conduct(
-    experiment: Experiment[S], settings: S, workers: int = 1, progress: Progress | None = None
+    experiment: Experiment[S],
+    settings: S,
+    workers: int = 1,
+    progress: Progress | None = None,
+    *,
+    executor: Executor | None = None,
+    store: Store | None = None,
 ) -> Result:
     """Run and score: outcome = score(settings, stack_i run(settings, i)).
 
+    >>> import numpy as np
     >>> @dataclass(frozen=True)
     ... class Settings:
     ...     seed: int = 0
@@ -97,7 +103,17 @@ def conduct(
     >>> conduct(twice, Settings()).columns["y"].tolist()
     [0, 2, 4]
     """
-    columns = run_replicas(experiment, settings, workers, progress)
+    columns = run_replicas(experiment, settings, workers, progress, executor=executor, store=store)
+    return score(experiment, settings, columns)
+
+
+def score(experiment: Experiment[S], settings: S, columns: Columns) -> Result:
+    """What the columns say: claims and tables.
+
+    >>> from types import SimpleNamespace as Some
+    >>> score(Some(score=lambda settings, columns: Outcome(())), None, {}).outcome.claims
+    ()
+    """
     try:
         outcome = experiment.score(settings, columns)
     except Exception as error:
@@ -108,13 +124,23 @@ def conduct(
 
 
 def run_replicas(
-    experiment: Experiment[S], settings: S, workers: int = 1, progress: Progress | None = None
+    experiment: Experiment[S],
+    settings: S,
+    workers: int = 1,
+    progress: Progress | None = None,
+    *,
+    executor: Executor | None = None,
+    store: Store | None = None,
+    shard: Shard | None = None,
 ) -> Columns:
     """All replicas of an experiment, stacked: the first axis of each column is the run.
 
-    With `workers` > 1 they run in as many processes, which import the experiment's module
-    anew: a script that calls this needs the usual `if __name__ == "__main__"`.
+    They run one after the other; with `workers` > 1 in as many processes; or on any `executor`,
+    which stays open. With a `store`, runs that it has are not run again. A `shard` is a part
+    of the runs.
 
+    >>> import numpy as np
+    >>> from concurrent.futures import ThreadPoolExecutor
     >>> @dataclass(frozen=True)
     ... class Settings:
     ...     seed: int = 0
@@ -127,134 +153,158 @@ def run_replicas(
     ... )
     >>> run_replicas(squares, Settings())["y"].tolist()
     [0, 1, 4]
+    >>> with ThreadPoolExecutor() as threads:
+    ...     run_replicas(squares, Settings(), executor=threads)["y"].tolist()
+    [0, 1, 4]
+    """
+    wanted = wanted_runs(experiment, settings, shard)
+    if workers < 1:
+        raise InvalidSettings(f"workers={workers}: there must be at least one worker")
+    job = Job(experiment.name, experiment.run, settings)
+    sink: _Sink = _Memory(experiment.name) if store is None else store
+    todo = _Todo(sink.missing(wanted))
+    if todo.left:
+        told = progress or Silent()
+        told.advance(0, todo.left)
+        if executor is None and min(workers, todo.left) == 1:
+            _serially(job, todo, sink, told)
+        else:
+            _require_travel(job, executor)
+            with nullcontext(executor) if executor else Processes(min(workers, todo.left)) as who:
+                _spread(who, job, todo, sink, told)
+    return sink.finish(wanted)
+
+
+def wanted_runs(experiment: Experiment[S], settings: S, shard: Shard | None = None) -> range:
+    """0 .. runs - 1, or the shard's part of them.
+
+    >>> from types import SimpleNamespace as Some
+    >>> wanted_runs(Some(name="chain"), Some(runs=10), Shard(2, 4))
+    range(1, 10, 4)
     """
     runs = int(getattr(settings, "runs", 0))
     if runs < 1:
         raise InvalidSettings(f"runs={runs}: {experiment.name} needs at least one run")
-    if workers < 1:
-        raise InvalidSettings(f"workers={workers}: there must be at least one worker")
-    told = progress or Silent()
-    told.advance(0, runs)
-    if min(workers, runs) == 1:
-        replicas = _serially(experiment, settings, runs, told)
-    else:
-        replicas = _in_processes(experiment, settings, runs, min(workers, runs), told)
-    return _stack(experiment.name, replicas)
+    return range(runs) if shard is None else shard.of(runs)
 
 
-def _replica(name: str, run: Callable[[S, int], Columns], settings: S, i: int) -> Columns:
-    try:
-        columns = {key: np.asarray(value) for key, value in run(settings, i).items()}
-    except Exception as error:
-        raise ExperimentFailed(
-            f"{name}: run {i} raised {type(error).__name__}: {error}, with {settings}"
-        ) from error
-    for key, array in columns.items():
-        if array.dtype.hasobject:
-            raise ExperimentFailed(
-                f"{name}: column {key!r} of run {i} holds Python objects; return plain arrays"
-            )
-    return columns
+class _Sink(Protocol):
+    def missing(self, wanted: range) -> list[range]: ...
+    def put(self, runs: range, columns: Columns, made: Made) -> None: ...
+    def finish(self, wanted: range) -> Columns: ...
 
 
-def _serially(
-    experiment: Experiment[S], settings: S, runs: int, progress: Progress
-) -> list[Columns]:
-    replicas = []
+class _Memory:
+    """Where groups wait when there is no store."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._groups: list[Held] = []
+
+    def missing(self, wanted: range) -> list[range]:
+        return [wanted]
+
+    def put(self, runs: range, columns: Columns, made: Made) -> None:
+        self._groups.append(Held(runs, columns))
+
+    def finish(self, wanted: range) -> Columns:
+        return assemble(self._name, wanted, self._groups)
+
+
+class _Todo:
+    """Runs that nobody has taken yet."""
+
+    def __init__(self, runs: Sequence[range]) -> None:
+        self._runs = list(reversed(runs))
+        self.left = self.total = sum(map(len, runs))
+
+    def take(self, count: int) -> range:
+        first = self._runs.pop()
+        if len(first) > count:
+            self._runs.append(first[count:])
+        self.left -= len(first[:count])
+        return first[:count]
+
+
+def _serially(job: Job[S], todo: _Todo, sink: _Sink, progress: Progress) -> None:
+    pace, made, done = Pace(), made_here(job.run), 0
     with announced(progress.compiling):
-        for i in range(runs):
-            replicas.append(_replica(experiment.name, experiment.run, settings, i))
-            progress.advance(i + 1, runs)
-    return replicas
+        while todo.left:
+            runs = todo.take(todo.left)
+            while runs:
+                batch: list[Columns] = []
+                nbytes, start = 0, time.perf_counter()
+                try:
+                    for i in runs:
+                        batch.append(job.replica(i))
+                        done += 1
+                        progress.advance(done, todo.total)
+                        nbytes += sum(array.nbytes for array in batch[-1].values())
+                        if pace.is_full(time.perf_counter() - start, nbytes):
+                            break
+                finally:  # after an error or Ctrl-C as well: what is done is kept
+                    if batch:
+                        group = runs[: len(batch)]
+                        sink.put(group, stacked(job.name, group, batch), made)
+                runs = runs[len(batch) :]
 
 
-def _in_processes(
-    experiment: Experiment[S], settings: S, runs: int, workers: int, progress: Progress
-) -> list[Columns]:
+def _spread(executor: Executor, job: Job[S], todo: _Todo, sink: _Sink, progress: Progress) -> None:
+    pace, done, told = Pace(), 0, False
+    flying: set[Future[Group]] = set()
     try:
-        pickle.dumps((experiment.run, settings))
-    except Exception as error:  # pickle raises AttributeError and TypeError as well as its own
-        raise ExperimentFailed(
-            f"{experiment.name}: run or settings cannot be sent to another process ({error}); "
-            "define them at the top of a module, or use one worker"
-        ) from error
-    size = -(-runs // (workers * _GROUPS_PER_WORKER))
-    groups = [range(start, min(start + size, runs)) for start in range(0, runs, size)]
-    context = multiprocessing.get_context("spawn")
-    compiling = context.Event()
-    with _pool(ProcessPoolExecutor(workers, context, _prepare, (compiling,))) as pool:
-        with _interrupts_ignored():
-            order = {
-                pool.submit(_group, experiment.name, experiment.run, settings, group): group
-                for group in groups
-            }
-        replicas: dict[int, Columns] = {}
-        waiting, told = set(order), False
-        while waiting:
-            done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-            if compiling.is_set() and not told:
+        while todo.left or flying:
+            with _named(job):
+                width = _width(executor)  # a cluster may grow
+                while todo.left and len(flying) < 2 * width:  # one in work, one in the hand
+                    runs = todo.take(pace.size(todo.left, width))
+                    flying.add(executor.submit(job, runs))
+            ready, flying = wait(flying, timeout=0.2, return_when=FIRST_COMPLETED)
+            if not told and isinstance(executor, Announcing) and executor.compiling():
                 told = True
                 progress.compiling()
-            for future in done:
-                try:
-                    replicas.update(zip(order[future], future.result(), strict=True))
-                except BrokenProcessPool as error:
-                    raise ExperimentFailed(
-                        f"{experiment.name}: a worker process died: killed, out of memory, or "
-                        f"unable to import {experiment.run.__module__}; try one worker"
-                    ) from error
-                progress.advance(len(replicas), runs)
-    return [replicas[i] for i in range(runs)]
+            for future in ready:
+                with _named(job):
+                    group = future.result()
+                sink.put(group.runs, group.columns, group.made)
+                pace.learn(len(group.runs), group.seconds, group.nbytes)
+                done += len(group.runs)
+                progress.advance(done, todo.total)
+    finally:
+        for future in flying:
+            future.cancel()
+
+
+def _width(executor: Executor) -> int:
+    return executor.width if isinstance(executor, Wide) else cores()
 
 
 @contextmanager
-def _pool(pool: ProcessPoolExecutor) -> Iterator[ProcessPoolExecutor]:
-    """Wait for the workers at the end, but not after an error or Ctrl-C."""
-    others = set(multiprocessing.active_children())
+def _named(job: Job[S]) -> Iterator[None]:
+    """Say of which experiment it was that a worker or an executor failed."""
     try:
-        yield pool
-    except BaseException:
-        for process in set(multiprocessing.active_children()) - others:
-            process.terminate()
+        yield
+    except ExperimentFailed:
         raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+    except BrokenExecutor as error:
+        raise ExperimentFailed(
+            f"{job.name}: a worker process died: killed, out of memory, or "
+            f"unable to import {job.run.__module__}; try one worker"
+        ) from error
+    except Exception as error:  # whatever an executor may raise
+        raise ExperimentFailed(
+            f"{job.name}: the executor failed with {type(error).__name__}: {error}; "
+            f"its workers must be able to import {job.run.__module__}"
+        ) from error
 
 
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Processes started here ignore Ctrl-C from birth: their parent stops them, quietly."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _require_travel(job: Job[S], executor: Executor | None) -> None:
+    if executor is not None and not isinstance(executor, Wide):
+        return  # threads, say, need nothing to travel
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-_compiling: Event | None = None
-
-
-def _prepare(compiling: Event) -> None:
-    global _compiling  # an initializer has no other way to leave something behind
-    _compiling = compiling
-    sys.stdout = sys.stderr  # standard output belongs to the parent, for its JSON
-
-
-def _group(name: str, run: Callable[[S, int], Columns], settings: S, group: range) -> list[Columns]:
-    with announced(_compiling.set) if _compiling else nullcontext():
-        return [_replica(name, run, settings, i) for i in group]
-
-
-def _stack(name: str, replicas: Sequence[Columns]) -> Columns:
-    shapes = {key: array.shape for key, array in replicas[0].items()}
-    for i, columns in enumerate(replicas):
-        found = {key: array.shape for key, array in columns.items()}
-        if found != shapes:
-            raise ExperimentFailed(
-                f"{name}: run {i} has columns {found}, run 0 has {shapes}; "
-                "every run must return the same names and shapes"
-            )
-    return {key: np.stack([columns[key] for columns in replicas]) for key in shapes}
+        pickle.dumps(job)
+    except Exception as error:  # pickle raises AttributeError and TypeError as well as its own
+        raise ExperimentFailed(
+            f"{job.name}: run or settings cannot be sent to another process ({error}); "
+            "define them at the top of a module, or use one worker"
+        ) from error

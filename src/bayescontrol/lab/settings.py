@@ -4,10 +4,18 @@
 
 A field carries its type, bounds and description in its annotation (`msgspec.Meta`); msgspec
 converts and checks. Several values are written with commas (`depths=1,2,3`) or as JSON.
+
+    key = sha256(name of the experiment, settings without `runs`)
+
+What a replica gives depends on these and on its own number, not on how many there are: the
+key is the address of its results.
 """
 
 import dataclasses
 import difflib
+import hashlib
+import json
+import math
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -15,10 +23,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
+import numpy as np
 
 from bayescontrol.errors import BayesControlError
 
-__all__ = ["Field", "InvalidSettings", "describe", "parse"]
+__all__ = ["Field", "InvalidSettings", "describe", "key", "parse", "plain", "restore"]
 
 S = TypeVar("S")
 
@@ -96,6 +105,67 @@ def parse(kind: type[S], values: Mapping[str, str]) -> S:
         raise InvalidSettings(f"{given}: {error}.{allowed}") from error
 
 
+def plain(value: Any) -> Any:
+    """Any settings or numbers as JSON can hold them; NaN and infinities become strings.
+
+    >>> plain({"eps": math.nan, "depths": (1, math.inf), "name": "chain"})
+    {'eps': 'NaN', 'depths': [1, 'Infinity'], 'name': 'chain'}
+    """
+    bare = msgspec.to_builtins(value, enc_hook=_scalar)
+    if isinstance(bare, Mapping):
+        return {str(name): plain(item) for name, item in bare.items()}
+    if isinstance(bare, list | tuple):
+        return [plain(item) for item in bare]
+    if isinstance(bare, float) and not math.isfinite(bare):
+        return "NaN" if math.isnan(bare) else "Infinity" if bare > 0 else "-Infinity"
+    return bare
+
+
+def restore(kind: type[S], values: Mapping[str, Any]) -> S:
+    """The settings s out of plain(s).
+
+    >>> @dataclass(frozen=True)
+    ... class Settings:
+    ...     runs: int = 100
+    ...     eps: float = math.inf
+    >>> restore(Settings, plain(Settings(runs=3)))
+    Settings(runs=3, eps=inf)
+    """
+    try:
+        return msgspec.convert(dict(values), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidSettings(
+            f"{kind.__name__} cannot be made of {dict(values)}: {error}; they were written by "
+            "another version of the experiment"
+        ) from error
+
+
+def key(experiment: str, settings: Any) -> str:
+    """sha256 of the experiment's name and its settings without `runs`, as 64 hex digits.
+
+    >>> key("chain", {"seed": 0, "runs": 10}) == key("chain", {"runs": 20, "seed": 0})
+    True
+    >>> key("chain", {"seed": 0}) == key("chain", {"seed": 1})
+    False
+    """
+    try:
+        values = plain(settings)
+    except TypeError as error:
+        raise InvalidSettings(
+            f"{experiment}: {settings} cannot be written down ({error}); use numbers, strings, "
+            "booleans, and tuples of them"
+        ) from error
+    values = {name: value for name, value in values.items() if name != "runs"}
+    text = json.dumps([experiment, values], sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} is no plain value")
+
+
 def _hints(kind: type[Any]) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
@@ -105,6 +175,8 @@ def _readings(text: str) -> Iterator[Any]:
     yield text
     with suppress(msgspec.DecodeError):
         yield msgspec.json.decode(text)
+    with suppress(ValueError):
+        yield float(text)  # .5 and 1e3, which people write and JSON does not
     yield [part.strip() for part in text.split(",")]
 
 

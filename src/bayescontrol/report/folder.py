@@ -1,95 +1,48 @@
-"""What an experiment leaves on disk, and the object that `--json` prints.
+"""What a folder of results holds beside the columns, and the objects that `--json` prints.
 
-    FOLDER/index.html          the page
+    FOLDER/manifest.json       what it is and how it came about        (bayescontrol.lab.store)
+    FOLDER/columns.npz         the replicas                            (bayescontrol.lab.store)
     FOLDER/claims.json         the object of `--json` with reasons and versions
-    FOLDER/columns.npz         the columns, one .npy each; no pickle, the same bytes each time
-    FOLDER/FIGURE.png, .pdf    each figure
+    FOLDER/FIGURE.png, .pdf    each figure                             (bayescontrol.report.build)
+    FOLDER/index.html          the page                                (bayescontrol.report.build)
 
-JSON has no NaN or infinities: they are written as the strings "NaN", "Infinity" and
-"-Infinity", which Python's `float` and JavaScript's `Number` read back.
+A sweep adds FOLDER/claims.csv: one row for each point and claim. JSON has no NaN or infinities:
+they are written as the strings "NaN", "Infinity" and "-Infinity", which Python's `float` and
+JavaScript's `Number` read back.
 """
 
+import csv
+import io
 import json
-import math
-import platform
-import re
-import tempfile
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import msgspec
-import numpy as np
-
-from bayescontrol.errors import BayesControlError
-from bayescontrol.lab.experiment import Columns
-from bayescontrol.lab.runner import ExperimentFailed, Result
-from bayescontrol.report import figures
-from bayescontrol.report.page import Section, page
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from bayescontrol.lab.atomic import replacing, writing_to
+from bayescontrol.lab.experiment import Outcome, Table
+from bayescontrol.lab.provenance import versions
+from bayescontrol.lab.runner import Result
+from bayescontrol.lab.settings import plain
+from bayescontrol.lab.sweep import Point
+from bayescontrol.report.tables import number, with_error
 
 __all__ = [
-    "Artifacts",
-    "Unwritable",
     "as_object",
-    "plain",
+    "paths_of",
     "prepare",
-    "versions",
-    "write",
-    "write_page",
+    "sweep_as_object",
+    "sweep_table",
+    "write_claims",
+    "write_sweep_claims",
 ]
 
 _KEYS: Final = ("name", "claim", "source", "expected", "ours", "error", "holds")
-_FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-
-
-class Unwritable(BayesControlError, OSError):
-    """The folder for results cannot be made or written to.
-
-    >>> issubclass(Unwritable, OSError)
-    True
-    """
-
-
-@dataclass(frozen=True)
-class Artifacts:
-    """The files of one result, and what the page shows of it.
-
-    >>> list(Artifacts.__dataclass_fields__)
-    ['paths', 'section']
-    """
-
-    paths: tuple[Path, ...]
-    section: Section
-
-
-def plain(value: Any) -> Any:
-    """Any settings or numbers as JSON can hold them; NaN and infinities become strings.
-
-    >>> plain({"eps": math.nan, "depths": (1, math.inf), "name": "chain"})
-    {'eps': 'NaN', 'depths': [1, 'Infinity'], 'name': 'chain'}
-    """
-    bare = msgspec.to_builtins(value)
-    if isinstance(bare, Mapping):
-        return {str(key): plain(item) for key, item in bare.items()}
-    if isinstance(bare, list | tuple):
-        return [plain(item) for item in bare]
-    if isinstance(bare, float) and not math.isfinite(bare):
-        return "NaN" if math.isnan(bare) else "Infinity" if bare > 0 else "-Infinity"
-    return bare
 
 
 def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
     """{experiment, settings, claims, artifacts}: what `bayescontrol run --json` prints.
 
     >>> from types import SimpleNamespace as Some
-    >>> from bayescontrol.lab.experiment import Outcome
     >>> result = Result(Some(name="chain"), {"runs": 4}, {}, Outcome(()))
     >>> as_object(result, [Path("report/index.html")])["artifacts"]
     ['report/index.html']
@@ -104,113 +57,112 @@ def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str]:
-    """What the numbers were made with; nothing is imported to find out.
+def sweep_as_object(
+    experiment: str,
+    sweep: dict[str, list[Any]],
+    points: Sequence[dict[str, Any]],
+    artifacts: Sequence[Path] = (),
+) -> dict[str, Any]:
+    """{experiment, sweep, points, artifacts}: what `--json` prints for a sweep.
 
-    >>> "bayescontrol" in versions() and "python" in versions()
-    True
+    `sweep` lists the values of each swept setting; `points` has one object of `as_object` for
+    each point that did not break, in the order of the product.
+
+    >>> list(sweep_as_object("chain", {"k": [1, 2]}, []))
+    ['experiment', 'sweep', 'points', 'artifacts']
     """
-    found = {name: version(name) for name in ("bayescontrol", "numpy", "numba", "matplotlib")}
-    return {**found, "python": platform.python_version(), "machine": platform.machine()}
+    return {
+        "experiment": experiment,
+        "sweep": plain(sweep),
+        "points": list(points),
+        "artifacts": [str(path) for path in artifacts],
+    }
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder and try to write to it, before any time is spent on a run.
+    """Make the folder, before any time is spent on a run.
 
     >>> prepare(Path(__file__) / "report")
     Traceback (most recent call last):
-    bayescontrol.report.folder.Unwritable: cannot write to .../report: ...
+    bayescontrol.lab.atomic.Unwritable: cannot write to .../report: ...
     """
-    with _writing_to(folder):
+    with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
 
 
-def write(result: Result, folder: Path, *, with_page: bool = True) -> Artifacts:
-    """Draw the figures and write everything that belongs to one result.
+def paths_of(folder: Path, figures: Sequence[str]) -> tuple[Path, ...]:
+    """The files of one result, its page aside.
 
+    >>> [path.name for path in paths_of(Path("chain"), ["times"])]
+    ['manifest.json', 'columns.npz', 'claims.json', 'times.png', 'times.pdf']
+    """
+    drawn = [f"{name}.{kind}" for name in figures for kind in ("png", "pdf")]
+    return tuple(folder / name for name in ("manifest.json", "columns.npz", "claims.json", *drawn))
+
+
+def write_claims(result: Result, folder: Path) -> Path:
+    """Write claims.json: the object of `--json` with reasons and versions.
+
+    >>> import tempfile
     >>> from types import SimpleNamespace as Some
-    >>> from bayescontrol.lab.experiment import Outcome
-    >>> still = Some(name="chain", summary="no figures", figures=lambda settings, columns: {})
-    >>> result = Result(still, {"runs": 4}, {"y": np.arange(4)}, Outcome(()))
+    >>> result = Result(Some(name="chain"), {"runs": 4}, {}, Outcome(()))
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     [path.name for path in write(result, Path(place)).paths]
-    ['claims.json', 'columns.npz', 'index.html']
+    ...     write_claims(result, Path(place)).name
+    'claims.json'
     """
-    prepare(folder)
-    images = _draw(result)
-    paths: list[Path] = []
-    with _writing_to(folder):
-        for label, drawing in images.items():
-            paths += figures.save(drawing, folder / label)
-        paths += [_write_claims(result, folder), _write_columns(result.columns, folder)]
-    section = Section(
-        result,
-        plain(result.settings),
-        {label: (folder / f"{label}.png").read_bytes() for label in images},
-    )
-    if with_page:
-        paths.append(write_page(result.experiment.name, [section], folder))
-    return Artifacts(tuple(paths), section)
-
-
-def write_page(title: str, sections: Sequence[Section], folder: Path) -> Path:
-    """The page of one or several results, as FOLDER/index.html.
-
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     write_page("Report", [], Path(place)).name
-    'index.html'
-    """
-    path = folder / "index.html"
-    with _writing_to(folder):
-        path.write_text(page(title, sections, versions()), encoding="utf-8")
-    return path
-
-
-@contextmanager
-def _writing_to(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise Unwritable(
-            f"cannot write to {folder}: {error.strerror or error}; name another folder"
-        ) from error
-
-
-def _draw(result: Result) -> "dict[str, Figure]":
-    name = result.experiment.name
-    try:
-        drawn = dict(result.experiment.figures(result.settings, result.columns))
-    except Exception as error:
-        raise ExperimentFailed(
-            f"{name}: figures raised {type(error).__name__}: {error}, with {result.settings}"
-        ) from error
-    for label in drawn:
-        if not _FILE.fullmatch(label):
-            raise ExperimentFailed(
-                f"{name}: figure {label!r} becomes a file; use letters, digits, - and _"
-            )
-    return drawn
-
-
-def _write_claims(result: Result, folder: Path) -> Path:
     content = as_object(result)
     del content["artifacts"]
     for claim, written in zip(result.outcome.claims, content["claims"], strict=True):
         written["reason"] = claim.reason
-    path = folder / "claims.json"
     content["versions"] = versions()
+    path = folder / "claims.json"
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    with replacing(path) as file:
+        file.write(f"{text}\n".encode())
     return path
 
 
-def _write_columns(columns: Columns, folder: Path) -> Path:
-    path = folder / "columns.npz"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, array in columns.items():
-            # A `ZipInfo` of its own carries no clock time; large columns need zip64.
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
+def sweep_table(outcomes: Sequence[tuple[Point, Outcome]]) -> Table:
+    """The claims of all points of a sweep, side by side.
+
+    >>> sweep_table([(Point(None, {"C": 5}, ""), Outcome(()))]).header
+    ('C', 'claim', 'source', 'expected', 'ours', 'verdict')
+    """
+    names = tuple(outcomes[0][0].swept) if outcomes else ()
+    rows = tuple(
+        (
+            *(number(value) if isinstance(value, float) else str(value) for value in swept),
+            claim.name,
+            claim.source,
+            number(claim.expected),
+            with_error(claim.ours, claim.error),
+            claim.verdict,
+        )
+        for point, outcome in outcomes
+        for swept in (point.swept.values(),)
+        for claim in outcome.claims
+    )
+    header = (*names, "claim", "source", "expected", "ours", "verdict")
+    return Table(f"Claims over {', '.join(names)}", header, rows)
+
+
+def write_sweep_claims(outcomes: Sequence[tuple[Point, Outcome]], folder: Path) -> Path:
+    """Write claims.csv: swept settings, then the claim in full, for each point and claim.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     path = write_sweep_claims([(Point(None, {"C": 5}, "5e1f"), Outcome(()))], Path(place))
+    ...     path.read_text().strip()
+    'C,name,claim,source,expected,ours,error,holds,folder'
+    """
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow((*(outcomes[0][0].swept if outcomes else ()), *_KEYS, "folder"))
+    for point, outcome in outcomes:
+        for claim in outcome.claims:
+            values = (plain(getattr(claim, key)) for key in _KEYS)
+            lines.writerow((*point.swept.values(), *values, point.folder))
+    path = folder / "claims.csv"
+    with replacing(path) as file:
+        file.write(text.getvalue().encode())
     return path

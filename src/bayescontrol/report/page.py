@@ -1,87 +1,172 @@
-"""One static page: claims, tables, figures, settings and versions, nothing fetched.
+"""One page: claims, tables, figures, settings and provenance, and nothing fetched.
 
-Figures are inlined, so the file can be mailed or archived alone. It follows the reader's
-light or dark scheme, and wide tables scroll on a phone. All text is escaped: a page shows
-what an experiment said, it never runs it. The same results give the same bytes.
+Data, style and script are in the file, Plotly's once, so it can be mailed or archived alone;
+the printed figures lie beside it. A policy in its head forbids the browser to ask anyone for
+anything. It follows the reader's light or dark scheme, and wide tables scroll on a phone. All
+text is escaped: a page shows what an experiment said, it never runs it. The same results give
+the same bytes.
 """
 
-import base64
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
-from typing import Final
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
-from bayescontrol.lab.claims import Claim
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.claims import Claim, Verdict
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.runner import Result
+from bayescontrol.report import interactive
+from bayescontrol.report.palette import in_the_dark
 from bayescontrol.report.tables import number, with_error
 
+if TYPE_CHECKING:
+    import plotly.graph_objects as go  # type: ignore[import-untyped]
+
 __all__ = ["Section", "page"]
+
+#: The browser refuses whatever is not in the page itself.
+_POLICY: Final = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src 'self' data: blob:"
+)
+_WORDS: Final[Mapping[Verdict, str]] = {
+    "holds": "held",
+    "refuted": "of the paper refuted",
+    "fails": "of ours failed",
+}
 
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment on the page: its result, its settings as text, its figures as PNG.
+    """One result on the page.
+
+    `charts` by the name of their files, which lie in `folder` as seen from the page; `meaning`
+    of the settings, by name; `provenance`, whatever is known of it.
 
     >>> list(Section.__dataclass_fields__)
-    ['result', 'settings', 'figures']
+    ['result', 'settings', 'charts', 'label', 'folder', 'meaning', 'provenance']
     """
 
     result: Result
     settings: Mapping[str, object]
-    figures: Mapping[str, bytes]
+    charts: Mapping[str, Chart]
+    label: str = ""
+    folder: str = ""
+    meaning: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def heading(self) -> str:
+        """The label, or else the experiment's name."""
+        return self.label or self.result.experiment.name
 
 
-def page(title: str, sections: Sequence[Section], versions: Mapping[str, str]) -> str:
-    """The whole page as HTML.
+def page(
+    title: str,
+    sections: Sequence[Section],
+    versions: Mapping[str, str],
+    broken: Mapping[str, str] | None = None,
+) -> str:
+    """The whole page as HTML; `broken` says of what is missing, by name, what went wrong.
 
     >>> html = page("<Report>", [], {"bayescontrol": "0.1"})
     >>> html.startswith("<!doctype html>"), "<h1>&lt;Report&gt;</h1>" in html
     (True, True)
     """
     claims = [claim for section in sections for claim in section.result.outcome.claims]
-    counts = {
-        verdict: sum(claim.verdict == verdict for claim in claims)
-        for verdict in ("holds", "refuted", "fails")
-    }
-    summary = ", ".join(
-        f'<span class="{verdict}">{count} {word}</span>'
-        for (verdict, count), word in zip(
-            counts.items(), ("held", "of the paper refuted", "of ours failed"), strict=True
-        )
-        if count or verdict == "holds"
-    )
     name = escape(title)
+    drawn = any(section.charts for section in sections)
     return "\n".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{name}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n<main>",
-            f"<h1>{name}</h1>\n<p>{len(claims)} claims: {summary}.</p>",
-            _contents(sections) if len(sections) > 1 else "",
-            *(_section(section) for section in sections),
-            f"<footer><h2>Versions</h2>{_pairs(versions)}</footer>",
-            "</main>\n</body>\n</html>\n",
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+            f"<title>{name}</title>\n<style>\n{_file('page.css')}</style>\n</head>\n<body>\n<main>",
+            f"<h1>{name}</h1>\n<p>{len(claims)} claims: {_counts(claims)}.</p>",
+            _overview(sections) if len(sections) > 1 else "",
+            f'<h2 class="fails">Broken</h2>{_pairs(broken)}' if broken else "",
+            *(_section(i, section) for i, section in enumerate(sections, 1)),
+            f"<footer><h2>Page made with</h2>{_pairs(versions)}</footer>\n</main>",
+            _script() if drawn else "",
+            "</body>\n</html>\n",
         )
     )
 
 
-def _contents(sections: Sequence[Section]) -> str:
-    names = [escape(section.result.experiment.name) for section in sections]
-    links = " · ".join(f'<a href="#{name}">{name}</a>' for name in names)
-    return f"<nav>{links}</nav>"
+def _file(name: str) -> str:
+    return resources.files("bayescontrol.report").joinpath(name).read_text("utf-8")
 
 
-def _section(section: Section) -> str:
+def _script() -> str:
+    colours = json.dumps(in_the_dark())
+    return (
+        f"<script>{interactive.library()}</script>\n"
+        f'<script type="application/json" id="in-the-dark">{colours}</script>\n'
+        f"<script>\n{_file('page.js')}</script>"
+    )
+
+
+def _counts(claims: Sequence[Claim]) -> str:
+    counts = {word: sum(claim.verdict == word for claim in claims) for word in _WORDS}
+    return ", ".join(
+        f'<span class="{verdict}">{count} {_WORDS[verdict]}</span>'
+        for verdict, count in counts.items()
+        if count or verdict == "holds"
+    )
+
+
+def _overview(sections: Sequence[Section]) -> str:
+    if len({section.result.experiment.name for section in sections}) == 1:
+        return _side_by_side(sections)
+    rows = (
+        f'<tr><td><a href="#result-{i}">{escape(section.heading)}</a></td>'
+        f"<td>{escape(section.result.experiment.summary)}</td>"
+        f"<td>{_counts(section.result.outcome.claims)}</td></tr>"
+        for i, section in enumerate(sections, 1)
+    )
+    return f"<nav>{_grid(('experiment', 'what it shows', 'claims'), rows, 'contents')}</nav>"
+
+
+def _side_by_side(sections: Sequence[Section]) -> str:
+    """Of one experiment at several settings: each claim's number at each of them."""
+    named = [{c.name: c for c in section.result.outcome.claims} for section in sections]
+    names = list(dict.fromkeys(name for claims in named for name in claims))
+    rows = (
+        f'<tr><td><a href="#result-{i}">{escape(section.heading)}</a></td>'
+        + "".join(_judged(claims.get(name)) for name in names)
+        + "</tr>"
+        for i, (section, claims) in enumerate(zip(sections, named, strict=True), 1)
+    )
+    right = [False, *[True] * len(names)]
+    return "<h2>Our numbers, side by side</h2>" + _grid(("at", *names), rows, "plain", right)
+
+
+def _judged(claim: Claim | None) -> str:
+    if claim is None:
+        return "<td></td>"
+    told = escape(with_error(claim.ours, claim.error))
+    told += "" if claim.holds else f", {claim.verdict}"
+    return f'<td class="n"><span class="{claim.verdict}">{told}</span></td>'
+
+
+def _section(i: int, section: Section) -> str:
     experiment, outcome = section.result.experiment, section.result.outcome
-    name = escape(experiment.name)
+    charts = section.charts.items()
     return "\n".join(
         (
-            f'<section id="{name}">\n<h2>{name}</h2>\n<p>{escape(experiment.summary)}</p>',
+            f'<section id="result-{i}">\n<h2>{escape(section.heading)}</h2>',
+            f"<p>{escape(experiment.summary)}</p>",
             _claims(outcome.claims),
-            *(_figure(label, image) for label, image in section.figures.items()),
+            *(_figure(label, chart, section.folder) for label, chart in charts),
             *(_table(content) for content in outcome.tables),
-            f"<details><summary>Settings</summary>{_pairs(section.settings)}</details>",
+            f"<details><summary>Settings</summary>{_settings(section)}</details>",
+            f"<details><summary>Provenance</summary>{_pairs(section.provenance)}</details>"
+            if section.provenance
+            else "",
             "</section>",
         )
     )
@@ -91,20 +176,60 @@ def _claims(claims: Iterable[Claim]) -> str:
     header = ("claim", "source", "expected", "ours", "verdict")
     rows = (
         f"<tr><td><b>{escape(claim.name)}</b><br>{escape(claim.claim)}"
-        + (f'<br><i class="reason">{escape(claim.reason)}</i>' if claim.reason else "")
-        + f"</td><td>{escape(claim.source)}</td>"
-        f'<td class="n">{escape(number(claim.expected))}</td>'
-        f'<td class="n">{escape(with_error(claim.ours, claim.error))}</td>'
-        f'<td><span class="{claim.verdict}">{claim.verdict}</span></td></tr>'
+        + (f'<i class="reason">{escape(claim.reason)}</i>' if claim.reason else "")
+        + f'</td><td data-name="source">{escape(claim.source)}</td>'
+        f'<td class="n" data-name="expected">{escape(number(claim.expected))}</td>'
+        f'<td class="n" data-name="ours">{escape(with_error(claim.ours, claim.error))}</td>'
+        f'<td data-name="verdict"><span class="{claim.verdict}">{claim.verdict}</span></td></tr>'
         for claim in claims
     )
-    return _grid("", header, rows, "claims")
+    return _grid(header, rows, "claims", (False, False, True, True, False))
+
+
+def _figure(name: str, chart: Chart, folder: str) -> str:
+    stem = quote(f"{folder}/{name}" if folder else name)
+    title = escape(chart.title)
+    drawn = zip(chart.panels, interactive.figures(chart), strict=True)
+    height = max(map(_height, chart.panels))
+    note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
+    return (
+        f"<figure><figcaption><h3>{title}</h3>{note}</figcaption>\n"
+        f'<noscript><img alt="{title}" src="{stem}.png"></noscript>\n'
+        f'<div class="panels" style="--columns: {chart.columns}">\n'
+        + "\n".join(_panel(panel, plot, chart.title, height) for panel, plot in drawn)
+        + f'\n</div>\n<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
+        f'<p class="files">For print: <a href="{stem}.pdf">PDF</a>, '
+        f'<a href="{stem}.png">PNG</a></p></figure>'
+    )
+
+
+def _height(panel: Panel) -> int:
+    """In pixels: room for the axes, and for a legend of two entries in a row."""
+    entries = sum(mark.in_legend for mark in panel.marks)
+    return 350 + 22 * -(-entries // 2)
+
+
+def _panel(panel: Panel, plot: "go.Figure", title: str, height: int) -> str:
+    said = escape(f"{panel.title or title}: {panel.ylabel} against {panel.xlabel}")
+    heading = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in panel.notes)
+    return (
+        f'<div class="panel">{heading}{notes}'
+        f'<div class="plot" role="img" aria-label="{said}" style="height: {height}px"></div>'
+        f'<script type="application/json">{interactive.as_json(plot)}</script></div>'
+    )
 
 
 def _table(content: Table) -> str:
     rows = (f"<tr>{''.join(map(_cell, row))}</tr>" for row in content.rows)
     note = f'<p class="note">{escape(content.note)}</p>' if content.note else ""
-    return _grid(content.title, content.header, rows) + note
+    numeric = [
+        any(not isinstance(row[column], str) for row in content.rows)
+        for column in range(len(content.header))
+    ]
+    return (
+        f"<h3>{escape(content.title)}</h3>" + _grid(content.header, rows, "plain", numeric) + note
+    )
 
 
 def _cell(value: str | float) -> str:
@@ -112,53 +237,40 @@ def _cell(value: str | float) -> str:
     return f"{opening}{escape(number(value))}</td>"
 
 
-def _grid(title: str, header: Iterable[str], rows: Iterable[str], kind: str = "plain") -> str:
-    caption = f"<caption>{escape(title)}</caption>" if title else ""
-    heads = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+def _settings(section: Section) -> str:
+    rows = (
+        f"<tr><td>{escape(name)}</td><td>{escape(_text(value))}</td>"
+        f"<td>{escape(section.meaning.get(name, ''))}</td></tr>"
+        for name, value in section.settings.items()
+    )
+    return _grid(("setting", "value", "meaning"), rows, "contents")
+
+
+def _grid(
+    header: Sequence[str], rows: Iterable[str], kind: str, numeric: Sequence[bool] = ()
+) -> str:
+    right = [*numeric, *[False] * (len(header) - len(numeric))]
+    heads = "".join(
+        f'<th class="n">{escape(cell)}</th>' if is_right else f"<th>{escape(cell)}</th>"
+        for cell, is_right in zip(header, right, strict=True)
+    )
     return (
-        f'<div class="wide" tabindex="0"><table class="{kind}">{caption}'
+        f'<div class="wide" tabindex="0"><table class="{kind}">'
         f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
-def _figure(label: str, image: bytes) -> str:
-    name = escape(label)
-    data = base64.b64encode(image).decode("ascii")
-    return (
-        f'<figure><img alt="{name}" src="data:image/png;base64,{data}">'
-        f"<figcaption>{name}</figcaption></figure>"
+def _pairs(values: Mapping[str, Any]) -> str:
+    items = (
+        f"<dt>{escape(str(key))}</dt><dd>"
+        + (_pairs(value) if isinstance(value, Mapping) else escape(_text(value)))
+        + "</dd>"
+        for key, value in values.items()
     )
-
-
-def _pairs(values: Mapping[str, object]) -> str:
-    items = (f"<dt>{escape(k)}</dt><dd>{escape(str(v))}</dd>" for k, v in values.items())
     return f"<dl>{''.join(items)}</dl>"
 
 
-_CSS: Final = """
-:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --line: #d5d8dc; --dim: #5b6570;
-  --holds: #00664a; --refuted: #8a5a00; --fails: #b3261e; --link: #0060a0; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --paper: #15181c; --line: #3a4048;
-  --dim: #a3adb8; --holds: #4cc9a0; --refuted: #f0b84a; --fails: #ff8a80; --link: #7cc0f5; } }
-body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 1rem; overflow-wrap: break-word; }
-h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
-a { color: var(--link); }
-.wide { overflow-x: auto; margin: 1rem 0; }
-table { border-collapse: collapse; width: 100%; font-size: .92rem; }
-caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-th, td { text-align: left; vertical-align: top; padding: .4rem .7rem .4rem 0;
-  border-bottom: 1px solid var(--line); }
-th { color: var(--dim); font-weight: 600; white-space: nowrap; }
-.claims td:first-child { min-width: 13rem; }
-.n { font-variant-numeric: tabular-nums; white-space: nowrap; }
-.holds { color: var(--holds); } .refuted { color: var(--refuted); }
-.fails { color: var(--fails); font-weight: 700; }
-.reason, .note, figcaption, dt { color: var(--dim); }
-figure { margin: 1.5rem 0; } figcaption { font-size: .9rem; }
-img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: .92rem; }
-dd { margin: 0; overflow-wrap: anywhere; }
-footer { margin-top: 3rem; border-top: 1px solid var(--line); }
-"""
+def _text(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "none" if value is None else str(value)

@@ -7,16 +7,13 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
 
 from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error
-from bayescontrol.report import figures
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from bayescontrol.lab.chart import Chart, Guide, Panel, Series
 
 
 @dataclass(frozen=True)
@@ -68,16 +65,12 @@ def score(settings: Settings, columns: Columns) -> Outcome:
     return Outcome((ours, paper), (Table("Shares", ("when", "share"), rows, "means over runs"),))
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, "Figure"]:
+def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """The share of heads against the throws, two standard errors either side."""
-    fig, (ax,) = figures.figure()
-    mean, error = mean_and_error(columns["share"])
     t = np.arange(1, settings.steps + 1)
-    figures.line_with_band(ax, t, mean, mean - 2 * error, mean + 2 * error, "share of heads")
-    ax.axhline(settings.bias, color=figures.PALETTE[6], linewidth=1, label="bias")
-    ax.set(xlabel="throws", ylabel="share of heads", title="A coin")
-    figures.legend(ax)
-    return {"share": fig}
+    share = Series.of_runs("share of heads", t, columns["share"])
+    panel = Panel("", "throws", "share of heads", [share], [Guide("bias", settings.bias)])
+    return {"share": Chart("A coin", [panel], "The share of heads settles at the dotted line.")}
 
 
 coin = Experiment(

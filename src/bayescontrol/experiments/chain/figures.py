@@ -6,7 +6,8 @@
 The same colour is the same agent in both figures.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,24 +24,21 @@ from bayescontrol.experiments.chain.replica import (
 from bayescontrol.experiments.chain.score import exact, growing_law
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns, mean_and_error, wilson
+from bayescontrol.lab.chart import PALETTE, Chart, Dash, Marker, Panel, Series
 from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.record import Probe
-from bayescontrol.report.figures import PALETTE, figure, legend
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["draw"]
 
-_MARKERS: Final = "osD^v*"
+_MARKERS: Final[tuple[Marker, ...]] = (
+    "circle", "square", "diamond", "triangle-up", "triangle-down", "star",
+)  # fmt: skip
+_DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot", "dot", "solid", "dash")
 #: The agents on the growing chain, in the order of their column.
 _ORDER: Final = (*GROWING, BAYES_OPTIMAL)
 #: Means with a closed form that is worth a place in the legend.
 _FORMULAS: Final = {
-    RULE: "every step: $2^k - 1$",
+    RULE: "every step: 2ᵏ − 1",
     "Every(k)": "Every(k): k",
     BAYES_OPTIMAL: "Bayes-optimal: k",
 }
@@ -48,7 +46,7 @@ _FORMULAS: Final = {
 _EXAMPLE: Final = 1
 
 
-def draw(settings: Settings, columns: Columns) -> "Mapping[str, Figure]":
+def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Both figures.
 
     >>> from bayescontrol.experiments.chain.replica import run
@@ -57,47 +55,63 @@ def draw(settings: Settings, columns: Columns) -> "Mapping[str, Figure]":
     >>> sorted(draw(small, columns))
     ['growing-chain', 'identification-time']
     """
-    times, (ax,) = figure(6.8, 4.4)
-    _times(ax, settings, columns)
-    growing, (left, right) = figure(10.0, 4.2, cols=2)
-    _runs(left, settings)
-    _probabilities(right, settings, columns)
-    return {"identification-time": times, "growing-chain": growing}
+    return {
+        "identification-time": Chart(
+            "Steps to identify a chain of length k",
+            [_times(settings, columns)],
+            "The lower, the sooner an agent knows its world. The rule that draws a mode anew at "
+            "each step needs twice as long for every further link (a straight line, as the axis "
+            "counts doublings); agents that hold a mode, or plan, stay near k steps.",
+        ),
+        "growing-chain": Chart(
+            "The growing chain",
+            [_runs(settings), _probabilities(settings, columns)],
+            "Left: an agent identifies its world when its row of equal actions meets the curve "
+            "of those required, which grows as it waits. Right: the higher, the more runs have "
+            "got there; the rule and modes held for a fixed, short time stay at zero, modes held "
+            "ever longer reach one.",
+            columns=2,
+        ),
+    }
 
 
-def _times(ax: "Axes", settings: Settings, columns: Columns) -> None:
+def _times(settings: Settings, columns: Columns) -> Panel:
     all_k = np.arange(1, settings.k_max + 1)
+    lines, markers = [], []
     for i, name in enumerate(AGENTS):
-        means = [exact(name, int(k)).mean for k in all_k]
-        ax.plot(all_k, means, color=PALETTE[i], linewidth=1.5)
-        ks = [int(k) for k in all_k if simulated(settings, name, int(k))]
+        means = np.array([exact(name, int(k)).mean for k in all_k])
+        lines.append(_line(i, name, all_k, means, dash=_DASHES[i]))
+        ks = np.array([k for k in all_k if simulated(settings, name, int(k))])
         mean, error = mean_and_error(columns["time"][:, i, : len(ks)])
-        bars = 2 * np.where(np.isfinite(error), error, 0.0)
-        # Every(k) lies under the Bayes-optimal line: a hollow square shows both.
-        shape = {"markersize": 9, "markerfacecolor": "none"} if name == "Every(k)" else {}
-        _markers(ax, i, ks, mean, bars, _FORMULAS.get(name, name), **shape)
-    ax.set_yscale("log", base=2)
-    ax.set(
-        xlabel="length of the chain, k",
-        ylabel="steps to identification",
-        title=f"Lines: exact means. Markers: {settings.runs} runs, ± 2 standard errors",
+        label = _FORMULAS.get(name, name)
+        markers.append(_points(i, name, label, ks, mean, mean - 2 * error, mean + 2 * error))
+    return Panel(
+        "",
+        "length of the chain, k",
+        "steps to identification",
+        [*lines, *markers],
+        yscale="log2",
+        xticks=all_k.tolist(),
+        notes=[f"Lines: exact means. Markers: {settings.runs} runs, ± 2 standard errors"],
+        legend="upper left",
     )
-    ax.title.set_fontsize(10)
-    ax.set_xticks(all_k)
-    legend(ax)
 
 
-def _markers(ax: "Axes", i: int, x: Any, y: Any, bars: Any, label: str, **shape: Any) -> None:
-    style = {"markersize": 4.5, "capsize": 2, "linestyle": "none", **shape}
-    ax.errorbar(x, y, bars, label=label, marker=_MARKERS[i], color=PALETTE[i], **style)
+def _line(i: int, agent: str, x: Any, y: Any, **look: Any) -> Series:
+    return Series(agent, x, y, colour=PALETTE[i], in_legend=False, **look)
 
 
-def _runs(ax: "Axes", settings: Settings) -> None:
+def _points(i: int, agent: str, label: str, x: Any, y: Any, low: Any, high: Any) -> Series:
+    # Every(k) lies under the Bayes-optimal line: an open square shows both.
+    marker = "square-open" if agent == "Every(k)" else _MARKERS[i]
+    return Series(label, x, y, low, high, "points", PALETTE[i], marker=marker, group=agent)
+
+
+def _runs(settings: Settings) -> Panel:
     growing, until = GrowingChain(settings.scale), settings.growing_steps
     t = np.arange(1, until + 1)
-    ax.plot(t, [growing.required(int(n)) for n in t], color=PALETTE[6], linestyle="-", linewidth=2)
-    label = f"required: k = ⌈{settings.scale} √t⌉"
-    ax.text(0.97, 0.72, label, transform=ax.transAxes, ha="right", fontsize=9)
+    required = np.array([growing.required(int(n)) for n in t])
+    series = [Series(f"required: k = ⌈{settings.scale} √t⌉", t, required, colour="ink")]
     probes = {
         "run": Probe(lambda agent, _a, _o: agent.x[2]),
         "sure": Probe(lambda agent, _a, _o: bool(agent.belief.posterior().min() == 0.0)),
@@ -111,26 +125,40 @@ def _runs(ax: "Axes", settings: Settings) -> None:
         record = interact(agent, world, steps, seed=settings.seed, run=_EXAMPLE, probes=probes)
         sure = np.flatnonzero(record["sure"])
         end = int(sure[0]) + 1 if sure.size else steps
-        ax.plot(t[:end], record["run"][:end], color=PALETTE[i], linestyle="-", linewidth=1.3)
+        series.append(_line(i, name, t[:end], record["run"][:end]))
         if sure.size:
-            ax.plot(t[end - 1], record["run"][end - 1], _MARKERS[i], color=PALETTE[i])
-    ax.set(xlabel="step t", ylabel="equal actions in a row", title="One run; markers: identified")
+            met = slice(end - 1, end)
+            found = _line(i, name, t[met], record["run"][met], kind="points", marker=_MARKERS[i])
+            series.append(found)
+    return Panel(
+        "One run of each agent",
+        "step t",
+        "equal actions in a row",
+        series,
+        notes=["Markers: identified"],
+        legend="upper left",
+    )
 
 
-def _probabilities(ax: "Axes", settings: Settings, columns: Columns) -> None:
+def _probabilities(settings: Settings, columns: Columns) -> Panel:
     scale, until, runs = settings.scale, settings.growing_steps, settings.runs
     t = np.arange(1, until + 1)
     at = np.unique(np.linspace(1, until, 9).astype(int))
+    lines, markers = [], []
     for i, name in enumerate(_ORDER):
         if name == BAYES_OPTIMAL:
             law, label = (t == scale**2).astype(float), name
         else:
             law, label = growing_law(scale, name)[:until], growing_label(scale, name)
-        ax.plot(t[: law.size], np.cumsum(law), color=PALETTE[i], linestyle="-", linewidth=1.5)
+        lines.append(_line(i, name, t[: law.size], np.cumsum(law), kind="step"))
         found = (columns["growing"][:, i, None] <= at).sum(axis=0)
-        low, high = wilson(found, runs)
-        share = found / runs
-        _markers(ax, i, at, share, (share - low, high - share), label)
-    ax.set(xlabel="step t", ylabel="P(identified by step t)", ylim=(-0.03, 1.08))
-    ax.set_title(f"Lines: exact. Markers: {runs} runs, 95 % intervals")
-    legend(ax, loc="center right", bbox_to_anchor=(1.0, 0.31))
+        markers.append(_points(i, name, label, at, found / runs, *wilson(found, runs)))
+    return Panel(
+        "Who has identified its world",
+        "step t",
+        "P(identified by step t)",
+        [*lines, *markers],
+        ylim=(-0.03, 1.08),
+        notes=[f"Lines: exact. Markers: {runs} runs, 95 % intervals"],
+        legend="below",
+    )

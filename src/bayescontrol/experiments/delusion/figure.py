@@ -1,28 +1,22 @@
 """Four pictures of the delusion: trust, E[posterior], bits injected, Ville's bound."""
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.delusion.replica import AGENTS, Settings, processes
 from bayescontrol.experiments.delusion.seen import Seen, all_seen
-from bayescontrol.lab import Columns, mean_and_error, wilson
-from bayescontrol.report import figures
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from bayescontrol.lab import Columns, wilson
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 
 __all__ = ["draw"]
 
-_COLOUR: Final = {"naive": figures.PALETTE[1], "causal": figures.PALETTE[0]}
-_LINE: Final = {"prize": "-", "three modes": "--"}
+_COLOUR: Final[Mapping[str, Colour]] = {"naive": "vermillion", "causal": "blue"}
+_DASH: Final[Mapping[str, Dash]] = {"prize": "solid", "three modes": "dash"}
 
 
-def draw(settings: Settings, columns: Columns) -> "Mapping[str, Figure]":
+def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Means over replicas with bands of two standard errors.
 
     >>> from bayescontrol.experiments.delusion.replica import run
@@ -31,95 +25,98 @@ def draw(settings: Settings, columns: Columns) -> "Mapping[str, Figure]":
     ['delusion']
     """
     seen = all_seen(settings, columns)
-    fig, (trust, mean, bits, ville) = figures.figure(11, 8, rows=2, cols=2)
-    _trust(trust, columns, seen)
-    _mean(mean, settings, seen)
-    _bits(bits, columns)
-    _ville(ville, seen)
-    fig.suptitle(f"means of {settings.runs} replicas, bands of two standard errors", fontsize=9)
-    return {"delusion": fig}
+    panels = [_trust(columns, seen), _mean(settings, seen), _bits(columns), _ville(seen)]
+    return {
+        "delusion": Chart(
+            "What an agent comes to believe by taking its own actions for evidence",
+            panels,
+            "The causal agent is right as often as it believes (a), keeps the prior on average "
+            "(b) and stays below the bound (d); the naive agent does none of this. (c) counts the "
+            "false bits in each agent's own actions, which the naive agent alone takes in.",
+            columns=2,
+            note=f"means of {settings.runs} replicas, bands of two standard errors",
+        )
+    }
 
 
-def _band(ax: "Axes", x: FloatArray, samples: FloatArray, label: str, **line: Any) -> None:
-    mean, error = mean_and_error(samples)
-    figures.line_with_band(ax, x, mean, mean - 2 * error, mean + 2 * error, label, **line)
-
-
-def _trust(ax: "Axes", columns: Columns, seen: dict[tuple[str, str], Seen]) -> None:
-    for agent in AGENTS:
+def _trust(columns: Columns, seen: Mapping[tuple[str, str], Seen]) -> Panel:
+    series = []
+    for agent, colour in _COLOUR.items():
         believed, matched = columns[f"prize {agent} trust"], seen["prize", agent].matched
-        t = np.arange(1.0, believed.shape[1] + 1)
-        colour = _COLOUR[agent]
-        _band(ax, t, believed, f"{agent}: believed", color=colour, linestyle="-")
-        _band(ax, t, matched, f"{agent}: right", color=colour, linestyle=":")
-    ax.set(
-        xlabel="step t",
-        ylabel="probability",
+        t = np.arange(1, believed.shape[1] + 1)
+        series += [
+            Series.of_runs(f"{agent}: believed", t, believed, colour=colour),
+            Series.of_runs(f"{agent}: right", t, matched, colour=colour, dash="dot"),
+        ]
+    return Panel(
+        "(a) Prize or frog: “the prize is in the box I picked”",
+        "step t",
+        "probability",
+        series,
         ylim=(0.4, 1.03),
-        title="(a) Prize or frog: “the prize is in the box I picked”",
+        legend="center right",
     )
-    figures.legend(ax, loc="center right")
 
 
-def _mean(ax: "Axes", settings: Settings, seen: dict[tuple[str, str], Seen]) -> None:
+def _mean(settings: Settings, seen: Mapping[tuple[str, str], Seen]) -> Panel:
     process = processes(settings.reliability)["three modes"]
-    colours = [figures.PALETTE[k] for k in (0, 2, 5)]
-    for agent, line in (("naive", "--"), ("causal", "-")):
+    dashes: tuple[Dash, ...] = ("solid", "dash", "dot")
+    series = []
+    for agent, colour in _COLOUR.items():
         v = seen["three modes", agent].posterior
-        t = np.arange(float(v.shape[1]))
-        for m, colour in enumerate(colours):
-            label = f"{agent}: “{process.modes[m].name}”"
-            _band(ax, t, v[:, :, m], label, color=colour, linestyle=line)
-        if agent == "naive":  # here, so that the legend has a column for each agent
-            for m, prior in enumerate(process.prior):
-                label = "_" if m else "prior"
-                ax.axhline(prior, color="black", linewidth=1, linestyle=":", label=label)
-    ax.set(
-        xlabel="step t",
-        ylabel="E[posterior(m)]",
+        t = np.arange(v.shape[1])
+        series += [
+            Series.of_runs(f"{agent}: “{mode.name}”", t, v[:, :, m], colour=colour, dash=dashes[m])
+            for m, mode in enumerate(process.modes)
+        ]
+    guides = [Guide("prior", float(p), dash="dashdot", in_legend=False) for p in process.prior]
+    return Panel(
+        "(b) Three modes: the mean posterior against the prior",
+        "step t",
+        "E[posterior(m)]",
+        series,
+        guides,
         ylim=(0.1, 0.72),
-        title="(b) Three modes: the mean posterior against the prior",
+        notes=["Dash-dotted: the prior"],
+        legend="upper right",
+        legend_columns=2,
     )
-    figures.legend(ax, ncols=2, loc="upper right", fontsize=8)
 
 
-def _bits(ax: "Axes", columns: Columns) -> None:
-    for process, line in _LINE.items():
+def _bits(columns: Columns) -> Panel:
+    series = []
+    for process, dash in _DASH.items():
         for agent in AGENTS:
             summed = columns[f"{process} {agent} step bits"].cumsum(1)
-            t = np.arange(1.0, summed.shape[1] + 1)
-            _band(ax, t, summed, f"{process}, {agent}", color=_COLOUR[agent], linestyle=line)
-    ax.set(
-        xlabel="step t",
-        ylabel="false evidence, summed over steps [bits]",
+            t = np.arange(1, summed.shape[1] + 1)
+            look = {"colour": _COLOUR[agent], "dash": dash}
+            series.append(Series.of_runs(f"{process}, {agent}", t, summed, **look))
+    return Panel(
+        "(c) What each agent's own actions would have injected",
+        "step t",
+        "false evidence, summed over steps [bits]",
+        series,
         yscale="log",
-        title="(c) What each agent's own actions would have injected",
+        legend="upper left",
     )
-    figures.legend(ax)
 
 
-def _ville(ax: "Axes", seen: dict[tuple[str, str], Seen]) -> None:
+def _ville(seen: Mapping[tuple[str, str], Seen]) -> Panel:
     delta = np.linspace(0.0, 1.0, 101)
-    for process, line in _LINE.items():
+    series = []
+    for process, dash in _DASH.items():
         for agent in AGENTS:
             lowest = seen[process, agent].lowest[:, -1]
             fell = (lowest[:, None] < delta).sum(0)
-            low, high = wilson(fell, len(lowest), z=2.0)
-            figures.line_with_band(
-                ax,
-                delta,
-                fell / len(lowest),
-                low,
-                high,
-                f"{process}, {agent}",
-                color=_COLOUR[agent],
-                linestyle=line,
-            )
-    ax.plot(delta, delta, color="black", linewidth=1, linestyle=":", label="bound: δ")
-    ax.set(
-        xlabel="δ",
-        ylabel="P(posterior(m*) < δ prior(m*) at some t)",
+            share, bounds = fell / len(lowest), wilson(fell, len(lowest), z=2.0)
+            look: Any = {"colour": _COLOUR[agent], "dash": dash}
+            series.append(Series(f"{process}, {agent}", delta, share, *bounds, **look))
+    return Panel(
+        "(d) Ville's bound: does the truth lose its weight?",
+        "δ",
+        "P(posterior(m*) < δ prior(m*) at some t)",
+        series,
+        [Guide("bound: δ", direction="diagonal")],
         ylim=(-0.02, 1.02),
-        title="(d) Ville's bound: does the truth lose its weight?",
+        legend="upper left",
     )
-    figures.legend(ax, loc="upper left")

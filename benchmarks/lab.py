@@ -1,0 +1,114 @@
+"""The runner with its store, against calling the replica in a plain loop.
+
+`make bench` takes a job of ten seconds; `python benchmarks/lab.py --seconds 30` one of thirty.
+Costs that do not grow with the job (opening, joining, the manifest) weigh more in the shorter.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from benchmarks.timing import Timing
+
+from bayescontrol import interact
+from bayescontrol.lab import Columns, Experiment, Outcome, run_replicas
+from bayescontrol.lab.chart import Chart
+from bayescontrol.lab.store import Store, Study
+from bayescontrol.problems.tabular import random_modes
+
+__all__ = ["runner_and_loop"]
+
+STEPS = 50_000
+CURVE = 1_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The number of replicas."""
+
+    seed: int = 0
+    runs: int = 100
+
+
+MODES = random_modes(10, situations=3, actions=3, seed=1)
+
+
+def replica(settings: Settings, i: int) -> Columns:
+    """Fifty thousand steps in the compiled loop, about ten milliseconds, and a curve of them."""
+    record = interact(MODES.agent(), MODES.environment(0), STEPS, seed=settings.seed, run=i)
+    share = np.cumsum(record.observations) / np.arange(1, STEPS + 1)
+    return {"share": share[:: STEPS // CURVE], "last": np.array(record.actions[-1])}
+
+
+def score(settings: Settings, columns: Columns) -> Outcome:
+    """No claims."""
+    return Outcome(())
+
+
+def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
+    """No figures."""
+    return {}
+
+
+experiment = Experiment(
+    "overhead", "what the runner costs", Settings, Settings(), Settings(), replica, score, draw
+)
+
+
+def loop(settings: Settings) -> Columns:
+    """What one writes by hand."""
+    columns = [replica(settings, i) for i in range(settings.runs)]
+    return {name: np.stack([one[name] for one in columns]) for name in columns[0]}
+
+
+def stored(experiment: Experiment[Settings], settings: Settings, folder: Path) -> Columns:
+    """One core, every group on disk as it comes, the manifest at the end."""
+    with Store(folder, Study.of(experiment, settings)) as store:
+        return run_replicas(experiment, settings, store=store)
+
+
+def runner_and_loop(seconds: float = 10.0) -> dict[str, Timing]:
+    """A job of about so many seconds: by hand, by the runner, and what of it were replicas.
+
+    The last two are one run, so that a noisy neighbour hits both: their ratio is the overhead.
+    """
+    replica(Settings(), 0)
+    start = time.perf_counter()
+    loop(Settings(runs=50))
+    settings = Settings(runs=round(seconds / (time.perf_counter() - start) * 50))
+    inside = 0.0
+
+    def timed(settings: Settings, i: int) -> Columns:
+        nonlocal inside
+        start = time.perf_counter()
+        columns = replica(settings, i)
+        inside += time.perf_counter() - start
+        return columns
+
+    start = time.perf_counter()
+    by_hand = loop(settings)
+    alone = time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as place:
+        start = time.perf_counter()
+        ours = stored(replace(experiment, run=timed), settings, Path(place))
+        whole = time.perf_counter() - start
+    assert all(ours[name].tobytes() == by_hand[name].tobytes() for name in by_hand)
+    taken = {
+        "replicas within bayescontrol": inside,
+        "bayescontrol, serial, store on": whole,
+        "a plain loop, another time": alone,
+    }
+    return {name: Timing(t, t, t) for name, t in taken.items()}
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--seconds", type=float, default=10.0)
+    timings = runner_and_loop(options.parse_args().seconds)
+    base = next(iter(timings.values())).median
+    for name, timing in timings.items():
+        print(f"{name:<32} {timing.median:6.2f} s   ratio {timing.median / base:.3f}")

@@ -1,0 +1,130 @@
+"""The command line: list, run, merge, report, reproduce.
+
+    exit code 0    every claim of ours holds (claims of the paper may be refuted)
+              1    a claim of ours fails
+              2    a wrong call: an unknown experiment, a bad setting, a folder that is unwritable,
+                   in use, or holds other results, a cluster that does not answer
+              3    an experiment broke: a replica raised, or a worker died
+            130    stopped by Ctrl-C
+
+Results go to standard output; progress, warnings and errors to standard error.
+"""
+
+import sys
+import traceback
+from io import TextIOWrapper
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from bayescontrol.cli import folders, reproduce, run
+from bayescontrol.cli.into import KEPT
+from bayescontrol.cli.screen import say, screen
+from bayescontrol.lab.atomic import Unwritable
+from bayescontrol.lab.executors import ClusterUnavailable
+from bayescontrol.lab.experiment import Experiment, UnknownExperiment, find, names
+from bayescontrol.lab.lock import Busy
+from bayescontrol.lab.manifest import NoResults
+from bayescontrol.lab.pieces import Damaged
+from bayescontrol.lab.runner import ExperimentFailed
+from bayescontrol.lab.settings import InvalidSettings, describe
+from bayescontrol.lab.shards import CannotMerge
+from bayescontrol.lab.study import OtherResults
+
+__all__ = ["main"]
+
+_WRONG_CALLS = (
+    Busy,
+    CannotMerge,
+    ClusterUnavailable,
+    Damaged,
+    InvalidSettings,
+    NoResults,
+    OtherResults,
+    UnknownExperiment,
+    Unwritable,
+)
+
+
+class _WrongCall(click.ClickException):
+    exit_code = 2
+
+
+class _Commands(click.Group):
+    """Errors with a way out, and no traceback, for what the caller can put right."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except _WRONG_CALLS as error:
+            raise _WrongCall(str(error)) from error
+        except ExperimentFailed as error:
+            if error.__cause__ is not None:
+                say("".join(traceback.format_exception(error.__cause__)))
+            say(f"Error: {error}")
+            _say_what_is_kept(ctx)
+            ctx.exit(3)
+        except KeyboardInterrupt:
+            say("\nStopped. Nothing is left running.")
+            _say_what_is_kept(ctx)
+            ctx.exit(130)
+
+
+def _say_what_is_kept(ctx: click.Context) -> None:
+    if KEPT in ctx.meta:
+        say(f"Finished replicas are kept in {ctx.meta[KEPT]}; the same command goes on from there.")
+
+
+@click.group(
+    "bayescontrol",
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="The Bayesian control rule: experiments with their claims, and how to repeat them.",
+    epilog="Exit codes: 0 every claim of ours holds, 1 one fails, 2 a wrong call, "
+    "3 an experiment broke, 130 stopped by Ctrl-C.",
+)
+@click.version_option(package_name="bayescontrol", prog_name="bayescontrol")
+def main() -> None:
+    """The command `bayescontrol`.
+
+    >>> from click.testing import CliRunner
+    >>> CliRunner().invoke(main, ["run", "no-such-study"]).exit_code
+    2
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a ? on a screen without ± is better than an error
+            stream.reconfigure(errors="replace")
+
+
+@main.command("list")
+@click.argument("name", required=False)
+def list_(name: str | None) -> None:
+    """List the experiments, or the settings of the one called NAME."""
+    console = screen()
+    if name is not None:
+        _show_settings(find(name), console)
+        return
+    grid = Grid.grid(padding=(0, 3))
+    for known in names():
+        try:
+            grid.add_row(Text(known, style="bold"), Text(find(known).summary))
+        except UnknownExperiment as error:
+            grid.add_row(Text(known, style="bold"), Text(str(error), style="red"))
+    console.print(grid)
+    say("bayescontrol list NAME shows the settings, bayescontrol run NAME runs it")
+
+
+def _show_settings(experiment: Experiment[Any], console: Console) -> None:
+    console.print(Text.assemble((experiment.name, "bold"), f": {experiment.summary}\n"))
+    grid = Grid("setting", "type", "default", "description", box=None, pad_edge=False)
+    for field in describe(experiment.settings):
+        cells = (field.name, field.type, str(field.default), field.description)
+        grid.add_row(*map(Text, cells))
+    console.print(grid)
+
+
+for _command in (run.run, folders.merge, folders.report, reproduce.reproduce):
+    main.add_command(_command)

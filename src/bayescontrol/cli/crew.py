@@ -1,0 +1,77 @@
+"""Who runs the replicas of a command: nobody is called before there is something to run."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+from bayescontrol.lab.executors import Dask, Processes
+from bayescontrol.lab.experiment import study_file
+
+__all__ = ["Crew", "crew_options"]
+
+
+class Crew:
+    """Worker processes or a Dask cluster, started once, for all that a command runs.
+
+    No more processes than `runs` are started; `studies` are the names of the experiments, for
+    a cluster that cannot import those in files.
+
+    >>> with Crew(workers=1) as crew:
+    ...     crew.executor() is None
+    True
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        dask: str | None = None,
+        runs: int = 1,
+        studies: Sequence[str] = (),
+    ) -> None:
+        self._dask = dask
+        self._workers = workers if dask is not None else min(workers or 1, runs)
+        self._files = [file for file in map(study_file, studies) if file is not None]
+        self._open = ExitStack()
+        self._executor: Executor | None = None
+
+    def executor(self) -> Executor | None:
+        """The executor; None for one replica after the other."""
+        if self._executor is None and self._dask is not None:
+            self._executor = self._open.enter_context(
+                Dask(self._dask, self._workers, [file.resolve() for file in self._files])
+            )
+        elif self._executor is None and self._workers and self._workers > 1:
+            self._executor = self._open.enter_context(Processes(self._workers))
+        return self._executor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.__exit__(kind, error, trace)
+
+
+def crew_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--workers and --dask, for every command that runs replicas.
+
+    >>> crew_options(lambda: None).__click_params__[0].name
+    'dask'
+    """
+    dask = click.option(
+        "--dask",
+        metavar="ADDRESS",
+        help="A Dask cluster: tcp://HOST:PORT of its scheduler, or local.",
+    )
+    workers = click.option(
+        "--workers", type=click.IntRange(min=1), help="Processes, here or of --dask local."
+    )
+    return workers(dask(command))

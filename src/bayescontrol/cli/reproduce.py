@@ -1,0 +1,110 @@
+"""`bayescontrol reproduce`: every experiment, and one report of all claims."""
+
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bayescontrol.cli.crew import Crew, crew_options
+from bayescontrol.cli.into import publish, run_into
+from bayescontrol.cli.screen import (
+    print_json,
+    print_tables,
+    say,
+    say_where,
+    screen,
+    standard_output_kept,
+)
+from bayescontrol.cli.several import attempt, owned
+from bayescontrol.lab.claims import all_ours_hold
+from bayescontrol.lab.executors import cores
+from bayescontrol.lab.experiment import Experiment, UnknownExperiment, find, from_anywhere, names
+from bayescontrol.lab.manifest import Reproduction, write_manifest
+from bayescontrol.lab.study import Study, manifest_of
+from bayescontrol.report import folder as folders
+from bayescontrol.report.build import title_of, write_page
+from bayescontrol.report.page import Section
+from bayescontrol.report.tables import claims_table
+
+__all__ = ["reproduce"]
+
+
+@click.command()
+@click.argument("more", metavar="[NAME]...", nargs=-1)
+@click.option("--quick/--full", default=True, help="A minute or two, or the paper's size.")
+@click.option("--only", metavar="NAME...", multiple=True, help="These experiments, not all.")
+@crew_options
+@click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object; NaN and infinities as strings."
+)
+def reproduce(
+    more: tuple[str, ...],
+    quick: bool,
+    only: tuple[str, ...],
+    workers: int | None,
+    dask: str | None,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Run every experiment and write one report: the paper's claim, our number, a verdict."""
+    asked = tuple(dict.fromkeys((*only, *more)))
+    broken: dict[str, str] = {}
+    chosen = {name: find(name) for name in asked} if asked else _every(broken)
+    if not chosen and not broken:
+        raise UnknownExperiment("no experiment is registered: install the package again")
+    sizes = {name: e.quick if quick else e.full for name, e in chosen.items()}
+    most = max((size.runs for size in sizes.values()), default=1)
+    done: list[tuple[Section, tuple[Path, ...]]] = []
+    with (
+        owned(out, lambda there: isinstance(there, Reproduction)),
+        Crew(workers or (None if dask else cores()), dask, most, list(chosen)) as crew,
+    ):
+        for name, experiment in chosen.items():  # before any time is spent
+            manifest_of(out / experiment.name, Study.of(experiment, sizes[name]))
+        for position, (name, experiment) in enumerate(chosen.items(), 1):
+            label = f"{experiment.name} ({position} of {len(chosen)})"
+            work = partial(_one, out / experiment.name, experiment, sizes[name], crew, name, label)
+            with standard_output_kept():
+                finished = attempt(experiment.name, work, broken)
+            if finished is not None:
+                done.append(finished)
+                if not as_json:
+                    print_tables(screen(), finished[0].result)
+        tried = tuple(dict.fromkeys((*(e.name for e in chosen.values()), *broken)))
+        manifest = Reproduction(folders=tried, broken=broken)
+        write_manifest(out, manifest)
+        sections = [replace(one, folder=one.result.experiment.name) for one, _ in done]
+        index = write_page(title_of(manifest), sections, out, broken)
+    results = [section.result for section, _ in done]
+    if as_json:
+        objects = [folders.as_object(section.result, paths) for section, paths in done]
+        print_json({"experiments": objects, "artifacts": [str(index)]})
+    else:
+        screen().print(claims_table(results))
+        say_where(index)
+    if broken:
+        sys.exit(3)
+    sys.exit(0 if all(all_ours_hold(result.outcome.claims) for result in results) else 1)
+
+
+def _one(
+    folder: Path, experiment: Experiment[Any], settings: Any, crew: Crew, name: str, label: str
+) -> tuple[Section, tuple[Path, ...]]:
+    run_into(folder, experiment, settings, crew, found=from_anywhere(name), label=label)
+    return publish(folder)
+
+
+def _every(broken: dict[str, str]) -> dict[str, Experiment[Any]]:
+    """All that are registered; one that cannot be loaded does not stop the others."""
+    found = {}
+    for name in names():
+        try:
+            found[name] = find(name)
+        except UnknownExperiment as error:
+            say(f"Error: {error}")
+            broken[name] = str(error)
+    return found

@@ -1,0 +1,203 @@
+"""What a figure shows, as data: no plotting library, no pixel.
+
+    chart     panels side by side, and a line that says how to read them
+    panel     two labelled axes, and the marks between them: series and guides
+
+One description, two renderers: `report.figures` prints it, `report.interactive` puts it on a
+page. Both draw what is finite: elsewhere a line has a gap, a marker is missing, a band or a
+bar is left out (one run has no standard error).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.lab.marks import (
+    PALETTE,
+    Colour,
+    Dash,
+    Guide,
+    InvalidChart,
+    Marker,
+    Series,
+    require_choice,
+    require_text,
+)
+
+__all__ = [
+    "PALETTE",
+    "Chart",
+    "Colour",
+    "Dash",
+    "Guide",
+    "InvalidChart",
+    "Limits",
+    "Marker",
+    "Panel",
+    "Place",
+    "Scale",
+    "Series",
+    "Visible",
+]
+
+#: Powers are marked on a logarithmic axis: of ten, or of two.
+Scale: TypeAlias = Literal["linear", "log", "log2"]
+#: Where a printed legend stands: in its panel, or below them all. On a page it stands below.
+Place: TypeAlias = Literal[
+    "best", "upper left", "upper right", "lower left", "lower right", "center right", "below"
+]
+#: The ends of an axis; None follows the data.
+Limits: TypeAlias = tuple[float | None, float | None]
+
+
+class Visible(NamedTuple):
+    """What is drawn of a series: y, low and high, NaN where there is nothing to draw.
+
+    >>> Visible(np.zeros(2), None, None).low is None
+    True
+    """
+
+    y: FloatArray
+    low: FloatArray | None
+    high: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Two labelled axes and what is drawn between them.
+
+    A limit that is None follows the data. `notes` say what lines, bands and markers are;
+    `legend` and `legend_columns` say where a printed legend leaves the data alone.
+
+    >>> x = np.arange(1, 5)
+    >>> Panel("Regret", "step t", "regret", [Series("rule", x, 1 / x)], yscale="log").ylabel
+    'regret'
+    >>> Panel("Regret", "step t", "", [Series("rule", x, 1 / x)])
+    Traceback (most recent call last):
+    bayescontrol.lab.marks.InvalidChart: panel 'Regret': the ylabel is empty...
+    """
+
+    title: str
+    xlabel: str
+    ylabel: str
+    series: Sequence[Series]
+    guides: Sequence[Guide] = ()
+    xscale: Scale = "linear"
+    yscale: Scale = "linear"
+    xlim: Limits = (None, None)
+    ylim: Limits = (None, None)
+    xticks: Sequence[float] | None = None
+    notes: Sequence[str] = ()
+    legend: Place = "best"
+    legend_columns: int = 1
+
+    def __post_init__(self) -> None:
+        place = f"panel {self.title!r}"
+        require_text(self.xlabel, place, "xlabel")
+        require_text(self.ylabel, place, "ylabel")
+        require_choice(self.legend, Place, place, "legend")
+        if not self.series:
+            raise InvalidChart(f"{place}: it has no series; leave the panel out")
+        for axis in "xy":
+            self._check_axis(axis, place)
+
+    def _check_axis(self, axis: str, place: str) -> None:
+        scale, (low, high) = getattr(self, f"{axis}scale"), getattr(self, f"{axis}lim")
+        require_choice(scale, Scale, place, f"{axis}scale")
+        if low is not None and high is not None and low >= high:
+            raise InvalidChart(f"{place}: {axis}lim is ({low}, {high}), it must increase")
+        if scale == "linear":
+            return
+        if min(bound for bound in (low, high, 1.0) if bound is not None) <= 0:
+            raise InvalidChart(f"{place}: {axis}lim is ({low}, {high}) on a logarithmic axis")
+        if axis == "x" and min(series.x.min() for series in self.series) <= 0:
+            raise InvalidChart(f"{place}: x = 0 or less cannot stand on a logarithmic axis")
+
+    @property
+    def marks(self) -> tuple[Series | Guide, ...]:
+        """Everything that is drawn, in its order."""
+        return (*self.series, *self.guides)
+
+    def visible(self, series: Series) -> Visible:
+        """What is drawn of a series of this panel: what is finite and, on a logarithmic axis,
+        positive. A band that reaches down to zero there ends at the lowest value shown.
+
+        >>> y, bound = np.array([1.0, np.nan, 4.0]), np.array([np.inf] * 3)
+        >>> series = Series("one run", np.arange(3), y, -bound, bound)
+        >>> Panel("", "t", "y", [series]).visible(series)
+        Visible(y=array([ 1., nan,  4.]), low=array([nan, nan, nan]), high=array([nan, nan, nan]))
+        """
+        logarithmic = self.yscale != "linear"
+        y = np.where(_shown(series.y, logarithmic), series.y, np.nan)
+        if series.low is None or series.high is None:
+            return Visible(y, None, None)
+        there = np.isfinite(series.low) & _shown(series.high, logarithmic) & np.isfinite(y)
+        low = np.where(there, series.low, np.nan)
+        if logarithmic:
+            low = np.where(low <= 0, self._lowest(), low)
+        return Visible(y, low, np.where(there, series.high, np.nan))
+
+    def extent(self, axis: Literal["x", "y"]) -> tuple[float, float]:
+        """The ends of an axis: its limits, or where the data end.
+
+        >>> panel = Panel("", "t", "y", [Series("y", np.arange(1, 9), np.ones(8))], xlim=(0, None))
+        >>> panel.extent("x"), panel.extent("y")
+        ((0.0, 8.0), (1.0, 1.0))
+        """
+        drawn = [series.x for series in self.series]
+        if axis == "y":
+            drawn = [y for s in self.series for y in self.visible(s) if y is not None]
+        low, high = self.xlim if axis == "x" else self.ylim
+        values = np.concatenate(drawn)
+        seen = values[np.isfinite(values)] if np.isfinite(values).any() else np.ones(1)
+        return (
+            float(seen.min() if low is None else low),
+            float(seen.max() if high is None else high),
+        )
+
+    def _lowest(self) -> float:
+        if self.ylim[0] is not None:
+            return self.ylim[0]
+        shown = (y for series in self.series for y in (series.y, series.low) if y is not None)
+        values = np.concatenate([y[_shown(y, logarithmic=True)] for y in shown])
+        return float(values.min(initial=np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """A figure: its panels, row by row in so many columns, and how to read it, in a sentence.
+
+    `note` says in a few words what holds for all panels: how many runs, what the bands are.
+
+    >>> x = np.arange(3)
+    >>> panel = Panel("", "step t", "reward", [Series("rule", x, x)])
+    >>> Chart("Reward", [panel], "Higher is better.").columns
+    1
+    """
+
+    title: str
+    panels: Sequence[Panel]
+    how_to_read: str
+    columns: int = 1
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        place = f"chart {self.title!r}"
+        require_text(self.title, "a chart", "title")
+        require_text(self.how_to_read, place, "how_to_read")
+        if not self.panels or not 1 <= self.columns <= len(self.panels):
+            raise InvalidChart(
+                f"{place}: {len(self.panels)} panels in {self.columns} columns; "
+                "there must be a panel for each column"
+            )
+        if len(self.panels) > 1:
+            for panel in self.panels:
+                require_text(panel.title, f"a panel of {place}", "title")
+
+
+def _shown(values: FloatArray, logarithmic: bool) -> npt.NDArray[np.bool_]:
+    return np.isfinite(values) & (values > 0) if logarithmic else np.isfinite(values)

@@ -1,0 +1,166 @@
+"""A job in parts, for job arrays: each part in a folder of its own, joined at the end.
+
+    shard i of n:   runs i - 1, i - 1 + n, i - 1 + 2n, ...      i = 1 .. n
+
+With more runs a shard only gains some, so that none is run twice. Joining checks that all
+parts have the same key, names the runs that are missing, and insists that a run found twice
+is the same byte for byte.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy.typing as npt
+
+from bayescontrol.errors import BayesControlError
+from bayescontrol.lab.assembly import assemble, missing, progressions
+from bayescontrol.lab.manifest import Manifest, read_manifest
+from bayescontrol.lab.pieces import File, Layout, open_sealed
+from bayescontrol.lab.replicas import require_same
+from bayescontrol.lab.settings import InvalidSettings
+from bayescontrol.lab.store import Store, Study
+
+__all__ = ["CannotMerge", "Shard", "merge"]
+
+_TEXT: Final = re.compile(r"(\d+)/(\d+)")
+
+
+class CannotMerge(BayesControlError, ValueError):
+    """Parts that do not belong together, contradict each other, or leave a gap.
+
+    >>> issubclass(CannotMerge, ValueError)
+    True
+    """
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part i of n, counted from 1.
+
+    >>> Shard.parse("2/3").of(10)
+    range(1, 10, 3)
+    """
+
+    i: int
+    n: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.i <= self.n:
+            raise InvalidSettings(f"shard {self}: it must be i/n with 1 <= i <= n, say 1/4")
+
+    def __str__(self) -> str:
+        return f"{self.i}/{self.n}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """i/n as it is written on the command line."""
+        match = _TEXT.fullmatch(text.strip())
+        if not match:
+            raise InvalidSettings(f"shard {text}: write i/n with 1 <= i <= n, say 1/4")
+        return cls(int(match[1]), int(match[2]))
+
+    def of(self, runs: int) -> range:
+        """The runs of this part."""
+        if self.i > runs:
+            raise InvalidSettings(
+                f"shard {self}: with runs={runs} there is nothing for it to do; "
+                f"use at most {runs} shards"
+            )
+        return range(self.i - 1, runs, self.n)
+
+
+def merge(out: Path, folders: Sequence[Path]) -> Manifest:
+    """Join the shards in `folders` (and what is in `out`) to all runs, in `out`.
+
+    >>> merge(Path("out"), [Path("no-such-folder")])
+    Traceback (most recent call last):
+    bayescontrol.lab.manifest.NoResults: no-such-folder holds no results: ...
+    """
+    manifests = [_manifest(folder) for folder in folders]
+    first = manifests[0]
+    for folder, manifest in zip(folders, manifests, strict=True):
+        if manifest.key != first.key:
+            raise CannotMerge(
+                f"{folder} holds {manifest.experiment} with {manifest.settings}, {folders[0]} "
+                f"holds {first.experiment} with {first.settings}: join parts of one experiment "
+                "with the same settings"
+            )
+    runs = max(manifest.runs for manifest in manifests)
+    study = Study(first.experiment, first.found, {**first.settings, "runs": runs}, first.key)
+    with Store(out, study) as store:
+        parts = [folder for folder in folders if folder.resolve() != out.resolve()]
+        files = [open_sealed(folder / "columns.npz") for folder in parts]
+        everything = [*files, *store.files]
+        gaps = missing(range(runs), everything)
+        if gaps:
+            raise CannotMerge(
+                f"{sum(map(len, gaps))} of {runs} runs are missing: {_shown(gaps)}; "
+                "run the shards that have them, with the same settings"
+            )
+        for (one, other), shared in _overlaps(everything).items():
+            _require_equal(study.name, everything[one], everything[other], shared)
+        store.finish(range(runs), files, [making for m in manifests for making in m.made])
+    merged = read_manifest(out)
+    assert isinstance(merged, Manifest)
+    return merged
+
+
+def _manifest(folder: Path) -> Manifest:
+    if (folder / "pending").is_dir():
+        raise CannotMerge(f"{folder} is not finished: give the command that fills it again")
+    manifest = read_manifest(folder)
+    if not isinstance(manifest, Manifest):
+        raise CannotMerge(f"{folder} holds several results: name the folders of shards")
+    return manifest
+
+
+def _overlaps(files: Sequence[File]) -> dict[tuple[int, int], list[int]]:
+    """The runs that two files share, for each such pair."""
+    owner: dict[int, int] = {}
+    shared: dict[tuple[int, int], list[int]] = {}
+    for number, file in enumerate(files):
+        for run in file.runs:
+            if run in owner:
+                shared.setdefault((owner[run], number), []).append(run)
+            owner[run] = number
+    return shared
+
+
+class _One:
+    """A file with one column, so that two are compared column by column."""
+
+    def __init__(self, file: File, name: str) -> None:
+        self._file, self._name, self.runs = file, name, file.runs
+
+    def layout(self) -> Layout:
+        return {name: kind for name, kind in self._file.layout().items() if name == self._name}
+
+    def blocks(self, name: str) -> Iterator[tuple[range, npt.NDArray[Any]]]:
+        return self._file.blocks(name)
+
+
+def _require_equal(name: str, one: File, other: File, shared: Sequence[int]) -> None:
+    require_same(name, (one.runs[0], one.layout()), (other.runs[0], other.layout()))
+    for column in one.layout():
+        for runs in progressions(shared):
+            first = assemble(name, runs, [_One(one, column)])[column]
+            second = assemble(name, runs, [_One(other, column)])[column]
+            for run, a, b in zip(runs, first, second, strict=True):
+                if a.tobytes() != b.tobytes():
+                    raise CannotMerge(
+                        f"{name}: run {run} differs in column {column!r} between {one.path} and "
+                        f"{other.path}: they were made with different code; run one again"
+                    )
+
+
+def _shown(gaps: Sequence[range]) -> str:
+    parts = [
+        f"{runs[0]}"
+        if len(runs) == 1
+        else f"{runs[0]}-{runs[-1]}" + (f" in steps of {runs.step}" if runs.step > 1 else "")
+        for runs in gaps[:5]
+    ]
+    return ", ".join(parts) + (" and more" if len(gaps) > 5 else "")

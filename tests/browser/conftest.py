@@ -1,0 +1,108 @@
+"""A real Chromium without a window, and pages as a reader gets them.
+
+The browser lives as long as one test file: while Playwright's synchronous door is open no other
+event loop may run in this process, and other tests need theirs.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from bayescontrol.lab import conduct, find
+from bayescontrol.report.build import section, write_page
+
+_NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_ARGUMENTS: Final = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+#: Studies small enough to be run for a test, large enough for error bars and bands.
+_SMALL: Final[dict[str, dict[str, Any]]] = {
+    "chain": {"runs": 12, "steps": 1000, "k_max": 5, "scale": 4, "growing_steps": 60},
+    "delusion": {"runs": 24, "steps": 12},
+}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium, or the one that is there."""
+    path = next(filter(None, map(shutil.which, _NAMES)), None)
+    if path is None:
+        pytest.skip(
+            "pages are not tested, there is no Chromium: install it with `apt-get install "
+            "chromium`, or put one called chromium or google-chrome on the PATH"
+        )
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=[*_ARGUMENTS])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The joined page of two small studies, as `bayescontrol reproduce` makes it."""
+    folder = tmp_path_factory.mktemp("report")
+    sections = []
+    for name, sizes in _SMALL.items():
+        experiment = find(name)
+        result = conduct(experiment, replace(experiment.quick, **sizes))
+        sections.append(replace(section(result, folder / name), folder=name))
+    return write_page("The paper's claims and ours", sections, folder)
+
+
+@dataclass
+class Visit:
+    """A page that is open, and what it said and asked for meanwhile."""
+
+    page: Page
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def draw_all(self) -> None:
+        """Scroll to every panel, as a reader does."""
+        for plot in self.page.locator(".plot").all():
+            plot.scroll_into_view_if_needed()
+            plot.locator(".main-svg").first.wait_for()
+
+
+@pytest.fixture(scope="module")
+def visit(chromium: Browser) -> Iterator[Callable[..., Visit]]:
+    """Open a page in a window of some width, light or dark, with a mouse or a finger."""
+    contexts = []
+
+    def opened(path: Path, width: int = 1280, scheme: Any = "light", phone: bool = False) -> Visit:
+        context = chromium.new_context(
+            viewport={"width": width, "height": 844},
+            color_scheme=scheme,
+            has_touch=phone,
+            is_mobile=phone,
+        )
+        contexts.append(context)
+        made = Visit(context.new_page())
+        made.page.on("console", lambda message: made.said.append(message.text))
+        made.page.on("pageerror", lambda error: made.said.append(str(error)))
+        made.page.on("request", lambda request: made.asked.append(request.url))
+        made.page.goto(path.as_uri())
+        made.draw_all()
+        return made
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def desk(visit: Callable[..., Visit], report: Path) -> Visit:
+    """The report on a wide screen; tests leave it as they found it."""
+    return visit(report)

@@ -1,0 +1,133 @@
+"""A chart says what is drawn, and refuses what could not be drawn or read."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.lab.chart import Chart, Guide, InvalidChart, Panel, Series
+
+X = np.arange(1.0, 5.0)
+LINE = Series("rule", X, X)
+
+
+def panel(*series: Series, **other: Any) -> Panel:
+    return Panel("Regret", "step t", "regret", series or (LINE,), **other)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Series("rule", X, X[:2]), r"series 'rule': x has shape \(4,\), y \(2,\)"),
+        (lambda: Series("rule", X[None], X[None]), "with one axis"),
+        (lambda: Series("rule", X[:0], X[:0]), "at least one point"),
+        (lambda: Series("rule", X, X, X[:2], X), r"low \(2,\), high \(4,\)"),
+        (lambda: Series("rule", X, X, low=X), "give both low and high"),
+        (lambda: Series("rule", X, X, X + 1, X), "at x = 1 low is 2, above high, 1"),
+        (lambda: Series("rule", X * np.nan, X), "x holds NaN or infinities"),
+        (lambda: Series("rule", X, np.array(["a"] * 4)), "y does not hold plain numbers"),
+        (lambda: Series(" ", X, X), "a series: the label is empty"),
+        (lambda: Series("rule", X, X, colour="red"), "'red', it must be blue, vermillion"),  # type: ignore[arg-type]
+        (lambda: Series("rule", X, X, kind="bar"), "'bar', it must be line, step or points"),  # type: ignore[arg-type]
+        (lambda: Series("rule", X, X, marker="x"), "marker is 'x', it must be circle"),  # type: ignore[arg-type]
+        (lambda: Guide("prior", np.nan), "guide 'prior': at is nan; it must be finite"),
+        (lambda: Guide("bound", 1.0, "diagonal"), "0 for a diagonal"),
+        (lambda: Panel("", "step t", "", [LINE]), "the ylabel is empty; a reader needs it"),
+        (lambda: Panel("", "", "regret", [LINE]), "the xlabel is empty"),
+        (lambda: Panel("", "step t", "regret", []), "it has no series"),
+        (lambda: panel(ylim=(1, 1)), r"panel 'Regret': ylim is \(1, 1\), it must increase"),
+        (lambda: panel(yscale="log", ylim=(0, None)), r"ylim is \(0, None\) on a logarithmic"),
+        (lambda: panel(Series("rule", X - 1, X), xscale="log"), "x = 0 or less cannot stand"),
+        (lambda: panel(yscale="cube"), "yscale is 'cube', it must be linear, log or log2"),
+        (lambda: Chart("", [panel()], "Lower is better."), "a chart: the title is empty"),
+        (lambda: Chart("Regret", [panel()], ""), "chart 'Regret': the how_to_read is empty"),
+        (lambda: Chart("Regret", [panel()], "Lower is better.", 2), "1 panels in 2 columns"),
+        (lambda: Chart("Regret", [], "Lower is better."), "0 panels in 1 columns"),
+        (
+            lambda: Chart("Two", [panel(), Panel("", "t", "y", [LINE])], "Lower is better."),
+            "a panel of chart 'Two': the title is empty",
+        ),
+    ],
+)
+def test_what_could_not_be_drawn_or_read_is_refused(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(InvalidChart, match=message):
+        make()
+
+
+def test_a_series_keeps_numbers_of_its_own() -> None:
+    y = np.arange(4)
+    series = Series("rule", X, y)
+    y[0] = 99
+    assert series.y.tolist() == [0.0, 1.0, 2.0, 3.0]
+    with pytest.raises(ValueError, match="read-only"):
+        series.y[0] = 1
+
+
+def test_points_have_a_marker_and_every_mark_a_group() -> None:
+    assert Series("rule", X, X, kind="points").marker == "circle"
+    assert LINE.marker is None
+    assert (LINE.group, Series("rule: k", X, X, group="rule").group) == ("rule", "rule")
+    assert Guide("prior").group == "prior"
+
+
+def test_the_mean_of_runs_has_a_band_of_two_standard_errors() -> None:
+    runs = np.array([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]])
+    series = Series.of_runs("rule", np.arange(2), runs, colour="green")
+    assert series.y.tolist() == [2.0, 1.0]
+    assert series.low is not None
+    assert series.high is not None
+    assert series.low == pytest.approx([2 - 4 / np.sqrt(3), 1.0])
+    assert series.high == pytest.approx([2 + 4 / np.sqrt(3), 1.0])
+    assert series.colour == "green"
+
+
+def test_one_run_has_a_line_and_no_band() -> None:
+    series = Series.of_runs("rule", X, X[None])
+    seen = panel(series).visible(series)
+    assert seen.y.tolist() == X.tolist()
+    assert np.isnan(np.r_[seen.low, seen.high]).all()
+
+
+def test_what_is_not_finite_is_not_drawn() -> None:
+    y = np.array([1.0, np.nan, np.inf, 4.0])
+    series = Series(
+        "rule", X, y, np.array([0.0, 0.0, 0.0, -np.inf]), np.array([2.0, 2.0, 2.0, 5.0])
+    )
+    seen = panel(series).visible(series)
+    np.testing.assert_array_equal(seen.y, [1.0, np.nan, np.nan, 4.0])
+    np.testing.assert_array_equal(seen.low, [0.0, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(seen.high, [2.0, np.nan, np.nan, np.nan])
+
+
+def test_on_a_logarithmic_axis_only_what_is_positive_is_drawn_and_bands_end_at_the_lowest() -> None:
+    low, high = np.array([-1.0, 0.0, 0.5, -3.0]), np.array([2.0, 3.0, 4.0, -2.0])
+    series = Series("rule", X, np.array([1.0, 2.0, 0.0, -2.5]), low, high)
+    seen = panel(series, yscale="log").visible(series)
+    np.testing.assert_array_equal(seen.y, [1.0, 2.0, np.nan, np.nan])
+    np.testing.assert_array_equal(seen.low, [0.5, 0.5, np.nan, np.nan])
+    np.testing.assert_array_equal(seen.high, [2.0, 3.0, np.nan, np.nan])
+    limited = panel(series, yscale="log", ylim=(0.1, None)).visible(series)
+    np.testing.assert_array_equal(limited.low, [0.1, 0.1, np.nan, np.nan])
+
+
+def test_an_axis_ends_where_its_limits_or_the_data_end() -> None:
+    series = Series("rule", X, X, X - 2, X + 3)
+    assert panel(series).extent("x") == (1.0, 4.0)
+    assert panel(series).extent("y") == (-1.0, 7.0)
+    assert panel(series, ylim=(None, 5.0)).extent("y") == (-1.0, 5.0)
+    nowhere = Series("nowhere", X, X * np.nan)
+    assert panel(nowhere).extent("y") == (1.0, 1.0)
+
+
+def test_describing_a_chart_loads_no_plotting_library() -> None:
+    code = (
+        "import sys, bayescontrol.lab.chart\n"
+        "print(sorted({'matplotlib', 'plotly', 'numba'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

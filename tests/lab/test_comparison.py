@@ -1,0 +1,290 @@
+"""Nobody is called better by chance more often than stated, looked at once or after every run."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.lab.statistics import (
+    InvalidSample,
+    NoData,
+    anytime_p_value,
+    compare,
+    compare_all,
+    confidence_sequence,
+    holm,
+    mean_and_error,
+    sequences,
+    sign_flip_p_value,
+    significance,
+)
+from bayescontrol.lab.statistics.quantiles import t_quantile
+from bayescontrol.seeding import Stream
+
+
+def slack(samples: int, rate: float = 0.05) -> float:
+    """4.5 binomial standard deviations: a false-alarm rate of 7e-6."""
+    return 4.5 * math.sqrt(rate * (1 - rate) / samples)
+
+
+# -- sign flips and Holm -----------------------------------------------------------------------
+
+
+def test_a_p_value_is_the_share_of_sign_patterns_that_reach_the_sum() -> None:
+    d = Stream(1).normal(0.4, size=9)
+    sums = [abs(np.dot(e, d)) for e in itertools.product((-1, 1), repeat=9)]
+    assert sign_flip_p_value(d) == np.mean(np.array(sums) >= abs(d.sum()) - 1e-9)
+    assert sign_flip_p_value(-d) == sign_flip_p_value(d)
+
+
+def test_random_flips_agree_with_all_flips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To 4.5 standard deviations of 9,999 flips."""
+    d = Stream(2).normal(0.5, size=14)
+    exact = sign_flip_p_value(d)
+    monkeypatch.setattr(significance, "_ALL_UP_TO", 4)
+    drawn = sign_flip_p_value(d)
+    assert 0.01 < exact < 0.2
+    assert drawn != exact
+    assert abs(drawn - exact) < slack(9999, exact)
+    monkeypatch.setattr(significance, "_CELLS", 1000)
+    assert sign_flip_p_value(d) == drawn
+
+
+def test_sign_flips_keep_their_level_for_any_symmetric_law() -> None:
+    """Normal times a power of ten: wilder than Cauchy. R = 4,000 samples of 8."""
+    samples = 4000
+    d = Stream(3).normal(size=(samples, 8)) * 10.0 ** Stream(4).integers(5, size=(samples, 8))
+    p = np.array([sign_flip_p_value(row) for row in d])
+    for alpha in (0.05, 0.2):
+        assert (p <= alpha).mean() < alpha + slack(samples, alpha)
+
+
+def test_equal_differences_of_few_runs_prove_nothing() -> None:
+    """Student's t has no spread to divide by, and would be certain."""
+    assert compare([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]).verdict == "undecided"
+    assert compare(np.arange(8.0) + 1, np.arange(8.0)).verdict == "better"
+
+
+def test_runs_without_a_difference_say_nothing() -> None:
+    same = np.arange(40.0)
+    assert compare(same, same).p_value == 1.0
+    few = same + (same < 4)
+    assert compare(few, same).p_value == pytest.approx(2 / 2**4)
+
+
+def test_holm_steps_down() -> None:
+    """The example of Holm's procedure in every textbook, and its order-independence."""
+    p = np.array([0.01, 0.04, 0.03, 0.005])
+    assert holm(p) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm(p[::-1]) == pytest.approx(holm(p)[::-1])
+    assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
+    assert holm([]).size == 0
+
+
+@pytest.mark.parametrize("p", [[0.5, 1.2], [-0.1], [[0.1]], [math.nan]])
+def test_what_is_no_p_value_is_refused(p: list[float]) -> None:
+    with pytest.raises(InvalidSample, match="between 0 and 1"):
+        holm(p)
+
+
+def test_no_agent_of_four_equals_is_called_better_more_often_than_stated() -> None:
+    """Six comparisons, R = 300; planted bug: without the correction it is 1 in 5."""
+    samples, some, uncorrected = 300, 0, 0
+    values = Stream(5).normal(size=(samples, 4, 10))
+    for four in values:
+        found = compare_all(dict(zip("abcd", four, strict=True)))
+        some += any(one.verdict != "undecided" for one in found)
+        uncorrected += any(one.p_value <= 0.05 for one in found)
+    assert some / samples < 0.05 + slack(samples)
+    assert uncorrected / samples > 0.05 + slack(samples)
+
+
+# -- pairs -----------------------------------------------------------------------------------
+
+
+def test_common_random_numbers_show_a_difference_that_hides_without_them() -> None:
+    """Planted bug: pairs torn apart, or the variances of both agents added."""
+    luck, own = Stream(6).normal(size=50), Stream(7).normal(scale=0.1, size=(2, 50))
+    new, old = luck + own[0] + 0.2, luck + own[1]
+    paired = compare(new, old, names=("new", "old"))
+    assert paired.verdict == "better"
+    assert paired.removed == pytest.approx(0.99, abs=0.01)
+    torn = compare(new, np.roll(old, 1))
+    assert torn.verdict == "undecided"
+    assert torn.difference.mean == pytest.approx(paired.difference.mean)
+    half = (paired.difference.high - paired.difference.low) / 2
+    apart = np.hypot(*(mean_and_error(values)[1] for values in (new, old)))
+    assert half == pytest.approx(t_quantile(0.975, 49) * mean_and_error(new - old)[1])
+    assert half < 0.2 * apart
+
+
+def test_the_share_that_pairing_removed_is_that_of_the_covariance() -> None:
+    a = Stream(8).normal(size=30)
+    for b in (2 * a, -a, Stream(9).normal(size=30)):
+        expected = 2 * np.cov(a, b)[0, 1] / (a.var(ddof=1) + b.var(ddof=1))
+        assert compare(a, b).removed == pytest.approx(expected)
+    assert math.isnan(compare(np.ones(5), np.zeros(5)).removed)
+
+
+@pytest.mark.parametrize(("higher", "verdict"), [(True, "better"), (False, "worse")])
+@pytest.mark.parametrize("bounds", [None, (-1.0, 2.0)])
+def test_the_verdict_knows_which_way_is_up(
+    higher: bool, verdict: str, bounds: tuple[float, float] | None
+) -> None:
+    b = Stream(10).random(size=60)
+    a = b + 0.5
+    found = compare(a, b, higher_is_better=higher, bounds=bounds)
+    assert found.verdict == verdict
+    turned = compare(b, a, higher_is_better=higher, bounds=bounds)
+    assert {found.verdict, turned.verdict} == {"better", "worse"}
+
+
+def test_better_is_printed_only_with_its_numbers() -> None:
+    b = Stream(11).random(size=40)
+    worse = compare(b + 0.25, b, names=("new", "old"), higher_is_better=False).sentence
+    assert worse.startswith("new is worse than old by 0.25 (95 % interval ")
+    assert "p = 0.0001 by sign flips, 40 paired runs; pairing removed 100 %" in worse
+    undecided = compare(b, b[::-1].copy(), names=("new", "old"), alpha=0.01).sentence
+    assert undecided.startswith("new and old are not told apart: the difference is 0")
+    assert "99 % interval" in undecided
+    assert "better" not in undecided
+    many = compare_all({"x": b, "old": b + 1, "y": b + 2}, baseline="old")
+    assert [one.names for one in many] == [("x", "old"), ("y", "old")]
+    assert "corrected for 2 comparisons" in str(many[0])
+
+
+def test_a_comparison_that_cannot_be_is_refused() -> None:
+    with pytest.raises(InvalidSample, match="the same runs in the same order"):
+        compare([1.0, 2.0], [1.0, 2.0, 3.0])
+    with pytest.raises(InvalidSample, match="one value a run"):
+        compare(np.ones((4, 2)), np.ones((4, 2)))
+    with pytest.raises(NoData, match="at least 2 values"):
+        compare([1.0], [2.0])
+    with pytest.raises(InvalidSample, match="no agent is called 'c': there are a, b"):
+        compare_all({"a": [1.0, 2.0], "b": [1.0, 2.0]}, baseline="c")
+    with pytest.raises(InvalidSample, match="at least two"):
+        compare_all({"a": [1.0, 2.0]})
+    with pytest.raises(InvalidSample, match=r"b has values from 0 to 3, outside the bounds"):
+        compare([0.5, 1.0], [0.0, 3.0], bounds=(0, 1))
+
+
+# -- at any time ---------------------------------------------------------------------------------
+
+
+def test_the_ends_of_a_confidence_sequence_are_where_the_capital_reaches_two_over_alpha() -> None:
+    """The definition in plain loops, on every fifth m of the grid."""
+    x, alpha = Stream(12).beta(3, 2, size=25), 0.1
+    seen = confidence_sequence(x, (0, 1), alpha)
+    for m in np.arange(5, 2000, 5) / 2000:
+        up = down = 1.0
+        ruled_out_below = ruled_out_above = False
+        mean_sum, squares = 0.5, 0.25
+        for i, x_i in enumerate(x, 1):
+            stake = math.sqrt(2 * math.log(2 / alpha) / ((squares / i) * i * math.log(i + 1)))
+            up *= 1 + min(stake, 0.75 / m) * (x_i - m)
+            down *= 1 - min(stake, 0.75 / (1 - m)) * (x_i - m)
+            mean_sum += x_i
+            squares += (x_i - mean_sum / (i + 1)) ** 2
+            ruled_out_below |= up >= 2 / alpha
+            ruled_out_above |= down >= 2 / alpha
+            assert (m <= seen.low[i - 1] + 1e-12) == ruled_out_below
+            assert (m >= seen.high[i - 1] - 1e-12) == ruled_out_above
+
+
+@pytest.mark.parametrize(
+    ("law", "truth"),
+    [
+        (lambda s, size: s.beta(2.0, 6.0, size=size), 0.25),
+        (lambda s, size: (s.random(size=size) < 0.05) * 1.0, 0.05),
+    ],
+)
+def test_a_confidence_sequence_covers_at_all_times_at_once_and_peeking_at_t_does_not(
+    law: Callable[..., FloatArray], truth: float
+) -> None:
+    """R = 1,000 samples watched from 1 to 300 values; planted bug: t after every value."""
+    samples, n = 1000, 300
+    x = law(Stream(13), (samples, n))
+    missed = np.array([anytime_p_value(row, (0, 1), mean=truth) <= 0.05 for row in x])
+    assert missed.mean() < 0.05 + slack(samples)
+    t = np.arange(1, n + 1)
+    mean = x.cumsum(axis=1) / t
+    spread = np.maximum((x**2).cumsum(axis=1) / t - mean**2, 0) / np.maximum(t - 1, 1)
+    half = np.array([t_quantile(0.975, nu) for nu in range(9, n)]) * np.sqrt(spread[:, 9:])
+    peeked = (np.abs(mean[:, 9:] - truth) > half).any(axis=1)
+    assert peeked.mean() > 0.2
+
+
+def test_the_p_value_and_the_sequence_rule_out_the_same_means() -> None:
+    x = Stream(14).random(size=(20, 80))
+    for row in x:
+        seen = confidence_sequence(row, (0, 1))
+        for mean in (0.4, 0.6):
+            outside = not seen.low[-1] < mean < seen.high[-1]
+            assert (anytime_p_value(row, (0, 1), mean=mean) <= 0.05) == outside
+
+
+def test_a_confidence_sequence_looks_at_the_past_alone_and_never_widens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = Stream(15).normal(10.0, 0.3, size=300).clip(9, 11)
+    seen = confidence_sequence(x, (9, 11))
+    assert np.all(np.diff(seen.low) >= 0)
+    assert np.all(np.diff(seen.high) <= 0)
+    assert seen.low[-1] < 10 < seen.high[-1] < seen.low[-1] + 0.2
+    early = confidence_sequence(x[:120], (9, 11))
+    assert np.array_equal(early.low, seen.low[:120])
+    assert np.array_equal(early.high, seen.high[:120])
+    monkeypatch.setattr(sequences, "_CELLS", 5 * 2001)
+    assert np.array_equal(confidence_sequence(x, (9, 11)).low, seen.low)
+
+
+def test_looking_after_every_run_rarely_calls_an_equal_agent_better() -> None:
+    """R = 400 pairs of equals, looked at after runs 5, 10, … 60 until somebody wins."""
+    samples, looks = 400, range(5, 65, 5)
+    a, b = Stream(16).random(size=(2, samples, 60))
+    betting = sum(any(_wins(x[:n] - y[:n]) for n in looks) for x, y in zip(a, b, strict=True))
+    flips = sum(
+        any(sign_flip_p_value(x[:n] - y[:n]) <= 0.05 for n in (5, 10, 15))
+        or any(_t_wins(x[:n] - y[:n]) for n in looks if n > 15)
+        for x, y in zip(a, b, strict=True)
+    )
+    assert betting / samples < 0.05 + slack(samples)
+    assert flips / samples > 0.05 + slack(samples)
+
+
+def _wins(d: FloatArray) -> bool:
+    return anytime_p_value(d, (-1, 1)) <= 0.05
+
+
+def _t_wins(d: FloatArray) -> bool:
+    mean, error = mean_and_error(d)
+    return bool(abs(mean) > t_quantile(0.975, len(d) - 1) * error)
+
+
+def test_a_sequential_comparison_stops_at_a_clear_winner() -> None:
+    b = Stream(17).random(size=200)
+    a = 0.7 * b + 0.3
+    verdicts = [compare(a[:n], b[:n], bounds=(0, 1)).verdict for n in (5, 200)]
+    assert verdicts == ["undecided", "better"]
+    said = str(compare(a, b, names=("new", "old"), bounds=(0, 1)))
+    assert "by betting, valid at any time" in said
+    farthest = compare(np.ones(40), np.zeros(40), bounds=(0, 1))
+    assert (farthest.verdict, float(farthest.difference.high)) == ("better", 1.0)
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.0, math.inf), (math.nan, 1.0)])
+def test_bounds_that_bound_nothing_are_refused(bounds: tuple[float, float]) -> None:
+    with pytest.raises(InvalidSample, match="least and the greatest"):
+        confidence_sequence([0.5, 0.5], bounds)
+
+
+def test_values_outside_the_bounds_are_refused() -> None:
+    with pytest.raises(InvalidSample, match="no replica can leave"):
+        confidence_sequence([0.5, 1.5], (0, 1))
+    with pytest.raises(InvalidSample, match="one value a run"):
+        confidence_sequence(np.ones((3, 2)), (0, 1))
+    with pytest.raises(InvalidSample, match="outside the bounds"):
+        anytime_p_value([0.5, 0.6], (0, 1), mean=2.0)

@@ -1,0 +1,269 @@
+"""Records and results reach xarray, pandas, polars and arviz with names, types and every bit."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from bayescontrol import Record, interact
+from bayescontrol.errors import MissingCapability
+from bayescontrol.lab import Experiment, conduct, run_replicas
+from bayescontrol.lab.export import Unexportable, to_arviz, to_pandas, to_polars, to_xarray
+from bayescontrol.lab.shards import Shard
+from bayescontrol.lab.store import Store, read
+from bayescontrol.lab.study import Study
+from bayescontrol.problems.prize import three_modes
+from bayescontrol.record import drawn_mode, posterior
+
+EXPORTS: tuple[Callable[..., Any], ...] = (to_xarray, to_pandas, to_polars, to_arviz)
+
+
+def played(run: int) -> Record:
+    modes = three_modes()
+    probes = {"posterior": posterior, "drawn": drawn_mode}
+    agent = modes.agent([0.5, 0.3, 0.2])
+    return interact(agent, modes.environment(0), 5, seed=1, run=run, probes=probes)
+
+
+def every_type() -> Record:
+    odd = np.array([0.1, -0.0, np.nan, np.inf, 5e-324])
+    return Record(
+        actions=["left", "right", "ä", "", "left"],
+        observations=odd,
+        probes={
+            "large": np.array([2**63 - 1, -(2**63), 0, 1, 2]),
+            "small": np.arange(5, dtype=np.uint8),
+            "half": odd.astype(np.float32),
+            "seen": np.array([True, False, True, True, False]),
+        },
+    )
+
+
+def same(found: Any, array: npt.NDArray[Any]) -> bool:
+    """Equal in type, shape and every bit; texts, which have no one type, in every letter."""
+    other = np.asarray(found)
+    if array.dtype.kind == "U":
+        return bool(other.tolist() == array.tolist())
+    return (
+        other.dtype == array.dtype
+        and other.shape == array.shape
+        and other.tobytes() == array.tobytes()
+    )
+
+
+# -- values -----------------------------------------------------------------------------------
+
+
+def test_every_type_reaches_xarray_pandas_and_polars_bit_for_bit() -> None:
+    record = every_type()
+    data, frame, table = to_xarray(record), to_pandas(record), to_polars(record)
+    assert list(data.data_vars) == list(record.columns())
+    assert list(frame.columns) == list(table.columns) == ["step", *record.columns()]
+    for name, column in record.columns().items():
+        assert same(data[name].values, column)
+        assert same(frame[name].to_numpy(), column)
+        assert same(table[name].to_numpy(), column)
+    assert data.sizes == {"step": 5}
+    for steps in (data.step.values, frame["step"], table["step"]):
+        assert same(steps, np.arange(1, 6))
+
+
+def test_several_records_are_stacked_along_the_run() -> None:
+    records = [played(run) for run in range(3)]
+    data = to_xarray(records, dims={"posterior": ["mode"]})
+    assert data.posterior.dims == ("run", "step", "mode")
+    assert data.run.values.tolist() == [0, 1, 2]
+    for run, record in enumerate(records):
+        for name, column in record.columns().items():
+            assert same(data[name].isel(run=run).values, column)
+
+
+def test_a_table_has_a_row_for_each_run_and_step_and_a_column_along_other_axes() -> None:
+    records = [played(run) for run in range(2)]
+    names = ["a", "b", "c"]
+    frame = to_pandas(records, dims={"posterior": ["mode"]}, coords={"mode": names})
+    table = to_polars(records)
+    assert frame.shape == table.shape == (10, 8)
+    assert list(frame.columns)[4:] == ["posterior[a]", "posterior[b]", "posterior[c]", "drawn"]
+    assert table.columns[4:7] == ["posterior[0]", "posterior[1]", "posterior[2]"]
+    for (run, step), row in frame.groupby(["run", "step"]):
+        there = records[run]["posterior"][step - 1]
+        assert same(row[[f"posterior[{name}]" for name in names]].to_numpy()[0], there)
+    assert frame["run"].to_list() == table["run"].to_list() == [0] * 5 + [1] * 5
+
+
+def test_what_is_measured_once_a_run_stands_in_each_of_its_rows() -> None:
+    columns = {"total": np.array([3, 4]), "curve": np.array([[[1, 2, 3]], [[4, 5, 6]]])}
+    frame = to_pandas(columns, dims={"curve": ["agent", "step"]})
+    assert frame["total"].to_list() == [3, 3, 3, 4, 4, 4]
+    assert frame["curve[0]"].to_list() == [1, 2, 3, 4, 5, 6]
+    assert to_pandas({"total": np.array([3, 4])}).to_dict("list") == {
+        "run": [0, 1],
+        "total": [3, 4],
+    }
+
+
+# -- results ----------------------------------------------------------------------------------
+
+
+def test_results_carry_their_settings_and_know_their_steps(coin: Experiment[Any]) -> None:
+    result = conduct(coin, coin.settings(runs=4, steps=6, marks=(1, 5)))
+    result = replace(result, columns={**result.columns, "sides": np.ones((4, 2))})
+    data, frame = to_xarray(result), to_pandas(result)
+    assert data.share.dims == ("run", "step")
+    assert data.sides.dims == ("run", "sides_dim_0")
+    assert data.heads.dims == data["first"].dims == ("run",)
+    for name, column in result.columns.items():
+        assert same(data[name].values, column)
+    assert frame.shape == (24, 7)
+    for attrs in (data.attrs, frame.attrs):
+        assert (attrs["experiment"], attrs["steps"], attrs["bias"]) == ("coin", 6, 0.5)
+        assert attrs["marks"] == [1, 5]
+
+
+def test_results_read_from_a_folder_know_their_runs_and_their_manifest(
+    coin: Experiment[Any], tmp_path: Path
+) -> None:
+    settings = coin.settings(runs=5, steps=6)
+    with Store(tmp_path, Study.of(coin, settings)) as store:
+        columns = run_replicas(coin, settings, store=store, shard=Shard(2, 2))
+    data = to_xarray(read(tmp_path))
+    assert data.run.values.tolist() == [1, 3]
+    for name, column in columns.items():
+        assert same(data[name].values, column)
+    assert json.loads(data.attrs["manifest"])["experiment"] == data.attrs["experiment"] == "coin"
+
+
+def test_attributes_are_what_netcdf_takes(tmp_path: Path) -> None:
+    pytest.importorskip("h5netcdf", exc_type=ImportError)
+    import xarray as xr
+
+    attrs = {
+        "seed": 2**100,
+        "runs": np.int64(3),
+        "eps": 0.25,
+        "name": "chain",
+        "depths": (1, 2),
+        "agents": ["a", "b"],
+        "mixed": [1, "a"],
+        "quick": True,
+        "none": None,
+        "nested": {"a": [1]},
+    }
+    data = to_xarray(every_type(), attrs=attrs)
+    data.to_netcdf(tmp_path / "record.nc", engine="h5netcdf")
+    back = xr.load_dataset(tmp_path / "record.nc", engine="h5netcdf")
+    for name, column in every_type().columns().items():
+        assert same(back[name].values, column)
+    assert (back.attrs["runs"], back.attrs["eps"], back.attrs["name"]) == (3, 0.25, "chain")
+    assert list(back.attrs["depths"]) == [1, 2]
+    for name in ("seed", "mixed", "quick", "none", "nested"):
+        assert json.loads(back.attrs[name]) == attrs[name]
+
+
+# -- arviz ------------------------------------------------------------------------------------
+
+
+def test_chains_are_runs_and_draws_are_steps_for_arviz() -> None:
+    records = [played(run) for run in range(4)]
+    data = to_arviz(records, dims={"posterior": ["mode"]}, coords={"mode": ["a", "b", "c"]})
+    assert data.posterior.posterior.dims == ("chain", "draw", "mode")
+    assert same(data.posterior.posterior.values, np.stack([r["posterior"] for r in records]))
+    summary: Any = sys.modules["arviz"].summary(data, var_names=["posterior"])
+    assert [str(name) for name in summary.index] == [f"posterior[{m}]" for m in "abc"]
+    expected = np.mean([record["posterior"] for record in records], axis=(0, 1))
+    assert summary["mean"].to_numpy(dtype=float) == pytest.approx(expected, abs=0.01)
+
+
+def test_one_record_is_one_chain_and_texts_stand_aside() -> None:
+    data = to_arviz(every_type(), group="prior")
+    assert dict(data.prior.sizes) == {"chain": 1, "draw": 5}
+    assert list(data.prior.data_vars) == ["observations", "large", "small", "half", "seen"]
+    assert data.constant_data.actions.values.tolist() == [every_type().actions.tolist()]
+    assert data.prior.draw.values.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_what_has_no_steps_is_no_chain() -> None:
+    with pytest.raises(Unexportable, match=r"number for each step.*dims="):
+        to_arviz({"total": np.array([3.0, 4.0])})
+
+
+def test_an_arviz_that_speaks_datatree_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arviz 1, which needs Python 3.12, stood in for by the one name that tells it apart."""
+    import xarray as xr
+
+    monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(convert_to_datatree=None))
+    data = to_arviz(every_type())
+    assert isinstance(data, xr.DataTree)
+    assert set(data.children) == {"posterior", "constant_data"}
+    assert same(data["posterior/large"].to_numpy()[0], every_type()["large"])
+
+
+# -- refusals ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+def test_python_objects_are_refused_unless_it_is_said_what_to_write(
+    export: Callable[..., Any],
+) -> None:
+    record = Record([("left", 1), ("right", 2)], [1.0, 2.0])
+    with pytest.raises(Unexportable, match=r"'actions' holds Python objects such as \('left', 1\)"):
+        export(record)
+    with pytest.raises(Unexportable, match="one plain value"):
+        export(record, objects=lambda value: value)
+    export(record, objects=str)
+    assert to_polars(record, objects=lambda a: a[1])["actions"].to_list() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "problem"),
+    [
+        ({"y": np.ones((2, 3))}, {"dims": {"z": ["mode"]}}, r"\['z'\]: there are y"),
+        ({"y": np.ones((2, 3))}, {"dims": {"y": ["a", "b"]}}, r"shape \(2, 3\)"),
+        ({"y": np.ones((2, 3))}, {"dims": {"y": ["run"]}}, "called run, run"),
+        ({"y": np.ones(2), "z": np.ones(3)}, {}, "axis 'run' has 3 entries in column 'z'"),
+        ({"y": np.array(1.0)}, {}, r"shape \(\)"),
+        ({"run": np.ones(2)}, {}, "names both of columns and of axes"),
+        ({"y": np.ones(2)}, {"coords": {"run": [1, 2, 3]}}, "3 labels for axis 'run'"),
+        ([], {}, "list cannot be exported"),
+        ([Record([1], [1]), Record([1, 2], [1, 2])], {}, "record 1 has columns"),
+        ([Record([1], [1]), Record([1], [1.0])], {}, "record 1 has columns"),
+    ],
+)
+def test_axes_that_do_not_fit_their_names_are_refused(
+    columns: Any, options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(Unexportable, match=problem):
+        to_xarray(columns, **options)
+
+
+def test_polars_is_not_handed_what_it_cannot_hold() -> None:
+    record = Record([0], [1.0], {"wave": np.array([1 + 2j])})
+    assert same(to_pandas(record)["wave"].to_numpy(), record["wave"])
+    with pytest.raises(Unexportable, match="'wave' is complex128"):
+        to_polars(record)
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+def test_a_missing_library_is_named_with_the_way_to_get_it(
+    export: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = export.__name__.removeprefix("to_")
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingCapability, match=rf'{name} .*pip install "bayescontrol\[export\]"'):
+        export(every_type())
+
+
+def test_importing_the_lab_loads_none_of_the_libraries() -> None:
+    look = "import sys, bayescontrol.lab.export, bayescontrol.lab.statistics; print(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    loaded = set(out.stdout.split())
+    assert not loaded & {"xarray", "pandas", "polars", "arviz", "scipy", "numba", "matplotlib"}

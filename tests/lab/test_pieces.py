@@ -1,0 +1,105 @@
+"""A sealed file is found whole or not used: any change to any byte shows."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.lab.assembly import assemble
+from bayescontrol.lab.pieces import Damaged, File, Note, layout_of, open_sealed, write_sealed
+from bayescontrol.lab.provenance import Made
+
+COLUMNS: dict[str, np.ndarray[Any, Any]] = {
+    "walk": np.arange(12.0).reshape(4, 3),
+    "word": np.array(["a", "bb", "c", "é"]),
+    "nothing": np.zeros((4, 0, 2)),
+    "file": np.array([True, False, True, False]),
+}
+NOTE = Note("5e1f", (2, 9, 2), Made({"numpy": "2.0"}, {}, "c0de"), "2026-01-01T00:00:00+00:00")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_sealed(tmp_path / "some.npz", COLUMNS, NOTE)
+    return tmp_path / "some.npz"
+
+
+def test_columns_note_and_runs_come_back(path: Path) -> None:
+    file = open_sealed(path)
+    assert file.note == NOTE
+    assert file.runs == range(2, 9, 2)
+    assert file.layout() == layout_of(COLUMNS)
+    for name, array in assemble("x", file.runs, [file]).items():
+        assert array.tobytes() == COLUMNS[name].tobytes()
+
+
+def test_numpy_reads_the_columns_without_pickle_and_nothing_else_is_in_the_file(path: Path) -> None:
+    with np.load(path, allow_pickle=False) as columns:
+        assert list(columns.files) == list(COLUMNS)
+        assert columns["word"].tolist() == ["a", "bb", "c", "é"]
+
+
+def test_the_same_columns_are_the_same_bytes_and_their_digest_is_told(path: Path) -> None:
+    again = path.with_name("again.npz")
+    assert write_sealed(again, COLUMNS, NOTE) == open_sealed(path).sha256
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_every_flipped_byte_is_noticed(path: Path) -> None:
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        with pytest.raises(Damaged, match="its seal is broken"):
+            open_sealed(path)
+
+
+def test_every_torn_end_is_noticed(path: Path) -> None:
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(Damaged, match=r"some\.npz is torn or was altered"):
+            open_sealed(path)
+
+
+def test_a_file_of_somebody_else_is_named(path: Path) -> None:
+    np.savez(path, y=np.zeros(3))
+    with pytest.raises(Damaged, match=r"some\.npz"):
+        open_sealed(path)
+    path.unlink()
+    with pytest.raises(Damaged, match=r"cannot be read: .*No such file"):
+        open_sealed(path)
+
+
+def test_columns_that_do_not_fit_their_note_are_refused(path: Path) -> None:
+    write_sealed(path, COLUMNS, Note("5e1f", (0, 3, 1)))
+    with pytest.raises(Damaged, match="column 'walk' does not hold 3 runs"):
+        open_sealed(path).layout()
+
+
+def test_a_file_that_changes_while_it_is_in_use_is_noticed(path: Path) -> None:
+    file = open_sealed(path)
+    whole = bytearray(path.read_bytes())
+    whole[whole.index(np.float64(7.0).tobytes())] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(Damaged, match="was changed while it was in use"):
+        list(file.blocks("walk"))
+    path.unlink()
+    with pytest.raises(Damaged, match="was changed while it was in use"):
+        list(file.blocks("walk"))
+
+
+def test_large_columns_are_read_in_blocks(tmp_path: Path) -> None:
+    rows = np.arange(3 * (1 << 21), dtype=np.float64).reshape(3, -1)  # 16 MiB a row
+    write_sealed(tmp_path / "large.npz", {"y": rows}, Note("", (0, 3, 1)))
+    file: File = open_sealed(tmp_path / "large.npz")
+    found = [(runs, block.shape[0]) for runs, block in file.blocks("y")]
+    assert found == [(range(1), 1), (range(1, 2), 1), (range(2, 3), 1)]
+
+
+def test_members_are_not_compressed_and_carry_no_time(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            assert entry.compress_type == zipfile.ZIP_STORED
+            assert entry.date_time == (1980, 1, 1, 0, 0, 0)

@@ -1,0 +1,161 @@
+"""Parts of a job are joined when they fit, and what does not fit is named."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.lab.experiment import Experiment, find
+from bayescontrol.lab.manifest import NoResults, Reproduction, write_manifest
+from bayescontrol.lab.pieces import Damaged
+from bayescontrol.lab.runner import run_replicas
+from bayescontrol.lab.settings import InvalidSettings
+from bayescontrol.lab.shards import CannotMerge, Shard, merge
+from bayescontrol.lab.store import Store, read
+from bayescontrol.lab.study import OtherResults, Study
+
+
+@pytest.fixture
+def paced(study: Path) -> Experiment[Any]:
+    return find(f"{study.with_name('paced_study.py')}:paced")
+
+
+def fill(folder: Path, experiment: Experiment[Any], shard: str | None, **settings: Any) -> Path:
+    chosen = experiment.settings(**{"runs": 10, **settings})
+    part = Shard.parse(shard) if shard else None
+    with Store(folder, Study.of(experiment, chosen)) as store:
+        run_replicas(experiment, chosen, store=store, shard=part)
+    return folder
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 10])
+def test_the_shards_of_a_job_are_its_runs_once_each(n: int) -> None:
+    parts = [Shard(i, n).of(10) for i in range(1, n + 1)]
+    assert sorted(run for runs in parts for run in runs) == list(range(10))
+
+
+def test_with_more_runs_a_shard_keeps_those_it_had() -> None:
+    assert set(Shard(2, 3).of(10)) < set(Shard(2, 3).of(20))
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/", "a/b", "-1/3", "1/0", "1.5/3"])
+def test_a_shard_that_cannot_be_is_refused(text: str) -> None:
+    with pytest.raises(InvalidSettings, match=r"shard .*: .*1 <= i <= n, say 1/4"):
+        Shard.parse(text)
+
+
+def test_a_shard_without_runs_is_refused() -> None:
+    with pytest.raises(InvalidSettings, match="shard 5/8: with runs=4 there is nothing for it"):
+        Shard(5, 8).of(4)
+
+
+def test_shards_of_any_number_merge_to_the_bytes_of_one_job(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
+    whole = (fill(tmp_path / "whole", paced, None) / "columns.npz").read_bytes()
+    parts = [fill(tmp_path / f"part-{i}", paced, f"{i}/3") for i in (3, 1, 2)]
+    manifest = merge(tmp_path / "merged", parts)
+    assert (tmp_path / "merged" / "columns.npz").read_bytes() == whole
+    assert manifest.complete
+    assert [making.runs for making in manifest.made] == [((0, 10, 1),)]
+    again = merge(tmp_path / "merged", parts)
+    assert again == manifest
+
+
+def test_a_shard_says_that_it_is_not_all(paced: Experiment[Any], tmp_path: Path) -> None:
+    manifest = read(fill(tmp_path, paced, "2/3")).manifest
+    assert not manifest.complete
+    assert manifest.replicas == (1, 8, 3)
+    assert manifest.runs == 10
+
+
+def test_a_gap_is_named(paced: Experiment[Any], tmp_path: Path) -> None:
+    parts = [fill(tmp_path / f"part-{i}", paced, f"{i}/3") for i in (1, 3)]
+    with pytest.raises(CannotMerge, match="3 of 10 runs are missing: 1-7 in steps of 3; run the"):
+        merge(tmp_path / "merged", parts)
+    assert not (tmp_path / "merged" / "columns.npz").exists()
+    (first,) = parts[:1]
+    with pytest.raises(CannotMerge, match="6 of 10 runs are missing: 1-2, 4-5, 7-8"):
+        merge(tmp_path / "merged", [first])
+
+
+def test_shards_of_different_lengths_leave_a_gap(paced: Experiment[Any], tmp_path: Path) -> None:
+    parts = [
+        fill(tmp_path / "1", paced, "1/2", runs=10),
+        fill(tmp_path / "2", paced, "2/2", runs=14),
+    ]
+    with pytest.raises(CannotMerge, match="2 of 14 runs are missing: 10-12 in steps of 2"):
+        merge(tmp_path / "merged", parts)
+
+
+def test_runs_that_are_there_twice_must_be_equal(paced: Experiment[Any], tmp_path: Path) -> None:
+    whole = fill(tmp_path / "whole", paced, None)
+    odd = fill(tmp_path / "odd", paced, "2/2")
+    merge(tmp_path / "merged", [whole, odd])
+    assert (tmp_path / "merged" / "columns.npz").read_bytes() == (
+        whole / "columns.npz"
+    ).read_bytes()
+    other = replace(
+        paced, run=lambda settings, i: {**paced.run(settings, i), "end": np.array(float(i))}
+    )
+    changed = fill(tmp_path / "changed", other, "2/2")
+    message = r"paced: run 1 differs in column 'end' between .*whole.* and .*changed"
+    with pytest.raises(CannotMerge, match=message):
+        merge(tmp_path / "conflict", [whole, changed])
+    assert not (tmp_path / "conflict" / "columns.npz").exists()
+
+
+def test_minus_zero_is_not_zero_and_nan_is_nan(paced: Experiment[Any], tmp_path: Path) -> None:
+    whole = fill(tmp_path / "whole", paced, None)
+    other = replace(
+        paced,
+        run=lambda settings, i: {
+            **paced.run(settings, i),
+            "nan": np.array([np.nan, 0.0][(i + 1) % 2]),
+        },
+    )
+    same = fill(tmp_path / "nan", other, "2/2")
+    merge(tmp_path / "merged", [whole, same])
+    with pytest.raises(CannotMerge, match="run 0 differs in column 'nan'"):
+        merge(tmp_path / "conflict", [whole, fill(tmp_path / "zero", other, "1/2")])
+
+
+def test_parts_of_different_studies_are_refused(paced: Experiment[Any], tmp_path: Path) -> None:
+    one = fill(tmp_path / "one", paced, "1/2")
+    other = fill(tmp_path / "other", paced, "2/2", seed=1)
+    with pytest.raises(CannotMerge, match=r"other holds paced with .*'seed': 1.*one holds paced"):
+        merge(tmp_path / "merged", [one, other])
+    assert not (tmp_path / "merged").exists()
+    with pytest.raises(OtherResults, match="not paced with"):
+        merge(other, [one, fill(tmp_path / "two", paced, "2/2")])
+
+
+def test_parts_that_are_unfinished_damaged_or_no_results_are_named(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
+    one = fill(tmp_path / "one", paced, "1/2")
+    (tmp_path / "half" / "pending").mkdir(parents=True)
+    with pytest.raises(CannotMerge, match="half is not finished: give the command"):
+        merge(tmp_path / "merged", [one, tmp_path / "half"])
+    with pytest.raises(NoResults, match="nothing holds no results"):
+        merge(tmp_path / "merged", [one, tmp_path / "nothing"])
+    write_manifest(tmp_path, Reproduction(folders=("one",)))
+    with pytest.raises(CannotMerge, match="holds several results: name the folders of shards"):
+        merge(tmp_path / "merged", [one, tmp_path])
+    (one / "columns.npz").write_bytes(b"PK")
+    with pytest.raises(Damaged, match=r"one/columns\.npz is torn or was altered"):
+        merge(tmp_path / "merged", [one])
+
+
+def test_more_shards_join_what_was_merged_before(paced: Experiment[Any], tmp_path: Path) -> None:
+    first = fill(tmp_path / "first", paced, None, runs=4)
+    merge(tmp_path / "merged", [first])
+    parts = [fill(tmp_path / str(i), paced, f"{i}/2", runs=9) for i in (1, 2)]
+    shutil.rmtree(first)
+    merge(tmp_path / "merged", [*parts, tmp_path / "merged"])
+    whole = fill(tmp_path / "whole", paced, None, runs=9)
+    merged = tmp_path / "merged" / "columns.npz"
+    assert merged.read_bytes() == (whole / "columns.npz").read_bytes()

@@ -1,0 +1,337 @@
+"""A finished replica is never run twice, a damaged one never used, and nothing finished is lost."""
+
+import json
+import logging
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.lab.atomic import Unwritable
+from bayescontrol.lab.experiment import Columns, Experiment, find
+from bayescontrol.lab.lock import Busy
+from bayescontrol.lab.manifest import Manifest, NoResults, read_manifest, results_in
+from bayescontrol.lab.pieces import Damaged
+from bayescontrol.lab.provenance import Made
+from bayescontrol.lab.replicas import ExperimentFailed, Job
+from bayescontrol.lab.runner import run_replicas
+from bayescontrol.lab.store import Store, read
+from bayescontrol.lab.study import OtherResults, Study
+
+MADE = Made({"bayescontrol": "0"}, {}, "c0de")
+
+
+@pytest.fixture
+def paced(study: Path) -> Experiment[Any]:
+    return find(f"{study.with_name('paced_study.py')}:paced")
+
+
+class Counted:
+    """An experiment that remembers which runs were run."""
+
+    def __init__(self, experiment: Experiment[Any]) -> None:
+        self.runs: list[int] = []
+
+        def run(settings: Any, i: int) -> Columns:
+            self.runs.append(i)
+            return experiment.run(settings, i)
+
+        self.experiment = replace(experiment, run=run)
+
+
+def into(folder: Path, experiment: Experiment[Any], settings: Any) -> Columns:
+    with Store(folder, Study.of(experiment, settings)) as store:
+        return run_replicas(experiment, settings, store=store)
+
+
+def as_bytes(columns: Columns) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
+    return {name: (a.dtype.str, a.shape, a.tobytes()) for name, a in columns.items()}
+
+
+def half_done(folder: Path, experiment: Experiment[Any], settings: Any, *groups: range) -> None:
+    """The folder as a killed command leaves it."""
+    job = Job(experiment.name, experiment.run, settings)
+    with Store(folder, Study.of(experiment, settings)) as store:
+        for runs in groups:
+            store.put(runs, job(runs).columns, MADE)
+
+
+# -- what is there is not run again -----------------------------------------------------------
+
+
+def test_what_is_stored_is_what_was_run_and_is_not_run_again(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
+    settings, counted = paced.settings(runs=9), Counted(paced)
+    first = into(tmp_path, counted.experiment, settings)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    again = into(tmp_path, counted.experiment, settings)
+    assert counted.runs == list(range(9))
+    assert as_bytes(first) == as_bytes(again) == as_bytes(read(tmp_path).columns)
+    assert as_bytes(first) == as_bytes(run_replicas(paced, settings))
+    assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_with_more_runs_only_the_new_ones_are_run_and_with_fewer_none_is_lost(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
+    counted = Counted(paced)
+    for runs in (5, 8, 3, 8, 10):
+        columns = into(tmp_path / "grown", counted.experiment, paced.settings(runs=runs))
+        into(tmp_path / str(runs), paced, paced.settings(runs=runs))
+        fresh = (tmp_path / str(runs) / "columns.npz").read_bytes()
+        assert (tmp_path / "grown" / "columns.npz").read_bytes() == fresh
+        assert columns["walk"].shape[0] == runs
+        assert read(tmp_path / "grown").manifest.runs == runs
+    assert sorted(counted.runs) == list(range(10))
+    assert not (tmp_path / "grown" / "pending").exists()
+
+
+def test_a_killed_command_goes_on_where_it_stopped(paced: Experiment[Any], tmp_path: Path) -> None:
+    settings, counted = paced.settings(runs=12), Counted(paced)
+    half_done(tmp_path / "torn", paced, settings, range(3), range(7, 9), range(4, 7, 2))
+    into(tmp_path / "torn", counted.experiment, settings)
+    into(tmp_path / "whole", paced, settings)
+    assert counted.runs == [3, 5, 9, 10, 11]
+    torn, whole = (tmp_path / name / "columns.npz" for name in ("torn", "whole"))
+    assert torn.read_bytes() == whole.read_bytes()
+    assert sorted(path.name for path in (tmp_path / "torn").iterdir()) == [
+        "columns.npz",
+        "manifest.json",
+    ]
+
+
+def test_a_command_that_breaks_keeps_what_it_finished(study: Path, tmp_path: Path) -> None:
+    faulty = find(f"{study.with_name('paced_study.py')}:faulty")
+    with pytest.raises(ExperimentFailed, match="run 7 raised ValueError"):
+        into(tmp_path, faulty, faulty.quick)
+    with Store(tmp_path, Study.of(faulty, faulty.quick)) as store:
+        assert store.missing(range(12)) == [range(7, 12)]
+
+
+def test_any_executor_fills_the_folder_with_the_same_bytes(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
+    settings = paced.settings(runs=17)
+    into(tmp_path / "serial", paced, settings)
+    with (
+        ThreadPoolExecutor(3) as threads,
+        Store(tmp_path / "threads", Study.of(paced, settings)) as store,
+    ):
+        run_replicas(paced, settings, executor=threads, store=store)
+    serial, others = (tmp_path / name / "columns.npz" for name in ("serial", "threads"))
+    assert serial.read_bytes() == others.read_bytes()
+
+
+# -- what is torn, altered or foreign is named, and run again ----------------------------------
+
+
+def flip(path: Path) -> None:
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 3] ^= 1
+    path.write_bytes(whole)
+
+
+def tear(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def swap(path: Path) -> None:
+    np.savez(path, walk=np.zeros((3, 20)))
+
+
+@pytest.mark.parametrize("harm", [flip, tear, empty, swap])
+@pytest.mark.parametrize("victim", ["pending/runs-00000003-00000005.npz", "columns.npz"])
+def test_a_torn_or_altered_file_is_named_and_its_runs_are_run_again(
+    paced: Experiment[Any],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    harm: Callable[[Path], None],
+    victim: str,
+) -> None:
+    settings, counted = paced.settings(runs=9), Counted(paced)
+    folder = tmp_path / "harmed"
+    if victim == "columns.npz":
+        into(folder, paced, settings)
+    else:
+        half_done(folder, paced, settings, range(3), range(3, 6), range(6, 9))
+    harm(folder / victim)
+    into(folder, counted.experiment, settings)
+    assert counted.runs == (list(range(9)) if victim == "columns.npz" else [3, 4, 5])
+    (named,) = (r.getMessage() for r in caplog.records if "is kept as" in r.getMessage())
+    assert str(folder / victim) in named
+    assert (folder / f"{victim}.damaged").is_file()
+    into(tmp_path / "whole", paced, settings)
+    assert (folder / "columns.npz").read_bytes() == (
+        tmp_path / "whole" / "columns.npz"
+    ).read_bytes()
+
+
+def test_a_stray_file_of_other_settings_is_named_and_not_used(
+    paced: Experiment[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours, theirs = paced.settings(runs=6), paced.settings(runs=6, seed=1)
+    half_done(tmp_path / "ours", paced, ours, range(3))
+    half_done(tmp_path / "theirs", paced, theirs, range(3, 6))
+    stray = "runs-00000003-00000005.npz"
+    shutil.copy(tmp_path / "theirs" / "pending" / stray, tmp_path / "ours" / "pending" / stray)
+    columns = into(tmp_path / "ours", paced, ours)
+    assert as_bytes(columns) == as_bytes(run_replicas(paced, ours))
+    assert f"{stray} belongs to other settings; it is kept as {stray}.damaged" in caplog.text
+
+
+def test_a_manifest_that_cannot_be_read_is_named_and_written_anew(
+    paced: Experiment[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings, counted = paced.settings(runs=4), Counted(paced)
+    into(tmp_path, paced, settings)
+    (tmp_path / "manifest.json").write_text('{"kind": "results"')
+    into(tmp_path, counted.experiment, settings)
+    assert counted.runs == []
+    assert "manifest.json cannot be read" in caplog.text
+    assert read(tmp_path).manifest.runs == 4
+
+
+def test_reading_refuses_what_is_altered_unfinished_or_not_the_manifests(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
+    half_done(tmp_path / "half", paced, paced.settings(runs=4), range(2))
+    with pytest.raises(NoResults, match=r"half holds no results"):
+        read(tmp_path / "half")
+    into(tmp_path / "one", paced, paced.settings(runs=4))
+    into(tmp_path / "two", paced, paced.settings(runs=5))
+    shutil.copy(tmp_path / "two" / "columns.npz", tmp_path / "one" / "columns.npz")
+    with pytest.raises(Damaged, match=r"is not the file that manifest\.json speaks of"):
+        read(tmp_path / "one")
+    flip(tmp_path / "two" / "columns.npz")
+    with pytest.raises(Damaged, match="its seal is broken"):
+        read(tmp_path / "two")
+
+
+def test_another_study_is_refused_before_anything_is_touched(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
+    into(tmp_path / "done", paced, paced.settings(runs=2))
+    half_done(tmp_path / "half", paced, paced.settings(runs=2), range(1))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    other = paced.settings(runs=2, seed=9)
+    with pytest.raises(OtherResults, match=r"done holds paced with .*'seed': 0.*, not paced with"):
+        into(tmp_path / "done", paced, other)
+    with pytest.raises(OtherResults, match="half holds unfinished runs of other settings"):
+        into(tmp_path / "half", paced, other)
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_changed_code_is_told(
+    paced: Experiment[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    half_done(tmp_path, paced, paced.settings(runs=4), range(2))
+    with caplog.at_level(logging.WARNING):
+        into(tmp_path, paced, paced.settings(runs=4))
+    assert "the code or the versions have changed since some of these replicas" in caplog.text
+
+
+# -- one writer, and a disk that is full ---------------------------------------------------------
+
+
+def test_a_second_writer_is_refused(paced: Experiment[Any], tmp_path: Path) -> None:
+    study = Study.of(paced, paced.quick)
+    with Store(tmp_path, study), pytest.raises(Busy, match="is being written by process"):
+        Store(tmp_path, study).__enter__()
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from bayescontrol.lab import find, run_replicas
+from bayescontrol.lab import pace
+from bayescontrol.lab.atomic import Unwritable
+from bayescontrol.lab.store import Store, Study
+pace._BYTES = 4000
+paced = find(sys.argv[1])
+settings = paced.settings(runs=60)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+try:
+    with Store(Path(sys.argv[2]), Study.of(paced, settings)) as store:
+        run_replicas(paced, settings, store=store)
+except Unwritable as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(8000, 60), (3000, 0)])
+def test_a_file_that_cannot_grow_loses_nothing_that_was_finished(
+    study: Path, paced: Experiment[Any], tmp_path: Path, limit: int, kept: int
+) -> None:
+    """Groups fit under the higher limit and columns.npz does not; under the lower none fits."""
+    name = f"{study.with_name('paced_study.py')}:paced"
+    command = [sys.executable, "-c", FULL, name, str(tmp_path), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert f"cannot write to {tmp_path}" in done.stdout
+    assert "File too large; name another folder, or make room" in done.stdout
+    assert [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")] == []
+    settings, counted = paced.settings(runs=60), Counted(paced)
+    columns = into(tmp_path, counted.experiment, settings)
+    assert len(counted.runs) == 60 - kept
+    assert as_bytes(columns) == as_bytes(run_replicas(paced, settings))
+
+
+def test_a_file_in_the_way_of_the_folder_is_named(paced: Experiment[Any], tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(Unwritable, match=r"cannot write to .*taken"):
+        into(tmp_path / "taken", paced, paced.quick)
+
+
+def test_columns_that_change_between_commands_are_refused(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
+    settings = paced.settings(runs=4)
+    half_done(tmp_path, paced, settings, range(2))
+    changed = replace(paced, run=lambda settings, i: {"walk": np.zeros(3)})
+    with pytest.raises(ExperimentFailed, match=r"paced: run 2 has columns .*, run 0 has"):
+        into(tmp_path, changed, settings)
+
+
+# -- the manifest ---------------------------------------------------------------------------------
+
+
+def test_the_manifest_tells_settings_seed_key_versions_machine_hashes_and_dates(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
+    settings = paced.settings(runs=3, seed=5)
+    into(tmp_path, paced, settings)
+    content = json.loads((tmp_path / "manifest.json").read_text("utf-8"))
+    assert content["kind"] == "results"
+    assert (content["experiment"], content["seed"], content["runs"]) == ("paced", 5, 3)
+    assert content["settings"]["words"] == ["a", "bb", "ccc", "dddd"]
+    assert len(content["key"]) == len(content["sha256"]["columns.npz"]) == 64
+    (making,) = content["made"]
+    assert making["runs"] == [[0, 3, 1]]
+    assert {"bayescontrol", "numpy", "python"} <= set(making["made"]["versions"])
+    assert {"system", "processor", "cores"} == set(making["made"]["machine"])
+    assert content["started"] <= content["finished"]
+    assert results_in(tmp_path) == (tmp_path,)
+
+
+def test_the_manifest_remembers_who_made_which_runs(paced: Experiment[Any], tmp_path: Path) -> None:
+    settings = paced.settings(runs=6)
+    half_done(tmp_path, paced, settings, range(0, 6, 2))
+    into(tmp_path, paced, settings)
+    into(tmp_path, paced, replace(settings, runs=8))
+    manifest = read_manifest(tmp_path)
+    assert isinstance(manifest, Manifest)
+    assert {making.made.code == "c0de": making.runs for making in manifest.made} == {
+        True: ((0, 5, 2),),
+        False: ((1, 6, 2), (6, 8, 1)),
+    }

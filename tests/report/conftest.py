@@ -1,0 +1,81 @@
+"""A chart with every kind of mark; the charts of our experiments; a study that means harm."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.lab import conduct, find, names, run_replicas
+from bayescontrol.lab.chart import Chart, Guide, Panel, Series
+from bayescontrol.lab.experiment import Experiment
+from bayescontrol.lab.runner import Result
+from bayescontrol.lab.store import Store
+from bayescontrol.lab.study import Study
+
+STUDY = f"{Path(__file__).parent / 'studies' / 'evil_study.py'}:evil"
+
+
+@pytest.fixture(autouse=True)
+def _own_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+@pytest.fixture
+def evil() -> Experiment[Any]:
+    return find(STUDY)
+
+
+@pytest.fixture
+def result(evil: Experiment[Any]) -> Result:
+    return conduct(evil, evil.quick)
+
+
+@pytest.fixture
+def keep(evil: Experiment[Any]) -> Callable[..., None]:
+    """Run the study at some setting, and keep what it gives in a folder."""
+
+    def keep(folder: Path, **changes: Any) -> None:
+        settings = replace(evil.quick, **changes)
+        with Store(folder, Study.of(evil, settings, STUDY)) as store:
+            run_replicas(evil, settings, store=store)
+
+    return keep
+
+
+@pytest.fixture
+def chart() -> Chart:
+    x = np.arange(1.0, 7.0)
+    y = np.array([1.0, 2.0, np.nan, 4.0, np.inf, 3.0])
+    low, high = y - 0.5, y + np.array([0.5, 0.5, 0.5, np.inf, np.inf, 1.0])
+    series = [
+        Series("rule", x, y, low, high, colour="blue"),
+        Series("naive", x, x, x - 2.0, x + 0.5, "step", "vermillion", dash="dash"),
+        Series("runs", x, x / 2, x / 4, x, "points", "green", marker="star", group="rule"),
+        Series("open", x, x, kind="points", colour="orange", marker="square-open"),
+        Series("marked", x, x / 3, colour="purple", dash="dot", marker="diamond"),
+        Series("silent", x, x / 5, colour="sky", in_legend=False),
+        Series("one run", x, x / 6, x - np.inf, x + np.inf, colour="yellow"),
+    ]
+    guides = [
+        Guide("prior $x_1$ & <b>", 0.5),
+        Guide("from here", 2.0, "vertical", dash="dashdot", in_legend=False),
+        Guide("bound", direction="diagonal", colour="purple"),
+    ]
+    panels = [
+        Panel("(a)", "step t", "regret", series, guides, ylim=(None, 9.0), xticks=[1, 3, 5]),
+        Panel("(b)", "step t", "regret", series, guides[1:], yscale="log", legend="below"),
+        Panel("(c)", "step t", "regret", series, xscale="log", yscale="log2", xlim=(0.5, 10.0)),
+    ]
+    return Chart("Everything", panels, "It is only a test.", columns=2, note="no runs")
+
+
+@pytest.fixture(scope="session", params=names())
+def ours(request: pytest.FixtureRequest) -> list[Chart]:
+    """The charts of an experiment, from two replicas of its quick size."""
+    experiment = find(request.param)
+    result = conduct(experiment, replace(experiment.quick, runs=2))
+    return list(experiment.figures(result.settings, result.columns).values())

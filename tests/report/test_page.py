@@ -1,0 +1,126 @@
+"""A page holds everything it needs, shows what was said, and runs none of it."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from bayescontrol.lab.runner import Result
+from bayescontrol.report.build import section
+from bayescontrol.report.page import Section, page
+
+EVIL = "</script><script>alert('x')</script>"
+
+
+class Tags(HTMLParser):
+    """Every tag of a page with its attributes, whether each is closed, and all text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in {"meta", "img", "br"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] not in (["script"], ["style"]):
+            self.text.append(data)
+
+
+@pytest.fixture
+def shown(result: Result, tmp_path: Path) -> Section:
+    made = {"runs 0 to 2": {"python": "3.11", EVIL: EVIL}}
+    return replace(section(result, tmp_path), meaning={"eps": EVIL}, provenance=made)
+
+
+def test_the_page_is_well_formed_and_escapes_every_word(shown: Section) -> None:
+    tags = Tags(page(EVIL, [shown, shown], {EVIL: EVIL}, {EVIL: EVIL}))
+    assert tags.open == []
+    scripts = [attrs.get("type", "program") for tag, attrs in tags.seen if tag == "script"]
+    assert scripts.count("program") == 2  # Plotly's and ours
+    assert scripts.count("application/json") == 2 + 1
+    assert sum(EVIL in text for text in tags.text) > 20
+
+
+def test_the_page_fetches_nothing(shown: Section) -> None:
+    html = page("Report", [shown], {})
+    tags = Tags(html)
+    assert not [tag for tag, _ in tags.seen if tag in {"link", "iframe", "object", "embed"}]
+    for tag, attrs in tags.seen:
+        for name in ("src", "href"):
+            address = attrs.get(name) or ""
+            assert "//" not in address, f"<{tag} {name}={address}>"
+    assert "default-src 'none'" in html
+    assert html.count("plotly.js v") == 1
+
+
+def test_the_same_results_give_the_same_page(shown: Section) -> None:
+    assert page("Report", [shown], {"numpy": "2"}) == page("Report", [shown], {"numpy": "2"})
+
+
+def test_a_page_without_figures_carries_no_script(shown: Section) -> None:
+    html = page("Report", [replace(shown, charts={})], {})
+    assert "<script" not in html
+    assert len(html) < 20_000
+
+
+def test_a_page_is_small_enough_to_mail(shown: Section) -> None:
+    assert len(page("Report", [shown], {}).encode()) < 8_000_000
+
+
+def test_the_page_tells_the_verdicts_and_the_reason_of_a_refusal(shown: Section) -> None:
+    html = page("Report", [shown], {})
+    assert "2 claims:" in html
+    assert '<span class="refuted">1 of the paper refuted</span>' in html
+    assert "of ours failed" not in html
+    assert html.count('<i class="reason">') == 1
+
+
+def test_every_figure_says_how_to_read_it_and_where_its_prints_are(shown: Section) -> None:
+    html = page("Report", [replace(shown, folder="a b/c")], {})
+    assert html.count("How to read this.") == 1
+    assert 'href="a%20b/c/line.pdf"' in html
+    assert 'href="a%20b/c/line.png"' in html
+    assert '<noscript><img alt="' in html
+
+
+def test_settings_come_with_their_meaning_and_provenance_as_it_is(shown: Section) -> None:
+    text = Tags(page("Report", [shown], {})).text
+    assert text.index("slope") < text.index("1.0")
+    for word in ("setting", "value", "meaning", "eps", "NaN", "runs 0 to 2", "3.11"):
+        assert word in text
+
+
+def test_several_settings_of_one_experiment_are_shown_side_by_side(shown: Section) -> None:
+    sections = [replace(shown, label=f"slope = {slope}") for slope in (1, 2)]
+    text = Tags(page("Report", sections, {})).text
+    start = text.index("Our numbers, side by side")
+    assert text[start + 1 : start + 10] == [
+        "at", "sum", "printed",
+        "slope = 1", "inf ± nan", "18, refuted",
+        "slope = 2", "inf ± nan", "18, refuted",
+    ]  # fmt: skip
+    assert "Our numbers, side by side" not in Tags(page("Report", [shown], {})).text
+
+
+def test_several_experiments_are_listed_with_their_verdicts(shown: Section) -> None:
+    other = replace(shown.result.experiment, name="good")
+    good = replace(shown, result=replace(shown.result, experiment=other))
+    text = Tags(page("Report", [shown, good], {})).text
+    start = text.index("what it shows")
+    assert text[start + 2 : start + 6] == ["evil", EVIL, "1 held", ", "]
+    assert "Our numbers, side by side" not in text
+
+
+def test_what_is_broken_is_named_with_the_reason() -> None:
+    text = Tags(page("Report", [], {}, {"maze": "run 3 raised ZeroDivisionError"})).text
+    assert text[text.index("Broken") :][1:3] == ["maze", "run 3 raised ZeroDivisionError"]
