@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test slow bench docs reproduce reproduce-full lock clean
+.PHONY: help setup check browser test slow bench docs reproduce reproduce-full lock clean
 
 help:  ## list every verb
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
@@ -26,7 +26,15 @@ check: setup  ## formatting, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check docs  ## everything but the slow suite: check, docs, then every test
+browser:  ## a real Chromium for the tests of the page, installed where that may be done
+	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	  echo "Installing Chromium for the tests of the page"; \
+	  (apt-get update -qq && apt-get install -y -qq chromium) > /dev/null 2>&1 \
+	  || echo "Chromium could not be installed: the tests of the page are skipped"; \
+	else echo "Chromium is missing: the tests of the page are skipped. Install it to run them"; fi
+
+test: check docs browser  ## everything but the slow suite: check, docs, then every test
 	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
 
 slow: setup  ## full-size evidence: minutes to an hour
