@@ -421,7 +421,7 @@ def test_list_name_shows_its_settings(call: Call) -> None:
 def test_reproduce_joins_the_claims_and_writes_one_page(call: Call, tmp_path: Path) -> None:
     done = call("reproduce", "--only", "coin", "false", "--workers", "1")
     assert done.exit_code == 1
-    assert done.stdout.count("what is claimed") == 1
+    assert done.stdout.count("verdict") == 1
     assert f"Report: {tmp_path / 'report' / 'index.html'}" in done.stdout
     page = (tmp_path / "report" / "index.html").read_text("utf-8")
     assert all(f"{name}/share.png" in page for name in ("coin", "false"))
@@ -495,3 +495,22 @@ def test_help_and_version_speak(call: Call) -> None:
     assert "reproduce" in call("--help").stdout
     assert "--workers" in call("run", "--help").stdout
     assert call("--version").stdout.startswith("bayescontrol, version ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_under_standard_output_is_no_verdict_on_a_claim() -> None:
+    command = [sys.executable, "-m", "bayescontrol.cli", "list"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 4
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_pipe_is_no_verdict_on_a_claim() -> None:
+    command = [sys.executable, "-m", "bayescontrol.cli", "list", "chain"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as pipe:
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 4
+    assert "Traceback" not in done.stderr

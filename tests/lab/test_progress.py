@@ -24,11 +24,22 @@ def test_lines_come_at_most_every_few_seconds_and_always_at_the_end() -> None:
 
 def test_long_waits_are_told_in_minutes_and_hours() -> None:
     out = io.StringIO()
-    lines = Lines("coin", Console(file=out), clock=iter([0.0, 60.0, 120.0]).__next__)
-    for done in (0, 1, 12):
+    lines = Lines("coin", Console(file=out), clock=iter([0.0, 60.0, 120.0, 180.0]).__next__)
+    for done in (0, 1, 2, 13):
         lines.advance(done, 1000)
-    assert "0.0167 a second, 16 h 39 min left" in out.getvalue()
-    assert "0.1 a second, 2 h 45 min left" in out.getvalue()
+    assert "0.0167 a second, 16 h 38 min left" in out.getvalue()
+    assert "0.1 a second, 2 h 44 min left" in out.getvalue()
+
+
+def test_the_first_batch_says_nothing_about_the_rest() -> None:
+    out = io.StringIO()
+    lines = Lines("coin", Console(file=out), clock=iter([0.0, 60.0, 64.0]).__next__)
+    for done in (0, 1, 5):
+        lines.advance(done, 9)
+    assert out.getvalue().splitlines()[1:] == [
+        "coin: 1/9 runs",
+        "coin: 5/9 runs, 1 a second, 4 s left",
+    ]
 
 
 def test_a_pipe_gets_lines_without_control_characters() -> None:

@@ -72,7 +72,7 @@ def test_a_refuted_claim_is_shown_as_refuted_with_its_reason() -> None:
 
 def test_several_experiments_share_one_table() -> None:
     text = printed(claims_table([result("coin", HOLDS, REFUTED), result("dice", FAILS)]))
-    assert text.count("what is claimed") == 1
+    assert text.count("verdict") == 1
     assert [text.count("coin"), text.count("dice")] == [1, 1]
 
 

@@ -5,13 +5,17 @@
               2    a wrong call: an unknown experiment, a bad setting, a folder that is unwritable,
                    in use, or holds other results, a cluster that does not answer
               3    an experiment broke: a replica raised, or a worker died
+              4    standard output cannot be written: a closed pipe, a full disk
             130    stopped by Ctrl-C
 
 Results go to standard output; progress, warnings and errors to standard error.
 """
 
+import errno
+import os
 import sys
 import traceback
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any
 
@@ -67,6 +71,13 @@ class _Commands(click.Group):
             say(f"Error: {error}")
             _say_what_is_kept(ctx)
             ctx.exit(3)
+        except OSError as error:
+            # Whoever reads standard output has gone, or its disk is full: no verdict on a claim.
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if error.errno != errno.EPIPE:
+                say(f"Error: cannot write the results: {error.strerror or error}")
+            ctx.exit(4)
         except KeyboardInterrupt:
             say("\nStopped. Nothing is left running.")
             _say_what_is_kept(ctx)
@@ -84,7 +95,7 @@ def _say_what_is_kept(ctx: click.Context) -> None:
     context_settings={"help_option_names": ["-h", "--help"]},
     help="The Bayesian control rule: experiments with their claims, and how to repeat them.",
     epilog="Exit codes: 0 every claim of ours holds, 1 one fails, 2 a wrong call, "
-    "3 an experiment broke, 130 stopped by Ctrl-C.",
+    "3 an experiment broke, 4 standard output cannot be written, 130 stopped by Ctrl-C.",
 )
 @click.version_option(package_name="bayescontrol", prog_name="bayescontrol")
 def main() -> None:
@@ -124,6 +135,14 @@ def _show_settings(experiment: Experiment[Any], console: Console) -> None:
         cells = (field.name, field.type, str(field.default), field.description)
         grid.add_row(*map(Text, cells))
     console.print(grid)
+    for size in ("quick", "full"):
+        settings = getattr(experiment, size)
+        differs = [
+            f"{field.name}={getattr(settings, field.name)}"
+            for field in describe(experiment.settings)
+            if getattr(settings, field.name) != field.default
+        ]
+        console.print(Text(f"reproduce --{size}: {', '.join(differs) or 'the defaults'}"))
 
 
 for _command in (run.run, folders.merge, folders.report, reproduce.reproduce):

@@ -1,5 +1,6 @@
 """What is printed where: results on standard output, everything else on standard error."""
 
+import errno
 import json
 import os
 import sys
@@ -25,6 +26,12 @@ __all__ = [
 ]
 
 
+class _Screen(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would exit with 1, which says that a claim of ours fails."""
+        raise BrokenPipeError(errno.EPIPE, "the reader of standard output has gone")
+
+
 def screen() -> Console:
     """Standard output; in a file or a pipe wide enough for a claim on one or two lines.
 
@@ -32,7 +39,7 @@ def screen() -> Console:
     True
     """
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if known else 120, highlight=False)
+    return _Screen(width=None if known else 120, highlight=False)
 
 
 def print_tables(console: Console, result: Result) -> None:

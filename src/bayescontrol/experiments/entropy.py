@@ -46,6 +46,10 @@ TOLERANCE: Final = 1e-12
 Conditionals = tuple[FloatArray, ...]
 
 
+#: The whole tree is enumerated.
+MOST_HISTORIES: Final = 200_000
+
+
 @dataclass(frozen=True)
 class Settings:
     """The sizes of the random systems, and how many try to do better.
@@ -62,6 +66,14 @@ class Settings:
     situations: Annotated[int, Meta(ge=1, description="situations")] = 2
     actions: Annotated[int, Meta(ge=2, description="actions")] = 2
     observations: Annotated[int, Meta(ge=2, description="observations")] = 2
+
+    def __post_init__(self) -> None:
+        histories = (self.actions * self.observations) ** self.steps
+        if histories > MOST_HISTORIES:
+            raise ValueError(
+                f"{self.actions} actions and {self.observations} observations have {histories:.2g} "
+                f"histories of {self.steps} steps, more than {MOST_HISTORIES:,}: take fewer steps"
+            )
 
 
 def run(settings: Settings, i: int) -> Columns:

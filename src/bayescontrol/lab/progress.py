@@ -1,6 +1,9 @@
 """How far the replicas are, on standard error.
 
-    rate = done / elapsed          time left = (total - done) / rate
+    rate = (done - first) / (now - then)          time left = (total - done) / rate
+
+`first` replicas were done `then`, when the first of them came in: starting processes and
+compiling kernels is over, and says nothing about the rest.
 
 A bar on a terminal; elsewhere plain lines, one every few seconds at most, so that a log
 stays short. Standard output is left alone.
@@ -62,12 +65,14 @@ class Lines:
     """Plain lines: done, rate and time left, at most one every `every` seconds, and the last.
 
     >>> import sys
-    >>> lines = Lines("chain", Console(file=sys.stdout, width=80), clock=iter((0, 4, 8)).__next__)
-    >>> for done in (0, 10, 40):
+    >>> clock = iter((0, 4, 8, 12)).__next__
+    >>> lines = Lines("chain", Console(file=sys.stdout, width=80), clock=clock)
+    >>> for done in (0, 10, 20, 40):
     ...     lines.advance(done, 40)
     chain: 40 runs to do
-    chain: 10/40 runs, 2.5 a second, 12 s left
-    chain: 40/40 runs, 5 a second, in 8.0 s
+    chain: 10/40 runs
+    chain: 20/40 runs, 2.5 a second, 8 s left
+    chain: 40/40 runs, 3.33 a second, in 12.0 s
     """
 
     def __init__(
@@ -79,21 +84,29 @@ class Lines:
     ) -> None:
         self._label, self._console, self._every, self._clock = label, console, every, clock
         self._started = self._told = 0.0
+        self._first: tuple[int, float] | None = None
 
     def advance(self, done: int, total: int, /) -> None:
         """Say how far the replicas are, if it is time."""
         now = self._clock()
         if done == 0:
             self._started = self._told = now
+            self._first = None
             self._say(f"{total} runs to do")
             return
+        first, then = self._first = self._first or (done, now)
         if done < total and now - self._told < self._every:
             return
         self._told = now
-        elapsed = max(now - self._started, 1e-9)
-        rate = done / elapsed
-        end = f"in {elapsed:.1f} s" if done == total else f"{_span((total - done) / rate)} left"
-        self._say(f"{done}/{total} runs, {_number(rate)} a second, {end}")
+        if done == total:
+            elapsed = max(now - self._started, 1e-9)
+            end = f", {_number(done / elapsed)} a second, in {elapsed:.1f} s"
+        elif done > first and now > then:
+            rate = (done - first) / (now - then)
+            end = f", {_number(rate)} a second, {_span((total - done) / rate)} left"
+        else:
+            end = ""
+        self._say(f"{done}/{total} runs{end}")
 
     def compiling(self) -> None:
         """Say why nothing moves yet."""

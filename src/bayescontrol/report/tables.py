@@ -70,8 +70,7 @@ def claims_table(results: Sequence[Result], title: str = "Claims") -> Renderable
     several = len(results) > 1
     if several:
         grid.add_column("experiment", overflow="fold")
-    grid.add_column("claim", overflow="fold", ratio=2)
-    grid.add_column("what is claimed", overflow="fold", ratio=5)
+    grid.add_column("claim", overflow="fold", ratio=1)
     grid.add_column("source")
     grid.add_column("expected", justify="right", overflow="fold")
     grid.add_column("ours", justify="right", overflow="fold")
@@ -127,8 +126,7 @@ def _is_last(position: int, result: Result) -> bool:
 
 def _cells(claim: Claim) -> tuple[Text, ...]:
     return (
-        Text(claim.name),
-        Text(claim.claim),
+        Text.assemble((claim.name, "bold"), f"\n{claim.claim}"),
         Text(claim.source),
         Text(number(claim.expected)),
         Text(with_error(claim.ours, claim.error)),
