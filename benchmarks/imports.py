@@ -19,6 +19,7 @@ def import_times() -> dict[str, Timing]:
             "nothing": lambda: run("pass"),
             "numpy": lambda: run("import numpy"),
             "bayescontrol": lambda: run("import bayescontrol"),
+            "every public name of it": lambda: run("from bayescontrol import *"),
         },
         calls=1,
         rounds=11,
