@@ -1,6 +1,6 @@
 """The runner with its store, against calling the replica in a plain loop.
 
-`make bench` takes a job of ten seconds; `python benchmarks/lab.py --seconds 30` one of thirty.
+`make bench` takes a job of ten seconds; `python -m benchmarks.lab --seconds 30` one of thirty.
 Costs that do not grow with the job (opening, joining, the manifest) weigh more in the shorter.
 """
 

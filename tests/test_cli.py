@@ -469,6 +469,15 @@ def test_a_broken_experiment_does_not_prevent_the_report_of_the_others(
     assert "the share of heads is the bias" in page
 
 
+def test_dead_workers_do_not_prevent_the_experiments_that_follow(tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    done = shell("reproduce", f"{STUDY}:deadly", COIN, "--workers", 2, "--out", out)
+    assert done.returncode == 3
+    assert "Error: deadly: a worker process died" in done.stderr
+    assert "coin (2 of 2): 20/20 runs" in done.stderr
+    assert results_in(out) == (out / "coin",)
+
+
 @pytest.mark.usefixtures("installed")
 def test_an_experiment_that_cannot_be_loaded_does_not_prevent_the_others(
     call: Call, monkeypatch: pytest.MonkeyPatch

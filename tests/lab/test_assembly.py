@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescontrol.lab.assembly import Held, assemble, missing, progressions, span
+from bayescontrol.lab.assembly import Held, Incomplete, assemble, missing, progressions, span
 from bayescontrol.lab.replicas import ExperimentFailed, Job
 
 WORDS = ("", "a", "bbb", "cc")
@@ -50,6 +50,11 @@ def test_a_piece_may_hold_more_than_is_wanted_and_longer_words_that_are_not() ->
     columns = assemble("cut", range(2), [Held(range(4), JOB(range(4)).columns)])
     assert columns["word"].tolist() == ["", "a"]
     assert columns["word"].dtype == np.dtype("U1")
+
+
+def test_columns_are_never_made_up() -> None:
+    with pytest.raises(Incomplete, match="cut: 2 runs are missing, from 1"):
+        assemble("cut", range(3), [Held(range(1), JOB(range(1)).columns)])
 
 
 def test_what_no_piece_has_is_missing() -> None:

@@ -48,6 +48,7 @@ def test_the_same_columns_are_the_same_bytes_and_their_digest_is_told(path: Path
 
 
 def test_every_flipped_byte_is_noticed(path: Path) -> None:
+    write_sealed(path, {"word": COLUMNS["word"]}, NOTE)
     whole = path.read_bytes()
     for position in range(len(whole)):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])

@@ -1,8 +1,10 @@
 """Replicas give the same bytes however they are run, and say which one broke."""
 
+import multiprocessing
 import subprocess
 import sys
 import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from bayescontrol.lab.experiment import Columns, Experiment, Outcome, find
 from bayescontrol.lab.runner import ExperimentFailed, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings
+from bayescontrol.lab.shards import Shard
 
 
 class Heard:
@@ -88,6 +91,57 @@ def test_a_run_that_cannot_travel_says_so(coin: Experiment[Any]) -> None:
     local = replace(coin, run=lambda settings, i: {"i": np.array(i)})
     with pytest.raises(ExperimentFailed, match="cannot be sent to another process"):
         run_replicas(local, coin.settings(), workers=2)
+
+
+def test_columns_of_records_are_refused(coin: Experiment[Any]) -> None:
+    odd = replace(coin, run=lambda settings, i: {"share": np.zeros(2, dtype=[("x", float)])})
+    with pytest.raises(ExperimentFailed, match="column 'share' of run 0 holds records"):
+        run_replicas(odd, coin.settings())
+
+
+def test_columns_that_change_type_are_refused(coin: Experiment[Any]) -> None:
+    """Else what a run gives would depend on which runs it was grouped with."""
+    odd = replace(coin, run=lambda settings, i: {"y": np.array(1.5 if i else 1)})
+    with pytest.raises(ExperimentFailed, match=r"run 1 has columns .*float64.*, run 0 .*int64"):
+        run_replicas(odd, coin.settings())
+
+
+def test_any_executor_will_do_and_stays_open(coin: Experiment[Any]) -> None:
+    settings = coin.settings(runs=23)
+    local = replace(coin, run=lambda settings, i: coin.run(settings, i))
+    with ThreadPoolExecutor(2) as threads:
+        first = run_replicas(local, settings, executor=threads)
+        assert threads.submit(abs, -1).result() == 1
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as processes:
+        second = run_replicas(coin, settings, executor=processes)
+    assert as_bytes(first) == as_bytes(second) == as_bytes(run_replicas(coin, settings))
+
+
+def test_an_executor_that_fails_is_named_with_the_experiment(coin: Experiment[Any]) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        threads.shutdown()
+        with pytest.raises(ExperimentFailed, match="coin: the executor failed with RuntimeError"):
+            run_replicas(coin, coin.settings(), executor=threads)
+
+
+def test_after_an_error_nothing_more_is_begun(study: Path) -> None:
+    broken, begun = find(f"{study}:broken"), list[int]()
+
+    def run(settings: Any, i: int) -> Columns:
+        begun.append(i)
+        return broken.run(settings, i)
+
+    with ThreadPoolExecutor(1) as threads, pytest.raises(ExperimentFailed, match="run 3 raised"):
+        run_replicas(replace(broken, run=run), broken.settings(runs=1000), executor=threads)
+    assert len(begun) < 50
+
+
+def test_a_shard_of_the_runs_can_be_had_without_a_folder(coin: Experiment[Any]) -> None:
+    settings = coin.settings(runs=10)
+    part = run_replicas(coin, settings, shard=Shard(2, 3))
+    whole = run_replicas(coin, settings)
+    assert part["share"].tobytes() == whole["share"][1::3].tobytes()
 
 
 def test_a_broken_score_is_named(coin: Experiment[Any]) -> None:

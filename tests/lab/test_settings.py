@@ -1,11 +1,21 @@
 """Text becomes checked settings, or a message that says what would."""
 
+import json
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bayescontrol.lab.experiment import Experiment
-from bayescontrol.lab.settings import InvalidSettings, describe, parse
+from bayescontrol.lab.settings import InvalidSettings, describe, key, parse, plain, restore
+
+
+@dataclass(frozen=True)
+class _Odd:
+    low: float = 0.0
+    high: float = 0.0
 
 
 def test_values_are_converted_to_the_type_of_their_field(coin: Experiment[Any]) -> None:
@@ -20,6 +30,44 @@ def test_several_values_may_be_json_or_separated_by_commas(
     coin: Experiment[Any], text: str
 ) -> None:
     assert parse(coin.settings, {"marks": text}).marks == (3,)
+
+
+@pytest.mark.parametrize(("text", "value"), [(".5", 0.5), ("1e-2", 0.01), ("1", 1.0)])
+def test_numbers_may_be_written_as_people_write_them(
+    coin: Experiment[Any], text: str, value: float
+) -> None:
+    assert parse(coin.settings, {"bias": text}).bias == value
+
+
+def test_settings_are_read_back_from_what_was_written(coin: Experiment[Any]) -> None:
+    settings = coin.settings(seed=3, bias=0.125, marks=(2, 4), side="tails")
+    written = json.loads(json.dumps(plain(settings), allow_nan=False))
+    assert restore(coin.settings, written) == settings
+    assert restore(_Odd, plain(_Odd(math.inf, -math.inf))) == _Odd(math.inf, -math.inf)
+    assert math.isnan(restore(_Odd, plain(_Odd(math.nan, 0.0))).low)
+
+
+def test_settings_of_another_version_are_named(coin: Experiment[Any]) -> None:
+    with pytest.raises(InvalidSettings, match="written by another version of the experiment"):
+        restore(coin.settings, {"bias": "much"})
+
+
+def test_the_key_knows_every_setting_but_the_number_of_runs(coin: Experiment[Any]) -> None:
+    one = coin.settings()
+    assert key("coin", one) == key("coin", replace(one, runs=7))
+    others = [replace(one, **change) for change in ({"seed": 1}, {"bias": 0.4}, {"marks": (1,)})]
+    assert len({key("coin", settings) for settings in (one, *others)} | {key("x", one)}) == 5
+
+
+def test_the_key_does_not_change_from_version_to_version() -> None:
+    """Results of yesterday must be found tomorrow."""
+    settings = {"seed": 1, "runs": 9, "C": 2.5, "depths": (1, 2), "eps": math.inf, "on": True}
+    assert key("maze", settings).startswith("a4eb7a6c7ffaf52b64e1b42179e65199")
+
+
+def test_settings_that_cannot_be_written_down_are_refused() -> None:
+    with pytest.raises(InvalidSettings, match=r"maze: .* cannot be written down"):
+        key("maze", {"table": np.zeros(3)})
 
 
 def test_without_values_the_defaults_stand(coin: Experiment[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,6 +12,10 @@ from bayescontrol.lab.executors import Dask, Processes
 from bayescontrol.lab.experiment import study_file
 
 __all__ = ["Crew", "crew_options"]
+
+
+class _Renewed(Exception):
+    pass
 
 
 class Crew:
@@ -48,6 +52,15 @@ class Crew:
             self._executor = self._open.enter_context(Processes(self._workers))
         return self._executor
 
+    def renew(self) -> None:
+        """After an experiment broke: its workers may be dead, or still at it.
+
+        >>> Crew().renew()
+        """
+        before, self._open, self._executor = self._open, ExitStack(), None
+        with suppress(_Renewed), before:
+            raise _Renewed
+
     def __enter__(self) -> Self:
         return self
 
@@ -60,11 +73,12 @@ class Crew:
         self._open.__exit__(kind, error, trace)
 
 
-def crew_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def crew_options(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """--workers and --dask, for every command that runs replicas.
 
-    >>> crew_options(lambda: None).__click_params__[0].name
-    'dask'
+    >>> command = crew_options(default="1")(lambda: None)
+    >>> [option.name for option in command.__click_params__]
+    ['dask', 'workers']
     """
     dask = click.option(
         "--dask",
@@ -72,6 +86,8 @@ def crew_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="A Dask cluster: tcp://HOST:PORT of its scheduler, or local.",
     )
     workers = click.option(
-        "--workers", type=click.IntRange(min=1), help="Processes, here or of --dask local."
+        "--workers",
+        type=click.IntRange(min=1),
+        help=f"Processes, of this command or of --dask local.  [default: {default}]",
     )
-    return workers(dask(command))
+    return lambda command: workers(dask(command))

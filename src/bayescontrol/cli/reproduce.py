@@ -36,7 +36,7 @@ __all__ = ["reproduce"]
 @click.argument("more", metavar="[NAME]...", nargs=-1)
 @click.option("--quick/--full", default=True, help="A minute or two, or the paper's size.")
 @click.option("--only", metavar="NAME...", multiple=True, help="These experiments, not all.")
-@crew_options
+@crew_options(default="every core")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object; NaN and infinities as strings."
@@ -69,7 +69,7 @@ def reproduce(
             label = f"{experiment.name} ({position} of {len(chosen)})"
             work = partial(_one, out / experiment.name, experiment, sizes[name], crew, name, label)
             with standard_output_kept():
-                finished = attempt(experiment.name, work, broken)
+                finished = attempt(experiment.name, work, crew, broken)
             if finished is not None:
                 done.append(finished)
                 if not as_json:

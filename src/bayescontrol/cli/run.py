@@ -44,7 +44,7 @@ __all__ = ["run"]
     multiple=True,
     help="Run at each of these values; several times for a product.",
 )
-@crew_options
+@crew_options(default="1")
 @click.option("--shard", metavar="I/N", help="Only runs I-1, I-1+N, ...; join with merge.")
 @click.option(
     "--out",
@@ -53,7 +53,11 @@ __all__ = ["run"]
     "where it stopped.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object; NaN and infinities as strings."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object, of a sweep one with a list of points; NaN and infinities as "
+    "strings.",
 )
 def run(
     name: str,

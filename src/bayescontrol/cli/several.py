@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import click
 
+from bayescontrol.cli.crew import Crew
 from bayescontrol.cli.into import KEPT
 from bayescontrol.cli.screen import say
 from bayescontrol.lab.lock import held
@@ -50,11 +51,11 @@ def owned(
         yield
 
 
-def attempt(name: str, work: Callable[[], T], broken: dict[str, str]) -> T | None:
+def attempt(name: str, work: Callable[[], T], crew: Crew, broken: dict[str, str]) -> T | None:
     """What `work` gives; None if the experiment broke, which is told and noted in `broken`.
 
     >>> broken = {}
-    >>> attempt("chain", lambda: 3, broken), broken
+    >>> attempt("chain", lambda: 3, Crew(), broken), broken
     (3, {})
     """
     try:
@@ -64,4 +65,5 @@ def attempt(name: str, work: Callable[[], T], broken: dict[str, str]) -> T | Non
             say("".join(traceback.format_exception(error.__cause__)))
         say(f"Error: {error}")
         broken[name] = str(error)
+        crew.renew()
         return None

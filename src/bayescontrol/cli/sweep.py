@@ -91,7 +91,7 @@ def _in_memory(
             result = conduct(experiment, point.settings, 1, progress, executor=executor)
         return _Done(point, replace(result, columns={}))
 
-    tried = [attempt(point.folder, partial(one, point), broken) for point in points]
+    tried = [attempt(point.folder, partial(one, point), crew, broken) for point in points]
     return [one for one in tried if one is not None]
 
 
@@ -113,7 +113,8 @@ def _on_disk(
         return isinstance(there, Sweep) and there.experiment == manifest.experiment
 
     with owned(out, is_ours):
-        tried = [attempt(point.folder, partial(one, point), manifest.broken) for point in points]
+        broken = manifest.broken
+        tried = [attempt(point.folder, partial(one, point), crew, broken) for point in points]
         done = [one for one in tried if one is not None]
         artifacts = (
             write_manifest(out, manifest),

@@ -1,20 +1,27 @@
-"""Experiments that are settings, run, score and figures; and the runner of their replicas."""
+"""Experiments that are settings, run, score and figures; the runner of their replicas; results."""
 
 from bayescontrol.lab.claims import Claim
 from bayescontrol.lab.experiment import Columns, Experiment, Outcome, Table, find, names
 from bayescontrol.lab.runner import conduct, run_replicas
+from bayescontrol.lab.shards import Shard, merge
 from bayescontrol.lab.statistics import mean_and_error, wilson
+from bayescontrol.lab.store import Store, Study, read
 
 __all__ = [
     "Claim",
     "Columns",
     "Experiment",
     "Outcome",
+    "Shard",
+    "Store",
+    "Study",
     "Table",
     "conduct",
     "find",
     "mean_and_error",
+    "merge",
     "names",
+    "read",
     "run_replicas",
     "wilson",
 ]

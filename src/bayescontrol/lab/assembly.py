@@ -12,11 +12,29 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.pieces import Layout, layout_of
 from bayescontrol.lab.replicas import require_same
 
-__all__ = ["Held", "Source", "assemble", "missing", "places", "progressions", "span"]
+__all__ = [
+    "Held",
+    "Incomplete",
+    "Source",
+    "assemble",
+    "missing",
+    "places",
+    "progressions",
+    "span",
+]
+
+
+class Incomplete(BayesControlError, LookupError):
+    """Runs are wanted that no piece has.
+
+    >>> issubclass(Incomplete, LookupError)
+    True
+    """
 
 
 class Source(Protocol):
@@ -59,6 +77,9 @@ def assemble(experiment: str, wanted: range, sources: Sequence[Source]) -> Colum
     >>> assemble("squares", range(4), [odd, even])["y"].tolist()
     [0, 1, 4, 9]
     """
+    gaps = missing(wanted, sources)
+    if gaps:
+        raise Incomplete(f"{experiment}: {sum(map(len, gaps))} runs are missing, from {gaps[0][0]}")
     ordered = sorted(sources, key=lambda source: source.runs.start)
     layouts = [source.layout() for source in ordered]
     first = ordered[0].runs.start

@@ -10,10 +10,10 @@ grows at most fourfold at a time, and towards the end leaves something for every
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-__all__ = ["Pace"]
+__all__ = ["Pace", "Todo"]
 
 _SHORTEST, _SHARE, _LONGEST = 1.0, 0.01, 60.0
 _BYTES: Final = 1 << 25
@@ -70,3 +70,24 @@ class Pace:
         True
         """
         return seconds >= self.target() or nbytes >= _BYTES
+
+
+class Todo:
+    """Runs that nobody has taken yet.
+
+    >>> todo = Todo([range(3), range(8, 20, 4)])
+    >>> todo.take(2), todo.take(2), todo.take(9), todo.left, todo.total
+    (range(0, 2), range(2, 3), range(8, 20, 4), 0, 6)
+    """
+
+    def __init__(self, runs: Sequence[range]) -> None:
+        self._runs = list(reversed(runs))
+        self.left = self.total = sum(map(len, runs))
+
+    def take(self, count: int) -> range:
+        """The next runs, at most so many; a progression each time."""
+        first = self._runs.pop()
+        if len(first) > count:
+            self._runs.append(first[count:])
+        self.left -= len(first[:count])
+        return first[:count]

@@ -9,6 +9,7 @@ A bar on a terminal; elsewhere plain lines, one every few seconds at most, so th
 stays short. Standard output is left alone.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from bayescontrol.lab.runner import Progress
 
 __all__ = ["Lines", "live"]
 
+_EYE: Final = 0.05  # seconds; a bar that moves faster costs time and shows nothing
 _COMPILING: Final = "compiling kernels for the first time; later runs find them on disk"
 
 
@@ -118,9 +120,13 @@ class Lines:
 
 class _Bar:
     def __init__(self, bars: Bars, task: TaskID) -> None:
-        self._bars, self._task = bars, task
+        self._bars, self._task, self._told = bars, task, -math.inf
 
     def advance(self, done: int, total: int, /) -> None:
+        now = time.monotonic()
+        if done < total and now - self._told < _EYE:
+            return
+        self._told = now
         self._bars.update(self._task, completed=done, total=total)
 
     def compiling(self) -> None:

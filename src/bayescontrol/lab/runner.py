@@ -10,7 +10,7 @@ there already is not run again.
 
 import pickle
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from bayescontrol.lab.assembly import Held, assemble
 from bayescontrol.lab.compilation import announced
 from bayescontrol.lab.executors import Announcing, Processes, Wide, cores
 from bayescontrol.lab.experiment import Columns, Experiment, Outcome
-from bayescontrol.lab.pace import Pace
+from bayescontrol.lab.pace import Pace, Todo
 from bayescontrol.lab.provenance import Made, made_here
 from bayescontrol.lab.replicas import ExperimentFailed, Group, Job, stacked
 from bayescontrol.lab.settings import InvalidSettings
@@ -162,7 +162,7 @@ def run_replicas(
         raise InvalidSettings(f"workers={workers}: there must be at least one worker")
     job = Job(experiment.name, experiment.run, settings)
     sink: _Sink = _Memory(experiment.name) if store is None else store
-    todo = _Todo(sink.missing(wanted))
+    todo = Todo(sink.missing(wanted))
     if todo.left:
         told = progress or Silent()
         told.advance(0, todo.left)
@@ -211,22 +211,7 @@ class _Memory:
         return assemble(self._name, wanted, self._groups)
 
 
-class _Todo:
-    """Runs that nobody has taken yet."""
-
-    def __init__(self, runs: Sequence[range]) -> None:
-        self._runs = list(reversed(runs))
-        self.left = self.total = sum(map(len, runs))
-
-    def take(self, count: int) -> range:
-        first = self._runs.pop()
-        if len(first) > count:
-            self._runs.append(first[count:])
-        self.left -= len(first[:count])
-        return first[:count]
-
-
-def _serially(job: Job[S], todo: _Todo, sink: _Sink, progress: Progress) -> None:
+def _serially(job: Job[S], todo: Todo, sink: _Sink, progress: Progress) -> None:
     pace, made, done = Pace(), made_here(job.run), 0
     with announced(progress.compiling):
         while todo.left:
@@ -249,7 +234,7 @@ def _serially(job: Job[S], todo: _Todo, sink: _Sink, progress: Progress) -> None
                 runs = runs[len(batch) :]
 
 
-def _spread(executor: Executor, job: Job[S], todo: _Todo, sink: _Sink, progress: Progress) -> None:
+def _spread(executor: Executor, job: Job[S], todo: Todo, sink: _Sink, progress: Progress) -> None:
     pace, done, told = Pace(), 0, False
     flying: set[Future[Group]] = set()
     try:
@@ -263,7 +248,7 @@ def _spread(executor: Executor, job: Job[S], todo: _Todo, sink: _Sink, progress:
             if not told and isinstance(executor, Announcing) and executor.compiling():
                 told = True
                 progress.compiling()
-            for future in ready:
+            for future in sorted(ready, key=_has_failed):  # what is done is kept
                 with _named(job):
                     group = future.result()
                 sink.put(group.runs, group.columns, group.made)
@@ -271,8 +256,13 @@ def _spread(executor: Executor, job: Job[S], todo: _Todo, sink: _Sink, progress:
                 done += len(group.runs)
                 progress.advance(done, todo.total)
     finally:
-        for future in flying:
+        # Processes have begun what they were given, and a cancelled future trips their clean-up.
+        for future in flying if not isinstance(executor, Processes) else ():
             future.cancel()
+
+
+def _has_failed(future: Future[Group]) -> bool:
+    return future.cancelled() or future.exception() is not None
 
 
 def _width(executor: Executor) -> int:
