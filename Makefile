@@ -48,9 +48,10 @@ docs: setup  ## build the documentation, warnings are errors
 	@echo "Documentation: docs/_build/html/index.html"
 
 reproduce: setup  ## every claim and figure, one to two minutes, into report/
+	@rm -rf report  # made anew: replicas of older code would be found and kept
 	$(BIN)/bayescontrol reproduce --out report
 
-reproduce-full: setup  ## the same at full size, into report-full/
+reproduce-full: setup  ## the same at full size, into report-full/; goes on where it stopped
 	$(BIN)/bayescontrol reproduce --full --out report-full
 
 lock: setup  ## refresh the pinned requirements
