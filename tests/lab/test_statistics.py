@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.delusion import seen
 from bayescontrol.lab.statistics import (
     Interval,
     InvalidSample,
@@ -287,5 +286,3 @@ def test_bernsteins_margin_solves_its_inequality_and_serves_the_delusion_experim
     epsilon = bernstein(variance, 200, alpha=0.01)
     bound = 2 * np.exp(-200 * epsilon**2 / (2 * variance + 2 * epsilon / 3))
     assert bound == pytest.approx(np.full(3, 0.01), rel=1e-9)
-    ours = bernstein(variance, 1000, seen.FALSE_ALARMS / (12 * 40))
-    assert ours == pytest.approx(seen.margin(variance, runs=1000, tests=40), rel=1e-14)

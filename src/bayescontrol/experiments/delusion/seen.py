@@ -9,7 +9,6 @@ for every n, also where a rate is near 0 or 1 and no count is normal. Where only
 σ² ≤ μ (1 - μ).
 """
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.delusion.replica import AGENTS, Settings, processes
 from bayescontrol.lab import Columns
+from bayescontrol.lab.statistics import bernstein
 
 __all__ = ["FALSE_ALARMS", "Seen", "all_seen", "margin", "strain"]
 
@@ -75,14 +75,12 @@ def all_seen(settings: Settings, columns: Columns) -> dict[tuple[str, str], Seen
 
 
 def margin(variance: npt.ArrayLike, runs: int, tests: int) -> FloatArray:
-    """ε with 2 exp(-n ε² / (2 σ² + 2 ε / 3)) = α / tests, α this family's share of 1e-3.
+    """ε of Bernstein's inequality at FALSE_ALARMS, shared by all families and their tests.
 
     >>> print(f"{margin(0.25, runs=1000, tests=1):.4f}")
     0.0745
     """
-    share = math.log(2 * tests * _FAMILIES / FALSE_ALARMS)
-    spread = 2 * runs * share * np.maximum(variance, 0.0)
-    return np.asarray((share / 3 + np.sqrt(share**2 / 9 + spread)) / runs)
+    return bernstein(variance, runs, FALSE_ALARMS / (_FAMILIES * tests))
 
 
 def strain(gap: FloatArray, variance: FloatArray, runs: int) -> float:
