@@ -13,6 +13,7 @@ __all__ = [
     "InvalidPrior",
     "InvalidTable",
     "MissingCapability",
+    "UnknownArm",
     "UnknownMode",
     "UnknownVariable",
 ]
@@ -51,6 +52,14 @@ class ImpossibleObservation(BadEvidence):
     """P(o | m, x, a) = 0 for every mode that still has weight: the class is wrong.
 
     >>> issubclass(ImpossibleObservation, BadEvidence)
+    True
+    """
+
+
+class UnknownArm(BayesControlError, LookupError):
+    """No arm of the bandit has that name or number.
+
+    >>> issubclass(UnknownArm, LookupError)
     True
     """
 

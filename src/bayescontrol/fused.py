@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.problems.bandits import ArmsBelief, ArmsEnvironment
+from bayescontrol.problems.bandits import bandit as bandits
 from bayescontrol.problems.tabular import TabularEnvironment, fused_loop
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
@@ -19,16 +21,17 @@ __all__ = ["Loop", "find_loop", "register_loop"]
 #: (agent, environment, steps, agent's stream, environment's stream) -> record
 Loop: TypeAlias = Callable[[Any, Any, int, Stream, Stream], Record]
 
-#: (belief type, environment type) -> (agent, environment) -> the loop for them, or None
+#: (a rule's belief type or an agent's own, environment type) -> what finds the loop for a pair
 _LOOPS: dict[tuple[type, type], Callable[[Any, Any], Loop | None]] = {
     (FiniteBelief, TabularEnvironment): fused_loop,
+    (ArmsBelief, ArmsEnvironment): bandits.fused_loop,
 }
 
 
 def register_loop(
     belief: type, environment: type, finder: Callable[[Any, Any], Loop | None]
 ) -> None:
-    """For rules with this belief in this environment, ask `finder(agent, environment)`.
+    """For rules with this belief, or agents of this type, ask `finder(agent, environment)`.
 
     >>> class World:
     ...     def respond(self, a, rng): return a
@@ -43,7 +46,6 @@ def find_loop(agent: Any, environment: Any) -> Loop | None:
     >>> find_loop(object(), object()) is None
     True
     """
-    if type(agent) is not ControlRule:
-        return None
-    finder = _LOOPS.get((type(agent.belief), type(environment)))
+    kind = type(agent.belief) if type(agent) is ControlRule else type(agent)
+    finder = _LOOPS.get((kind, type(environment)))
     return finder(agent, environment) if finder else None

@@ -16,6 +16,7 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.seeding import Stream
 
 __all__ = [
+    "ActionDraws",
     "ActionLikelihood",
     "ActionProbabilities",
     "Agent",
@@ -31,6 +32,8 @@ __all__ = [
     "ObservationProbabilities",
     "Persistent",
     "Policy",
+    "Predictions",
+    "Resumable",
     "Stateful",
 ]
 
@@ -164,8 +167,33 @@ class LogModeArray(Protocol[M_co, X_contra, A_contra, O_contra]):
 # -- capabilities of a belief --------------------------------------------------------------
 
 
+# A belief may have `ActionProbabilities` too: then it answers P(a | âo_<t) by itself.
+
+
 @runtime_checkable
-class MixingBelief(Protocol[M_co, X_contra, A_contra, O]):
+class ActionDraws(Protocol[X_contra, A_co]):
+    """a ~ Σ_m P(a | m, x) P(m | âo_<t): the law of drawing a mode and asking it, got faster."""
+
+    def draw_action(self, x: X_contra, rng: Stream, /) -> A_co: ...
+
+
+@runtime_checkable
+class Predictions(Protocol[X_contra, A_contra, O]):
+    """P(o | âo_<t â_t) for every o with positive probability."""
+
+    def predictive(self, x: X_contra, a: A_contra, /) -> dict[O, float]: ...
+
+
+@runtime_checkable
+class Resumable(Protocol[M_co]):
+    """The mode drawn last, and a twin that goes its own way."""
+
+    def last(self) -> M_co | None: ...
+    def copy(self) -> Any: ...
+
+
+@runtime_checkable
+class MixingBelief(Protocol):
     """A belief that can average over its modes: Σ_m law(m) P(m | âo_<t).
 
     `law` asks one mode, or all at once where they are an array; `capability` is the
@@ -174,10 +202,7 @@ class MixingBelief(Protocol[M_co, X_contra, A_contra, O]):
 
     def offers(self, capability: type, /) -> bool: ...
     def mix(self, capability: type, law: Callable[[Any], Any], /) -> dict[Any, float]: ...
-    def predictive(self, x: X_contra, a: A_contra, /) -> dict[O, float]: ...
     def reweigh(self, capability: type, law: Callable[[Any], Any], what: str, /) -> None: ...
-    def last(self) -> M_co | None: ...
-    def copy(self) -> Any: ...
 
 
 # -- capabilities of anything with state -------------------------------------------------

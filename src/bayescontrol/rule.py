@@ -16,12 +16,15 @@ import numpy as np
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.protocols import (
+    ActionDraws,
     ActionLikelihood,
     ActionProbabilities,
     Belief,
     MixingBelief,
     Persistent,
     Policy,
+    Predictions,
+    Resumable,
 )
 from bayescontrol.schedules import Held, Schedule, every_step
 from bayescontrol.seeding import Stream
@@ -90,6 +93,7 @@ class ControlRule(Generic[M, X, A, O]):
         self._t = 0
         self._drawn_at = 0
         self._drawn_in = situation
+        self._draws_actions = isinstance(belief, ActionDraws)
 
     # -- the rule, as two pure halves -----------------------------------------------------
 
@@ -105,9 +109,16 @@ class ControlRule(Generic[M, X, A, O]):
     # -- the rule, as an agent in the stream ------------------------------------------------
 
     def act(self, rng: Stream) -> A:
-        """a_t: draw a mode if one is due, do what it would do."""
+        """a_t: draw a mode if one is due, do what it would do.
+
+        Where no mode is held, a belief may draw the action with the same law, faster.
+        """
         m = self.mode
-        if m is None or self.schedule is every_step or self.schedule(self._held(), rng):
+        a: A
+        if self._draws_actions and self.schedule is every_step:
+            self.mode, a = None, self.belief.draw_action(self.x, rng)
+            self._drawn_at, self._drawn_in = self._t, self.x
+        elif m is None or self.schedule is every_step or self.schedule(self._held(), rng):
             self.mode, a = self.decide(self.x, rng)
             self._drawn_at, self._drawn_in = self._t, self.x
         else:
@@ -115,6 +126,18 @@ class ControlRule(Generic[M, X, A, O]):
         self.issue(a)
         self._t += 1
         return a
+
+    def batch(self, size: int, rng: Stream) -> list[A]:
+        """`size` actions before any observation: each as if it were the next.
+
+        An action is no evidence, so nothing is lost by asking for many at once; feedback comes
+        by `observe`, in any order, late, or never.
+
+        >>> from bayescontrol import BernoulliBandit, Stream
+        >>> sorted(set(BernoulliBandit(["red", "blue"]).agent().batch(20, Stream(0))))
+        ['blue', 'red']
+        """
+        return [self.act(rng) for _ in range(size)]
 
     def issue(self, a: A) -> None:
         """P(m | âo_<t â_t) = P(m | âo_<t): an action of one's own is no evidence."""
@@ -131,7 +154,7 @@ class ControlRule(Generic[M, X, A, O]):
         """Be where `acted` steps of a compiled loop have led; the belief is there already."""
         self._t += acted
         self._drawn_at, self._drawn_in, self.x = self._t - 1, drawn_in, x
-        self.mode = self._mixing().last()
+        self.mode = None if self._draws_actions else self._able(Resumable).last()
 
     def _held(self) -> Held[X]:
         return Held(self._t, self._t - self._drawn_at, self.x, self._drawn_in)
@@ -141,11 +164,15 @@ class ControlRule(Generic[M, X, A, O]):
     def action_probabilities(self) -> dict[A, float]:
         """P(a_t | âo_<t) = Σ_m P(a_t | m, x) P(m | âo_<t): the law of `decide(x)`."""
         x = self.x
-        return self._mixing().mix(ActionProbabilities, lambda m: m.action_probabilities(x))
+        if isinstance(self.belief, ActionProbabilities):
+            return dict(self.belief.action_probabilities(x))
+        mixing: MixingBelief = self._able(MixingBelief)
+        return mixing.mix(ActionProbabilities, lambda m: m.action_probabilities(x))
 
     def predictive(self, a: A) -> dict[O, float]:
         """P(o_t | âo_<t â_t) = Σ_m P(o_t | m, x, a_t) P(m | âo_<t)."""
-        return self._mixing().predictive(self.x, a)
+        predictions: Predictions[X, A, O] = self._able(Predictions)
+        return predictions.predictive(self.x, a)
 
     def witness(self, x: X, a: A) -> None:
         """P(m | ·) ∝ P(a | m, x) P(m | ·): *another* agent was seen to do a in situation x.
@@ -157,7 +184,7 @@ class ControlRule(Generic[M, X, A, O]):
         What this agent does itself must never come here: conditioning on one's own actions is
         the delusion that the paper is about.
         """
-        belief = self._mixing()
+        belief: MixingBelief = self._able(MixingBelief)
         what = f"witnessed: action {a!r} in situation {x!r}"
         if belief.offers(ActionLikelihood):
             belief.reweigh(ActionLikelihood, lambda m: m.action_likelihood(x, a), what)
@@ -166,10 +193,14 @@ class ControlRule(Generic[M, X, A, O]):
                 ActionProbabilities, lambda m: m.action_probabilities(x).get(a, 0.0), what
             )
 
-    def _mixing(self) -> MixingBelief[Any, Any, Any, Any]:
-        if not isinstance(self.belief, MixingBelief):
+    def _able(self, capability: Any) -> Any:
+        if not isinstance(self.belief, capability):
+            lacking = [
+                n for n in capability.__dict__ if not (n[0] == "_" or hasattr(self.belief, n))
+            ]
             raise MissingCapability(
-                f"{self.belief!r} cannot average over its modes: it lacks mix, predictive, reweigh"
+                f"{self.belief!r} cannot do this: it lacks {', '.join(lacking)} "
+                f"(bayescontrol.protocols.{capability.__name__})"
             )
         return self.belief
 
@@ -199,15 +230,15 @@ class ControlRule(Generic[M, X, A, O]):
         inner = {n.removeprefix("belief/"): v for n, v in arrays.items() if n.startswith("belief/")}
         self.belief.load(inner)
         self.x, self._drawn_in, self._t, self._drawn_at = x, drawn_in, t, drawn_at
-        self.mode = self._mixing().last() if held else None
+        self.mode = self._able(Resumable).last() if held else None
 
     def copy(self) -> "ControlRule[M, X, A, O]":
         """The same agent, free to go its own way."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin.belief = self._mixing().copy()
+        twin.belief = self._able(Resumable).copy()
         if self.mode is not None:
-            twin.mode = twin._mixing().last()
+            twin.mode = twin._able(Resumable).last()
         return twin
 
     def __repr__(self) -> str:

@@ -1,14 +1,17 @@
 """The only door to Numba.
 
 Kernels are compiled once and kept on disk. Numba invalidates a cached kernel when its own
-file changes, but not when a kernel it calls does; so the cache lives in a folder named
-after the contents of *all* kernel sources, and an old cache can never be used by mistake.
+file changes, but not when a kernel it calls does; so each module's kernels live in a folder
+named after the contents of its source *and of all kernel sources that it imports*, and an old
+cache can never be used by mistake.
 """
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -23,9 +26,22 @@ _config: Any = config
 _njit: Any = numba.njit
 
 
-def _digest() -> str:
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"\0".join(s.read_bytes() for s in sources)).hexdigest()[:16]
+_IMPORT = re.compile(rb"^from bayescontrol\.kernels\.(\w+) import", re.MULTILINE)
+
+
+def _sources(module: str, seen: dict[str, bytes]) -> dict[str, bytes]:
+    """The source of a kernel module and of those it imports, by name."""
+    if module not in seen:
+        seen[module] = (Path(__file__).parent / f"{module}.py").read_bytes()
+        for imported in _IMPORT.findall(seen[module]):
+            _sources(imported.decode(), seen)
+    return seen
+
+
+@lru_cache
+def _digest(module: str) -> str:
+    sources = _sources(module, {})
+    return hashlib.sha256(b"\0".join(sources[name] for name in sorted(sources))).hexdigest()[:16]
 
 
 def _writable(folder: Path) -> bool:
@@ -42,7 +58,7 @@ def _cache_folder() -> Path:
     home = Path(named) if named else Path.home() / ".cache"
     for root in (home / "bayescontrol", Path(tempfile.gettempdir()) / "bayescontrol"):
         if _writable(root):
-            return root / _digest()
+            return root
     return Path(tempfile.mkdtemp(prefix="bayescontrol-"))
 
 
@@ -52,7 +68,8 @@ cache_folder = _cache_folder()
 
 def _compile(kernel: F, **options: bool) -> F:
     before = _config.CACHE_DIR
-    _config.CACHE_DIR = str(cache_folder)
+    module = kernel.__module__.rpartition(".")[2]
+    _config.CACHE_DIR = str(cache_folder / f"{module}-{_digest(module)}")
     try:
         return cast("F", _njit(cache=True, error_model="numpy", **options)(kernel))
     finally:

@@ -45,7 +45,7 @@ def _accepts(u: float, x: float, v: float, d: float) -> bool:
 
 
 @leaf
-def _gamma_attempt(state: UIntArray, d: float, c: float) -> float:
+def gamma_attempt(state: UIntArray, d: float, c: float) -> float:
     """One proposal d (1 + c x)³, or -1 if it is rejected.
 
     u < 1 - .1986 c² x⁴ implies acceptance. In y = c x the margin is d g(y) - ln(1 - 1.7874 d y⁴),
@@ -68,7 +68,7 @@ def _gamma_from_one(state: UIntArray, shape: float) -> float:
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
-        x = _gamma_attempt(state, d, c)
+        x = gamma_attempt(state, d, c)
         if x > 0.0:
             return x
 

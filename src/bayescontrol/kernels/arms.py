@@ -1,0 +1,269 @@
+"""Independent arms with conjugate priors: one row of parameters an arm, one kernel an equation.
+
+    kind           reward of an arm            posterior row              mean reward drawn
+    BERNOULLI      1 with probability m        α, β                       m ~ Beta(α, β)
+    GAUSSIAN       m + σ z                     μ, λ                       m ~ N(μ, 1/λ)
+    NORMAL_GAMMA   m + z/√τ                    μ, κ, α, β                 τ ~ Gamma(α)/β, then
+                                                                         m ~ N(μ, 1/(κ τ))
+    POISSON        Poisson(m)                  a, b                       m ~ Gamma(a)/b
+    EXPONENTIAL    m e,  e exponential         a, b                       m ~ b/Gamma(a)
+    CATEGORICAL    v_k with probability p_k    α_1 … α_K                  Σ v_k G_k / Σ G_k
+
+`constants` holds what a family knows for certain: σ, or the values v_k. Numba keeps no kernel
+that takes another as an argument, so the family is a number.
+"""
+
+import math
+
+import numpy as np
+
+from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.elementary import exp, log
+from bayescontrol.kernels.random import beta, categorical, exponential, gamma, normal, uniform
+
+__all__ = [
+    "BERNOULLI",
+    "CATEGORICAL",
+    "EXPONENTIAL",
+    "GAUSSIAN",
+    "NORMAL_GAMMA",
+    "POISSON",
+    "draw",
+    "draw_action",
+    "interact",
+    "learn",
+    "respond",
+]
+
+#: The families, as the kernels call them.
+BERNOULLI, GAUSSIAN, NORMAL_GAMMA, POISSON, EXPONENTIAL, CATEGORICAL = range(6)
+
+#: Below this α the largest of a few gammas may be no double.
+SMALL = 0.1
+#: Up to this mean events are counted one by one.
+FEW = 16.0
+
+
+@leaf
+def _draw_near_corners(values: FloatArray, row: FloatArray, state: UIntArray) -> float:
+    """Σ v_k G_k / Σ G_k where every α_k is small, so that each G_k may underflow.
+
+    ln G_k = ln gamma(α_k + 1) - E/α_k, times the least α so that it is a double; the sums are
+    kept relative to the largest G so far.
+    """
+    least = row[0]
+    for k in range(1, values.size):
+        least = min(least, row[k])
+    top, total, weighted = -math.inf, 0.0, 0.0
+    for k in range(values.size):
+        x = least * log(gamma(state, row[k] + 1.0)) - exponential(state) * (least / row[k])
+        if x > top:
+            shrink = exp((top - x) / least)
+            top, total, weighted = x, total * shrink + 1.0, weighted * shrink + values[k]
+        else:
+            g = exp((x - top) / least)
+            total += g
+            weighted += values[k] * g
+    return weighted / total
+
+
+@leaf
+def _draw_categorical(values: FloatArray, row: FloatArray, state: UIntArray) -> float:
+    largest = row[0]
+    for k in range(1, values.size):
+        largest = max(largest, row[k])
+    if largest < SMALL:
+        return _draw_near_corners(values, row, state)
+    total, weighted = 0.0, 0.0
+    for k in range(values.size):
+        g = gamma(state, row[k])
+        total += g
+        weighted += values[k] * g
+    return weighted / total
+
+
+@leaf
+def draw(kind: int, constants: FloatArray, row: FloatArray, state: UIntArray) -> float:
+    """The mean reward of one arm, drawn from its posterior row.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> 0 < draw(BERNOULLI, np.empty(0), np.array([1.0, 1.0]), Stream(1).state) < 1
+    True
+    """
+    if kind == BERNOULLI:
+        return beta(state, row[0], row[1])
+    if kind == GAUSSIAN:
+        return float(row[0] + normal(state) / math.sqrt(row[1]))
+    if kind == NORMAL_GAMMA:
+        tau = gamma(state, row[2]) / row[3]
+        return float(row[0] + normal(state) / math.sqrt(row[1] * tau))
+    if kind == POISSON:
+        return float(gamma(state, row[0]) / row[1])
+    if kind == EXPONENTIAL:
+        return float(row[1] / gamma(state, row[0]))
+    return _draw_categorical(constants, row, state)
+
+
+@leaf
+def learn(kind: int, constants: FloatArray, row: FloatArray, r: float) -> None:
+    """The posterior row after reward r, in place: Bayes' rule for a conjugate family.
+
+    >>> import numpy as np
+    >>> row = np.array([1.0, 1.0])
+    >>> learn(BERNOULLI, np.empty(0), row, 1.0)
+    >>> row
+    array([2., 1.])
+    """
+    if kind == BERNOULLI:
+        row[0] += r
+        row[1] += 1.0 - r
+    elif kind == GAUSSIAN:
+        tau = 1.0 / (constants[0] * constants[0])
+        row[1] += tau
+        row[0] += tau * (r - row[0]) / row[1]
+    elif kind == NORMAL_GAMMA:
+        surprise = r - row[0]
+        row[3] += 0.5 * row[1] * surprise * surprise / (row[1] + 1.0)
+        row[0] += surprise / (row[1] + 1.0)
+        row[1] += 1.0
+        row[2] += 0.5
+    elif kind == POISSON:
+        row[0] += r
+        row[1] += 1.0
+    elif kind == EXPONENTIAL:
+        row[0] += 1.0
+        row[1] += r
+    else:
+        for k in range(constants.size):
+            if constants[k] == r:
+                row[k] += 1.0
+
+
+@leaf
+def _binomial(state: UIntArray, n: float, p: float) -> float:
+    """Of n uniform numbers those below p, by halves: the middle one has a Beta law."""
+    count = 0.0
+    while n > 0.0:
+        i = np.floor(0.5 * n) + 1.0
+        x = beta(state, i, n + 1.0 - i)
+        if x < p:
+            count += i
+            n -= i
+            p = (p - x) / (1.0 - x)
+        else:
+            n = i - 1.0
+            p /= x
+    return count
+
+
+@leaf
+def _poisson(state: UIntArray, mean: float) -> float:
+    """Events of a unit-rate process before time `mean` (Ahrens & Dieter 1974).
+
+    The n-th of many comes at time Gamma(n): either that is early, and the rest of the time is
+    left; or it is late, and of the n - 1 before it each was in time with the same chance.
+    """
+    count = 0.0
+    while mean > FEW:
+        n = np.floor(0.875 * mean)
+        time = gamma(state, n)
+        if time > mean:
+            return count + _binomial(state, n - 1.0, mean / time)
+        count += n
+        mean -= time
+    time = exponential(state)
+    while time < mean:
+        count += 1.0
+        time += exponential(state)
+    return count
+
+
+@leaf
+def respond(kind: int, constants: FloatArray, truth: FloatArray, state: UIntArray) -> float:
+    """A reward of an arm whose true parameters are `truth`.
+
+    m alone; of NORMAL_GAMMA m and the standard deviation; of CATEGORICAL the p_k.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> respond(BERNOULLI, np.empty(0), np.array([1.0]), Stream(1).state)
+    1.0
+    """
+    if kind == BERNOULLI:
+        return 1.0 if uniform(state) < truth[0] else 0.0
+    if kind == GAUSSIAN:
+        return float(truth[0] + constants[0] * normal(state))
+    if kind == NORMAL_GAMMA:
+        return float(truth[0] + truth[1] * normal(state))
+    if kind == POISSON:
+        return _poisson(state, truth[0])
+    if kind == EXPONENTIAL:
+        return float(truth[0] * exponential(state))
+    return float(constants[categorical(state, truth)])
+
+
+@leaf
+def draw_action(
+    kind: int,
+    constants: FloatArray,
+    rows: FloatArray,
+    active: IntArray,
+    drawn: FloatArray,
+    state: UIntArray,
+) -> int:
+    """arg max_j m_j over the active arms, m drawn from the posterior into `drawn`.
+
+    Where doubles cannot tell the largest apart (priors all but sure of 0 or 1), one of them
+    by chance.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> rows, drawn = np.array([[1.0, 99.0], [99.0, 1.0]]), np.empty(2)
+    >>> draw_action(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, Stream(1).state)
+    1
+    """
+    best, ties = active[0], 1
+    drawn[best] = draw(kind, constants, rows[best], state)
+    for k in range(1, active.size):
+        j = active[k]
+        drawn[j] = draw(kind, constants, rows[j], state)
+        if drawn[j] > drawn[best]:
+            best, ties = j, 1
+        elif drawn[j] == drawn[best]:
+            ties += 1
+            if uniform(state) * ties < 1.0:
+                best = j
+    return int(best)
+
+
+@leaf
+def interact(
+    kind: int,
+    constants: FloatArray,
+    rows: FloatArray,
+    active: IntArray,
+    drawn: FloatArray,
+    truth: FloatArray,
+    p: UIntArray,
+    q: UIntArray,
+    actions: IntArray,
+    rewards: FloatArray,
+) -> None:
+    """The rule over independent arms: draw, pull the best, learn; fills the columns.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> rows, truth, drawn = np.ones((2, 2)), np.array([[0.0], [1.0]]), np.empty(2)
+    >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
+    >>> interact(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, truth,
+    ...          Stream(1).state, Stream(2).state, actions, rewards)
+    >>> bool((rewards == actions).all())
+    True
+    """
+    for t in range(actions.size):
+        a = draw_action(kind, constants, rows, active, drawn, p)
+        r = respond(kind, constants, truth[a], q)
+        learn(kind, constants, rows[a], r)
+        actions[t], rewards[t] = a, r

@@ -1,0 +1,119 @@
+"""Who is in play: the arms by name, which of them are active, how often each was heard of.
+
+    labels[j] ↔ j        active ⊆ {0 … N-1}        pulls[j]
+
+An arm that is retired keeps its place, so that what is known of it can come back with it.
+"""
+
+from collections.abc import Hashable, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from bayescontrol.arrays import Arrays, IntArray
+from bayescontrol.errors import IncompatibleState, UnknownArm
+from bayescontrol.problems.bandits.labels import Labels
+from bayescontrol.values import pack, unpack
+
+__all__ = ["Roster"]
+
+
+class Roster:
+    """The arms of a belief, as they come and go.
+
+    >>> roster = Roster(["red", "blue"])
+    >>> roster.retire("red")
+    >>> roster.add("green")
+    >>> roster.arms, roster.labels.place("green")
+    (('blue', 'green'), 2)
+    """
+
+    def __init__(self, arms: int | Sequence[Hashable]) -> None:
+        self.labels = Labels(arms)
+        self.active: IntArray = np.arange(len(self.labels))
+        self.counts: IntArray = np.zeros(len(self.labels), np.int64)
+
+    @property
+    def arms(self) -> tuple[Any, ...]:
+        """The arms in play."""
+        return tuple(self.labels[j] for j in self.active)
+
+    @property
+    def pulls(self) -> dict[Any, int]:
+        """How many rewards of every arm were seen, retired ones included."""
+        return dict(zip(self.labels, self.counts.tolist(), strict=True))
+
+    def __len__(self) -> int:
+        """The number of arms in play."""
+        return int(self.active.size)
+
+    def add(self, arm: Hashable) -> None:
+        """A new arm is in play."""
+        self.labels = self.labels.and_one_more(arm)
+        self.active = np.append(self.active, len(self.labels) - 1)
+        self.counts = np.append(self.counts, 0)
+
+    def retire(self, arm: Hashable) -> None:
+        """This arm is out of play, its place is kept."""
+        j = self.labels.place(arm)
+        if j not in self.active:
+            raise UnknownArm(f"arm {arm!r} is retired already")
+        if len(self) == 1:
+            raise UnknownArm(f"arm {arm!r} is the last one in play: add another before it goes")
+        self.active = self.active[self.active != j]
+
+    def restore(self, arm: Hashable) -> None:
+        """A retired arm is in play again."""
+        j = self.labels.place(arm)
+        if j in self.active:
+            raise UnknownArm(f"arm {arm!r} is in play: only a retired arm can be restored")
+        self.active = np.sort(np.append(self.active, j))
+
+    def save(self) -> Arrays:
+        """Named arrays: `arms`, `active`, `pulls`.
+
+        >>> sorted(Roster(2).save())
+        ['active', 'arms', 'pulls']
+        """
+        return {
+            "arms": pack(list(self.labels), "the names of the arms"),
+            "active": self.active.copy(),
+            "pulls": self.counts.copy(),
+        }
+
+    @classmethod
+    def loaded(cls, arrays: Arrays) -> "Roster":
+        """What `save` gave.
+
+        >>> Roster.loaded(Roster(["red"]).save()).arms
+        ('red',)
+        """
+        missing = {"arms", "active", "pulls"} - arrays.keys()
+        if missing:
+            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        try:
+            roster = cls(unpack(arrays["arms"]))
+            active = np.array([index(j) for j in arrays["active"]], np.int64)
+            counts = np.array([index(n) for n in arrays["pulls"]], np.int64)
+        except (UnknownArm, TypeError, ValueError) as error:
+            raise IncompatibleState(f"the saved state is damaged: {error}") from None
+        known = active.size > 0 and bool(np.isin(active, roster.active).all())
+        if not known or not np.array_equal(active, np.unique(active)):
+            raise IncompatibleState(f"the saved state is damaged: active arms {active}")
+        if counts.shape != roster.counts.shape or counts.min() < 0:
+            raise IncompatibleState(f"the saved state is damaged: pulls {counts}")
+        roster.active, roster.counts = active, counts
+        return roster
+
+    def copy(self) -> "Roster":
+        """The same arms, free to go their own way.
+
+        >>> one = Roster(2)
+        >>> one.copy().retire(0)
+        >>> one.arms
+        (0, 1)
+        """
+        twin = Roster.__new__(Roster)
+        twin.labels, twin.active, twin.counts = self.labels, self.active.copy(), self.counts.copy()
+        return twin
