@@ -9,9 +9,17 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.problems.bandits import ArmsBelief, ArmsEnvironment
-from bayescontrol.problems.bandits import bandit as bandits
-from bayescontrol.problems.tabular import TabularEnvironment, fused_loop
+from bayescontrol.problems import parametric_loop, tabular
+from bayescontrol.problems.bandits import (
+    ArmsBelief,
+    ArmsEnvironment,
+    LinearBelief,
+    LinearEnvironment,
+    bandit,
+    linear_world,
+)
+from bayescontrol.problems.parametric import ParametricEnvironment
+from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
@@ -23,8 +31,10 @@ Loop: TypeAlias = Callable[[Any, Any, int, Stream, Stream], Record]
 
 #: (a rule's belief type or an agent's own, environment type) -> what finds the loop for a pair
 _LOOPS: dict[tuple[type, type], Callable[[Any, Any], Loop | None]] = {
-    (FiniteBelief, TabularEnvironment): fused_loop,
-    (ArmsBelief, ArmsEnvironment): bandits.fused_loop,
+    (FiniteBelief, TabularEnvironment): tabular.fused_loop,
+    (FiniteBelief, ParametricEnvironment): parametric_loop.fused_loop,
+    (ArmsBelief, ArmsEnvironment): bandit.fused_loop,
+    (LinearBelief, LinearEnvironment): linear_world.fused_loop,
 }
 
 

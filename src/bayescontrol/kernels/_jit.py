@@ -18,12 +18,15 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import config
 
-__all__ = ["cache_folder", "jit", "leaf"]
+__all__ = ["cache_folder", "in_memory", "jit", "leaf", "typeof", "types"]
 
 F = TypeVar("F", bound=Callable[..., object])
 # Numba's settings are made at run time, and its option `_nrt` is unknown to type checkers.
 _config: Any = config
 _njit: Any = numba.njit
+#: What Numba calls the type of a value, and its types.
+typeof: Any = numba.typeof
+types: Any = numba.types
 
 
 _IMPORT = re.compile(rb"^from bayescontrol\.kernels\.(\w+) import", re.MULTILINE)
@@ -98,3 +101,16 @@ def leaf(kernel: F) -> F:
     False
     """
     return _compile(kernel, _nrt=False)
+
+
+@lru_cache(maxsize=256)
+def in_memory(function: Callable[..., Any]) -> Any:
+    """As `jit`, for a user's function or a closure over one, which Numba keeps nowhere.
+
+    What Numba has compiled already is taken as it is.
+
+    >>> def double(x): return 2 * x
+    >>> in_memory(double)(2) == in_memory(in_memory(double))(2) == 4
+    True
+    """
+    return function if hasattr(function, "py_func") else _njit(error_model="numpy")(function)

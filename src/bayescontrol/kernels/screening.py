@@ -23,11 +23,12 @@ import math
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
-from bayescontrol.kernels.elementary import exp, log
+from bayescontrol.kernels.beta_law import divergence
+from bayescontrol.kernels.elementary import exp
 from bayescontrol.kernels.random import gamma_attempt, uniform
-from bayescontrol.kernels.special import log_gamma
+from bayescontrol.kernels.special import stirling
 
-__all__ = ["beta_tail", "draw_action", "interact", "learn", "prepare", "tail_bound"]
+__all__ = ["beta_tail", "draw_action", "interact", "learn", "prepare", "prepare_all", "tail_bound"]
 
 # Rows of `cache`, one column an arm: constants of the two gammas, the mean, the ceiling, its
 # bound, and room for the bound at V.
@@ -54,11 +55,10 @@ def tail_bound(alpha: float, beta: float, v: float) -> float:
     n, k = alpha + beta - 1.0, alpha - 1.0
     if k >= n * v:
         return 1.0
+    first = exp(-divergence(k, beta, v, 1.0 - v))
     if k == 0.0:
-        return min(exp(n * log(1.0 - v)) * SAFETY, 1.0)
-    p = k / n
-    divergence = p * log(p / v) + (1.0 - p) * log((1.0 - p) / (1.0 - v))
-    first = exp(-n * divergence) * math.sqrt(n / (2.0 * math.pi * k * (n - k)))
+        return min(first * SAFETY, 1.0)
+    first *= math.sqrt(n / (2.0 * math.pi * k * beta))
     q = k * (1.0 - v) / ((n - k + 1.0) * v)
     return min(first / (1.0 - q) * SAFETY, 1.0)
 
@@ -96,6 +96,20 @@ def prepare(alpha: float, beta: float, cache: FloatArray, j: int) -> None:
     _gamma_constants(alpha, cache, D_ALPHA, j)
     _gamma_constants(beta, cache, D_BETA, j)
     cache[MEAN, j], cache[CEILING, j] = alpha / (alpha + beta), STALE
+
+
+@leaf
+def prepare_all(rows: FloatArray, cache: FloatArray) -> None:
+    """Every column of the cache.
+
+    >>> import numpy as np
+    >>> cache = np.empty((ROWS, 2))
+    >>> prepare_all(np.ones((2, 2)), cache)
+    >>> cache[MEAN]
+    array([0.5, 0.5])
+    """
+    for j in range(rows.shape[0]):
+        prepare(rows[j, 0], rows[j, 1], cache, j)
 
 
 @leaf
@@ -143,23 +157,37 @@ def beta_tail(alpha: float, beta: float, v: float) -> float:
         return 1.0
     if v >= 1.0:
         return 0.0
+    if alpha - 1.0 > (alpha + beta - 1.0) * v:
+        return 1.0 - _falling_sum(beta, alpha, 1.0 - v)
+    return min(_falling_sum(alpha, beta, v), 1.0)
+
+
+@leaf
+def _falling_sum(alpha: float, beta: float, v: float) -> float:
+    """The binomial sum from its largest term down, where k ≤ n v.
+
+    The first is √(n / 2π k (n - k)) exp(Δ(n) - Δ(k) - Δ(n - k) - n KL(k/n ‖ v)), Δ what Stirling's
+    formula leaves: factorials of large numbers would cost its digits.
+    """
     n = alpha + beta - 1.0
     k = alpha - 1.0
     odds = (1.0 - v) / v
-    term = exp(
-        log_gamma(n + 1.0) - log_gamma(alpha) - log_gamma(beta + 1.0) + k * log(v)
-        + beta * log(1.0 - v)
-    )  # fmt: skip
+    log_term = -divergence(k, beta, v, 1.0 - v)
+    if k > 0.0:
+        log_term += stirling(n) - stirling(k) - stirling(beta)
+        term = exp(log_term) * math.sqrt(n / (2.0 * math.pi * k * beta))
+    else:
+        term = exp(log_term)
     total = term
-    # Terms grow up to the mode and then fall; below 2^-60 of the sum the rest is nothing.
+    # Below 2^-60 of the sum the rest is nothing.
     while k > 0.0:
         ratio = k / (n - k + 1.0) * odds
         term *= ratio
         total += term
         k -= 1.0
-        if ratio < 1.0 and term < total * 2.0**-60 * (1.0 - ratio):
+        if term <= total * 2.0**-60 * (1.0 - ratio):
             break
-    return min(total, 1.0)
+    return total
 
 
 @leaf

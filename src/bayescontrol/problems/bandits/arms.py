@@ -7,7 +7,6 @@ exchangeable, so feedback may come late, in any order, or never; arms may come a
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,64 +19,20 @@ from bayescontrol.errors import (
     IncompatibleState,
     InvalidPrior,
     MissingCapability,
-    UnknownArm,
 )
 from bayescontrol.problems.bandits.family import BestArm, Family, FiniteRewards
-from bayescontrol.problems.bandits.labels import Labels
+from bayescontrol.problems.bandits.mean_rewards import MeanRewards
+from bayescontrol.problems.bandits.roster import Roster
 from bayescontrol.seeding import Stream
-from bayescontrol.values import pack, unpack
 
-__all__ = ["Arms", "ArmsBelief", "MeanRewards"]
+__all__ = ["Arms", "ArmsBelief"]
 
 #: The number of arms, or their names.
 Arms: TypeAlias = int | Sequence[Hashable]
 
 _LN2 = 0.6931471805599453
-
-
-class MeanRewards:
-    """A mode m: the mean reward of every arm. Its policy pulls the best, arg max_j m_j.
-
-    Of several that are the best to the last bit it pulls one by chance.
-
-    >>> MeanRewards(("red", "blue"), np.array([0.2, 0.7])).act(None, Stream(0))
-    'blue'
-    """
-
-    __slots__ = ("arms", "means")
-
-    def __init__(self, arms: Sequence[Hashable], means: FloatArray) -> None:
-        self.arms, self.means = tuple(arms), means
-
-    def act(self, x: Any, rng: Stream) -> Any:
-        """arg max_j m_j."""
-        best = self._best()
-        return self.arms[best[rng.integers(best.size)] if best.size > 1 else best[0]]
-
-    def action_probabilities(self, x: Any) -> dict[Any, float]:
-        """1 for the best arm."""
-        best = self._best()
-        return {self.arms[j]: 1.0 / best.size for j in best}
-
-    def _best(self) -> IntArray:
-        return np.flatnonzero(self.means == self.means.max())
-
-    def __repr__(self) -> str:
-        shown = ", ".join(
-            f"{a}: {m:.3g}" for a, m in zip(self.arms, self.means.tolist(), strict=True)
-        )
-        return f"MeanRewards({shown})"
-
-    def retire(self, arm: Hashable) -> None:
-        """m_arm ← -∞: a mode in charge does not pull it either.
-
-        >>> mode = MeanRewards(("red", "blue"), np.array([0.2, 0.7]))
-        >>> mode.retire("blue")
-        >>> mode.act(None, Stream(0))
-        'red'
-        """
-        if arm in self.arms:
-            self.means[self.arms.index(arm)] = -np.inf
+#: A binomial tail is a sum of about √n terms: from here on they take longer than all the draws.
+_MOST_COUNTS = 2.0**32
 
 
 class ArmsBelief:
@@ -107,31 +62,30 @@ class ArmsBelief:
         screening: bool = True,
     ) -> None:
         self.family = family
-        self._labels = Labels(arms)
-        self._prior = family.prior(prior, len(self._labels))
+        self._roster = Roster(arms)
+        self._prior = family.prior(prior, len(self.labels))
         self._rows = self._prior.copy()
-        self._pulls: IntArray = np.zeros(len(self._labels), np.int64)
-        self._active: IntArray = np.arange(len(self._labels))
         self._screening = screening
         self._last: MeanRewards | None = None
         self._refresh()
 
     def _refresh(self) -> None:
         """Room for the kernels, after arms have come or gone."""
-        size = len(self._labels)
+        size = len(self._rows)
         self._drawn, self._undrawn = np.full(size, np.nan), np.empty(size, np.int64)
         self._cache: FloatArray | None = None
         if self._screening and self._not_screened() is None:
             self._cache = np.empty((kernels.screening.ROWS, size))
-            for j, (alpha, beta) in enumerate(self._rows):
-                kernels.screening.prepare(alpha, beta, self._cache, j)
+            kernels.screening.prepare_all(self._rows, self._cache)
 
     def _not_screened(self) -> str | None:
         if self.family.kind != kernels.arms.BERNOULLI:
             return "screening is for Bernoulli arms"
-        for label, row in zip(self._labels, self._rows, strict=True):
-            if not all(p.is_integer() and 1.0 <= p < 2.0**52 for p in row.tolist()):
+        for label, row in zip(self.labels, self._rows, strict=True):
+            if not all(p.is_integer() and p >= 1.0 for p in row.tolist()):
                 return f"the posterior of {label} is not of whole numbers"
+            if row.max() > _MOST_COUNTS:
+                return f"the posterior of {label} counts beyond {_MOST_COUNTS:g}"
         return None
 
     @property
@@ -146,7 +100,7 @@ class ArmsBelief:
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Bayes' rule for arm a and its reward o. On an error nothing has changed."""
-        j, r = self._labels.place(a), self.family.reward(o)
+        j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
             kernels.screening.learn(self._rows, self._cache, j, r)
         else:
@@ -155,12 +109,12 @@ class ArmsBelief:
             if not np.isfinite(row).all():
                 raise BadEvidence(f"reward {o!r} of arm {a!r} is too large to be learnt from")
             self._rows[j] = row
-        self._pulls[j] += 1
+        self._roster.counts[j] += 1
 
     def sample(self, rng: Stream) -> MeanRewards:
         """m ~ P(m | âo_<t): the mean reward of every arm in play."""
         self._draw_all(rng)
-        self._last = MeanRewards(self.arms, self._drawn[self._active])
+        self._last = MeanRewards(self.arms, self._drawn[self._roster.active])
         return self._last
 
     def draw_action(self, x: Any, rng: Stream) -> Any:
@@ -168,15 +122,15 @@ class ArmsBelief:
         self._last = None
         if self._cache is not None:
             j = kernels.screening.draw_action(
-                self._rows, self._cache, self._active, self._undrawn, rng.state
+                self._rows, self._cache, self._roster.active, self._undrawn, rng.state
             )
         else:
             j = self._draw_all(rng)
-        return self._labels[j]
+        return self._roster.labels[j]
 
     def _draw_all(self, rng: Stream) -> int:
         return kernels.arms.draw_action(
-            self.family.kind, self.family.constants, self._rows, self._active, self._drawn,
+            self.family.kind, self.family.constants, self._rows, self._roster.active, self._drawn,
             rng.state,
         )  # fmt: skip
 
@@ -189,7 +143,7 @@ class ArmsBelief:
                 f"the arms of {self.family!r} have no exact action probabilities: count how often "
                 "`draw_action` chooses each arm"
             )
-        best = self.family.best(self._rows[self._active])
+        best = self.family.best(self._rows[self._roster.active])
         return dict(zip(self.arms, best.tolist(), strict=True))
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
@@ -198,7 +152,7 @@ class ArmsBelief:
             raise MissingCapability(
                 f"{self.family!r} pays infinitely many rewards: `log_predictive(a, o)` gives each"
             )
-        return self.family.predictive(self._rows[self._labels.place(a)])
+        return self.family.predictive(self._rows[self._roster.labels.place(a)])
 
     def log_predictive(self, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t), a density where rewards are continuous.
@@ -207,7 +161,7 @@ class ArmsBelief:
         >>> round(float(np.exp(BernoulliBandit(2).belief().log_predictive(0, 1))), 12)
         0.5
         """
-        j, r = self._labels.place(a), self.family.reward(o)
+        j, r = self._roster.labels.place(a), self.family.reward(o)
         return self.family.log_predictive(self._rows[j], r)
 
     def surprise(self, x: Any, a: Any, o: Any) -> float:
@@ -220,7 +174,7 @@ class ArmsBelief:
 
     def expected(self) -> dict[Any, float]:
         """E[r | âo_<t] of every arm in play."""
-        means = self.family.expected(self._rows[self._active])
+        means = self.family.expected(self._rows[self._roster.active])
         return dict(zip(self.arms, means.tolist(), strict=True))
 
     @property
@@ -231,29 +185,29 @@ class ArmsBelief:
     @property
     def pulls(self) -> dict[Any, int]:
         """How many rewards of every arm were seen, retired ones included."""
-        return dict(zip(self._labels, self._pulls.tolist(), strict=True))
+        return self._roster.pulls
 
     @property
     def count(self) -> int:
         """Rewards seen."""
-        return int(self._pulls.sum())
+        return int(self._roster.counts.sum())
 
     @property
     def arms(self) -> tuple[Any, ...]:
         """The arms in play."""
-        return tuple(self._labels[j] for j in self._active)
+        return self._roster.arms
 
     @property
     def labels(self) -> tuple[Any, ...]:
         """All arms, retired ones included, in the order of the rows."""
-        return tuple(self._labels)
+        return tuple(self._roster.labels)
 
     @property
     def drawn(self) -> FloatArray:
         """The mean rewards drawn last; NaN where none was: before a draw, and when screening."""
-        drawn = np.full(len(self._labels), np.nan)
+        drawn = np.full(len(self._rows), np.nan)
         if self._last is not None:
-            drawn[[self._labels.place(a) for a in self._last.arms]] = self._last.means
+            drawn[[self._roster.labels.place(a) for a in self._last.arms]] = self._last.means
         return drawn
 
     def last(self) -> MeanRewards | None:
@@ -262,7 +216,7 @@ class ArmsBelief:
 
     def __len__(self) -> int:
         """The number of arms in play."""
-        return int(self._active.size)
+        return len(self._roster)
 
     # -- arms come and go --------------------------------------------------------------------
 
@@ -276,10 +230,8 @@ class ArmsBelief:
         {'red': 0.5, 'blue': 0.8}
         """
         row = self.family.prior(prior, 1)
-        self._labels = self._labels.and_one_more(arm)
+        self._roster.add(arm)
         self._prior, self._rows = np.vstack([self._prior, row]), np.vstack([self._rows, row])
-        self._pulls = np.append(self._pulls, 0)
-        self._active = np.append(self._active, len(self._labels) - 1)
         self._refresh()
 
     def retire(self, arm: Hashable) -> None:
@@ -292,12 +244,7 @@ class ArmsBelief:
         >>> belief.arms, belief.pulls
         (('blue',), {'red': 1, 'blue': 0})
         """
-        j = self._labels.place(arm)
-        if j not in self._active:
-            raise UnknownArm(f"arm {arm!r} is retired already")
-        if len(self) == 1:
-            raise UnknownArm(f"arm {arm!r} is the last one in play: add another before it goes")
-        self._active = self._active[self._active != j]
+        self._roster.retire(arm)
         if self._last is not None:
             self._last.retire(arm)
 
@@ -311,20 +258,17 @@ class ArmsBelief:
         >>> belief.arms
         (0, 1)
         """
-        j = self._labels.place(arm)
-        if j in self._active:
-            raise UnknownArm(f"arm {arm!r} is in play: only a retired arm can be restored")
-        self._active = np.sort(np.append(self._active, j))
+        self._roster.restore(arm)
 
     # -- for compiled loops --------------------------------------------------------------------
 
     def loop_arrays(self) -> tuple[FloatArray, FloatArray | None, IntArray, FloatArray, IntArray]:
         """rows, cache, active, drawn, undrawn: what the kernels work on, in place."""
-        return self._rows, self._cache, self._active, self._drawn, self._undrawn
+        return self._rows, self._cache, self._roster.active, self._drawn, self._undrawn
 
     def fast_forward(self, actions: IntArray) -> None:
         """Be where a compiled loop has led that worked on `loop_arrays`."""
-        self._pulls += np.bincount(actions, minlength=len(self._labels))
+        self._roster.counts += np.bincount(actions, minlength=len(self._rows))
         self._last = None
 
     # -- named arrays ----------------------------------------------------------------------------
@@ -332,12 +276,10 @@ class ArmsBelief:
     def save(self) -> Arrays:
         """Named arrays from which `load` continues bit for bit."""
         return {
-            "arms": pack(list(self._labels), "the names of the arms"),
+            **self._roster.save(),
             "family": np.array(repr(self.family)),
             "prior": self._prior.copy(),
             "rows": self._rows.copy(),
-            "pulls": self._pulls.copy(),
-            "active": self._active.copy(),
             "drawn": np.empty(0) if self._last is None else self.drawn,
         }
 
@@ -345,31 +287,25 @@ class ArmsBelief:
         """Take over what `save` gave, arms that came and went included; the family must agree."""
         if not isinstance(arrays, Mapping):
             raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
-        missing = {"arms", "family", "prior", "rows", "pulls", "active", "drawn"} - arrays.keys()
+        missing = {"family", "prior", "rows", "drawn"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
         if str(arrays["family"]) != repr(self.family):
             raise IncompatibleState(f"saved for {arrays['family']}, this is {self.family!r}")
+        roster = Roster.loaded(arrays)
+        size = len(roster.labels)
         try:
-            labels = Labels(unpack(arrays["arms"]))
-            size = len(labels)
             prior = self.family.rows(arrays["prior"], size)
             rows = self.family.rows(arrays["rows"], size)
-            pulls = np.array([index(n) for n in arrays["pulls"]], np.int64)
-            active = np.array([index(j) for j in arrays["active"]], np.int64)
-        except (InvalidPrior, UnknownArm, TypeError, ValueError) as error:
+        except (InvalidPrior, TypeError, ValueError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        inside = active.size and np.array_equal(active, np.unique(active)) and active[-1] < size
-        if pulls.shape != (size,) or pulls.min() < 0 or not inside or active[0] < 0:
-            raise IncompatibleState(f"the saved state is damaged: pulls {pulls}, active {active}")
         last = np.array(arrays["drawn"], np.float64)
         known = np.flatnonzero(~np.isnan(last))
         if last.shape not in ((0,), (size,)) or (last.size and not known.size):
             raise IncompatibleState(f"the saved state is damaged: the means drawn are {last}")
-        self._labels, self._prior, self._rows = labels, prior, rows
-        self._pulls, self._active = pulls, active
+        self._roster, self._prior, self._rows = roster, prior, rows
         self._refresh()
-        names = [labels[j] for j in known]
+        names = [roster.labels[j] for j in known.tolist()]
         self._last = MeanRewards(names, last[known]) if names else None
 
     def merge(self, other: "ArmsBelief") -> None:
@@ -381,14 +317,14 @@ class ArmsBelief:
         if self.labels != other.labels or self._prior.tobytes() != other._prior.tobytes():
             raise IncompatibleState("beliefs can be merged only if they share arms and prior")
         self._rows = self.family.merged(self._prior, self._rows, other._rows)
-        self._pulls = self._pulls + other._pulls
+        self._roster.counts = self._roster.counts + other._roster.counts
         self._refresh()
 
     def copy(self) -> "ArmsBelief":
         """The same belief, free to go its own way."""
         twin = ArmsBelief.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        for name in ("_prior", "_rows", "_pulls", "_active", "_drawn", "_undrawn"):
+        for name in ("_roster", "_prior", "_rows", "_drawn", "_undrawn"):
             setattr(twin, name, getattr(self, name).copy())
         twin._cache = None if self._cache is None else self._cache.copy()
         if self._last is not None:

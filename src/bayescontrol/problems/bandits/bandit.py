@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.problems.bandits.arms import Arms, ArmsBelief, MeanRewards
+from bayescontrol.problems.bandits.arms import Arms, ArmsBelief
 from bayescontrol.problems.bandits.family import Family
 from bayescontrol.problems.bandits.labels import Labels
+from bayescontrol.problems.bandits.mean_rewards import MeanRewards
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step

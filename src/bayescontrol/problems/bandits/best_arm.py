@@ -1,3 +1,107 @@
-"""Placeholder until the quadrature lands."""
-def beta_best(alpha, beta):
-    raise NotImplementedError
+"""P(arm i is best) of independent arms, exactly: no simulation.
+
+    P(a = i | âo_<t) = P(m_i > m_j for all j ≠ i) = ∫ f_i(x) Π_{j≠i} F_j(x) dx
+
+By `kernels.quadrature`, which checks itself; the error is below 1e-12 for posteriors of up to
+1e7 observations. The last axis is that of the arms, the axes before it are a batch.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray
+from bayescontrol.errors import BayesControlError, InvalidPrior
+
+__all__ = ["QuadratureFailed", "beta_best", "gamma_best", "normal_best", "student_best"]
+
+
+class QuadratureFailed(BayesControlError, ArithmeticError):
+    """∫ f_i Π F_j could not be computed to 1e-12: the laws are too far from one another's scale.
+
+    >>> issubclass(QuadratureFailed, ArithmeticError)
+    True
+    """
+
+
+def beta_best(alpha: npt.ArrayLike, beta: npt.ArrayLike) -> FloatArray:
+    """P(m_i is largest), m_j ~ Beta(α_j, β_j); α and β positive.
+
+    >>> beta_best([3, 2], [2, 3]).round(12), 53 / 70
+    (array([0.75714286, 0.24285714]), 0.7571428571428571)
+    >>> beta_best([[1, 1, 1], [9, 1, 1]], 1).round(4)
+    array([[0.3333, 0.3333, 0.3333],
+           [0.8182, 0.0909, 0.0909]])
+    """
+    return _best(kernels.posteriors.BETA, ("alpha", "beta"), alpha, beta)
+
+
+def normal_best(mu: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
+    """P(m_i is largest), m_j ~ Normal(μ_j, σ_j); σ positive, however small beside the others.
+
+    >>> normal_best([0.0, 1.0], [1.0, 1.0]).round(12)  # Φ(-1/√2)
+    array([0.23975006, 0.76024994])
+    """
+    return _best(kernels.posteriors.NORMAL, ("mu", "sd"), mu, sd)
+
+
+def student_best(loc: npt.ArrayLike, scale: npt.ArrayLike, df: npt.ArrayLike) -> FloatArray:
+    """P(m_i is largest), m_j Student's t: Gaussian arms of unknown variance; df at least 1/4.
+
+    >>> student_best([0.0, 1.0], 0.5, 1.0).round(12)  # ½ - arctan(1)/π: they are Cauchy
+    array([0.25, 0.75])
+    """
+    return _best(kernels.posteriors.STUDENT, ("loc", "scale", "df"), loc, scale, df)
+
+
+def gamma_best(shape: npt.ArrayLike, rate: npt.ArrayLike, *, largest: bool = True) -> FloatArray:
+    """P(λ_i is largest), λ_j ~ Gamma(a_j, b_j); or smallest: then its mean 1/λ_i is largest.
+
+    >>> gamma_best([1, 1], [1, 3]), gamma_best([1, 1], [1, 3], largest=False)
+    (array([0.75, 0.25]), array([0.25, 0.75]))
+    """
+    laws = kernels.posteriors
+    kind = laws.GAMMA if largest else laws.INVERSE_GAMMA
+    return _best(kind, ("shape", "rate"), shape, rate)
+
+
+def _best(kind: int, names: tuple[str, ...], *given: npt.ArrayLike) -> FloatArray:
+    try:
+        tables = [np.ascontiguousarray(table, np.float64) for table in given]
+        if any(table.shape != tables[0].shape for table in tables):
+            tables = [np.ascontiguousarray(table) for table in np.broadcast_arrays(*tables)]
+    except (TypeError, ValueError) as error:
+        raise InvalidPrior(f"{', '.join(names)} of the arms: {error}; give one for each") from None
+    whole = tables[0].shape
+    if np.ndim(given[0]) == np.ndim(given[1]) == 0 or whole[-1] == 0:
+        raise InvalidPrior(f"{names[0]}={given[0]!r} is no arm at all: give one number for each")
+    N = whole[-1]
+    a, b = tables[0].reshape(-1, N), tables[1].reshape(-1, N)
+    nu = tables[2].reshape(-1, N) if len(tables) > 2 else b
+    quadrature = kernels.quadrature
+    P = np.empty(a.shape)
+    scratch = np.empty((quadrature.ROWS * N + quadrature.MORE_ROWS, quadrature.NODES))
+    status, row = quadrature.best_of_each(kind, a, b, nu, P, scratch)
+    if status != quadrature.DONE:
+        _complain(kind, names, [table.reshape(-1, N)[row] for table in tables], status)
+    return P.reshape(whole)
+
+
+def _complain(kind: int, names: tuple[str, ...], rows: list[FloatArray], status: int) -> None:
+    """Name the arm and the parameter at fault."""
+    laws, quadrature = kernels.posteriors, kernels.quadrature
+    if status == quadrature.INVALID:
+        least = {"df": quadrature.LEAST_NU}
+        anywhere = names[0] if kind in (laws.NORMAL, laws.STUDENT) else ""
+        for name, row in zip(names, rows, strict=True):
+            for j, value in enumerate(row.tolist()):
+                if not np.isfinite(value) or (name != anywhere and value < least.get(name, 5e-324)):
+                    wanted = "finite" if name == anywhere else "positive and finite"
+                    if name in least:
+                        wanted = f"finite and at least {least[name]}"
+                    raise InvalidPrior(f"arm {j}: {name} = {value:g} must be {wanted}")
+    shown = ", ".join(f"{name}={row.tolist()}" for name, row in zip(names, rows, strict=True))
+    raise QuadratureFailed(
+        f"the probabilities of {shown} do not converge: take out arms that cannot be the best, "
+        "or bring the scales closer together"
+    )

@@ -16,7 +16,15 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
 
-__all__ = ["BestArm", "Family", "FiniteRewards", "number", "parameter_rows", "true_rows"]
+__all__ = [
+    "BestArm",
+    "Family",
+    "FiniteRewards",
+    "number",
+    "parameter_rows",
+    "true_rows",
+    "true_table",
+]
 
 
 class Family(Protocol):
@@ -95,11 +103,12 @@ def parameter_rows(
     if table.shape not in ((len(columns),), (arms, len(columns))):
         raise InvalidPrior(f"a prior of shape {table.shape} for {arms} arms: {wanted}")
     rows = np.array(np.broadcast_to(table, (arms, len(columns))))
-    for j, row in enumerate(rows):
-        for name, value in zip(columns, row, strict=True):
-            if not np.isfinite(value) or (name in positive and value <= 0.0):
-                wanted = "positive and finite" if name in positive else "finite"
-                raise InvalidPrior(f"arm {j}: {name} = {value:g} must be {wanted}")
+    least = np.array([0.0 if name in positive else -np.inf for name in columns])
+    bad = np.argwhere(~(np.isfinite(rows) & (rows > least)))
+    if bad.size:
+        j, k = (int(i) for i in bad[0])
+        wanted = "positive and finite" if columns[k] in positive else "finite"
+        raise InvalidPrior(f"arm {j}: {columns[k]} = {rows[j, k]:g} must be {wanted}")
     return rows
 
 
@@ -121,6 +130,26 @@ def true_rows(given: npt.ArrayLike, arms: int, what: str, low: float, high: floa
     return values[:, None].copy()
 
 
+def true_table(given: npt.ArrayLike, arms: int, columns: tuple[str, ...]) -> FloatArray:
+    """A row of finite numbers an arm.
+
+    >>> true_table([[0, 1], [5, 2]], 2, ("mean", "sd")).shape
+    (2, 2)
+    """
+    try:
+        table = np.array(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidTable(f"the truth of the arms: {error}") from None
+    if table.shape != (arms, len(columns)):
+        raise InvalidTable(
+            f"a truth of shape {table.shape} for {arms} arms: give each a row "
+            f"({', '.join(columns)})"
+        )
+    for j, k in np.argwhere(~np.isfinite(table)):
+        raise InvalidTable(f"arm {j}: its {columns[k]} is {table[j, k]}, it must be finite")
+    return table
+
+
 def number(o: Any, support: str) -> float:
     """o as a finite number, or BadEvidence that names the support.
 
@@ -128,9 +157,8 @@ def number(o: Any, support: str) -> float:
     1.0
     """
     try:
-        if isinstance(o, str | bytes | bytearray):  # float would read them
-            raise TypeError
-        r = float(o)
+        # float would read text
+        r = np.nan if isinstance(o, str | bytes | bytearray) else float(o)
     except (TypeError, ValueError, OverflowError):
         raise BadEvidence(f"reward {o!r} is not a number: it must be {support}") from None
     if not np.isfinite(r):

@@ -5,7 +5,7 @@
 Numbers 0 … N-1 by default, or whatever can be the key of a dictionary.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,10 @@ class Labels:
     """
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
-        if isinstance(arms, bool | float | str):
+        number = isinstance(arms, int | np.integer)
+        if isinstance(arms, bool | str) or not (number or isinstance(arms, Iterable)):
             raise UnknownArm(f"arms={arms!r}: give their number, or a list of their names")
-        try:
-            names = list(range(arms)) if isinstance(arms, int | np.integer) else list(arms)
-        except TypeError:
-            raise UnknownArm(f"arms={arms!r}: give their number, or a list of their names") from None
+        names = list(range(arms)) if isinstance(arms, int | np.integer) else list(arms)
         if not names:
             raise UnknownArm(f"arms={arms!r}: a bandit has at least one arm")
         self._names: list[Any] = names

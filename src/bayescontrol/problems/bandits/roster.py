@@ -55,7 +55,7 @@ class Roster:
         self.counts = np.append(self.counts, 0)
 
     def retire(self, arm: Hashable) -> None:
-        """This arm is out of play, its place is kept."""
+        """Out of play, its place is kept."""
         j = self.labels.place(arm)
         if j not in self.active:
             raise UnknownArm(f"arm {arm!r} is retired already")

@@ -1,0 +1,120 @@
+"""The paper's bench played by ourselves, and by what one would write by hand.
+
+    10 Bernoulli levers with uniform biases, Thompson sampling with uniform priors, 1,000 steps
+
+`python -m benchmarks.bandit_players NAME` answers as `benchmarks.peers.worker` says.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+import numpy as np
+from benchmarks.peers.worker import LEVERS, STEPS, serve
+
+from bayescontrol import Stream, interact
+from bayescontrol.interaction import both_streams
+from bayescontrol.kernels.random import beta, uniform
+from bayescontrol.problems.bandits import BernoulliBandit
+
+__all__ = ["PLAYERS"]
+
+_njit: Any = numba.njit(error_model="numpy")
+
+
+@_njit  # type: ignore[untyped-decorator]
+def numpy_generator_loop(biases: Any, rng: Any) -> float:
+    """Ten Beta draws a decision from NumPy's generator."""
+    alpha, beta_ = np.ones(biases.size), np.ones(biases.size)
+    total = 0.0
+    for _ in range(STEPS):
+        a, best = 0, -1.0
+        for j in range(biases.size):
+            m = rng.beta(alpha[j], beta_[j])
+            if m > best:
+                a, best = j, m
+        if rng.random() < biases[a]:
+            alpha[a] += 1.0
+            total += 1.0
+        else:
+            beta_[a] += 1.0
+    return total
+
+
+@_njit  # type: ignore[untyped-decorator]
+def own_numbers_loop(biases: Any, p: Any, q: Any) -> float:
+    """The same with the random numbers of our kernels, one stream each for agent and world."""
+    alpha, beta_ = np.ones(biases.size), np.ones(biases.size)
+    total = 0.0
+    for _ in range(STEPS):
+        a, best = 0, -1.0
+        for j in range(biases.size):
+            m = beta(p, alpha[j], beta_[j])
+            if m > best:
+                a, best = j, m
+        if uniform(q) < biases[a]:
+            alpha[a] += 1.0
+            total += 1.0
+        else:
+            beta_[a] += 1.0
+    return total
+
+
+GENERATOR = np.random.default_rng(0)
+AGENT, WORLD = Stream(1), Stream(2)
+BANDIT = BernoulliBandit(LEVERS)
+
+
+def numba_numpy(biases: Sequence[float], run: int) -> float:
+    """A plain Numba loop on NumPy's generator."""
+    return float(numpy_generator_loop(np.array(biases), GENERATOR))
+
+
+def numba_own(biases: Sequence[float], run: int) -> float:
+    """A plain Numba loop on our own random numbers."""
+    return float(own_numbers_loop(np.array(biases), AGENT.state, WORLD.state))
+
+
+def numpy_python(biases: Sequence[float], run: int) -> float:
+    """Ten draws in one call of NumPy, from a loop in Python."""
+    rng = GENERATOR
+    counts = np.ones((2, LEVERS))
+    total = 0
+    for _ in range(STEPS):
+        a = rng.beta(counts[0], counts[1]).argmax()
+        r = rng.random() < biases[a]
+        counts[0 if r else 1, a] += 1.0
+        total += r
+    return total
+
+
+def fused(biases: Sequence[float], run: int) -> float:
+    """`interact`, which finds the compiled loop."""
+    record = interact(BANDIT.agent(), BANDIT.environment(biases), STEPS, seed=0, run=run)
+    return float(record.observations.sum())
+
+
+def readable(biases: Sequence[float], run: int) -> float:
+    """The agent's two verbs, one after another."""
+    agent, world, total = BANDIT.agent(), BANDIT.environment(biases), 0.0
+    p, q = both_streams(0, run)
+    for _ in range(STEPS):
+        a = agent.act(p)
+        o = world.respond(a, q)
+        agent.observe(a, o)
+        total += o
+    return total
+
+
+#: By the name under which they are called.
+PLAYERS = {
+    "numba-numpy": numba_numpy,
+    "numba-own": numba_own,
+    "numpy": numpy_python,
+    "fused": fused,
+    "readable": readable,
+}
+
+if __name__ == "__main__":
+    serve(PLAYERS[sys.argv[1]])

@@ -1,0 +1,285 @@
+"""A belief over continuous parameters that has no formula: weighted points θ_1 … θ_n.
+
+    w_i ← w_i P(o | θ_i, x, a)        P(θ | âo_≤t) ≈ Σ_i w_i δ(θ - θ_i)
+    n_eff = (Σ w)² / Σ w²             below a share of n: resample, move, w ← 1/n
+
+To observe is deterministic and only weighs. To sample may renew the particles first, and is the
+only randomness. All that is known sits in points that were drawn: particles are the state of a
+sampler, saved for an exact resume, and never merged.
+"""
+
+from collections.abc import Callable, Mapping
+from operator import index
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.beliefs.weights import OnImpossible, Weights
+from bayescontrol.errors import BadEvidence, ImpossibleObservation, IncompatibleState, InvalidPrior
+from bayescontrol.seeding import Stream, as_stream
+
+__all__ = ["Particle", "ParticleBelief"]
+
+#: draw(n, rng) -> θ of shape (n, d)
+Draw: TypeAlias = Callable[[int, Stream], Any]
+#: log_likelihoods(θ, x, a, o) -> n numbers
+LogLikelihoods: TypeAlias = Callable[[FloatArray, Any, Any, Any], Any]
+#: act(θ_i, x, rng) -> a
+Act: TypeAlias = Callable[[FloatArray, Any, Stream], Any]
+#: move(θ, rng) -> θ' of the same shape
+Move: TypeAlias = Callable[[FloatArray, Stream], Any]
+
+_LN2 = 0.6931471805599453
+_SAMPLER = "sampler/"
+
+
+class Particle:
+    """A mode: one parameter θ with the policy tailored to it.
+
+    >>> theta = np.array([0.2, 0.7])
+    >>> Particle(theta, lambda theta, x, rng: int(theta.argmax())).act(None, Stream(0))
+    1
+    """
+
+    __slots__ = ("_act", "theta")
+
+    def __init__(self, theta: FloatArray, act: Act) -> None:
+        self.theta, self._act = theta, act
+
+    def act(self, x: Any, rng: Stream) -> Any:
+        """a ~ P(a | θ, x)."""
+        return self._act(self.theta, x, rng)
+
+    def __repr__(self) -> str:
+        return f"Particle({', '.join(f'{t:.3g}' for t in self.theta)})"
+
+
+class ParticleBelief:
+    """P(θ | âo_<t) by n weighted particles, for any likelihood that can be computed.
+
+    `draw(n, rng)` gives n rows of θ from the prior, on a scale without bounds: logits, not
+    probabilities; logarithms, not scales. `log_likelihoods(θ, x, a, o)` gives ln P(o | θ_i, x, a)
+    for every row, `act(θ_i, x, rng)` an action. `rng` draws the first particles.
+
+    When `effective_size` is below `share` of n, `sample` renews the particles: systematic
+    resampling, then the move of Liu and West, θ' = a θ + (1 - a) m + √(1 - a²) C ε with
+    a = `shrinkage`, which keeps mean m and covariance C Cᵀ. Near 1 it changes shapes little but
+    leaves near-copies; at 0 it draws afresh from the fitted Gaussian. A `move(θ, rng)` of your own
+    takes its place. `share=0` never renews.
+
+    >>> def draw(n, rng): return rng.normal(size=(n, 1))                  # θ: the logit of a bias
+    >>> def log_likelihoods(theta, x, a, o): return -np.log1p(np.exp(theta[:, 0] * (1 - 2 * o)))
+    >>> belief = ParticleBelief(draw, log_likelihoods, lambda theta, x, rng: "toss", 500)
+    >>> for o in (1, 1, 0, 1, 1, 1):
+    ...     belief.observe(None, "toss", o)
+    >>> belief
+    ParticleBelief(500 particles of 1 parameters after 6 observations, effective size 26...)
+    >>> belief.sample(Stream(1)).act(None, Stream(2))
+    'toss'
+    """
+
+    def __init__(
+        self,
+        draw: Draw,
+        log_likelihoods: LogLikelihoods,
+        act: Act,
+        particles: int = 1000,
+        *,
+        rng: int | Stream = 0,
+        share: float = 0.5,
+        shrinkage: float = 0.98,
+        move: Move | None = None,
+        on_impossible: OnImpossible = "raise",
+    ) -> None:
+        n = index(particles)
+        if n < 2:
+            raise InvalidPrior(f"particles={particles}: a belief needs at least two")
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(f"share={share}: a share of the particles is in [0, 1]")
+        if not 0.0 <= shrinkage <= 1.0:
+            raise ValueError(f"shrinkage={shrinkage}: it is in [0, 1], most often .95 to .99")
+        theta = np.array(draw(n, as_stream(rng)), np.float64, order="C")
+        if theta.ndim != 2 or len(theta) != n or not theta.shape[1]:
+            raise InvalidPrior(f"draw({n}, rng) gave shape {theta.shape}: it must be ({n}, d)")
+        if not np.isfinite(theta).all():
+            raise InvalidPrior("draw(n, rng) gave a parameter that is not finite")
+        self._theta: FloatArray = theta
+        self._log_likelihoods, self._act, self._move = log_likelihoods, act, move
+        self._share, self._shrinkage = share, shrinkage
+        self._weights = Weights(np.full(n, 1.0 / n), on_impossible)
+        #: Observations seen, skipped ones included.
+        self.count = 0
+        #: How often the particles were renewed.
+        self.renewals = 0
+        self._last: Particle | None = None
+
+    # -- the two verbs of a belief -----------------------------------------------------
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """w_i ← w_i P(o | θ_i, x, a). On an error nothing has changed."""
+        try:
+            self._weights.condition(self._ask(x, a, o), log=True)
+        except BadEvidence as error:
+            told = type(error)(
+                f"{error} (of the particles); observation {o!r} after action {a!r} in situation "
+                f"{x!r}. Take more particles or a wider prior, or choose on_impossible='skip' or "
+                "Floor(epsilon)"
+            )
+            told.mode = error.mode
+            raise told from None
+        self.count += 1
+
+    def _ask(self, x: Any, a: Any, o: Any) -> FloatArray:
+        answer = self._log_likelihoods(self._theta, x, a, o)
+        try:
+            return np.array(answer, np.float64, order="C")
+        except (TypeError, ValueError):
+            raise BadEvidence(f"the log-likelihoods {answer!r} are not numbers") from None
+
+    def sample(self, rng: Stream) -> Particle:
+        """θ ~ P(θ | âo_<t), after the particles were renewed if that is due."""
+        if self.effective_size < self._share * len(self):
+            self._renew(rng)
+        self._last = Particle(self._theta[self._weights.draw(rng)].copy(), self._act)
+        return self._last
+
+    def _renew(self, rng: Stream) -> None:
+        p, n = self.posterior(), len(self)
+        if self._move is None and kernels.particles.effective_size(p) < 2.0:
+            raise BadEvidence(
+                f"after {self.count} observations the weights rest on one particle of {n}: what "
+                "it leaves out cannot be drawn again. Take more particles, sample more often "
+                "between observations, or give a move of your own"
+            )
+        chosen = np.empty(n, np.int64)
+        kernels.particles.systematic(p, rng.random(), chosen)
+        if self._move is None:
+            theta = np.empty_like(self._theta)
+            m, V = self._moments()
+            C = np.empty_like(V)
+            kernels.particles.spread(V, C)
+            kernels.particles.shrink(
+                self._theta, chosen, m, C, self._shrinkage, np.empty_like(m), theta, rng.state
+            )
+        else:
+            theta = np.array(self._move(self._theta[chosen], rng), np.float64, order="C")
+        if theta.shape != self._theta.shape or not np.isfinite(theta).all():
+            raise BadEvidence(
+                f"the move gave parameters of shape {theta.shape}, or not all finite: they must be "
+                f"finite, of shape {self._theta.shape}"
+            )
+        weights = Weights(np.full(n, 1.0 / n), self._weights.on_impossible)
+        weights.impossible = self._weights.impossible
+        self._theta, self._weights = theta, weights
+        self.renewals += 1
+
+    # -- what a reader or the rule may ask ------------------------------------------------
+
+    def posterior(self) -> FloatArray:
+        """The weights w_i / Σ w, as a new array."""
+        return self._weights.posterior()
+
+    @property
+    def theta(self) -> FloatArray:
+        """The particles, one row each: a copy."""
+        return self._theta.copy()
+
+    @property
+    def effective_size(self) -> float:
+        """(Σ w)² / Σ w²: how many equally weighted particles would know as much."""
+        return kernels.particles.effective_size(self.posterior())
+
+    def _moments(self) -> tuple[FloatArray, FloatArray]:
+        d = self._theta.shape[1]
+        m, V = np.empty(d), np.empty((d, d))
+        kernels.particles.moments(self._theta, self.posterior(), m, V)
+        return m, V
+
+    def mean(self) -> FloatArray:
+        """E[θ | âo_<t] ≈ Σ w_i θ_i."""
+        return self._moments()[0]
+
+    def covariance(self) -> FloatArray:
+        """Cov[θ | âo_<t] ≈ Σ w_i (θ_i - m)(θ_i - m)ᵀ."""
+        return self._moments()[1]
+
+    def surprise(self, x: Any, a: Any, o: Any) -> float:
+        """-log2 Σ_i w_i P(o | θ_i, x, a), in bits; ∞ if every particle rules o out."""
+        after = self._weights.copy()
+        after.on_impossible = "raise"
+        try:
+            after.condition(self._ask(x, a, o), log=True)
+        except ImpossibleObservation:
+            return float("inf")
+        return -after.log_total(self._weights) / _LN2 + 0.0
+
+    @property
+    def impossible(self) -> int:
+        """How often evidence was skipped or touched the floor."""
+        return self._weights.impossible
+
+    def last(self) -> Particle | None:
+        """The mode drawn last."""
+        return self._last
+
+    def __len__(self) -> int:
+        """n, the number of particles."""
+        return len(self._theta)
+
+    # -- named arrays ----------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """Named arrays from which `load` continues bit for bit; the particles under `sampler/`."""
+        sampler = {
+            **self._weights.save(),
+            "theta": self._theta.copy(),
+            "renewals": np.array(self.renewals),
+        }
+        drawn = np.empty(0) if self._last is None else self._last.theta.copy()
+        arrays = {_SAMPLER + name: array for name, array in sampler.items()}
+        return {"count": np.array(self.count), "drawn": drawn, **arrays}
+
+    def load(self, arrays: Arrays) -> None:
+        """Take over what `save` gave, for a belief built from the same functions."""
+        if not isinstance(arrays, Mapping):
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+        missing = self.save().keys() - arrays.keys()
+        if missing:
+            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        theta, drawn = arrays[_SAMPLER + "theta"], arrays["drawn"]
+        try:
+            count = index(arrays["count"][()])
+            renewals = index(arrays[_SAMPLER + "renewals"][()])
+        except TypeError as error:
+            raise IncompatibleState(f"the saved state is damaged: {error}") from None
+        if theta.dtype != np.float64 or theta.shape != self._theta.shape:
+            raise IncompatibleState(
+                f"saved for particles of shape {theta.shape}, this belief has {self._theta.shape}"
+            )
+        if drawn.shape not in ((0,), theta.shape[1:]) or count < 0 or renewals < 0:
+            raise IncompatibleState(
+                f"the saved state is damaged: count={count}, renewals={renewals}, drawn={drawn}"
+            )
+        if not np.isfinite(theta).all():
+            raise IncompatibleState("the saved state is damaged: a parameter is not finite")
+        weights = self._weights.copy()
+        weights.load({n.removeprefix(_SAMPLER): v for n, v in arrays.items()})
+        self._theta, self._weights = np.array(theta, order="C"), weights
+        self.count, self.renewals = count, renewals
+        self._last = Particle(np.array(drawn, np.float64), self._act) if drawn.size else None
+
+    def copy(self) -> "ParticleBelief":
+        """The same belief, free to go its own way."""
+        twin = ParticleBelief.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._theta, twin._weights = self._theta.copy(), self._weights.copy()
+        return twin
+
+    def __repr__(self) -> str:
+        n, d = self._theta.shape
+        return (
+            f"ParticleBelief({n} particles of {d} parameters after {self.count} observations, "
+            f"effective size {self.effective_size:.4g})"
+        )

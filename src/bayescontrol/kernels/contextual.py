@@ -1,0 +1,215 @@
+"""The rule in a stream of contexts: draw scores, pull the best arm, learn from what it pays.
+
+    GAUSSIAN    r = x·w_a + σ z                      exact posterior
+    LOGIT       r = 1 with probability σ(x·w_a)      Laplace's, one reward at a time
+
+Of N arms R is (N, d, d) and z is (N, d), as in `kernels.linear`. Numba keeps no kernel that takes
+another as an argument, so the link is a number; `constants` holds the standard deviation σ.
+"""
+
+import math
+
+from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.elementary import exp
+from bayescontrol.kernels.linear import absorb, dot, score
+from bayescontrol.kernels.random import normal, uniform
+
+__all__ = [
+    "GAUSSIAN",
+    "LOGIT",
+    "NORMAL",
+    "SPHERE",
+    "draw_action",
+    "draw_context",
+    "interact",
+    "learn",
+    "margin",
+    "respond",
+    "sigmoid",
+]
+
+#: How a reward hangs on the score x·w: with Gaussian noise, or 1 with probability σ(x·w).
+GAUSSIAN, LOGIT = range(2)
+#: How contexts are drawn: each feature N(0, 1), or uniformly from the unit sphere.
+NORMAL, SPHERE = range(2)
+
+# Any curvature above zero gives the same mode; this one keeps 1/√h a number.
+LEAST_CURVATURE = 1e-200
+
+
+@leaf
+def draw_action(
+    R: FloatArray,
+    z: FloatArray,
+    active: IntArray,
+    x: FloatArray,
+    v: FloatArray,
+    state: UIntArray,
+) -> int:
+    """arg max_j x·w_j over the active arms. Only the scores are drawn: d times cheaper than w.
+
+    In the context 0 all scores are 0, and an arm is taken by chance.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> R, z = 100.0 * np.ones((2, 1, 1)), np.array([[0.0], [100.0]])
+    >>> draw_action(R, z, np.arange(2), np.ones(1), np.empty(1), Stream(1).state)
+    1
+    """
+    winner, most, ties = active[0], -math.inf, 1
+    for k in range(active.size):
+        j = active[k]
+        mean, variance = score(R[j], z[j], x, v)
+        s = mean + math.sqrt(variance) * normal(state)
+        if s > most:
+            winner, most, ties = j, s, 1
+        elif s == most:
+            ties += 1
+            if uniform(state) * ties < 1.0:
+                winner = j
+    return int(winner)
+
+
+@leaf
+def sigmoid(t: float) -> float:
+    """σ(t) = 1 / (1 + e^-t).
+
+    >>> sigmoid(0.0), sigmoid(-1000.0)
+    (0.5, 0.0)
+    """
+    return 1.0 / (1.0 + exp(-t))
+
+
+@leaf
+def margin(s: float, q: float) -> float:
+    """The t with t = s + q σ(-t), by Newton's method from 0.
+
+    It is the mode of ln σ(t) - (t - s)² / 2q: a score N(s, q) after a success. The excess
+    t - s - q σ(-t) grows in t, concave above 0 and convex below, so every step goes the same way
+    and none passes the root: the first that would is rounding.
+
+    >>> t = margin(0.5, 2.0)
+    >>> abs(t - 0.5 - 2.0 * sigmoid(-t)) < 1e-14
+    True
+    """
+    t = 0.0
+    upward = s + 0.5 * q > 0.0
+    while True:
+        g = sigmoid(-t)
+        new = t + (s + q * g - t) / (1.0 + q * g * (1.0 - g))
+        if not (new > t if upward else new < t):
+            return t
+        t = new
+
+
+@leaf
+def learn(
+    kind: int,
+    constants: FloatArray,
+    R: FloatArray,
+    z: FloatArray,
+    x: FloatArray,
+    r: float,
+    v: FloatArray,
+) -> None:
+    """The posterior after reward r in context x: exact for GAUSSIAN, Laplace's for LOGIT.
+
+    LOGIT: η is the mode of the score, h = σ(η) σ(-η) its curvature, and the reward counts as
+    a Gaussian one of η + (r - σ(η)) / h with variance 1/h, which has that mode and curvature.
+
+    >>> import numpy as np
+    >>> R, z = np.eye(1), np.zeros(1)
+    >>> learn(GAUSSIAN, np.array([0.5]), R, z, np.ones(1), 1.0, np.empty(1))
+    >>> mean, variance = score(R, z, np.ones(1), np.empty(1))
+    >>> round(mean, 12), round(variance, 12)
+    (0.8, 0.2)
+    """
+    if kind == GAUSSIAN:
+        absorb(R, z, x, 1.0 / constants[0], r / constants[0], v)
+    else:
+        s, q = score(R, z, x, v)
+        sign = 1.0 if r > 0.5 else -1.0
+        t = margin(sign * s, q)
+        g = sigmoid(-t)
+        root = math.sqrt(max(g * sigmoid(t), LEAST_CURVATURE))
+        absorb(R, z, x, root, sign * (root * t + g / root), v)
+
+
+@leaf
+def respond(
+    kind: int, constants: FloatArray, w: FloatArray, x: FloatArray, state: UIntArray
+) -> float:
+    """A reward in context x of the arm with weights w.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> respond(LOGIT, np.empty(0), np.array([1000.0]), np.ones(1), Stream(1).state)
+    1.0
+    """
+    if kind == GAUSSIAN:
+        sd: float = constants[0]
+        return dot(x, w) + sd * normal(state)
+    return 1.0 if uniform(state) < sigmoid(dot(x, w)) else 0.0
+
+
+@leaf
+def draw_context(kind: int, x: FloatArray, state: UIntArray) -> None:
+    """A context into x: N(0, I), or uniform on the unit sphere.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> x = np.empty(3)
+    >>> draw_context(SPHERE, x, Stream(1).state)
+    >>> round(float(x @ x), 12)
+    1.0
+    """
+    for i in range(x.size):
+        x[i] = normal(state)
+    if kind == SPHERE:
+        length = math.sqrt(dot(x, x))
+        for i in range(x.size):
+            x[i] /= length
+
+
+@leaf
+def interact(
+    kind: int,
+    constants: FloatArray,
+    R: FloatArray,
+    z: FloatArray,
+    active: IntArray,
+    v: FloatArray,
+    x: FloatArray,
+    y: FloatArray,
+    truth: FloatArray,
+    source: int,
+    p: UIntArray,
+    q: UIntArray,
+    actions: IntArray,
+    rewards: FloatArray,
+    contexts: FloatArray,
+) -> None:
+    """The rule in a stream of contexts: draw scores, pull the best arm, learn; fills the columns.
+
+    x is the context as the agent has it, y as the world has it: one and the same after a step.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> R, z, truth = np.ones((2, 1, 1)), np.zeros((2, 1)), np.array([[1.0], [-1.0]])
+    >>> actions, rewards, contexts = np.empty(99, np.int64), np.empty(99), np.empty((99, 1))
+    >>> interact(GAUSSIAN, np.array([0.1]), R, z, np.arange(2), np.empty(1), np.zeros(1),
+    ...          np.zeros(1), truth, NORMAL, Stream(1).state, Stream(2).state, actions,
+    ...          rewards, contexts)
+    >>> bool(rewards.mean() > 0.5)
+    True
+    """
+    for t in range(actions.size):
+        a = draw_action(R, z, active, x, v, p)
+        r = respond(kind, constants, truth[a], y, q)
+        draw_context(source, y, q)
+        learn(kind, constants, R[a], z[a], x, r, v)
+        actions[t], rewards[t] = a, r
+        for i in range(y.size):
+            x[i] = y[i]
+            contexts[t, i] = y[i]

@@ -1,0 +1,152 @@
+"""Particles: resampling that keeps the weights' law, and a move that keeps two moments.
+
+    systematic     particle i is taken ⌊n W_i + u⌋ - ⌊n W_{i-1} + u⌋ times, W the summed weights
+    shrink         θ' = a θ + (1 - a) m + √(1 - a²) C ε,   C Cᵀ = V, ε standard normal
+
+m and V are the weighted mean and covariance of the particles. The move scatters particles that
+resampling made equal, and shrinks them towards m by as much: mean and covariance stay what
+they were (Liu & West 2001).
+"""
+
+import math
+
+from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.random import normal
+
+__all__ = ["effective_size", "moments", "shrink", "spread", "systematic"]
+
+# A pivot this small beside its diagonal is rounding: that direction has no spread.
+NO_SPREAD = 1e-14
+
+
+@leaf
+def effective_size(p: FloatArray) -> float:
+    """(Σ p)² / Σ p²: how many equally weighted particles would know as much.
+
+    >>> import numpy as np
+    >>> effective_size(np.array([0.5, 0.5, 0.0]))
+    2.0
+    """
+    total, squares = 0.0, 0.0
+    for i in range(p.size):
+        total += p[i]
+        squares += p[i] * p[i]
+    return total * total / squares
+
+
+@leaf
+def systematic(p: FloatArray, u: float, chosen: IntArray) -> None:
+    """The particles taken, in order: one uniform u places n equally spaced marks.
+
+    >>> import numpy as np
+    >>> chosen = np.empty(4, np.int64)
+    >>> systematic(np.array([0.25, 0.75]), 0.5, chosen)
+    >>> chosen.tolist()
+    [0, 1, 1, 1]
+    """
+    last, total = 0, 0.0
+    for i in range(p.size):
+        total += p[i]
+        if p[i] > 0.0:
+            last = i
+    i, summed = 0, p[0]
+    for k in range(chosen.size):
+        mark = (k + u) / chosen.size * total
+        while summed <= mark and i < last:
+            i += 1
+            summed += p[i]
+        chosen[k] = i
+
+
+@leaf
+def moments(theta: FloatArray, p: FloatArray, m: FloatArray, V: FloatArray) -> None:
+    """The weighted mean into m, the weighted covariance into V.
+
+    >>> import numpy as np
+    >>> m, V = np.empty(1), np.empty((1, 1))
+    >>> moments(np.array([[0.0], [2.0]]), np.array([0.5, 0.5]), m, V)
+    >>> m.tolist(), V.tolist()
+    ([1.0], [[1.0]])
+    """
+    n, d = theta.shape
+    total = 0.0
+    for k in range(d):
+        m[k] = 0.0
+        for j in range(d):
+            V[k, j] = 0.0
+    for i in range(n):
+        total += p[i]
+        for k in range(d):
+            m[k] += p[i] * theta[i, k]
+    for k in range(d):
+        m[k] /= total
+    for i in range(n):
+        if p[i] > 0.0:
+            for k in range(d):
+                pull = p[i] * (theta[i, k] - m[k]) / total
+                for j in range(k + 1):
+                    V[k, j] += pull * (theta[i, j] - m[j])
+    for k in range(d):
+        for j in range(k):
+            V[j, k] = V[k, j]
+
+
+@leaf
+def spread(V: FloatArray, C: FloatArray) -> None:
+    """C lower triangular with C Cᵀ = V; directions without spread get none.
+
+    >>> import numpy as np
+    >>> C = np.empty((2, 2))
+    >>> spread(np.array([[4.0, 2.0], [2.0, 1.0]]), C)
+    >>> C.tolist()
+    [[2.0, 0.0], [1.0, 0.0]]
+    """
+    d = V.shape[0]
+    for k in range(d):
+        for j in range(d):
+            C[k, j] = 0.0
+    for k in range(d):
+        pivot = V[k, k]
+        for j in range(k):
+            pivot -= C[k, j] * C[k, j]
+        if pivot > NO_SPREAD * V[k, k]:
+            C[k, k] = math.sqrt(pivot)
+            for i in range(k + 1, d):
+                rest = V[i, k]
+                for j in range(k):
+                    rest -= C[i, j] * C[k, j]
+                C[i, k] = rest / C[k, k]
+
+
+@leaf
+def shrink(
+    theta: FloatArray,
+    chosen: IntArray,
+    m: FloatArray,
+    C: FloatArray,
+    a: float,
+    epsilon: FloatArray,
+    out: FloatArray,
+    state: UIntArray,
+) -> None:
+    """θ' = a θ + (1 - a) m + √(1 - a²) C ε for each particle taken; `epsilon` is room for ε.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> theta, out = np.array([[1.0], [2.0]]), np.empty((2, 1))
+    >>> shrink(theta, np.array([1, 1]), np.zeros(1), np.eye(1), 1.0, np.empty(1), out,
+    ...        Stream(1).state)
+    >>> out.tolist()
+    [[2.0], [2.0]]
+    """
+    n, d = out.shape
+    h = math.sqrt(1.0 - a * a)
+    for i in range(n):
+        for k in range(d):
+            epsilon[k] = normal(state)
+        for k in range(d):
+            step = 0.0
+            for j in range(k + 1):
+                step += C[k, j] * epsilon[j]
+            out[i, k] = a * theta[chosen[i], k] + (1.0 - a) * m[k] + h * step

@@ -1,0 +1,159 @@
+"""Worlds of contexts, and the compiled loop through them.
+
+    r_t ~ P(r | x_t·w_a)        x_{t+1} ~ contexts, whatever was done
+
+Contexts are N(0, I), uniform on the unit sphere, or as a function of yours draws them. The stream
+begins in the context 0, of which nobody can learn anything, unless a start is given.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray
+from bayescontrol.errors import InvalidTable
+from bayescontrol.problems.bandits.contexts import LARGEST, Outcome, as_context, next_context
+from bayescontrol.problems.bandits.labels import Labels
+from bayescontrol.problems.bandits.link import Link
+from bayescontrol.record import Record
+from bayescontrol.schedules import every_step
+from bayescontrol.seeding import Stream
+
+__all__ = ["Contexts", "LinearEnvironment", "fused_loop"]
+
+#: Where contexts come from: "normal", "sphere", or a function of a stream.
+Contexts: TypeAlias = Literal["normal", "sphere"] | Callable[[Stream], npt.ArrayLike]
+
+_SOURCES = ("normal", "sphere")  # by their numbers in the kernels
+
+
+class LinearEnvironment:
+    """Q: arm a pays by its true weights in the present context, then the next context comes.
+
+    >>> from bayescontrol import LinearBandit
+    >>> world = LinearBandit(2, features=2).environment([[1, 0], [0, 1]], contexts="sphere")
+    >>> world.means([0.2, 0.7])
+    array([0.2, 0.7])
+    >>> reward, context = world.respond(1, Stream(0))
+    >>> round(sum(c * c for c in context), 12)
+    1.0
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        arms: Labels,
+        weights: npt.ArrayLike,
+        contexts: Contexts = "normal",
+        start: npt.ArrayLike | None = None,
+    ) -> None:
+        try:
+            truth = np.array(weights, np.float64, order="C")
+        except (TypeError, ValueError) as error:
+            raise InvalidTable(f"the true weights: {error}") from None
+        if truth.ndim != 2 or len(truth) != len(arms) or not truth.shape[1]:
+            raise InvalidTable(
+                f"weights of shape {truth.shape} for {len(arms)} arms: give one row for each"
+            )
+        if not (np.abs(truth) < LARGEST**0.5).all():
+            raise InvalidTable(f"a true weight is not a finite number below {LARGEST**0.5:g}")
+        if not callable(contexts) and contexts not in _SOURCES:
+            raise InvalidTable(f"contexts={contexts!r}: 'normal', 'sphere', or a function of rng")
+        self.link, self.labels, self.truth, self.contexts = link, arms, truth, contexts
+        features = truth.shape[1]
+        #: x_t, the context that the next pull will be paid in.
+        self.context = np.zeros(features) if start is None else as_context(start, features).copy()
+
+    @property
+    def start(self) -> FloatArray:
+        """The present context, a copy: where an agent begins."""
+        return self.context.copy()
+
+    def means(self, x: npt.ArrayLike) -> FloatArray:
+        """E[r | x, a] for every arm."""
+        return self.link.mean(self.truth @ as_context(x, self.truth.shape[1]))
+
+    def best(self, x: npt.ArrayLike) -> Any:
+        """The arm with the largest mean reward in context x."""
+        return self.labels[int(self.means(x).argmax())]
+
+    def respond(self, a: Hashable, rng: Stream) -> Outcome:
+        """r ~ P(r | x·w_a), then the next context."""
+        w = self.truth[self.labels.place(a)]
+        r = kernels.contextual.respond(
+            self.link.kind, self.link.constants, w, self.context, rng.state
+        )
+        x = np.empty(len(w))
+        if callable(self.contexts):
+            x[:] = as_context(self.contexts(rng), len(w))
+        else:
+            kernels.contextual.draw_context(_SOURCES.index(self.contexts), x, rng.state)
+        self.context = x
+        return Outcome(r, tuple(x.tolist()))
+
+    def regret(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
+        """max_a E[r | x_t, a] - E[r | x_t, a_t] at each step of a run that began in `start`.
+
+        >>> from bayescontrol import LinearBandit, interact
+        >>> bandit = LinearBandit(2, features=2)
+        >>> world = bandit.draw(0)
+        >>> regret = world.regret(interact(bandit.agent(), world, 400))
+        >>> bool(regret[200:].mean() < regret[:200].mean())
+        True
+        """
+        x0 = np.zeros(self.truth.shape[1]) if start is None else start
+        X = np.array([x0, *(o.context for o in record.observations)], np.float64)[:-1]
+        means = self.link.mean(X @ self.truth.T)
+        pulled = [self.labels.place(a) for a in record.actions.tolist()]
+        return np.asarray(means.max(1) - means[np.arange(len(pulled)), pulled])
+
+    def __repr__(self) -> str:
+        arms, features = self.truth.shape
+        shown = self.contexts if isinstance(self.contexts, str) else "given"
+        return f"LinearEnvironment({self.link!r}, {arms} arms of {features} features, {shown})"
+
+
+def fused_loop(agent: Any, environment: Any) -> Any:
+    """The compiled loop, if the agent draws anew at each step and the world draws its contexts.
+
+    >>> from bayescontrol import LinearBandit
+    >>> bandit = LinearBandit(2, features=2)
+    >>> fused_loop(bandit.agent(), bandit.draw(0)) is not None
+    True
+    """
+    belief, x = agent.belief, agent.x
+    fits = (
+        agent.schedule is every_step
+        and agent.advance is next_context
+        and isinstance(environment.contexts, str)
+        and repr(belief.link) == repr(environment.link)
+        and belief.labels == tuple(environment.labels)
+        and isinstance(x, np.ndarray)
+        and x.dtype == np.float64
+        and x.shape == environment.context.shape == (belief.features,)
+        and bool((np.abs(x) < LARGEST**0.5).all())
+    )
+    return _run if fits else None
+
+
+def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    link, belief = environment.link, agent.belief
+    R, z, active, v = belief.loop_arrays()
+    x, y = np.array(agent.x, np.float64), environment.context.copy()
+    actions, rewards, contexts = (
+        np.empty(steps, np.int64),
+        np.empty(steps),
+        np.empty((steps, y.size)),
+    )
+    kernels.contextual.interact(
+        link.kind, link.constants, R, z, active, v, x, y, environment.truth,
+        _SOURCES.index(environment.contexts), p.state, q.state, actions, rewards, contexts,
+    )  # fmt: skip
+    environment.context = y
+    belief.fast_forward(actions)
+    agent.fast_forward(steps, contexts[-2].copy() if steps > 1 else agent.x, x)
+    rows = map(tuple, contexts.tolist())
+    return Record(environment.labels.column(actions), list(map(Outcome, rewards.tolist(), rows)))
