@@ -6,20 +6,9 @@ gives the same record and the same final state to the last bit (a law in `testin
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeAlias
 
-from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.problems import parametric_loop, tabular
-from bayescontrol.problems.bandits import (
-    ArmsBelief,
-    ArmsEnvironment,
-    LinearBelief,
-    LinearEnvironment,
-    bandit,
-    linear_world,
-)
-from bayescontrol.problems.parametric import ParametricEnvironment
-from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
@@ -28,26 +17,52 @@ __all__ = ["Loop", "find_loop", "register_loop"]
 
 #: (agent, environment, steps, agent's stream, environment's stream) -> record
 Loop: TypeAlias = Callable[[Any, Any, int, Stream, Stream], Record]
+#: (agent, environment) -> the loop for them, or None
+Finder: TypeAlias = Callable[[Any, Any], Loop | None]
 
-#: (a rule's belief type or an agent's own, environment type) -> what finds the loop for a pair
-_LOOPS: dict[tuple[type, type], Callable[[Any, Any], Loop | None]] = {
-    (FiniteBelief, TabularEnvironment): tabular.fused_loop,
-    (FiniteBelief, ParametricEnvironment): parametric_loop.fused_loop,
-    (ArmsBelief, ArmsEnvironment): bandit.fused_loop,
-    (LinearBelief, LinearEnvironment): linear_world.fused_loop,
+_ARMS = "problems.bandits.bandit.ArmsEnvironment"
+_BASELINES = {
+    "bayesian": ("BayesUCB", "InformationDirected", "KnowledgeGradient"),
+    "greedy": ("EpsilonGreedy", "Softmax"),
+    "optimism": ("KLUCB", "MOSS", "UCB1", "UCBTuned"),
+    "reference": ("Oracle", "UniformLevers"),
 }
 
+# Ours, by name: whoever plays one game need not import all of them.
+# (a rule's belief or an agent, environment) -> the module whose `fused_loop` is the finder
+_OURS: dict[tuple[str, str], str] = {
+    ("beliefs.finite.FiniteBelief", "problems.tabular.TabularEnvironment"): "problems.tabular",
+    (
+        "beliefs.finite.FiniteBelief",
+        "problems.parametric.ParametricEnvironment",
+    ): "problems.parametric_loop",
+    ("problems.bandits.arms.ArmsBelief", _ARMS): "problems.bandits.bandit",
+    (
+        "problems.bandits.linear_belief.LinearBelief",
+        "problems.bandits.linear_world.LinearEnvironment",
+    ): "problems.bandits.linear_world",
+} | {
+    (f"baselines.bandits.{module}.{name}", _ARMS): "baselines.bandits.agent"
+    for module, names in _BASELINES.items()
+    for name in names
+}
 
-def register_loop(
-    belief: type, environment: type, finder: Callable[[Any, Any], Loop | None]
-) -> None:
+_REGISTERED: dict[tuple[type, type], Finder] = {}
+
+
+def register_loop(belief: type, environment: type, finder: Finder) -> None:
     """For rules with this belief, or agents of this type, ask `finder(agent, environment)`.
 
+    >>> class Thought: ...
     >>> class World:
     ...     def respond(self, a, rng): return a
-    >>> register_loop(FiniteBelief, World, lambda agent, world: None)
+    >>> register_loop(Thought, World, lambda agent, world: None)
     """
-    _LOOPS[belief, environment] = finder
+    _REGISTERED[belief, environment] = finder
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("bayescontrol.")
 
 
 def find_loop(agent: Any, environment: Any) -> Loop | None:
@@ -56,6 +71,11 @@ def find_loop(agent: Any, environment: Any) -> Loop | None:
     >>> find_loop(object(), object()) is None
     True
     """
-    kind = type(agent.belief) if type(agent) is ControlRule else type(agent)
-    finder = _LOOPS.get((kind, type(environment)))
-    return finder(agent, environment) if finder else None
+    kinds = (type(agent.belief) if type(agent) is ControlRule else type(agent), type(environment))
+    finder = _REGISTERED.get(kinds)
+    if finder is None:
+        home = _OURS.get((_name(kinds[0]), _name(kinds[1])))
+        if home is None:
+            return None
+        finder = _REGISTERED[kinds] = import_module(f"bayescontrol.{home}").fused_loop
+    return finder(agent, environment)

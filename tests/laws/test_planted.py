@@ -160,7 +160,7 @@ def test_a_wrong_compiled_loop_is_noticed(bug: str, monkeypatch: pytest.MonkeyPa
             return record
         return right(agent.copy(), environment, steps, p, q)
 
-    monkeypatch.setitem(fused._LOOPS, (FiniteBelief, TabularEnvironment), lambda _a, _e: wrong)
+    monkeypatch.setitem(fused._REGISTERED, (FiniteBelief, TabularEnvironment), lambda _a, _e: wrong)
     with pytest.raises(LawBroken, match="compiled loop"):
         check_fused(MODES.agent, world)
 
@@ -177,7 +177,7 @@ def test_a_compiled_loop_that_leaves_the_environment_behind_is_noticed(
         environment.x = (environment.x + 1) % 5
         return record
 
-    monkeypatch.setitem(fused._LOOPS, (FiniteBelief, TabularEnvironment), lambda _a, _e: wrong)
+    monkeypatch.setitem(fused._REGISTERED, (FiniteBelief, TabularEnvironment), lambda _a, _e: wrong)
     with pytest.raises(LawBroken, match="somewhere else"):
         check_fused(modes.agent, lambda: modes.environment(0))
 

@@ -1,0 +1,279 @@
+"""The baselines of the bandit chapter on counts, and the one loop for all of them.
+
+    n_j rewards of arm j, s_j their sum, q_j the sum of their squares;   t = Σ_j n_j
+    EPSILON_GREEDY    with probability ε α^(t+1) any arm, else arg max x̄_j
+    SOFTMAX           arm j with probability ∝ e^(x̄_j/τ_t),  τ_t = τ α^(t+1)
+    INFORMATION       the pair of arms with the least (regret)²/information
+    the others        arg max of an index (`kernels.policy_indices`); of equal ones any
+
+Numba keeps no kernel that takes another as an argument, so a policy is a number. The clock t
+counts rewards seen, not decisions: what a policy does is a function of its evidence, and late,
+lost or disordered feedback needs no bookkeeping.
+"""
+
+from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.arms import respond
+from bayescontrol.kernels.elementary import exp, log
+from bayescontrol.kernels.information_directed import ROWS, draw_pair, information
+from bayescontrol.kernels.policy_indices import (
+    bayes_ucb,
+    estimates,
+    kl_ucb,
+    knowledge_gradient,
+    moss,
+    ucb1,
+    ucb_tuned,
+)
+from bayescontrol.kernels.random import below, categorical, uniform
+
+__all__ = [
+    "BAYES_UCB",
+    "BINARY",
+    "EPSILON_GREEDY",
+    "FINITE",
+    "INFORMATION",
+    "KL_UCB",
+    "KNOWLEDGE_GRADIENT",
+    "MOSS",
+    "MOST_REWARD",
+    "ORACLE",
+    "SOFTMAX",
+    "UCB1",
+    "UCB_TUNED",
+    "UNIFORM",
+    "UNIT",
+    "accepts",
+    "arg_max",
+    "choose",
+    "fading",
+    "index",
+    "interact",
+    "learn",
+    "rows",
+    "weights",
+]
+
+#: The policies, as the kernels call them; behind each what `parameters` holds.
+UNIFORM = 0  # nothing
+ORACLE = 1  # the mean reward of every arm
+EPSILON_GREEDY = 2  # ε, α
+SOFTMAX = 3  # τ, α
+UCB1 = 4  # nothing
+UCB_TUNED = 5  # nothing
+MOSS = 6  # T
+KL_UCB = 7  # c
+BAYES_UCB = 8  # c, T, α, β
+KNOWLEDGE_GRADIENT = 9  # T, γ, α, β
+INFORMATION = 10  # α, β
+
+#: Larger rewards, squared and summed, would leave the range of doubles.
+MOST_REWARD = 1e150
+#: Which rewards a policy takes: any number below MOST_REWARD, [0, 1], 0 and 1.
+FINITE, UNIT, BINARY = range(3)
+
+
+def rows(kind: int, arms: int) -> int:
+    """Rows of the scratch that a policy needs, one column an arm.
+
+    >>> rows(UCB1, 10)
+    1
+    """
+    return ROWS + arms if kind == INFORMATION else 1
+
+
+@leaf
+def accepts(support: int, r: float) -> bool:
+    """Whether a policy with this support can learn from reward r.
+
+    >>> accepts(UNIT, 0.5), accepts(BINARY, 0.5), accepts(FINITE, float("nan"))
+    (True, False, False)
+    """
+    if support == BINARY:
+        return r == 0.0 or r == 1.0
+    if support == UNIT:
+        return 0.0 <= r <= 1.0
+    return -MOST_REWARD < r < MOST_REWARD
+
+
+@leaf
+def learn(a: int, r: float, n: FloatArray, s: FloatArray, q: FloatArray) -> None:
+    """One more reward r of arm a.
+
+    >>> import numpy as np
+    >>> n, s, q = np.zeros((3, 2))
+    >>> learn(1, 0.5, n, s, q)
+    >>> n[1], s[1], q[1]
+    (np.float64(1.0), np.float64(0.5), np.float64(0.25))
+    """
+    n[a] += 1.0
+    s[a] += r
+    q[a] += r * r
+
+
+@leaf
+def arg_max(values: FloatArray, state: UIntArray) -> int:
+    """The place of the largest value; of several equal ones, any, by one draw.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> arg_max(np.array([0.5, 0.7, 0.1]), Stream(1).state)
+    1
+    """
+    best, equal = 0, 1
+    for j in range(1, values.size):
+        if values[j] > values[best]:
+            best, equal = j, 1
+        elif values[j] == values[best]:
+            equal += 1
+    if equal > 1:
+        left = below(state, equal)
+        for j in range(best, values.size):
+            if values[j] == values[best]:
+                if left == 0:
+                    return j
+                left -= 1
+    return best
+
+
+@leaf
+def fading(start: float, rate: float, t: float) -> float:
+    """start · rate^(t+1): t rewards are seen, and this is decision t + 1.
+
+    >>> round(fading(0.1, 0.5, 1.0), 15)
+    0.025
+    """
+    return start if rate == 1.0 else start * exp((t + 1.0) * log(rate))
+
+
+@leaf
+def weights(values: FloatArray, temperature: float, out: FloatArray) -> None:
+    """e^((v_j - max v)/τ): at τ = 0 the largest alone.
+
+    >>> import numpy as np
+    >>> out = np.empty(2)
+    >>> weights(np.array([0.1, 0.3]), 0.0, out)
+    >>> out
+    array([0., 1.])
+    """
+    largest = values[0]
+    for j in range(1, values.size):
+        largest = max(largest, values[j])
+    for j in range(values.size):
+        gap = values[j] - largest
+        out[j] = exp(gap / temperature) if gap < 0.0 else 1.0
+
+
+@leaf
+def index(
+    kind: int,
+    parameters: FloatArray,
+    t: float,
+    n: FloatArray,
+    s: FloatArray,
+    q: FloatArray,
+    out: FloatArray,
+) -> None:
+    """The index of every arm into `out`; of the greedy policies, what they take it to pay.
+
+    >>> import numpy as np
+    >>> n, s, q = np.array([[2.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
+    >>> out = np.empty(2)
+    >>> index(EPSILON_GREEDY, np.array([0.1, 1.0]), 3.0, n, s, q, out)
+    >>> out
+    array([0.5, 1. ])
+    """
+    if kind == ORACLE:
+        for j in range(out.size):
+            out[j] = parameters[j]
+    elif kind == UCB1:
+        ucb1(t, n, s, out)
+    elif kind == UCB_TUNED:
+        ucb_tuned(t, n, s, q, out)
+    elif kind == MOSS:
+        moss(parameters[0], n, s, out)
+    elif kind == KL_UCB:
+        kl_ucb(t, parameters[0], n, s, out)
+    elif kind == BAYES_UCB:
+        bayes_ucb(t, parameters[0], parameters[1], parameters[2], parameters[3], n, s, out)
+    elif kind == KNOWLEDGE_GRADIENT:
+        knowledge_gradient(t, parameters[0], parameters[1], parameters[2], parameters[3], n, s, out)
+    else:
+        estimates(n, s, out)
+
+
+@leaf
+def choose(
+    kind: int,
+    parameters: FloatArray,
+    n: FloatArray,
+    s: FloatArray,
+    q: FloatArray,
+    scratch: FloatArray,
+    state: UIntArray,
+) -> int:
+    """The arm that the policy pulls next; changes the scratch and the stream, nothing else.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> n, s, q = np.array([[2.0, 2.0], [0.0, 2.0], [0.0, 2.0]])
+    >>> choose(UCB1, np.empty(0), n, s, q, np.empty((1, 2)), Stream(1).state)
+    1
+    """
+    if kind == UNIFORM:
+        return below(state, n.size)
+    t = 0.0
+    for j in range(n.size):
+        t += n[j]
+    if kind == INFORMATION:
+        information(parameters[0], parameters[1], n, s, scratch)
+        return draw_pair(scratch, state)
+    values = scratch[0]
+    if kind == EPSILON_GREEDY and uniform(state) < fading(parameters[0], parameters[1], t):
+        return below(state, n.size)
+    index(kind, parameters, t, n, s, q, values)
+    if kind == SOFTMAX:
+        weights(values, fading(parameters[0], parameters[1], t), values)
+        return categorical(state, values)
+    return arg_max(values, state)
+
+
+@leaf
+def interact(
+    kind: int,
+    parameters: FloatArray,
+    support: int,
+    n: FloatArray,
+    s: FloatArray,
+    q: FloatArray,
+    scratch: FloatArray,
+    family: int,
+    constants: FloatArray,
+    truth: FloatArray,
+    agent: UIntArray,
+    world: UIntArray,
+    actions: IntArray,
+    rewards: FloatArray,
+) -> int:
+    """Choose, pull, learn; fills the columns and gives the steps done.
+
+    Fewer than asked: the reward of that step is none the policy can learn from.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> n, s, q = np.zeros((3, 2))
+    >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
+    >>> interact(UCB1, np.empty(0), UNIT, n, s, q, np.empty((1, 2)), 0, np.empty(0),
+    ...          np.array([[0.0], [1.0]]), Stream(1).state, Stream(2).state, actions, rewards)
+    50
+    >>> bool((rewards == actions).all())
+    True
+    """
+    for t in range(actions.size):
+        a = choose(kind, parameters, n, s, q, scratch, agent)
+        r = respond(family, constants, truth[a], world)
+        actions[t], rewards[t] = a, r
+        if not accepts(support, r):
+            return t
+        learn(a, r, n, s, q)
+    return int(actions.size)

@@ -1,0 +1,48 @@
+"""One of each: every agent of the chapter, and a world for it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bayescontrol.baselines.bandits import (
+    KLUCB,
+    MOSS,
+    UCB1,
+    BayesUCB,
+    EpsilonGreedy,
+    InformationDirected,
+    KnowledgeGradient,
+    Oracle,
+    Softmax,
+    UCBTuned,
+    UniformLevers,
+)
+
+BIASES = [0.2, 0.7, 0.5, 0.65]
+
+MAKERS: dict[str, Callable[..., Any]] = {
+    "uniform": UniformLevers,
+    "oracle": lambda arms: Oracle(arms, biases=BIASES),
+    "epsilon-greedy": EpsilonGreedy,
+    "epsilon-greedy, decaying": lambda arms: EpsilonGreedy(arms, epsilon=0.5, decay=0.99),
+    "softmax": Softmax,
+    "softmax, decaying": lambda arms: Softmax(arms, temperature=0.5, decay=0.99),
+    "UCB1": UCB1,
+    "UCB-tuned": UCBTuned,
+    "MOSS": lambda arms: MOSS(arms, horizon=300),
+    "KL-UCB": KLUCB,
+    "KL-UCB, c = 3": lambda arms: KLUCB(arms, c=3),
+    "Bayes-UCB": BayesUCB,
+    "Bayes-UCB, c = 5": lambda arms: BayesUCB(arms, c=5, horizon=300, prior=(0.5, 0.5)),
+    "KG, horizon": lambda arms: KnowledgeGradient(arms, horizon=300),
+    "KG, discount": lambda arms: KnowledgeGradient(arms, discount=0.99, prior=(2, 2)),
+    "IDS": InformationDirected,
+}
+
+
+@pytest.fixture(params=MAKERS.values(), ids=list(MAKERS))
+def make(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """What makes the agent, given the arms."""
+    maker: Callable[..., Any] = request.param
+    return maker

@@ -1,0 +1,33 @@
+"""The table of compiled loops."""
+
+from importlib import import_module
+
+import pytest
+
+from bayescontrol.fused import _OURS, find_loop, register_loop
+
+
+@pytest.mark.parametrize(("pair", "home"), _OURS.items())
+def test_every_name_in_the_table_exists(pair: tuple[str, str], home: str) -> None:
+    for name in pair:
+        module, _, kind = name.rpartition(".")
+        found = getattr(import_module(f"bayescontrol.{module}"), kind)
+        assert f"{found.__module__}.{found.__qualname__}" == f"bayescontrol.{name}"
+    assert callable(import_module(f"bayescontrol.{home}").fused_loop)
+
+
+def test_a_users_own_pair_is_found_by_its_exact_types() -> None:
+    class Agent:
+        pass
+
+    class Heir(Agent):
+        pass
+
+    class World:
+        pass
+
+    def loop(*_: object) -> None: ...
+
+    register_loop(Agent, World, lambda agent, world: loop)  # type: ignore[arg-type,return-value]
+    assert find_loop(Agent(), World()) is loop
+    assert find_loop(Heir(), World()) is None
