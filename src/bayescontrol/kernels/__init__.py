@@ -9,9 +9,57 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayescontrol.kernels import blocks, elementary, finite, random, tabular
+    from bayescontrol.kernels import (
+        arms,
+        bandit_plan,
+        beta_law,
+        blocks,
+        contextual,
+        elementary,
+        finite,
+        gittins,
+        gittins_band,
+        information_directed,
+        legendre,
+        linear,
+        panels,
+        parametric,
+        particles,
+        policies,
+        policy_indices,
+        posteriors,
+        quadrature,
+        random,
+        screening,
+        special,
+        tabular,
+    )
 
-__all__ = ["blocks", "elementary", "finite", "random", "tabular"]
+__all__ = [
+    "arms",
+    "bandit_plan",
+    "beta_law",
+    "blocks",
+    "contextual",
+    "elementary",
+    "finite",
+    "gittins",
+    "gittins_band",
+    "information_directed",
+    "legendre",
+    "linear",
+    "panels",
+    "parametric",
+    "particles",
+    "policies",
+    "policy_indices",
+    "posteriors",
+    "quadrature",
+    "random",
+    "screening",
+    "special",
+    "tabular",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

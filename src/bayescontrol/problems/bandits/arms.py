@@ -81,12 +81,14 @@ class ArmsBelief:
     def _not_screened(self) -> str | None:
         if self.family.kind != kernels.arms.BERNOULLI:
             return "screening is for Bernoulli arms"
-        for label, row in zip(self.labels, self._rows, strict=True):
-            if not all(p.is_integer() and p >= 1.0 for p in row.tolist()):
-                return f"the posterior of {label} is not of whole numbers"
-            if row.max() > _MOST_COUNTS:
-                return f"the posterior of {label} counts beyond {_MOST_COUNTS:g}"
-        return None
+        rows = self._rows
+        fits = (rows >= 1.0) & (rows == np.floor(rows)) & (rows <= _MOST_COUNTS)
+        if fits.all():
+            return None
+        j, k = np.argwhere(~fits)[0]
+        what = "counts beyond" if rows[j, k] > _MOST_COUNTS else "is not of whole numbers"
+        bound = f" {_MOST_COUNTS:g}" if rows[j, k] > _MOST_COUNTS else ""
+        return f"the posterior of {self.labels[j]} {what}{bound}"
 
     @property
     def chooses(self) -> str:

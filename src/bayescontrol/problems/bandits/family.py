@@ -102,11 +102,12 @@ def parameter_rows(
         raise InvalidPrior(f"a prior of {given!r}: {error}; {wanted}") from None
     if table.shape not in ((len(columns),), (arms, len(columns))):
         raise InvalidPrior(f"a prior of shape {table.shape} for {arms} arms: {wanted}")
-    rows = np.array(np.broadcast_to(table, (arms, len(columns))))
+    rows = np.empty((arms, len(columns)))
+    rows[:] = table
     least = np.array([0.0 if name in positive else -np.inf for name in columns])
-    bad = np.argwhere(~(np.isfinite(rows) & (rows > least)))
-    if bad.size:
-        j, k = (int(i) for i in bad[0])
+    good = np.isfinite(rows) & (rows > least)
+    if not good.all():
+        j, k = (int(i) for i in np.argwhere(~good)[0])
         wanted = "positive and finite" if columns[k] in positive else "finite"
         raise InvalidPrior(f"arm {j}: {columns[k]} = {rows[j, k]:g} must be {wanted}")
     return rows
@@ -124,9 +125,10 @@ def true_rows(given: npt.ArrayLike, arms: int, what: str, low: float, high: floa
         raise InvalidTable(f"{what} of the arms: {error}") from None
     if values.shape != (arms,):
         raise InvalidTable(f"{what} of shape {values.shape} for {arms} arms: give one for each")
-    for j, value in enumerate(values):
-        if not (np.isfinite(value) and low <= value <= high):
-            raise InvalidTable(f"arm {j}: its {what} is {value:g}, it must be in [{low}, {high}]")
+    good = np.isfinite(values) & (low <= values) & (values <= high)
+    if not good.all():
+        j = int(good.argmin())
+        raise InvalidTable(f"arm {j}: its {what} is {values[j]:g}, it must be in [{low}, {high}]")
     return values[:, None].copy()
 
 

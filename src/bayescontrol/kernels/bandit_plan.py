@@ -1,0 +1,177 @@
+"""Dynamic programming over the counts of a Bernoulli bandit.
+
+    Q(k, j) = p_j (1 + V(k + e_j⁺)) + (1 - p_j) V(k + e_j⁻)      p_j = α_j / (α_j + β_j)
+    V(k)    = max_j Q(k, j)
+
+k holds d = 2 N counts: rewards and failures, arm after arm; α_j and β_j are the prior's with the
+counts added. The C(t + d - 1, d - 1) counts of t pulls lie in one array, each at its number
+
+    #k = Σ_{i<d-1} C(s_i + i, i + 1),   s_i = k_0 + … + k_i
+    #(k + e_i) = #(k + e_{i+1}) + C(s_i + i, i)
+
+which does not depend on t: a child is found by adding binomials. `C` is Pascal's triangle.
+"""
+
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.kernels._jit import leaf
+
+__all__ = ["action_values", "backward", "children", "first", "forward", "number", "write_counts"]
+
+#: Values this close, relative to the larger of 1 and the best, are equal.
+TIE = 1e-12
+
+
+@leaf
+def number(k: IntArray, C: IntArray) -> int:
+    """#k: the place of these counts among all of the same sum.
+
+    >>> import numpy as np
+    >>> C = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 2, 1, 0], [1, 3, 3, 1]])
+    >>> [number(np.array(k), C) for k in ([0, 0, 0, 1], [0, 0, 1, 0], [1, 0, 0, 0])]
+    [0, 1, 3]
+    """
+    place, s = 0, 0
+    for i in range(k.shape[0] - 1):
+        s += k[i]
+        place += C[s + i, i + 1]
+    return place
+
+
+@leaf
+def _next(k: IntArray) -> None:
+    """k ← the counts with the next number and the same sum; the first are (0, …, 0, t)."""
+    i = 1
+    while i < k.shape[0] - 1 and k[i] == 0:
+        i += 1
+    given = k[0] + 1
+    k[0] = 0
+    k[i] -= 1
+    k[i - 1] = given
+
+
+@leaf
+def write_counts(t: int, table: IntArray) -> None:
+    """The rows of the table ← all counts with the sum t, in the order of their numbers.
+
+    >>> import numpy as np
+    >>> table = np.empty((3, 2), np.int64)
+    >>> write_counts(2, table)
+    >>> table.tolist()
+    [[0, 2], [1, 1], [2, 0]]
+    """
+    table[0, :] = 0
+    table[0, table.shape[1] - 1] = t
+    for i in range(1, table.shape[0]):
+        for c in range(table.shape[1]):
+            table[i, c] = table[i - 1, c]
+        _next(table[i])
+
+
+@leaf
+def children(k: IntArray, C: IntArray, place: IntArray) -> None:
+    """place_i ← #(k + e_i).
+
+    >>> import numpy as np
+    >>> C, place = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 2, 1, 0]]), np.empty(4, np.int64)
+    >>> children(np.array([0, 0, 0, 0]), C, place)
+    >>> place
+    array([3, 2, 1, 0])
+    """
+    d, s, here = k.shape[0], 0, 0
+    for i in range(d - 1):
+        s += k[i]
+        here += C[s + i, i + 1]
+        place[i] = C[s + i, i]
+    place[d - 1] = here
+    for i in range(d - 2, -1, -1):
+        place[i] += place[i + 1]
+
+
+@leaf
+def action_values(
+    prior: FloatArray, k: IntArray, after: FloatArray, C: IntArray, place: IntArray, Q: FloatArray
+) -> None:
+    """Q_j ← Q(k, j), with V of all counts with one pull more in `after`; empty if none is left.
+
+    >>> import numpy as np
+    >>> k, C, Q = np.array([1, 0, 0, 0]), np.ones((5, 4), np.int64), np.empty(2)
+    >>> action_values(np.ones((2, 2)), k, np.empty(0), C, np.empty(4, np.int64), Q)
+    >>> Q
+    array([0.66666667, 0.5       ])
+    """
+    more = after.shape[0] > 0
+    if more:
+        children(k, C, place)
+    for j in range(Q.shape[0]):
+        alpha, beta = prior[j, 0] + k[2 * j], prior[j, 1] + k[2 * j + 1]
+        p = alpha / (alpha + beta)
+        Q[j] = p
+        if more:
+            Q[j] += p * after[place[2 * j]] + (1.0 - p) * after[place[2 * j + 1]]
+
+
+@leaf
+def first(Q: FloatArray) -> int:
+    """arg max_j Q_j, the first of those that are equal.
+
+    >>> import numpy as np
+    >>> first(np.array([0.5, 0.7, 0.7]))
+    1
+    """
+    top = Q[0]
+    for j in range(1, Q.shape[0]):
+        top = max(top, Q[j])
+    j = 0
+    while Q[j] < top - TIE * max(1.0, abs(top)):
+        j += 1
+    return j
+
+
+@leaf
+def backward(
+    prior: FloatArray, t: int, after: FloatArray, C: IntArray, k: IntArray, place: IntArray,
+    Q: FloatArray, V: FloatArray,
+) -> None:  # fmt: skip
+    """V(k) = max_j Q(k, j) for all counts of t pulls; k, place and Q are scratch.
+
+    >>> import numpy as np
+    >>> V, C, k = np.empty(1), np.ones((4, 4), np.int64), np.empty(4, np.int64)
+    >>> backward(np.ones((2, 2)), 0, np.empty(0), C, k, k.copy(), np.empty(2), V)
+    >>> V
+    array([0.5])
+    """
+    k[:] = 0
+    k[k.shape[0] - 1] = t
+    for i in range(V.shape[0]):
+        if i > 0:
+            _next(k)
+        action_values(prior, k, after, C, place, Q)
+        V[i] = Q[0]
+        for j in range(1, Q.shape[0]):
+            V[i] = max(V[i], Q[j])
+
+
+@leaf
+def forward(
+    prior: FloatArray, counts: IntArray, v: FloatArray, P: FloatArray, C: IntArray,
+    place: IntArray, after: FloatArray,
+) -> float:  # fmt: skip
+    """after(k') ← Σ v(k) P(j | k) P(k' | k, j); the expected reward of this pull.
+
+    >>> import numpy as np
+    >>> k, C, half = np.zeros((1, 4), np.int64), np.eye(4, dtype=np.int64), np.full((1, 2), 0.5)
+    >>> C[1:, 0], after = 1, np.zeros(4)
+    >>> forward(np.ones((2, 2)), k, np.ones(1), half, C, np.empty(4, np.int64), after), after
+    (0.5, array([0.25, 0.25, 0.25, 0.25]))
+    """
+    total = 0.0
+    for i in range(v.shape[0]):
+        children(counts[i], C, place)
+        for j in range(P.shape[1]):
+            alpha = prior[j, 0] + counts[i, 2 * j]
+            beta = prior[j, 1] + counts[i, 2 * j + 1]
+            mass, p = v[i] * P[i, j], alpha / (alpha + beta)
+            total += mass * p
+            after[place[2 * j]] += mass * p
+            after[place[2 * j + 1]] += mass * (1.0 - p)
+    return total

@@ -1,0 +1,231 @@
+"""Posterior laws of an arm's mean, each on a line where it is smooth with one hump.
+
+    ln f(y) = ln f(μ) - n D(y ‖ μ)      D(y ‖ c) = Λ(y) - Λ(c) - Λ'(c) (y - c),   μ the mode
+
+    Beta(α, β)       y = ln x/(1-x)   Λ = ln(1 + e^y)   n = α + β    μ = ln α/β
+    Gamma(a, b)      y = ln x         Λ = e^y           n = b        μ = ln a/b
+    its inverse      y = -ln x        Λ = e^-y          n = b        μ = -ln a/b
+    Normal(μ, σ)     y = x            Λ = y²/2          n = 1/σ²
+    Student(μ, σ, ν) y = x            n D = (ν + 1)/2 ln(1 + z²/ν),  z = (y - μ)/σ
+
+    D(y ‖ μ) = D(c ‖ μ) + (Λ'(c) - Λ'(μ)) (y - c) + D(y ‖ c)
+
+By the last line the nodes y of a panel around c share D(y ‖ c): a density costs one exponential,
+and nothing large cancels, whatever n is. All but Student's are log-concave, so that no more than
+e^-T lies beyond the point where n D = T; Student's is too in asinh(z/√ν).
+"""
+
+import math
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.beta_law import excess, log1p_exp
+from bayescontrol.kernels.elementary import exp, log
+from bayescontrol.kernels.legendre import NODE, K
+from bayescontrol.kernels.special import (
+    exp_excess,
+    exp_excess_series,
+    log_excess_series,
+    stirling,
+)
+
+__all__ = [
+    "BETA",
+    "GAMMA",
+    "INVERSE_GAMMA",
+    "NORMAL",
+    "STUDENT",
+    "WIDE",
+    "bernoulli",
+    "fall",
+    "peak",
+    "reach",
+    "shape",
+    "weight",
+]
+
+BETA, GAMMA, INVERSE_GAMMA, NORMAL, STUDENT = 0, 1, 2, 3, 4
+
+SQRT_2PI = 2.5066282746310002
+#: The half-width of a panel in which e^d is at most 55, and D loses no digits to it.
+WIDE = 4.0
+
+
+@leaf
+def bernoulli(c: float, p: float, q: float, d: float) -> tuple[float, float]:
+    """D(c + d ‖ c) = ln(q + p e^d) - p d and its slope, for Λ = ln(1 + e^y), p = Λ'(c) = 1 - q.
+
+    >>> bernoulli(0.0, 0.5, 0.5, 0.0), bernoulli(0.0, 0.5, 0.5, 1e-8)[0]
+    ((0.0, 0.0), 1.25000000000000...e-17)
+    """
+    if p > q:  # the smaller of the two takes part in no difference
+        D, slope = _bernoulli(-c, q, p, -d)
+        return D, -slope
+    return _bernoulli(c, p, q, d)
+
+
+@leaf
+def _bernoulli(c: float, p: float, q: float, d: float) -> tuple[float, float]:
+    if d < 700.0:
+        rest = exp_excess(d)
+        u = p * (rest + d)  # p (e^d - 1)
+        if u <= 1.0:
+            return p * rest - excess(u), q * u / (1.0 + u)
+    return log1p_exp(c + d) + log(q) - p * d, 1.0 / (1.0 + exp(-c - d)) - p
+
+
+@leaf
+def peak(kind: int, a: float, b: float, nu: float) -> tuple[float, float, float]:
+    """(μ, f(μ), scale): the mode, the density there, and (n Λ''(μ))^-½.
+
+    >>> peak(NORMAL, 3.0, 2.0, 0.0)[::2]
+    (3.0, 2.0)
+    >>> [round(v, 14) for v in peak(BETA, 1.0, 1.0, 0.0)]  # x (1-x) at x = 1/2
+    [0.0, 0.25, 1.4142135623731]
+    """
+    if kind == BETA:
+        n = a + b
+        scale = math.sqrt(1.0 / a + 1.0 / b)
+        rest = stirling(n) - stirling(a) - stirling(b)
+        return log(a / b), exp(rest) / (SQRT_2PI * scale), scale
+    if kind in (GAMMA, INVERSE_GAMMA):
+        scale = 1.0 / math.sqrt(a)
+        mode = log(a / b)
+        return mode if kind == GAMMA else -mode, exp(-stirling(a)) / (SQRT_2PI * scale), scale
+    if kind == NORMAL:
+        return a, 1.0 / (SQRT_2PI * b), b
+    # Γ((ν+1)/2) / (Γ(ν/2) √(ν/2)): two Stirling formulas, of which most cancels.
+    rest = stirling(0.5 * (nu + 1.0)) - stirling(0.5 * nu) - 0.5 * nu * excess(1.0 / nu)
+    return a, exp(rest) / (SQRT_2PI * b), b * math.sqrt(nu / (nu + 1.0))
+
+
+@leaf
+def fall(kind: int, a: float, b: float, nu: float, mode: float, d: float) -> tuple[float, float]:
+    """n D(μ + d ‖ μ) = ln f(μ) - ln f(μ + d), and its slope.
+
+    >>> fall(NORMAL, 3.0, 2.0, 0.0, 3.0, 4.0)
+    (2.0, 1.0)
+    """
+    if kind == BETA:
+        n = a + b
+        D, slope = bernoulli(mode, a / n, b / n, d)
+        return n * D, n * slope
+    if kind == GAMMA:
+        rest = exp_excess(d)
+        return a * rest, a * (rest + d)
+    if kind == INVERSE_GAMMA:
+        rest = exp_excess(-d)
+        return a * rest, -a * (rest - d)
+    z = d / b
+    if kind == NORMAL:
+        return 0.5 * z * z, z / b
+    u = z * z / nu
+    rest = u - excess(u) if u < 0.4 else log(1.0 + u)
+    return 0.5 * (nu + 1.0) * rest, (nu + 1.0) * (z / (nu + z * z)) / b
+
+
+@leaf
+def weight(kind: int, a: float, b: float, slope: float) -> float:
+    """n, on the scale of `shape` around the point where `fall` has this slope.
+
+    >>> weight(BETA, 2.0, 3.0, 0.5), weight(GAMMA, 2.0, 3.0, 0.5)
+    (5.0, 2.5)
+    """
+    if kind == BETA:
+        return a + b
+    if kind == GAMMA:
+        return a + slope
+    if kind == INVERSE_GAMMA:
+        return a - slope
+    return 1.0 / (b * b)
+
+
+@leaf
+def _narrow_bernoulli(p: float, h: float, D: FloatArray, u: FloatArray) -> None:
+    """`bernoulli` at the nodes for p ≤ ½, h ≤ WIDE, without a branch: vector code.
+
+    Arguments are halved until a series will do, and the results doubled again; nothing cancels.
+
+        e^2d - 1 - 2d = 2 (e^d - 1 - d) + (e^d - 1)²        φ(2v + v²) = v² + 2 φ(v)
+
+    with φ(u) = u - ln(1 + u), and D = p (e^d - 1 - d) - φ(p (e^d - 1)).
+    """
+    doublings, step = 0, h
+    while abs(step) > 0.5:
+        doublings, step = doublings + 1, 0.5 * step
+    for k in range(K):
+        D[k] = exp_excess_series(step * NODE[k])
+        u[k] = D[k] + step * NODE[k]
+    for _ in range(doublings):
+        for k in range(K):
+            D[k] = 2.0 * D[k] + u[k] * u[k]
+            u[k] = u[k] * (2.0 + u[k])
+    for k in range(K):
+        D[k], u[k] = p * D[k], p * u[k]
+    top, times = max(u[0], u[K - 1]), 1.0
+    while top > 0.41:
+        top = top / (1.0 + math.sqrt(1.0 + top))
+        for k in range(K):
+            u[k] = u[k] / (1.0 + math.sqrt(1.0 + u[k]))
+            D[k] -= times * u[k] * u[k]
+        times *= 2.0
+    for k in range(K):
+        D[k] -= times * log_excess_series(u[k])
+
+
+@leaf
+def shape(kind: int, c: float, h: float, D: FloatArray, u: FloatArray) -> bool:
+    """D_k ← D(y_k ‖ c) at the nodes of [c - h, c + h], divided by Λ''(c) for the Gammas.
+
+    False, with nothing done, for Student's law, which has no such D, and where e^h is so large
+    that it had better not be taken apart: there `fall` is to be asked at every node.
+
+    >>> import numpy as np
+    >>> D = np.empty(K)
+    >>> shape(NORMAL, 1.0, 2.0, D, np.empty(K)), np.array_equal(D, 2.0 * NODE**2)
+    (True, True)
+    """
+    if kind == NORMAL:
+        for k in range(K):
+            D[k] = 0.5 * (h * NODE[k]) * (h * NODE[k])
+        return True
+    if kind == STUDENT or h > WIDE:
+        return False
+    if kind == BETA:
+        small = 1.0 / (1.0 + exp(abs(c)))
+        _narrow_bernoulli(small, h if c < 0.0 else -h, D, u)
+    else:
+        sign = h if kind == GAMMA else -h
+        for k in range(K):
+            D[k] = exp_excess(sign * NODE[k])
+    return True
+
+
+@leaf
+def reach(
+    kind: int, a: float, b: float, nu: float, mode: float, scale: float, side: float, T: float
+) -> float:
+    """d ≥ 0 such that no more than e^-T lies beyond μ + side · d; side is 1 or -1.
+
+    n D is convex in d: from anywhere Newton's first step leads beyond the root, and the next
+    ones come down to it from there. It stops within 10 % of it.
+
+    >>> reach(NORMAL, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 8.0)
+    4.0
+    """
+    if kind == NORMAL:
+        return b * math.sqrt(2.0 * T)
+    if kind == STUDENT:
+        return b * math.sqrt(nu * (exp(2.0 * T / nu) - 1.0))
+    d = scale * math.sqrt(2.0 * T)
+    # Where the fall is doubly exponential, this is near and `scale` may be far.
+    if kind == BETA or (kind == GAMMA) == (side > 0.0):
+        steep = b if kind == BETA and side < 0.0 else a
+        d = min(d, log(2.0 + 2.0 * T / steep) + 1.0)
+    for _ in range(100):
+        value, slope = fall(kind, a, b, nu, mode, side * d)
+        step = (value - T) / (side * slope)
+        d -= step
+        if 0.0 <= step <= 0.1 * d:
+            break
+    return d

@@ -1,0 +1,230 @@
+"""Bayes-optimal play of Bernoulli arms against exact values, brute force and itself."""
+
+from fractions import Fraction
+from functools import cache
+from math import comb
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import BernoulliBandit, Stream, interact
+from bayescontrol.arrays import FloatArray
+from bayescontrol.baselines.bandit_plan import BanditPlan, BayesOptimalBandit, expected_total
+from bayescontrol.baselines.bayes_optimal import PlanTooLarge
+from bayescontrol.errors import (
+    BadEvidence,
+    IncompatibleState,
+    InvalidPrior,
+    InvalidTable,
+    UnknownArm,
+)
+from bayescontrol.kernels import bandit_plan
+from bayescontrol.problems.bandits.best_arm import beta_best
+from bayescontrol.testing import check_resume, check_same_seed
+
+
+def rule(posterior: FloatArray) -> FloatArray:
+    """The control rule: P(a) = P(arm a is best)."""
+    return beta_best(posterior[..., 0], posterior[..., 1])
+
+
+def rational_value(prior: tuple[tuple[int, int], ...], n: int) -> Fraction:
+    """V_n by recursion over posteriors, in rational arithmetic."""
+
+    @cache
+    def V(rows: tuple[tuple[int, int], ...], n: int) -> Fraction:
+        if n == 0:
+            return Fraction(0)
+        best = Fraction(0)
+        for j, (a, b) in enumerate(rows):
+            up, down = ((*rows[:j], new, *rows[j + 1 :]) for new in ((a + 1, b), (a, b + 1)))
+            p = Fraction(a, a + b)
+            best = max(best, p * (1 + V(up, n - 1)) + (1 - p) * V(down, n - 1))
+        return best
+
+    return V(prior, n)
+
+
+@pytest.mark.parametrize(("n", "exact"), [(2, 1.08333333), (5, 2.88888889)])
+def test_two_levers_with_uniform_priors_earn_the_known_totals(n: int, exact: float) -> None:
+    assert BanditPlan(2, n).value() == pytest.approx(exact, abs=5e-9)
+
+
+@pytest.mark.parametrize(("n", "exact"), [(2, 1.02777778), (5, 2.71637963)])
+def test_the_control_rule_earns_the_known_totals(n: int, exact: float) -> None:
+    assert expected_total(rule, 2, n) == pytest.approx(exact, abs=5e-9)
+
+
+@pytest.mark.parametrize(
+    ("prior", "n"),
+    [([(1, 1)] * 2, 9), ([(1, 1)] * 3, 5), ([(2, 1), (1, 3)], 8), ([(3, 5)], 4), ([(1, 2)] * 4, 3)],
+)
+def test_values_are_those_of_rational_recursion(prior: Any, n: int) -> None:
+    exact = float(rational_value(tuple(prior), n))
+    assert BanditPlan(len(prior), n, prior).value() == pytest.approx(exact, rel=1e-14)
+
+
+def test_counts_lie_each_at_its_number_and_children_are_found() -> None:
+    d, n = 6, 5
+    C = np.array([[comb(m, i) for i in range(d)] for m in range(n + d)])
+    for t in range(n):
+        table = np.empty((comb(t + d - 1, d - 1), d), np.int64)
+        bandit_plan.write_counts(t, table)
+        assert len(set(map(tuple, table.tolist()))) == len(table)
+        assert (table.sum(1) == t).all()
+        place = np.empty(d, np.int64)
+        for i, k in enumerate(table):
+            assert bandit_plan.number(k, C) == i
+            bandit_plan.children(k, C, place)
+            more = k + np.eye(d, dtype=np.int64)
+            assert place.tolist() == [bandit_plan.number(row, C) for row in more]
+
+
+@pytest.mark.parametrize(("arms", "n"), [(2, 12), (3, 6)])
+def test_following_the_plan_earns_its_value(arms: int, n: int) -> None:
+    prior = np.array([1.5, 0.5])
+    plan = BanditPlan(arms, n, prior)
+
+    def follow(posterior: FloatArray) -> FloatArray:
+        return np.eye(arms)[[plan.action(counts) for counts in posterior - prior]]
+
+    assert expected_total(follow, arms, n, prior) == pytest.approx(plan.value(), rel=1e-13)
+
+
+def test_nobody_earns_more_and_pulling_one_arm_earns_its_mean() -> None:
+    prior = [(1, 1), (2, 3)]
+    value = BanditPlan(2, 20, prior).value()
+    assert value > expected_total(rule, 2, 20, prior) > 10.0
+    one = expected_total(lambda ab: np.tile([0.0, 1.0], (len(ab), 1)), 2, 20, prior)
+    assert one == pytest.approx(20 * 2 / 5, rel=1e-14)
+
+
+def test_a_simulation_agrees_with_the_exact_total() -> None:
+    """4,000 runs; |z| < 4 fails by chance once in 16,000 seeds, and the seed is fixed."""
+    bandit = BernoulliBandit(2)
+    totals = [
+        interact(bandit.agent(), bandit.draw(run), 5, seed=7, run=run).observations.sum()
+        for run in range(4000)
+    ]
+    z = (np.mean(totals) - 2.71637963) / (np.std(totals) / np.sqrt(len(totals)))
+    assert abs(z) < 4
+
+
+def test_with_one_pull_left_the_larger_mean_is_taken() -> None:
+    plan = BanditPlan(2, 4)
+    assert plan.action([[0, 2], [1, 0]]) == 1
+    np.testing.assert_allclose(plan.action_values([[0, 2], [1, 0]]), [1 / 4, 2 / 3])
+
+
+def test_it_explores_where_the_larger_mean_alone_would_not() -> None:
+    """Beta(6, 4) pays .6 for sure, Beta(1, 1) pays .5 and may be far better: with time, try it."""
+    plan = BanditPlan(2, 40, [(6, 4), (1, 1)])
+    assert plan.action() == 1
+    assert plan.action(remaining=1) == 0
+
+
+def test_another_number_of_pulls_to_go_is_planned_for_anew() -> None:
+    plan = BanditPlan(2, 10)
+    counts = [[1, 0], [0, 1]]
+    assert plan.action(counts, remaining=8) == plan.action(counts)
+    assert plan.action(counts, 3) == plan.after(counts, 3).action()
+
+
+def test_the_agent_plans_again_when_the_horizon_is_used_up() -> None:
+    agent = BayesOptimalBandit(BanditPlan(2, 3))
+    for o in (1, 1, 0):
+        agent.observe(agent.act(Stream(0)), o)
+    assert agent.left == 0
+    assert agent.posterior.sum() == 4 + 3
+    anew = BanditPlan(2, 3, agent.posterior)
+    assert agent.value() == anew.value()
+    assert agent.left == 3
+
+
+def test_late_feedback_has_not_happened_yet() -> None:
+    agent = BayesOptimalBandit(BanditPlan(2, 6))
+    assert agent.act(Stream(0)) == agent.act(Stream(0)) == 0
+    assert agent.left == 6
+    agent.observe(1, 1)
+    assert agent.left == 5
+    assert agent.action_probabilities() == {1: 1.0}
+
+
+def test_it_runs_in_a_bandit_resumes_and_repeats_itself() -> None:
+    bandit = BernoulliBandit(3)
+
+    def world() -> Any:
+        return bandit.environment([0.2, 0.9, 0.5])
+
+    def make() -> BayesOptimalBandit:
+        return BayesOptimalBandit(BanditPlan(3, 8))
+
+    check_same_seed(make, world, 30)
+    check_resume(make, world, 30, at=13)
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    agent = BayesOptimalBandit(BanditPlan(2, 6))
+    other = agent.copy()
+    other.observe(0, 1)
+    assert agent.posterior.tolist() == [[1, 1], [1, 1]]
+    assert other.posterior.tolist() == [[2, 1], [1, 1]]
+
+
+def test_bad_evidence_raises_and_changes_nothing() -> None:
+    agent = BayesOptimalBandit(BanditPlan(2, 6))
+    for o in (0.5, 2, -1, float("nan"), "1", None):
+        with pytest.raises(BadEvidence):
+            agent.observe(0, o)  # type: ignore[arg-type]
+    for a in (2, -1, "red", 0.5):
+        with pytest.raises(UnknownArm, match="arms 0 to 1"):
+            agent.observe(a, 1)  # type: ignore[arg-type]
+    assert agent.left == 6
+
+
+def test_foreign_states_are_refused() -> None:
+    agent = BayesOptimalBandit(BanditPlan(2, 6))
+    other = BayesOptimalBandit(BanditPlan(3, 6)).save()
+    saved = agent.save()
+    for bad in (
+        other,
+        {"prior": saved["prior"]},
+        saved | {"counts": saved["counts"] - 1},
+        saved | {"counts": saved["counts"] + 9},
+        saved | {"prior": -saved["prior"]},
+    ):
+        with pytest.raises(IncompatibleState):
+            agent.load(bad)
+    assert agent.posterior.tolist() == [[1, 1], [1, 1]]
+
+
+def test_bad_plans_are_refused_with_a_way_out() -> None:
+    with pytest.raises(PlanTooLarge, match="shorten the horizon, or raise limit="):
+        BanditPlan(10, 30)
+    with pytest.raises(PlanTooLarge, match="shorten the horizon"):
+        expected_total(rule, 4, 50)
+    with pytest.raises(ValueError, match="horizon=0"):
+        BanditPlan(2, 0)
+    with pytest.raises(InvalidPrior, match="arms=0"):
+        BanditPlan(0, 3)
+    with pytest.raises(InvalidPrior, match="alpha = -1"):
+        BanditPlan(2, 3, (-1, 1))
+    plan = BanditPlan(2, 3)
+    wrong: list[Any] = [[[1, 0]], [[-1, 0], [0, 0]], [[0.5, 0], [0, 0]], [[np.nan, 0], [0, 0]]]
+    for counts in wrong:
+        with pytest.raises(InvalidPrior, match="rows of whole numbers"):
+            plan.value(counts)
+    with pytest.raises(InvalidPrior, match=r"plan\.after"):
+        plan.value([[3, 0], [0, 0]])
+    for bad in (lambda ab: ab, lambda ab: np.full(ab.shape[:2], 0.4), lambda ab: rule(ab) - 2.0):
+        with pytest.raises(InvalidTable, match="after 0 pulls"):
+            expected_total(bad, 2, 3)
+
+
+def test_they_show_themselves() -> None:
+    agent = BayesOptimalBandit(BanditPlan(2, 6))
+    assert (
+        repr(agent)
+        == "BayesOptimalBandit(BanditPlan(2 arms, horizon=6: 126 counts), 6 pulls to go)"
+    )
