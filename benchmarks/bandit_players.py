@@ -90,8 +90,9 @@ def numpy_python(biases: Sequence[float], run: int) -> float:
 
 
 def fused(biases: Sequence[float], run: int) -> float:
-    """`interact`, which finds the compiled loop."""
-    record = interact(BANDIT.agent(), BANDIT.environment(biases), STEPS, seed=0, run=run)
+    """`interact`, which finds the compiled loop; as for NumPy's generator, streams go on."""
+    streams = (AGENT, WORLD)
+    record = interact(BANDIT.agent(), BANDIT.environment(biases), STEPS, streams=streams)
     return float(record.observations.sum())
 
 

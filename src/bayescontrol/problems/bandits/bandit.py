@@ -76,10 +76,16 @@ class Bandit:
         self.labels = Labels(arms)
         self.prior = family.prior(prior, len(self.labels))
         self._stated = None if prior is None else np.array(prior)
+        self._fresh: dict[bool, ArmsBelief] = {}
 
     def belief(self, *, screening: bool = True) -> ArmsBelief:
         """The prior belief; see `ArmsBelief` for `screening`."""
-        return ArmsBelief(self.family, list(self.labels), self._stated, screening=screening)
+        if screening not in self._fresh:  # made once: a run of a thousand steps is short
+            arms = list(self.labels)
+            self._fresh[screening] = ArmsBelief(
+                self.family, arms, self._stated, screening=screening
+            )
+        return self._fresh[screening].copy()
 
     def agent(
         self, *, schedule: Schedule = every_step, screening: bool = True
