@@ -4,6 +4,7 @@ import platform
 
 import numpy as np
 from benchmarks.agents import act_and_observe, fused_and_readable, user_written_modes
+from benchmarks.bandit import REFERENCE, per_decision
 from benchmarks.finite_belief import update_and_draw
 from benchmarks.imports import import_times
 from benchmarks.lab import runner_and_loop
@@ -37,6 +38,7 @@ def main() -> None:
         ),
         ("act and observe, 10 modes", act_and_observe, "NumPy by hand"),
         ("interact, a step over tables", fused_and_readable, "readable"),
+        ("a decision, 10 levers", per_decision, REFERENCE),
         ("import, start-up subtracted", import_times, "numpy"),
         ("lab, a job of ten seconds", runner_and_loop, "replicas within bayescontrol"),
     ]

@@ -1,10 +1,13 @@
 """The table of compiled loops."""
 
 from importlib import import_module
+from typing import Any
 
 import pytest
 
 from bayescontrol.fused import _OURS, find_loop, register_loop
+from bayescontrol.record import Record
+from bayescontrol.seeding import Stream
 
 
 @pytest.mark.parametrize(("pair", "home"), _OURS.items())
@@ -26,8 +29,9 @@ def test_a_users_own_pair_is_found_by_its_exact_types() -> None:
     class World:
         pass
 
-    def loop(*_: object) -> None: ...
+    def loop(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
+        return Record([], [])
 
-    register_loop(Agent, World, lambda agent, world: loop)  # type: ignore[arg-type,return-value]
+    register_loop(Agent, World, lambda agent, world: loop)
     assert find_loop(Agent(), World()) is loop
     assert find_loop(Heir(), World()) is None

@@ -11,9 +11,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bayescontrol.baselines.naive import NaiveMixture
     from bayescontrol.beliefs.finite import FiniteBelief
+    from bayescontrol.beliefs.particles import ParticleBelief
     from bayescontrol.beliefs.weights import Floor
     from bayescontrol.interaction import interact, play
     from bayescontrol.modes import DiscreteMode, PairedMode, tailor
+    from bayescontrol.problems.bandits import (
+        BernoulliBandit,
+        CategoricalBandit,
+        ExponentialBandit,
+        GaussianBandit,
+        JointBandit,
+        LinearBandit,
+        LogisticBandit,
+        LogitNormalBandit,
+        PoissonBandit,
+        SharedLinearBandit,
+    )
     from bayescontrol.problems.tabular import TabularModes
     from bayescontrol.record import Probe, Record
     from bayescontrol.rule import ControlRule
@@ -22,14 +35,25 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BernoulliBandit",
+    "CategoricalBandit",
     "ControlRule",
     "DiscreteMode",
+    "ExponentialBandit",
     "FiniteBelief",
     "Floor",
+    "GaussianBandit",
+    "JointBandit",
+    "LinearBandit",
+    "LogisticBandit",
+    "LogitNormalBandit",
     "NaiveMixture",
     "PairedMode",
+    "ParticleBelief",
+    "PoissonBandit",
     "Probe",
     "Record",
+    "SharedLinearBandit",
     "Stream",
     "TabularModes",
     "interact",
@@ -40,14 +64,25 @@ __all__ = [
 
 # Where each public name lives. Names load when first used: importing the package costs nothing.
 _HOMES = {
+    "BernoulliBandit": "problems.bandits",
+    "CategoricalBandit": "problems.bandits",
     "ControlRule": "rule",
     "DiscreteMode": "modes",
+    "ExponentialBandit": "problems.bandits",
     "FiniteBelief": "beliefs.finite",
     "Floor": "beliefs.weights",
+    "GaussianBandit": "problems.bandits",
+    "JointBandit": "problems.bandits",
+    "LinearBandit": "problems.bandits",
+    "LogisticBandit": "problems.bandits",
+    "LogitNormalBandit": "problems.bandits",
     "NaiveMixture": "baselines.naive",
     "PairedMode": "modes",
+    "ParticleBelief": "beliefs.particles",
+    "PoissonBandit": "problems.bandits",
     "Probe": "record",
     "Record": "record",
+    "SharedLinearBandit": "problems.bandits",
     "Stream": "seeding",
     "TabularModes": "problems.tabular",
     "interact": "interaction",

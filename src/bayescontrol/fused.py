@@ -41,6 +41,7 @@ _OURS: dict[tuple[str, str], str] = {
         "problems.bandits.linear_belief.LinearBelief",
         "problems.bandits.linear_world.LinearEnvironment",
     ): "problems.bandits.linear_world",
+    ("baselines.gittins.agent.GittinsAgent", _ARMS): "baselines.gittins.loop",
 } | {
     (f"baselines.bandits.{module}.{name}", _ARMS): "baselines.bandits.agent"
     for module, names in _BASELINES.items()

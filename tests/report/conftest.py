@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab import conduct, find, names, run_replicas
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Guide, Panel, Region, Series, Word
 from bayescontrol.lab.experiment import Experiment
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.store import Store
@@ -71,6 +71,24 @@ def chart() -> Chart:
         Panel("(c)", "step t", "regret", series, xscale="log", yscale="log2", xlim=(0.5, 10.0)),
     ]
     return Chart("Everything", panels, "It is only a test.", columns=2, note="no runs")
+
+
+@pytest.fixture
+def drawing() -> Chart:
+    """Regions, one upon the other, and words; with axes and without."""
+    square = np.array([0, 2, 2, 0]), np.array([0, 0, 1, 1])
+    triangle = np.array([0, 1, 1]), np.array([0, 0, 1])
+    regions = [
+        Region("below <b>", *square, "sky", 0.3),
+        Region("above", *triangle, "orange", 1.0, in_legend=False, group="below <b>"),
+    ]
+    words = [Word("costs $x_1$", 1.5, 0.5), Word("m₁", 0.2, 1.2, "vermillion")]
+    line = Series("edge", np.array([0, 1]), np.array([0, 1]), colour="ink")
+    panels = [
+        Panel("(a)", "m₁", "m₂", [line], regions=regions, equal=True, legend="upper right"),
+        Panel("(b)", "u", "v", [], regions=regions, words=words, equal=True, framed=False),
+    ]
+    return Chart("A drawing", panels, "It is only a test.", columns=2)
 
 
 @pytest.fixture(scope="session", params=names())

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.container import ErrorbarContainer
 from matplotlib.lines import Line2D
+from matplotlib.patches import Polygon
 
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Guide, Panel, Region, Series
 from bayescontrol.report import figures
 from bayescontrol.report.palette import LIGHT
 
@@ -67,6 +68,14 @@ def check(chart: Chart) -> None:
                 check_band(panel, series, next(bands))
         for guide in panel.guides:
             check_guide(guide, next(lines))
+        for region, patch in zip(panel.regions, ax.patches, strict=True):
+            assert isinstance(patch, Polygon)
+            check_region(region, patch)
+        # The first text of an axes holds the notes of its panel.
+        for word, text in zip(panel.words, ax.texts[:-1], strict=True):
+            assert text.get_text().replace(r"\$", "$") == word.text
+            assert text.get_position() == (word.x, word.y)
+            assert to_hex(str(text.get_color())) == LIGHT[word.colour]
         assert not [*lines, *bars, *bands]
         assert ax.get_xlabel() == panel.xlabel
         assert ax.get_ylabel() == panel.ylabel
@@ -80,8 +89,38 @@ def check_guide(guide: Guide, drawn: Line2D) -> None:
         assert set(x if guide.direction == "vertical" else y) == {guide.at}
 
 
+def check_region(region: Region, patch: Polygon) -> None:
+    corners = np.c_[region.x, region.y]
+    np.testing.assert_array_equal(patch.get_xy(), [*corners, corners[0]])
+    ground, face, edge = (
+        np.array(to_rgb(c)) for c in ("white", patch.get_facecolor(), patch.get_edgecolor())
+    )
+    np.testing.assert_allclose(face, ground + region.shade * (edge - ground), atol=1e-12)
+    assert to_hex(patch.get_edgecolor()) == LIGHT[region.colour]
+    assert patch.get_alpha() is None  # what is behind a region does not shine through
+
+
 def test_a_figure_shows_the_data_of_its_chart(chart: Chart) -> None:
     check(chart)
+
+
+def test_a_drawing_shows_its_regions_and_words(drawing: Chart) -> None:
+    check(drawing)
+
+
+def test_a_drawing_has_equal_units_and_axes_only_where_it_is_framed(drawing: Chart) -> None:
+    a, b = figures.figure(drawing).axes
+    assert (a.get_aspect(), b.get_aspect()) == (1.0, 1.0)
+    assert len(a.get_xticks()) > 0
+    assert len(b.get_xticks()) + len(b.get_yticks()) == 0
+    assert not b.spines["left"].get_visible()
+    assert b.get_xlabel() == "u"
+
+
+def test_a_region_is_named_in_the_legend_where_the_chart_wants_it(drawing: Chart) -> None:
+    legend = figures.figure(drawing).axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["below <b>", "edge"]
 
 
 def test_the_figures_of_our_experiments_show_their_data(ours: list[Chart]) -> None:

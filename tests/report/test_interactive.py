@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bayescontrol.lab.chart import PALETTE, Chart, Guide, Panel, Series
+from bayescontrol.lab.chart import PALETTE, Chart, Guide, Panel, Region, Series
 from bayescontrol.report import interactive
 from bayescontrol.report.palette import DARK, DARK_GROUND, LIGHT, LIGHT_GROUND, in_the_dark
 
@@ -35,6 +35,8 @@ def check(chart: Chart) -> None:
     """Everything that the chart says is in the figures, and no trace besides."""
     for fig, panel in zip(interactive.figures(chart), chart.panels, strict=True):
         traces = iter(fig.data)
+        for region in panel.regions:
+            check_region(next(traces), next(traces), region)
         for series in panel.series:
             y, low, high = panel.visible(series)
             bounded = low is not None and high is not None and np.isfinite(low).any()
@@ -53,6 +55,11 @@ def check(chart: Chart) -> None:
                 np.testing.assert_allclose(np.c_[y - down, y + up], np.c_[low, high])
         for guide in panel.guides:
             check_guide(next(traces), guide)
+        for word in panel.words:
+            text = next(traces)
+            assert (text.x, text.y) == ((word.x,), (word.y,))
+            assert text.text == (word.text.replace("$", "&#36;"),)
+            assert text.textfont.color == LIGHT[word.colour]
         assert not list(traces)
         assert fig.layout.xaxis.title.text.replace("<br>", " ") == panel.xlabel.replace("<", "&lt;")
         assert fig.layout.yaxis.title.text.replace("<br>", " ") == panel.ylabel.replace("<", "&lt;")
@@ -78,6 +85,31 @@ def check_guide(trace: Any, guide: Guide) -> None:
         np.testing.assert_array_equal(trace.x, trace.y)
     else:
         assert set(trace.x if guide.direction == "vertical" else trace.y) == {guide.at}
+
+
+def check_region(under: Any, over: Any, region: Region) -> None:
+    """Opaque in the colour of the ground, then shaded; the outline is closed."""
+    corners = np.c_[region.x, region.y]
+    for trace in (under, over):
+        np.testing.assert_array_equal(np.c_[trace.x, trace.y], [*corners, corners[0]])
+        assert trace.fill == "toself"
+        assert trace.legendgroup == region.group
+    assert (under.fillcolor, under.opacity) == (LIGHT_GROUND["ground"], None)
+    assert (over.fillcolor, over.opacity) == (LIGHT[region.colour], region.shade)
+    assert (under.showlegend, over.showlegend) == (False, region.in_legend)
+
+
+def test_a_drawing_shows_its_regions_and_words_on_a_page(drawing: Chart) -> None:
+    check(drawing)
+    a, b = (fig.layout for fig in interactive.figures(drawing))
+    assert (a.yaxis.scaleanchor, b.yaxis.scaleanchor) == ("x", "x")
+    assert (a.xaxis.showticklabels, b.xaxis.showticklabels) == (None, False)
+    assert b.xaxis.title.text == "u"
+
+
+def test_a_region_says_under_the_pointer_which_it_is(drawing: Chart) -> None:
+    _, over, *_ = interactive.figures(drawing)[0].data
+    assert (over.hoveron, over.hoverinfo, over.text) == ("fills", "text", "below &lt;b&gt;")
 
 
 def test_interactive_figures_show_the_data_of_their_chart(chart: Chart) -> None:

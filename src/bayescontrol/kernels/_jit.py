@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import config
 
-__all__ = ["cache_folder", "in_memory", "jit", "leaf", "typeof", "types"]
+__all__ = ["cache_folder", "in_memory", "jit", "leaf"]
 
 F = TypeVar("F", bound=Callable[..., object])
 # Numba's settings are made at run time, and its option `_nrt` is unknown to type checkers.

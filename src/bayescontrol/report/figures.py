@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Guide, Panel, Region, Series, Word
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 if TYPE_CHECKING:
@@ -145,6 +145,11 @@ def _draw_panel(ax: "Axes", panel: Panel, title: str, notes: list[str]) -> None:
         getattr(ax, f"set_{axis}lim")(*limits)
     if panel.xticks is not None:
         ax.set_xticks(panel.xticks)
+    if panel.equal:
+        ax.set_aspect("equal")
+    if not panel.framed:
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
     if panel.legend != "below" and any(mark.in_legend for mark in panel.marks):
         ax.legend(
             loc=panel.legend,
@@ -220,7 +225,23 @@ def _guide(mark: Guide, ax: "Axes", panel: Panel) -> None:
         ax.plot(x, x, label=_label(mark), **look)
 
 
-def _label(mark: Series | Guide) -> str:
+@_draw.register(Region)
+def _region(mark: Region, ax: "Axes", panel: Panel) -> None:
+    from matplotlib.colors import to_rgb
+
+    ground, colour = (np.array(to_rgb(c)) for c in (LIGHT_GROUND["ground"], LIGHT[mark.colour]))
+    face = tuple((1 - mark.shade) * ground + mark.shade * colour)
+    edge: dict[str, Any] = {"edgecolor": LIGHT[mark.colour], "linewidth": 0.8}
+    ax.fill(mark.x, mark.y, facecolor=face, joinstyle="round", label=_label(mark), **edge)
+
+
+@_draw.register(Word)
+def _word(mark: Word, ax: "Axes", panel: Panel) -> None:
+    colour = LIGHT[mark.colour]
+    ax.text(mark.x, mark.y, _literally(mark.text), color=colour, ha="center", va="center")
+
+
+def _label(mark: Series | Guide | Region) -> str:
     # Matplotlib leaves a label that begins with _ out of the legend, wanted or not.
     return _literally(mark.label.lstrip("_") if mark.in_legend else f"_{mark.label}")
 

@@ -1,0 +1,124 @@
+"""A table on disk is used when it is whole, and never when it is not."""
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bayescontrol.baselines.gittins import DamagedCache, GittinsTable, cache
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def files() -> list[Path]:
+    return sorted(cache.folder().iterdir())
+
+
+def test_a_table_is_kept_beside_the_compiled_kernels(home: Path) -> None:
+    GittinsTable(0.9, 10)
+    assert cache.folder() == home / "bayescontrol" / "gittins"
+    assert [path.suffix for path in files()] == [".table"]
+
+
+def test_the_second_time_a_table_comes_from_the_disk_bit_for_bit() -> None:
+    one, two = GittinsTable(0.9, 10), GittinsTable(0.9, 10)
+    assert (one.recalled, two.recalled) == (False, True)
+    assert one.nu.tobytes() == two.nu.tobytes()
+    assert one.radii.tobytes() == two.radii.tobytes()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"discount": 0.8},
+        {"pulls": 11},
+        {"prior": (1.0, 2.0)},
+        {"tolerance": 1e-5},
+        {"lookahead": 10},
+    ],
+)
+def test_what_was_asked_for_is_in_the_key(other: dict[str, object]) -> None:
+    words: dict[str, object] = {"discount": 0.9, "pulls": 10}
+    GittinsTable(**words)  # type: ignore[arg-type]
+    assert not GittinsTable(**words | other).recalled  # type: ignore[arg-type]
+    assert len(files()) == 2
+
+
+def test_other_code_does_not_use_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    GittinsTable(0.9, 10)
+    monkeypatch.setattr(cache, "_code", lambda: "another")
+    assert not GittinsTable(0.9, 10).recalled
+
+
+def flipped(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda c: b"",
+    "cut short": lambda c: c[:-8],
+    "cut in the digest": lambda c: c[:20],
+    "too long": lambda c: c + b"\0" * 8,
+    "a bit of the digest": lambda c: flipped(c, 0),
+    "a bit of the key": lambda c: flipped(c, 40),
+    "a bit of an index": lambda c: flipped(c, len(c) // 2),
+    "the last bit": lambda c: flipped(c, len(c) - 1),
+    "foreign": lambda c: b"\x93NUMPY and something else altogether, of no use here at all",
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_file_is_noticed_and_made_anew(how: str) -> None:
+    table = GittinsTable(0.9, 10)
+    (path,) = files()
+    whole = path.read_bytes()
+    path.write_bytes(DAMAGE[how](whole))
+    with pytest.warns(DamagedCache, match="made anew"):
+        again = GittinsTable(0.9, 10)
+    assert not again.recalled
+    assert again.nu.tobytes() == table.nu.tobytes()
+    assert path.read_bytes() == whole
+    assert GittinsTable(0.9, 10).recalled
+
+
+def test_another_table_under_this_name_is_not_used() -> None:
+    GittinsTable(0.9, 10)
+    (first,) = files()
+    GittinsTable(0.8, 10)
+    (second,) = set(files()) - {first}
+    first.write_bytes(second.read_bytes())
+    with pytest.warns(DamagedCache):
+        assert not GittinsTable(0.9, 10).recalled
+
+
+def test_a_folder_that_cannot_be_made_does_no_harm(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = home / "file"
+    blocked.write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not GittinsTable(0.9, 10).recalled
+        assert not GittinsTable(0.9, 10).recalled
+
+
+def test_a_disk_that_fills_up_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert not GittinsTable(0.9, 10).recalled
+    assert files() == []
+
+
+def test_without_cache_nothing_is_written() -> None:
+    GittinsTable(0.9, 10, cache=False)
+    assert not cache.folder().exists()
