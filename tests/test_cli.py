@@ -112,7 +112,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
     workers: int, tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", "bayescontrol.cli", "run", f"{PACED}", "--json"]
-    command += ["--set", "seconds=0.05", "--runs", "40", "--workers", str(workers)]
+    command += ["--set", "seconds=0.05", "--runs", "120", "--workers", str(workers)]
     command += ["--out", str(tmp_path)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -130,10 +130,10 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
     assert f"Finished replicas are kept in {tmp_path}; the same command goes on" in err
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"paced: \d+ of 40 replicas found, \d+ to run", done.stderr)
+    assert re.search(r"paced: \d+ of 120 replicas found, \d+ to run", done.stderr)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert "paced: 40 of 40 replicas found, nothing to run\n" in done.stderr
-    assert json.loads(done.stdout)["settings"]["runs"] == 40
+    assert "paced: 120 of 120 replicas found, nothing to run\n" in done.stderr
+    assert json.loads(done.stdout)["settings"]["runs"] == 120
 
 
 def test_a_screen_without_the_symbols_still_gets_the_table() -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bayescontrol.errors import MissingCapability
 from bayescontrol.fused import find_loop
 from bayescontrol.protocols import Agent, Environment
 from bayescontrol.record import Probe, Record
@@ -91,6 +92,11 @@ def interact(
         raise ValueError(f"steps={steps!r}: the number of steps is a whole number") from None
     if count < 0:
         raise ValueError(f"steps={steps}: a run has at least 0 steps")
+    if not hasattr(agent, "act"):
+        hint = "; its agent is what `.agent()` gives" if hasattr(agent, "agent") else ""
+        raise MissingCapability(f"{agent!r} is no agent: it lacks act(rng){hint}")
+    if not hasattr(environment, "respond"):
+        raise MissingCapability(f"{environment!r} is no environment: it lacks respond(a, rng)")
     for name, probe in (probes or {}).items():
         if not isinstance(probe, Probe):
             raise TypeError(f"probe {name!r} is {probe!r}: write Probe(measure, when='after')")

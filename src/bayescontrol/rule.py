@@ -113,6 +113,8 @@ class ControlRule(Generic[M, X, A, O]):
 
         Where no mode is held, a belief may draw the action with the same law, faster.
         """
+        if not isinstance(rng, Stream):
+            raise TypeError(f"rng={rng!r}: an agent draws from a Stream; make one, Stream(seed)")
         m = self.mode
         a: A
         if self._draws_actions and self.schedule is every_step:
@@ -137,6 +139,8 @@ class ControlRule(Generic[M, X, A, O]):
         >>> sorted(set(BernoulliBandit(["red", "blue"]).agent().batch(20, Stream(0))))
         ['blue', 'red']
         """
+        if size < 0:
+            raise ValueError(f"size={size}: a batch has at least 0 actions")
         return [self.act(rng) for _ in range(size)]
 
     def issue(self, a: A) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import UnknownArm
+from bayescontrol.errors import MissingCapability, UnknownArm
 from bayescontrol.record import Record
 
 __all__ = ["best_share", "regret"]
@@ -28,6 +28,11 @@ class _World(Protocol):
 
 def _pulled(record: Record, world: _World) -> FloatArray:
     """m_{a_t} for every step."""
+    if not (hasattr(world, "labels") and hasattr(getattr(world, "means", None), "tolist")):
+        raise MissingCapability(
+            f"{world!r} has no one mean reward an arm: a world with contexts may have its own "
+            "`regret(record)`"
+        )
     means = dict(zip(world.labels, world.means.tolist(), strict=True))
     try:
         return np.array([means[a] for a in record.actions.tolist()], np.float64)
@@ -45,7 +50,8 @@ def regret(record: Record, world: _World) -> FloatArray:
     >>> regret(Record(["red", "blue", "red"], [0, 1, 1]), world)
     array([0.5, 0.5, 1. ])
     """
-    return np.asarray(np.cumsum(world.means.max() - _pulled(record, world)))
+    pulled = _pulled(record, world)
+    return np.asarray(np.cumsum(world.means.max() - pulled))
 
 
 def best_share(record: Record, world: _World) -> FloatArray:
@@ -56,4 +62,5 @@ def best_share(record: Record, world: _World) -> FloatArray:
     >>> best_share(Record(["red", "blue", "red"], [0, 1, 1]), world)
     array([0., 1., 0.])
     """
-    return np.asarray(_pulled(record, world) == world.means.max(), np.float64)
+    pulled = _pulled(record, world)
+    return np.asarray(pulled == world.means.max(), np.float64)

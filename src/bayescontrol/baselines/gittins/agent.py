@@ -41,16 +41,21 @@ class GittinsAgent:
         *,
         discount: float | None = None,
         pulls: int | None = None,
-        prior: tuple[float, float] = (1.0, 1.0),
+        prior: tuple[float, float] | None = None,
         lookahead: int | None = None,
     ) -> None:
         self._labels = Labels(arms)
         if table is None:
             if discount is None or pulls is None:
                 raise ValueError("GittinsAgent needs a table, or discount= and pulls= to make one")
-            table = GittinsTable(discount, pulls, prior, lookahead=lookahead)
-        elif discount is not None or pulls is not None or lookahead is not None:
-            raise ValueError("GittinsAgent takes a table, or discount= and pulls=, not both")
+            table = GittinsTable(discount, pulls, prior or (1.0, 1.0), lookahead=lookahead)
+        elif not isinstance(table, GittinsTable):
+            raise ValueError(f"{table!r} is no GittinsTable")
+        elif any(given is not None for given in (discount, pulls, prior, lookahead)):
+            raise ValueError(
+                "GittinsAgent takes a table, which has its own discount and prior, or "
+                "discount= and pulls= to make one, not both"
+            )
         self.table = table
         self._counts: FloatArray = np.zeros((2, len(self._labels)))
         self._beyond: dict[tuple[int, int], float] = {}

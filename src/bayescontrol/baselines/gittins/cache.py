@@ -86,7 +86,7 @@ def recall(key: str, states: int) -> tuple[FloatArray, FloatArray] | None:
     warnings.warn(
         f"{path} is damaged or not the table of {key!r}: the table is made anew",
         DamagedCache,
-        stacklevel=4,
+        stacklevel=3,
     )
     return None
 
@@ -109,6 +109,9 @@ def remember(key: str, nu: FloatArray, radius: FloatArray) -> bool:
             file.write(rest)
             file.flush()
             os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        beside.chmod(0o666 & ~mask)  # as any other file: a shared cache is there to be read
         beside.replace(path)
     except OSError:
         if beside is not None:

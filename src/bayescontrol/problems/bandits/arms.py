@@ -105,6 +105,8 @@ class ArmsBelief:
         j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
             kernels.screening.learn(self._rows, self._cache, j, r)
+            if self._rows[j].max() > _MOST_COUNTS:
+                self._refresh()
         else:
             row = self._rows[j].copy()
             kernels.arms.learn(self.family.kind, self.family.constants, row, r)
@@ -272,6 +274,8 @@ class ArmsBelief:
         """Be where a compiled loop has led that worked on `loop_arrays`."""
         self._roster.counts += np.bincount(actions, minlength=len(self._rows))
         self._last = None
+        if self._cache is not None and self._rows.max() > _MOST_COUNTS:
+            self._refresh()
 
     # -- named arrays ----------------------------------------------------------------------------
 
@@ -301,7 +305,11 @@ class ArmsBelief:
             rows = self.family.rows(arrays["rows"], size)
         except (InvalidPrior, TypeError, ValueError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        last = np.array(arrays["drawn"], np.float64)
+        self._require_same(roster, prior)
+        try:
+            last = np.array(arrays["drawn"], np.float64)
+        except (TypeError, ValueError) as error:
+            raise IncompatibleState(f"the saved state is damaged: {error}") from None
         known = np.flatnonzero(~np.isnan(last))
         if last.shape not in ((0,), (size,)) or (last.size and not known.size):
             raise IncompatibleState(f"the saved state is damaged: the means drawn are {last}")
@@ -309,6 +317,17 @@ class ArmsBelief:
         self._refresh()
         names = [roster.labels[j] for j in known.tolist()]
         self._last = MeanRewards(names, last[known]) if names else None
+
+    def _require_same(self, roster: Roster, prior: FloatArray) -> None:
+        """Arms may have come since this belief was made; those it was made with must be there."""
+        saved = dict(zip(roster.labels, prior.tolist(), strict=True))
+        for arm, row in zip(self.labels, self._prior.tolist(), strict=True):
+            if saved.get(arm) != row:
+                told = f"with prior {saved[arm]}" if arm in saved else "without it"
+                raise IncompatibleState(
+                    f"arm {arm!r} has prior {row} here, the state was saved {told}: make the "
+                    "belief with the arms and the prior that it was saved with"
+                )
 
     def merge(self, other: "ArmsBelief") -> None:
         """The evidence of both, the prior counted once."""

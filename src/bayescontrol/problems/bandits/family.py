@@ -158,9 +158,9 @@ def number(o: Any, support: str) -> float:
     >>> number(True, "0 or 1")
     1.0
     """
+    text = isinstance(o, str | bytes | bytearray)  # which float would read
     try:
-        # float would read text
-        r = np.nan if isinstance(o, str | bytes | bytearray) else float(o)
+        r = float("not a number" if text else o)
     except (TypeError, ValueError, OverflowError):
         raise BadEvidence(f"reward {o!r} is not a number: it must be {support}") from None
     if not np.isfinite(r):

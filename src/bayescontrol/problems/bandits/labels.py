@@ -5,7 +5,7 @@
 Numbers 0 … N-1 by default, or whatever can be the key of a dictionary.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,10 @@ class Labels:
         number = isinstance(arms, int | np.integer)
         if isinstance(arms, bool | str) or not (number or isinstance(arms, Iterable)):
             raise UnknownArm(f"arms={arms!r}: give their number, or a list of their names")
+        if isinstance(arms, Set):
+            raise UnknownArm(f"arms={arms!r}: a set has no order, and a seed would mean nothing")
         names = list(range(arms)) if isinstance(arms, int | np.integer) else list(arms)
+        names = [name.item() if isinstance(name, np.generic) else name for name in names]
         if not names:
             raise UnknownArm(f"arms={arms!r}: a bandit has at least one arm")
         self._names: list[Any] = names
@@ -42,6 +45,8 @@ class Labels:
         if len(self._places) < len(names):
             twice = next(name for j, name in enumerate(names) if name in names[:j])
             raise UnknownArm(f"two arms are called {twice!r}: names must differ")
+        if any(name != name for name in names):
+            raise UnknownArm(f"arms={arms!r}: NaN is not equal to itself and cannot be a name")
         #: Whether the name of every arm is its number.
         self.are_numbers = all(type(name) is int and name == j for j, name in enumerate(names))
 

@@ -1,0 +1,92 @@
+"""What a newcomer does wrong first, and what the library says to it."""
+
+import numpy as np
+import pytest
+
+from bayescontrol import BernoulliBandit, Record, Stream, interact
+from bayescontrol.baselines.gittins import GittinsAgent, GittinsTable
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, UnknownArm
+from bayescontrol.metrics import regret
+from bayescontrol.testing.state import same_bits
+
+
+@pytest.mark.parametrize("rng", [0, None, np.random.default_rng(0)])
+def test_a_rule_says_what_to_draw_from(rng: object) -> None:
+    agent = BernoulliBandit(2).agent()
+    with pytest.raises(TypeError, match=r"Stream\(seed\)"):
+        agent.act(rng)  # type: ignore[arg-type]
+
+
+def test_a_bandit_is_not_its_agent() -> None:
+    bandit = BernoulliBandit(2)
+    with pytest.raises(MissingCapability, match=r"\.agent\(\)"):
+        interact(bandit, bandit.draw(0), 3)  # type: ignore[arg-type]
+    with pytest.raises(MissingCapability, match="respond"):
+        interact(bandit.agent(), bandit, 3)  # type: ignore[arg-type]
+
+
+def test_text_is_not_a_reward() -> None:
+    with pytest.raises(BadEvidence, match="not a number"):
+        BernoulliBandit(2).agent().observe(0, "1")  # type: ignore[arg-type]
+
+
+def test_a_batch_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="at least 0"):
+        BernoulliBandit(2).agent().batch(-1, Stream(0))
+
+
+def test_names_out_of_an_array_can_be_saved() -> None:
+    agent = BernoulliBandit(np.array(["a", "b"])).agent()  # type: ignore[arg-type]
+    agent.observe("a", 1)
+    twin = BernoulliBandit(["a", "b"]).agent()
+    twin.load(agent.save())
+    assert same_bits(twin.save(), agent.save())
+
+
+@pytest.mark.parametrize("arms", [{"a", "b"}, frozenset({1, 2}), [1.0, float("nan")]])
+def test_names_without_order_or_identity_are_refused(arms: object) -> None:
+    with pytest.raises(UnknownArm):
+        BernoulliBandit(arms)  # type: ignore[arg-type]
+
+
+def test_a_state_of_other_arms_or_another_prior_is_refused() -> None:
+    saved = BernoulliBandit(["a", "b"]).agent().save()
+    for other in (BernoulliBandit(["x", "y"]), BernoulliBandit(["a", "b"], prior=(2, 1))):
+        agent = other.agent()
+        before = agent.save()
+        with pytest.raises(IncompatibleState, match="arm"):
+            agent.load(saved)
+        assert same_bits(before, agent.save())
+
+
+def test_arms_that_came_since_are_taken_over() -> None:
+    agent = BernoulliBandit(["a", "b"]).agent()
+    agent.belief.add("c", prior=(8, 2))
+    twin = BernoulliBandit(["a", "b"]).agent()
+    twin.load(agent.save())
+    assert twin.belief.arms == ("a", "b", "c")
+
+
+def test_a_resumed_agent_goes_on_alike_where_screening_ends() -> None:
+    bandit = BernoulliBandit(3, prior=(2.0**32, 2.0**32))
+    agent, twin = bandit.agent(), bandit.agent()
+    agent.observe(0, 1)
+    twin.load(agent.save())
+    assert agent.belief.chooses == twin.belief.chooses
+    assert agent.batch(50, Stream(3)) == twin.batch(50, Stream(3))
+    looped = bandit.agent()
+    interact(looped, bandit.environment([0.5, 0.5, 0.5]), 3)
+    assert looped.belief.chooses.startswith("by drawing every arm")
+
+
+def test_a_table_has_its_own_prior() -> None:
+    table = GittinsTable(0.9, 5, cache=False)
+    with pytest.raises(ValueError, match="its own discount and prior"):
+        GittinsAgent(2, table, prior=(9.0, 1.0))
+    with pytest.raises(ValueError, match="no GittinsTable"):
+        GittinsAgent(2, "table")  # type: ignore[arg-type]
+
+
+def test_regret_needs_one_mean_an_arm() -> None:
+    with pytest.raises(MissingCapability, match="mean reward"):
+        regret(Record([0], [1]), object())  # type: ignore[arg-type]
