@@ -204,6 +204,8 @@ def test_bad_particles_are_refused() -> None:
             ParticleBelief(partial(given, bad), log_likelihoods, act, 10)
     with pytest.raises(InvalidPrior, match="at least two"):
         make(1)
+    with pytest.raises(InvalidPrior, match="whole"):
+        make(2.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="share"):
         make(10, share=2)
     with pytest.raises(ValueError, match="shrinkage"):
@@ -224,6 +226,8 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
         good | {"sampler/theta": np.zeros((3, 2))},
         good | {"sampler/theta": np.full((50, 2), np.nan)},
         good | {"sampler/mantissa": np.full(50, np.nan)},
+        good | {"sampler/prior_draws": np.array("no")},
+        good | {"sampler/prior_draws": good["sampler/prior_draws"] + 0.1},
     ]
     for damage in damages:
         with pytest.raises(IncompatibleState):

@@ -246,6 +246,46 @@ def test_trouble_in_the_loop_is_the_trouble_of_the_readable_code(
     assert x == 7
 
 
+def beyond(theta: Any, x: Any, a: Any, o: Any) -> Any:
+    return theta[:, 10**9 if x == 7 else 0]
+
+
+def beyond_act(theta_m: Any, x: Any, state: Any) -> Any:
+    return int(theta_m[4 * x])
+
+
+def beyond_advance(x: Any, a: Any, o: Any) -> Any:
+    return x + int(np.zeros(7)[x]) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("likelihoods", {"likelihoods": beyond, "advance": later}),
+        ("act", {"act": beyond_act, "advance": later}),
+        ("advance", {"advance": beyond_advance}),
+    ],
+)
+def test_an_index_beyond_an_array_raises_in_the_loop_as_out_of_it(
+    name: str, changes: dict[str, Any]
+) -> None:
+    modes = levers(3, **changes)
+    ends = []
+    for probes in (None, LOOK):
+        agent, streams = modes.agent(), both_streams(3, 0)
+        with pytest.raises(IndexError, match=f"{name}: index .*out of bounds.*compiled=False"):
+            interact(agent, modes.environment(0), 20, streams=streams, probes=probes)
+        ends.append((agent.save(), [s.state.tolist() for s in streams]))
+    assert same_bits(ends[0][0], ends[1][0])
+    assert ends[0][1] == ends[1][1]
+
+
+def test_an_index_beyond_theta_raises_when_evidence_comes() -> None:
+    modes = levers(3)
+    with pytest.raises(IndexError, match="likelihoods: index"):
+        modes.agent().observe(7, 1)
+
+
 def table(theta_m: Any, x: Any, state: Any) -> Any:
     return WORDS[int(x)]
 
@@ -294,6 +334,13 @@ def test_a_class_that_is_none_is_refused() -> None:
     for theta in nothing:
         with pytest.raises(InvalidTable, match="one row for each mode"):
             ParametricModes(theta, likelihoods=pays, act=best)
+    for words in ("ab", [["a"]], [[1.0], [1.0, 2.0]]):
+        with pytest.raises(InvalidTable, match="array of numbers"):
+            ParametricModes(words, likelihoods=pays, act=best)
+    with pytest.raises(InvalidTable, match="array of numbers"):
+        levers(3).environment(theta="ab")
+    with pytest.raises(BadEvidence, match="situation"):
+        levers(3, start=["a"])
     with pytest.raises(InvalidTable, match="2 names for 3 modes"):
         levers(3, names=["a", "b"])
     with pytest.raises(InvalidTable, match="int or a float"):

@@ -33,6 +33,8 @@ Move: TypeAlias = Callable[[FloatArray, Stream], Any]
 
 _LN2 = 0.6931471805599453
 _SAMPLER = "sampler/"
+# So many draws, from a stream of their own, stand for the prior in a saved state.
+_SAMPLE = 8
 
 
 class Particle:
@@ -56,6 +58,15 @@ class Particle:
         return f"Particle({', '.join(f'{t:.3g}' for t in self.theta)})"
 
 
+def _drawn(draw: Draw, n: int, rng: Stream) -> FloatArray:
+    theta = np.array(draw(n, rng), np.float64, order="C")
+    if theta.ndim != 2 or len(theta) != n or not theta.shape[1]:
+        raise InvalidPrior(f"draw({n}, rng) gave shape {theta.shape}: it must be ({n}, d)")
+    if not np.isfinite(theta).all():
+        raise InvalidPrior("draw(n, rng) gave a parameter that is not finite")
+    return theta
+
+
 class ParticleBelief:
     """P(θ | âo_<t) by n weighted particles, for any likelihood that can be computed.
 
@@ -68,6 +79,9 @@ class ParticleBelief:
     a = `shrinkage`, which keeps mean m and covariance C Cᵀ. Near 1 it changes shapes little but
     leaves near-copies; at 0 it draws afresh from the fitted Gaussian. A `move(θ, rng)` of your own
     takes its place. `share=0` never renews.
+
+    A saved belief holds a few draws of `draw`, always with the same numbers: `load` refuses
+    particles of another prior. So `draw` should take all its chance from `rng`.
 
     >>> def draw(n, rng): return rng.normal(size=(n, 1))                  # θ: the logit of a bias
     >>> def log_likelihoods(theta, x, a, o): return -np.log1p(np.exp(theta[:, 0] * (1 - 2 * o)))
@@ -93,19 +107,18 @@ class ParticleBelief:
         move: Move | None = None,
         on_impossible: OnImpossible = "raise",
     ) -> None:
-        n = index(particles)
+        try:
+            n = index(particles)
+        except TypeError:
+            raise InvalidPrior(f"particles={particles!r}: their number is whole") from None
         if n < 2:
             raise InvalidPrior(f"particles={particles}: a belief needs at least two")
         if not 0.0 <= share <= 1.0:
             raise ValueError(f"share={share}: a share of the particles is in [0, 1]")
         if not 0.0 <= shrinkage <= 1.0:
             raise ValueError(f"shrinkage={shrinkage}: it is in [0, 1], most often .95 to .99")
-        theta = np.array(draw(n, as_stream(rng)), np.float64, order="C")
-        if theta.ndim != 2 or len(theta) != n or not theta.shape[1]:
-            raise InvalidPrior(f"draw({n}, rng) gave shape {theta.shape}: it must be ({n}, d)")
-        if not np.isfinite(theta).all():
-            raise InvalidPrior("draw(n, rng) gave a parameter that is not finite")
-        self._theta: FloatArray = theta
+        self._theta: FloatArray = _drawn(draw, n, as_stream(rng))
+        self._draw, self._prior_draws = draw, np.empty((0, 0))
         self._log_likelihoods, self._act, self._move = log_likelihoods, act, move
         self._share, self._shrinkage = share, shrinkage
         self._weights = Weights(np.full(n, 1.0 / n), on_impossible)
@@ -119,8 +132,9 @@ class ParticleBelief:
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """w_i ← w_i P(o | θ_i, x, a). On an error nothing has changed."""
+        evidence = self._ask(x, a, o)
         try:
-            self._weights.condition(self._ask(x, a, o), log=True)
+            self._weights.condition(evidence, log=True)
         except BadEvidence as error:
             told = type(error)(
                 f"{error} (of the particles); observation {o!r} after action {a!r} in situation "
@@ -136,7 +150,10 @@ class ParticleBelief:
         try:
             return np.array(answer, np.float64, order="C")
         except (TypeError, ValueError):
-            raise BadEvidence(f"the log-likelihoods {answer!r} are not numbers") from None
+            raise BadEvidence(
+                f"the log-likelihoods {answer!r} of observation {o!r} after action {a!r} in "
+                f"situation {x!r} are not numbers"
+            ) from None
 
     def sample(self, rng: Stream) -> Particle:
         """θ ~ P(θ | âo_<t), after the particles were renewed if that is due."""
@@ -236,10 +253,17 @@ class ParticleBelief:
             **self._weights.save(),
             "theta": self._theta.copy(),
             "renewals": np.array(self.renewals),
+            "prior_draws": self._prior().copy(),
         }
         drawn = np.empty(0) if self._last is None else self._last.theta.copy()
         arrays = {_SAMPLER + name: array for name, array in sampler.items()}
         return {"count": np.array(self.count), "drawn": drawn, **arrays}
+
+    def _prior(self) -> FloatArray:
+        """What stands for the prior in a saved state: drawn once, when it is first needed."""
+        if not self._prior_draws.size:
+            self._prior_draws = _drawn(self._draw, len(self), Stream(0))[:_SAMPLE].copy()
+        return self._prior_draws
 
     def load(self, arrays: Arrays) -> None:
         """Take over what `save` gave, for a belief built from the same functions."""
@@ -257,6 +281,17 @@ class ParticleBelief:
         if theta.dtype != np.float64 or theta.shape != self._theta.shape:
             raise IncompatibleState(
                 f"saved for particles of shape {theta.shape}, this belief has {self._theta.shape}"
+            )
+        mine, theirs = self._prior(), arrays[_SAMPLER + "prior_draws"]
+        off = 1e-9 * np.abs(mine).max()  # another machine may round a draw otherwise
+        if (
+            theirs.dtype != np.float64
+            or mine.shape != theirs.shape
+            or not np.allclose(mine, theirs, rtol=0.0, atol=off)
+        ):
+            raise IncompatibleState(
+                "saved under another prior: its `draw` does not give the parameters that it gives "
+                "here"
             )
         if drawn.shape not in ((0,), theta.shape[1:]) or count < 0 or renewals < 0:
             raise IncompatibleState(

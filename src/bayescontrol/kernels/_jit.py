@@ -104,13 +104,16 @@ def leaf(kernel: F) -> F:
 
 
 @lru_cache(maxsize=256)
-def in_memory(function: Callable[..., Any]) -> Any:
+def in_memory(function: Callable[..., Any], *, checked: bool = False) -> Any:
     """As `jit`, for a user's function or a closure over one, which Numba keeps nowhere.
 
-    What Numba has compiled already is taken as it is.
+    `checked`: an index beyond an array raises, where a kernel would read what lies there. What
+    Numba has compiled already is taken as it is.
 
     >>> def double(x): return 2 * x
     >>> in_memory(double)(2) == in_memory(in_memory(double))(2) == 4
     True
     """
-    return function if hasattr(function, "py_func") else _njit(error_model="numpy")(function)
+    if hasattr(function, "py_func"):
+        return function
+    return _njit(error_model="numpy", boundscheck=checked)(function)

@@ -3,7 +3,8 @@
     m ~ v        a = act(θ_m, x)        o = respond(θ*, y, a)        v ← v · likelihoods(θ, x, a, o)
 
 Numba keeps no loop on disk that closes over functions it does not know. So these are
-compiled in memory, once for each set of functions, and again in every new process.
+compiled in memory, once for each set of functions, and again in every new process. A user's
+functions check their indices, the loop around them need not.
 """
 
 from collections.abc import Callable
@@ -102,7 +103,7 @@ def _first_line(error: Exception) -> str:
 
 def _compilable(name: str, function: Any) -> Any:
     try:
-        return in_memory(function)
+        return in_memory(function, checked=True)
     except TypeError:
         raise Uncompilable(name, f"{function!r} is no plain function") from None
 

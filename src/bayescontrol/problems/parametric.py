@@ -64,6 +64,9 @@ class ParametricModes:
     them once, at the top of a module, and make as many classes of them as you like. Nothing
     of it is kept on disk. `compiled=False` runs them as they are, for a debugger.
 
+    An index beyond an array raises IndexError, compiled or not. A function that you have compiled
+    yourself, or that yours calls, checks only if it was made so: `njit(boundscheck=True)`.
+
     >>> from bayescontrol.kernels.random import uniform
     >>> def likelihoods(theta, x, a, o): return theta[:, a] if o else 1.0 - theta[:, a]
     >>> def act(theta_m, x, state): return np.argmax(theta_m)
@@ -93,7 +96,7 @@ class ParametricModes:
         names: Sequence[str] | None = None,
         compiled: bool = True,
     ) -> None:
-        self.theta: FloatArray = np.array(theta, np.float64, order="C")
+        self.theta: FloatArray = _parameters(theta)
         if self.theta.ndim == 0 or self.theta.size == 0:
             raise InvalidTable(f"theta has shape {self.theta.shape}: give one row for each mode")
         if names is not None and len(names) != len(self):
@@ -141,21 +144,23 @@ class ParametricModes:
         """P(o | m, x, a) for all m."""
         if self.code is None:
             return np.asarray(self._given[0](self.theta, x, a, o), np.float64)
-        answer: FloatArray = self.code.likelihoods(self.theta, *self._event(self.code, x, a, o))
+        event = self._event(self.code, x, a, o)
+        answer: FloatArray = _call("likelihoods", self.code.likelihoods, self.theta, *event)
         return answer
 
     def advance(self, x: Situation, a: Number, o: Number) -> Situation:
         """T(x, a, o)."""
         if self.code is None:
             return _situation(self._given[2](x, a, o))
-        following: Situation = self.code.advance(*self._event(self.code, x, a, o))
+        event = self._event(self.code, x, a, o)
+        following: Situation = _call("advance", self.code.advance, *event)
         return following
 
     def act(self, theta: Any, x: Situation, rng: Stream) -> Number:
         """a ~ P(a | θ, x)."""
         if self.code is None:
             return _plain("act", self._given[1](theta, x, rng.state))
-        a: Number = self.code.act(theta, self._situation(x), rng.state)
+        a: Number = _call("act", self.code.act, theta, self._situation(x), rng.state)
         return a
 
     def respond(self, theta: Any, x: Situation, a: Number, rng: Stream) -> Number:
@@ -163,7 +168,8 @@ class ParametricModes:
         if self.code is None:
             return _plain("respond", self._world()(theta, x, a, rng.state))
         a = _as(self.code.action, a, "action")
-        o: Number = (self.code.respond or self._world())(theta, self._situation(x), a, rng.state)
+        world = self.code.respond or self._world()
+        o: Number = _call("respond", world, theta, self._situation(x), a, rng.state)
         return o
 
     def _world(self) -> Callable[..., Any]:
@@ -213,7 +219,7 @@ class ParametricModes:
             raise UnknownMode("name one world: a mode, environment(m), or environment(theta=...)")
         self._world()
         # An array of no dimension is a number, as one row of a vector is.
-        truth = self[m].theta if m is not None else np.array(theta, np.float64, order="C")[()]
+        truth = self[m].theta if m is not None else _parameters(theta)[()]
         if np.shape(truth) != self.theta.shape[1:]:
             raise InvalidTable(
                 f"theta has shape {np.shape(truth)}: one mode has {self.theta.shape[1:]}"
@@ -291,6 +297,24 @@ def own(x: Situation) -> Situation:
     return x.copy() if isinstance(x, np.ndarray) else x
 
 
+def _parameters(theta: Any) -> FloatArray:
+    try:
+        return np.array(theta, np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InvalidTable(f"theta={theta!r}: it must be an array of numbers ({error})") from None
+
+
+def _call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call compiled code, which knows that an index was wrong but not whose."""
+    try:
+        return function(*arguments)
+    except IndexError as error:
+        raise IndexError(
+            f"{name}: {error}. It asks for a row, column or entry that its array does not have; "
+            "compiled=False shows the line"
+        ) from None
+
+
 def _plain(name: str, value: Any) -> Number:
     """An int or a float, of whatever kind the number is."""
     if isinstance(value, bool | np.bool_ | int | np.integer):
@@ -303,7 +327,10 @@ def _plain(name: str, value: Any) -> Number:
 def _situation(x: Any) -> Situation:
     if np.ndim(x) == 0:
         return _plain("the situation", x)
-    return np.array(x, np.float64, order="C")
+    try:
+        return np.array(x, np.float64, order="C")
+    except (TypeError, ValueError):
+        raise BadEvidence(f"situation {x!r}: it must be one number or an array of them") from None
 
 
 def _as(kind: type, value: Any, what: str) -> Any:

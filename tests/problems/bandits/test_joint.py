@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from bayescontrol import JointBandit, LogitNormalBandit, Stream, interact
-from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, UnknownArm
+from bayescontrol.errors import (
+    BadEvidence,
+    IncompatibleState,
+    InvalidPrior,
+    InvalidTable,
+    UnknownArm,
+)
 from bayescontrol.fused import find_loop
 from bayescontrol.testing import check_fused, check_modes, same_bits
 
@@ -70,6 +76,44 @@ def test_bad_tables_are_refused() -> None:
         JointBandit(BIASES).environment([0.5, 0.5])
 
 
+def test_booleans_are_rewards_and_arms_as_elsewhere() -> None:
+    bandit = JointBandit(BIASES)
+    for one, other in (((0, True), (0, 1)), ((0, np.True_), (0, 1)), ((True, 0.0), (1, 0))):
+        agent, twin = bandit.agent(), bandit.agent()
+        agent.observe(*one)
+        twin.observe(*other)
+        assert same_bits(agent.save(), twin.save())
+
+
+def test_unknown_arms_and_rewards_are_named_and_change_nothing() -> None:
+    agent = JointBandit(BIASES).agent()
+    before = agent.save()
+    arm: Any
+    for arm in (3, -1, "red", [0], None, np.array([0, 1])):
+        with pytest.raises(UnknownArm, match="the arms are 0, 1, 2"):
+            agent.observe(arm, 1)
+        with pytest.raises(UnknownArm):
+            agent.predictive(arm)
+    reward: Any
+    for reward in (2, 0.5, np.nan, None, "1"):
+        with pytest.raises(BadEvidence, match=r"reward .* 0 or 1"):
+            agent.observe(0, reward)
+    assert same_bits(before, agent.save())
+
+
+def test_a_belief_about_other_biases_is_not_taken_over() -> None:
+    agent, twin = JointBandit([[0.9, 0.1], [0.1, 0.9]]).agent(), JointBandit([[0.1, 0.9]] * 2)
+    agent.observe(0, 1)
+    other = twin.agent()
+    before = other.save()
+    with pytest.raises(IncompatibleState, match="mode 0"):
+        other.load(agent.save())
+    assert same_bits(before, other.save())
+    again = JointBandit([[0.9, 0.1], [0.1, 0.9]]).agent([0.5, 0.5])
+    again.load(agent.save())
+    assert same_bits(again.save(), agent.save())
+
+
 # -- log-odds that are jointly Gaussian ------------------------------------------------------
 
 RHO = 0.8
@@ -108,13 +152,36 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
         ([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]]),
         ([0.0, 0.0], [[1.0, 0.5], [0.0, 1.0]]),
         ([0.0, np.nan], SIGMA),
+        ([0.0, 0.0], [[np.inf, 0.0], [0.0, 1.0]]),
+        (["a", "b"], SIGMA),
     ):
         with pytest.raises(InvalidPrior):
             LogitNormalBandit(mean, covariance)
     belief = LogitNormalBandit([0.0, 0.0], SIGMA, 50).belief()
     before = belief.save()
-    with pytest.raises(UnknownArm):
-        belief.observe(None, 2, 1)
-    with pytest.raises(BadEvidence):
-        belief.observe(None, 0, np.nan)
+    for arm in (2, -1, "a", np.array([0, 1])):
+        with pytest.raises(UnknownArm):
+            belief.observe(None, arm, 1)
+    for reward in (np.nan, 2, None):
+        with pytest.raises(BadEvidence, match="reward") as caught:
+            belief.observe(None, 0, reward)
+        assert "particles" not in str(caught.value)
     assert same_bits(before, belief.save())
+    twin = belief.copy()
+    belief.observe(None, 1.0, True)
+    twin.observe(None, 1, 1)
+    assert same_bits(twin.save(), belief.save())
+
+
+def test_particles_of_another_prior_are_not_taken_over() -> None:
+    agent = LogitNormalBandit([0.0, 0.0], SIGMA, 50).agent(3)
+    agent.observe(0, 1)
+    for mean, covariance in (([0.0, 0.1], SIGMA), ([0.0, 0.0], np.eye(2))):
+        other = LogitNormalBandit(mean, covariance, 50).agent()
+        before = other.save()
+        with pytest.raises(IncompatibleState, match="another prior"):
+            other.load(agent.save())
+        assert same_bits(before, other.save())
+    again = LogitNormalBandit([0.0, 0.0], SIGMA, 50).agent()
+    again.load(agent.save())
+    assert same_bits(again.save(), agent.save())

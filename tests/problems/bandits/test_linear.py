@@ -21,7 +21,7 @@ from bayescontrol.interaction import both_streams
 from bayescontrol.problems.bandits import LinearBelief, Outcome
 from bayescontrol.problems.bandits.linear_world import fused_loop
 from bayescontrol.record import Probe, Record, log_score, posterior
-from bayescontrol.schedules import Every
+from bayescontrol.schedules import Every, every_step
 from bayescontrol.testing import (
     check_acting,
     check_bad_evidence,
@@ -181,6 +181,50 @@ def test_a_stream_brings_the_next_context_and_a_reward_alone_leaves_it() -> None
     np.testing.assert_allclose(agent.belief.mean(1), [0.0, 1.5])
 
 
+@pytest.mark.parametrize("schedule", [every_step, Every(3)])
+def test_an_agent_without_a_context_says_so_and_learns_by_the_two_halves(schedule: Any) -> None:
+    bandit = LinearBandit(["red", "blue"], 2)
+    agent, world = bandit.agent(schedule=schedule), bandit.draw(0)
+    for use in (
+        lambda: agent.act(Stream(0)),
+        lambda: agent.observe("red", 5.0),
+        lambda: agent.observe("red", Outcome(5.0, (1.0, 2.0))),
+        agent.action_probabilities,
+        lambda: interact(agent, world, 3),
+    ):
+        with pytest.raises(BadEvidence, match=r"no context yet: use decide\(x, rng\) and learn"):
+            use()
+    assert agent.belief.count == 0
+    assert agent.x is None
+    agent.learn([1.0, 0.0], "red", 5.0)
+    np.testing.assert_allclose(agent.belief.mean("red"), [2.5, 0.0])
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e-162, 1e-310])
+def test_the_size_of_a_context_does_not_matter_to_the_choice(size: float) -> None:
+    """Choices are compared draw by draw, from one stream: no false alarms."""
+    belief = taught(LinearBandit(3, 2).belief(), history(3, 2, 20))
+    small = np.array([0.75, -0.5]) * 2.0 ** np.round(np.log2(size))
+    large = small / small[0]
+    p, q = belief.action_probabilities(small), belief.action_probabilities(large)
+    assert p == pytest.approx(q, rel=1e-9)
+    assert len(set(p.values())) == 3
+    one, two = Stream(0), Stream(0)
+    for _ in range(50):
+        assert belief.draw_action(small, one) == belief.draw_action(large, two)
+        assert belief.sample(one).act(small, one) == belief.sample(two).act(large, two)
+
+
+def test_a_prior_or_noise_that_is_none_is_refused() -> None:
+    bad: Any
+    for bad in (None, "1", [1.0, 2.0], 0.0, np.nan):
+        with pytest.raises(InvalidPrior, match="sd="):
+            LinearBandit(2, features=2, sd=bad)
+    for bad in (3.0, (1.0,)):
+        with pytest.raises(InvalidPrior, match="a pair"):
+            LinearBandit(2, features=2, prior=bad)
+
+
 BAD_EVENTS = [
     ([1.0], 0, 1.0),
     ([1.0, 2.0, 3.0], 0, 1.0),
@@ -213,7 +257,7 @@ def test_the_laws_of_beliefs_hold() -> None:
 
 
 def test_a_bad_next_context_is_refused_before_anything_is_learnt() -> None:
-    agent = LinearBandit(2, 2).agent()
+    agent = LinearBandit(2, 2).agent([0.0, 1.0])
     before = agent.save()
     for bad in ((1.0,), (1.0, np.nan), None):
         with pytest.raises(BadEvidence, match="context"):
@@ -228,7 +272,7 @@ def test_the_laws_of_acting_hold(kind: Any, schedule: Any) -> None:
     rest = {} if schedule is None else {"schedule": schedule}
 
     def make() -> Any:
-        return bandit.agent(**rest)
+        return bandit.agent(world().start, **rest)
 
     def world() -> Any:
         return bandit.draw(1, "sphere")
@@ -270,22 +314,23 @@ def test_the_compiled_loop_is_the_readable_one(kind: Any, contexts: Any, steps: 
 def test_the_compiled_loop_is_for_its_own_pair_only() -> None:
     bandit = LinearBandit(2, 2)
     world = bandit.draw(0)
-    assert fused_loop(bandit.agent(), world) is not None
-    assert fused_loop(bandit.agent(schedule=Every(2)), world) is None
-    assert fused_loop(bandit.agent(), bandit.draw(0, lambda rng: [1.0, 2.0])) is None
-    assert fused_loop(LinearBandit(2, 2, sd=2.0).agent(), world) is None
-    assert fused_loop(LinearBandit(3, 2).agent(), world) is None
-    assert fused_loop(LinearBandit(2, 3).agent(), world) is None
-    stray = bandit.agent()
-    stray.x = None
-    assert fused_loop(stray, world) is None
+    x = world.start
+    assert fused_loop(bandit.agent(x), world) is not None
+    assert fused_loop(bandit.agent(x, schedule=Every(2)), world) is None
+    assert fused_loop(bandit.agent(x), bandit.draw(0, lambda rng: [1.0, 2.0])) is None
+    assert fused_loop(LinearBandit(2, 2, sd=2.0).agent(x), world) is None
+    assert fused_loop(LinearBandit(3, 2).agent(x), world) is None
+    assert fused_loop(LinearBandit(2, 3).agent([0.0] * 3), world) is None
+    assert fused_loop(bandit.agent(), world) is None
+    assert fused_loop(bandit.agent([1e-162, 0.0]), world) is None
 
 
 def test_regret_falls_towards_the_oracles_and_is_far_below_chances() -> None:
     """Ten worlds of fixed seeds; the last tenth of 3,000 steps against the first, and chance."""
     bandit, first, last, chance = LinearBandit(5, 5), [], [], []
     for run in range(10):
-        world, agent = bandit.draw(run), bandit.agent()
+        world = bandit.draw(run)
+        agent = bandit.agent(world.start)
         record = fused_loop(agent, world)(agent, world, 3000, *both_streams(0, run))
         regret = world.regret(record)
         assert (regret >= 0.0).all()  # the oracle's is 0
@@ -446,7 +491,7 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
 
 
 def test_a_copy_goes_its_own_way() -> None:
-    agent = LinearBandit(2, 2).agent(schedule=Every(3))
+    agent = LinearBandit(2, 2).agent([1.0, 0.0], schedule=Every(3))
     agent.act(Stream(0))
     twin = agent.copy()
     twin.observe(0, 1.0)

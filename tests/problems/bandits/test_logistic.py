@@ -124,7 +124,8 @@ def test_regret_falls_and_is_far_below_chances() -> None:
     """Ten worlds of fixed seeds, 3,000 steps."""
     bandit, first, last, chance = LogisticBandit(4, 4), [], [], []
     for run in range(10):
-        world, agent = bandit.draw(run), bandit.agent()
+        world = bandit.draw(run)
+        agent = bandit.agent(world.start)
         record = fused_loop(agent, world)(agent, world, 3000, *both_streams(0, run))
         regret = world.regret(record)
         first.append(regret[:300].mean())

@@ -9,6 +9,7 @@ from bayescontrol import SharedLinearBandit, Stream
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
+    InvalidTable,
     MissingCapability,
     UnknownArm,
 )
@@ -78,8 +79,8 @@ def test_action_probabilities_of_three_arms_are_not_offered() -> None:
     belief.retire(2)
     assert belief.action_probabilities((1.0, 1.0)) == {1: 1.0}
     flat = SharedLinearBandit(2, lambda x, a: [1.0], 1).belief()
-    assert flat.action_probabilities(None) == {0: 0.5, 1: 0.5}
-    assert {flat.sample(Stream(0)).act(None, Stream(i)) for i in range(20)} == {0, 1}
+    assert flat.action_probabilities(0) == {0: 0.5, 1: 0.5}
+    assert {flat.sample(Stream(0)).act(0, Stream(i)) for i in range(20)} == {0, 1}
 
 
 def test_arms_come_and_go_for_a_mode_in_charge_too() -> None:
@@ -148,6 +149,33 @@ def test_features_that_do_not_fit_and_bad_next_contexts_are_refused() -> None:
     assert same_bits(before, agent.save())
     agent.observe(1, 1.0)
     assert agent.x == (0.0, 1.0)
+
+
+def test_an_agent_without_a_context_says_so_and_learns_by_the_two_halves() -> None:
+    agent = bandit().agent()
+    for use in (
+        lambda: agent.act(Stream(0)),
+        lambda: agent.observe(1, 5.0),
+        lambda: agent.observe(1, Outcome(5.0, (1.0, 2.0))),
+        agent.action_probabilities,
+    ):
+        with pytest.raises(BadEvidence, match="no context yet"):
+            use()
+    assert agent.belief.count == 0
+    agent.learn((1.0, 0.0), 1, 5.0)
+    assert agent.belief.count == 1
+
+
+def test_the_size_of_features_does_not_matter_to_the_choice() -> None:
+    belief = SharedLinearBandit([1, 2], lambda x, a: [x * a], 1).belief()
+    belief.observe(1.0, 1, 0.5)
+    large, small = belief.action_probabilities(1.0), belief.action_probabilities(2.0**-600)
+    assert small == pytest.approx(large)
+
+
+def test_features_are_a_function() -> None:
+    with pytest.raises(InvalidTable, match="phi=3"):
+        SharedLinearBandit(2, 3, features=2)  # type: ignore[arg-type]
 
 
 def test_the_logit_link_works_here_too() -> None:

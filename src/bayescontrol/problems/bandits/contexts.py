@@ -15,10 +15,35 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence
 
-__all__ = ["LARGEST", "Outcome", "as_context", "next_context", "reward_of"]
+__all__ = [
+    "LARGEST",
+    "NoContext",
+    "Outcome",
+    "as_context",
+    "comparable",
+    "next_context",
+    "reward_of",
+]
 
 #: Numbers beyond this are refused: squares and sums of such numbers stay numbers.
 LARGEST = 1e50
+
+# Contexts shorter than the root of this are scaled before their scores are squared.
+_SHORT = 1e-100
+
+
+class NoContext(BadEvidence):
+    """An agent was asked to act or to learn before it was told the context.
+
+    >>> str(NoContext())
+    'no context yet: use decide(x, rng) and learn(x, a, o), or agent(start=x)...'
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no context yet: use decide(x, rng) and learn(x, a, o), or agent(start=x); in a "
+            "simulated world agent(start=world.start)"
+        )
 
 
 class Outcome(NamedTuple):
@@ -41,6 +66,8 @@ def as_context(x: npt.ArrayLike, features: int) -> FloatArray:
     Traceback (most recent call last):
     bayescontrol.errors.BadEvidence: context [1, nan]: every feature must be a finite number ...
     """
+    if x is None:
+        raise NoContext
     try:
         v = np.asarray(x)
     except ValueError:
@@ -53,12 +80,26 @@ def as_context(x: npt.ArrayLike, features: int) -> FloatArray:
     return v
 
 
-def next_context(x: FloatArray, a: Any, o: Any) -> FloatArray:
+def comparable(v: FloatArray) -> FloatArray:
+    """v, or if it is very short c·v, c a power of 2: the same arm is best, and nothing underflows.
+
+    >>> comparable(np.array([2.0, 1.0])), comparable(np.array([2.0**-500, 2.0**-501]))
+    (array([2., 1.]), array([0.5 , 0.25]))
+    """
+    if kernels.linear.dot(v, v) >= _SHORT:
+        return v
+    _, exponent = np.frexp(np.abs(v).max())
+    return np.asarray(np.ldexp(v, -exponent))
+
+
+def next_context(x: FloatArray | None, a: Any, o: Any) -> FloatArray:
     """T(x, a, o): the context in o; a reward that came alone leaves x.
 
     >>> next_context(np.zeros(2), "red", Outcome(1.0, (3.0, 4.0)))
     array([3., 4.])
     """
+    if x is None:
+        raise NoContext
     if isinstance(o, Outcome):
         return as_context(o.context, len(x)).copy()
     return x

@@ -49,8 +49,17 @@ class ContextualBandit:
     def agent(
         self, start: npt.ArrayLike | None = None, *, schedule: Schedule = every_step
     ) -> ControlRule[LinearWeights, Any, Any, Any]:
-        """The control rule over this bandit, in the context `start`: 0 unless given."""
-        x = np.zeros(self.features) if start is None else as_context(start, self.features).copy()
+        """The control rule over this bandit, in the context `start`.
+
+        Without one use `decide(x, rng)` and `learn(x, a, o)`: `act` and `observe` would not know
+        the context, and raise. In a simulated world it is `world.start`.
+
+        >>> from bayescontrol import LinearBandit
+        >>> LinearBandit(["short", "long"], features=2).agent().observe("short", 5.0)
+        Traceback (most recent call last):
+        bayescontrol.problems.bandits.contexts.NoContext: no context yet: use decide(x, rng) ...
+        """
+        x = None if start is None else as_context(start, self.features).copy()
         return ControlRule(self.belief(), x, next_context, schedule)
 
     def environment(

@@ -7,6 +7,7 @@ A pull of one arm tells about the others, as far as the hypotheses tie them toge
 tabular class: exact, and with a compiled loop.
 """
 
+from hashlib import sha256
 from operator import index
 from typing import Any
 
@@ -14,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import InvalidTable
+from bayescontrol.errors import BadEvidence, InvalidTable
 from bayescontrol.priors import as_prior
+from bayescontrol.problems.bandits.family import number
+from bayescontrol.problems.bandits.labels import Labels
 from bayescontrol.problems.tabular import TabularEnvironment, TabularMode, TabularModes
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
@@ -25,6 +28,9 @@ __all__ = ["JointBandit"]
 
 class JointBandit(TabularModes):
     """M joint hypotheses about N Bernoulli arms: `biases[m, a]`, with prior P(m).
+
+    The names of the modes hold a digest of their biases: no saved belief is taken for one about
+    other biases. Its prior is part of a saved belief.
 
     >>> bandit = JointBandit([[0.9, 0.1], [0.1, 0.9]])        # one is good, the other is not
     >>> agent = bandit.agent()
@@ -37,7 +43,7 @@ class JointBandit(TabularModes):
 
     def __init__(self, biases: npt.ArrayLike, prior: npt.ArrayLike | None = None) -> None:
         try:
-            b = np.array(biases, np.float64)
+            b = np.array(biases, np.float64) + 0.0  # -0.0 is 0.0, in a digest too
         except (TypeError, ValueError) as error:
             raise InvalidTable(f"biases: {error}") from None
         if b.ndim != 2 or not b.size:
@@ -49,9 +55,22 @@ class JointBandit(TabularModes):
         #: b[m, a] = P(o = 1 | m, a).
         self.biases: FloatArray = b
         self.prior = as_prior(prior, len(b))
+        self._labels = Labels(b.shape[1])
         policy = np.zeros(b.shape)
         policy[np.arange(len(b)), b.argmax(1)] = 1.0
-        super().__init__(policy[:, None, :], np.stack([1.0 - b, b], -1)[:, None])
+        names = [f"m{m}#{sha256(row.tobytes()).hexdigest()[:8]}" for m, row in enumerate(b)]
+        hypothesis = np.stack([1.0 - b, b], -1)[:, None]
+        super().__init__(policy[:, None, :], hypothesis, names=names)
+
+    def _cell(self, table: npt.NDArray[Any], x: int, a: Any, o: Any) -> Any:
+        r = number(o, "0 or 1")
+        if r not in (0.0, 1.0):
+            raise BadEvidence(f"reward {o!r}: a Bernoulli arm pays 0 or 1")
+        return super()._cell(table, x, self._labels.place(a), int(r))
+
+    def observation_probabilities(self, x: int, a: int) -> dict[int, FloatArray]:
+        """P(o | m, a) for all m, by observation."""
+        return super().observation_probabilities(x, self._labels.place(a))
 
     def agent(
         self,
@@ -72,11 +91,17 @@ class JointBandit(TabularModes):
         >>> bandit.environment([0.4, 0.6])
         TabularEnvironment(mode 0 of JointBandit(1 hypotheses about 2 arms), situation 0)
         """
-        if np.ndim(m) == 0:
-            return super().environment(index(m))  # type: ignore[arg-type]
-        if np.shape(m) != self.biases.shape[1:]:
-            raise InvalidTable(f"{np.shape(m)} biases for {self.biases.shape[1]} arms")
-        return TabularEnvironment(JointBandit(np.asarray(m, np.float64)[None]), 0)
+        which: Any = m
+        try:
+            which = index(which)
+        except TypeError:
+            world = JointBandit([which])
+        else:
+            return super().environment(which)
+        given, arms = world.biases.shape[1], self.biases.shape[1]
+        if given != arms:
+            raise InvalidTable(f"{given} biases for {arms} arms: give one for each")
+        return TabularEnvironment(world, 0)
 
     def expected(self, v: FloatArray) -> FloatArray:
         """E[o | a] for every arm, when the hypotheses have probabilities v."""

@@ -32,9 +32,14 @@ class GaussianNoise:
     additive: Final = True
 
     def __init__(self, sd: float = 1.0) -> None:
-        if not 1e-25 <= sd <= 1e25:
+        given: Any = sd
+        try:
+            value = 0.0 if isinstance(given, str | bytes) else float(given)  # float would read text
+        except (TypeError, ValueError):
+            value = 0.0
+        if not 1e-25 <= value <= 1e25:
             raise InvalidPrior(f"sd={sd!r}: the noise has a positive, finite standard deviation")
-        self.sd = float(sd)
+        self.sd = value
         self.constants: Final = np.array([self.sd])
 
     @property
@@ -79,7 +84,7 @@ class LinearBandit(ContextualBandit):
     >>> _, a = agent.decide([1.0, 0.3], Stream(0))      # now
     >>> agent.learn([1.0, 0.3], a, 0.7)                 # when the reward is known
     >>> world = bandit.environment([[1, 0], [0, 1]])
-    >>> record = interact(agent, world, 500)
+    >>> record = interact(bandit.agent(start=world.start), world, 500)
     >>> bool(world.regret(record)[250:].mean() < 0.1)
     True
     """

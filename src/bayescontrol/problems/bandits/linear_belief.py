@@ -17,7 +17,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.problems.bandits import best_arm
-from bayescontrol.problems.bandits.contexts import LARGEST, as_context, reward_of
+from bayescontrol.problems.bandits.contexts import LARGEST, as_context, comparable, reward_of
 from bayescontrol.problems.bandits.linear_weights import LinearWeights
 from bayescontrol.problems.bandits.link import FiniteLink, Link
 from bayescontrol.problems.bandits.regression import Prior, Regressions
@@ -83,7 +83,7 @@ class LinearBelief:
 
     def draw_action(self, x: npt.ArrayLike, rng: Stream) -> Any:
         """a ~ P(a | âo_<t, x): the law of `sample` and its policy, by the scores alone."""
-        v, fits = as_context(x, self.features), self._fits
+        v, fits = comparable(as_context(x, self.features)), self._fits
         self._last = None
         return self._roster.labels[
             kernels.contextual.draw_action(
@@ -106,7 +106,7 @@ class LinearBelief:
         >>> LinearBandit(2, features=1).belief().action_probabilities([0.0])  # a tie
         {0: 0.5, 1: 0.5}
         """
-        s, sd = self.scores(x)
+        s, sd = self.scores(comparable(as_context(x, self.features)))
         ties = s == s.max()
         p = best_arm.normal_best(s, sd) if sd.all() else ties / ties.sum()
         return dict(zip(self.arms, p.tolist(), strict=True))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.problems.bandits.contexts import as_context
+from bayescontrol.problems.bandits.contexts import as_context, comparable
 from bayescontrol.seeding import Stream
 
 __all__ = ["LinearWeights"]
@@ -33,12 +33,12 @@ class LinearWeights:
 
     def act(self, x: npt.ArrayLike, rng: Stream) -> Any:
         """arg max_a x·w_a."""
-        v = as_context(x, self.weights.shape[1])
+        v = comparable(as_context(x, self.weights.shape[1]))
         return self.arms[kernels.linear.best(self.weights, v, rng.state)]
 
     def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
         """1 for the best arm in this context."""
-        v = as_context(x, self.weights.shape[1])
+        v = comparable(as_context(x, self.weights.shape[1]))
         scores = np.array([kernels.linear.dot(v, w) for w in self.weights])
         best = np.flatnonzero(scores == scores.max())
         return {self.arms[j]: 1.0 / best.size for j in best}

@@ -3,7 +3,8 @@
     r_t ~ P(r | x_t·w_a)        x_{t+1} ~ contexts, whatever was done
 
 Contexts are N(0, I), uniform on the unit sphere, or as a function of yours draws them. The stream
-begins in the context 0, of which nobody can learn anything, unless a start is given.
+begins in the context 0, of which nobody can learn anything, unless a start is given; the agent is
+told of it by `agent(start=world.start)`.
 """
 
 from collections.abc import Callable, Hashable
@@ -15,7 +16,13 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import InvalidTable
-from bayescontrol.problems.bandits.contexts import LARGEST, Outcome, as_context, next_context
+from bayescontrol.problems.bandits.contexts import (
+    LARGEST,
+    Outcome,
+    as_context,
+    comparable,
+    next_context,
+)
 from bayescontrol.problems.bandits.labels import Labels
 from bayescontrol.problems.bandits.link import Link
 from bayescontrol.record import Record
@@ -100,7 +107,7 @@ class LinearEnvironment:
         >>> from bayescontrol import LinearBandit, interact
         >>> bandit = LinearBandit(2, features=2)
         >>> world = bandit.draw(0)
-        >>> regret = world.regret(interact(bandit.agent(), world, 400))
+        >>> regret = world.regret(interact(bandit.agent(world.start), world, 400))
         >>> bool(regret[200:].mean() < regret[:200].mean())
         True
         """
@@ -121,7 +128,8 @@ def fused_loop(agent: Any, environment: Any) -> Any:
 
     >>> from bayescontrol import LinearBandit
     >>> bandit = LinearBandit(2, features=2)
-    >>> fused_loop(bandit.agent(), bandit.draw(0)) is not None
+    >>> world = bandit.draw(0)
+    >>> fused_loop(bandit.agent(world.start), world) is not None
     True
     """
     belief, x = agent.belief, agent.x
@@ -135,6 +143,7 @@ def fused_loop(agent: Any, environment: Any) -> Any:
         and x.dtype == np.float64
         and x.shape == environment.context.shape == (belief.features,)
         and bool((np.abs(x) < LARGEST**0.5).all())
+        and (comparable(x) is x or not x.any())
     )
     return _run if fits else None
 

@@ -6,14 +6,18 @@ There is no conjugate form: the belief is made of particles. Through Σ a pull o
 about its kin.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.particles import Particle, ParticleBelief
-from bayescontrol.errors import BadEvidence, InvalidPrior, UnknownArm
+from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.problems.bandits.bandit import ArmsEnvironment
 from bayescontrol.problems.bandits.bernoulli import BernoulliBandit
+from bayescontrol.problems.bandits.family import number
+from bayescontrol.problems.bandits.labels import Labels
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
@@ -39,26 +43,33 @@ class LogitNormalBandit:
     def __init__(
         self, mean: npt.ArrayLike, covariance: npt.ArrayLike, particles: int = 1000
     ) -> None:
-        mu, Sigma = np.array(mean, np.float64), np.array(covariance, np.float64)
+        try:
+            mu, Sigma = np.array(mean, np.float64), np.array(covariance, np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidPrior(
+                f"mean {mean!r}: give the mean log-odds of every arm, a vector of numbers, and "
+                f"their covariance, a matrix ({error})"
+            ) from None
         if mu.ndim != 1 or not mu.size or Sigma.shape != (mu.size, mu.size):
             raise InvalidPrior(f"mean of shape {mu.shape}, covariance of shape {Sigma.shape}")
-        if not np.isfinite(mu).all() or not np.array_equal(Sigma, Sigma.T):
-            raise InvalidPrior("the mean must be finite, the covariance symmetric")
+        finite = np.isfinite(mu).all() and np.isfinite(Sigma).all()
+        if not finite or not np.array_equal(Sigma, Sigma.T):
+            raise InvalidPrior("mean and covariance must be finite, the covariance symmetric")
         try:
             self._C: FloatArray = np.asarray(np.linalg.cholesky(Sigma), np.float64)
         except np.linalg.LinAlgError:
             raise InvalidPrior("the covariance is not positive definite") from None
         self.mean, self.particles = mu, particles
+        self._labels = Labels(mu.size)
 
     def _draw(self, n: int, rng: Stream) -> FloatArray:
         return np.asarray(self.mean + rng.normal(size=(n, self.mean.size)) @ self._C.T)
 
-    def _log_likelihoods(self, theta: FloatArray, x: object, a: int, o: float) -> FloatArray:
-        if a not in range(self.mean.size):
-            raise UnknownArm(f"no arm {a!r}: the arms are 0 … {self.mean.size - 1}")
-        if o not in (0, 1):
+    def _log_likelihoods(self, theta: FloatArray, x: object, a: Any, o: Any) -> FloatArray:
+        t, r = theta[:, self._labels.place(a)], number(o, "0 or 1")
+        if r not in (0.0, 1.0):
             raise BadEvidence(f"reward {o!r}: a Bernoulli arm pays 0 or 1")
-        return np.asarray(-np.logaddexp(0.0, -theta[:, a] if o else theta[:, a]))
+        return np.asarray(-np.logaddexp(0.0, -t if r else t))
 
     def belief(self, rng: int | Stream = 0) -> ParticleBelief:
         """The prior belief; `rng` draws its particles."""

@@ -25,8 +25,8 @@ Prior: TypeAlias = Sequence[npt.ArrayLike] | None
 
 def _factors(prior: Prior, arms: int, d: int) -> tuple[FloatArray, FloatArray]:
     """R and z of a prior (mean, precision), one for each arm."""
-    if prior is not None and len(prior) != 2:
-        raise InvalidPrior(f"a prior of {len(prior)} parts: it is a pair (mean, precision)")
+    if prior is not None and (not hasattr(prior, "__len__") or len(prior) != 2):
+        raise InvalidPrior(f"prior={prior!r}: it is a pair (mean, precision)")
     try:
         mean, precision = (np.asarray(part, np.float64) for part in prior or (0.0, 1.0))
         means = np.broadcast_to(mean, (arms, d))

@@ -2,7 +2,8 @@
 
     score of arm a in context x:  φ(x, a)·w        w ~ N(μ₀, Λ₀⁻¹)
 
-φ is yours: the features of a customer and an offer together, say. x may be anything φ can read.
+φ is yours: the features of a customer and an offer together, say. x may be anything φ can read,
+save None: that is no context. A φ that reads no x may be given any, `agent(start=0)`.
 """
 
 import math
@@ -14,8 +15,8 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.problems.bandits.contexts import Outcome, as_context
+from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
+from bayescontrol.problems.bandits.contexts import NoContext, Outcome, as_context, comparable
 from bayescontrol.problems.bandits.linear import GaussianNoise
 from bayescontrol.problems.bandits.linear_belief import LinearBelief
 from bayescontrol.problems.bandits.link import Link
@@ -31,6 +32,12 @@ __all__ = ["SharedLinearBandit", "SharedLinearBelief", "SharedWeights"]
 FeatureMap: TypeAlias = Callable[[Any, Any], npt.ArrayLike]
 
 _SHARED = "shared/"
+
+
+def _features(phi: FeatureMap, x: Any, a: Any, d: int) -> FloatArray:
+    if x is None:
+        raise NoContext
+    return as_context(phi(x, a), d)
 
 
 class SharedWeights:
@@ -57,7 +64,7 @@ class SharedWeights:
 
     def _best(self, x: Any) -> list[Any]:
         w = self.weights
-        scores = {a: kernels.linear.dot(as_context(self.phi(x, a), len(w)), w) for a in self.arms}
+        scores = {a: kernels.linear.dot(_features(self.phi, x, a, len(w)), w) for a in self.arms}
         most = max(scores.values())
         return [a for a, s in scores.items() if s == most]
 
@@ -82,6 +89,10 @@ class SharedLinearBelief:
         features: int,
         prior: Prior = None,
     ) -> None:
+        if not callable(phi):
+            raise InvalidTable(
+                f"phi={phi!r}: it must be a function phi(x, a) of {features} numbers"
+            )
         self.phi = phi
         self._roster = Roster(arms)
         self._one = LinearBelief(link, 1, features, prior)
@@ -89,7 +100,7 @@ class SharedLinearBelief:
 
     def _features(self, x: Any, a: Any) -> FloatArray:
         self._roster.labels.place(a)
-        return as_context(self.phi(x, a), self._one.features)
+        return _features(self.phi, x, a, self._one.features)
 
     # -- the verbs of a belief --------------------------------------------------------------
 
@@ -108,6 +119,8 @@ class SharedLinearBelief:
     def action_probabilities(self, x: Any) -> dict[Any, float]:
         """P(φ(x, a)·w is the largest): exact for two arms, by the law of one difference."""
         arms = self.arms
+        if x is None:
+            raise NoContext
         if len(arms) > 2:
             raise MissingCapability(
                 f"{len(arms)} arms with common weights have no exact action probabilities: count "
@@ -115,7 +128,8 @@ class SharedLinearBelief:
             )
         if len(arms) == 1:
             return {arms[0]: 1.0}
-        s, sd = self._one.scores(self._features(x, arms[0]) - self._features(x, arms[1]))
+        apart = self._features(x, arms[0]) - self._features(x, arms[1])
+        s, sd = self._one.scores(comparable(apart))
         if not sd[0]:
             first = 0.5 * (1.0 + float(np.sign(s[0])))
             return {arms[0]: first, arms[1]: 1.0 - first}
@@ -271,7 +285,10 @@ class SharedLinearBandit:
     def agent(
         self, start: Any = None, *, schedule: Schedule = every_step
     ) -> ControlRule[SharedWeights, Any, Any, Any]:
-        """The control rule over this bandit, in the context `start`."""
+        """The control rule over this bandit, in the context `start`.
+
+        Without one use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise.
+        """
         return ControlRule(self.belief(), start, self.advance, schedule)
 
     def advance(self, x: Any, a: Any, o: Any) -> Any:
