@@ -9,9 +9,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayescontrol.kernels import blocks, elementary, finite, random, tabular
+    from bayescontrol.kernels import blocks, elementary, finite, gibbs, random, tabular
 
-__all__ = ["blocks", "elementary", "finite", "random", "tabular"]
+__all__ = ["blocks", "elementary", "finite", "gibbs", "random", "tabular"]
 
 
 def __getattr__(name: str) -> ModuleType:
