@@ -9,9 +9,29 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayescontrol.kernels import blocks, elementary, finite, gibbs, random, tabular
+    from bayescontrol.kernels import (
+        bayesian_q,
+        blocks,
+        elementary,
+        finite,
+        gibbs,
+        mdp,
+        random,
+        tabular,
+        td,
+    )
 
-__all__ = ["blocks", "elementary", "finite", "gibbs", "random", "tabular"]
+__all__ = [
+    "bayesian_q",
+    "blocks",
+    "elementary",
+    "finite",
+    "gibbs",
+    "mdp",
+    "random",
+    "tabular",
+    "td",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

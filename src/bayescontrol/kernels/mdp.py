@@ -41,7 +41,7 @@ class Tables(NamedTuple):
 @leaf
 def _search(cumulative: FloatArray, first: int, size: int, u: float) -> int:
     """The first entry after `first` with u < F, given F_first ≤ u."""
-    high = first + min(int(u * size), size - 1)
+    high = first + min(max(int(u * size), 1), size - 1)  # u · size may round down to below 1
     if u >= cumulative[high - 1]:
         return high
     low = first + 1
@@ -67,7 +67,7 @@ def respond(tables: Tables, x: int, a: int, A: int, state: UIntArray) -> int:
     (0, 1.0)
     """
     pair = x * A + a
-    first = tables.first[pair]
+    first: int = tables.first[pair]
     u = uniform(state)
     if u < tables.cumulative[first]:
         return first
