@@ -129,13 +129,13 @@ def select(values: Sequence[Any], numbers: IntArray) -> npt.NDArray[Any]:
     place = np.zeros(len(values), np.intp)
     place[seen] = np.arange(seen.size)
     # What a column is like depends on which values it holds, not on how often.
-    return as_column([values[i] for i in seen])[place[numbers]]
+    return as_column([values[i] for i in seen.tolist()])[place[numbers]]
 
 
 @lru_cache
 def _row(names: tuple[str, ...]) -> Callable[[Any], Any]:
     """What makes a named tuple of a row."""
-    kind: Any = namedtuple("Row", names)
+    kind: Any = namedtuple("Row", names)  # type: ignore[misc]
     make: Callable[[Any], Any] = kind._make
     return make
 

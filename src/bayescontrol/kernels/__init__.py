@@ -10,27 +10,39 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bayescontrol.kernels import (
+        average_reward,
+        bamcp,
         bayesian_q,
         blocks,
         elementary,
         finite,
         gibbs,
         mdp,
+        mdp_loops,
+        optimism,
         random,
+        rlearning,
         tabular,
         td,
+        transitions,
     )
 
 __all__ = [
+    "average_reward",
+    "bamcp",
     "bayesian_q",
     "blocks",
     "elementary",
     "finite",
     "gibbs",
     "mdp",
+    "mdp_loops",
+    "optimism",
     "random",
+    "rlearning",
     "tabular",
     "td",
+    "transitions",
 ]
 
 

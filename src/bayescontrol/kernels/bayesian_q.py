@@ -19,8 +19,6 @@ of knowing q_a is what it is worth to learn that another action is best,
 
 import math
 
-import numpy as np
-
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import NORMAL_GAMMA, draw
@@ -92,6 +90,7 @@ def expected_excess(nu: float, z: float) -> float:
 def value_of_information(row: FloatArray, rival: float) -> float:
     """s G_ν(|μ - rival|/s): what it is worth to know on which side of `rival` q is.
 
+    >>> import numpy as np
     >>> round(value_of_information(np.array([0.0, 1.0, 1.5, 1.5]), 0.0), 12)
     0.551328895422
     """
@@ -143,6 +142,7 @@ def _most_valuable(rows: FloatArray) -> int:
 def choose(rows: FloatArray, vpi: bool, x: int, state: UIntArray) -> int:
     """The action in state x, rows[x, a] = μ, κ, α, β; `vpi` draws nothing.
 
+    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> rows = np.array([[[0.0, 1.0, 1.5, 1.0], [9.0, 100.0, 50.0, 1.0]]])
     >>> choose(rows, False, 0, Stream(0).state), choose(rows, True, 0, Stream(0).state)
@@ -155,6 +155,7 @@ def choose(rows: FloatArray, vpi: bool, x: int, state: UIntArray) -> int:
 def learn(rows: FloatArray, gamma: float, x: int, a: int, r: float, y: int) -> bool:
     """Moment updating of row (x,a); refuses, and changes nothing, beyond the doubles.
 
+    >>> import numpy as np
     >>> rows = np.array([[[0.0, 1.0, 2.0, 1.0]]])
     >>> learn(rows, 0.5, 0, 0, 1.0, 0)
     True
@@ -166,9 +167,7 @@ def learn(rows: FloatArray, gamma: float, x: int, a: int, r: float, y: int) -> b
     row = rows[x, a]
     kappa, delta = row[KAPPA], r + gamma * best[MU] - row[MU]
     mu = row[MU] + delta / (kappa + 1.0)
-    beta = row[BETA] + 0.5 * (
-        gamma * gamma * variance + kappa * (delta / (kappa + 1.0)) * delta
-    )
+    beta = row[BETA] + 0.5 * (gamma * gamma * variance + kappa * (delta / (kappa + 1.0)) * delta)
     if not (math.isfinite(mu) and math.isfinite(beta)):
         return False
     row[MU], row[KAPPA], row[ALPHA], row[BETA] = mu, kappa + 1.0, row[ALPHA] + 0.5, beta
@@ -193,6 +192,7 @@ def interact(
     """Bayesian Q-learning in an MDP from step t on: as the loops of `bayescontrol.kernels.td`.
 
     >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> rows = np.tile([0.0, 1.0, 1.5, 1.0], (2, 2, 1))
     >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)

@@ -101,47 +101,31 @@ def _draw_rho(c: Chain, state: UIntArray) -> None:
 
 @leaf
 def _draw_state(e: Evidence, c: Chain, x: int, state: UIntArray) -> None:
-    """Q(x,·) given ρ and M, then M(x)."""
-    rho, sigma = c.scalars[RHO], c.scalars[SIGMA]
-    from_all = e.prior[LAMBDA0] * c.scalars[LEVEL] if e.prior[DECLARED] > 0.0 else 0.0
-    from_itself = 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0] * c.M[x]
-    top = -math.inf
-    i = np.uint64(x * c.Q.shape[1])
-    for a in range(np.uint64(c.Q.shape[1])):
+    """Q(x,·) given ρ and M, then M(x); the sums follow."""
+    here, A = np.uint64(x), np.uint64(c.Q.shape[1])
+    rho, sigma, lambda0 = c.scalars[RHO], c.scalars[SIGMA], e.prior[LAMBDA0]
+    inflow = lambda0 * e.from_prior[here] + e.prior[UNIT] * e.from_data[here]
+    from_all, from_itself = 0.0, lambda0 * c.M[here]
+    if e.prior[DECLARED] > 0.0:
+        from_all, from_itself = lambda0 * c.scalars[LEVEL], 0.0
+        inflow += lambda0 * c.scalars[PAIRS]
+    top, outflow = -math.inf, 0.0
+    i = here * A
+    for a in range(A):
         if e.s[i] > 0.0:
-            here, end = e.first[i], e.first[i] + e.known[i]
-            into = from_all if here < end else from_all + from_itself
-            for t in range(here, end):
+            first, end = e.first[i], e.first[i] + e.known[i]
+            into = from_all if first < end else from_all + from_itself
+            for t in range(first, end):
                 into += e.weight[t] * c.M[e.successor[t]]
             q = (e.pull[i] + into) * e.inverse[i] - rho + sigma * e.spread[i] * normal(state)
-            c.Q[x, a] = q
+            outflow += e.s[i] * (q - c.Q[here, a])
+            c.Q[here, a] = q
             top = max(top, q)
         i += U1
-    c.scalars[LEVEL] += top - c.M[x]
-    c.M[x] = top
-
-
-@leaf
-def _share(e: Evidence, c: Chain, x: int) -> float:
-    """What state x has in Σ λ (μ - Q + M) that a draw of Q(x,·) changes."""
-    w = e.prior[LAMBDA0] * e.from_prior[x] + e.prior[UNIT] * e.from_data[x]
-    if e.prior[DECLARED] > 0.0:
-        w += e.prior[LAMBDA0] * c.scalars[PAIRS]
-    share = w * c.M[x]
-    i = np.uint64(x * c.Q.shape[1])
-    for a in range(np.uint64(c.Q.shape[1])):
-        if e.s[i] > 0.0:
-            share -= e.s[i] * c.Q[x, a]
-        i += U1
-    return share
-
-
-@leaf
-def _redraw_state(e: Evidence, c: Chain, x: int, state: UIntArray) -> None:
-    """As `_draw_state`, and the sums follow."""
-    before = _share(e, c, x)
-    _draw_state(e, c, x, state)
-    c.scalars[PULL] += _share(e, c, x) - before
+    rise = top - c.M[here]
+    c.M[here] = top
+    c.scalars[LEVEL] += rise
+    c.scalars[PULL] += inflow * rise - outflow
 
 
 @leaf
@@ -170,7 +154,7 @@ def _prior_squares(e: Evidence, c: Chain, states: int) -> float:
     mean, around = c.scalars[LEVEL] / states, 0.0
     for y in range(np.uint64(states)):
         around += (c.M[y] - mean) ** 2
-    squares = c.scalars[PAIRS] * around
+    squares: float = c.scalars[PAIRS] * around
     Q = c.Q.reshape(-1)
     for i in range(np.uint64(states * c.Q.shape[1])):
         if e.s[i] > 0.0:
@@ -207,7 +191,7 @@ def draw_precision(
                     from_prior += (base - c.M[x] - e.prior[MU0]) ** 2
                 for t in range(here, end):
                     xi = base - c.M[e.successor[t]]
-                    squares += e.count[t] * (e.rewards[t] / e.count[t] - xi) ** 2
+                    squares += e.times[t] * (e.rewards[t] / e.times[t] - xi) ** 2
                     from_prior += (xi - e.prior[MU0]) ** 2
             i += U1
     if declared > 0.0:
@@ -241,16 +225,12 @@ def _sweep(e: Evidence, c: Chain, how: How, states: int, x: int, state: UIntArra
     if first == 0:
         tally(e, c, states)
     _draw_rho(c, state)
-    if how.partial == 0 or how.partial >= states:
-        end = states
-        for y in range(np.uint64(states)):
-            _draw_state(e, c, y, state)
-    else:
-        end = min(first + how.partial, states)
-        for y in range(np.uint64(first), np.uint64(end)):
-            _redraw_state(e, c, y, state)
-        if x >= 0 and not first <= x < end:
-            _redraw_state(e, c, np.uint64(x), state)
+    full = how.partial == 0 or how.partial >= states
+    end = states if full else min(first + how.partial, states)
+    for y in range(first, end):
+        _draw_state(e, c, y, state)
+    if x >= 0 and not first <= x < end:
+        _draw_state(e, c, x, state)
     c.scalars[CURSOR] = end
     if end == states:
         c.scalars[CURSOR] = 0.0

@@ -1,18 +1,16 @@
-"""Learning from differences in time: R-learning and Q-learning, with their ways to explore.
+"""Learning from differences in time: Q-learning, and what other learners of values share.
 
-    M(y) = max_a Q(y,a), every right-hand side as it was before the step
-
-    R    Q(x,a) ← (1-α) Q(x,a) + α (r - ρ + M(y))        ρ ← (1-β) ρ + β (r + M(y) - Q(x,a))
-         explore: arg max_a Q(x,a) + C/F(x,a), untried actions (F = 0) first
-    Q    Q(x,a) ← (1-α) Q(x,a) + α (r + γ M(y))          ε ← ε · decay
-         explore: with probability ε any action
+    M(y) = max_a Q(y,a)                                  every right-hand side as it was before
+    Q(x,a) ← (1-α) Q(x,a) + α (r + γ M(y))               ε ← ε · decay
+    with probability ε any action, else arg max_a Q(x,a)
 
 Q(x,a) = -∞ marks an action that x does not offer. Of several best actions the first is taken, so
-nothing here is random but what is said to be. `learn` refuses, and changes nothing, where a value
+nothing is random but what is said to be. `learn` refuses, and changes nothing, where a value
 would leave the doubles.
 
 A loop runs until its columns are full, or stops at a state that the agent has no number for, or
-at a refusal: that step is answered, and not learnt.
+at a refusal: that step is answered, and not learnt. There is one loop per learner, since Numba
+caches no kernel that takes another as an argument.
 """
 
 import math
@@ -28,56 +26,38 @@ from bayescontrol.kernels.random import below, uniform
 __all__ = [
     "QHow",
     "QValues",
-    "RHow",
-    "RValues",
     "any_action",
     "best_action",
-    "choose_q",
-    "choose_r",
+    "choose",
     "follow",
-    "interact_q",
-    "interact_r",
-    "learn_q",
-    "learn_r",
-    "uncertain_action",
+    "interact",
+    "learn",
+    "signed",
+    "top",
+    "unsigned",
 ]
 
-# Unsigned places: a signed one might count from the end, and asking costs a third of a step.
-U1 = np.uint64(1)
 
+@leaf
+def unsigned(n: int) -> int:
+    """n as a place: a signed one might count from the end, and asking costs a third of a step.
 
-class RValues(NamedTuple):
-    """What R-learning has learnt: [x, a] each, and [ρ].
-
-    >>> RValues(Q=np.zeros((1, 2)), F=np.zeros((1, 2)), bonus=np.full((1, 2), np.inf),
-    ...         rho=np.zeros(1)).rho
-    array([0.])
+    >>> unsigned(3)
+    3
     """
-
-    #: Q(x,a), -∞ where x does not offer a.
-    Q: FloatArray
-    #: How often a was tried in x.
-    F: FloatArray
-    #: C/F(x,a), ∞ where untried, 0 where x does not offer a: kept, for a division takes its time.
-    bonus: FloatArray
-    rho: FloatArray
+    place: int = np.uint64(n)  # type: ignore[assignment]
+    return place
 
 
-class RHow(NamedTuple):
-    """The settings of R-learning.
+@leaf
+def signed(n: int) -> int:
+    """A place as a number again: in kernels signed and unsigned make a float together.
 
-    >>> RHow(C=30.0, p_exp=1.0, alpha=0.5, beta=0.001, otherwise_random=False,
-    ...      greedy_only=False).C
-    30.0
+    >>> signed(3)
+    3
     """
-
-    C: float
-    p_exp: float
-    alpha: float
-    beta: float
-    #: What is done with probability 1 - p_exp: any action, or the best.
-    otherwise_random: bool
-    greedy_only: bool
+    number: int = np.int64(n)  # type: ignore[assignment]
+    return number
 
 
 class QValues(NamedTuple):
@@ -110,32 +90,12 @@ def best_action(Q: FloatArray, x: int) -> int:
     >>> best_action(np.array([[0.0, 2.0, 2.0]]), 0)
     1
     """
-    place = np.uint64(x)
-    best, top = 0, Q[place, 0]
-    for a in range(U1, np.uint64(Q.shape[1])):
-        if Q[place, a] > top:
-            best = np.int64(a)
-        top = max(top, Q[place, a])
-    return best
-
-
-@leaf
-def uncertain_action(Q: FloatArray, bonus: FloatArray, x: int) -> int:
-    """arg max_a Q(x,a) + C/F(x,a), the first of several: an untried action before all others.
-
-    >>> Q = np.array([[0.0, 2.0, 1.0, -np.inf]])
-    >>> uncertain_action(Q, np.array([[30.0, 6.0, np.inf, 0.0]]), 0)
-    2
-    >>> uncertain_action(Q, np.array([[30.0, 6.0, 10.0, 0.0]]), 0)
-    0
-    """
-    place = np.uint64(x)
-    best, top = 0, Q[place, 0] + bonus[place, 0]
-    for a in range(U1, np.uint64(Q.shape[1])):
-        value = Q[place, a] + bonus[place, a]
-        if value > top:
-            best = np.int64(a)
-        top = max(top, value)
+    place = unsigned(x)
+    best, most = 0, Q[place, 0]
+    for a in range(unsigned(1), unsigned(Q.shape[1])):
+        if Q[place, a] > most:
+            best = signed(a)
+        most = max(most, Q[place, a])
     return best
 
 
@@ -161,71 +121,25 @@ def any_action(Q: FloatArray, x: int, state: UIntArray) -> int:
 
 
 @leaf
-def _top(Q: FloatArray, x: int) -> float:
-    """M(x) = max_a Q(x,a)."""
-    place = np.uint64(x)
-    top = Q[place, 0]
-    for a in range(U1, np.uint64(Q.shape[1])):
-        top = max(top, Q[place, a])
-    return float(top)
+def top(Q: FloatArray, x: int) -> float:
+    """M(x) = max_a Q(x,a).
 
-
-@leaf
-def _choose_by_chance(
-    Q: FloatArray, bonus: FloatArray, p_exp: float, otherwise_random: bool, x: int, state: UIntArray
-) -> int:
-    """With probability p_exp explore, else do otherwise. Apart, so that the common path is short:
-    a call costs a third of a step."""
-    if uniform(state) < p_exp:
-        return uncertain_action(Q, bonus, x)
-    return any_action(Q, x, state) if otherwise_random else best_action(Q, x)
-
-
-@leaf
-def choose_r(v: RValues, how: RHow, x: int, state: UIntArray) -> int:
-    """The action of R-learning in state x. With p_exp = 1 nothing is drawn.
-
-    >>> from bayescontrol.seeding import Stream
-    >>> v = RValues(np.array([[0.0, 2.0]]), np.ones((1, 2)), np.full((1, 2), 30.0), np.zeros(1))
-    >>> choose_r(v, RHow(30.0, 1.0, 0.5, 0.001, False, False), 0, Stream(0).state)
-    1
+    >>> top(np.array([[0.0, 2.0, 2.0]]), 0)
+    2.0
     """
-    if how.p_exp < 1.0:
-        return _choose_by_chance(v.Q, v.bonus, how.p_exp, how.otherwise_random, x, state)
-    return uncertain_action(v.Q, v.bonus, x)
+    place = unsigned(x)
+    largest = Q[place, 0]
+    for a in range(unsigned(1), unsigned(Q.shape[1])):
+        largest = max(largest, Q[place, a])
+    return float(largest)
 
 
 @leaf
-def learn_r(v: RValues, how: RHow, x: int, a: int, r: float, y: int) -> bool:
-    """R-learning's updates of Q(x,a) and ρ after reward r and state y.
-
-    With `greedy_only`, ρ learns only from an action with Q(x,a) = M(x).
-
-    >>> v = RValues(np.zeros((2, 2)), np.zeros((2, 2)), np.full((2, 2), np.inf), np.zeros(1))
-    >>> learn_r(v, RHow(30.0, 1.0, 0.5, 0.25, False, False), 0, 1, 1.0, 1)
-    True
-    >>> float(v.Q[0, 1]), float(v.F[0, 1]), float(v.bonus[0, 1]), float(v.rho[0])
-    (0.5, 1.0, 30.0, 0.25)
-    """
-    i, j = np.uint64(x), np.uint64(a)
-    q, rho, top = v.Q[i, j], v.rho[0], _top(v.Q, y)
-    new = (1.0 - how.alpha) * q + how.alpha * (r - rho + top)
-    if not how.greedy_only or q >= _top(v.Q, x):
-        rho = (1.0 - how.beta) * rho + how.beta * (r + top - q)
-    if not (math.isfinite(new) and math.isfinite(rho)):
-        return False
-    v.Q[i, j], v.rho[0] = new, rho
-    v.F[i, j] += 1.0
-    v.bonus[i, j] = how.C / v.F[i, j]
-    return True
-
-
-@leaf
-def choose_q(v: QValues, x: int, state: UIntArray) -> int:
+def choose(v: QValues, x: int, state: UIntArray) -> int:
     """The action of ε-greedy Q-learning in state x. With ε = 0 nothing is drawn.
 
     >>> from bayescontrol.seeding import Stream
-    >>> choose_q(QValues(np.array([[0.0, 2.0]]), np.zeros(1)), 0, Stream(0).state)
+    >>> choose(QValues(np.array([[0.0, 2.0]]), np.zeros(1)), 0, Stream(0).state)
     1
     """
     if v.epsilon[0] > 0.0 and uniform(state) < v.epsilon[0]:
@@ -234,17 +148,17 @@ def choose_q(v: QValues, x: int, state: UIntArray) -> int:
 
 
 @leaf
-def learn_q(v: QValues, how: QHow, x: int, a: int, r: float, y: int) -> bool:
+def learn(v: QValues, how: QHow, x: int, a: int, r: float, y: int) -> bool:
     """Q-learning's update of Q(x,a) after reward r and state y; ε decays.
 
     >>> v = QValues(np.ones((2, 2)), np.array([0.5]))
-    >>> learn_q(v, QHow(0.5, 0.25, 0.9), 0, 1, 2.0, 1)
+    >>> learn(v, QHow(0.5, 0.25, 0.9), 0, 1, 2.0, 1)
     True
     >>> float(v.Q[0, 1]), float(v.epsilon[0])
     (1.375, 0.45)
     """
-    i, j = np.uint64(x), np.uint64(a)
-    new = (1.0 - how.alpha) * v.Q[i, j] + how.alpha * (r + how.gamma * _top(v.Q, y))
+    i, j = unsigned(x), unsigned(a)
+    new = (1.0 - how.alpha) * v.Q[i, j] + how.alpha * (r + how.gamma * top(v.Q, y))
     if not math.isfinite(new):
         return False
     v.Q[i, j] = new
@@ -252,52 +166,8 @@ def learn_q(v: QValues, how: QHow, x: int, a: int, r: float, y: int) -> bool:
     return True
 
 
-# One loop per learner: Numba caches no kernel that takes another as an argument. `number` gives
-# the agent's number of a state of the world, or -1; `at` is the world's state, `t` the first step.
-
-
 @leaf
-def interact_r(
-    v: RValues,
-    how: RHow,
-    tables: Tables,
-    number: IntArray,
-    at: int,
-    t: int,
-    p: UIntArray,
-    q: UIntArray,
-    actions: IntArray,
-    rewards: FloatArray,
-    states: IntArray,
-) -> tuple[int, int]:
-    """R-learning in an MDP from step t on; gives the steps learnt and where the world is.
-
-    >>> from bayescontrol.problems.mdp import chain_mdp
-    >>> from bayescontrol.seeding import Stream
-    >>> v = RValues(np.zeros((2, 2)), np.zeros((2, 2)), np.full((2, 2), np.inf), np.zeros(1))
-    >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)
-    >>> interact_r(v, RHow(1.0, 1.0, 0.5, 0.001, False, False), chain_mdp(2).tables, np.arange(2),
-    ...            0, 0, Stream(1).state, Stream(2).state, actions, rewards, states)[0]
-    50
-    >>> float(rewards[-10:].sum())
-    5.0
-    """
-    A = np.uint64(v.Q.shape[1])
-    here = np.uint64(at)
-    for s in range(np.uint64(t), np.uint64(actions.size)):
-        x = number[here]
-        a = choose_r(v, how, x, p)
-        entry = np.uint64(respond(tables, here, np.uint64(a), A, q))
-        here, r = np.uint64(tables.successor[entry]), tables.reward[entry]
-        actions[s], rewards[s], states[s] = a, r, np.int64(here)
-        y = number[here]
-        if y < 0 or not learn_r(v, how, x, a, r, y):
-            return np.int64(s), np.int64(here)
-    return actions.size, np.int64(here)
-
-
-@leaf
-def interact_q(
+def interact(
     v: QValues,
     how: QHow,
     tables: Tables,
@@ -312,27 +182,30 @@ def interact_q(
 ) -> tuple[int, int]:
     """Q-learning in an MDP from step t on; gives the steps learnt and where the world is.
 
+    `number` gives the agent's number of a state of the world, or -1; `at` is the world's state.
+
     >>> from bayescontrol.problems.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
     >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)
-    >>> interact_q(QValues(np.ones((2, 2)), np.zeros(1)), QHow(0.5, 0.5, 1.0), chain_mdp(2).tables,
-    ...            np.arange(2), 0, 0, Stream(1).state, Stream(2).state, actions, rewards, states)[0]
+    >>> v, how = QValues(np.ones((2, 2)), np.zeros(1)), QHow(0.5, 0.5, 1.0)
+    >>> interact(v, how, chain_mdp(2).tables, np.arange(2), 0, 0,
+    ...          Stream(1).state, Stream(2).state, actions, rewards, states)[0]
     50
     >>> float(rewards[-10:].sum())
     5.0
     """
-    A = np.uint64(v.Q.shape[1])
-    here = np.uint64(at)
-    for s in range(np.uint64(t), np.uint64(actions.size)):
+    A = unsigned(v.Q.shape[1])
+    here = unsigned(at)
+    for s in range(unsigned(t), unsigned(actions.size)):
         x = number[here]
-        a = choose_q(v, x, p)
-        entry = np.uint64(respond(tables, here, np.uint64(a), A, q))
-        here, r = np.uint64(tables.successor[entry]), tables.reward[entry]
-        actions[s], rewards[s], states[s] = a, r, np.int64(here)
+        a = choose(v, x, p)
+        entry = unsigned(respond(tables, here, unsigned(a), A, q))
+        here, r = unsigned(tables.successor[entry]), tables.reward[entry]
+        actions[s], rewards[s], states[s] = a, r, signed(here)
         y = number[here]
-        if y < 0 or not learn_q(v, how, x, a, r, y):
-            return np.int64(s), np.int64(here)
-    return actions.size, np.int64(here)
+        if y < 0 or not learn(v, how, x, a, r, y):
+            return signed(s), signed(here)
+    return actions.size, signed(here)
 
 
 @leaf
@@ -357,10 +230,10 @@ def follow(
     >>> rewards
     array([0., 1., 0., 1.])
     """
-    here = np.uint64(at)
-    for s in range(np.uint64(0), np.uint64(actions.size)):
+    here = unsigned(at)
+    for s in range(unsigned(0), unsigned(actions.size)):
         a = policy[here]
-        entry = np.uint64(respond(tables, here, np.uint64(a), np.uint64(A), q))
-        here = np.uint64(tables.successor[entry])
-        actions[s], rewards[s], states[s] = a, tables.reward[entry], np.int64(here)
-    return np.int64(here)
+        entry = unsigned(respond(tables, here, unsigned(a), unsigned(A), q))
+        here = unsigned(tables.successor[entry])
+        actions[s], rewards[s], states[s] = a, tables.reward[entry], signed(here)
+    return signed(here)

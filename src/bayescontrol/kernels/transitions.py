@@ -64,7 +64,7 @@ class Evidence(NamedTuple):
     #: Per transition: the successor y, λ(x,a,y), n(x,a,y), Σ r.
     successor: UIntArray
     weight: FloatArray
-    count: FloatArray
+    times: FloatArray
     rewards: FloatArray
     #: Per state: pairs (x,a) with a prior on the way here, and transitions n(·,·,y).
     from_prior: FloatArray
@@ -122,8 +122,8 @@ def prepare(e: Evidence, states: int, actions: int) -> None:
                 e.from_prior[x] += 1.0
             for t in range(e.first[i], e.first[i] + e.known[i]):
                 y = e.successor[t]
-                e.weight[t] = lambda0 + e.prior[UNIT] * e.count[t]
-                e.from_data[y] += e.count[t]
+                e.weight[t] = lambda0 + e.prior[UNIT] * e.times[t]
+                e.from_data[y] += e.times[t]
                 if lambda0 > 0.0:
                     e.from_prior[y] += 1.0
 
@@ -168,7 +168,7 @@ def learn(
     >>> e, c = belief.ledger.evidence, belief.ledger.chain
     >>> learn(e, c, 0, 0, 1, 1.0, 3.5, 0.0) == LEARNT
     True
-    >>> float(e.count[0]), float(e.rewards[0]), float(e.scatter[0])
+    >>> float(e.times[0]), float(e.rewards[0]), float(e.scatter[0])
     (2.0, 6.0, 0.5)
     """
     here, end = e.first[i], e.first[i] + e.known[i]
@@ -180,7 +180,7 @@ def learn(
     if here == end:
         if e.known[i] == e.room[i]:
             return FULL
-        e.successor[here], e.count[here], e.rewards[here] = target, 0.0, 0.0
+        e.successor[here], e.times[here], e.rewards[here] = target, 0.0, 0.0
         if lambda0 > 0.0:
             if e.known[i] == U0:  # the pseudo-transition onto x itself is over
                 e.from_prior[x] -= 1.0
@@ -189,11 +189,11 @@ def learn(
             inflow += lambda0 * c.M[y]
         e.known[i] += U1
     else:
-        gap = total / n - e.rewards[here] / e.count[here]
-        scatter += gap * gap * (n * e.count[here] / (n + e.count[here]))
-    e.count[here] += n
+        gap = total / n - e.rewards[here] / e.times[here]
+        scatter += gap * gap * (n * e.times[here] / (n + e.times[here]))
+    e.times[here] += n
     e.rewards[here] += total
-    e.weight[here] = lambda0 + e.prior[UNIT] * e.count[here]
+    e.weight[here] = lambda0 + e.prior[UNIT] * e.times[here]
     e.from_data[y] += n
     e.n[i] += n
     e.r[i] += total

@@ -2,13 +2,15 @@
 
     series    y(x), and low(x) <= y(x) <= high(x): a band around a line, bars at points
     guide     y = c, x = c or y = x, a thin line to compare with
+    region    the polygon with corners (x_i, y_i), filled
+    word      a text that stands at (x, y)
 
 A new kind of mark is one class here, and one function in each renderer.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +26,9 @@ __all__ = [
     "Guide",
     "InvalidChart",
     "Marker",
+    "Region",
     "Series",
+    "Word",
     "require_choice",
     "require_text",
 ]
@@ -152,6 +156,68 @@ class Guide:
         if not np.isfinite(self.at) or (self.direction == "diagonal" and self.at):
             raise InvalidChart(f"{place}: at is {self.at}; it must be finite, 0 for a diagonal")
         object.__setattr__(self, "group", self.group or self.label)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The polygon with corners (x_i, y_i), filled: `shade` is the share of its colour.
+
+    It hides what was drawn before it, as a solid would: regions are drawn in their order, and
+    under everything else. Its last corner is joined to the first.
+
+    >>> Region("m₁ ≥ m₂", np.array([0, 1, 1]), np.array([0, 0, 1])).group
+    'm₁ ≥ m₂'
+    >>> Region("a line", np.arange(2), np.arange(2))
+    Traceback (most recent call last):
+    bayescontrol.lab.marks.InvalidChart: region 'a line': x has shape (2,), y (2,); ...
+    """
+
+    label: str
+    x: npt.NDArray[Any]
+    y: npt.NDArray[Any]
+    colour: Colour = "blue"
+    shade: float = 0.4
+    in_legend: bool = True
+    group: str = ""
+
+    def __post_init__(self) -> None:
+        place = f"region {self.label!r}"
+        require_text(self.label, "a region", "label")
+        require_choice(self.colour, Colour, place, "colour")
+        for name in ("x", "y"):
+            object.__setattr__(self, name, _numbers(getattr(self, name), place, name))
+        if self.x.shape != self.y.shape or self.x.ndim != 1 or self.x.size < 3:
+            raise InvalidChart(
+                f"{place}: x has shape {self.x.shape}, y {self.y.shape}; they must be equal, with "
+                "one axis and at least three corners"
+            )
+        if not (np.isfinite(self.x).all() and np.isfinite(self.y).all()):
+            raise InvalidChart(f"{place}: its corners must be finite")
+        if not 0 <= self.shade <= 1:
+            raise InvalidChart(f"{place}: shade is {self.shade}, it must be between 0 and 1")
+        object.__setattr__(self, "group", self.group or self.label)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A text with its middle at (x, y). No legend names it.
+
+    >>> Word("m₁", 1.0, 0.0).in_legend
+    False
+    """
+
+    in_legend: ClassVar = False
+
+    text: str
+    x: float
+    y: float
+    colour: Colour = "ink"
+
+    def __post_init__(self) -> None:
+        require_text(self.text, "a word", "text")
+        require_choice(self.colour, Colour, f"word {self.text!r}", "colour")
+        if not (np.isfinite(self.x) and np.isfinite(self.y)):
+            raise InvalidChart(f"word {self.text!r}: it stands at ({self.x}, {self.y})")
 
 
 def require_text(text: str, place: str, name: str) -> None:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Guide, Heat, Panel, Region, Series, Strokes, Word
+from bayescontrol.report import maps
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def figure(chart: Chart) -> "Figure":
     columns, rows = chart.columns, -(-len(chart.panels) // chart.columns)
     alone = len(chart.panels) == 1
     width, height = _ALONE if alone else _AMONG
+    if not alone and all(panel.is_map for panel in chart.panels):
+        width, height = maps.SIZE
     with mpl.rc_context(_STYLE):
         fig = Figure(figsize=(columns * width, rows * height), dpi=_DPI)
         axes = list(fig.subplots(rows, columns, squeeze=False).flat)
@@ -80,6 +83,7 @@ def figure(chart: Chart) -> "Figure":
             _draw_panel(ax, panel, panel.title or chart.title, [note for note in notes if note])
         for ax in axes[len(chart.panels) :]:
             ax.remove()
+        maps.print_scale(fig, axes, chart)
         below = [panel.legend == "below" for panel in chart.panels]
         _legend_below(fig, list(compress(axes, below)), columns)
         if chart.note and not alone:
@@ -145,6 +149,13 @@ def _draw_panel(ax: "Axes", panel: Panel, title: str, notes: list[str]) -> None:
         getattr(ax, f"set_{axis}lim")(*limits)
     if panel.xticks is not None:
         ax.set_xticks(panel.xticks)
+    if panel.equal:
+        ax.set_aspect("equal")
+    if not panel.framed:
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+    if panel.is_map:
+        maps.print_frame(ax, panel)
     if panel.legend != "below" and any(mark.in_legend for mark in panel.marks):
         ax.legend(
             loc=panel.legend,
@@ -220,7 +231,27 @@ def _guide(mark: Guide, ax: "Axes", panel: Panel) -> None:
         ax.plot(x, x, label=_label(mark), **look)
 
 
-def _label(mark: Series | Guide) -> str:
+@_draw.register(Region)
+def _region(mark: Region, ax: "Axes", panel: Panel) -> None:
+    from matplotlib.colors import to_rgb
+
+    ground, colour = (np.array(to_rgb(c)) for c in (LIGHT_GROUND["ground"], LIGHT[mark.colour]))
+    face = tuple((1 - mark.shade) * ground + mark.shade * colour)
+    edge: dict[str, Any] = {"edgecolor": LIGHT[mark.colour], "linewidth": 0.8}
+    ax.fill(mark.x, mark.y, facecolor=face, joinstyle="round", label=_label(mark), **edge)
+
+
+@_draw.register(Word)
+def _word(mark: Word, ax: "Axes", panel: Panel) -> None:
+    colour = LIGHT[mark.colour]
+    ax.text(mark.x, mark.y, _literally(mark.text), color=colour, ha="center", va="center")
+
+
+_draw.register(Heat, maps.print_heat)
+_draw.register(Strokes, maps.print_strokes)
+
+
+def _label(mark: Series | Guide | Region) -> str:
     # Matplotlib leaves a label that begins with _ out of the legend, wanted or not.
     return _literally(mark.label.lstrip("_") if mark.in_legend else f"_{mark.label}")
 

@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.chart import Chart, Guide, Limits, Panel, Scale, Series
+from bayescontrol.lab.chart import (
+    Chart,
+    Guide,
+    Heat,
+    Limits,
+    Panel,
+    Region,
+    Scale,
+    Series,
+    Strokes,
+    Word,
+)
+from bayescontrol.report import maps
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 if TYPE_CHECKING:
@@ -26,6 +38,8 @@ __all__ = ["as_json", "figures", "library"]
 
 #: The share of a band's colour that is seen.
 _BAND: Final = 0.18
+#: Axes of a drawing that has its own: they are named, and nothing else is seen of them.
+_UNFRAMED: Final = {"showline": False, "showgrid": False, "showticklabels": False, "ticks": ""}
 
 
 def figures(chart: Chart) -> "tuple[go.Figure, ...]":
@@ -93,8 +107,14 @@ def _figure(panel: Panel) -> "go.Figure":
                 "bgcolor": LIGHT_GROUND["ground"],
             },
             "xaxis": _axis(_wrapped(panel.xlabel, 44), panel.xscale, _padded(panel))
-            | ({} if panel.xticks is None else {"tickvals": list(panel.xticks)}),
-            "yaxis": _axis(_wrapped(panel.ylabel, 30), panel.yscale, panel.ylim),
+            | ({} if panel.xticks is None else {"tickvals": list(panel.xticks)})
+            | ({"constrain": "domain"} if panel.equal else {})
+            | ({} if panel.framed else _UNFRAMED)
+            | (maps.HIDDEN_AXIS if panel.is_map else {}),
+            "yaxis": _axis(_wrapped(panel.ylabel, 30), panel.yscale, panel.ylim)
+            | ({"scaleanchor": "x", "constrain": "domain"} if panel.equal else {})
+            | ({} if panel.framed else _UNFRAMED)
+            | ({**maps.HIDDEN_AXIS, "scaleanchor": "x"} if panel.is_map else {}),
             "uirevision": "kept",  # a part that the reader has enlarged stays so in the dark
         },
     )
@@ -217,7 +237,56 @@ def _guide(mark: Guide, panel: Panel) -> list[Any]:
     return [go.Scatter(x=x, y=y, mode="lines", line=line, hovertemplate=said, **_in_legend(mark))]
 
 
-def _in_legend(mark: Series | Guide) -> dict[str, Any]:
+@_draw.register(Region)
+def _region(mark: Region, panel: Panel) -> list[Any]:
+    """The polygon in the colour of the ground, and in its own colour over it."""
+    import plotly.graph_objects as go
+
+    x, y = (np.append(corners, corners[0]) for corners in (mark.x, mark.y))
+    colour = LIGHT[mark.colour]
+    outline: dict[str, Any] = {"x": x, "y": y, "mode": "lines", "fill": "toself"}
+    under = go.Scatter(
+        fillcolor=LIGHT_GROUND["ground"],
+        line={"color": colour, "width": 1},
+        hoverinfo="skip",
+        **outline,
+        **(_in_legend(mark) | {"showlegend": False}),
+    )
+    over = go.Scatter(
+        fillcolor=colour,
+        line={"color": colour, "width": 0},
+        opacity=mark.shade,
+        hoveron="fills",
+        hoverinfo="text",
+        text=_literally(mark.label),
+        **outline,
+        **_in_legend(mark),
+    )
+    return [under, over]
+
+
+@_draw.register(Word)
+def _word(mark: Word, panel: Panel) -> list[Any]:
+    import plotly.graph_objects as go
+
+    return [
+        go.Scatter(
+            x=[mark.x],
+            y=[mark.y],
+            mode="text",
+            text=[_literally(mark.text)],
+            textfont={"color": LIGHT[mark.colour]},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    ]
+
+
+_draw.register(Heat, maps.page_heat)
+_draw.register(Strokes, maps.page_strokes)
+
+
+def _in_legend(mark: Series | Guide | Region) -> dict[str, Any]:
     return {
         "name": _literally(mark.label),
         "legendgroup": mark.group,

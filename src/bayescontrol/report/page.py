@@ -20,6 +20,7 @@ from bayescontrol.lab.claims import Claim, Verdict
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.report import interactive
+from bayescontrol.report.maps import page_height
 from bayescontrol.report.palette import in_the_dark
 from bayescontrol.report.tables import number, with_error
 
@@ -206,7 +207,7 @@ def _figure(name: str, chart: Chart, folder: str) -> str:
 def _height(panel: Panel) -> int:
     """In pixels: room for the axes, and for a legend of two entries in a row."""
     entries = sum(mark.in_legend for mark in panel.marks)
-    return 350 + 22 * -(-entries // 2)
+    return page_height(panel) + 22 * -(-entries // 2)
 
 
 def _panel(panel: Panel, plot: "go.Figure", title: str, height: int) -> str:

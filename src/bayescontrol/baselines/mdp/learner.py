@@ -7,62 +7,27 @@ A learner keeps arrays with one row per state, `value[x, a, …]`; a state that 
 row, and room is doubled when it runs out. The kernels work on the arrays in place.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
+from bayescontrol.baselines.mdp.checks import read_step
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
 from bayescontrol.problems.mdp.names import Names
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
 
-__all__ = ["TabularLearner", "between", "read_step"]
+__all__ = ["TabularLearner"]
 
 L = TypeVar("L", bound="TabularLearner")
 
 #: How many states there is room for at first, where they are found on the way.
 FIRST_ROOM = 16
-
-
-def between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:
-    """A setting, if it lies in the interval; a ValueError that names it, if not.
-
-    >>> between("alpha", 1.5, 0, 1)
-    Traceback (most recent call last):
-    ValueError: alpha=1.5: it must be in [0, 1]
-    """
-    number = float(value) if isinstance(value, Real) else math.nan
-    above = number > low or (ends[0] == "[" and number == low)
-    below = number < high or (ends[1] == "]" and number == high)
-    if not (above and below):
-        raise ValueError(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
-    return number
-
-
-def read_step(x: Any, a: Any, o: Any) -> tuple[float, Any]:
-    """o as (r, y); `BadEvidence`, with x and a, if it is none or r is no finite number.
-
-    >>> read_step("home", "go", (1, "away"))
-    (1.0, 'away')
-    """
-    try:
-        r, y = o
-    except (TypeError, ValueError):
-        raise BadEvidence(
-            f"observation {o!r} after action {a!r} in state {x!r}: it must be (reward, state)"
-        ) from None
-    if not (isinstance(r, Real) and math.isfinite(r)):
-        raise BadEvidence(
-            f"reward {r!r} after action {a!r} in state {x!r}: it must be a finite number"
-        )
-    return float(r), y
 
 
 class TabularLearner(ABC):
@@ -82,9 +47,12 @@ class TabularLearner(ABC):
     bayescontrol.errors.BadEvidence: reward nan after action 'left' in state 'away': it must be ...
     """
 
-    #: The arrays, by name: [x, a], or with more axes, and those without a row per state.
+    #: The arrays, by name: [x, a], or with more axes, and those without a row per state. The
+    #: first of all is -∞ where x does not offer a.
     _rows: dict[str, FloatArray]
     _scalars: dict[str, FloatArray]
+    #: Rows that are not saved: `_restore` makes them of the others.
+    _derived: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -122,7 +90,7 @@ class TabularLearner(ABC):
             settings = {"allowed": mdp.actions_in, **settings}
         return cls(tuple(mdp.states), tuple(mdp.actions), **settings)
 
-    # -- what a learner says ----------------------------------------------------------------------
+    # -- what a learner says -------------------------------------------------------------------
 
     @abstractmethod
     def _fresh(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
@@ -138,12 +106,12 @@ class TabularLearner(ABC):
 
     @abstractmethod
     def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
-        """The compiled loop: as `bayescontrol.kernels.td.interact_r`, from `tables` on."""
+        """The compiled loop: as `bayescontrol.kernels.td.interact`, from `tables` on."""
 
-    def _restore(self) -> None:
+    def _restore(self) -> None:  # noqa: B027 - most learners derive nothing
         """Make what is not saved, because it follows from the rest."""
 
-    # -- an agent in the stream ---------------------------------------------------------------------
+    # -- an agent in the stream ----------------------------------------------------------------
 
     def act(self, rng: Stream) -> Any:
         """The action in the state of now. To act changes nothing but the stream."""
@@ -167,7 +135,7 @@ class TabularLearner(ABC):
             )
         self._x = there
 
-    # -- states by name and by number ---------------------------------------------------------------
+    # -- states by name and by number ----------------------------------------------------------
 
     @property
     def x(self) -> Any:
@@ -213,6 +181,13 @@ class TabularLearner(ABC):
                 raise UnknownAction(f"state {x!r} offers no action: `allowed` must give one")
         return mask
 
+    def keeps_to(self, mdp: MDP) -> bool:
+        """Does this learner think of no action that a state of the MDP does not offer?"""
+        if self._allowed is None:
+            return bool(mdp.allowed.all())
+        pairs = zip(mdp.states, mdp.allowed, strict=True)
+        return not any((self.offered(x) & ~offers).any() for x, offers in pairs)
+
     def _offers(self, place: int) -> npt.NDArray[np.bool_]:
         first = next(iter(self._rows.values()))[place]
         return np.asarray(first.reshape(len(self.actions), -1)[:, 0] > -np.inf)
@@ -244,55 +219,57 @@ class TabularLearner(ABC):
         """Be in the state of this number, where a compiled loop that has learnt on the way led."""
         self._x = x
 
-    # -- named arrays -----------------------------------------------------------------------------
+    # -- named arrays --------------------------------------------------------------------------
 
     def save(self) -> Arrays:
         """Named arrays from which `load` continues bit for bit."""
-        rows = {name: array[: len(self._names)].copy() for name, array in self._rows.items()}
         return {
             "settings": pack(self._settings, "the settings"),
             "actions": pack(list(self.actions), "the actions"),
             "states": pack(self._names, "the states"),
             "x": np.array(self._x),
-            **rows,
-            **{name: array.copy() for name, array in self._scalars.items()},
+            **{name: array.copy() for name, array in self._kept().items()},
         }
 
     def load(self, arrays: Arrays) -> None:
         """Take over what `save` gave, for a learner built alike."""
-        names = {"settings", "actions", "states", "x", *self._rows, *self._scalars}
-        if not isinstance(arrays, Mapping) or names - arrays.keys():
-            missing = sorted(names - arrays.keys()) if isinstance(arrays, Mapping) else sorted(names)
-            raise IncompatibleState(f"the saved state lacks the arrays {missing}")
+        names = {"settings", "actions", "states", "x", *self._kept()}
+        if missing := names - arrays.keys():
+            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
         for name, mine in (("settings", self._settings), ("actions", list(self.actions))):
             if (saved := unpack(arrays[name])) != mine:
                 raise IncompatibleState(f"saved with {name} {saved}, this agent has {mine}")
-        states = unpack(arrays["states"])
+        states, x = unpack(arrays["states"]), np.asarray(arrays["x"])
         if self._declared and states != self._names:
             raise IncompatibleState("saved with other states than those declared here")
         twin = self.copy()
         twin._names, twin._places = [], {}
         twin._rows = twin._room_for(max(len(states), FIRST_ROOM))
-        for x in states:
-            twin._enter(x)
+        for name in states:
+            twin._enter(name)
+        if x.shape != () or x.dtype.kind not in "iu" or not 0 <= x < len(twin._places):
+            raise IncompatibleState(f"x = {x} is none of the {len(states)} saved states")
+        twin._x = int(x)
         twin._take(arrays)
         self.__dict__.update(twin.__dict__)
 
-    def _take(self, arrays: Arrays) -> None:
-        """Rows and scalars of the right shape, -∞ exactly where a fresh row has it."""
+    def _kept(self) -> dict[str, FloatArray]:
+        """What is saved, in place: of rows those of states that are there."""
         count = len(self._names)
-        for name, mine in (*self._rows.items(), *self._scalars.items()):
-            saved, here = arrays[name], mine[:count] if name in self._rows else mine
+        rows = {n: a[:count] for n, a in self._rows.items() if n not in self._derived}
+        return {**rows, **self._scalars}
+
+    def _take(self, arrays: Arrays) -> None:
+        """Numbers of the right shape, -∞ exactly where a fresh row has it."""
+        for name, here in self._kept().items():
+            saved = np.asarray(arrays[name])
             if saved.shape != here.shape or saved.dtype != np.float64:
-                raise IncompatibleState(f"{name!r} has shape {saved.shape}, not {here.shape}")
-            lost = np.isneginf(saved) != np.isneginf(here)
-            if lost.any() or np.isnan(saved).any():
-                raise IncompatibleState(f"{name!r} does not fit the actions that states offer")
+                raise IncompatibleState(
+                    f"{name!r} is {saved.dtype} of shape {saved.shape}, not float64 of {here.shape}"
+                )
+            if not np.where(np.isneginf(here), np.isneginf(saved), np.isfinite(saved)).all():
+                raise IncompatibleState(f"{name!r} does not fit the actions that the states offer")
             here[...] = saved
-        x = int(arrays["x"])
-        if not 0 <= x < count or len(self._places) < count:
-            raise IncompatibleState(f"the saved state is damaged: state {x} of {count}")
-        self._x = x
         self._restore()
 
     def copy(self: L) -> L:

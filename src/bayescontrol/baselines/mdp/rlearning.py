@@ -10,14 +10,18 @@ order of `actions`: with p_exp = 1 the agent draws no random number.
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, UIntArray
-from bayescontrol.baselines.mdp.learner import TabularLearner, between
+from bayescontrol.baselines.mdp.checks import between
+from bayescontrol.baselines.mdp.learner import TabularLearner
+
+if TYPE_CHECKING:
+    from bayescontrol.kernels.rlearning import RValues
 
 __all__ = ["RLearning"]
 
@@ -40,6 +44,8 @@ class RLearning(TabularLearner):
     True
     """
 
+    _derived: ClassVar[tuple[str, ...]] = ("bonus",)
+
     def __init__(
         self,
         states: int | Iterable[Hashable] | None,
@@ -56,7 +62,7 @@ class RLearning(TabularLearner):
     ) -> None:
         if otherwise not in ("greedy", "random"):
             raise ValueError(f"otherwise={otherwise!r}: it must be 'greedy' or 'random'")
-        settings = {
+        settings: dict[str, Any] = {
             "C": between("C", C, 0, np.inf, ends="[)"),
             "p_exp": between("p_exp", p_exp, 0, 1),
             "alpha": between("alpha", alpha, 0, 1, ends="(]"),
@@ -64,14 +70,16 @@ class RLearning(TabularLearner):
             "otherwise": otherwise,
             "greedy_only": bool(greedy_only),
         }
-        self._how = kernels.td.RHow(
-            *(settings[n] for n in ("C", "p_exp", "alpha", "beta")),
+        self._how = kernels.rlearning.RHow(
+            C=settings["C"],
+            p_exp=settings["p_exp"],
+            alpha=settings["alpha"],
+            beta=settings["beta"],
             otherwise_random=otherwise == "random",
-            greedy_only=bool(greedy_only),
+            greedy_only=settings["greedy_only"],
         )
         super().__init__(states, actions, start, allowed, settings)
         self._scalars = {"rho": np.zeros(1)}
-        self._restore()
 
     @property
     def rho(self) -> float:
@@ -80,17 +88,33 @@ class RLearning(TabularLearner):
 
     def q_values(self, x: Any) -> dict[Any, float]:
         """Q(x,·) of the actions that x offers."""
-        row = self._rows["Q"][self.number(x)].tolist()
-        return {a: q for a, q in zip(self.actions, row, strict=True) if q > -np.inf}
+        row = self._rows["Q"][self.number(x)]
+        return {a: float(row[self.actions.place(a)]) for a in self.actions_in(x)}
 
     def tried(self, x: Any) -> dict[Any, int]:
         """F(x,·) of the actions that x offers."""
-        row = self._rows["F"][self.number(x)].tolist()
-        counts = dict(zip(self.actions, map(int, row), strict=True))
-        return {a: counts[a] for a in self.actions_in(x)}
+        row = self._rows["F"][self.number(x)]
+        return {a: int(row[self.actions.place(a)]) for a in self.actions_in(x)}
 
     def _fresh(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
-        return {"Q": np.where(offered, 0.0, -np.inf), "F": np.zeros(offered.size)}
+        return {
+            "Q": np.where(offered, 0.0, -np.inf),
+            "F": np.zeros(offered.size),
+            "bonus": np.where(offered, np.inf, 0.0),
+        }
 
     def _restore(self) -> None:
-        ...
+        F = self._rows["F"]
+        np.divide(self._how.C, F, out=self._rows["bonus"], where=F > 0.0)
+
+    def _values(self) -> "RValues":
+        return kernels.rlearning.RValues(**self._rows, **self._scalars)
+
+    def _choose(self, x: int, state: UIntArray) -> int:
+        return kernels.rlearning.choose(self._values(), self._how, x, state)
+
+    def _learn(self, x: int, a: int, r: float, y: int) -> bool:
+        return kernels.rlearning.learn(self._values(), self._how, x, a, r, y)
+
+    def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
+        return kernels.rlearning.interact(self._values(), self._how, *world_and_columns)

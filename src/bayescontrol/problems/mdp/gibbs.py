@@ -1,101 +1,48 @@
 """The MDP agent of the paper: modes are (Q, ρ), drawn by a Gibbs sampler.
 
-    ξ_m(x,a,y) = Q(x,a) + ρ - M(y),   M(y) = max_a Q(y,a)          what mode m expects to be paid
-    P(r | m, x, a, y) = N(r; ξ_m(x,a,y), 1/p)                      its hypothesis
-    P(a | m, x) = 1 for a = arg max_a' Q(x,a')                     its policy
+    ξ_m(x,a,y) = Q(x,a) + ρ - M(y)  ~  N(μ(x,a,y), 1/λ(x,a,y)),        M(y) = max_a Q(y,a)
+    λ(x,a,y) = λ0 + p n(x,a,y)          μ(x,a,y) = (λ0 μ0 + p Σ r(x,a,y)) / λ(x,a,y)
 
 Evidence is n(x,a,y) and the rewards of each transition; the chain (Q, ρ) is the sampler's. States
-are found on the way, and only what has occurred is represented. The conditionals are in
-`kernels.gibbs`.
+are found on the way, and only what has occurred is represented. The mode is in `q_values`, the
+conditionals are in `kernels.gibbs`.
+
+    prior B    only transitions that were seen carry a prior; an untried action is taken to stay
+               where it is: Q(x,a) ~ N(μ0 - ρ + M(x), 1/λ0)
+    prior A    the states are declared, and every one is a successor of every pair, seen or not
 """
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, NotConverged
+from bayescontrol.problems.mdp.gibbs_prior import LARGEST, GibbsPrior
 from bayescontrol.problems.mdp.ledger import Ledger
+from bayescontrol.problems.mdp.ledger_arrays import from_arrays, to_arrays
+from bayescontrol.problems.mdp.q_values import QValues
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
 
-__all__ = ["GibbsBelief", "GibbsPrior", "QValues", "mdp_agent"]
+if TYPE_CHECKING:
+    from bayescontrol.kernels.gibbs import How
 
-
-@dataclass(frozen=True)
-class GibbsPrior:
-    """ξ(x,a,y) ~ N(μ0, 1/λ0), noise of precision p.
-
-    `precision=None`: p is unknown, ξ(x,a,y) ~ N(μ0, 1/(λ0 p)) and p ~ Gamma(shape, rate), and the
-    chain draws it too. How widely Q is sampled, so how long the agent explores, goes with 1/√p:
-    choose p so that 1/√p is about the spread of M(y) among the successors of a state, or let the
-    chain find it.
-
-    >>> GibbsPrior(precision=100.0)
-    GibbsPrior(mu0=1.0, lambda0=1.0, precision=100.0, shape=1.0, rate=1.0)
-    """
-
-    mu0: float = 1.0
-    lambda0: float = 1.0
-    precision: float | None = 1.0
-    shape: float = 1.0
-    rate: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not math.isfinite(self.mu0):
-            raise InvalidPrior(f"mu0 = {self.mu0}: the prior mean of a reward must be finite")
-        for name in ("lambda0", "precision", "shape", "rate"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 < value < math.inf:
-                raise InvalidPrior(f"{name} = {value} must be positive and finite")
-
-
-class QValues:
-    """A mode (Q, ρ): it does what looks best, arg max_a Q(x,a).
-
-    A state that it has never seen gets one of its actions at random: nothing tells them apart.
-
-    >>> mode = QValues({"home": 0}, ("stay", "go"), np.array([[0.0, 1.0]]), rho=0.5)
-    >>> mode.act("home", Stream(0))
-    'go'
-    """
-
-    def __init__(
-        self,
-        places: Mapping[Hashable, int],
-        actions: Sequence[Any],
-        Q: FloatArray,
-        rho: float,
-        allowed: Callable[[Any], Iterable[Any]] | None = None,
-    ) -> None:
-        self._places, self.actions, self.Q, self.rho = places, tuple(actions), Q, rho
-        self._allowed = allowed
-
-    def act(self, x: Any, rng: Stream) -> Any:
-        """arg max_a Q(x,a)."""
-        place = self._places.get(x)
-        if place is None or place >= len(self.Q):
-            choices = self.actions if self._allowed is None else tuple(self._allowed(x))
-            return choices[rng.integers(len(choices))]
-        return self.actions[int(self.Q[place].argmax())]
-
-    def __repr__(self) -> str:
-        return f"QValues({len(self.Q)} states, ρ = {self.rho:.4g})"
+__all__ = ["GibbsBelief", "mdp_agent", "next_state"]
 
 
 class GibbsBelief:
     """P(Q, ρ | âo_<t), by the paper's Gibbs sampler.
 
-    `actions` is their number or their names. `states=None` is prior B of the documentation: only
-    transitions that were seen carry a prior. A list of states declares them all, prior A: every
-    one is a possible successor of every pair. `allowed(x)` gives the actions of a state, all by
-    default. `sweeps` are made per draw; `partial=k` makes them partial: ρ, k states in turn, and
+    `actions` is their number or their names. `states=None` is prior B; a list of states (or their
+    number) declares them all, prior A. `allowed(x)` gives the actions of a state, all by default.
+    `sweeps` are made per draw; `partial=k` makes them partial: ρ, the k states next in turn, and
     the state of now. `recentre` takes the drift of the gauge out, and changes no action.
 
     >>> belief = GibbsBelief(2)
@@ -111,37 +58,23 @@ class GibbsBelief:
         actions: int | Sequence[Hashable],
         prior: GibbsPrior | None = None,
         *,
-        states: Sequence[Hashable] | None = None,
+        states: int | Sequence[Hashable] | None = None,
         allowed: Callable[[Any], Iterable[Any]] | None = None,
         sweeps: int = 1,
         partial: int = 0,
         recentre: bool = True,
     ) -> None:
         self.prior = GibbsPrior() if prior is None else prior
-        unknown = self.prior.precision is None
-        if unknown and states is not None:
-            raise InvalidPrior("an unknown precision needs states=None: prior A has a known one")
         for name, value, least in (("sweeps", sweeps, 1), ("partial", partial, 0)):
-            if not isinstance(value, int) or value < least:
+            if type(value) is not int or value < least:
                 raise InvalidPrior(f"{name} = {value!r} must be a whole number of at least {least}")
+        p = self.prior.precision
         self._ledger = Ledger(
-            actions,
-            np.array(
-                [
-                    self.prior.mu0,
-                    self.prior.lambda0,
-                    1.0 if self.prior.precision is None else self.prior.precision,
-                    0.0 if states is None else float(len(states)),
-                ]
-            ),
-            states,
-            allowed,
+            actions, (self.prior.mu0, self.prior.lambda0, 1.0 if p is None else p), states, allowed
         )
-        self._how = np.array(
-            [sweeps, partial, recentre, self.prior.shape, self.prior.rate if unknown else 0.0],
-            np.float64,
+        self._how = kernels.gibbs.How(
+            sweeps, partial, bool(recentre), self.prior.shape, self.prior.rate if p is None else 0.0
         )
-        self._cursor = 0
         self._last: QValues | None = None
 
     # -- the verbs of a belief ------------------------------------------------------------------
@@ -150,46 +83,55 @@ class GibbsBelief:
         """n(x,a,y) += 1 for o = (r, y). On an error nothing has changed."""
         try:
             r, y = o
-            reward = float(r)
-        except (TypeError, ValueError):
+            reward = float(r) if isinstance(r, Real) else math.nan
+        except (TypeError, ValueError, OverflowError):
             raise BadEvidence(
                 f"observation {o!r} after action {a!r} in state {x!r}: it must be (reward, state)"
             ) from None
-        if not math.isfinite(reward):
+        if not abs(reward) <= LARGEST:
             raise BadEvidence(
-                f"reward {r!r} after action {a!r} in state {x!r}: it must be a finite number"
+                f"reward {r!r} after action {a!r} in state {x!r}: "
+                f"it must be a number within ±{LARGEST:g}"
             )
         self._ledger.record(x, a, y, reward)
 
     def sample(self, rng: Stream) -> QValues:
         """(Q, ρ) after the sweeps of one draw."""
         self._draw(-1, rng)
-        self._last = self._as_mode()
+        Q = np.where(self._ledger.has_action(), self._ledger.chain.Q[: len(self._ledger)], -np.inf)
+        self._last = self._mode(Q, self.rho)
         return self._last
 
     def draw_action(self, x: Any, rng: Stream) -> Any:
         """As `sample` and its policy would, without a copy of Q."""
+        ledger = self._ledger
+        place = ledger.place(x)
+        choices = ledger.actions_of(x) if place is None else []
         self._last = None
-        place = self._ledger.place(x)
         self._draw(-1 if place is None else place, rng)
         if place is None:
-            choices = self._ledger.actions_of(x)
             return choices[rng.integers(len(choices))]
-        ledger = self._ledger
-        a = kernels.gibbs.best_action(ledger.evidence, ledger.chain, place)
-        return ledger.actions[a]
+        return ledger.actions[kernels.gibbs.best_action(ledger.evidence, ledger.chain, place)]
 
     def _draw(self, x: int, rng: Stream) -> None:
         ledger = self._ledger
         if len(ledger):
-            self._cursor = kernels.gibbs.draw_mode(
-                ledger.evidence, ledger.chain, self._how, len(ledger), self._cursor, x, rng.state
+            kernels.gibbs.draw_mode(
+                ledger.evidence, ledger.chain, self._how, len(ledger), x, rng.state
+            )
+            self.check_chain()
+
+    def check_chain(self) -> None:
+        """`NotConverged` if the chain has left the doubles."""
+        if not math.isfinite(self.rho):
+            raise NotConverged(
+                f"ρ = {self.rho} after {self.count} transitions: a sweep is stable where they "
+                "come from whole histories, in which every state is left as often as it is entered"
             )
 
-    def _as_mode(self) -> QValues:
+    def _mode(self, Q: FloatArray, rho: float) -> QValues:
         ledger = self._ledger
-        Q = np.where(ledger.has_action(), ledger.chain.Q[: len(ledger)], -np.inf)
-        return QValues(ledger.places, tuple(ledger.actions), Q, self.rho, ledger.allowed)
+        return QValues(ledger.places, tuple(ledger.actions), Q, rho, ledger.actions_of)
 
     # -- what a reader may ask ---------------------------------------------------------------------
 
@@ -201,9 +143,8 @@ class GibbsBelief:
     @property
     def precision(self) -> float:
         """p as drawn last, or as given."""
-        if self.prior.precision is None:
-            return float(self._ledger.chain.scalars[1]) ** -2
-        return self.prior.precision
+        p = self.prior.precision
+        return float(self._ledger.chain.scalars[1]) ** -2 if p is None else p
 
     @property
     def states(self) -> tuple[Any, ...]:
@@ -221,7 +162,7 @@ class GibbsBelief:
         place = self._ledger.place(x)
         if place is None:
             return {}
-        row, has = self._ledger.chain.Q[place], self._ledger.has_action()[place]
+        row, has = self._ledger.chain.Q[place], self._ledger.offered(x)
         return {a: float(q) for a, q, h in zip(self._ledger.actions, row, has, strict=True) if h}
 
     def transitions(self) -> dict[tuple[Any, Any, Any], tuple[int, float]]:
@@ -232,7 +173,7 @@ class GibbsBelief:
         >>> belief.transitions()
         {('a', 1, 'b'): (1, 1.0)}
         """
-        return self._ledger.transitions()
+        return {(x, a, y): (n, total / n) for x, a, y, n, total in self._ledger}
 
     @property
     def count(self) -> int:
@@ -240,12 +181,19 @@ class GibbsBelief:
         return self._ledger.count
 
     def posterior(self) -> FloatArray:
-        """μ(x,a,y) and λ(x,a,y) of every transition seen, in the order of `transitions`."""
-        p, lambda0 = self._ledger.prior[2], self._ledger.prior[1]
-        seen = np.array(list(self.transitions().values()), np.float64).reshape(-1, 2)
-        lam = lambda0 + p * seen[:, 0]
-        mu = (lambda0 * self._ledger.prior[0] + p * seen[:, 0] * seen[:, 1]) / lam
-        return np.column_stack([mu, lam])
+        """μ(x,a,y) and λ(x,a,y) of every transition seen, in the order of `transitions`.
+
+        Where the precision is unknown, λ is in units of p.
+
+        >>> belief = GibbsBelief(2)
+        >>> belief.observe("a", 1, (2.0, "b"))
+        >>> belief.posterior()
+        array([[1.5, 2. ]])
+        """
+        mu0, lambda0, unit, _ = self._ledger.prior
+        seen = np.array([(n, total) for *_, n, total in self._ledger], np.float64).reshape(-1, 2)
+        lam = lambda0 + unit * seen[:, 0]
+        return np.column_stack([(lambda0 * mu0 + unit * seen[:, 1]) / lam, lam])
 
     def last(self) -> QValues | None:
         """The mode drawn last, unless an action has been drawn without one since."""
@@ -259,18 +207,13 @@ class GibbsBelief:
         return self._ledger
 
     @property
-    def how(self) -> FloatArray:
+    def how(self) -> "How":
         """What a draw does, as `kernels.gibbs.draw_mode` reads it."""
         return self._how
 
-    @property
-    def cursor(self) -> int:
-        """Where the next partial sweep begins."""
-        return self._cursor
-
-    def fast_forward(self, cursor: int) -> None:
+    def fast_forward(self) -> None:
         """Be where a compiled loop has led that worked on the ledger."""
-        self._cursor, self._last = cursor, None
+        self._last = None
 
     # -- named arrays ------------------------------------------------------------------------------
 
@@ -278,48 +221,54 @@ class GibbsBelief:
         """Named arrays from which `load` continues bit for bit, the chain included."""
         held = np.empty(0) if self._last is None else np.append(self._last.Q, self._last.rho)
         return {
-            "settings": pack([repr(self.prior), *self._how.tolist()], "the settings"),
-            **self._ledger.save(),
-            "sampler/cursor": np.array(self._cursor),
+            "settings": pack(self._settings(), "the settings"),
+            **to_arrays(self._ledger),
             "drawn": held,
         }
+
+    def _settings(self) -> list[Any]:
+        return [repr(self.prior), *self._how]
 
     def load(self, arrays: Arrays) -> None:
         """Take over what `save` gave, for a belief built alike."""
         if not isinstance(arrays, Mapping):
             raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
-        missing = {"settings", "sampler/cursor", "drawn"} - arrays.keys()
+        missing = {"settings", "drawn"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
-        settings = [repr(self.prior), *self._how.tolist()]
-        if unpack(arrays["settings"]) != settings:
-            raise IncompatibleState(f"saved with {arrays['settings']}, this belief has {settings}")
-        held = np.array(arrays["drawn"], np.float64)
-        ledger = self._ledger.loaded(arrays)
-        columns = len(ledger.actions)
-        if held.size and (held.size - 1) % columns:
-            raise IncompatibleState(f"the saved state is damaged: a mode of {held.size} numbers")
-        self._ledger, self._cursor = ledger, int(arrays["sampler/cursor"])
-        self._last = None
-        if held.size:
-            Q = held[:-1].reshape(-1, columns)
-            self._last = QValues(
-                ledger.places, tuple(ledger.actions), Q, float(held[-1]), ledger.allowed
+        if unpack(arrays["settings"]) != self._settings():
+            raise IncompatibleState(
+                f"saved with {arrays['settings']}, this belief has {self._settings()}"
             )
+        ledger = from_arrays(arrays, self._ledger)
+        held, columns = arrays["drawn"], len(ledger.actions)
+        if held.ndim != 1 or held.dtype != np.float64 or (held.size and (held.size - 1) % columns):
+            raise IncompatibleState(f"the saved state is damaged: the mode drawn is {held}")
+        self._ledger, self._last = ledger, None
+        if held.size:
+            self._last = self._mode(held[:-1].reshape(-1, columns).copy(), float(held[-1]))
 
     def merge(self, other: "GibbsBelief") -> None:
-        """The transitions of both; the chain stays this one's."""
+        """The transitions of both; the chain stays this one's. On an error nothing has changed."""
         if not isinstance(other, GibbsBelief):
             raise IncompatibleState(f"{other!r} is not a GibbsBelief: nothing to merge")
-        if self.prior != other.prior or list(self._ledger.actions) != list(other._ledger.actions):
+        mine, its = self._ledger, other._ledger
+        alike = self.prior == other.prior and mine.declared == its.declared
+        if not alike or list(mine.actions) != list(its.actions):
             raise IncompatibleState("beliefs can be merged only if they share actions and prior")
-        self._ledger.absorb(other._ledger)
+        ledger = mine.copy()
+        ledger.absorb(its)
+        self._ledger = ledger
+        if self._last is not None:
+            self._last = self._mode(self._last.Q, self._last.rho)
 
     def copy(self) -> "GibbsBelief":
         """The same belief, free to go its own way."""
         twin = GibbsBelief.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._ledger = self._ledger.copy()
+        if self._last is not None:
+            twin._last = twin._mode(self._last.Q.copy(), self._last.rho)
         return twin
 
     def __repr__(self) -> str:
@@ -329,8 +278,17 @@ class GibbsBelief:
         )
 
 
-def _next_state(x: Any, a: Any, o: Any) -> Any:
-    return o[1]
+def next_state(x: Any, a: Any, o: Any) -> Any:
+    """T(x, a, o) = y for o = (r, y); what is none of this kind moves nothing.
+
+    >>> next_state("home", "go", (1.0, "away"))
+    'away'
+    """
+    try:
+        _, y = o
+    except (TypeError, ValueError):
+        return x  # the belief refuses it, in its own words
+    return y
 
 
 def mdp_agent(
@@ -349,5 +307,5 @@ def mdp_agent(
     'away'
     """
     return ControlRule(
-        GibbsBelief(actions, prior, **options), start, advance=_next_state, schedule=schedule
+        GibbsBelief(actions, prior, **options), start, advance=next_state, schedule=schedule
     )

@@ -1,0 +1,157 @@
+"""Maps on paper and on a page: cells shaded from the ground to a colour, and strokes.
+
+    shade s of a cell     (1 - s) · ground + s · colour
+    scale of shades       printed once beside all maps that share it; on a page it is under the
+                          pointer, which reads the value of a cell
+
+Matplotlib and Plotly are loaded when the first map is drawn.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.maps import Heat, Strokes
+from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "HIDDEN_AXIS",
+    "SIZE",
+    "page_height",
+    "page_heat",
+    "page_strokes",
+    "print_frame",
+    "print_heat",
+    "print_scale",
+    "print_strokes",
+]
+
+#: Width and height of a printed map among others, in inches, and of one on a page, in pixels.
+SIZE: Final = (2.5, 2.95)
+_PAGE_HEIGHT: Final = 270
+
+_DASHES: Final = {"solid": "-", "dash": "--", "dashdot": "-.", "dot": ":"}
+#: An axis of Plotly's of which nothing is seen; a little room for lines on the edge.
+HIDDEN_AXIS: Final = {
+    "title": {"text": ""},
+    "showline": False,
+    "showgrid": False,
+    "showticklabels": False,
+    "ticks": "",
+    "constrain": "domain",
+}
+
+
+def print_heat(mark: Heat, ax: "Axes", panel: Panel) -> None:
+    """Cells as an image, each with a faint border."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = (LIGHT_GROUND["ground"], LIGHT[mark.colour])
+    ramp = LinearSegmentedColormap.from_list("shades", colours)
+    ramp.set_bad(alpha=0.0)
+    ax.imshow(mark.shades, ramp, vmin=0, vmax=1, extent=(*mark.x, *mark.y), origin="upper")
+    ax.plot(*mark.outline(), color=LIGHT_GROUND["grid"], linewidth=0.7)
+
+
+def print_strokes(mark: Strokes, ax: "Axes", panel: Panel) -> None:
+    """Lines with round ends, named in the legend if they wish."""
+    (line,) = ax.plot(
+        mark.x,
+        mark.y,
+        color=LIGHT[mark.colour],
+        linestyle=_DASHES[mark.dash],
+        linewidth=mark.width,
+        label=mark.label if mark.in_legend else f"_{mark.label}",
+    )
+    line.set_solid_joinstyle("round")
+    line.set_solid_capstyle("round")
+
+
+def print_frame(ax: "Axes", panel: Panel) -> None:
+    """No axes: square cells, and room for lines that lie on the edge."""
+    ax.set(xticks=[], yticks=[], xlabel="", ylabel="", aspect="equal")
+    ax.spines[:].set_visible(False)
+    ax.grid(visible=False)
+    for axis, limits in (("x", panel.xlim), ("y", panel.ylim)):
+        low, high = panel.extent(axis)  # type: ignore[arg-type]
+        room = 0.012 * (high - low)
+        ends = (
+            low - room if limits[0] is None else low,
+            high + room if limits[1] is None else high,
+        )
+        getattr(ax, f"set_{axis}lim")(*ends)
+
+
+def print_scale(fig: "Figure", axes: "Sequence[Axes]", chart: Chart) -> None:
+    """One scale of shades for the maps of a chart, if all of them can be read off it."""
+    shown = [(ax, panel.heats[0]) for ax, panel in zip(axes, chart.panels, strict=False)
+             if panel.is_map and np.nanmax(panel.heats[0].values) > 0]  # fmt: skip
+    if not shown or len({heat.scale for _, heat in shown}) > 1:
+        return
+    heat = shown[0][1]
+    among = [ax for ax, _ in shown]
+    bar = fig.colorbar(among[0].images[0], ax=among, shrink=0.6, aspect=28, pad=0.012)
+    ticks = heat.ticks()
+    bar.set_ticks(heat.shade(ticks).tolist(), labels=_told(heat, ticks))
+    bar.set_label(heat.label)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+
+
+def page_heat(mark: Heat, panel: Panel) -> list[Any]:
+    """Cells with their values under the pointer, and faint borders."""
+    import plotly.graph_objects as go  # type: ignore[import-untyped]
+
+    rows, columns = mark.values.shape
+    cells = go.Heatmap(
+        x=np.arange(columns) + 0.5,
+        y=-np.arange(rows) - 0.5,
+        z=mark.shades,
+        zmin=0,
+        zmax=1,
+        colorscale=[[0, LIGHT_GROUND["ground"]], [1, LIGHT[mark.colour]]],
+        showscale=False,
+        customdata=mark.values,
+        hoverongaps=False,
+        hovertemplate="%{customdata:.3~g}<extra></extra>",
+        name=mark.label,
+        showlegend=False,
+    )
+    x, y = mark.outline()
+    line = {"color": LIGHT_GROUND["grid"], "width": 1}
+    borders = go.Scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+    return [cells, borders]
+
+
+def page_strokes(mark: Strokes, panel: Panel) -> list[Any]:
+    """Lines that leave the pointer to the cells under them."""
+    import plotly.graph_objects as go
+
+    return [
+        go.Scatter(
+            x=mark.x,
+            y=mark.y,
+            mode="lines",
+            line={"color": LIGHT[mark.colour], "dash": mark.dash, "width": 1.2 * mark.width},
+            hoverinfo="skip",
+            name=mark.label,
+            legendgroup=mark.group,
+            showlegend=mark.in_legend,
+        )
+    ]
+
+
+def page_height(panel: Panel) -> int:
+    """In pixels, without its legend."""
+    return _PAGE_HEIGHT if panel.is_map else 350
+
+
+def _told(heat: Heat, ticks: Any) -> list[str]:
+    most = float(np.nanmax(heat.values))
+    told = [f"{tick:g}" for tick in ticks]
+    return [*told[:-1], f"≥ {told[-1]}"] if most > heat.high else told
