@@ -30,6 +30,9 @@ _DPI: Final = 200
 #: Width and height in inches: of a single panel, and of each of several.
 _ALONE: Final = (6.8, 4.4)
 _AMONG: Final = (5.3, 4.0)
+#: Inches of an entry in a legend: its handle and gaps, and a letter.
+_HANDLE: Final = 0.6
+_LETTER: Final = 0.07
 _DASHES: Final = {"solid": "-", "dash": "--", "dashdot": "-.", "dot": ":"}
 _MARKERS: Final = {
     "circle": "o",
@@ -74,7 +77,7 @@ def figure(chart: Chart) -> "Figure":
     alone = len(chart.panels) == 1
     width, height = _ALONE if alone else _AMONG
     if not alone and all(panel.is_map for panel in chart.panels):
-        width, height = maps.SIZE
+        width, height = maps.print_size(columns)
     with mpl.rc_context(_STYLE):
         fig = Figure(figsize=(columns * width, rows * height), dpi=_DPI)
         axes = list(fig.subplots(rows, columns, squeeze=False).flat)
@@ -85,7 +88,7 @@ def figure(chart: Chart) -> "Figure":
             ax.remove()
         maps.print_scale(fig, axes, chart)
         below = [panel.legend == "below" for panel in chart.panels]
-        _legend_below(fig, list(compress(axes, below)), columns)
+        _legend_below(fig, list(compress(axes, below)), columns * width)
         if chart.note and not alone:
             fig.suptitle(_literally(chart.note), fontsize=9)
     return fig
@@ -166,14 +169,15 @@ def _draw_panel(ax: "Axes", panel: Panel, title: str, notes: list[str]) -> None:
         )
 
 
-def _legend_below(fig: "Figure", axes: "list[Axes]", columns: int) -> None:
+def _legend_below(fig: "Figure", axes: "list[Axes]", width: float) -> None:
     """One legend for several panels, which leave a shared series to one of them."""
     entries = [entry for ax in axes for entry in zip(*ax.get_legend_handles_labels(), strict=True)]
     if entries:
+        longest = max(len(label) for _, label in entries)
         fig.legend(
             *zip(*entries, strict=True),
             loc="outside lower center",
-            ncols=min(len(entries), 3 * columns),
+            ncols=max(1, min(len(entries), int(width / (_HANDLE + _LETTER * longest)))),
             fontsize=9,
             edgecolor="none",
         )

@@ -110,13 +110,14 @@ def _figure(panel: Panel) -> "go.Figure":
             | ({} if panel.xticks is None else {"tickvals": list(panel.xticks)})
             | ({"constrain": "domain"} if panel.equal else {})
             | ({} if panel.framed else _UNFRAMED)
-            | (maps.HIDDEN_AXIS if panel.is_map else {}),
+            | (maps.page_axis(panel, "x") if panel.is_map else {}),
             "yaxis": _axis(_wrapped(panel.ylabel, 30), panel.yscale, panel.ylim)
             | ({"scaleanchor": "x", "constrain": "domain"} if panel.equal else {})
             | ({} if panel.framed else _UNFRAMED)
-            | ({**maps.HIDDEN_AXIS, "scaleanchor": "x"} if panel.is_map else {}),
+            | (maps.page_axis(panel, "y") if panel.is_map else {}),
             "uirevision": "kept",  # a part that the reader has enlarged stays so in the dark
-        },
+        }
+        | (maps.page_layout() if panel.is_map else {}),
     )
 
 

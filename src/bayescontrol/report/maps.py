@@ -7,8 +7,7 @@
 Matplotlib and Plotly are loaded when the first map is drawn.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -17,35 +16,54 @@ from bayescontrol.lab.maps import Heat, Strokes
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
-    "HIDDEN_AXIS",
-    "SIZE",
-    "page_height",
+    "page_axis",
     "page_heat",
+    "page_layout",
     "page_strokes",
+    "page_style",
     "print_frame",
     "print_heat",
     "print_scale",
+    "print_size",
     "print_strokes",
 ]
 
-#: Width and height of a printed map among others, in inches, and of one on a page, in pixels.
-SIZE: Final = (2.5, 2.95)
-_PAGE_HEIGHT: Final = 270
+#: Inches for a row of maps, what each of them has at least and at most, and for its title.
+_ROW: Final = 12.5
+_SIDES: Final = (2.5, 4.0)
+_TITLE: Final = 0.45
+#: The height of a map on a page, in pixels, at most.
+_PAGE_HEIGHT: Final = 420
+
+#: Room around a map for lines that lie on its edge, as a share of it.
+_ROOM: Final = 0.012
 
 _DASHES: Final = {"solid": "-", "dash": "--", "dashdot": "-.", "dot": ":"}
-#: An axis of Plotly's of which nothing is seen; a little room for lines on the edge.
-HIDDEN_AXIS: Final = {
+_UNSEEN: Final[dict[str, Any]] = {
     "title": {"text": ""},
+    "automargin": False,
     "showline": False,
     "showgrid": False,
     "showticklabels": False,
     "ticks": "",
     "constrain": "domain",
 }
+
+
+def print_size(columns: int) -> tuple[float, float]:
+    """Width and height of each of several maps, in inches.
+
+    >>> print_size(5), print_size(2)
+    ((2.5, 2.95), (4.0, 4.45))
+    """
+    side = min(max(_ROW / columns, _SIDES[0]), _SIDES[1])
+    return side, side + _TITLE
 
 
 def print_heat(mark: Heat, ax: "Axes", panel: Panel) -> None:
@@ -78,20 +96,19 @@ def print_frame(ax: "Axes", panel: Panel) -> None:
     ax.set(xticks=[], yticks=[], xlabel="", ylabel="", aspect="equal")
     ax.spines[:].set_visible(False)
     ax.grid(visible=False)
-    for axis, limits in (("x", panel.xlim), ("y", panel.ylim)):
-        low, high = panel.extent(axis)  # type: ignore[arg-type]
-        room = 0.012 * (high - low)
-        ends = (
-            low - room if limits[0] is None else low,
-            high + room if limits[1] is None else high,
-        )
-        getattr(ax, f"set_{axis}lim")(*ends)
+    for axis in ("x", "y"):
+        low, high = panel.extent(axis)
+        room = _ROOM * (high - low)
+        getattr(ax, f"set_{axis}lim")(low - room, high + room)
 
 
 def print_scale(fig: "Figure", axes: "Sequence[Axes]", chart: Chart) -> None:
     """One scale of shades for the maps of a chart, if all of them can be read off it."""
-    shown = [(ax, panel.heats[0]) for ax, panel in zip(axes, chart.panels, strict=False)
-             if panel.is_map and np.nanmax(panel.heats[0].values) > 0]  # fmt: skip
+    shown = [
+        (ax, panel.heats[0])
+        for ax, panel in zip(axes, chart.panels, strict=False)
+        if panel.is_map and np.nanmax(panel.heats[0].values) > 0
+    ]
     if not shown or len({heat.scale for _, heat in shown}) > 1:
         return
     heat = shown[0][1]
@@ -146,9 +163,23 @@ def page_strokes(mark: Strokes, panel: Panel) -> list[Any]:
     ]
 
 
-def page_height(panel: Panel) -> int:
-    """In pixels, without its legend."""
-    return _PAGE_HEIGHT if panel.is_map else 350
+def page_axis(panel: Panel, axis: Literal["x", "y"]) -> dict[str, Any]:
+    """An axis of Plotly's of which nothing is seen; a unit is as long on either."""
+    low, high = panel.extent(axis)
+    room = _ROOM * (high - low)
+    equal = {"scaleanchor": "x"} if axis == "y" else {}
+    return {**_UNSEEN, "range": [low - room, high + room], **equal}
+
+
+def page_layout() -> dict[str, Any]:
+    """A map stays as it is: nothing to zoom, no buttons over its cells."""
+    buttons = ["toimage", "zoom2d", "pan2d", "zoomin2d", "zoomout2d", "resetscale2d"]
+    return {"dragmode": False, "modebar": {"remove": buttons}}
+
+
+def page_style(entries: int) -> str:
+    """Square cells need a square place, with room below for so many entries of a legend."""
+    return f"aspect-ratio: 1 / {1 + 0.06 * -(-entries // 2):g}; max-height: {_PAGE_HEIGHT}px"
 
 
 def _told(heat: Heat, ticks: Any) -> list[str]:

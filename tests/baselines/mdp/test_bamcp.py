@@ -76,8 +76,8 @@ def test_the_reference_of_this_test_has_the_known_values_of_two_levers(
 def test_the_search_comes_to_the_bayes_optimal_value_of_two_levers(
     pulls: int, value: float, simulations: int
 ) -> None:
-    """Over 12 seeds the error was -.001 ± .003 for 2 pulls and -.005 ± .002 for 5: exploring costs
-    a little. .02 is more than 6 standard deviations away. Planted: levers that are known to pay in
+    """Over 12 seeds the error was -.003 ± .003 for 2 pulls and -.005 ± .002 for 5: exploring costs
+    a little. .02 is 5 standard deviations away or more. Planted: levers that are known to pay in
     half of all pulls are worth pulls / 2.
     """
     found = max(levers(pulls, simulations, c=2.0).action_values(Stream(0)).values())
@@ -118,7 +118,15 @@ def test_following_the_search_earns_the_bayes_optimal_total(pulls: int) -> None:
     assert follow(()) == pytest.approx({2: 13 / 12, 5: 26 / 9}[pulls], rel=1e-12)
 
 
+@pytest.mark.parametrize("simulations", [1, 2, 3, 50])
+def test_rewards_are_discounted_alike_in_the_tree_and_beyond_it(simulations: int) -> None:
+    # One thing can happen: whatever part of a simulation is in the tree, it earns 1 + γ + γ² + γ³.
+    agent = BAMCP(1, 1, [(1.0, 0)], gamma=0.5, depth=4, simulations=simulations)
+    assert agent.action_values(Stream(0)) == {0: 1.875}
+
+
 def test_what_was_seen_counts() -> None:
+    """200,000 simulations; over 12 seeds the error was -.0024 ± .0017."""
     agent = BAMCP(2, 2, OUTCOMES, alpha=ALPHA, gamma=0.9, depth=3, simulations=200_000)
     before = exact_values(agent, 0.9, 3)
     for a, o in ((1, (1.0, 1)), (1, (1.0, 1)), (0, (0.3, 0)), (1, (0.0, 0))):
@@ -132,7 +140,7 @@ def test_what_was_seen_counts() -> None:
 
 
 def test_it_finds_the_reward_at_the_end_of_a_short_chain() -> None:
-    """ρ* = 1/2, and 1/4 by chance; all of 10 seeds earned .47 or more from step 100 on."""
+    """ρ* = 1/2, and 1/4 at most by chance; 10 runs earned .45 to .49 from step 100 on."""
     mdp = chain_mdp(2)
     agent = BAMCP.on(mdp, gamma=0.9, simulations=500)
     record = interact(agent, mdp.environment(), 200)

@@ -8,7 +8,8 @@ import pytest
 
 from bayescontrol import ControlRule, FiniteBelief
 from bayescontrol.baselines.mdp.book import Book
-from bayescontrol.baselines.mdp.dirichlet import DirichletMDPBelief, ModelPrior, SampledModel
+from bayescontrol.baselines.mdp.dirichlet import DirichletMDPBelief, ModelPrior
+from bayescontrol.baselines.mdp.sampled_model import SampledModel
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,

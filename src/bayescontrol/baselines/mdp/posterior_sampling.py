@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.baselines.mdp.dirichlet import DirichletMDPBelief, ModelPrior, SampledModel
+from bayescontrol.baselines.mdp.dirichlet import DirichletMDPBelief, ModelPrior
+from bayescontrol.baselines.mdp.sampled_model import SampledModel
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.problems.mdp.environment import advance
 from bayescontrol.problems.mdp.table import MDP

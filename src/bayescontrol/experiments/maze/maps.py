@@ -22,7 +22,7 @@ _HIGH: Final = 0.25
 _POWER: Final = 0.5
 #: The length of an arrow in a cell, and of one through a membrane.
 _LONG: Final = 0.56
-_SHORT: Final = 0.36
+_SHORT: Final = 0.5
 
 
 def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
@@ -40,8 +40,8 @@ def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
             x += [j, j + 1, np.nan]
             y += [-max(i, k), -max(i, k), np.nan]
     return Strokes(
-        "membrane, crossed in one direction",
-        np.array(x), np.array(y), "vermillion", width=2.2, in_legend=in_legend,
+        "membrane",
+        np.array(x), np.array(y), "vermillion", width=1.8, in_legend=in_legend,
     )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def _heat(maze: Maze, values: FloatArray) -> Heat:
 
 
 def _goals(maze: Maze) -> list[Word]:
-    return [Word("G", j + 0.5, -i - 0.5, "vermillion") for i, j in _cells(maze, maze.goals)]
+    return [Word("G", j + 0.5, -i - 0.5) for i, j in _cells(maze, maze.goals)]
 
 
 def _cells(maze: Maze, states: Sequence[int]) -> list[tuple[int, int]]:
@@ -86,14 +86,14 @@ def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
     through = np.array(maze.membranes(), np.float64).reshape(-1, 2, 2)
     middle, d = through.mean(axis=1) + 0.5, (through[:, 1] - through[:, 0]) * _SHORT
     into = arrows(
-        "the way through it: +1", middle[:, 1], -middle[:, 0], d[:, 1], -d[:, 0],
+        "the way through: +1", middle[:, 1], -middle[:, 0], d[:, 1], -d[:, 0],
         colour="vermillion", width=1.3, in_legend=bool(len(through)),
     )  # fmt: skip
     strokes = [membranes(maze, in_legend=True), into] if len(through) else []
     return Panel(
         title, "column", "row", [],
         heats=[_heat(maze, np.zeros(len(maze.cells)))], regions=regions, strokes=strokes,
-        words=[Word("G", j + 0.5, -i - 0.5) for i, j in goals], notes=notes, legend="below",
+        words=_goals(maze), notes=notes, legend="below",
     )  # fmt: skip
 
 

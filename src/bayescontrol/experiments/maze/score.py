@@ -8,6 +8,7 @@ Holm for the three opponents. Claims of learning are made where there was time t
 settings, and for runs that are shorter, only what is true of all is claimed.
 """
 
+import itertools
 from dataclasses import replace
 from typing import Final
 
@@ -147,7 +148,7 @@ def _order(seen: Seen) -> Claim:
     printed = sorted(names, key=lambda name: -PAPER[name][0])
     ours = sorted(names, key=lambda name: -float(seen.late(name).mean()))
     said, doubts = names[ours[0]], []
-    for above, below in zip(ours, ours[1:], strict=False):
+    for above, below in itertools.pairwise(ours):
         told_apart = (
             seen.settings.runs > 1
             and compare(seen.late(above), seen.late(below)).verdict == "better"
@@ -177,7 +178,7 @@ def _crossing(seen: Seen) -> Claim:
         "(prior A) has earned more on average since the start",
         "paper", _CROSSING, _step(ours), error if np.isfinite(error) else None,
         bool(near),
-        ("" if near else "sooner on our map, where C = 30 is slow too; ")
+        ("" if near else "it depends on the map, and the paper's is not known; ")
         + f"prior B: {_told(other)}; cumulative reward, mean of {seen.settings.runs} runs",
     )  # fmt: skip
 
