@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.chart import Chart, Guide, InvalidChart, Panel, Series
+from bayescontrol.lab.chart import Chart, Guide, InvalidChart, Panel, Region, Series, Word
 
 X = np.arange(1.0, 5.0)
 LINE = Series("rule", X, X)
+FLAT = Region("best", np.array([0, 5, 5]), np.array([0, -1, 2]))
 
 
 def panel(*series: Series, **other: Any) -> Panel:
@@ -35,6 +36,17 @@ def panel(*series: Series, **other: Any) -> Panel:
         (lambda: Series("rule", X, X, marker="x"), "marker is 'x', it must be circle"),  # type: ignore[arg-type]
         (lambda: Guide("prior", np.nan), "guide 'prior': at is nan; it must be finite"),
         (lambda: Guide("bound", 1.0, "diagonal"), "0 for a diagonal"),
+        (lambda: Region("best", X[:2], X[:2]), r"region 'best': x has shape \(2,\), y \(2,\)"),
+        (lambda: Region("best", X[None], X[None]), "one axis and at least three corners"),
+        (lambda: Region("best", X, X[:3]), r"x has shape \(4,\), y \(3,\)"),
+        (lambda: Region("best", X, X * np.inf), "region 'best': its corners must be finite"),
+        (lambda: Region("best", X, X, shade=1.5), "shade is 1.5, it must be between 0 and 1"),
+        (lambda: Region("", X, X), "a region: the label is empty"),
+        (lambda: Region("best", X, X, "red"), "'red', it must be blue"),  # type: ignore[arg-type]
+        (lambda: Word("m₁", np.nan, 0.0), r"word 'm₁': it stands at \(nan, 0.0\)"),
+        (lambda: Word(" ", 0.0, 0.0), "a word: the text is empty"),
+        (lambda: panel(regions=[FLAT], xscale="log"), "x = 0 or less cannot stand"),
+        (lambda: panel(regions=[FLAT], yscale="log"), "y = 0 or less cannot stand"),
         (lambda: Panel("", "step t", "", [LINE]), "the ylabel is empty; a reader needs it"),
         (lambda: Panel("", "", "regret", [LINE]), "the xlabel is empty"),
         (lambda: Panel("", "step t", "regret", []), "it has no series"),
@@ -73,6 +85,12 @@ def test_points_have_a_marker_and_every_mark_a_group() -> None:
     assert LINE.marker is None
     assert (LINE.group, Series("rule: k", X, X, group="rule").group) == ("rule", "rule")
     assert Guide("prior").group == "prior"
+
+
+def test_regions_lie_under_all_else_and_words_above() -> None:
+    word, guide = Word("m₁", 1.0, 1.0), Guide("prior")
+    marks = panel(LINE, regions=[FLAT], words=[word], guides=[guide]).marks
+    assert marks == (FLAT, LINE, guide, word)
 
 
 def test_the_mean_of_runs_has_a_band_of_two_standard_errors() -> None:
@@ -120,6 +138,8 @@ def test_an_axis_ends_where_its_limits_or_the_data_end() -> None:
     assert panel(series).extent("x") == (1.0, 4.0)
     assert panel(series).extent("y") == (-1.0, 7.0)
     assert panel(series, ylim=(None, 5.0)).extent("y") == (-1.0, 5.0)
+    assert panel(LINE, regions=[FLAT]).extent("x") == (0.0, 5.0)
+    assert Panel("", "x", "y", [], regions=[FLAT]).extent("y") == (-1.0, 2.0)
     nowhere = Series("nowhere", X, X * np.nan)
     assert panel(nowhere).extent("y") == (1.0, 1.0)
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab import conduct, find, names, run_replicas
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Guide, Heat, Panel, Region, Series, Strokes, Word
 from bayescontrol.lab.experiment import Experiment
+from bayescontrol.lab.maps import arrows
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.store import Store
 from bayescontrol.lab.study import Study
@@ -71,6 +72,43 @@ def chart() -> Chart:
         Panel("(c)", "step t", "regret", series, xscale="log", yscale="log2", xlim=(0.5, 10.0)),
     ]
     return Chart("Everything", panels, "It is only a test.", columns=2, note="no runs")
+
+
+@pytest.fixture
+def drawing() -> Chart:
+    """Regions, one upon the other, and words; with axes and without."""
+    square = np.array([0, 2, 2, 0]), np.array([0, 0, 1, 1])
+    triangle = np.array([0, 1, 1]), np.array([0, 0, 1])
+    regions = [
+        Region("below <b>", *square, "sky", 0.3),
+        Region("above", *triangle, "orange", 1.0, in_legend=False, group="below <b>"),
+    ]
+    words = [Word("costs $x_1$", 1.5, 0.5), Word("m₁", 0.2, 1.2, "vermillion")]
+    line = Series("edge", np.array([0, 1]), np.array([0, 1]), colour="ink")
+    panels = [
+        Panel("(a)", "m₁", "m₂", [line], regions=regions, equal=True, legend="upper right"),
+        Panel("(b)", "u", "v", [], regions=regions, words=words, equal=True, framed=False),
+    ]
+    return Chart("A drawing", panels, "It is only a test.", columns=2)
+
+
+@pytest.fixture
+def maps() -> Chart:
+    """Shaded cells with a wall, strokes and arrows over them; and a map that is all ground."""
+    values = np.array([[0.0, 0.1, np.nan], [0.4, 0.025, 0.2]])
+    edge = np.array([1.0, 1.0, np.nan, 0.0, 2.0]), np.array([0.0, -1.0, np.nan, -1.0, -1.0])
+    strokes = [
+        Strokes("membrane <b>", *edge, colour="vermillion", dash="dash", width=2.0, in_legend=True),
+        arrows("action", [0.5, 1.5], [-0.5, -1.5], [0.0, 0.5], [0.5, 0.0]),
+    ]
+    shaded = Heat("share of the steps", values, 0.2, "green", 0.5)
+    ground = Heat("share of the steps", np.zeros((2, 3)), 0.2, "green", 0.5)
+    words = [Word("G", 0.5, -0.5)]
+    panels = [
+        Panel("(a)", "column", "row", [], heats=[shaded], strokes=strokes, words=words),
+        Panel("(b)", "column", "row", [], heats=[ground], strokes=strokes[:1], legend="below"),
+    ]
+    return Chart("Maps", panels, "It is only a test.", columns=2)
 
 
 @pytest.fixture(scope="session", params=names())

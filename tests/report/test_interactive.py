@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bayescontrol.lab.chart import PALETTE, Chart, Guide, Panel, Series
+from bayescontrol.lab.chart import PALETTE, Chart, Guide, Heat, Panel, Region, Series, Strokes
 from bayescontrol.report import interactive
 from bayescontrol.report.palette import DARK, DARK_GROUND, LIGHT, LIGHT_GROUND, in_the_dark
 
@@ -35,6 +35,10 @@ def check(chart: Chart) -> None:
     """Everything that the chart says is in the figures, and no trace besides."""
     for fig, panel in zip(interactive.figures(chart), chart.panels, strict=True):
         traces = iter(fig.data)
+        for heat in panel.heats:
+            check_heat(next(traces), next(traces), heat)
+        for region in panel.regions:
+            check_region(next(traces), next(traces), region)
         for series in panel.series:
             y, low, high = panel.visible(series)
             bounded = low is not None and high is not None and np.isfinite(low).any()
@@ -53,9 +57,17 @@ def check(chart: Chart) -> None:
                 np.testing.assert_allclose(np.c_[y - down, y + up], np.c_[low, high])
         for guide in panel.guides:
             check_guide(next(traces), guide)
+        for strokes in panel.strokes:
+            check_strokes(next(traces), strokes)
+        for word in panel.words:
+            text = next(traces)
+            assert (text.x, text.y) == ((word.x,), (word.y,))
+            assert text.text == (word.text.replace("$", "&#36;"),)
+            assert text.textfont.color == LIGHT[word.colour]
         assert not list(traces)
-        assert fig.layout.xaxis.title.text.replace("<br>", " ") == panel.xlabel.replace("<", "&lt;")
-        assert fig.layout.yaxis.title.text.replace("<br>", " ") == panel.ylabel.replace("<", "&lt;")
+        for axis, label in ((fig.layout.xaxis, panel.xlabel), (fig.layout.yaxis, panel.ylabel)):
+            said = "" if panel.is_map else label.replace("<", "&lt;")
+            assert axis.title.text.replace("<br>", " ") == said
 
 
 def check_mark(trace: Any, mark: Series | Guide) -> None:
@@ -72,12 +84,65 @@ def check_band(trace: Any, panel: Panel, series: Series) -> None:
     assert not trace.showlegend
 
 
+def check_heat(cells: Any, borders: Any, heat: Heat) -> None:
+    """Shades between the colours of a light page, so that a dark one can replace both."""
+    np.testing.assert_array_equal(np.array(cells.z, float), heat.shades)
+    np.testing.assert_array_equal(np.array(cells.customdata, float), heat.values)
+    assert (cells.zmin, cells.zmax) == (0, 1)
+    scale = ((0, LIGHT_GROUND["ground"]), (1, LIGHT[heat.colour]))
+    assert cells.colorscale == scale
+    assert (cells.x[0], cells.y[0]) == (0.5, -0.5)
+    np.testing.assert_array_equal([borders.x, borders.y], heat.outline())
+    assert borders.hoverinfo == "skip"
+
+
+def check_strokes(trace: Any, strokes: Strokes) -> None:
+    np.testing.assert_array_equal([trace.x, trace.y], [strokes.x, strokes.y])
+    assert (trace.line.color, trace.line.dash) == (LIGHT[strokes.colour], strokes.dash)
+    assert (trace.legendgroup, trace.showlegend) == (strokes.group, strokes.in_legend)
+    assert trace.hoverinfo == "skip"  # the pointer reads the cell below
+
+
 def check_guide(trace: Any, guide: Guide) -> None:
     check_mark(trace, guide)
     if guide.direction == "diagonal":
         np.testing.assert_array_equal(trace.x, trace.y)
     else:
         assert set(trace.x if guide.direction == "vertical" else trace.y) == {guide.at}
+
+
+def check_region(under: Any, over: Any, region: Region) -> None:
+    """Opaque in the colour of the ground, then shaded; the outline is closed."""
+    corners = np.c_[region.x, region.y]
+    for trace in (under, over):
+        np.testing.assert_array_equal(np.c_[trace.x, trace.y], [*corners, corners[0]])
+        assert trace.fill == "toself"
+        assert trace.legendgroup == region.group
+    assert (under.fillcolor, under.opacity) == (LIGHT_GROUND["ground"], None)
+    assert (over.fillcolor, over.opacity) == (LIGHT[region.colour], region.shade)
+    assert (under.showlegend, over.showlegend) == (False, region.in_legend)
+
+
+def test_a_drawing_shows_its_regions_and_words_on_a_page(drawing: Chart) -> None:
+    check(drawing)
+    a, b = (fig.layout for fig in interactive.figures(drawing))
+    assert (a.yaxis.scaleanchor, b.yaxis.scaleanchor) == ("x", "x")
+    assert (a.xaxis.showticklabels, b.xaxis.showticklabels) == (None, False)
+    assert b.xaxis.title.text == "u"
+
+
+def test_maps_show_their_shades_and_strokes_on_a_page_and_cannot_be_moved(maps: Chart) -> None:
+    check(maps)
+    layout = interactive.figures(maps)[0].layout
+    assert (layout.yaxis.scaleanchor, layout.dragmode) == ("x", False)
+    assert layout.xaxis.range[0] < 0 < 3 < layout.xaxis.range[1]
+    assert layout.yaxis.range[0] < -2 < 0 < layout.yaxis.range[1]
+    assert (layout.xaxis.showticklabels, layout.yaxis.showticklabels) == (False, False)
+
+
+def test_a_region_says_under_the_pointer_which_it_is(drawing: Chart) -> None:
+    _, over, *_ = interactive.figures(drawing)[0].data
+    assert (over.hoveron, over.hoverinfo, over.text) == ("fills", "text", "below &lt;b&gt;")
 
 
 def test_interactive_figures_show_the_data_of_their_chart(chart: Chart) -> None:

@@ -138,8 +138,9 @@ class Panel:
     @property
     def marks(self) -> tuple[Series | Guide | Region | Word | Heat | Strokes, ...]:
         """Everything that is drawn, in its order."""
-        over = (*self.series, *self.guides, *self.strokes, *self.words)
-        return (*self.heats, *self.regions, *over)
+        return (
+            *self.heats, *self.regions, *self.series, *self.guides, *self.strokes, *self.words
+        )  # fmt: skip
 
     @property
     def is_map(self) -> bool:

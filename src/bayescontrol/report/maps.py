@@ -67,18 +67,35 @@ def print_size(columns: int) -> tuple[float, float]:
 
 
 def print_heat(mark: Heat, ax: "Axes", panel: Panel) -> None:
-    """Cells as an image, each with a faint border."""
+    """Cells as an image, each with a faint border.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().subplots()
+    >>> heat = Heat("share", np.array([[0.0, 0.1]]), 0.1)
+    >>> panel = Panel("", "column", "row", [], heats=[heat])
+    >>> print_heat(heat, ax, panel)
+    >>> len(ax.images), len(ax.lines)
+    (1, 1)
+    """
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = (LIGHT_GROUND["ground"], LIGHT[mark.colour])
     ramp = LinearSegmentedColormap.from_list("shades", colours)
-    ramp.set_bad(alpha=0.0)
     ax.imshow(mark.shades, ramp, vmin=0, vmax=1, extent=(*mark.x, *mark.y), origin="upper")
     ax.plot(*mark.outline(), color=LIGHT_GROUND["grid"], linewidth=0.7)
 
 
 def print_strokes(mark: Strokes, ax: "Axes", panel: Panel) -> None:
-    """Lines with round ends, named in the legend if they wish."""
+    """Lines with round ends, named in the legend if they wish.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().subplots()
+    >>> heat = Heat("share", np.array([[0.0, 0.1]]), 0.1)
+    >>> panel = Panel("", "column", "row", [], heats=[heat])
+    >>> print_strokes(Strokes("edge", np.zeros(2), np.zeros(2), in_legend=True), ax, panel)
+    >>> ax.get_legend_handles_labels()[1]
+    ['edge']
+    """
     (line,) = ax.plot(
         mark.x,
         mark.y,
@@ -92,7 +109,16 @@ def print_strokes(mark: Strokes, ax: "Axes", panel: Panel) -> None:
 
 
 def print_frame(ax: "Axes", panel: Panel) -> None:
-    """No axes: square cells, and room for lines that lie on the edge."""
+    """No axes: square cells, and room for lines that lie on the edge.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().subplots()
+    >>> heat = Heat("share", np.array([[0.0, 0.1]]), 0.1)
+    >>> panel = Panel("", "column", "row", [], heats=[heat])
+    >>> print_frame(ax, panel)
+    >>> ax.get_aspect(), len(ax.get_xticks())
+    (1.0, 0)
+    """
     ax.set(xticks=[], yticks=[], xlabel="", ylabel="", aspect="equal")
     ax.spines[:].set_visible(False)
     ax.grid(visible=False)
@@ -103,7 +129,18 @@ def print_frame(ax: "Axes", panel: Panel) -> None:
 
 
 def print_scale(fig: "Figure", axes: "Sequence[Axes]", chart: Chart) -> None:
-    """One scale of shades for the maps of a chart, if all of them can be read off it."""
+    """One scale of shades for the maps of a chart, if all of them can be read off it.
+
+    >>> from matplotlib.figure import Figure
+    >>> fig = Figure()
+    >>> ax = fig.subplots()
+    >>> heat = Heat("share", np.array([[0.0, 0.1]]), 0.1)
+    >>> panel = Panel("", "column", "row", [], heats=[heat])
+    >>> print_heat(heat, ax, panel)
+    >>> print_scale(fig, [ax], Chart("A map", [panel], "Look."))
+    >>> fig.axes[1].get_ylabel()
+    'share'
+    """
     shown = [
         (ax, panel.heats[0])
         for ax, panel in zip(axes, chart.panels, strict=False)
@@ -117,11 +154,17 @@ def print_scale(fig: "Figure", axes: "Sequence[Axes]", chart: Chart) -> None:
     ticks = heat.ticks()
     bar.set_ticks(heat.shade(ticks).tolist(), labels=_told(heat, ticks))
     bar.set_label(heat.label)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
 
 
 def page_heat(mark: Heat, panel: Panel) -> list[Any]:
-    """Cells with their values under the pointer, and faint borders."""
+    """Cells with their values under the pointer, and faint borders.
+
+    >>> heat = Heat("share", np.array([[0.0, 0.1]]), 0.1)
+    >>> panel = Panel("", "column", "row", [], heats=[heat])
+    >>> [trace.type for trace in page_heat(heat, panel)]
+    ['heatmap', 'scatter']
+    """
     import plotly.graph_objects as go  # type: ignore[import-untyped]
 
     rows, columns = mark.values.shape
@@ -146,7 +189,13 @@ def page_heat(mark: Heat, panel: Panel) -> list[Any]:
 
 
 def page_strokes(mark: Strokes, panel: Panel) -> list[Any]:
-    """Lines that leave the pointer to the cells under them."""
+    """Lines that leave the pointer to the cells under them.
+
+    >>> heat = Heat("share", np.array([[0.0, 0.1]]), 0.1)
+    >>> panel = Panel("", "column", "row", [], heats=[heat])
+    >>> page_strokes(Strokes("edge", np.zeros(2), np.zeros(2)), panel)[0].hoverinfo
+    'skip'
+    """
     import plotly.graph_objects as go
 
     return [
@@ -164,7 +213,13 @@ def page_strokes(mark: Strokes, panel: Panel) -> list[Any]:
 
 
 def page_axis(panel: Panel, axis: Literal["x", "y"]) -> dict[str, Any]:
-    """An axis of Plotly's of which nothing is seen; a unit is as long on either."""
+    """An axis of Plotly's of which nothing is seen; a unit is as long on either.
+
+    >>> heat = Heat("share", np.array([[0.0, 0.1]]), 0.1)
+    >>> panel = Panel("", "column", "row", [], heats=[heat])
+    >>> page_axis(panel, "y")["scaleanchor"]
+    'x'
+    """
     low, high = panel.extent(axis)
     room = _ROOM * (high - low)
     equal = {"scaleanchor": "x"} if axis == "y" else {}
@@ -172,13 +227,21 @@ def page_axis(panel: Panel, axis: Literal["x", "y"]) -> dict[str, Any]:
 
 
 def page_layout() -> dict[str, Any]:
-    """A map stays as it is: nothing to zoom, no buttons over its cells."""
+    """A map stays as it is: nothing to zoom, no buttons over its cells.
+
+    >>> page_layout()["dragmode"]
+    False
+    """
     buttons = ["toimage", "zoom2d", "pan2d", "zoomin2d", "zoomout2d", "resetscale2d"]
     return {"dragmode": False, "modebar": {"remove": buttons}}
 
 
 def page_style(entries: int) -> str:
-    """Square cells need a square place, with room below for so many entries of a legend."""
+    """Square cells need a square place, with room below for so many entries of a legend.
+
+    >>> page_style(4)
+    'aspect-ratio: 1 / 1.12; max-height: 420px'
+    """
     return f"aspect-ratio: 1 / {1 + 0.06 * -(-entries // 2):g}; max-height: {_PAGE_HEIGHT}px"
 
 

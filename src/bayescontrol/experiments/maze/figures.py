@@ -27,9 +27,11 @@ LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     learner(30): ("green", "dashdot"),
     learner(5): ("vermillion", "dash"),
 }
-#: The run whose behaviour is drawn; and how many points a curve of windows has, at most.
+#: The run whose behaviour is drawn.
 _EXAMPLE: Final = 0
+#: How many points a curve of windows has, at most, and how many blocks a window may hold.
 _POINTS: Final = 60
+_WINDOWS: Final = tuple(n * 10**k for k in range(7) for n in (1, 2, 5))
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -75,10 +77,10 @@ def _behaviour(seen: Seen) -> Chart:
     return Chart(
         "What every agent does, at first and in the end",
         panels,
-        "The darker a cell, the more of the steps were spent in it; an arrow is the action most "
-        "often taken there. At first the control rule is everywhere, because its modes disagree; "
-        "in the end it goes straight for the goal. R-learning with too little exploration goes "
-        "round through one cup for ever.",
+        "The more colour in a cell, the more of the steps were spent there; an arrow is the action "
+        "most often taken. At first the control rule tries everything, because its modes "
+        "disagree; in the end it goes straight for the goal. R-learning may come to rest before "
+        "it has seen the goal often enough, and then goes round through one cup for ever.",
         columns=len(AGENTS),
         note=f"one run of each agent, the same start and luck: run {_EXAMPLE}",
     )
@@ -104,7 +106,7 @@ def _learning(seen: Seen) -> Chart:
 
 def _windows(seen: Seen) -> Panel:
     blocks = seen.settings.steps // BLOCK
-    count = max(1, -(-blocks // _POINTS))
+    count = next(n for n in _WINDOWS if blocks <= n * _POINTS)
     series = []
     for name, (colour, dash) in LOOKS.items():
         runs = seen.windows(name, count)

@@ -76,7 +76,11 @@ def _square(label: str, cell: tuple[int, int], colour: str, *, in_legend: bool) 
 
 
 def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
-    """The map itself: the goal, the cups, and which way their membranes let pass."""
+    """The map itself: the goal, the cups, and which way their membranes let pass.
+
+    >>> [mark.label for mark in setup(Maze(), "", []).marks if mark.in_legend]
+    ['goal: +2.5', 'cup', 'membrane', 'the way through: +1']
+    """
     cups = [cell for cell in maze.cells if maze[cell] in "n|"]
     goals = _cells(maze, maze.goals)
     regions = [
@@ -98,7 +102,12 @@ def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
 
 
 def behaviour(maze: Maze, visits: FloatArray, title: str, notes: Sequence[str]) -> Panel:
-    """Where the steps were spent and what was done there, from shares [x, a]."""
+    """Where the steps were spent and what was done there, from shares [x, a].
+
+    >>> panel = behaviour(Maze("G ."), np.array([[0.5, 0, 0, 0], [0, 0, 0.5, 0]]), "", [])
+    >>> panel.heats[0].values
+    array([[0.5, 0.5]])
+    """
     here = np.flatnonzero(visits.sum(axis=1) > 0)
     here = here[~np.isin(here, maze.goals)]  # whatever is done at the goal, the next cell is drawn
     cells = np.array([maze.cells[x] for x in here], np.float64).reshape(-1, 2)

@@ -98,7 +98,11 @@ class World:
 
 @lru_cache(maxsize=8)
 def world(layout: str) -> World:
-    """The world of that name."""
+    """The world of that name.
+
+    >>> world("no-cups").mdp
+    MDP(49 states, 4 actions, 880 transitions)
+    """
     maze = Maze(layout)
     mdp = maze.mdp()
     return World(maze, mdp, policy_iteration(mdp))

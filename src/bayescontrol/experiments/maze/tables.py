@@ -24,7 +24,14 @@ PAPER: Final[Mapping[str, tuple[float, float]]] = {
 
 
 def performance(seen: Seen) -> Table:
-    """What each agent earned at the end, the paper's number, and when the rule passes C = 30."""
+    """What each agent earned at the end, the paper's number, and when the rule passes C = 30.
+
+    >>> from bayescontrol.experiments.maze.replica import Settings, run
+    >>> small = Settings(runs=1, steps=1000)
+    >>> columns = {name: column[None] for name, column in run(small, 0).items()}
+    >>> performance(Seen(small, columns)).header[:3]
+    ('agent', 'average reward', 'the paper, its map')
+    """
     rows = []
     for name in AGENTS:
         late = seen.late(name)

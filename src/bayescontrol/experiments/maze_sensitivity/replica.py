@@ -10,7 +10,7 @@ scales than the maze: rewards of 1 every 57 steps, costs of 100.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
@@ -27,6 +27,8 @@ from bayescontrol.seeding import stream
 
 __all__ = [
     "ALL",
+    "BASE",
+    "BASES",
     "CLIFF",
     "LAKE",
     "PRECISIONS",
@@ -50,11 +52,17 @@ SWEPT: Final[Mapping[str, tuple[float | None, ...]]] = {
     "mu0": (0.0, 0.5, 1.0, 2.0, 4.0),
     "lambda0": (0.01, 0.1, 1.0, 10.0),
     "precision": (0.1, 1.0, 10.0, 100.0, None),
-    "sweeps": (1, 2, 4, 8),
+    "sweeps": (1, 2, 4),
     "partial": (1, 4, 16, ALL),
 }
 #: Every parameter with every value, in the order of the columns.
 VARIANTS: Final = tuple((name, value) for name, values in SWEPT.items() for value in values)
+
+#: The paper's value of each; a variant that has it is the base.
+BASES: Final[Mapping[str, float]] = {
+    "mu0": 1.0, "lambda0": 1.0, "precision": 1.0, "sweeps": 1, "partial": ALL,
+}  # fmt: skip
+BASE: Final[tuple[str, float | None]] = ("mu0", 1.0)
 
 LAKE: Final = "frozen lake"
 CLIFF: Final = "cliff walk"
@@ -75,15 +83,19 @@ class Settings:
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
     runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 2
-    steps: Annotated[int, msgspec.Meta(ge=10, description="steps of a run in the maze")] = 40_000
+    steps: Annotated[int, msgspec.Meta(ge=10, description="steps of a run in the maze")] = 30_000
     toy_steps: Annotated[
-        int, msgspec.Meta(ge=100, description="steps of a run in the lake and along the cliff")
+        int, msgspec.Meta(ge=1000, description="steps of a run in the lake and along the cliff")
     ] = 100_000
 
 
 @lru_cache(maxsize=1)
 def maze_plan() -> Plan:
-    """`three-cups`, solved."""
+    """`three-cups`, solved.
+
+    >>> maze_plan()
+    Plan(gain 0.365161915503, certified to 3e-13)
+    """
     return policy_iteration(Maze("three-cups").mdp())
 
 
@@ -101,37 +113,41 @@ def edges(steps: int) -> IntArray:
     """Where the windows of a curve end, at even distances of their logarithms.
 
     >>> edges(100_000)[[0, 1, -1]].tolist()
-    [1000, 1425, 100000]
+    [500, 712, 100000]
     """
-    return np.geomspace(max(1, steps // 100), steps, 14).round().astype(np.int64)
+    return np.geomspace(steps // 200, steps, 16).round().astype(np.int64)
 
 
 def _agent(mdp: MDP, start: int, declared: bool, variant: Variant) -> Any:
     name, value = variant
+    changed: dict[str, Any] = {name: value}
     options: dict[str, Any] = {"states": len(mdp.states) if declared else None}
     prior = GibbsPrior()
     if name in ("sweeps", "partial"):
-        options[name] = value
+        options |= changed
     else:
-        prior = replace(prior, **{name: value})
+        prior = replace(prior, **changed)
     return mdp_agent(len(mdp.actions), start, prior, **options)
 
 
 def run(settings: Settings, run: int) -> Columns:
     """[prior, variant] reward in the maze, of all steps and late; [toy, precision, window] reward.
 
-    >>> columns = run(Settings(steps=100, toy_steps=100), 0)
+    >>> columns = run(Settings(steps=100, toy_steps=1000), 0)
     >>> columns["late"].shape == (2, len(VARIANTS)), columns["toy"].shape
-    (True, (2, 4, 14))
+    (True, (2, 4, 16))
     """
     mdp = maze_plan().mdp
     start = int(stream(settings.seed, run, "start").integers(len(mdp.states)))
     late, total = np.empty((2, len(PRIORS), len(VARIANTS)))
     for i, prior in enumerate(PRIORS):
+
+        @cache
+        def earned(variant: Variant, prior: str = prior, declared: bool = i == 0) -> FloatArray:
+            return _rewards(settings, run, prior, mdp, start, settings.steps, declared, variant)
+
         for j, variant in enumerate(VARIANTS):
-            reward = _rewards(
-                settings, run, prior, mdp, start, settings.steps, i == 0, variant
-            )
+            reward = earned(BASE if BASES[variant[0]] == variant[1] else variant)
             late[i, j], total[i, j] = reward[-(settings.steps // 5) :].mean(), reward.mean()
     at = edges(settings.toy_steps)
     toy = np.empty((len(TOYS), len(PRECISIONS), at.size))

@@ -18,7 +18,7 @@ experiment = Experiment(
     summary="all agents for Markov decision problems, on all maps: regret against steps",
     settings=Settings,
     quick=Settings(),
-    full=Settings(runs=6, steps=200_000, costly_runs=2, costly_steps=50_000),
+    full=Settings(runs=6, steps=200_000, costly_runs=2, costly_steps=200_000),
     run=run,
     score=score,
     figures=draw,

@@ -71,7 +71,7 @@ class Settings:
     ] = 1
     costly_steps: Annotated[
         int, msgspec.Meta(ge=1, description="and for so many steps at most")
-    ] = 12_000
+    ] = 15_000
     costly_states: Annotated[
         int, msgspec.Meta(ge=1, description="on maps of so many states at most")
     ] = 50
