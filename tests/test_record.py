@@ -1,13 +1,21 @@
 """Records: columns that hold what happened, to the last bit."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescontrol.record import Probe, Record, as_column
+from bayescontrol.record import Probe, Record, as_column, as_rows, select
+
+
+class Seen(NamedTuple):
+    """An observation with fields."""
+
+    reward: float
+    state: Any
+
 
 values = st.one_of(
     st.booleans(),
@@ -16,6 +24,7 @@ values = st.one_of(
     st.text(),
     st.none(),
     st.tuples(st.integers(), st.text()),
+    st.builds(Seen, st.floats(allow_nan=False), st.integers()),
 )
 
 
@@ -93,3 +102,62 @@ def test_a_record_shows_itself_in_a_terminal_and_in_a_notebook() -> None:
     html = record._repr_html_()
     assert "&lt;b&gt;" in html
     assert "12 steps, the first 10" in html
+
+
+@given(
+    st.lists(
+        st.builds(Seen, st.floats(allow_nan=False), st.sampled_from([1, 2, "a", (0, 1)])),
+        min_size=1,
+    )
+)
+def test_named_tuples_make_one_column_of_fields(given_: list[Seen]) -> None:
+    column = as_column(given_)
+    assert column.dtype.names == ("reward", "state")
+    assert column["reward"].dtype == np.float64
+    assert column["reward"].tolist() == [o.reward for o in given_]
+    assert column.tolist() == given_
+
+
+def test_fields_come_back_by_name_and_make_the_same_column_again() -> None:
+    record = Record(["up", "down"], [Seen(0.0, (0, 1)), Seen(2.5, (1, 1))])
+    stream = list(record)
+    assert stream == [("up", (0.0, (0, 1))), ("down", (2.5, (1, 1)))]
+    assert [o.reward for _, o in stream] == [0.0, 2.5]
+    assert Record([a for a, _ in stream], [o for _, o in stream]) == record
+    assert repr(record) == (
+        "Record(2 steps: actions <U4, observations (reward float64, state object))"
+    )
+
+
+def test_records_with_fields_are_equal_bit_for_bit_and_by_value() -> None:
+    def make(reward: float, state: Any) -> Record:
+        return Record([0, 0], [Seen(0.0, (0, 0)), Seen(reward, state)])
+
+    assert make(1.0, (0, 1)) == make(1.0, (0, 1))
+    assert make(0.0, (0, 1)) != make(-0.0, (0, 1))
+    assert make(1.0, (0, 1)) != make(1.0, (0, 2))
+    assert make(1.0, (0, 1)) != Record([0, 0], [(0.0, (0, 0)), (1.0, (0, 1))])
+
+
+def test_named_tuples_of_arrays_or_of_two_kinds_stay_objects() -> None:
+    class Other(NamedTuple):
+        reward: float
+        state: int
+
+    assert as_column([Seen(0.0, np.zeros(2)), Seen(1.0, np.zeros(2))]).dtype == object
+    assert as_column([Seen(0.0, 1), Other(1.0, 2)]).dtype == object
+    assert as_column([Seen(0.0, Other(1.0, 2))]).dtype == object
+
+
+@given(st.lists(st.integers(0, 3)), st.permutations(["a", "bcd", 1, 2.5, (0, 1), True, 2**70]))
+def test_selected_values_make_the_column_of_their_list(
+    numbers: list[int], names: list[Any]
+) -> None:
+    ours = select(names, np.array(numbers, np.int64))
+    listed = as_column([names[i] for i in numbers])
+    assert (ours.dtype, ours.tolist()) == (listed.dtype, listed.tolist())
+
+
+def test_columns_make_the_rows_of_their_tuples() -> None:
+    rows = as_rows({"reward": np.array([0.0, 2.5]), "state": np.array([7, 3])})
+    assert Record([0, 0], rows) == Record([0, 0], [Seen(0.0, 7), Seen(2.5, 3)])

@@ -13,8 +13,12 @@ __all__ = [
     "InvalidPrior",
     "InvalidTable",
     "MissingCapability",
+    "NotCommunicating",
+    "NotConverged",
+    "UnknownAction",
     "UnknownArm",
     "UnknownMode",
+    "UnknownState",
     "UnknownVariable",
 ]
 
@@ -108,5 +112,37 @@ class ImpossibleCondition(BadEvidence):
     """P(x | y) with P(y) = 0: no probability is defined there.
 
     >>> issubclass(ImpossibleCondition, BadEvidence)
+    True
+    """
+
+
+class UnknownState(BayesControlError, LookupError):
+    """No state of the Markov decision problem has that name or number.
+
+    >>> issubclass(UnknownState, LookupError)
+    True
+    """
+
+
+class UnknownAction(BayesControlError, LookupError):
+    """No action has that name or number, or the state at hand does not offer it.
+
+    >>> issubclass(UnknownAction, LookupError)
+    True
+    """
+
+
+class NotCommunicating(BayesControlError, ValueError):
+    """Some states cannot be reached from others, whatever is done: the gain depends on x.
+
+    >>> issubclass(NotCommunicating, ValueError)
+    True
+    """
+
+
+class NotConverged(BayesControlError, ArithmeticError):
+    """An iteration came to its limit before it came to its tolerance.
+
+    >>> issubclass(NotConverged, ArithmeticError)
     True
     """

@@ -21,6 +21,7 @@ Loop: TypeAlias = Callable[[Any, Any, int, Stream, Stream], Record]
 Finder: TypeAlias = Callable[[Any, Any], Loop | None]
 
 _ARMS = "problems.bandits.bandit.ArmsEnvironment"
+_MDP = "problems.mdp.environment.MDPEnvironment"
 _BASELINES = {
     "bayesian": ("BayesUCB", "InformationDirected", "KnowledgeGradient"),
     "greedy": ("EpsilonGreedy", "Softmax"),
@@ -29,7 +30,7 @@ _BASELINES = {
 }
 
 # Ours, by name: whoever plays one game need not import all of them.
-# (a rule's belief or an agent, environment) -> the module whose `fused_loop` is the finder
+# (a rule's belief or an agent, environment) -> where the finder is: `fused_loop`, or as named
 _OURS: dict[tuple[str, str], str] = {
     ("beliefs.finite.FiniteBelief", "problems.tabular.TabularEnvironment"): "problems.tabular",
     (
@@ -42,6 +43,11 @@ _OURS: dict[tuple[str, str], str] = {
         "problems.bandits.linear_world.LinearEnvironment",
     ): "problems.bandits.linear_world",
     ("baselines.gittins.agent.GittinsAgent", _ARMS): "baselines.gittins.loop",
+    ("problems.mdp.gibbs.GibbsBelief", _MDP): "problems.mdp.gibbs_loop",
+    ("baselines.mdp.rlearning.RLearning", _MDP): "baselines.mdp.loops",
+    ("baselines.mdp.qlearning.QLearning", _MDP): "baselines.mdp.loops",
+    ("baselines.mdp.bayesian_q.BayesianQ", _MDP): "baselines.mdp.loops",
+    ("baselines.mdp.oracle.OptimalPolicy", _MDP): "baselines.mdp.loops:fused_oracle",
 } | {
     (f"baselines.bandits.{module}.{name}", _ARMS): "baselines.bandits.agent"
     for module, names in _BASELINES.items()
@@ -66,6 +72,12 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}".removeprefix("bayescontrol.")
 
 
+def _finder(home: str) -> Finder:
+    module, _, name = home.partition(":")
+    finder: Finder = getattr(import_module(f"bayescontrol.{module}"), name or "fused_loop")
+    return finder
+
+
 def find_loop(agent: Any, environment: Any) -> Loop | None:
     """The compiled loop for this pair, or None: then `interact` runs the readable one.
 
@@ -78,5 +90,5 @@ def find_loop(agent: Any, environment: Any) -> Loop | None:
         home = _OURS.get((_name(kinds[0]), _name(kinds[1])))
         if home is None:
             return None
-        finder = _REGISTERED[kinds] = import_module(f"bayescontrol.{home}").fused_loop
+        finder = _REGISTERED[kinds] = _finder(home)
     return finder(agent, environment)

@@ -2,23 +2,32 @@
 
 A probe measures the agent and never changes the run. It looks either *before* the agent
 takes o_t in, P(· | âo_<t â_t), or *after*, P(· | âo_≤t).
+
+Actions and observations that are named tuples, such as the (reward, state) of an MDP, make one
+structured column: `record.observations["reward"]` is the reward of every step.
 """
 
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol.arrays import IntArray
+
 __all__ = [
     "Probe",
     "Record",
     "as_column",
+    "as_rows",
     "drawn_mode",
     "log_score",
     "posterior",
+    "select",
     "situation",
 ]
 
@@ -52,8 +61,13 @@ situation = Probe(lambda agent, _a, _o: agent.x, "before")
 def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A list of equal things as one array: numbers and arrays stay numeric, the rest objects.
 
+    Named tuples of one kind become a structured array, each field a column of its own.
+
     >>> as_column([1, 2]), as_column(["a", ("b", 1)]).dtype
     (array([1, 2]), dtype('O'))
+    >>> from bayescontrol.problems.mdp import Step
+    >>> as_column([Step(0.0, 7), Step(2.5, 3)])
+    array([(0. , 7), (2.5, 3)], dtype=[('reward', '<f8'), ('state', '<i8')])
     """
     if isinstance(values, np.ndarray):
         return values
@@ -70,6 +84,10 @@ def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
         else:
             if column.dtype.kind in "biufcU" and (not plain or _says(column, values)):
                 return column
+    if len(kinds) == 1 and (names := _fields(next(iter(kinds)))):
+        fields = [as_column(field) for field in zip(*values, strict=True)]
+        if all(field.ndim == 1 and field.dtype.names is None for field in fields):
+            return as_rows(dict(zip(names, fields, strict=True)))
     objects = np.empty(len(values), object)
     for i, value in enumerate(values):
         objects[i] = value
@@ -79,6 +97,47 @@ def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _says(column: npt.NDArray[Any], values: Sequence[Any]) -> bool:
     """Does the column hold the very values? NumPy rounds large integers, and cuts off NULs."""
     return all(c == v or c != c for c, v in zip(column.tolist(), values, strict=True))
+
+
+def _fields(kind: Any) -> tuple[str, ...]:
+    """The names of a named tuple's fields; none for any other type."""
+    named = isinstance(kind, type) and issubclass(kind, tuple)
+    names: tuple[str, ...] = getattr(kind, "_fields", ()) if named else ()
+    return names
+
+
+def as_rows(fields: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """The column of named tuples that has these columns for fields.
+
+    >>> as_rows({"reward": np.array([0.0, 2.5]), "state": np.array([7, 3])})
+    array([(0. , 7), (2.5, 3)], dtype=[('reward', '<f8'), ('state', '<i8')])
+    """
+    length = len(next(iter(fields.values())))
+    rows = np.empty(length, [(name, field.dtype) for name, field in fields.items()])
+    for name, field in fields.items():
+        rows[name] = field
+    return rows
+
+
+def select(values: Sequence[Any], numbers: IntArray) -> npt.NDArray[Any]:
+    """`as_column([values[i] for i in numbers])`, without the list.
+
+    >>> select(["left", "right"], np.array([1, 1, 0]))
+    array(['right', 'right', 'left'], dtype='<U5')
+    """
+    seen = np.flatnonzero(np.bincount(numbers, minlength=len(values)))
+    place = np.zeros(len(values), np.intp)
+    place[seen] = np.arange(seen.size)
+    # What a column is like depends on which values it holds, not on how often.
+    return as_column([values[i] for i in seen.tolist()])[place[numbers]]
+
+
+@lru_cache
+def _row(names: tuple[str, ...]) -> Callable[[Any], Any]:
+    """What makes a named tuple of a row."""
+    kind: Any = namedtuple("Row", names)  # type: ignore[misc]
+    make: Callable[[Any], Any] = kind._make
+    return make
 
 
 class Record:
@@ -132,9 +191,7 @@ class Record:
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         """The stream: (a_1, o_1), (a_2, o_2), …"""
-        # Numbers as Python's own; rows of a larger array stay arrays, as they came.
-        a, o = (c.tolist() if c.ndim == 1 else c for c in (self.actions, self.observations))
-        return zip(a, o, strict=True)
+        return zip(_values(self.actions), _values(self.observations), strict=True)
 
     def __eq__(self, other: object) -> bool:
         """The same columns, bit for bit (objects: equal)."""
@@ -145,7 +202,7 @@ class Record:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{n} {c.dtype}{_shape(c)}" for n, c in self.columns().items())
+        shown = ", ".join(f"{n} {_kind(c)}" for n, c in self.columns().items())
         return f"Record({len(self)} steps: {shown})"
 
     def _repr_html_(self) -> str:
@@ -161,13 +218,25 @@ class Record:
         return f"<table>{more}<tr>{head}</tr>{rows}</table>"
 
 
-def _shape(column: npt.NDArray[Any]) -> str:
-    return "".join(f"×{n}" for n in column.shape[1:])
+def _values(column: npt.NDArray[Any]) -> Any:
+    """Numbers as Python's own; rows of a larger array stay arrays, as they came."""
+    if column.dtype.names:
+        return map(_row(column.dtype.names), column.tolist())
+    return column.tolist() if column.ndim == 1 else column
+
+
+def _kind(column: npt.NDArray[Any]) -> str:
+    if column.dtype.names:
+        fields = ", ".join(f"{name} {_kind(column[name])}" for name in column.dtype.names)
+        return f"({fields})"
+    return str(column.dtype) + "".join(f"×{n}" for n in column.shape[1:])
 
 
 def _same(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
+    if a.dtype.names:
+        return all(_same(a[name], b[name]) for name in a.dtype.names)
     if a.dtype == object:
         pairs = zip(a.tolist(), b.tolist(), strict=True)
         return all(np.array_equal(p, q) if isinstance(p, np.ndarray) else p == q for p, q in pairs)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab import conduct, find, names, run_replicas
-from bayescontrol.lab.chart import Chart, Guide, Panel, Region, Series, Word
+from bayescontrol.lab.chart import Chart, Guide, Heat, Panel, Region, Series, Strokes, Word
 from bayescontrol.lab.experiment import Experiment
+from bayescontrol.lab.maps import arrows
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.store import Store
 from bayescontrol.lab.study import Study
@@ -89,6 +90,25 @@ def drawing() -> Chart:
         Panel("(b)", "u", "v", [], regions=regions, words=words, equal=True, framed=False),
     ]
     return Chart("A drawing", panels, "It is only a test.", columns=2)
+
+
+@pytest.fixture
+def maps() -> Chart:
+    """Shaded cells with a wall, strokes and arrows over them; and a map that is all ground."""
+    values = np.array([[0.0, 0.1, np.nan], [0.4, 0.025, 0.2]])
+    edge = np.array([1.0, 1.0, np.nan, 0.0, 2.0]), np.array([0.0, -1.0, np.nan, -1.0, -1.0])
+    strokes = [
+        Strokes("membrane <b>", *edge, colour="vermillion", dash="dash", width=2.0, in_legend=True),
+        arrows("action", [0.5, 1.5], [-0.5, -1.5], [0.0, 0.5], [0.5, 0.0]),
+    ]
+    shaded = Heat("share of the steps", values, 0.2, "green", 0.5)
+    ground = Heat("share of the steps", np.zeros((2, 3)), 0.2, "green", 0.5)
+    words = [Word("G", 0.5, -0.5)]
+    panels = [
+        Panel("(a)", "column", "row", [], heats=[shaded], strokes=strokes, words=words),
+        Panel("(b)", "column", "row", [], heats=[ground], strokes=strokes[:1], legend="below"),
+    ]
+    return Chart("Maps", panels, "It is only a test.", columns=2)
 
 
 @pytest.fixture(scope="session", params=names())

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.container import ErrorbarContainer
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
-from bayescontrol.lab.chart import Chart, Guide, Panel, Region, Series
+from bayescontrol.lab.chart import Chart, Guide, Heat, Panel, Region, Series, Strokes
 from bayescontrol.report import figures
-from bayescontrol.report.palette import LIGHT
+from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 
 def lines_of(ax: Axes) -> list[Line2D]:
@@ -52,9 +55,11 @@ def check_bars(panel: Panel, series: Series, bars: ErrorbarContainer) -> None:
 
 def check(chart: Chart) -> None:
     """Everything that the chart says is in the figure, and no line or bar besides."""
-    for ax, panel in zip(figures.figure(chart).axes, chart.panels, strict=True):
+    for ax, panel in axes_of(chart):
         lines, bars = iter(lines_of(ax)), iter(ax.containers)
         bands = iter([band for band in ax.collections if not isinstance(band, LineCollection)])
+        for heat, image in zip(panel.heats, ax.images, strict=True):
+            check_heat(heat, image, next(lines))
         for series in panel.series:
             if series.kind == "points":
                 container = next(bars)
@@ -68,6 +73,8 @@ def check(chart: Chart) -> None:
                 check_band(panel, series, next(bands))
         for guide in panel.guides:
             check_guide(guide, next(lines))
+        for strokes in panel.strokes:
+            check_strokes(strokes, next(lines))
         for region, patch in zip(panel.regions, ax.patches, strict=True):
             assert isinstance(patch, Polygon)
             check_region(region, patch)
@@ -77,8 +84,30 @@ def check(chart: Chart) -> None:
             assert text.get_position() == (word.x, word.y)
             assert to_hex(str(text.get_color())) == LIGHT[word.colour]
         assert not [*lines, *bars, *bands]
-        assert ax.get_xlabel() == panel.xlabel
-        assert ax.get_ylabel() == panel.ylabel
+        assert ax.get_xlabel() == ("" if panel.is_map else panel.xlabel)
+        assert ax.get_ylabel() == ("" if panel.is_map else panel.ylabel)
+
+
+def axes_of(chart: Chart) -> Iterable[tuple[Axes, Panel]]:
+    """The axes of each panel; beside those of maps there may be one more, the scale of shades."""
+    axes = figures.figure(chart).axes
+    assert len(axes) - len(chart.panels) in (0, int(any(panel.is_map for panel in chart.panels)))
+    return zip(axes, chart.panels, strict=False)
+
+
+def check_heat(heat: Heat, image: AxesImage, borders: Line2D) -> None:
+    shades: Any = np.ma.filled(np.ma.asarray(image.get_array()), np.nan)
+    np.testing.assert_array_equal(shades, heat.shades)
+    np.testing.assert_array_equal(image.get_extent(), [*heat.x, *heat.y])
+    ground, full = (to_hex(colour) for colour in image.get_cmap()([0.0, 1.0]))
+    assert (ground, full) == (LIGHT_GROUND["ground"], LIGHT[heat.colour])
+    np.testing.assert_array_equal(np.array(borders.get_data()), heat.outline())
+
+
+def check_strokes(strokes: Strokes, drawn: Line2D) -> None:
+    np.testing.assert_array_equal(np.array(drawn.get_data()), [strokes.x, strokes.y])
+    assert to_hex(drawn.get_color()) == LIGHT[strokes.colour]
+    assert drawn.get_linewidth() == strokes.width
 
 
 def check_guide(guide: Guide, drawn: Line2D) -> None:
@@ -123,6 +152,42 @@ def test_a_region_is_named_in_the_legend_where_the_chart_wants_it(drawing: Chart
     assert [text.get_text() for text in legend.get_texts()] == ["below <b>", "edge"]
 
 
+def test_maps_show_their_shades_and_strokes_and_no_axes(maps: Chart) -> None:
+    check(maps)
+    a, b, _ = figures.figure(maps).axes
+    assert (a.get_aspect(), b.get_aspect()) == (1.0, 1.0)
+    assert len(a.get_xticks()) + len(a.get_yticks()) == 0
+    assert not a.spines["left"].get_visible()
+
+
+def test_maps_that_are_shaded_alike_share_one_scale_of_shades(maps: Chart) -> None:
+    *_, scale = figures.figure(maps).axes
+    assert scale.get_ylabel() == "share of the steps"
+    labels = [text.get_text() for text in scale.get_yticklabels()]
+    assert labels == ["0", "0.02", "0.05", "0.1", "≥ 0.2"]  # a cell has 0.4
+    np.testing.assert_allclose(scale.get_yticks(), np.sqrt([0, 0.1, 0.25, 0.5, 1]))
+
+
+def test_maps_with_different_scales_have_none_that_would_mislead(maps: Chart) -> None:
+    a, b = maps.panels
+    other = replace(b, heats=[Heat("share of the steps", np.ones((2, 3)), 1.0, "green", 0.5)])
+    assert len(figures.figure(replace(maps, panels=[a, other])).axes) == 2
+
+
+def test_a_stroke_is_named_in_the_legend_where_the_chart_wants_it(maps: Chart) -> None:
+    (legend,) = figures.figure(maps).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["membrane <b>"]
+
+
+def test_a_legend_below_is_no_wider_than_its_figure() -> None:
+    x = np.arange(2.0)
+    series = [Series(f"{i}, an agent with a rather long name to read", x, x) for i in range(6)]
+    panels = [Panel(title, "t", "y", series[k::2], legend="below") for k, title in enumerate("ab")]
+    fig = figures.figure(Chart("Long names", panels, "Up.", columns=2))
+    fig.canvas.draw()
+    assert fig.legends[0].get_window_extent().width <= fig.bbox.width
+
+
 def test_the_figures_of_our_experiments_show_their_data(ours: list[Chart]) -> None:
     for one in ours:
         check(one)
@@ -131,9 +196,8 @@ def test_the_figures_of_our_experiments_show_their_data(ours: list[Chart]) -> No
 def test_the_charts_of_our_experiments_can_be_read(ours: list[Chart]) -> None:
     for one in ours:
         assert one.how_to_read.endswith(".")
-        for ax in figures.figure(one).axes:
-            assert ax.get_xlabel()
-            assert ax.get_ylabel()
+        for ax, panel in axes_of(one):
+            assert panel.is_map or (ax.get_xlabel() and ax.get_ylabel())
             assert ax.get_title()
 
 

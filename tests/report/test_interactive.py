@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bayescontrol.lab.chart import PALETTE, Chart, Guide, Panel, Region, Series
+from bayescontrol.lab.chart import PALETTE, Chart, Guide, Heat, Panel, Region, Series, Strokes
 from bayescontrol.report import interactive
 from bayescontrol.report.palette import DARK, DARK_GROUND, LIGHT, LIGHT_GROUND, in_the_dark
 
@@ -35,6 +35,8 @@ def check(chart: Chart) -> None:
     """Everything that the chart says is in the figures, and no trace besides."""
     for fig, panel in zip(interactive.figures(chart), chart.panels, strict=True):
         traces = iter(fig.data)
+        for heat in panel.heats:
+            check_heat(next(traces), next(traces), heat)
         for region in panel.regions:
             check_region(next(traces), next(traces), region)
         for series in panel.series:
@@ -55,14 +57,17 @@ def check(chart: Chart) -> None:
                 np.testing.assert_allclose(np.c_[y - down, y + up], np.c_[low, high])
         for guide in panel.guides:
             check_guide(next(traces), guide)
+        for strokes in panel.strokes:
+            check_strokes(next(traces), strokes)
         for word in panel.words:
             text = next(traces)
             assert (text.x, text.y) == ((word.x,), (word.y,))
             assert text.text == (word.text.replace("$", "&#36;"),)
             assert text.textfont.color == LIGHT[word.colour]
         assert not list(traces)
-        assert fig.layout.xaxis.title.text.replace("<br>", " ") == panel.xlabel.replace("<", "&lt;")
-        assert fig.layout.yaxis.title.text.replace("<br>", " ") == panel.ylabel.replace("<", "&lt;")
+        for axis, label in ((fig.layout.xaxis, panel.xlabel), (fig.layout.yaxis, panel.ylabel)):
+            said = "" if panel.is_map else label.replace("<", "&lt;")
+            assert axis.title.text.replace("<br>", " ") == said
 
 
 def check_mark(trace: Any, mark: Series | Guide) -> None:
@@ -77,6 +82,25 @@ def check_band(trace: Any, panel: Panel, series: Series) -> None:
     assert (trace.fill, trace.fillcolor) == ("toself", LIGHT[series.colour])
     assert trace.legendgroup == series.group
     assert not trace.showlegend
+
+
+def check_heat(cells: Any, borders: Any, heat: Heat) -> None:
+    """Shades between the colours of a light page, so that a dark one can replace both."""
+    np.testing.assert_array_equal(np.array(cells.z, float), heat.shades)
+    np.testing.assert_array_equal(np.array(cells.customdata, float), heat.values)
+    assert (cells.zmin, cells.zmax) == (0, 1)
+    scale = ((0, LIGHT_GROUND["ground"]), (1, LIGHT[heat.colour]))
+    assert cells.colorscale == scale
+    assert (cells.x[0], cells.y[0]) == (0.5, -0.5)
+    np.testing.assert_array_equal([borders.x, borders.y], heat.outline())
+    assert borders.hoverinfo == "skip"
+
+
+def check_strokes(trace: Any, strokes: Strokes) -> None:
+    np.testing.assert_array_equal([trace.x, trace.y], [strokes.x, strokes.y])
+    assert (trace.line.color, trace.line.dash) == (LIGHT[strokes.colour], strokes.dash)
+    assert (trace.legendgroup, trace.showlegend) == (strokes.group, strokes.in_legend)
+    assert trace.hoverinfo == "skip"  # the pointer reads the cell below
 
 
 def check_guide(trace: Any, guide: Guide) -> None:
@@ -105,6 +129,15 @@ def test_a_drawing_shows_its_regions_and_words_on_a_page(drawing: Chart) -> None
     assert (a.yaxis.scaleanchor, b.yaxis.scaleanchor) == ("x", "x")
     assert (a.xaxis.showticklabels, b.xaxis.showticklabels) == (None, False)
     assert b.xaxis.title.text == "u"
+
+
+def test_maps_show_their_shades_and_strokes_on_a_page_and_cannot_be_moved(maps: Chart) -> None:
+    check(maps)
+    layout = interactive.figures(maps)[0].layout
+    assert (layout.yaxis.scaleanchor, layout.dragmode) == ("x", False)
+    assert layout.xaxis.range[0] < 0 < 3 < layout.xaxis.range[1]
+    assert layout.yaxis.range[0] < -2 < 0 < layout.yaxis.range[1]
+    assert (layout.xaxis.showticklabels, layout.yaxis.showticklabels) == (False, False)
 
 
 def test_a_region_says_under_the_pointer_which_it_is(drawing: Chart) -> None:

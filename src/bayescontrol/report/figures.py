@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from bayescontrol.lab.chart import Chart, Guide, Panel, Region, Series, Word
+from bayescontrol.lab.chart import Chart, Guide, Heat, Panel, Region, Series, Strokes, Word
+from bayescontrol.report import maps
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ _DPI: Final = 200
 #: Width and height in inches: of a single panel, and of each of several.
 _ALONE: Final = (6.8, 4.4)
 _AMONG: Final = (5.3, 4.0)
+#: Inches of an entry in a legend: its handle and gaps, and a letter.
+_HANDLE: Final = 0.6
+_LETTER: Final = 0.07
 _DASHES: Final = {"solid": "-", "dash": "--", "dashdot": "-.", "dot": ":"}
 _MARKERS: Final = {
     "circle": "o",
@@ -72,6 +76,8 @@ def figure(chart: Chart) -> "Figure":
     columns, rows = chart.columns, -(-len(chart.panels) // chart.columns)
     alone = len(chart.panels) == 1
     width, height = _ALONE if alone else _AMONG
+    if not alone and all(panel.is_map for panel in chart.panels):
+        width, height = maps.print_size(columns)
     with mpl.rc_context(_STYLE):
         fig = Figure(figsize=(columns * width, rows * height), dpi=_DPI)
         axes = list(fig.subplots(rows, columns, squeeze=False).flat)
@@ -80,8 +86,9 @@ def figure(chart: Chart) -> "Figure":
             _draw_panel(ax, panel, panel.title or chart.title, [note for note in notes if note])
         for ax in axes[len(chart.panels) :]:
             ax.remove()
+        maps.print_scale(fig, axes, chart)
         below = [panel.legend == "below" for panel in chart.panels]
-        _legend_below(fig, list(compress(axes, below)), columns)
+        _legend_below(fig, list(compress(axes, below)), columns * width)
         if chart.note and not alone:
             fig.suptitle(_literally(chart.note), fontsize=9)
     return fig
@@ -150,6 +157,8 @@ def _draw_panel(ax: "Axes", panel: Panel, title: str, notes: list[str]) -> None:
     if not panel.framed:
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
+    if panel.is_map:
+        maps.print_frame(ax, panel)
     if panel.legend != "below" and any(mark.in_legend for mark in panel.marks):
         ax.legend(
             loc=panel.legend,
@@ -160,14 +169,15 @@ def _draw_panel(ax: "Axes", panel: Panel, title: str, notes: list[str]) -> None:
         )
 
 
-def _legend_below(fig: "Figure", axes: "list[Axes]", columns: int) -> None:
+def _legend_below(fig: "Figure", axes: "list[Axes]", width: float) -> None:
     """One legend for several panels, which leave a shared series to one of them."""
     entries = [entry for ax in axes for entry in zip(*ax.get_legend_handles_labels(), strict=True)]
     if entries:
+        longest = max(len(label) for _, label in entries)
         fig.legend(
             *zip(*entries, strict=True),
             loc="outside lower center",
-            ncols=min(len(entries), 3 * columns),
+            ncols=max(1, min(len(entries), int(width / (_HANDLE + _LETTER * longest)))),
             fontsize=9,
             edgecolor="none",
         )
@@ -239,6 +249,10 @@ def _region(mark: Region, ax: "Axes", panel: Panel) -> None:
 def _word(mark: Word, ax: "Axes", panel: Panel) -> None:
     colour = LIGHT[mark.colour]
     ax.text(mark.x, mark.y, _literally(mark.text), color=colour, ha="center", va="center")
+
+
+_draw.register(Heat, maps.print_heat)
+_draw.register(Strokes, maps.print_strokes)
 
 
 def _label(mark: Series | Guide | Region) -> str:

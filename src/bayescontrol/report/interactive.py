@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.chart import Chart, Guide, Limits, Panel, Region, Scale, Series, Word
+from bayescontrol.lab.chart import (
+    Chart,
+    Guide,
+    Heat,
+    Limits,
+    Panel,
+    Region,
+    Scale,
+    Series,
+    Strokes,
+    Word,
+)
+from bayescontrol.report import maps
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 if TYPE_CHECKING:
@@ -97,12 +109,15 @@ def _figure(panel: Panel) -> "go.Figure":
             "xaxis": _axis(_wrapped(panel.xlabel, 44), panel.xscale, _padded(panel))
             | ({} if panel.xticks is None else {"tickvals": list(panel.xticks)})
             | ({"constrain": "domain"} if panel.equal else {})
-            | ({} if panel.framed else _UNFRAMED),
+            | ({} if panel.framed else _UNFRAMED)
+            | (maps.page_axis(panel, "x") if panel.is_map else {}),
             "yaxis": _axis(_wrapped(panel.ylabel, 30), panel.yscale, panel.ylim)
             | ({"scaleanchor": "x", "constrain": "domain"} if panel.equal else {})
-            | ({} if panel.framed else _UNFRAMED),
+            | ({} if panel.framed else _UNFRAMED)
+            | (maps.page_axis(panel, "y") if panel.is_map else {}),
             "uirevision": "kept",  # a part that the reader has enlarged stays so in the dark
-        },
+        }
+        | (maps.page_layout() if panel.is_map else {}),
     )
 
 
@@ -266,6 +281,10 @@ def _word(mark: Word, panel: Panel) -> list[Any]:
             showlegend=False,
         )
     ]
+
+
+_draw.register(Heat, maps.page_heat)
+_draw.register(Strokes, maps.page_strokes)
 
 
 def _in_legend(mark: Series | Guide | Region) -> dict[str, Any]:

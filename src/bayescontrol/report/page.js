@@ -9,7 +9,7 @@
     responsive: true,
     displaylogo: false,
     displayModeBar: touch ? false : "hover",
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "sendChartToCloud"],
   };
   const plots = [...document.querySelectorAll(".plot")];
   const drawn = new Set();

@@ -20,6 +20,7 @@ from bayescontrol.lab.claims import Claim, Verdict
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.report import interactive
+from bayescontrol.report.maps import page_style
 from bayescontrol.report.palette import in_the_dark
 from bayescontrol.report.tables import number, with_error
 
@@ -190,32 +191,34 @@ def _figure(name: str, chart: Chart, folder: str) -> str:
     stem = quote(f"{folder}/{name}" if folder else name)
     title = escape(chart.title)
     drawn = zip(chart.panels, interactive.figures(chart), strict=True)
-    height = max(map(_height, chart.panels))
+    size = _size(chart.panels)
     note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
     return (
         f"<figure><figcaption><h3>{title}</h3>{note}</figcaption>\n"
         f'<noscript><img alt="{title}" src="{stem}.png"></noscript>\n'
         f'<div class="panels" style="--columns: {chart.columns}">\n'
-        + "\n".join(_panel(panel, plot, chart.title, height) for panel, plot in drawn)
+        + "\n".join(_panel(panel, plot, chart.title, size) for panel, plot in drawn)
         + f'\n</div>\n<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
         f'<p class="files">For print: <a href="{stem}.pdf">PDF</a>, '
         f'<a href="{stem}.png">PNG</a></p></figure>'
     )
 
 
-def _height(panel: Panel) -> int:
-    """In pixels: room for the axes, and for a legend of two entries in a row."""
-    entries = sum(mark.in_legend for mark in panel.marks)
-    return 350 + 22 * -(-entries // 2)
+def _size(panels: Sequence[Panel]) -> str:
+    """Room for the axes, and for a legend of two entries in a row."""
+    entries = max(sum(mark.in_legend for mark in panel.marks) for panel in panels)
+    if all(panel.is_map for panel in panels):
+        return page_style(entries)
+    return f"height: {350 + 22 * -(-entries // 2)}px"
 
 
-def _panel(panel: Panel, plot: "go.Figure", title: str, height: int) -> str:
+def _panel(panel: Panel, plot: "go.Figure", title: str, size: str) -> str:
     said = escape(f"{panel.title or title}: {panel.ylabel} against {panel.xlabel}")
     heading = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in panel.notes)
     return (
         f'<div class="panel">{heading}{notes}'
-        f'<div class="plot" role="img" aria-label="{said}" style="height: {height}px"></div>'
+        f'<div class="plot" role="img" aria-label="{said}" style="{size}"></div>'
         f'<script type="application/json">{interactive.as_json(plot)}</script></div>'
     )
 

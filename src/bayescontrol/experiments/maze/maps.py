@@ -1,0 +1,123 @@
+"""Maps of `maze`: what is in a cell, and what an agent does there.
+
+shade     the share of the steps spent in a cell
+arrow     the action most often taken there
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.lab.chart import Heat, Panel, Region, Strokes, Word
+from bayescontrol.lab.maps import arrows
+from bayescontrol.problems.mdp import Maze
+from bayescontrol.problems.mdp.maze import MOVES
+
+__all__ = ["behaviour", "membranes", "setup", "shares"]
+
+#: All colour from this share of the steps on, and small shares lifted.
+_HIGH: Final = 0.25
+_POWER: Final = 0.5
+#: The length of an arrow in a cell, and of one through a membrane.
+_LONG: Final = 0.56
+_SHORT: Final = 0.5
+
+
+def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
+    """The borders that can be crossed in one direction only.
+
+    >>> membranes(Maze("three-cups")).x.size  # three cups, seven borders each
+    63
+    """
+    x, y = [], []
+    for (i, j), (k, m) in maze.membranes():
+        if i == k:  # a vertical border
+            x += [max(j, m), max(j, m), np.nan]
+            y += [-i, -i - 1, np.nan]
+        else:
+            x += [j, j + 1, np.nan]
+            y += [-max(i, k), -max(i, k), np.nan]
+    return Strokes(
+        "membrane",
+        np.array(x), np.array(y), "vermillion", width=1.8, in_legend=in_legend,
+    )  # fmt: skip
+
+
+def shares(maze: Maze, values: FloatArray) -> FloatArray:
+    """values[x] on the map, NaN where there is a wall.
+
+    >>> shares(Maze("G # ."), np.array([0.25, 0.75]))
+    array([[0.25,  nan, 0.75]])
+    """
+    grid = np.full((len(maze.rows), len(maze.rows[0])), np.nan)
+    for (i, j), value in zip(maze.cells, values, strict=True):
+        grid[i, j] = value
+    return grid
+
+
+def _heat(maze: Maze, values: FloatArray) -> Heat:
+    return Heat("share of the steps", shares(maze, values), _HIGH, power=_POWER)
+
+
+def _goals(maze: Maze) -> list[Word]:
+    return [Word("G", j + 0.5, -i - 0.5) for i, j in _cells(maze, maze.goals)]
+
+
+def _cells(maze: Maze, states: Sequence[int]) -> list[tuple[int, int]]:
+    return [maze.cells[x] for x in states]
+
+
+def _square(label: str, cell: tuple[int, int], colour: str, *, in_legend: bool) -> Region:
+    i, j = cell
+    x, y = np.array([j, j + 1, j + 1, j]), -np.array([i, i, i + 1, i + 1])
+    return Region(label, x, y, colour, 0.3, in_legend)  # type: ignore[arg-type]
+
+
+def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
+    """The map itself: the goal, the cups, and which way their membranes let pass.
+
+    >>> [mark.label for mark in setup(Maze(), "", []).marks if mark.in_legend]
+    ['goal: +2.5', 'cup', 'membrane', 'the way through: +1']
+    """
+    cups = [cell for cell in maze.cells if maze[cell] in "n|"]
+    goals = _cells(maze, maze.goals)
+    regions = [
+        *(_square("goal: +2.5", cell, "green", in_legend=k == 0) for k, cell in enumerate(goals)),
+        *(_square("cup", cell, "sky", in_legend=k == 0) for k, cell in enumerate(cups)),
+    ]
+    through = np.array(maze.membranes(), np.float64).reshape(-1, 2, 2)
+    middle, d = through.mean(axis=1) + 0.5, (through[:, 1] - through[:, 0]) * _SHORT
+    into = arrows(
+        "the way through: +1", middle[:, 1], -middle[:, 0], d[:, 1], -d[:, 0],
+        colour="vermillion", width=1.3, in_legend=bool(len(through)),
+    )  # fmt: skip
+    strokes = [membranes(maze, in_legend=True), into] if len(through) else []
+    return Panel(
+        title, "column", "row", [],
+        heats=[_heat(maze, np.zeros(len(maze.cells)))], regions=regions, strokes=strokes,
+        words=_goals(maze), notes=notes, legend="below",
+    )  # fmt: skip
+
+
+def behaviour(maze: Maze, visits: FloatArray, title: str, notes: Sequence[str]) -> Panel:
+    """Where the steps were spent and what was done there, from shares [x, a].
+
+    >>> panel = behaviour(Maze("G ."), np.array([[0.5, 0, 0, 0], [0, 0, 0.5, 0]]), "", [])
+    >>> panel.heats[0].values
+    array([[0.5, 0.5]])
+    """
+    here = np.flatnonzero(visits.sum(axis=1) > 0)
+    here = here[~np.isin(here, maze.goals)]  # whatever is done at the goal, the next cell is drawn
+    cells = np.array([maze.cells[x] for x in here], np.float64).reshape(-1, 2)
+    d = np.array(list(MOVES.values()), np.float64)[visits[here].argmax(axis=1)] * _LONG
+    most = arrows(
+        "most frequent action", cells[:, 1] + 0.5, -cells[:, 0] - 0.5, d[:, 1], -d[:, 0], width=1.1
+    )
+    edges = [membranes(maze)] if maze.membranes() else []
+    return Panel(
+        title, "column", "row", [],
+        heats=[_heat(maze, visits.sum(axis=1))], strokes=[*edges, most], words=_goals(maze),
+        notes=notes,
+    )  # fmt: skip

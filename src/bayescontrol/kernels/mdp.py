@@ -1,0 +1,74 @@
+"""One step of a Markov decision problem: (r, y) ~ P(r, y | x, a).
+
+    entry i of pair (x, a):  successor y_i, reward r_i, F_i = p_0 + … + p_i,   p_0 ≥ p_1 ≥ …
+    drawn: the first i with u < F_i, u uniform
+
+Pairs are numbered x A + a. The likeliest transition comes first, so most draws end at once; and
+falling p make F concave, F_i ≥ (i + 1)/n, so that the entry sought is never beyond ⌊u n⌋: that
+one is looked at next, and is the right one where all p are equal.
+"""
+
+from typing import NamedTuple
+
+from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.xoshiro import uniform
+
+__all__ = ["Tables", "respond"]
+
+
+class Tables(NamedTuple):
+    """The transitions of an MDP, pair after pair.
+
+    A pair that does not exist points to one entry of its own: reward NaN, successor -1. The last
+    F of a pair is 1, so no scan leaves its pair.
+
+    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> tables = chain_mdp(2).tables
+    >>> tables.successor[tables.first], tables.reward[tables.first]
+    (array([1, 0, 0, 0]), array([0., 0., 1., 0.]))
+    """
+
+    #: Per pair x A + a: its first entry, and how many it has.
+    first: IntArray
+    size: IntArray
+    #: Per entry: y, F and r.
+    successor: IntArray
+    cumulative: FloatArray
+    reward: FloatArray
+
+
+@leaf
+def _search(cumulative: FloatArray, first: int, size: int, u: float) -> int:
+    """The first entry after `first` with u < F, given F_first ≤ u."""
+    high = first + min(max(int(u * size), 1), size - 1)  # u · size may round down to below 1
+    if u >= cumulative[high - 1]:
+        return high
+    low = first + 1
+    high -= 1
+    while low < high:
+        middle = (low + high) >> 1
+        if u < cumulative[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@leaf
+def respond(tables: Tables, x: int, a: int, A: int, state: UIntArray) -> int:
+    """The entry of the transition that action a of A causes in state x; one uniform number.
+
+    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.seeding import Stream
+    >>> tables = chain_mdp(2).tables
+    >>> entry = respond(tables, 1, 0, 2, Stream(1).state)
+    >>> int(tables.successor[entry]), float(tables.reward[entry])
+    (0, 1.0)
+    """
+    pair = x * A + a
+    first: int = tables.first[pair]
+    u = uniform(state)
+    if u < tables.cumulative[first]:
+        return first
+    return _search(tables.cumulative, first, tables.size[pair], u)

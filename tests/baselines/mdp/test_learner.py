@@ -1,0 +1,195 @@
+"""What every learner of values does: names, masks, states found on the way, errors, state."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import Stream, interact
+from bayescontrol.baselines.mdp import BayesianQ, QLearning, RLearning
+from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
+from bayescontrol.problems.mdp import MDP, Step
+from bayescontrol.testing import check_resume, check_same_seed, same_bits
+
+Make = Callable[..., Any]
+
+
+def test_a_run_is_a_function_of_its_seed_and_can_be_resumed(learner: Make, mdp: MDP) -> None:
+    check_same_seed(lambda: learner(mdp), mdp.environment, 150)
+    check_resume(lambda: learner(mdp), mdp.environment, 150)
+    actions, start = tuple(mdp.actions), mdp.states[0]
+    check_resume(
+        lambda: learner(None, actions, start=start, allowed=mdp.actions_in), mdp.environment, 150
+    )
+
+
+def test_no_action_is_taken_that_a_state_does_not_offer(learner: Make, mdp: MDP) -> None:
+    agent, world, (p, q) = learner(mdp), mdp.environment(), (Stream(1), Stream(2))
+    for _ in range(300):
+        a = agent.act(p)
+        assert a in mdp.actions_in(agent.x) == agent.actions_in(agent.x)
+        agent.observe(a, world.respond(a, q))
+        assert agent.x == world.x
+
+
+def test_to_act_changes_nothing_but_the_stream(learner: Make, mdp: MDP) -> None:
+    agent, world, (p, q) = learner(mdp), mdp.environment(), (Stream(1), Stream(2))
+    for _ in range(30):
+        before = agent.save()
+        a = agent.act(p)
+        assert same_bits(before, agent.save())
+        agent.observe(a, world.respond(a, q))
+
+
+def test_states_are_found_on_the_way_with_the_same_actions_as_when_they_are_declared(
+    learner: Make, mdp: MDP
+) -> None:
+    declared = learner(mdp)
+    finding = learner(None, tuple(mdp.actions), start=mdp.states[0], allowed=mdp.actions_in)
+    one, two = (interact(agent, mdp.environment(), 400) for agent in (declared, finding))
+    assert one == two
+    assert finding.states[0] == mdp.states[0]
+    assert set(finding.states) <= set(declared.states)
+
+
+def test_room_grows_with_the_states(learner: Make) -> None:
+    agent = learner(None, 2, start=0)
+    for x in range(100):
+        agent.observe(x % 2, Step(float(x), x + 1))
+    assert agent.states == tuple(range(101))
+    twin = learner(101, 2)
+    for x in range(100):
+        twin.observe(x % 2, Step(float(x), x + 1))
+    mine, other = agent.save(), twin.save()
+    assert same_bits(
+        {n: v for n, v in mine.items() if v.dtype == np.float64},
+        {n: v for n, v in other.items() if v.dtype == np.float64},
+    )
+
+
+BAD: list[tuple[Any, Any, type[Exception], str]] = [
+    ("go", (float("nan"), "home"), BadEvidence, "reward nan after action 'go' in state 'home'"),
+    ("go", (float("inf"), "home"), BadEvidence, "reward inf after action 'go' in state 'home'"),
+    ("go", ("1", "home"), BadEvidence, "reward '1' after action 'go' in state 'home'"),
+    (
+        "go",
+        (1.7976e308, "new"),
+        BadEvidence,
+        "after action 'go' in state 'home': the values would be",
+    ),
+    ("go", 1.0, BadEvidence, "observation 1.0 after action 'go' in state 'home'"),
+    ("go", (1.0, ["x"]), BadEvidence, r"state \['x'\] after action 'go' in state 'home' cannot"),
+    ("fly", (1.0, "home"), UnknownAction, "no action 'fly': the actions are 'go', 'stay', 'sleep'"),
+    ("sleep", (1.0, "home"), UnknownAction, "state 'home' does not offer action 'sleep'"),
+]
+
+
+@pytest.mark.parametrize(("a", "o", "error", "words"), BAD, ids=[w for *_, w in BAD])
+def test_bad_input_raises_and_changes_nothing(
+    learner: Make, a: Any, o: Any, error: type[Exception], words: str
+) -> None:
+    def offers(x: Any) -> list[str]:
+        return ["go", "stay"] if x == "home" else ["go", "stay", "sleep"]
+
+    agent = learner(None, ["go", "stay", "sleep"], start="home", allowed=offers)
+    if "would be" in words:  # so that the next huge reward cannot be held
+        if isinstance(agent, QLearning):
+            agent.observe(a, o := (o[0], "home"))
+        elif isinstance(agent, RLearning):
+            agent.observe(a, (-1.7e308, "home"))
+    before = agent.save()
+    with pytest.raises(error, match=words):
+        agent.observe(a, o)
+    assert same_bits(before, agent.save())
+    assert agent.states == ("home",)
+
+
+def test_a_state_that_was_not_declared_is_an_error_that_names_it(learner: Make) -> None:
+    agent = learner(["home", "away"], ["go"])
+    before = agent.save()
+    with pytest.raises(
+        UnknownState, match="no state 'moon' after action 'go' in state 'home': the"
+    ):
+        agent.observe("go", (0.0, "moon"))
+    assert same_bits(before, agent.save())
+    with pytest.raises(UnknownState, match="no state 'moon'"):
+        agent.actions_in("moon")
+    with pytest.raises(UnknownState, match="no state 'moon'"):
+        learner(["home", "away"], ["go"], start="moon")
+
+
+def test_a_learner_that_finds_its_states_must_know_the_first() -> None:
+    with pytest.raises(ValueError, match="start"):
+        RLearning(None, 2)
+
+
+def test_a_state_without_actions_is_an_error_that_names_it() -> None:
+    with pytest.raises(UnknownAction, match="'b' offers no action"):
+        RLearning(["a", "b"], 2, allowed=lambda x: [0] if x == "a" else [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (RLearning, {"C": -1.0}),
+        (RLearning, {"C": float("inf")}),
+        (RLearning, {"p_exp": 1.1}),
+        (RLearning, {"alpha": 0.0}),
+        (RLearning, {"beta": float("nan")}),
+        (RLearning, {"otherwise": "lazy"}),
+        (QLearning, {"gamma": 1.0}),
+        (QLearning, {"epsilon": -0.1}),
+        (QLearning, {"decay": 1.01}),
+        (QLearning, {"initial": float("inf")}),
+        (QLearning, {"alpha": "fast"}),
+        (BayesianQ, {"alpha0": 1.0}),
+        (BayesianQ, {"beta0": 0.0}),
+        (BayesianQ, {"kappa0": 0.0}),
+        (BayesianQ, {"selection": "guessing"}),
+    ],
+)
+def test_settings_out_of_range_are_named(kind: Any, settings: dict[str, Any]) -> None:
+    name, value = next(iter(settings.items()))
+    with pytest.raises(ValueError, match=f"{name}={value!r}"):
+        kind(2, 2, **settings)
+
+
+def test_a_copy_goes_its_own_way(learner: Make, mdp: MDP) -> None:
+    agent = learner(mdp)
+    interact(agent, mdp.environment(), 50)
+    twin, before = agent.copy(), agent.save()
+    assert same_bits(twin.save(), before)
+    a = twin.act(Stream(0))
+    twin.observe(a, Step(1.0, mdp.states[1]))
+    assert same_bits(agent.save(), before)
+    assert not same_bits(twin.save(), before)
+
+
+def test_saved_arrays_of_another_learner_are_refused_and_nothing_changes(
+    learner: Make, mdp: MDP
+) -> None:
+    agent = learner(mdp)
+    interact(agent, mdp.environment(), 50)
+    good = agent.save()
+    values = next(n for n, v in good.items() if v.dtype == np.float64 and v.ndim > 1)
+    nans = np.full_like(good[values], np.nan)
+    bad: list[dict[str, Any]] = [
+        {n: v for n, v in good.items() if n != values},
+        {**good, values: good[values][:-1]},
+        {**good, values: nans},
+        {**good, "x": np.array(10**6)},
+        {**good, "x": np.array([0, 1])},
+        {**good, "actions": np.array("[0]")},
+        {**good, "settings": np.array("{}")},
+        {**good, "states": np.array("['elsewhere']")},
+    ]
+    for arrays in bad:
+        with pytest.raises(IncompatibleState):
+            agent.load(arrays)
+        assert same_bits(agent.save(), good)
+
+
+def test_a_learner_shows_what_it_is(learner: Make) -> None:
+    agent = learner(["home", "away"], 3)
+    assert repr(agent) == f"{type(agent).__name__}(2 states, 3 actions, in state 'home')"

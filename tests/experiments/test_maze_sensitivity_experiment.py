@@ -1,0 +1,158 @@
+"""The experiment `maze-sensitivity`: its worlds are as published, its claims can fail."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.experiments.maze_sensitivity import experiment
+from bayescontrol.experiments.maze_sensitivity.replica import (
+    BASES,
+    CLIFF,
+    LAKE,
+    PRECISIONS,
+    PRIORS,
+    SWEPT,
+    TOYS,
+    VARIANTS,
+    Settings,
+    edges,
+    maze_plan,
+    run,
+    toy_plan,
+)
+from bayescontrol.experiments.maze_sensitivity.score import score
+from bayescontrol.experiments.maze_sensitivity.seen import Seen
+from bayescontrol.experiments.maze_sensitivity.worlds import cliff_walk, frozen_lake
+from bayescontrol.lab import Claim, Columns, conduct, run_replicas
+from bayescontrol.problems.mdp import Step
+
+SMALL = Settings(seed=1, runs=2, steps=300, toy_steps=1000)
+
+
+@pytest.fixture(scope="module")
+def columns() -> Columns:
+    return run_replicas(experiment, SMALL)
+
+
+def learnt(settings: Settings) -> dict[str, Any]:
+    """Columns as they would be after learning."""
+    gain = maze_plan().gain
+    maze = np.full((settings.runs, len(PRIORS), len(VARIANTS)), 0.98 * gain)
+    late = maze.copy()
+    late[:, 0, VARIANTS.index(("mu0", 0.0))] = 0.2252
+    shares = np.array([0.76, 0.95, 0.99, 0.98])
+    toy_late = np.stack([shares * toy_plan(LAKE).gain, shares * (toy_plan(CLIFF).gain + 1) - 1])
+    toy_late = np.repeat(toy_late[None], settings.runs, axis=0)
+    toy = np.repeat(toy_late[..., None], edges(settings.toy_steps).size, axis=-1)
+    return {"late": late, "total": maze, "toy": toy, "toy_late": toy_late}
+
+
+def claims(settings: Settings, columns: Columns) -> dict[str, Claim]:
+    return {claim.name: claim for claim in score(settings, columns).claims}
+
+
+def test_the_lake_is_slippery_and_its_edge_holds() -> None:
+    lake = frozen_lake()
+    third = pytest.approx(1 / 3)
+    # In the upper left corner, left slips up or down: twice the edge holds.
+    assert lake.outcomes(0, 0) == {Step(0.0, 0): pytest.approx(2 / 3), Step(0.0, 4): third}
+    # Before the goal, right (2) may slip down, where the edge holds, or up.
+    assert lake.outcomes(14, 2) == {
+        Step(1.0, 15): third,
+        Step(0.0, 14): third,
+        Step(0.0, 10): third,
+    }
+    for end in (5, 7, 11, 12, 15):
+        assert lake.outcomes(end, 3) == {Step(0.0, 0): 1.0}
+
+
+def test_the_cliff_costs_a_hundred_and_leads_back() -> None:
+    cliff = cliff_walk()
+    start, goal = 36, 37
+    assert cliff.outcomes(start, 1) == {Step(-100.0, start): 1.0}
+    assert cliff.outcomes(start, 0) == {Step(-1.0, 24): 1.0}
+    assert cliff.outcomes(30, 2) == {Step(-100.0, start): 1.0}
+    assert cliff.outcomes(35, 2) == {Step(-1.0, goal): 1.0}
+    assert cliff.outcomes(goal, 2) == {Step(0.0, start): 1.0}
+    assert cliff.outcomes(0, 3) == {Step(-1.0, 0): 1.0}
+
+
+def test_the_worlds_are_gymnasiums_but_for_the_end_of_an_episode() -> None:
+    toy_text = pytest.importorskip("gymnasium.envs.toy_text")
+    lake = toy_text.FrozenLakeEnv(map_name="4x4", is_slippery=True)
+    for x, offered in lake.P.items():
+        if x in (5, 7, 11, 12, 15):
+            continue
+        for a, outcomes in offered.items():
+            theirs: dict[Any, float] = {}
+            for p, y, r, _ in outcomes:
+                step = Step(float(r), int(y))
+                theirs[step] = theirs.get(step, 0.0) + p
+            assert frozen_lake().outcomes(x, a) == pytest.approx(theirs)
+
+
+def test_the_base_is_one_variant_of_every_parameter(columns: Columns) -> None:
+    places = [VARIANTS.index((name, value)) for name, value in BASES.items()]
+    assert len(places) == len(SWEPT)
+    for column in (columns["late"], columns["total"]):
+        assert (column[:, :, places] == column[:, :, places[:1]]).all()
+
+
+def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns) -> None:
+    for name, column in run(SMALL, 1).items():
+        assert np.array_equal(column, columns[name][1])
+
+
+def test_short_runs_claim_the_optima_alone(columns: Columns) -> None:
+    judged = claims(SMALL, columns)
+    assert list(judged) == ["lake-optimum", "cliff-optimum"]
+    assert all(claim.holds for claim in judged.values())
+
+
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_what_was_learnt_as_expected_makes_every_claim_hold(size: str) -> None:
+    settings = getattr(experiment, size)
+    judged = claims(settings, learnt(settings))
+    assert all(claim.holds for claim in judged.values())
+    assert ("lake-p100" in judged) is (size == "full")
+
+
+@pytest.mark.parametrize(
+    ("column", "where", "factor", "claim"),
+    [
+        ("late", (1, VARIANTS.index(("lambda0", 10.0))), 0.9, "prior-B-forgives"),
+        ("late", (0, VARIANTS.index(("mu0", 0.0))), 1.2, "prior-A-needs-optimism"),
+        ("total", (1, VARIANTS.index(("sweeps", 4))), 0.9, "sweeps-do-not-matter"),
+        ("total", (0, VARIANTS.index(("partial", 1))), 1.1, "partial-sweeps-suffice"),
+        ("toy_late", (0, 0), 1.1, "lake-p1"),
+        ("toy_late", (0, 1), 0.9, "lake-p10"),
+        ("toy_late", (0, 2), 0.9, "lake-p100"),
+        ("toy_late", (0, 3), 0.7, "lake-precision-matters"),
+        ("toy_late", (0, 3), 0.9, "lake-unknown-p"),
+        ("toy_late", (1, 3), 1.01, "cliff-unknown-p"),
+        ("toy_late", (1, 1), 1.01, "cliff-p10"),
+    ],
+)
+def test_a_planted_error_makes_its_claim_fail(
+    column: str, where: tuple[int, int], factor: float, claim: str
+) -> None:
+    settings = experiment.full
+    wrong = learnt(settings)
+    assert claims(settings, wrong)[claim].holds
+    wrong[column][:, where[0], where[1]] *= factor
+    assert not claims(settings, wrong)[claim].holds
+
+
+def test_walking_without_end_has_no_share_of_the_cliffs_optimum() -> None:
+    columns = learnt(SMALL)
+    columns["toy_late"][:, TOYS.index(CLIFF)] = -1.0
+    seen = Seen(SMALL, columns)
+    assert all((seen.toy(CLIFF, p) == 0.0).all() for p in PRECISIONS)
+
+
+def test_one_run_is_enough_for_claims_and_figures() -> None:
+    single = Settings(runs=1, steps=100, toy_steps=1000)
+    result = conduct(experiment, single)
+    assert all(claim.holds for claim in result.outcome.claims)
+    assert set(experiment.figures(single, result.columns)) == {"parameters", "precision"}

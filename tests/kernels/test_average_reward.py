@@ -1,0 +1,155 @@
+"""Models drawn and solved by kernels, against the certified planners and closed forms."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.problems.mdp import (
+    MDP,
+    Maze,
+    chain_mdp,
+    gain_and_bias,
+    policy_iteration,
+    random_mdp,
+)
+from bayescontrol.seeding import Stream
+
+
+def solved(mdp: MDP, epsilon: float = 1e-6) -> tuple[float, float, float, IntArray]:
+    policy, h = np.empty(len(mdp.states), np.int64), np.empty(len(mdp.states))
+    r = np.where(mdp.allowed, mdp.reward, -np.inf)
+    bounds = kernels.average_reward.solve(mdp.transition, r, epsilon, 200, policy, h)
+    return *bounds, policy
+
+
+def masked() -> MDP:
+    """Action 1 of state 0 would pay most, and is not offered."""
+    may = np.array([[True, False], [True, True]])
+    return MDP(np.full((2, 2, 2), 0.5), [[0.0, 9.0], [0.0, 1.0]], allowed=may)
+
+
+PROBLEMS: dict[str, MDP] = {
+    "three cups": Maze().mdp(),
+    "periodic": chain_mdp(6),
+    "one state": chain_mdp(1),
+    "masked": masked(),
+    **{f"random {i}": random_mdp(7, 3, concentration=0.1, seed=i) for i in range(5)},
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_policy_earns_the_best_average_and_the_bounds_hold(name: str) -> None:
+    mdp = PROBLEMS[name]
+    best = policy_iteration(mdp)
+    rho, lower, upper, policy = solved(mdp)
+    assert lower <= best.upper
+    assert best.lower <= upper
+    assert upper - lower < 1e-4
+    assert rho == pytest.approx(best.gain, abs=1e-5)
+    assert gain_and_bias(mdp, policy).gain == pytest.approx(best.gain, abs=1e-5)
+
+
+def test_an_action_that_is_not_offered_is_never_taken() -> None:
+    assert solved(masked())[3].tolist() == [0, 1]
+
+
+def test_a_model_that_falls_apart_is_solved_all_the_same() -> None:
+    # Two states without a way between them: each its own best, the bounds say that it is two.
+    apart = MDP(np.eye(2)[:, None, :].repeat(2, 1), [[0.0, 0.5], [1.0, 0.0]])
+    rho, lower, upper, policy = solved(apart)
+    assert np.isfinite(rho)
+    assert policy.tolist() == [1, 0]
+    assert lower <= 0.5
+    assert upper >= 1.0
+
+
+@pytest.mark.parametrize(
+    "alpha", [[1.0, 1.0, 1.0], [0.02, 0.3, 5.0], [0.5, 0.0, 0.5], [1e-3, 2e-3, 1e-3]]
+)
+def test_rows_have_the_first_two_moments_of_a_dirichlet(alpha: list[float]) -> None:
+    """20,000 draws; every mean within 5 standard errors: false alarm below 1e-5 for each α."""
+    a = np.array(alpha)
+    p = rows(a, 20_000)
+    s = a.sum()
+    for power, exact in ((1, a / s), (2, a * (a + 1) / (s * (s + 1)))):
+        error = np.std(p**power, axis=0) / np.sqrt(len(p))
+        assert (np.abs((p**power).mean(0) - exact) <= 5 * error + 1e-12).all()
+    assert p.sum(1) == pytest.approx(1.0)
+    assert (p[:, a == 0.0] == 0.0).all()
+
+
+def test_a_row_of_the_wrong_shape_parameters_is_noticed() -> None:
+    """The test above, on a planted bug: counts that enter twice."""
+    a = np.array([0.5, 0.5])
+    p = rows(2 * a, 20_000)
+    exact = a * (a + 1) / 2.0
+    assert (np.abs((p**2).mean(0) - exact) > 5 * np.std(p**2, 0) / np.sqrt(len(p))).all()
+
+
+def test_rows_never_vanish_however_small_alpha_is() -> None:
+    p = rows(np.full(4, 1e-12), 1_000)
+    assert p.sum(1) == pytest.approx(1.0)
+    assert (p.max(1) > 0.999).all()
+    assert (np.bincount(p.argmax(1), minlength=4) > 180).all()  # 250 each; 5σ = 68
+
+
+def rows(alpha: FloatArray, draws: int) -> FloatArray:
+    P = np.empty((draws, 1, alpha.size))
+    weights = np.broadcast_to(alpha, P.shape).copy()
+    kernels.average_reward.draw_transitions(weights, np.zeros(P.shape), P, Stream(3).state)
+    return P[:, 0]
+
+
+def test_rewards_have_their_posterior_mean_and_spread() -> None:
+    """20,000 draws; within 5 standard errors: false alarm below 1e-6."""
+    n, total = np.full(20_000, 3.0), np.full(20_000, 6.0)
+    R = np.empty(20_000)
+    kernels.average_reward.draw_rewards(n, total, np.array([1.0, 2.0, 4.0]), R, Stream(1).state)
+    mean, lam = (2.0 * 1.0 + 4.0 * 6.0) / 14.0, 14.0
+    assert abs(R.mean() - mean) < 5 / np.sqrt(lam * R.size)
+    assert abs(R.var() * lam - 1.0) < 5 * np.sqrt(2 / R.size)
+
+
+# -- extended value iteration ------------------------------------------------------------------
+
+
+def by_linear_programming(p: FloatArray, d: float, u: FloatArray) -> float:
+    """max q·u with q = p + s - t, Σ (s + t) ≤ d."""
+    from scipy.optimize import linprog  # type: ignore[import-untyped]
+
+    k = p.size
+    eye = np.eye(k)
+    result: Any = linprog(
+        np.concatenate([-u, u]),
+        A_ub=np.vstack([np.ones(2 * k), np.hstack([-eye, eye])]),
+        b_ub=np.concatenate([[d], p]),
+        A_eq=[np.concatenate([np.ones(k), -np.ones(k)])],
+        b_eq=[0.0],
+    )
+    return float(p @ u - result.fun)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_optimistic_distribution_is_that_of_linear_programming(seed: int) -> None:
+    rng = Stream(seed)
+    p = np.asarray(rng.gamma(0.3, size=5))
+    p /= p.sum()
+    u = np.asarray(rng.normal(size=5))
+    for d in (0.0, 0.2, 0.9, 1.7, 3.0):
+        ours = kernels.optimism.optimistic(p, d, u, np.argsort(u))
+        assert ours == pytest.approx(by_linear_programming(p, d, u), abs=1e-9)
+
+
+def test_without_doubt_extended_value_iteration_is_value_iteration() -> None:
+    mdp = Maze().mdp()
+    policy, u = np.empty(49, np.int64), np.zeros(49)
+    nothing = np.zeros(mdp.allowed.shape)
+    sweeps = kernels.optimism.extended_value_iteration(
+        mdp.transition, mdp.reward, nothing, 1e-9, 10_000, policy, u
+    )
+    assert sweeps < 10_000
+    assert gain_and_bias(mdp, policy).gain == pytest.approx(0.36516191550, abs=1e-9)
+    assert u.min() == 0.0
