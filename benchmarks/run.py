@@ -8,6 +8,7 @@ from benchmarks.bandit import REFERENCE, per_decision
 from benchmarks.finite_belief import update_and_draw
 from benchmarks.imports import import_times
 from benchmarks.lab import runner_and_loop
+from benchmarks.mdp import GYMNASIUM, NUMPY, gibbs_step, r_learning_step
 from benchmarks.timing import Timing
 from rich.console import Console
 from rich.table import Table
@@ -39,6 +40,8 @@ def main() -> None:
         ("act and observe, 10 modes", act_and_observe, "NumPy by hand"),
         ("interact, a step over tables", fused_and_readable, "readable"),
         ("a decision, 10 levers", per_decision, REFERENCE),
+        ("three-cups, a step of the Gibbs agent", gibbs_step, NUMPY),
+        ("three-cups, a step of R-learning", r_learning_step, GYMNASIUM),
         ("import, start-up subtracted", import_times, "numpy"),
         ("lab, a job of ten seconds", runner_and_loop, "replicas within bayescontrol"),
     ]

@@ -17,6 +17,10 @@ class Timing:
     low: float
     high: float
 
+    def per(self, steps: int) -> "Timing":
+        """A call's share for each of its steps."""
+        return Timing(self.median / steps, self.low / steps, self.high / steps)
+
     def __str__(self) -> str:
         unit, factor = next(
             (u, f) for u, f in (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9))

@@ -1,0 +1,212 @@
+"""The grid-world at speed: the Gibbs agent, R-learning, the paper's table, and growth.
+
+    a step     choose, respond, learn; of the Gibbs agent: one full sweep, then the same
+    table      4 agents x 10 runs x 500,000 steps on 2 cores, compiled beforehand
+    growth     a step against the number of transitions seen: `benchmarks.mdp_growth`
+
+`python -m benchmarks.mdp --plot growth.png` prints all of it and draws the last.
+"""
+
+import argparse
+import os
+import platform
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from benchmarks.mdp_by_hand import (
+    DenseSweep,
+    GymnasiumStyle,
+    PlainSweep,
+    play_gibbs,
+    play_r_learning,
+)
+from benchmarks.mdp_growth import Growth, chart, growth
+from benchmarks.timing import Timing, take_turns
+from rich.console import Console
+from rich.table import Table
+
+from bayescontrol import Stream, interact
+from bayescontrol.baselines.mdp import RLearning
+from bayescontrol.experiments.maze.replica import AGENTS, RULES, Settings, world
+from bayescontrol.problems.mdp import Maze
+from bayescontrol.problems.mdp.gibbs import mdp_agent
+from bayescontrol.report import figures
+from bayescontrol.seeding import stream
+
+__all__ = ["GYMNASIUM", "NUMPY", "full_table", "gibbs_step", "r_learning_step"]
+
+NUMPY = "NumPy, tuned for few states"
+GYMNASIUM = "Gymnasium-style loop"
+RUNS, STEPS, CORES = 10, 500_000, 2
+#: The paper's four: its agent, under the default prior, and R-learning three times.
+FOUR = [name for name in AGENTS if name != RULES[0]]
+
+
+def gibbs_step() -> dict[str, Timing]:
+    """A step on `three-cups`, one full sweep each, every state found beforehand."""
+    mdp = Maze("three-cups").mdp()
+    worlds = [GymnasiumStyle(mdp) for _ in range(2)]
+    plain, dense = PlainSweep(worlds[0].shape), DenseSweep(worlds[1].shape)
+    agent, environment = mdp_agent(4, start=0), mdp.environment(0)
+    streams = Stream(1), Stream(2)
+    return _per_step(
+        {
+            NUMPY: (lambda n: play_gibbs(dense, worlds[1], n), 3_000),
+            "NumPy, equation by equation": (lambda n: play_gibbs(plain, worlds[0], n), 1_500),
+            "bayescontrol": (lambda n: interact(agent, environment, n, streams=streams), 20_000),
+        },
+        before=10_000,
+    )
+
+
+def r_learning_step() -> dict[str, Timing]:
+    """A step on `three-cups`, C = 30; every call is a run from the start."""
+    mdp = Maze("three-cups").mdp()
+    gymnasium = GymnasiumStyle(mdp)
+
+    def ours(n: int) -> object:
+        return interact(RLearning.on(mdp, C=30.0, start=0), mdp.environment(0), n)
+
+    return _per_step(
+        {
+            GYMNASIUM: (lambda n: play_r_learning(gymnasium, n), 10_000),
+            "bayescontrol": (ours, STEPS),
+        },
+        before=1_000,
+    )
+
+
+def _per_step(
+    players: dict[str, tuple[Callable[[int], object], int]], before: int
+) -> dict[str, Timing]:
+    """Each plays its number of steps, in turn, after `before` steps off the clock."""
+    for play, _ in players.values():
+        play(before)
+    calls = {name: lambda play=play, n=n: play(n) for name, (play, n) in players.items()}  # type: ignore[misc]
+    timings = take_turns(calls, calls=1)
+    return {name: timing.per(players[name][1]) for name, timing in timings.items()}
+
+
+@dataclass(frozen=True)
+class FullTable:
+    """Seconds for all of it, seconds on a core by agent, and the reward of each run's end."""
+
+    seconds: float
+    on_core: dict[str, float]
+    late: dict[str, list[float]]
+
+
+def full_table(steps: int = STEPS) -> FullTable:
+    """The runs of the paper's table, each as the experiment `maze` makes it, on two cores."""
+    jobs = [(name, run, steps) for name in FOUR for run in range(RUNS)]
+    with ProcessPoolExecutor(CORES, get_context("spawn"), initializer=_warm) as pool:
+        list(pool.map(_linger, range(CORES)))
+        start = time.perf_counter()
+        answers = list(pool.map(_play, jobs))
+        seconds = time.perf_counter() - start
+    table = FullTable(seconds, dict.fromkeys(FOUR, 0.0), {name: [] for name in FOUR})
+    for (name, _, _), (taken, late) in zip(jobs, answers, strict=True):
+        table.on_core[name] += taken
+        table.late[name].append(late)
+    return table
+
+
+def _warm() -> None:
+    for name in FOUR:
+        _play((name, 0, 1_000))
+
+
+def _linger(_: int) -> None:
+    """Long enough that the other process gets the other one: both have started then."""
+    time.sleep(0.5)
+
+
+def _play(job: tuple[str, int, int]) -> tuple[float, float]:
+    """Seconds of one run, and the mean reward of its last tenth, at most 10,000 steps."""
+    name, run, steps = job
+    begun = time.perf_counter()
+    settings, mdp = Settings(), world("three-cups").mdp
+    start = int(stream(settings.seed, run, "start").integers(len(mdp.states)))
+    streams = stream(settings.seed, run, name), stream(settings.seed, run, "environment")
+    agent = AGENTS[name](settings, mdp, start)
+    record = interact(agent, mdp.environment(start), steps, streams=streams)
+    last = min(settings.window, steps // 10)
+    late = float(record.observations["reward"][-last:].mean())
+    return time.perf_counter() - begun, late
+
+
+def _print_steps(console: Console) -> None:
+    table = Table(
+        title=f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}",
+        caption="Median of rounds that take turns (lowest-highest).",
+    )
+    for column in ("a step", "who", "time", "faster than by hand"):
+        table.add_column(column)
+    measures: dict[str, Callable[[], dict[str, Timing]]] = {
+        "Gibbs agent, one sweep": gibbs_step,
+        "R-learning": r_learning_step,
+    }
+    for what, measure in measures.items():
+        with console.status(f"measuring: {what}"):
+            timings = measure()
+        ours = timings.pop("bayescontrol")
+        for i, (name, timing) in enumerate(timings.items()):
+            ratio = f"{timing.median / ours.median:.1f} times"
+            table.add_row("" if i else what, name, str(timing), ratio)
+        table.add_row("", "bayescontrol", str(ours), "")
+        table.add_section()
+    console.print(table)
+
+
+def _print_full_table(console: Console, steps: int) -> None:
+    with console.status("measuring: the paper's table"):
+        found = full_table(steps)
+    table = Table(
+        title=f"4 agents x {RUNS} runs x {steps:,} steps: {found.seconds:.1f} s",
+        caption=f"{CORES} processes, warm, {os.cpu_count()} cores. Reward: mean ± deviation of "
+        "runs, at their end.",
+    )
+    for column in ("agent", "seconds on a core", "reward"):
+        table.add_column(column, justify="left" if column == "agent" else "right")
+    for name, late in found.late.items():
+        reward = f"{np.mean(late):.4f} ± {np.std(late, ddof=1):.4f}"
+        table.add_row(name, f"{found.on_core[name]:.2f}", reward)
+    console.print(table)
+
+
+def _print_growth(console: Console, found: list[Growth]) -> None:
+    table = Table(title="A step of the Gibbs agent", caption="Median of rounds (lowest-highest).")
+    for column in ("world", "transitions", "states", *(one.sweep for one in found[:2])):
+        table.add_column(column, justify="left" if column == "world" else "right")
+    for full, partial in zip(found[::2], found[1::2], strict=True):
+        columns = (full.transitions, full.states, full.timings, partial.timings)
+        for i, (n, states, *timings) in enumerate(zip(*columns, strict=True)):
+            table.add_row("" if i else full.world, f"{n:,}", f"{states:,}", *map(str, timings))
+        table.add_section()
+    console.print(table)
+
+
+def main() -> None:
+    """Measure, print, and draw if asked."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    options.add_argument("--plot", type=Path, metavar="PATH", help="draw growth into a PNG")
+    options.add_argument("--steps", type=int, default=STEPS, help="steps of a run of the table")
+    asked = options.parse_args()
+    console = Console()
+    _print_steps(console)
+    _print_full_table(console, asked.steps)
+    with console.status("measuring: growth"):
+        found = growth()
+    _print_growth(console, found)
+    if asked.plot:
+        asked.plot.write_bytes(figures.png(chart(found)))
+        console.print(f"drawn: {asked.plot}")
+
+
+if __name__ == "__main__":
+    main()
