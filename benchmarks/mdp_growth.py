@@ -19,7 +19,7 @@ from bayescontrol.lab.chart import Chart, Colour, Marker, Panel, Series
 from bayescontrol.problems.mdp import MDP
 from bayescontrol.problems.mdp.gibbs import mdp_agent
 
-__all__ = ["SIZES", "SWEEPS", "WORLDS", "Growth", "chart", "growth", "grid", "ring"]
+__all__ = ["SIZES", "SWEEPS", "WORLDS", "Growth", "chart", "grid", "growth", "ring"]
 
 #: Transitions, about.
 SIZES = (50, 150, 500, 1_500, 5_000, 15_000, 50_000)
@@ -38,7 +38,7 @@ def ring(transitions: int) -> MDP:
 
 
 def grid(transitions: int) -> MDP:
-    """A torus with about so many transitions, as square as can be; state 0 pays."""
+    """A torus with about so many transitions, as square as can be, three wide or more; 0 pays."""
     columns = max(3, round((transitions / 16) ** 0.5))
     rows = max(3, round(transitions / 16 / columns))
     x, a, to = (side.ravel() for side in np.indices((rows * columns, 4, 4)))
@@ -80,7 +80,7 @@ def _steps(play: Callable[[int], object]) -> int:
     start = time.perf_counter()
     play(10)
     fixed, n, taken = time.perf_counter() - start, 10, 0.0
-    while taken < max(SECONDS, 5 * fixed) / 4:
+    while taken < max(SECONDS, 20 * fixed) / 4:
         n *= 4
         start = time.perf_counter()
         play(n)
@@ -96,6 +96,8 @@ def growth(rounds: int = ROUNDS) -> list[Growth]:
         steps: dict[str, int] = {}
         for (world, sweep), one in found.items():
             mdp = WORLDS[world](size)
+            if one.states[-1:] == [len(mdp.states)]:  # no grid is smaller
+                continue
             play, transitions = _going_on(mdp, SWEEPS[sweep])
             name = f"{world}, {sweep}"
             n = steps[name] = _steps(play)
@@ -103,8 +105,9 @@ def growth(rounds: int = ROUNDS) -> list[Growth]:
             one.transitions.append(transitions)
             one.states.append(len(mdp.states))
         timings = take_turns(calls, calls=1, rounds=rounds)
-        for (world, sweep), one in found.items():
-            one.timings.append(timings[f"{world}, {sweep}"].per(steps[f"{world}, {sweep}"]))
+        for name, timing in timings.items():
+            world, sweep = name.split(", ")
+            found[world, sweep].timings.append(timing.per(steps[name]))
     return list(found.values())
 
 

@@ -63,9 +63,11 @@ def table(name: str) -> MDP:
                 if int(y) not in reached:
                     reached.append(int(y))
     states = sorted(reached)
-    x, a, y, p, r = zip(*entries, strict=True)
-    at = [np.searchsorted(states, column) for column in (x, y)]
-    return MDP.from_transitions(at[0], a, at[1], p, r, states=states, actions=4)
+    xs, actions, ys, probabilities, rewards = zip(*entries, strict=True)
+    return MDP.from_transitions(
+        np.searchsorted(states, xs), actions, np.searchsorted(states, ys), probabilities, rewards,
+        states=states, actions=4,
+    )  # fmt: skip
 
 
 def learn(
@@ -149,7 +151,8 @@ def test_on_the_real_lake_the_agent_sees_what_the_table_says(precision: float | 
 def pearson(seen: dict[tuple[int, int, int], tuple[int, float]], mdp: MDP) -> float:
     """(χ² - degrees of freedom) / its standard deviation, over all pairs with a choice.
 
-    As if how often a pair is met were given. Beyond 5 about once in 1e5 seeds.
+    As if how often a pair is met were given; 30 seeds have mean .5 and spread .9, so it is beyond
+    5 in fewer than 1e-3. With slips of .3, .4, .3 in place of thirds it is 7.
     """
     chi2 = freedom = variance = 0.0
     for x in mdp.states:
@@ -167,15 +170,21 @@ def pearson(seen: dict[tuple[int, int, int], tuple[int, float]], mdp: MDP) -> fl
 
 @pytest.mark.parametrize(
     ("name", "precision", "runs"),
-    [(LAKE, None, 4), (LAKE, 100.0, 12), (CLIFF, None, 4), (CLIFF, 100.0, 4)],
-    ids=["lake, p unknown", "lake, p = 100", "cliff, p unknown", "cliff, p = 100"],
+    [
+        pytest.param(LAKE, None, 4, id="lake, p unknown"),
+        pytest.param(LAKE, 100.0, 12, id="lake, p = 100", marks=pytest.mark.slow),
+        pytest.param(CLIFF, None, 2, id="cliff, p unknown"),
+        pytest.param(CLIFF, None, 8, id="cliff, p unknown, more runs", marks=pytest.mark.slow),
+        pytest.param(CLIFF, 100.0, 2, id="cliff, p = 100"),
+    ],
 )
 def test_95_percent_of_the_optimum_is_reached_in_500_000_steps(
     name: str, precision: float | None, runs: int
 ) -> None:
     """Measured on 40 other seeds, mean and spread of a run: lake .994 ± .024, with p = 100
     .986 ± .033; cliff .978 ± .012, with p = 100 .995 ± .008. Means of `runs` are below the bound
-    in about 2e-4 of the seeds; on the lake with p = 100, which gets stuck now and then, 5e-3.
+    in fewer than 1e-3 of the seeds; in about 5e-3 where single runs fall behind now and then: on
+    the lake with p = 100, and in only two runs along the cliff with p unknown.
     """
     mdp = table(name)
     records = [
