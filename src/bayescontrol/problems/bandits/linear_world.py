@@ -112,7 +112,7 @@ class LinearEnvironment:
         True
         """
         x0 = np.zeros(self.truth.shape[1]) if start is None else start
-        X = np.array([x0, *(o.context for o in record.observations)], np.float64)[:-1]
+        X = np.array([x0, *(o.context for _, o in record)], np.float64)[:-1]
         means = self.link.mean(X @ self.truth.T)
         pulled = [self.labels.place(a) for a in record.actions.tolist()]
         return np.asarray(means.max(1) - means[np.arange(len(pulled)), pulled])
