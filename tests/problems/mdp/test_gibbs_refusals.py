@@ -225,3 +225,12 @@ def test_kernels_say_when_there_is_no_room() -> None:
     before = belief.save()
     assert kernels.transitions.learn(e, c, 0, 0, 99, 1.0, 1.0, 0.0) == kernels.transitions.FULL
     assert same_bits(before, belief.save())
+
+
+def test_a_state_saved_with_other_actions_is_refused() -> None:
+    free, bound = GibbsBelief(2), GibbsBelief(2, allowed=lambda x: [1])
+    free.observe("a", 0, (1.0, "a"))
+    before = bound.save()
+    with pytest.raises(IncompatibleState, match="other actions"):
+        bound.load(free.save())
+    assert same_bits(before, bound.save())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bayescontrol.errors import InvalidTable, UnknownAction, UnknownState
 from bayescontrol.problems.mdp import MDP, Step, random_mdp
+from bayescontrol.problems.mdp.names import Names
 
 P = [[[1.0, 0.0], [0.1, 0.9]], [[0.5, 0.5], [0.0, 1.0]]]
 R = [[0.0, 1.0], [2.0, 3.0]]
@@ -132,3 +133,18 @@ def test_tables_are_copies_and_cannot_be_changed_behind_the_back() -> None:
     assert mdp.transition.tolist() == P
     with pytest.raises(ValueError, match="read-only"):
         mdp.probability[0] = 0.5
+
+
+def test_small_integers_do_not_wrap_round() -> None:
+    xs = [0, *range(1, 86), 85]
+    actions = [2] + [0] * 84 + [0, 1]
+    x, a = np.array(xs, np.uint8), np.array(actions, np.uint8)
+    mdp = MDP.from_transitions(x, a, x, np.ones(87), np.zeros(87), states=86, actions=3)
+    assert mdp.actions_in(0) == [2]
+    assert mdp.actions_in(85) == [0, 1]
+
+
+@pytest.mark.parametrize("names", [{"a", "b"}, None, 2.5])
+def test_names_without_order_or_number_are_refused(names: Any) -> None:
+    with pytest.raises(InvalidTable):
+        Names("action", names)

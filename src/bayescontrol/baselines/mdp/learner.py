@@ -289,4 +289,4 @@ class TabularLearner(ABC):
 
 
 def _names(what: str, names: int | Iterable[Hashable]) -> Names:
-    return Names(what, names if isinstance(names, int) else list(names))
+    return Names(what, names)

@@ -71,6 +71,10 @@ def from_arrays(arrays: Arrays, like: Ledger) -> Ledger:
     _check(arrays, states, len(actions))
     made = like.blank()
     for x, row in zip(states, arrays["offered"], strict=True):
+        if not np.array_equal(like.offered(x), row):
+            raise IncompatibleState(
+                f"state {x!r} was saved with other actions than it has here: {like.actions_of(x)}"
+            )
         made.enter(x, 0.0, row)
     end = np.cumsum(arrays["known"])
     for i, (first, last) in enumerate(zip(end - arrays["known"], end, strict=True)):

@@ -5,8 +5,10 @@
 Numbers 0 … n-1 by default, or whatever can be the key of a dictionary.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Set
 from typing import Any
+
+import numpy as np
 
 from bayescontrol.errors import BayesControlError, InvalidTable, UnknownAction, UnknownState
 
@@ -26,9 +28,14 @@ class Names:
     bayescontrol.errors.UnknownAction: no action 'up': the actions are 'left', 'right'
     """
 
-    def __init__(self, what: str, names: int | Sequence[Hashable]) -> None:
+    def __init__(self, what: str, names: int | Iterable[Hashable]) -> None:
         self.what = what
-        self._names: list[Any] = list(range(names)) if isinstance(names, int) else list(names)
+        if isinstance(names, Set):
+            raise InvalidTable(f"{names!r}: a set of {what}s has no order; give a list")
+        counted = isinstance(names, int | np.integer)
+        if not counted and not isinstance(names, Iterable):
+            raise InvalidTable(f"{names!r}: give the number of {what}s, or a list of their names")
+        self._names: list[Any] = list(range(names)) if counted else list(names)  # type: ignore[arg-type]
         if not self._names:
             raise InvalidTable(f"no {what}s: there must be at least one")
         try:

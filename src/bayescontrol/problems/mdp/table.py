@@ -109,6 +109,8 @@ class MDP:
         for name, column in (("x", xs), ("a", as_), ("y", ys)):
             if column.dtype.kind not in "iu":
                 raise InvalidTable(f"column {name} is {column.dtype}: states and actions by number")
+        # Products of small integers would wrap round.
+        xs, as_, ys = (column.astype(np.int64) for column in (xs, as_, ys))
         made = cls.__new__(cls)
         made.states, made.actions = Names("state", states), Names("action", actions)
         made._check(xs, as_, ys, p, r)
