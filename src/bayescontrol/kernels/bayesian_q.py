@@ -22,18 +22,15 @@ import math
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import NORMAL_GAMMA, draw
+from bayescontrol.kernels.beta_law import beta_cdf
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.mdp import Tables, respond
-from bayescontrol.kernels.special import stirling
+from bayescontrol.kernels.special import HALF_LOG_2PI, stirling
 
 __all__ = ["choose", "expected_excess", "interact", "learn", "value_of_information"]
 
 #: The columns of a row.
 MU, KAPPA, ALPHA, BETA = 0, 1, 2, 3
-EPS = 2.0**-52
-HALF_LOG_2PI = 0.9189385332046727
-#: The fraction needs about √ν terms; no more than these are taken.
-MOST_TERMS = 10_000
 
 
 @leaf
@@ -46,31 +43,10 @@ def _log_density(nu: float, z: float) -> float:
 
 
 @leaf
-def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of I_x(a, b) (Abramowitz & Stegun 26.5.8), by Lentz's method."""
-    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
-    f = d
-    m = 1.0
-    while m < MOST_TERMS:
-        even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
-        d = 1.0 / (1.0 + even * d)
-        c = 1.0 + even / c
-        f *= c * d
-        odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
-        d = 1.0 / (1.0 + odd * d)
-        c = 1.0 + odd / c
-        f *= c * d
-        if abs(c * d - 1.0) < 4.0 * EPS:
-            break
-        m += 1.0
-    return f
-
-
-@leaf
 def expected_excess(nu: float, z: float) -> float:
     """G_ν(z) = E (T - z)⁺ for a Student variable T, ν > 1 and z ≥ 0, to 1e-9 absolutely.
 
-    P(T > z) = ½ I_w(½ν, ½), w = ν/(ν + z²), which is z f(z)/ν times its fraction.
+    P(T > z) = ½ I_w(½ν, ½), w = ν/(ν + z²).
 
     >>> round(expected_excess(3.0, 0.0), 12)  # √3/π
     0.551328895422
@@ -78,11 +54,8 @@ def expected_excess(nu: float, z: float) -> float:
     if z > 1e100:
         return 0.0
     f = exp(_log_density(nu, z))
-    w = nu / (nu + z * z)
-    if z * z > 3.0:
-        tail = z * f / nu * _fraction(0.5 * nu, 0.5, w)
-    else:
-        tail = 0.5 - z * f * _fraction(0.5, 0.5 * nu, z * z / (nu + z * z))
+    n = nu + z * z
+    tail = 0.5 * beta_cdf(0.5 * nu, 0.5, nu / n, z * z / n)
     return max(f * (nu + z * z) / (nu - 1.0) - z * tail, 0.0)
 
 

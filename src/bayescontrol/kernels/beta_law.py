@@ -14,7 +14,7 @@ import math
 
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.special import log_gamma
+from bayescontrol.kernels.special import HALF_LOG_2PI, log_excess_series, stirling
 
 __all__ = [
     "beta_cdf",
@@ -26,10 +26,6 @@ __all__ = [
     "log_peak",
 ]
 
-HALF_LOG_2PI = 0.9189385332046727
-# B_2k / 2k (2k - 1): with z ≥ 10 the first one left out is below 3e-17.
-S1, S2, S3, S4 = 1 / 12, -1 / 360, 1 / 1260, -1 / 1680
-S5, S6, S7 = 1 / 1188, -691 / 360360, 1 / 156
 EPS = 2.0**-52
 #: The fraction needs about √max(a, b) terms; no more than these are taken.
 MOST_TERMS = 100_000
@@ -46,13 +42,7 @@ def excess(e: float) -> float:
     """
     if not -0.29 < e < 0.41:
         return e - log(1.0 + e)
-    # As in `elementary.log`, whose ln(1 + e) is e - s (e - R).
-    s = e / (2.0 + e)
-    z = s * s
-    R = 1 / 19 + z * (1 / 21 + z * (1 / 23 + z * (1 / 25)))
-    R = 1 / 9 + z * (1 / 11 + z * (1 / 13 + z * (1 / 15 + z * (1 / 17 + z * R))))
-    R = 2.0 * z * (1 / 3 + z * (1 / 5 + z * (1 / 7 + z * R)))
-    return s * (e - R)
+    return log_excess_series(e)
 
 
 @leaf
@@ -121,15 +111,6 @@ def divergence_bound(a: float, b: float, level: float) -> float:
 
 
 @leaf
-def _stirling(z: float) -> float:
-    """Δ(z) = ln Γ(z) - (z - ½) ln z + z - ½ ln 2π."""
-    if z < 10.0:
-        return log_gamma(z) - (z - 0.5) * log(z) + z - HALF_LOG_2PI
-    w = 1.0 / (z * z)
-    return (S1 + w * (S2 + w * (S3 + w * (S4 + w * (S5 + w * (S6 + w * S7)))))) / z
-
-
-@leaf
 def log_peak(a: float, b: float) -> float:
     """ln g at its mode u = ln a/b, a and b > 0.
 
@@ -138,7 +119,7 @@ def log_peak(a: float, b: float) -> float:
     """
     n = a + b
     middle = 0.5 * (log(a) + log(b / n)) - HALF_LOG_2PI
-    return middle + _stirling(n) - _stirling(a) - _stirling(b)
+    return middle + stirling(n) - stirling(a) - stirling(b)
 
 
 @leaf

@@ -17,6 +17,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode
+from bayescontrol.priors import as_prior
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
@@ -44,6 +45,8 @@ def _stochastic(table: npt.ArrayLike, name: str, axes: int) -> FloatArray:
 class TabularModes:
     """A class of modes as three tables; `start` is the situation before the first step.
 
+    `prior` is P(m), uniform by default.
+
     >>> modes = TabularModes(policy=[[[1, 0]], [[0, 1]]],                       # m picks box m
     ...                      hypothesis=[[[[0, 1], [1, 0]]], [[[1, 0], [0, 1]]]])  # prize in box m
     >>> modes
@@ -63,6 +66,7 @@ class TabularModes:
         *,
         start: int = 0,
         names: Sequence[str] | None = None,
+        prior: npt.ArrayLike | None = None,
     ) -> None:
         self.policy = _stochastic(policy, "policy", 3)
         self.hypothesis = _stochastic(hypothesis, "hypothesis", 4)
@@ -87,6 +91,8 @@ class TabularModes:
         if names is not None and len(names) != len(self):
             raise InvalidTable(f"{len(names)} names for {len(self)} modes")
         self.start = start
+        #: P(m), that of an agent unless it is given another.
+        self.prior = as_prior(prior, len(self))
         self.names = tuple(names) if names is not None else None
         self._modes: dict[int, TabularMode] = {}
         # Modes last: the likelihoods of one observation lie side by side.
@@ -150,8 +156,12 @@ class TabularModes:
         kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule,
         schedule: Schedule = every_step,
     ) -> ControlRule["TabularMode", int, int, int]:
-        """The control rule over this class; `kind` may be another agent of the same make."""
-        belief: FiniteBelief[TabularMode] = FiniteBelief(self, prior)
+        """The control rule over this class, under its prior unless another is given.
+
+        `kind` may be another agent of the same make.
+        """
+        own = self.prior if prior is None else prior
+        belief: FiniteBelief[TabularMode] = FiniteBelief(self, own)
         return kind(belief, self.start, self.advance, schedule)
 
     def environment(self, m: int) -> "TabularEnvironment":

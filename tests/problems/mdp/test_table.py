@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bayescontrol.errors import InvalidTable, UnknownAction, UnknownState
 from bayescontrol.problems.mdp import MDP, Step, random_mdp
-from bayescontrol.problems.mdp.names import Names
+from bayescontrol.problems.names import Names
 
 P = [[[1.0, 0.0], [0.1, 0.9]], [[0.5, 0.5], [0.0, 1.0]]]
 R = [[0.0, 1.0], [2.0, 3.0]]

@@ -20,7 +20,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
 from bayescontrol.problems.bandits.family import number
-from bayescontrol.problems.bandits.labels import Labels
+from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack
@@ -49,7 +49,7 @@ class CountingAgent:
     def __init__(
         self, arms: int | Sequence[Hashable], parameters: npt.ArrayLike = (), **stated: object
     ) -> None:
-        self._labels = Labels(arms)
+        self._labels = Names("arm", arms)
         self._parameters: FloatArray = np.array(parameters, np.float64)
         self._stated = stated
         self._counts: FloatArray = np.zeros((3, len(self._labels)))

@@ -15,7 +15,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.baselines.gittins.table import GittinsTable
 from bayescontrol.errors import BadEvidence, IncompatibleState
-from bayescontrol.problems.bandits.labels import Labels
+from bayescontrol.problems.names import Names
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack
 
@@ -44,7 +44,7 @@ class GittinsAgent:
         prior: tuple[float, float] | None = None,
         lookahead: int | None = None,
     ) -> None:
-        self._labels = Labels(arms)
+        self._labels = Names("arm", arms)
         if table is None:
             if discount is None or pulls is None:
                 raise ValueError("GittinsAgent needs a table, or discount= and pulls= to make one")

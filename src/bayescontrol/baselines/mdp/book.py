@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import Arrays
 from bayescontrol.baselines.mdp.checks import read_step
 from bayescontrol.errors import IncompatibleState, UnknownAction
-from bayescontrol.problems.mdp.names import Names
+from bayescontrol.problems.names import Names
 from bayescontrol.values import pack, unpack
 
 __all__ = ["Book", "whole"]
@@ -58,8 +58,8 @@ class Book:
         allowed: Callable[[Any], Iterable[Any]] | None,
         settings: Mapping[str, Any],
     ) -> None:
-        self.states = Names("state", states if isinstance(states, int) else list(states))
-        self.actions = Names("action", actions if isinstance(actions, int) else list(actions))
+        self.states = Names("state", states)
+        self.actions = Names("action", actions)
         self.settings = dict(settings)
         #: [x, a]: does state x offer action a?
         self.allowed: npt.NDArray[np.bool_] = np.ones((len(self.states), len(self.actions)), bool)

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
 from bayescontrol.baselines.mdp.checks import read_step
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
-from bayescontrol.problems.mdp.names import Names
 from bayescontrol.problems.mdp.table import MDP
+from bayescontrol.problems.names import Names
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
 
@@ -62,10 +62,10 @@ class TabularLearner(ABC):
         allowed: Callable[[Any], Iterable[Any]] | None,
         settings: Mapping[str, Any],
     ) -> None:
-        self.actions = _names("action", actions)
+        self.actions = Names("action", actions)
         self._allowed = allowed
         self._settings = dict(settings)
-        declared = () if states is None else tuple(_names("state", states))
+        declared = () if states is None else tuple(Names("state", states))
         self._declared = states is not None
         self._names: list[Any] = []
         self._places: dict[Any, int] = {}
@@ -286,7 +286,3 @@ class TabularLearner(ABC):
             f"{type(self).__name__}({len(self._names)} states, {len(self.actions)} actions, "
             f"in state {self.x!r})"
         )
-
-
-def _names(what: str, names: int | Iterable[Hashable]) -> Names:
-    return Names(what, names)

@@ -22,7 +22,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.problems.bandits.family import BestArm, Family, FiniteRewards
 from bayescontrol.problems.bandits.mean_rewards import MeanRewards
-from bayescontrol.problems.bandits.roster import Roster
+from bayescontrol.problems.bandits.roster import InPlay, Roster
 from bayescontrol.seeding import Stream
 
 __all__ = ["Arms", "ArmsBelief"]
@@ -35,7 +35,7 @@ _LN2 = 0.6931471805599453
 _MOST_COUNTS = 2.0**32
 
 
-class ArmsBelief:
+class ArmsBelief(InPlay):
     """P(m | âo_<t) for independent arms of one family.
 
     With `screening`, Bernoulli arms with whole-number priors choose by `kernels.screening`: the
@@ -187,26 +187,6 @@ class ArmsBelief:
         return self._prior.copy()
 
     @property
-    def pulls(self) -> dict[Any, int]:
-        """How many rewards of every arm were seen, retired ones included."""
-        return self._roster.pulls
-
-    @property
-    def count(self) -> int:
-        """Rewards seen."""
-        return int(self._roster.counts.sum())
-
-    @property
-    def arms(self) -> tuple[Any, ...]:
-        """The arms in play."""
-        return self._roster.arms
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """All arms, retired ones included, in the order of the rows."""
-        return tuple(self._roster.labels)
-
-    @property
     def drawn(self) -> FloatArray:
         """The mean rewards drawn last; NaN where none was: before a draw, and when screening."""
         drawn = np.full(len(self._rows), np.nan)
@@ -217,10 +197,6 @@ class ArmsBelief:
     def last(self) -> MeanRewards | None:
         """The mode drawn last, unless an action has been drawn without one since."""
         return self._last
-
-    def __len__(self) -> int:
-        """The number of arms in play."""
-        return len(self._roster)
 
     # -- arms come and go --------------------------------------------------------------------
 
@@ -251,18 +227,6 @@ class ArmsBelief:
         self._roster.retire(arm)
         if self._last is not None:
             self._last.retire(arm)
-
-    def restore(self, arm: Hashable) -> None:
-        """A retired arm is back, with all that is known of it.
-
-        >>> from bayescontrol.problems.bandits import BernoulliBandit
-        >>> belief = BernoulliBandit(2).belief()
-        >>> belief.retire(0)
-        >>> belief.restore(0)
-        >>> belief.arms
-        (0, 1)
-        """
-        self._roster.restore(arm)
 
     # -- for compiled loops --------------------------------------------------------------------
 

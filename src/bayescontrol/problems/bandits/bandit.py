@@ -16,8 +16,8 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.problems.bandits.arms import Arms, ArmsBelief
 from bayescontrol.problems.bandits.family import Family
-from bayescontrol.problems.bandits.labels import Labels
 from bayescontrol.problems.bandits.mean_rewards import MeanRewards
+from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
@@ -35,7 +35,7 @@ class ArmsEnvironment:
     (1.0, 'blue')
     """
 
-    def __init__(self, family: Family, arms: Labels, truth: FloatArray) -> None:
+    def __init__(self, family: Family, arms: Names, truth: FloatArray) -> None:
         self.family, self.labels, self.truth = family, arms, truth
 
     @property
@@ -73,7 +73,7 @@ class Bandit:
 
     def __init__(self, family: Family, arms: Arms, prior: npt.ArrayLike | None = None) -> None:
         self.family = family
-        self.labels = Labels(arms)
+        self.labels = Names("arm", arms)
         self.prior = family.prior(prior, len(self.labels))
         self._stated = None if prior is None else np.array(prior)
         self._fresh: dict[bool, ArmsBelief] = {}

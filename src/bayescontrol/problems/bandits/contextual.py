@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from bayescontrol.errors import InvalidTable
 from bayescontrol.problems.bandits.contexts import as_context, next_context
-from bayescontrol.problems.bandits.labels import Labels
 from bayescontrol.problems.bandits.linear_belief import LinearBelief
 from bayescontrol.problems.bandits.linear_weights import LinearWeights
 from bayescontrol.problems.bandits.linear_world import Contexts, LinearEnvironment
 from bayescontrol.problems.bandits.link import Link
 from bayescontrol.problems.bandits.regression import Prior, Regressions
+from bayescontrol.problems.names import Names
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
@@ -38,7 +38,7 @@ class ContextualBandit:
     def __init__(
         self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
     ) -> None:
-        self.link, self.labels, self.prior = link, Labels(arms), prior
+        self.link, self.labels, self.prior = link, Names("arm", arms), prior
         self._fits = Regressions(len(self.labels), features, prior)
         self.features = self._fits.features
 

@@ -16,12 +16,9 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidTable
-from bayescontrol.priors import as_prior
 from bayescontrol.problems.bandits.family import number
-from bayescontrol.problems.bandits.labels import Labels
-from bayescontrol.problems.tabular import TabularEnvironment, TabularMode, TabularModes
-from bayescontrol.rule import ControlRule
-from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.problems.names import Names
+from bayescontrol.problems.tabular import TabularEnvironment, TabularModes
 
 __all__ = ["JointBandit"]
 
@@ -54,13 +51,12 @@ class JointBandit(TabularModes):
             raise InvalidTable(f"biases[{m}, {a}] is {b[m, a]:g}: a bias is in [0, 1]")
         #: b[m, a] = P(o = 1 | m, a).
         self.biases: FloatArray = b
-        self.prior = as_prior(prior, len(b))
-        self._labels = Labels(b.shape[1])
+        self._labels = Names("arm", b.shape[1])
         policy = np.zeros(b.shape)
         policy[np.arange(len(b)), b.argmax(1)] = 1.0
         names = [f"m{m}#{sha256(row.tobytes()).hexdigest()[:8]}" for m, row in enumerate(b)]
         hypothesis = np.stack([1.0 - b, b], -1)[:, None]
-        super().__init__(policy[:, None, :], hypothesis, names=names)
+        super().__init__(policy[:, None, :], hypothesis, names=names, prior=prior)
 
     def _cell(self, table: npt.NDArray[Any], x: int, a: Any, o: Any) -> Any:
         r = number(o, "0 or 1")
@@ -71,16 +67,6 @@ class JointBandit(TabularModes):
     def observation_probabilities(self, x: int, a: int) -> dict[int, FloatArray]:
         """P(o | m, a) for all m, by observation."""
         return super().observation_probabilities(x, self._labels.place(a))
-
-    def agent(
-        self,
-        prior: npt.ArrayLike | None = None,
-        *,
-        kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule,
-        schedule: Schedule = every_step,
-    ) -> ControlRule[TabularMode, int, int, int]:
-        """The control rule over this bandit, with its prior unless another is given."""
-        return super().agent(self.prior if prior is None else prior, kind=kind, schedule=schedule)
 
     def environment(self, m: int | npt.ArrayLike) -> TabularEnvironment:
         """The world of hypothesis m, or one with biases of its own, which no mode need have.

@@ -21,7 +21,7 @@ from bayescontrol.problems.bandits.contexts import LARGEST, as_context, comparab
 from bayescontrol.problems.bandits.linear_weights import LinearWeights
 from bayescontrol.problems.bandits.link import FiniteLink, Link
 from bayescontrol.problems.bandits.regression import Prior, Regressions
-from bayescontrol.problems.bandits.roster import Roster
+from bayescontrol.problems.bandits.roster import InPlay, Roster
 from bayescontrol.seeding import Stream
 
 __all__ = ["LinearBelief"]
@@ -29,7 +29,7 @@ __all__ = ["LinearBelief"]
 _LN2 = 0.6931471805599453
 
 
-class LinearBelief:
+class LinearBelief(InPlay):
     """P(w | âo_<t) for arms with independent weights under one link.
 
     Feedback may come late, in any order (see `Logit` for what order means there), or never.
@@ -154,26 +154,6 @@ class LinearBelief:
         return self._fits.features
 
     @property
-    def arms(self) -> tuple[Any, ...]:
-        """The arms in play."""
-        return self._roster.arms
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """All arms, retired ones included."""
-        return tuple(self._roster.labels)
-
-    @property
-    def pulls(self) -> dict[Any, int]:
-        """How many rewards of every arm were seen, retired ones included."""
-        return self._roster.pulls
-
-    @property
-    def count(self) -> int:
-        """Rewards seen."""
-        return int(self._roster.counts.sum())
-
-    @property
     def drawn(self) -> FloatArray:
         """The weights drawn last, one row an arm; NaN where none were."""
         rows = np.full((len(self._fits), self.features), np.nan)
@@ -184,10 +164,6 @@ class LinearBelief:
     def last(self) -> LinearWeights | None:
         """The mode drawn last, unless an action has been drawn without one since."""
         return self._last
-
-    def __len__(self) -> int:
-        """The number of arms in play."""
-        return len(self._roster)
 
     # -- arms come and go --------------------------------------------------------------------
 
@@ -218,10 +194,6 @@ class LinearBelief:
                 mode.become([mode.arms[k] for k in kept], mode.weights[kept])
             else:
                 mode.become(self.arms, np.array([self.mean(a) for a in self.arms]))
-
-    def restore(self, arm: Hashable) -> None:
-        """A retired arm is back, with all that is known of it."""
-        self._roster.restore(arm)
 
     # -- for compiled loops --------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ from bayescontrol.problems.bandits.contexts import (
     comparable,
     next_context,
 )
-from bayescontrol.problems.bandits.labels import Labels
 from bayescontrol.problems.bandits.link import Link
+from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
@@ -52,7 +52,7 @@ class LinearEnvironment:
     def __init__(
         self,
         link: Link,
-        arms: Labels,
+        arms: Names,
         weights: npt.ArrayLike,
         contexts: Contexts = "normal",
         start: npt.ArrayLike | None = None,

@@ -17,7 +17,7 @@ from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.problems.bandits.bandit import ArmsEnvironment
 from bayescontrol.problems.bandits.bernoulli import BernoulliBandit
 from bayescontrol.problems.bandits.family import number
-from bayescontrol.problems.bandits.labels import Labels
+from bayescontrol.problems.names import Names
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
@@ -60,7 +60,7 @@ class LogitNormalBandit:
         except np.linalg.LinAlgError:
             raise InvalidPrior("the covariance is not positive definite") from None
         self.mean, self.particles = mu, particles
-        self._labels = Labels(mu.size)
+        self._labels = Names("arm", mu.size)
 
     def _draw(self, n: int, rng: Stream) -> FloatArray:
         return np.asarray(self.mean + rng.normal(size=(n, self.mean.size)) @ self._C.T)

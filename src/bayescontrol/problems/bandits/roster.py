@@ -13,10 +13,10 @@ import numpy as np
 
 from bayescontrol.arrays import Arrays, IntArray
 from bayescontrol.errors import IncompatibleState, UnknownArm
-from bayescontrol.problems.bandits.labels import Labels
+from bayescontrol.problems.names import Names
 from bayescontrol.values import pack, unpack
 
-__all__ = ["Roster"]
+__all__ = ["InPlay", "Roster"]
 
 
 class Roster:
@@ -30,7 +30,7 @@ class Roster:
     """
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
-        self.labels = Labels(arms)
+        self.labels = Names("arm", arms)
         self.active: IntArray = np.arange(len(self.labels))
         self.counts: IntArray = np.zeros(len(self.labels), np.int64)
 
@@ -117,3 +117,51 @@ class Roster:
         twin = Roster.__new__(Roster)
         twin.labels, twin.active, twin.counts = self.labels, self.active.copy(), self.counts.copy()
         return twin
+
+
+class InPlay:
+    """The face of a belief over arms that come and go: what its `_roster` knows.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> belief = BernoulliBandit(["red", "blue"]).belief()
+    >>> isinstance(belief, InPlay), belief.arms, belief.count
+    (True, ('red', 'blue'), 0)
+    """
+
+    _roster: Roster
+
+    @property
+    def arms(self) -> tuple[Any, ...]:
+        """The arms in play."""
+        return self._roster.arms
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """All arms, retired ones included, in the order of the rows."""
+        return tuple(self._roster.labels)
+
+    @property
+    def pulls(self) -> dict[Any, int]:
+        """How many rewards of every arm were seen, retired ones included."""
+        return self._roster.pulls
+
+    @property
+    def count(self) -> int:
+        """Rewards seen."""
+        return int(self._roster.counts.sum())
+
+    def __len__(self) -> int:
+        """The number of arms in play."""
+        return len(self._roster)
+
+    def restore(self, arm: Hashable) -> None:
+        """A retired arm is back, with all that is known of it.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> belief = BernoulliBandit(2).belief()
+        >>> belief.retire(0)
+        >>> belief.restore(0)
+        >>> belief.arms
+        (0, 1)
+        """
+        self._roster.restore(arm)

@@ -21,7 +21,7 @@ from bayescontrol.problems.bandits.linear import GaussianNoise
 from bayescontrol.problems.bandits.linear_belief import LinearBelief
 from bayescontrol.problems.bandits.link import Link
 from bayescontrol.problems.bandits.regression import Prior
-from bayescontrol.problems.bandits.roster import Roster
+from bayescontrol.problems.bandits.roster import InPlay, Roster
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
@@ -69,7 +69,7 @@ class SharedWeights:
         return [a for a, s in scores.items() if s == most]
 
 
-class SharedLinearBelief:
+class SharedLinearBelief(InPlay):
     """P(w | âo_<t) for one weight vector under a link; arms come and go at no cost.
 
     >>> bandit = SharedLinearBandit([1, 2], lambda x, a: [x * a], features=1)
@@ -163,16 +163,6 @@ class SharedLinearBelief:
     def posterior(self) -> FloatArray:
         """μ and, below it, Λ: shape (1 + d, d)."""
         return np.asarray(self._one.posterior()[0])
-
-    @property
-    def arms(self) -> tuple[Any, ...]:
-        """The arms in play."""
-        return self._roster.arms
-
-    @property
-    def pulls(self) -> dict[Any, int]:
-        """How many rewards of every arm were seen, retired ones included."""
-        return self._roster.pulls
 
     @property
     def count(self) -> int:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownAction
-from bayescontrol.problems.mdp.names import Names
+from bayescontrol.problems.names import Names
 
 if TYPE_CHECKING:
     from bayescontrol.arrays import FloatArray

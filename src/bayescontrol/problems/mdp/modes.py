@@ -9,20 +9,17 @@ is a full table of states × actions × pairs (r, y): for classes of a few hundr
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidTable
-from bayescontrol.priors import as_prior
 from bayescontrol.problems.mdp.environment import Step
 from bayescontrol.problems.mdp.planning import Plan, policy_iteration
 from bayescontrol.problems.mdp.table import MDP
-from bayescontrol.problems.tabular import TabularMode, TabularModes
-from bayescontrol.rule import ControlRule
-from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.problems.tabular import TabularModes
 
 __all__ = ["MDPModes", "mdp_modes"]
 
@@ -51,8 +48,6 @@ Step(reward=1.0, state=0)]
         mdps = [plan.mdp for plan in plans]
         #: The solutions of the problems.
         self.plans = tuple(plans)
-        #: P(m), that of an agent unless it is given another.
-        self.prior = as_prior(prior, len(plans))
         steps, hypothesis = _hypotheses(mdps)
         super().__init__(
             _policies(plans, ties),
@@ -60,6 +55,7 @@ Step(reward=1.0, state=0)]
             np.broadcast_to(steps[:, 1].astype(np.int64), hypothesis.shape[1:]),
             start=0 if start is None else mdps[0].states.place(start),
             names=names,
+            prior=prior,
         )
         #: What each observation stands for.
         self.steps = [Step(float(r), mdps[0].states[int(y)]) for r, y in steps]
@@ -73,16 +69,6 @@ Step(reward=1.0, state=0)]
             return self._numbers[step]
         except KeyError:
             raise BadEvidence(f"{step} can happen in none of the {len(self)} problems") from None
-
-    def agent(
-        self,
-        prior: npt.ArrayLike | None = None,
-        *,
-        kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule,
-        schedule: Schedule = every_step,
-    ) -> ControlRule[TabularMode, int, int, int]:
-        """The control rule over this class, by default under the prior of the class."""
-        return super().agent(self.prior if prior is None else prior, kind=kind, schedule=schedule)
 
     def __repr__(self) -> str:
         return "MDP" + super().__repr__().removeprefix("Tabular")

@@ -19,7 +19,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.errors import InvalidTable
 from bayescontrol.problems.mdp.environment import MDPEnvironment, Step
-from bayescontrol.problems.mdp.names import Names
+from bayescontrol.problems.names import Names
 
 if TYPE_CHECKING:
     from bayescontrol.kernels.mdp import Tables

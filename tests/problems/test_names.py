@@ -1,4 +1,4 @@
-"""The names of the arms."""
+"""The names of arms, states and actions."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ import pytest
 
 from bayescontrol import BernoulliBandit, interact
 from bayescontrol.errors import UnknownArm
-from bayescontrol.problems.bandits.labels import Labels
+from bayescontrol.problems.names import Names
 from bayescontrol.testing import check_fused
 
 
 def test_a_number_of_arms_names_them_by_their_places() -> None:
-    labels = Labels(np.int64(3))  # type: ignore[arg-type]
+    labels = Names("arm", np.int64(3))  # type: ignore[arg-type]
     assert list(labels) == [0, 1, 2]
     assert labels.are_numbers
     assert labels.column(np.array([2, 0])).tolist() == [2, 0]
@@ -23,7 +23,7 @@ def test_a_number_of_arms_names_them_by_their_places() -> None:
     [["red", "blue"], [("a", 1), ("a", 2)], [None, 0], [1, 0], [5, 6], (7.5, "x"), range(3, 5)],
 )
 def test_anything_that_can_be_a_key_can_be_a_name(names: Any) -> None:
-    labels = Labels(names)
+    labels = Names("arm", names)
     assert [labels.place(name) for name in names] == list(range(len(names)))
     assert [labels[j] for j in range(len(labels))] == list(names)
     bandit = BernoulliBandit(names)
@@ -33,7 +33,7 @@ def test_anything_that_can_be_a_key_can_be_a_name(names: Any) -> None:
 
 @pytest.mark.parametrize("names", [[False, True], [0.0, 1.0]])
 def test_names_that_only_equal_numbers_stay_what_they_are(names: list[Any]) -> None:
-    assert not Labels(names).are_numbers
+    assert not Names("arm", names).are_numbers
     bandit = BernoulliBandit(names)
     check_fused(bandit.agent, lambda: bandit.environment([0.3, 0.6]), 50)
 
@@ -48,23 +48,23 @@ def test_names_that_only_equal_numbers_stay_what_they_are(names: list[Any]) -> N
 )  # fmt: skip
 def test_what_names_no_arms_is_refused_with_a_way_out(arms: Any, way_out: str) -> None:
     with pytest.raises(UnknownArm, match=way_out):
-        Labels(arms)
+        Names("arm", arms)
 
 
 def test_an_unknown_arm_is_named_beside_those_there_are() -> None:
     with pytest.raises(UnknownArm, match="no arm 'pink': the arms are 'red', 'blue'"):
-        Labels(["red", "blue"]).place("pink")
+        Names("arm", ["red", "blue"]).place("pink")
     with pytest.raises(UnknownArm, match="…"):
-        Labels(20).place(20)
+        Names("arm", 20).place(20)
     nobody: list[Any] = [-1, None, [], {}, "0"]
     for arm in nobody:
         with pytest.raises(UnknownArm):
-            Labels(3).place(arm)
+            Names("arm", 3).place(arm)
 
 
 def test_labels_are_equal_if_their_names_are() -> None:
-    assert Labels(2) == Labels([0, 1])
-    assert Labels(2) != Labels([1, 0])
-    assert Labels(2) != [0, 1]
-    assert Labels(["a"]).and_one_more("b") == Labels(["a", "b"])
-    assert repr(Labels(["a"])) == "Labels(['a'])"
+    assert Names("arm", 2) == Names("arm", [0, 1])
+    assert Names("arm", 2) != Names("arm", [1, 0])
+    assert Names("arm", 2) != [0, 1]
+    assert Names("arm", ["a"]).and_one_more("b") == Names("arm", ["a", "b"])
+    assert repr(Names("arm", ["a"])) == "Names('arm', ['a'])"
