@@ -31,7 +31,7 @@ MU0, LAMBDA0, UNIT, DECLARED = 0, 1, 2, 3
 #: Places in `Chain.scalars`: ρ, σ, where the next partial sweep begins, Σ λ (μ - Q + M), Σ λ,
 #: Σ_y M(y), and the number of pairs.
 RHO, SIGMA, CURSOR, PULL, TOTAL, LEVEL, PAIRS = 0, 1, 2, 3, 4, 5, 6
-# Unsigned places: a signed one might count from the end, and asking costs a third of a sweep.
+# Unsigned places: a signed one might count from the end, and asking at every one is slow.
 U0, U1 = np.uint64(0), np.uint64(1)
 
 
