@@ -8,7 +8,7 @@ object answers for all modes at once, and the interaction runs in a compiled loo
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,32 @@ from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
 from bayescontrol.systems import Situated
 
-__all__ = ["TabularEnvironment", "TabularMode", "TabularModes", "fused_loop", "random_modes"]
+__all__ = [
+    "Labels",
+    "TabularEnvironment",
+    "TabularMode",
+    "TabularModes",
+    "fused_loop",
+    "random_modes",
+]
+
+
+class Labels(NamedTuple):
+    """What people call the situations, actions and observations of a class, in order.
+
+    >>> Labels.numbers(2, 1, 2)
+    Labels(situations=('0', '1'), actions=('0',), observations=('0', '1'))
+    """
+
+    situations: tuple[str, ...]
+    actions: tuple[str, ...]
+    observations: tuple[str, ...]
+
+    @classmethod
+    def numbers(cls, situations: int, actions: int, observations: int) -> "Labels":
+        """Their numbers."""
+        sizes = (situations, actions, observations)
+        return cls(*(tuple(map(str, range(size))) for size in sizes))
 
 
 def _stochastic(table: npt.ArrayLike, name: str, axes: int) -> FloatArray:
@@ -45,7 +70,8 @@ def _stochastic(table: npt.ArrayLike, name: str, axes: int) -> FloatArray:
 class TabularModes:
     """A class of modes as three tables; `start` is the situation before the first step.
 
-    `prior` is P(m), uniform by default.
+    `prior` is P(m), uniform by default; `names` are those of the modes, `labels` those of
+    situations, actions and observations, for people to read.
 
     >>> modes = TabularModes(policy=[[[1, 0]], [[0, 1]]],                       # m picks box m
     ...                      hypothesis=[[[[0, 1], [1, 0]]], [[[1, 0], [0, 1]]]])  # prize in box m
@@ -67,6 +93,7 @@ class TabularModes:
         start: int = 0,
         names: Sequence[str] | None = None,
         prior: npt.ArrayLike | None = None,
+        labels: Labels | None = None,
     ) -> None:
         self.policy = _stochastic(policy, "policy", 3)
         self.hypothesis = _stochastic(hypothesis, "hypothesis", 4)
@@ -90,13 +117,24 @@ class TabularModes:
             raise InvalidTable(f"start={start} is not a situation: they are 0 … {situations - 1}")
         if names is not None and len(names) != len(self):
             raise InvalidTable(f"{len(names)} names for {len(self)} modes")
+        if labels is not None and tuple(map(len, labels)) != shape:
+            raise InvalidTable(
+                f"labels for {tuple(map(len, labels))} situations, actions and observations, "
+                f"the tables have {shape}"
+            )
         self.start = start
+        #: What people call situations, actions and observations: their numbers unless given.
+        self.labels = Labels.numbers(*shape) if labels is None else labels
         #: P(m), that of an agent unless it is given another.
         self.prior = as_prior(prior, len(self))
         self.names = tuple(names) if names is not None else None
         self._modes: dict[int, TabularMode] = {}
         # Modes last: the likelihoods of one observation lie side by side.
         self.by_mode = np.ascontiguousarray(np.moveaxis(self.hypothesis, 0, -1))
+
+    def name(self, m: int) -> str:
+        """What people call mode m."""
+        return self.names[m] if self.names else f"m{m}"
 
     @property
     def actions(self) -> range:

@@ -19,7 +19,7 @@ from bayescontrol.errors import BadEvidence, InvalidTable
 from bayescontrol.problems.mdp.environment import Step
 from bayescontrol.problems.mdp.planning import Plan, policy_iteration
 from bayescontrol.problems.mdp.table import MDP
-from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.problems.tabular import Labels, TabularModes
 
 __all__ = ["MDPModes", "mdp_modes"]
 
@@ -49,6 +49,8 @@ Step(reward=1.0, state=0)]
         #: The solutions of the problems.
         self.plans = tuple(plans)
         steps, hypothesis = _hypotheses(mdps)
+        #: What each observation stands for.
+        self.steps = [Step(float(r), mdps[0].states[int(y)]) for r, y in steps]
         super().__init__(
             _policies(plans, ties),
             hypothesis,
@@ -56,9 +58,12 @@ Step(reward=1.0, state=0)]
             start=0 if start is None else mdps[0].states.place(start),
             names=names,
             prior=prior,
+            labels=Labels(
+                tuple(map(str, mdps[0].states)),
+                tuple(map(str, mdps[0].actions)),
+                tuple(f"reward {step.reward:g}, then {step.state}" for step in self.steps),
+            ),
         )
-        #: What each observation stands for.
-        self.steps = [Step(float(r), mdps[0].states[int(y)]) for r, y in steps]
         #: The reward of each observation: a record's are `rewards[record.observations]`.
         self.rewards = steps[:, 0].copy()
         self._numbers = {step: o for o, step in enumerate(self.steps)}
