@@ -23,6 +23,7 @@ from bayescontrol.problems.mdp.table import MDP
 
 __all__ = [
     "closed_classes",
+    "closed_sets",
     "is_communicating",
     "is_unichain",
     "is_weakly_communicating",
@@ -32,13 +33,17 @@ __all__ = [
 ]
 
 
-def _closed(matrix: object) -> list[IntArray]:
-    """The strongly connected components that no edge leaves, by their first states."""
+def closed_sets(matrix: object) -> list[IntArray]:
+    """The strongly connected components of a graph that no edge leaves, by their first states.
+
+    >>> closed_sets(np.array([[0, 1, 1], [0, 1, 0], [0, 0, 1]], bool))
+    [array([1]), array([2])]
+    """
     from scipy.sparse import coo_array  # type: ignore[import-untyped]
     from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
-    count, component = connected_components(matrix, directed=True, connection="strong")
-    edges = coo_array(matrix)
+    edges = coo_array(matrix)  # of a dense matrix SciPy would make a masked one, which takes longer
+    count, component = connected_components(edges.tocsr(), directed=True, connection="strong")
     is_open = np.zeros(count, bool)
     leaving = component[edges.row] != component[edges.col]
     is_open[component[edges.row[leaving]]] = True
@@ -55,7 +60,7 @@ def closed_classes(mdp: MDP) -> list[IntArray]:
     >>> closed_classes(mdp)
     [array([0]), array([1])]
     """
-    return _closed(graph(mdp))
+    return closed_sets(graph(mdp))
 
 
 def recurrent_classes(mdp: MDP, policy: npt.ArrayLike) -> list[IntArray]:
@@ -65,7 +70,7 @@ def recurrent_classes(mdp: MDP, policy: npt.ArrayLike) -> list[IntArray]:
     >>> recurrent_classes(chain_mdp(3), [1, 1, 1])  # B: always back to the start
     [array([0])]
     """
-    return _closed(induced(mdp, policy)[0])
+    return closed_sets(induced(mdp, policy)[0])
 
 
 def is_unichain(mdp: MDP, policy: npt.ArrayLike) -> bool:

@@ -1,0 +1,262 @@
+"""The verdict on a finite class: does the agent settle on the right mode, whichever it is?
+
+For every ordered pair, m* true and m another mode:
+
+    theorem     m ∉ [m*], or m acts as m* does: the convergence theorem covers the pair
+    settles     it does not, but m is refuted by its own policy, or by the two taking turns, or
+                acts as m* does wherever it is not: the weight of m vanishes or does no harm
+    undecided   none of these and no deadlock found: it hangs on a third mode
+    never       a deadlock: neither policy parts them and they act differently, for ever
+
+The first two are proofs; `never` says that it happens with positive probability. All of it is
+exact, from the graph of situations alone. It holds for any prior with the same support, and
+for every schedule that may draw a new mode at any step.
+"""
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.convergence.consistency import policies_agree
+from bayescontrol.convergence.core import outside_core, reaches_parting
+from bayescontrol.convergence.deadlock import BlindSpots, Deadlock
+from bayescontrol.convergence.rates import DivergenceRate, divergence_rates, mean_rates
+from bayescontrol.convergence.worlds import BoolArray, World
+from bayescontrol.errors import UnknownMode
+from bayescontrol.problems.tabular import TabularModes
+
+__all__ = ["Outcome", "PairVerdict", "Reason", "Verdict", "check"]
+
+
+class Outcome(enum.IntEnum):
+    """What becomes of a pair, from good to bad; of a class, the worst of its pairs.
+
+    >>> max(Outcome.THEOREM, Outcome.NEVER).name
+    'NEVER'
+    """
+
+    THEOREM = 0
+    SETTLES = 1
+    UNDECIDED = 2
+    NEVER = 3
+
+
+class Reason(enum.Enum):
+    """Why.
+
+    >>> Reason.OUTSIDE_CORE.outcome.name
+    'THEOREM'
+    """
+
+    OUTSIDE_CORE = "the true mode's own policy refutes it"
+    CONSISTENT = "it cannot be told apart, and acts the same"
+    OWN_POLICY = "its own policy refutes it"
+    TURNS = "the two policies, taking turns, refute it"
+    ALIKE_WHERE_BLIND = "it acts the same wherever it cannot be told apart"
+    THIRD_MODE = "it hangs on what other modes do"
+    DEADLOCK = "nothing that either does tells them apart, and they act differently"
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome that follows."""
+        return _OUTCOMES[self]
+
+
+_OUTCOMES = {
+    Reason.OUTSIDE_CORE: Outcome.THEOREM,
+    Reason.CONSISTENT: Outcome.THEOREM,
+    Reason.OWN_POLICY: Outcome.SETTLES,
+    Reason.TURNS: Outcome.SETTLES,
+    Reason.ALIKE_WHERE_BLIND: Outcome.SETTLES,
+    Reason.THIRD_MODE: Outcome.UNDECIDED,
+    Reason.DEADLOCK: Outcome.NEVER,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PairVerdict:
+    """What becomes of mode `other` when `true` is true; situations and modes are numbers.
+
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> pair = check(prize_or_frog()).pair(0, 1)
+    >>> pair
+    PairVerdict(true 'prize left', other 'prize right': THEOREM, the true mode's own policy \
+refutes it)
+    >>> pair.rates[0].situations, round(pair.rates[0].rate, 3)
+    ((0,), 1.758)
+    """
+
+    world: World = field(repr=False)
+    other: int
+    reason: Reason
+    in_core: bool
+    consistent: bool
+    deadlock: Deadlock | None = None
+
+    @property
+    def true(self) -> int:
+        """m*."""
+        return self.world.true
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the reason comes to."""
+        return self.reason.outcome
+
+    @cached_property
+    def differ(self) -> tuple[int, ...]:
+        """The situations in which the true mode's policy parts the two."""
+        return self._where(self.world.parted_by(self.world.takes(self.true))[self.other])
+
+    @cached_property
+    def differ_for_other(self) -> tuple[int, ...]:
+        """The situations in which the other mode's policy parts the two."""
+        return self._where(self.world.parted_by(self.world.takes(self.other))[self.other])
+
+    @cached_property
+    def act_differently(self) -> tuple[int, ...]:
+        """The situations that can occur late and in which the policies differ."""
+        apart = self.world.acts_differently(self.other) & self.world.late
+        return self._where(apart)
+
+    @cached_property
+    def blind(self) -> tuple[int, ...]:
+        """The situations from which neither, nor both taking turns, can part the two."""
+        return self._where(BlindSpots.of(self.world, self.other).situations)
+
+    @cached_property
+    def rates(self) -> tuple[DivergenceRate, ...]:
+        """How fast the true mode's own policy refutes the other, per recurrent class."""
+        return divergence_rates(self.world, self.other, self.true)
+
+    @cached_property
+    def rates_under_other(self) -> tuple[DivergenceRate, ...]:
+        """How fast the other mode's own policy refutes it, per recurrent class."""
+        return divergence_rates(self.world, self.other, self.other)
+
+    def _where(self, marked: BoolArray) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(marked & self.world.reachable).tolist())
+
+    def __repr__(self) -> str:
+        name = self.world.modes.name
+        return (
+            f"PairVerdict(true {name(self.true)!r}, other {name(self.other)!r}: "
+            f"{self.outcome.name}, {self.reason.value})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The verdict on a class: one for every ordered pair of modes with weight.
+
+    >>> from bayescontrol.problems.diagrams import consistency_diagram
+    >>> verdict = check(consistency_diagram())
+    >>> verdict
+    Verdict(NEVER: 2 modes, 2 pairs: 2 never)
+    >>> verdict.to_blame
+    (PairVerdict(true 'm1', other 'm2': NEVER, nothing that either does tells them apart, and \
+they act differently), ...)
+    """
+
+    modes: TabularModes
+    pairs: tuple[PairVerdict, ...] = field(repr=False)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst over all pairs."""
+        return max((pair.outcome for pair in self.pairs), default=Outcome.THEOREM)
+
+    @property
+    def settles(self) -> bool:
+        """Whether the agent comes to act as the true mode does, for sure, whichever is true."""
+        return self.outcome <= Outcome.SETTLES
+
+    @property
+    def to_blame(self) -> tuple[PairVerdict, ...]:
+        """The pairs that keep it from settling, those in a deadlock first."""
+        bad = [pair for pair in self.pairs if pair.outcome > Outcome.SETTLES]
+        return tuple(sorted(bad, key=lambda pair: -pair.outcome))
+
+    def count(self, outcome: Outcome) -> int:
+        """The number of pairs with this outcome."""
+        return sum(pair.outcome is outcome for pair in self.pairs)
+
+    def pair(self, true: int, other: int) -> PairVerdict:
+        """The verdict on one pair."""
+        for pair in self.pairs:
+            if (pair.true, pair.other) == (true, other):
+                return pair
+        raise UnknownMode(
+            f"no pair ({true}, {other}): give two different modes, each with a positive prior, "
+            f"of 0 … {len(self.modes) - 1}"
+        )
+
+    def core(self, true: int) -> tuple[int, ...]:
+        """[m*], as numbers of modes with weight."""
+        inside = [pair.other for pair in self.pairs if pair.true == true and pair.in_core]
+        return tuple(sorted([self.modes[true].m, *inside]))
+
+    def rates(self) -> FloatArray:
+        """The rate of d_t(m*‖m) under the policy of m*, in nats a step, as an array [m*, m]."""
+        worlds = {pair.true: pair.world for pair in self.pairs}
+        table = np.zeros((len(self.modes), len(self.modes)))
+        for true, world in worlds.items():
+            table[true] = mean_rates(world, true)
+        return table
+
+    def __repr__(self) -> str:
+        counts = [f"{self.count(o)} {o.name.lower()}" for o in Outcome if self.count(o)]
+        return (
+            f"Verdict({self.outcome.name}: {len(self.modes)} modes, "
+            f"{len(self.pairs)} pairs: {', '.join(counts) or 'none'})"
+        )
+
+
+def check(modes: TabularModes, *, tolerance: float = 1e-12) -> Verdict:
+    """Will the Bayesian control rule over this class settle on the true mode's policy?
+
+    Modes with prior zero never act and never matter. Numbers that differ by less than
+    `tolerance`, relative to their size, count as equal.
+
+    >>> from bayescontrol.problems.chain import chain
+    >>> check(chain(3))
+    Verdict(THEOREM: 2 modes, 2 pairs: 2 theorem)
+    """
+    live = np.flatnonzero(modes.prior > 0.0).tolist()
+    pairs = (
+        pair for true in live for pair in _pairs(World(modes, true, tolerance=tolerance), live)
+    )
+    return Verdict(modes, tuple(pairs))
+
+
+def _pairs(world: World, live: list[int]) -> Iterator[PairVerdict]:
+    outside, alike = outside_core(world), policies_agree(world)
+    for m in live:
+        if m == world.true:
+            continue
+        consistent = bool(outside[m] or alike[m])
+        deadlock = None
+        if outside[m]:
+            reason = Reason.OUTSIDE_CORE
+        elif alike[m]:
+            reason = Reason.CONSISTENT
+        else:
+            reason, deadlock = _inconsistent(world, m)
+        yield PairVerdict(world, m, reason, not outside[m], consistent, deadlock)
+
+
+def _inconsistent(world: World, m: int) -> tuple[Reason, Deadlock | None]:
+    """m is in the core and acts differently: what then?"""
+    blind = BlindSpots.of(world, m)
+    if reaches_parting(world, world.takes(m), m)[blind.reachable].all():
+        return Reason.OWN_POLICY, None
+    if not blind.situations.any():
+        return Reason.TURNS, None
+    if not blind.may_disagree():
+        return Reason.ALIKE_WHERE_BLIND, None
+    deadlock = blind.deadlock()
+    return (Reason.THIRD_MODE, None) if deadlock is None else (Reason.DEADLOCK, deadlock)

@@ -1,0 +1,25 @@
+"""Probes and the no-mode-fits alarm, for agents that are running."""
+
+from bayescontrol.live.alarm import Alarm
+from bayescontrol.live.guarded import Guarded
+from bayescontrol.live.predictors import KrichevskyTrofimov, Predictor, StudentPredictor
+from bayescontrol.live.probes import (
+    alarm_evidence,
+    effective_modes,
+    mixture_surprise,
+    mode_surprise,
+    posterior,
+)
+
+__all__ = [
+    "Alarm",
+    "Guarded",
+    "KrichevskyTrofimov",
+    "Predictor",
+    "StudentPredictor",
+    "alarm_evidence",
+    "effective_modes",
+    "mixture_surprise",
+    "mode_surprise",
+    "posterior",
+]
