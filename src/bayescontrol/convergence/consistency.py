@@ -10,8 +10,9 @@ start that is never seen again, does not matter.
 
 import numpy as np
 
+from bayescontrol.arrays import BoolArray
 from bayescontrol.convergence.core import outside_core
-from bayescontrol.convergence.worlds import BoolArray, World
+from bayescontrol.convergence.worlds import World
 from bayescontrol.problems.tabular import TabularModes
 
 __all__ = ["consistent", "policies_agree"]

@@ -10,7 +10,8 @@ again: the divergence d_t(m*‖m) grows without bound, and the weight of m vanis
 
 import numpy as np
 
-from bayescontrol.convergence.worlds import BoolArray, World, can_reach
+from bayescontrol.arrays import BoolArray
+from bayescontrol.convergence.worlds import World, can_reach
 from bayescontrol.problems.tabular import TabularModes
 
 __all__ = ["core", "outside_core", "reaches_parting"]

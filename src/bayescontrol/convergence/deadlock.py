@@ -4,7 +4,8 @@ In the world of m* the ratio of the weights of m and m* converges, whatever happ
 weight, both act again and again, so the agent ends among the *blind spots*: the situations from
 which the two, taking turns, never come to an action that parts them. Hence
 
-    settled for sure     no blind spot that can recur is one in which they act differently
+    settled for sure     where they might stay among blind spots, alone or with others whom they
+                         do not refute there, they act alike
     a deadlock           a set C of situations, among them K closed under the policies of both, with
 
         J   m*, m, and every mode that they do not refute wherever they can stay within C
@@ -16,13 +17,14 @@ wherever the two alone can stay, or, should J be all alike in C, wherever J stay
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from bayescontrol.arrays import IntArray
+from bayescontrol.arrays import BoolArray, IntArray
 from bayescontrol.convergence.core import reaches_parting
-from bayescontrol.convergence.worlds import BoolArray, World, can_reach, closed_within, on_a_cycle
+from bayescontrol.convergence.worlds import World, can_reach, closed_within
 
 __all__ = ["BlindSpots", "Deadlock"]
 
@@ -71,36 +73,57 @@ class BlindSpots:
         parting = reaches_parting(world, world.takes(world.true, m), m)
         return cls(world, m, reachable & ~parting, reachable, graph)
 
+    @cached_property
+    def _together(self) -> BoolArray:
+        return self.world.takes(self.world.true, self.m)
+
+    @cached_property
+    def _stays(self) -> list[IntArray]:
+        """The blind spots among which the two alone would stay for ever."""
+        return closed_within(self.world.graph(self._together), self.situations)
+
+    def _lasting(self, stays: list[IntArray]) -> BoolArray:
+        """The modes that the two do not refute in some of these places."""
+        refuted = self.world.parted_by(self._together)
+        unharmed = np.any([~refuted[:, stay].any(1) for stay in stays], axis=0)
+        return np.asarray(unharmed & (self.world.modes.prior > 0.0))
+
     def may_disagree(self) -> bool:
-        """Whether m and m* act differently in one that can recur, whoever else acts."""
+        """Whether m and m* act differently where they and others might stay for ever.
+
+        Where they stay they do not refute each other, nor whoever stays with them; and what
+        recurs there can be left for, and come back from, a place where the two alone would stay.
+        """
         apart = self.situations & self.world.acts_differently(self.m)
-        if not (apart & self.world.recurring).any():
-            return False
-        if self.graph is self.world.anyone and self.situations[self.world.reachable].all():
-            return True
-        return bool((on_a_cycle(self.graph, self.situations) & apart).any())
+        for stay in self._stays:
+            if apart[stay].any():
+                return True
+            lasting = np.flatnonzero(self._lasting([stay])).tolist()
+            moves = self.world.graph(self.world.takes(*lasting)) & self.graph
+            moves &= self.situations[:, None] & self.situations
+            here = np.zeros(len(apart), bool)
+            here[stay] = True
+            if (can_reach(moves, here) & can_reach(moves.T, here) & apart).any():
+                return True
+        return False
 
     def deadlock(self) -> Deadlock | None:
         """A deadlock of m and m*; None if none is found."""
-        together = self.world.takes(self.world.true, self.m)
-        for place in closed_within(self.world.graph(together), self.situations):
-            found = self._around(place)
-            if found is not None and _can_come(self.world, self.m, set(place.tolist())):
+        for stay in self._stays:
+            found = self._around(stay)
+            if found is not None and _can_come(self.world, self.m, set(stay.tolist())):
                 return found
         return None
 
     def _around(self, place: IntArray) -> Deadlock | None:
         """J and C, from K on; None if J parts m from m* or they do alike in the end."""
         world, apart = self.world, self.world.acts_differently(self.m)
-        together = world.takes(world.true, self.m)
-        pair = world.graph(together)
-        refuted = world.parted_by(together)
+        pair = world.graph(self._together)
         C, J = np.zeros(len(pair), bool), np.zeros(len(world.modes), bool)
         C[place] = J[[world.true, self.m]] = True
         stays = [place]
         while True:
-            lasting = np.any([~refuted[:, stay].any(1) for stay in stays], axis=0)
-            wider = J | (lasting & (world.modes.prior > 0.0))
+            wider = J | self._lasting(stays)
             takes = world.takes(*np.flatnonzero(wider).tolist())
             reached = can_reach(world.graph(takes).T, C)
             if (world.separates[self.m, reached] & takes[reached]).any():

@@ -20,12 +20,12 @@ from functools import cached_property
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import BoolArray, FloatArray
 from bayescontrol.convergence.consistency import policies_agree
 from bayescontrol.convergence.core import outside_core, reaches_parting
 from bayescontrol.convergence.deadlock import BlindSpots, Deadlock
 from bayescontrol.convergence.rates import DivergenceRate, divergence_rates, mean_rates
-from bayescontrol.convergence.worlds import BoolArray, World
+from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import UnknownMode
 from bayescontrol.problems.tabular import TabularModes
 

@@ -10,18 +10,15 @@ in the long run; how fast is a question for `rates`.
 """
 
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol import kernels
+from bayescontrol.arrays import BoolArray, FloatArray, IntArray
 from bayescontrol.problems.mdp.structure import closed_sets
 from bayescontrol.problems.tabular import TabularModes
 
 __all__ = ["World", "can_reach", "closed_within", "on_a_cycle"]
-
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 class World:
@@ -126,20 +123,10 @@ class World:
 
     @cached_property
     def _compare(self) -> tuple[FloatArray, BoolArray]:
-        # Only what can happen counts, and in a large class that is little of the table.
-        every = self.modes.hypothesis.reshape(len(self.modes), -1)
-        o = np.flatnonzero(self._law)
-        p, q = self._law.ravel()[o], every[:, o]
-        row = o // self._law.shape[-1]
-        first = np.flatnonzero(np.diff(row, prepend=-1))
-        with np.errstate(divide="ignore"):
-            terms = p * (np.log(p) - np.log(q))
-        differ = np.abs(p - q) > self.tolerance * np.maximum(p, q)
-        shape = (len(self.modes), *self._law.shape[:2])
-        separates = np.logical_or.reduceat(differ, first, axis=1).reshape(shape)
-        nats = np.add.reduceat(terms, first, axis=1).reshape(shape)
-        # Rounding may leave a sum just below zero, or just above where nothing differs.
-        return np.where(separates, np.maximum(nats, 0.0), 0.0), separates
+        shape = self.modes.policy.shape
+        nats, differs = np.empty(shape), np.empty(shape, bool)
+        kernels.separation.compare(self._law, self.modes.hypothesis, self.tolerance, nats, differs)
+        return nats, differs
 
     def parted_by(self, takes: BoolArray) -> BoolArray:
         """Whether an action marked in `takes` parts m from m* in x, as an array [m, x]."""
