@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bayescontrol.kernels import (
+        alarm,
         arms,
         average_reward,
         bamcp,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         beta_law,
         blocks,
         contextual,
+        divergence,
         elementary,
         finite,
         gibbs,
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
         random,
         rlearning,
         screening,
+        separation,
+        settling,
         special,
         tabular,
         td,
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "alarm",
     "arms",
     "average_reward",
     "bamcp",
@@ -55,6 +60,7 @@ __all__ = [
     "beta_law",
     "blocks",
     "contextual",
+    "divergence",
     "elementary",
     "finite",
     "gibbs",
@@ -77,6 +83,8 @@ __all__ = [
     "random",
     "rlearning",
     "screening",
+    "separation",
+    "settling",
     "special",
     "tabular",
     "td",
