@@ -33,8 +33,20 @@ _SHOWN = 12
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of a class.")
 @click.option("--true", "true", metavar="NAME", help="Only the world of this mode.")
 @click.option("--other", "other", metavar="NAME", help="Only what becomes of this mode.")
-@click.option("--runs", default=100, show_default=True, help="Simulated runs a world; 0 for none.")
-@click.option("--horizon", default=10_000, show_default=True, help="Steps of a simulated run.")
+@click.option(
+    "--runs",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Simulated runs a world; 0 for none.",
+)
+@click.option(
+    "--horizon",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Steps of a simulated run.",
+)
 @click.option("--seed", default=0, show_default=True, help="Seed of the simulated runs.")
 @click.option("--all", "everything", is_flag=True, help="Show every pair.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every pair.")

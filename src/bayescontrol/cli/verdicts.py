@@ -92,18 +92,19 @@ def _blame(verdict: Verdict) -> list[str]:
     for pair in verdict.to_blame[:2]:
         true, other = (verdict.modes.name(m) for m in (pair.true, pair.other))
         everywhere = len(pair.blind) == pair.world.reachable.sum()
-        when = "whatever it does" if everywhere else f"once in {_places(pair, pair.blind)}"
+        when = (
+            "wherever the agent is" if everywhere else f"once it is in {_places(pair, pair.blind)}"
+        )
+        nothing = (
+            f"If {true} is true: {when}, nothing that {true} or {other} does shows that {other} "
+            "is wrong"
+        )
         if pair.deadlock is not None:
-            said.append(
-                f"If {true} is true: {when}, the agent cannot tell {other} from it by anything "
-                "that either does, and the two act differently in "
-                f"{_places(pair, pair.deadlock.situations)}."
-            )
+            places = _places(pair, pair.deadlock.situations)
+            said.append(f"{nothing}, and the two act differently in {places}.")
         else:
             said.append(
-                f"If {true} is true: {when}, the agent cannot tell {other} from it by anything "
-                "that either does; whether another mode's doings tell them apart, often enough, "
-                "is not known."
+                f"{nothing}; whether another mode's doings show it, often enough, is not known."
             )
     if len(verdict.to_blame) > 2:
         said.append(f"{len(verdict.to_blame) - 2} more pairs are of this kind.")

@@ -1,12 +1,14 @@
 """What would help: a better class of modes, or more patience with the one there is.
 
-merge        m and m* predict the same in every situation and for every action
-try a in x   neither does it, and there D(m*‖m) > 0: the most bits a try, nearest first
-act alike    one policy for both wherever they cannot be told apart
-hold         the fewest steps in a row that m*'s policy needs, from the worst x in R, until it
-             may part m from m*: drawing a new mode at every step, that is rare if others
-             act otherwise on the way
-simulate     n runs without a stuck one bound the chance of being stuck by 3/n, at 95 %
+    merge        m and m* predict the same in every situation and for every action
+    try a in x   neither does it, and there D(m*‖m) > 0: the most bits a try, nearest first
+    keep out     some mode leads from where they can be told apart to where they cannot
+    act alike    one policy for both wherever they cannot be told apart
+    hold         as many steps in a row as the policy that parts them needs from the worst x in R
+    simulate     n runs without a stuck one bound the chance of being stuck by 3/n, at 95 %
+
+Drawing a new mode at every step, several steps in a row of one mode are rare where others would
+leave the way.
 """
 
 import math

@@ -58,7 +58,7 @@ class Reason(enum.Enum):
     TURNS = "the two policies, taking turns, refute it"
     ALIKE_WHERE_BLIND = "it acts the same wherever it cannot be told apart"
     THIRD_MODE = "it hangs on what other modes do"
-    DEADLOCK = "nothing that either does tells them apart, and they act differently"
+    DEADLOCK = "neither policy tells them apart, and they differ"
 
     @property
     def outcome(self) -> Outcome:
@@ -158,8 +158,8 @@ class Verdict:
     >>> verdict
     Verdict(NEVER: 2 modes, 2 pairs: 2 never)
     >>> verdict.to_blame
-    (PairVerdict(true 'm1', other 'm2': NEVER, nothing that either does tells them apart, and \
-they act differently), ...)
+    (PairVerdict(true 'm1', other 'm2': NEVER, neither policy tells them apart, and they \
+differ), ...)
     """
 
     modes: TabularModes
