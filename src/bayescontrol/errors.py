@@ -7,18 +7,33 @@ these has changed nothing: the belief, the agent and the record are bitwise as b
 __all__ = [
     "BadEvidence",
     "BayesControlError",
+    "ConflictingFeedback",
+    "ConflictingKey",
+    "DamagedLog",
+    "DiskFull",
+    "FeedbackDue",
+    "HeadMoved",
     "ImpossibleCondition",
     "ImpossibleObservation",
     "IncompatibleState",
     "InvalidPrior",
     "InvalidTable",
     "MissingCapability",
+    "ModelMismatch",
+    "NetworkFileSystem",
+    "NewerFormat",
     "NotCommunicating",
     "NotConverged",
+    "NotDurable",
+    "NotPermitted",
+    "StoreBusy",
+    "StoreFailed",
     "UnknownAction",
     "UnknownArm",
+    "UnknownDecision",
     "UnknownMode",
     "UnknownState",
+    "UnknownStore",
     "UnknownVariable",
 ]
 
@@ -144,5 +159,130 @@ class NotConverged(BayesControlError, ArithmeticError):
     """An iteration came to its limit before it came to its tolerance.
 
     >>> issubclass(NotConverged, ArithmeticError)
+    True
+    """
+
+
+# -- agents that survive ---------------------------------------------------------------------
+
+
+class StoreFailed(BayesControlError, OSError):
+    """A store cannot be opened, read or written: what was acknowledged before is kept.
+
+    Whether the last event was still written is unknown: reopen, or ask again under the same key.
+
+    >>> issubclass(StoreFailed, OSError)
+    True
+    """
+
+
+class StoreBusy(StoreFailed):
+    """Another writer has the store or the log: there is one at a time.
+
+    >>> issubclass(StoreBusy, StoreFailed)
+    True
+    """
+
+
+class DiskFull(StoreFailed):
+    """No room for another event. Nothing was written; the agent goes on when there is room.
+
+    >>> issubclass(DiskFull, StoreFailed)
+    True
+    """
+
+
+class NetworkFileSystem(StoreFailed):
+    """The file lies on a file system whose locks and flushes cannot be relied upon.
+
+    >>> issubclass(NetworkFileSystem, StoreFailed)
+    True
+    """
+
+
+class DamagedLog(StoreFailed):
+    """The file is not a log, or not all of it: torn, altered, or of another program.
+
+    >>> issubclass(DamagedLog, StoreFailed)
+    True
+    """
+
+
+class NewerFormat(StoreFailed):
+    """A later release wrote this log, in a format that this one cannot read.
+
+    >>> issubclass(NewerFormat, StoreFailed)
+    True
+    """
+
+
+class HeadMoved(BayesControlError, RuntimeError):
+    """The log has grown since it was read last: read what came, then append again.
+
+    >>> issubclass(HeadMoved, RuntimeError)
+    True
+    """
+
+
+class UnknownStore(BayesControlError, ValueError):
+    """The address names no kind of store, or no log in it.
+
+    >>> issubclass(UnknownStore, ValueError)
+    True
+    """
+
+
+class ModelMismatch(BayesControlError, ValueError):
+    """The log belongs to a model of another name, version or settings.
+
+    >>> issubclass(ModelMismatch, ValueError)
+    True
+    """
+
+
+class UnknownDecision(BayesControlError, LookupError):
+    """No decision of the log has that id.
+
+    >>> issubclass(UnknownDecision, LookupError)
+    True
+    """
+
+
+class ConflictingFeedback(BayesControlError, ValueError):
+    """A decision has one observation; another one came for it. The first one stands.
+
+    >>> issubclass(ConflictingFeedback, ValueError)
+    True
+    """
+
+
+class ConflictingKey(BayesControlError, ValueError):
+    """A key stands for one decision; it came again with another situation.
+
+    >>> issubclass(ConflictingKey, ValueError)
+    True
+    """
+
+
+class FeedbackDue(BayesControlError, RuntimeError):
+    """Where one step leads to the next, o_t must come before a_(t+1) can be asked for.
+
+    >>> issubclass(FeedbackDue, RuntimeError)
+    True
+    """
+
+
+class NotDurable(StoreFailed):
+    """The database acknowledges what it has not yet on disk: a power cut would take it.
+
+    >>> issubclass(NotDurable, StoreFailed)
+    True
+    """
+
+
+class NotPermitted(StoreFailed, PermissionError):
+    """The database does not let this role connect, read or write. Nothing was written.
+
+    >>> issubclass(NotPermitted, PermissionError)
     True
     """

@@ -1,0 +1,147 @@
+"""Durable agents: how fast a flush is shared, and how fast a long log opens.
+
+    python -m benchmarks.durable                 everything, about a minute
+    python -m benchmarks.durable --events 100000 --seconds 1
+
+One thread waits for the disk at every decision and every observation; of many, all that come
+while the disk is busy go together. What is gained depends on the disk, so its own rate of flushes
+is measured beside, in the same rounds.
+"""
+
+import argparse
+import os
+import statistics
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import DurableAgent, open_agent, open_store
+from bayescontrol.durable.events import Decided, Observed, as_row
+from bayescontrol.seeding import Stream
+
+__all__ = ["GroupCommit", "Opening", "group_commit", "opening"]
+
+MODEL = BernoulliBandit(10)
+THREADS = 32
+
+
+@dataclass(frozen=True)
+class GroupCommit:
+    """Operations a second in one round, and the disk's flushes a second."""
+
+    flushes: float
+    one: float
+    many: float
+
+    @property
+    def ratio(self) -> float:
+        """What the threads gain over one."""
+        return self.many / self.one
+
+
+def flushes(folder: Path, seconds: float) -> float:
+    """The disk's own rate: a page is appended, as to a write-ahead log, and flushed."""
+    handle = os.open(folder / "flushes", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    count, end = 0, time.perf_counter() + seconds
+    try:
+        while time.perf_counter() < end:
+            os.pwrite(handle, b"x" * 4096, 4096 * (count % 1000))
+            os.fsync(handle)
+            count += 1
+    finally:
+        os.close(handle)
+    return count / seconds
+
+
+def rate(agent: DurableAgent, threads: int, seconds: float) -> float:
+    """Decisions and observations a second, each durable before the next is asked for."""
+    end = time.perf_counter() + seconds
+    done = [0] * threads
+
+    def work(i: int) -> None:
+        rng = Stream(i)
+        while time.perf_counter() < end:
+            agent.observe(agent.act().id, rng.integers(2))
+            done[i] += 2
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(threads)]
+    start = time.perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return sum(done) / (time.perf_counter() - start)
+
+
+def group_commit(folder: Path, seconds: float = 2.0, rounds: int = 5) -> list[GroupCommit]:
+    """One thread, then 32, on the same agent, with the disk's own rate before them, in turn."""
+    told = []
+    with open_agent(f"sqlite:///{folder / 'shop.db'}", "shop", MODEL, seed=1) as agent:
+        rate(agent, 2, 0.5)  # compile
+        for _ in range(rounds):
+            disk = flushes(folder, seconds / 2)
+            told.append(GroupCommit(disk, rate(agent, 1, seconds), rate(agent, THREADS, seconds)))
+    return told
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Seconds to open a log, by the clock and of the processor, from its events and a snapshot."""
+
+    events: int
+    seconds: float
+    processor: float
+    from_snapshot: float
+
+
+def opening(folder: Path, events: int = 1_000_000) -> Opening:
+    """A log of so many events, half of them observations, opened without and with a snapshot."""
+    url = f"sqlite:///{folder / 'long.db'}"
+    open_agent(url, "shop", MODEL, seed=1).close()
+    store, rng = open_store(url), Stream(0)
+    log = store.log("shop")
+    head = log.head()
+    while head + 1 < events:
+        rows = []
+        for n in range(head + 1, min(head + 20_000, events), 2):
+            a, o, at = rng.integers(10), rng.integers(2), 1.7e9 + n
+            rows.append(as_row(Decided(seq=n, x=None, a=a, p=0.1, key=None, time=at)))
+            rows.append(as_row(Observed(seq=n + 1, n=n, o=o, time=at)))
+        log.append(rows)
+        head = log.head()
+    store.close()
+    start, busy = time.perf_counter(), time.process_time()
+    with open_agent(url, "shop") as agent:
+        seconds, processor = time.perf_counter() - start, time.process_time() - busy
+        opened = agent.head
+    start = time.perf_counter()
+    open_agent(url, "shop").close()
+    return Opening(opened, seconds, processor, time.perf_counter() - start)
+
+
+def main() -> None:
+    """Print both."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--folder", type=Path, help="where the disk to be measured is mounted")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as place:
+        told = group_commit(Path(place), options.seconds)
+        print("flushes/s   1 thread/s   32 threads/s   ratio")
+        for one in told:
+            print(f"{one.flushes:9,.0f}   {one.one:10,.0f}   {one.many:12,.0f}   {one.ratio:5.1f}")
+        print(f"median ratio {statistics.median(one.ratio for one in told):.1f}")
+        found = opening(Path(place), options.events)
+        print(
+            f"{found.events:,} events opened in {found.seconds:.1f} s "
+            f"({found.processor:.1f} s of the processor), "
+            f"with a snapshot in {1e3 * found.from_snapshot:.0f} ms"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""HTTP: requests a second at 32 connections, durable and not, taking turns in one run.
+
+    python -m benchmarks.serve                      on an idle machine of two cores: about a minute
+
+Two servers, each a process of its own, one that waits for the disk and one that does not; the
+clients are one more process, on the same machine. A visit is two requests, act and observe. The
+rate at which the disk itself flushes is printed beside.
+"""
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["Load", "flushes", "load", "server"]
+
+CONNECTIONS = 32
+_SERVER = """
+import sys
+from bayescontrol.serve.server import Server
+from bayescontrol.serve.limits import Limits
+server = Server(sys.argv[1], port=0, durable=sys.argv[2] == "durable")
+print(server.url, flush=True)
+server.run()
+"""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a round measured: seconds of all, and of each request."""
+
+    seconds: float
+    each: np.ndarray
+
+    @property
+    def rate(self) -> float:
+        """Requests a second."""
+        return len(self.each) / self.seconds
+
+    def quantile(self, q: float) -> float:
+        """In milliseconds."""
+        return float(np.quantile(self.each, q)) * 1e3
+
+
+@contextmanager
+def server(folder: Path, durable: bool) -> Iterator[int]:
+    """The port of a server in a process of its own."""
+    kind = "durable" if durable else "not"
+    store = f"sqlite:///{folder / kind}.db"
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SERVER, store, kind], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        yield int(process.stdout.readline().strip().rpartition(":")[2])
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+async def _ask(
+    streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], path: str, body: bytes
+) -> bytes:
+    reader, writer = streams
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    answer = await reader.readuntil(b"\r\n\r\n")
+    length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    content = await reader.readexactly(length)
+    if answer[9:11] != b"20":
+        raise RuntimeError(content.decode())
+    return content
+
+
+async def _load(port: int, requests: int, connections: int, agent: str) -> Load:
+    left, each = requests, []
+    name = msgspec.json.encode(
+        {"name": agent, "model": "bernoulli-bandit", "settings": {"arms": 4}, "seed": 1}
+    )
+
+    async def visits() -> None:
+        nonlocal left
+        streams = await asyncio.open_connection("127.0.0.1", port)
+        while left > 0:
+            left -= 2
+            begun = time.perf_counter()
+            decision = msgspec.json.decode(await _ask(streams, f"/v1/agents/{agent}/act", b"{}"))
+            between = time.perf_counter()
+            answer = b'{"id":"%s","observation":%d}' % (
+                decision["id"].encode(),
+                decision["action"] == 2,
+            )
+            await _ask(streams, f"/v1/agents/{agent}/observe", answer)
+            each.extend((between - begun, time.perf_counter() - between))
+        streams[1].close()
+
+    first = await asyncio.open_connection("127.0.0.1", port)
+    await _ask(first, "/v1/agents", name)
+    first[1].close()
+    begun = time.perf_counter()
+    await asyncio.gather(*(visits() for _ in range(connections)))
+    return Load(time.perf_counter() - begun, np.array(each))
+
+
+def load(port: int, requests: int, connections: int = CONNECTIONS, agent: str = "shop") -> Load:
+    """So many requests, half of them `act`, half `observe`."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(_load(port, requests, connections, agent))
+    return uvloop.run(_load(port, requests, connections, agent))
+
+
+def flushes(folder: Path, count: int = 200) -> float:
+    """How often a second this disk writes a page and flushes it."""
+    handle = os.open(folder / "flushed", os.O_CREAT | os.O_WRONLY)
+    try:
+        begun = time.perf_counter()
+        for _ in range(count):
+            os.write(handle, bytes(4096))
+            os.fsync(handle)
+        return count / (time.perf_counter() - begun)
+    finally:
+        os.close(handle)
+
+
+def main() -> None:
+    """Rounds that take turns; the median of each side, and of their ratios."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--requests", type=int, default=6_000, help="of one round")
+    parser.add_argument("--rounds", type=int, default=5)
+    asked = parser.parse_args()
+    console = Console()
+    sides: dict[str, list[Load]] = {"durable": [], "not durable": []}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        disk = flushes(folder)
+        with server(folder, True) as durable, server(folder, False) as loose:
+            ports = dict(zip(sides, (durable, loose), strict=True))
+            for port in ports.values():
+                load(port, 2_000)
+            for _ in range(asked.rounds):
+                for side, port in ports.items():
+                    sides[side].append(load(port, asked.requests))
+    table = Table(
+        title=f"{CONNECTIONS} connections, act and observe; the disk flushes {disk:,.0f}/s"
+    )
+    for column in ("server", "requests/s", "median", "p99"):
+        table.add_column(column, justify="left" if column == "server" else "right")
+    for side, rounds in sides.items():
+        rates = [one.rate for one in rounds]
+        spread = f"{np.median(rates):,.0f} ({min(rates):,.0f}-{max(rates):,.0f})"
+        each = [f"{np.median([r.quantile(q) for r in rounds]):.1f} ms" for q in (0.5, 0.99)]
+        table.add_row(side, spread, *each)
+    ratios = [a.rate / b.rate for a, b in zip(*sides.values(), strict=True)]
+    table.caption = (
+        f"durable / not durable: {np.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+    )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""`bayescontrol demo`: a server with visitors who are not real."""
+
+import time
+
+import click
+
+from bayescontrol.cli.screen import say
+from bayescontrol.cli.serve import wrong_calls
+
+__all__ = ["demo"]
+
+
+@click.command()
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=1.0, max=86_400.0),
+    default=120.0,
+    show_default=True,
+    help="How long it runs.",
+)
+@click.option("--port", default=0, help="The port.  [default: any free one]")
+@click.option("--rate", default=40.0, show_default=True, help="Visitors a second.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the visitors.")
+@click.option("--store", metavar="STORE", help="Keep the logs here.  [default: they are deleted]")
+def demo(seconds: float, port: int, rate: float, seed: int, store: str | None) -> None:
+    """Show the live page with a simulated stream of visitors, for a bounded time.
+
+    One agent chooses between four designs of a page, where the truth is known and the regret can
+    be shown; another pulls a lever that breaks half-way, which raises its alarm.
+    """
+    with wrong_calls():
+        from bayescontrol.serve.demo import running_demo
+
+        with running_demo(seconds, store=store, port=port, rate=rate, seed=seed) as server:
+            click.echo(f"{server.url}/")
+            say(f"Open it in a browser. It stops by itself in {seconds:g} seconds, or by Ctrl-C.")
+            time.sleep(seconds)
+    say("The demo is over.")

@@ -1,0 +1,288 @@
+"""The durable agent: every decision and every observation is on disk before it is acknowledged.
+
+    act(x)            a_n ~ P(a | âo_<n, x), drawn from the stream (seed, n), logged, returned
+    observe(id, o)    logged, learnt; the same again changes nothing, another is a conflict
+
+The log is the truth, the belief its fold. Killed at any moment and opened again, the agent is
+bitwise where its log ends.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TypeVar
+
+from bayescontrol.arrays import Arrays
+from bayescontrol.durable.committer import Committer, Request
+from bayescontrol.durable.decision import Decision
+from bayescontrol.durable.events import Created, Event, events_of
+from bayescontrol.durable.explain import Explanation, explained
+from bayescontrol.durable.faults import reach
+from bayescontrol.durable.fold import Decisions, fold_log
+from bayescontrol.durable.models import Model
+from bayescontrol.durable.plain import kept
+from bayescontrol.durable.snapshots import warn
+from bayescontrol.durable.store import Log, Store
+from bayescontrol.durable.summary import summary
+from bayescontrol.durable.turn import Act, Observe, Turn
+from bayescontrol.errors import HeadMoved, StoreFailed
+
+__all__ = ["DurableAgent"]
+
+T = TypeVar("T")
+
+
+class _Close(Request):
+    """Let all that came before be done, then close."""
+
+    __slots__ = ()
+
+
+class _Many(Request):
+    """Several, to be done in one turn."""
+
+    __slots__ = ("all",)
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        super().__init__()
+        self.all = requests
+
+
+class DurableAgent:
+    """An agent over a log. Any number of threads may use it; `open_agent` makes one.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"])) as agent:
+    ...     d = agent.act()
+    ...     agent.observe(d.id, 1), agent.observe(d.id, 1)
+    (True, False)
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        log: Log,
+        model: Model,
+        created: Created,
+        snapshot_every: int,
+        owns_store: bool,
+    ) -> None:
+        self._store, self._log, self._every = store, log, snapshot_every
+        self._owns_store = owns_store
+        #: The model, and what the first event of the log says of it.
+        self.model, self.created = model, created
+        self._guard = threading.RLock()
+        self._decisions = Decisions(log)
+        self._fold = fold_log(log, model.driver(), created, self._decisions)
+        self._laws: dict[bytes, Any] = {}
+        self._kept = max((s.seq for s in log.snapshots() if s.seq <= self._fold.seq), default=0)
+        self._committer: Committer[Request] = Committer(self._write)
+        self._closed = False
+
+    # -- the two verbs ---------------------------------------------------------------------------
+
+    def act(self, x: Any = None, *, key: str | None = None) -> Decision:
+        """What to do in situation x, on disk before it is returned.
+
+        `key` is a name for this question: asked again under the same key, also after a crash, the
+        answer is the same decision.
+        """
+        _require_key(key)
+        decision: Decision = self._submitted(Act(x, key))
+        return decision
+
+    def observe(self, id: str | Decision, o: Any) -> bool:
+        """The answer to a decision: True if it was learnt, False if it was known.
+
+        In any order, days later, or never, where feedback stands alone; where it leads to the next
+        situation, before the next `act`. Another answer than the first is `ConflictingFeedback`.
+        """
+        learnt: bool = self._submitted(Observe(id, o))
+        return learnt
+
+    def together(self, requests: Sequence[Request]) -> None:
+        """Many at once, in one turn: each `Act` and `Observe` ends with a result or an error."""
+        try:
+            self._submitted(_Many(requests))
+        except Exception as error:  # whoever is without an answer has this one
+            for request in requests:
+                if request.error is None and request.result is None:
+                    request.error = error
+
+    def _submitted(self, request: Request) -> Any:
+        self._require_open()
+        answer = self._committer.submit(request)
+        reach("before-return")
+        return answer
+
+    def _write(self, requests: list[Request]) -> None:
+        """One turn: compute, append, and only then believe."""
+        self._require_open()
+        asked = [one for r in requests for one in (r.all if isinstance(r, _Many) else [r])]
+        wanted = [r for r in asked if not isinstance(r, _Close)]
+        while wanted and not self._written(wanted):
+            pass
+        if len(wanted) < len(asked):
+            self._shut()
+        elif self._fold.seq - self._kept >= self._every:
+            with suppress(StoreFailed):  # a cache: what it stands for is on disk
+                self.snapshot()
+
+    def _written(self, requests: list[Request]) -> bool:
+        """Whether it is done; if not, another process was faster."""
+        reach("before-compute")
+        with self._guard:
+            self._catch_up()
+            turn = Turn(self._fold, self._log, self._decisions, self._laws)
+            turn.compute(requests)
+        if turn.rows:
+            reach("before-append")
+            try:
+                self._log.append(turn.rows)
+            except HeadMoved:
+                if self._store.shared:
+                    return False
+                raise
+            reach("after-commit")
+            with self._guard:
+                self._fold, self._laws = turn.fold, turn.laws
+                for decision in turn.decided:
+                    self._decisions.put(decision)
+                self._decisions.open.difference_update(turn.answered)
+        turn.grant()
+        return True
+
+    def _catch_up(self) -> None:
+        """Fold what other processes have appended; the guard is held."""
+        if self._store.shared and self._log.head() > self._fold.seq:
+            self._fold.take(events_of(self._log, self._fold.seq + 1), self._decisions)
+            self._laws = {}
+
+    # -- what a reader may ask -------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name of the log."""
+        return self._log.name
+
+    @property
+    def seed(self) -> int:
+        """The seed of every stream."""
+        return self.created.seed
+
+    @property
+    def head(self) -> int:
+        """The event that the belief has got to."""
+        return self._fold.seq
+
+    def posterior(self) -> dict[str, dict[str, Any]]:
+        """What is believed now, by arm or mode, in plain values.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])).posterior()
+        {'red': {'mean': 0.5, 'count': 0, 'alpha': 1.0, 'beta': 1.0}}
+        """
+        with self._reading():
+            return summary(self._fold.driver.agent)
+
+    def probabilities(self, x: Any = None) -> dict[Any, float] | None:
+        """P(a | âo, x) for every action, if it were to act now; None where it is not exact."""
+        with self._reading():
+            driver = self._fold.driver
+            law: Mapping[Any, float] | None = driver.law(driver.situation(kept(x, "x")))
+            return None if law is None else dict(law)
+
+    def ask(self, question: Callable[[Any], T]) -> T:
+        """What `question(agent)` says of the agent as it is now; it must change nothing.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
+        ...     shop.ask(lambda agent: agent.belief.surprise(None, "red", 1))
+        1.0
+        """
+        with self._reading():
+            return question(self._fold.driver.agent)
+
+    def state(self) -> Arrays:
+        """The state as named arrays: bitwise a function of the log."""
+        with self._reading():
+            return self._fold.state()
+
+    def _reading(self) -> Any:
+        self._require_open()
+        with self._guard:
+            self._catch_up()
+        return self._guard
+
+    def log(self, start: int = 1, stop: int | None = None) -> Iterator[Event]:
+        """The events, checked one by one; without `stop` to the head of now."""
+        self._require_open()
+        return events_of(self._log, start, stop)
+
+    def explain(self, id: str | Decision) -> Explanation:
+        """Why it was done: the posterior then, the mode drawn, the probabilities; drawn again."""
+        self._require_open()
+        return explained(self._log, self.model, self.created, id)
+
+    # -- housekeeping ----------------------------------------------------------------------------
+
+    def snapshot(self) -> int:
+        """Keep the fold beside the log, so that it opens faster. Gives its place in the log."""
+        self._require_open()
+        with self._guard:
+            snapshot = self._fold.save()
+        reach("before-snapshot")
+        self._log.keep(snapshot)
+        reach("after-snapshot")
+        self._kept = snapshot.seq
+        return snapshot.seq
+
+    def close(self) -> None:
+        """Finish what is under way, take a snapshot if there is news, and give the log back.
+
+        Again: nothing.
+        """
+        with suppress(StoreFailed):  # closed already
+            self._submitted(_Close())
+
+    def _shut(self) -> None:
+        reach("before-close")
+        try:
+            if self._fold.seq > max(self._kept, 1):
+                self.snapshot()
+        except StoreFailed as error:
+            warn(self._fold.seq, error)
+        finally:
+            self._closed = True
+            self._log.close()
+            if self._owns_store:
+                self._store.close()
+
+    def __enter__(self) -> "DurableAgent":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreFailed(f"agent {self.name!r} is closed: open it again")
+
+    def __repr__(self) -> str:
+        about = f"{self.model.name!r} version {self.model.version}"
+        return f"DurableAgent({self.name!r}, {about}, {self.head} events, {self._store.url})"
+
+
+def _require_key(key: Any) -> None:
+    if key is None or (isinstance(key, str) and 1 <= len(key) <= 200 and key.isprintable()):
+        return
+    raise ValueError(f"key={key!r}: a key is a text of 1 to 200 printable characters")

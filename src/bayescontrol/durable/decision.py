@@ -1,0 +1,56 @@
+"""A decision, as it is handed out.
+
+action ~ P(a | âo_<n),   probability = P(action | âo_<n),   n = its id
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bayescontrol.durable.events import Decided
+
+__all__ = ["Decision", "decision_number"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided, on disk before anyone saw it.
+
+    >>> Decision("2", "red", 0.5, None, 1, 0.0, {"red": 0.5, "blue": 0.5})
+    Decision(id='2', action='red', probability=0.5, situation=None, basis=1, time=0.0)
+    """
+
+    #: To be given back with the observation.
+    id: str
+    action: Any
+    #: P(action | past) where it is known exactly, else None.
+    probability: float | None
+    #: x, as it was asked for.
+    situation: Any
+    #: The event of the log up to which everything was known.
+    basis: int
+    #: Seconds since 1970.
+    time: float
+    #: P(a | past) of every action, when it was just computed; later `explain` tells.
+    probabilities: Mapping[Any, float] | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, event: Decided, law: Mapping[Any, float] | None = None) -> "Decision":
+        """The decision that an event records.
+
+        >>> Decision.of(Decided(seq=2, x=None, a="red", p=0.5, key=None, time=0.0)).id
+        '2'
+        """
+        n, p = event.seq, event.p
+        return cls(str(n), event.a, p, event.x, n - 1, event.time, law)
+
+
+def decision_number(id: str | Decision) -> int:
+    """n; 0, which no decision has, if the id is none.
+
+    >>> decision_number("12"), decision_number("twelve"), decision_number("012")
+    (12, 0, 0)
+    """
+    text: Any = id.id if isinstance(id, Decision) else id
+    plain = isinstance(text, str) and text.isascii() and text.isdigit() and text[0] != "0"
+    return int(text) if plain and len(text) < 19 else 0

@@ -1,0 +1,234 @@
+"""What happens to an agent, as events 1, 2, 3, … of its log.
+
+    created    which model, of which version, with which settings; the seed
+    decided    in situation x the action a was taken, which had probability p
+    observed   decision n was answered by o
+
+The log is the truth and the belief its fold: P(m | âo_≤t) is what the observations before make of
+the prior. Event seq = n is a function of the events before it and of the stream (seed, n), so
+every action can be drawn again.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
+from zlib import crc32
+
+import msgspec
+
+from bayescontrol.durable.plain import as_plain, from_plain
+from bayescontrol.durable.store import Log, Row
+from bayescontrol.errors import DamagedLog, NewerFormat
+
+__all__ = [
+    "FORMAT",
+    "Created",
+    "Decided",
+    "Event",
+    "Observed",
+    "as_row",
+    "event_of",
+    "events_of",
+    "from_line",
+    "to_line",
+]
+
+#: The format of payloads and checksums that this release writes; it reads every earlier one.
+FORMAT: Final = 1
+
+
+class Created(msgspec.Struct, frozen=True, kw_only=True):
+    """Event 1: the model by name, version and settings, never its code; and the seed.
+
+    >>> Created(seq=1, format=1, model="coin", version=3, settings={}, seed=7, time=0.0).model
+    'coin'
+    """
+
+    seq: int
+    format: int
+    model: str
+    version: int
+    settings: dict[str, Any]
+    seed: int
+    time: float
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """a ~ P(a | âo_<n) in situation x; `p` is P(a | âo_<n) where it is known exactly.
+
+    >>> Decided(seq=2, x=None, a="red", p=0.5, key=None, time=0.0).a
+    'red'
+    """
+
+    seq: int
+    x: Any
+    a: Any
+    p: float | None
+    key: str | None
+    time: float
+
+
+class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """o, what came of decision n.
+
+    >>> Observed(seq=3, n=2, o=1, time=0.0).n
+    2
+    """
+
+    seq: int
+    n: int
+    o: Any
+    time: float
+
+
+Event: TypeAlias = Created | Decided | Observed
+
+
+class _CreatedBody(msgspec.Struct):
+    format: int
+    model: str
+    version: int
+    settings: Any
+    seed: str  # up to 128 bits, more than a JSON number holds
+    time: float
+
+
+class _DecidedBody(msgspec.Struct, omit_defaults=True, gc=False):
+    x: Any
+    a: Any
+    time: float
+    p: float | None = None
+
+
+class _ObservedBody(msgspec.Struct, gc=False):
+    o: Any
+    time: float
+
+
+_BEGIN: Final = {"created": 0x63726561, "decided": 0x64656369, "observed": 0x6F627365}
+_encode: Final = msgspec.json.Encoder().encode
+_created: Final = msgspec.json.Decoder(_CreatedBody).decode
+_decided: Final = msgspec.json.Decoder(_DecidedBody).decode
+_observed: Final = msgspec.json.Decoder(_ObservedBody).decode
+_format: Final = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _checksum(seq: int, kind: str, n: int | None, key: str | None, payload: bytes) -> int:
+    """CRC-32 of the payload, begun with a word made of all the rest."""
+    start = seq * 2654435761 + (n or 0) * 2246822519 + _BEGIN.get(kind, 0) & 0xFFFFFFFF
+    return crc32(payload, start if key is None else crc32(key.encode(), start))
+
+
+def as_row(event: Event) -> Row:
+    """The event as a store keeps it.
+
+    >>> as_row(Observed(seq=3, n=2, o=1, time=0.5))
+    Row(seq=3, kind='observed', n=2, key=None, payload=b'{"o":1,"time":0.5}', checksum=...)
+    """
+    n = key = None
+    match event:
+        case Created():
+            kind = "created"
+            settings = as_plain(event.settings, "a setting of the model")
+            body: Any = _CreatedBody(
+                event.format, event.model, event.version, settings, str(event.seed), event.time
+            )
+        case Decided():
+            kind, key = "decided", event.key
+            x, a = as_plain(event.x, "the situation"), as_plain(event.a, "the action")
+            body = _DecidedBody(x, a, event.time, event.p)
+        case Observed():
+            kind, n = "observed", event.n
+            body = _ObservedBody(as_plain(event.o, "the observation"), event.time)
+    payload = _encode(body)
+    return Row(event.seq, kind, n, key, payload, _checksum(event.seq, kind, n, key, payload))
+
+
+def event_of(row: Row) -> Event:
+    """The event that a row holds; `DamagedLog` if its checksum does not hold.
+
+    >>> event_of(as_row(Observed(seq=3, n=2, o=(1.0, "b"), time=0.5)))
+    Observed(seq=3, n=2, o=(1.0, 'b'), time=0.5)
+    """
+    seq, kind, n, key, payload, checksum = row
+    if checksum != _checksum(seq, kind, n, key, payload):
+        raise DamagedLog(f"event {seq} is not what was written: its checksum does not hold")
+    try:
+        if kind == "observed" and n is not None:
+            o = _observed(payload)
+            return Observed(seq=seq, n=n, o=from_plain(o.o), time=o.time)
+        if kind == "decided":
+            d = _decided(payload)
+            x, a = from_plain(d.x), from_plain(d.a)
+            return Decided(seq=seq, x=x, a=a, p=d.p, key=key, time=d.time)
+        if kind == "created":
+            return _as_created(seq, payload)
+    except msgspec.DecodeError as error:
+        raise DamagedLog(f"event {seq} cannot be read: {error}") from None
+    raise DamagedLog(f"event {seq} is of kind {kind!r}: none that a log holds")
+
+
+def _as_created(seq: int, payload: bytes) -> Created:
+    written = _format(payload).get("format")
+    if isinstance(written, int) and written > FORMAT:
+        raise NewerFormat(
+            f"the log is written in format {written}, this release reads up to {FORMAT}: "
+            "install a later one"
+        )
+    c = _created(payload)
+    return Created(
+        seq=seq, format=c.format, model=c.model, version=c.version,
+        settings=from_plain(c.settings), seed=int(c.seed), time=c.time,
+    )  # fmt: skip
+
+
+def events_of(log: Log, start: int = 1, stop: int | None = None) -> Iterator[Event]:
+    """The events of a log in order, each checked, none missing.
+
+    >>> from bayescontrol.durable.store import open_store
+    >>> log = open_store("sqlite:///:memory:").log("checkout")
+    >>> log.append([as_row(Decided(seq=1, x=None, a="red", p=0.5, key=None, time=0.0))])
+    >>> [event.a for event in events_of(log)]
+    ['red']
+    """
+    expected = start
+    for row in log.read(start, stop):
+        if row.seq != expected:
+            raise DamagedLog(f"log {log.name!r}: after event {expected - 1} comes {row.seq}")
+        yield event_of(row)
+        expected += 1
+
+
+def to_line(event: Event) -> str:
+    """The event as one line of JSON, with its checksum.
+
+    >>> to_line(Observed(seq=3, n=2, o=1, time=0.5))
+    '{"seq":3,"kind":"observed","n":2,"o":1,"time":0.5,"checksum":...}'
+    """
+    row = as_row(event)
+    head: dict[str, Any] = {"seq": row.seq, "kind": row.kind}
+    head |= {name: v for name, v in (("n", row.n), ("key", row.key)) if v is not None}
+    body: dict[str, Any] = msgspec.json.decode(row.payload)
+    return msgspec.json.encode(head | body | {"checksum": row.checksum}).decode()
+
+
+def from_line(line: str) -> Event:
+    """The event of a line.
+
+    >>> from_line(to_line(Observed(seq=3, n=2, o=1, time=0.5)))
+    Observed(seq=3, n=2, o=1, time=0.5)
+    """
+    try:
+        body = msgspec.json.decode(line, type=dict[str, Any])
+        seq, kind, checksum = body.pop("seq"), body.pop("kind"), body.pop("checksum")
+    except (msgspec.DecodeError, KeyError) as error:
+        raise DamagedLog(f"{line[:60]!r} is not a line of a log ({error})") from None
+    n, key = body.pop("n", None), body.pop("key", None)
+    return event_of(Row(seq, kind, n, key, msgspec.json.encode(body), checksum))
+
+
+def numbered(events: Iterable[Event]) -> Iterator[Event]:
+    """The same events, if they are 1, 2, 3, …"""
+    for i, event in enumerate(events, 1):
+        if event.seq != i:
+            raise DamagedLog(f"event {event.seq} stands where event {i} should be")
+        yield event

@@ -1,0 +1,81 @@
+"""Why a decision was taken: the posterior then, the mode that was drawn, the probabilities.
+
+fold the events before n, draw from the stream (seed, n): the same mode, the same action
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bayescontrol.durable.decision import Decision, decision_number
+from bayescontrol.durable.events import Created, Observed, event_of
+from bayescontrol.durable.fold import Decisions, fold_log
+from bayescontrol.durable.models import Model
+from bayescontrol.durable.store import Log
+from bayescontrol.durable.summary import summary
+from bayescontrol.errors import UnknownDecision
+
+__all__ = ["Explanation", "explained"]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A decision and how it came about.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> shop = BernoulliBandit(["red", "blue"])
+    >>> with open_agent("sqlite:///:memory:", "shop", shop, seed=2) as agent:
+    ...     print(agent.explain(agent.act()))
+    decision 2: 'blue', which had probability 0.5
+    drawn: MeanRewards(red: 0.268, blue: 0.39)
+    """
+
+    decision: Decision
+    #: What was believed then, as `DurableAgent.posterior` tells it.
+    posterior: dict[str, dict[str, Any]]
+    #: P(a | past) of every action, where it is known exactly.
+    probabilities: Mapping[Any, float] | None
+    #: The mode that was drawn, and did this; None where the agent does not tell.
+    mode: Any
+    #: Whether the decision has been answered, and by what.
+    answered: bool = False
+    observation: Any = None
+    #: The belief itself, as it was then, to ask for more.
+    belief: Any = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        d = self.decision
+        where = "" if d.situation is None else f" in situation {d.situation!r}"
+        p = "" if d.probability is None else f", which had probability {d.probability:.4g}"
+        drawn = "" if self.mode is None else f"\ndrawn: {self.mode!r}"
+        return f"decision {d.id}{where}: {d.action!r}{p}{drawn}"
+
+
+def explained(log: Log, model: Model, created: Created, id: str | Decision) -> Explanation:
+    """Decision `id` of a log, drawn again; `ModelMismatch` if another action comes out.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]))
+    >>> d = agent.act()
+    >>> explained(agent._log, agent.model, agent.created, d.id).probabilities
+    {'red': 0.5, 'blue': 0.5}
+    """
+    decisions = Decisions(log)
+    n = decision_number(id)
+    if n < 2:
+        raise UnknownDecision(f"no decision {id!r} in log {log.name!r}: give the id of `act`")
+    event = decisions.get(n)
+    fold = fold_log(log, model.driver(), created, decisions, stop=n - 1)
+    driver = fold.driver
+    told, law = summary(driver.agent), driver.law(event.x)
+    belief = getattr(driver.copy().agent, "belief", None)
+    mode, a = driver.draw(event.x, fold.streams[n])
+    fold.require_same(event, a)
+    row = log.observation(n)
+    answer = None if row is None else event_of(row)
+    return Explanation(
+        Decision.of(event, law), told, law, mode, answer is not None,
+        answer.o if isinstance(answer, Observed) else None, belief,
+    )  # fmt: skip

@@ -1,0 +1,182 @@
+"""The fold of a log: what the events 1 … seq make of the prior.
+
+    P(m | âo_≤t) ∝ P(o_t | m, x, a_t) P(m | âo_<t),  in the order of the log
+
+Deterministic, and bitwise the same whenever it is done: from the first event, from a snapshot, or
+event by event as they come.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from bayescontrol.arrays import Arrays
+from bayescontrol.durable.driver import Driver
+from bayescontrol.durable.events import Created, Decided, Event, Observed, event_of, events_of
+from bayescontrol.durable.plain import kept, same_value
+from bayescontrol.durable.snapshots import arrays_of, snapshot_of, warn
+from bayescontrol.durable.store import Log, Snapshot
+from bayescontrol.durable.streams import Streams
+from bayescontrol.errors import DamagedLog, IncompatibleState, ModelMismatch, UnknownDecision
+
+__all__ = ["Decisions", "Fold", "fold_log"]
+
+#: Decisions kept in memory; older ones are looked up when their feedback comes.
+_RECENT: Final = 2**15
+
+
+class Decisions:
+    """Decisions by number: the recent ones from memory, all others from the log, if there is one.
+
+    >>> decisions = Decisions(None)
+    >>> decisions.put(Decided(seq=2, x=None, a="red", p=0.5, key=None, time=0.0))
+    >>> decisions.get(2).a
+    'red'
+    """
+
+    def __init__(self, log: Log | None, most: int | None = _RECENT) -> None:
+        self._log, self._most = log, most if log is not None else None
+        self._recent: dict[int, Decided] = {}
+        self._order: deque[int] = deque()  # a dict that loses its first keys is slow to find one
+        #: Recent ones that certainly have no answer.
+        self.open: set[int] = set()
+
+    def put(self, decision: Decided) -> None:
+        """Remember one that was just made."""
+        self._recent[decision.seq] = decision
+        self.open.add(decision.seq)
+        if self._most is not None:
+            self._order.append(decision.seq)
+            if len(self._order) > self._most:
+                oldest = self._order.popleft()
+                del self._recent[oldest]
+                self.open.discard(oldest)
+
+    def get(self, n: int) -> Decided:
+        """Decision n; `UnknownDecision` if event n is none."""
+        found = self._recent.get(n)
+        if found is None and self._log is not None and 1 <= n <= self._log.head():
+            row = next(self._log.read(n, n), None)
+            event = None if row is None else event_of(row)
+            found = event if isinstance(event, Decided) else None
+        if found is None:
+            where = f" in log {self._log.name!r}" if self._log is not None else ""
+            raise UnknownDecision(f"no decision {n}{where}: give the id that `act` returned")
+        return found
+
+
+class Fold:
+    """The agent after event `seq`, and the decision that is due an answer, if it moves by them.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> fold = Fold(Driver(BernoulliBandit(["red", "blue"]).agent()), seed=7)
+    >>> fold.decided(Decided(seq=2, x=None, a="red", p=0.5, key=None, time=0.0))
+    >>> fold.observed(Observed(seq=3, n=2, o=1, time=0.0), None, "red")
+    >>> fold.seq, fold.driver.agent.belief.expected()
+    (3, {'red': 0.666..., 'blue': 0.5})
+    """
+
+    def __init__(self, driver: Driver, seed: int | Streams, seq: int = 1, due: int = 0) -> None:
+        self.driver, self.seq = driver, seq
+        #: The random numbers of each decision, of no other use.
+        self.streams = Streams(seed) if isinstance(seed, int) else seed
+        #: Of an agent that moves by its observations: the decision without one; 0 if there is none.
+        self.due = due
+
+    def decided(self, event: Decided) -> None:
+        """Draw again, where draws are remembered; the action must be the same."""
+        if self.driver.remembers:
+            _, a = self.driver.draw(event.x, self.streams[event.seq])
+            self.require_same(event, a)
+        self.moved(event.seq)
+
+    def require_same(self, event: Decided, a: Any) -> None:
+        """`ModelMismatch` if the model would not have done what it did."""
+        if not same_value(kept(a, "the action"), event.a):
+            raise ModelMismatch(
+                f"decision {event.seq} was {event.a!r}, drawn again it is {a!r}: the code of the "
+                "model has changed; give what it is now a new version, and a new log"
+            )
+
+    def moved(self, n: int) -> None:
+        """Decision n has been drawn."""
+        self.seq = n
+        if not self.driver.alone:
+            self.due = n
+
+    def observed(self, event: Observed, x: Any, a: Any) -> None:
+        """Learn from o, the answer to a in x."""
+        self.driver.learn(x, a, event.o)
+        self.seq, self.due = event.seq, 0
+
+    def take(self, events: Iterable[Event], decisions: Decisions) -> None:
+        """Fold these events, which follow."""
+        driver, remembers = self.driver, self.driver.remembers
+        for event in events:
+            if type(event) is Observed:
+                decision = decisions.get(event.n)
+                decisions.open.discard(event.n)
+                driver.learn(decision.x, decision.a, event.o)
+                self.seq, self.due = event.seq, 0
+            elif type(event) is Decided:
+                decisions.put(event)
+                if remembers:
+                    self.decided(event)
+                else:
+                    self.moved(event.seq)
+            else:
+                raise DamagedLog(f"event {event.seq}: a log is created once, by its first event")
+
+    def save(self) -> Snapshot:
+        """The fold as a snapshot."""
+        return snapshot_of(self.seq, self.state() | {"due": np.array(self.due)})
+
+    def state(self) -> Arrays:
+        """The state of the agent as named arrays."""
+        return {f"agent/{name}": v for name, v in self.driver.save().items()}
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Be where the snapshot was taken; `IncompatibleState` if it cannot be believed."""
+        arrays = arrays_of(snapshot)
+        try:
+            due = int(arrays.pop("due"))
+        except (KeyError, TypeError, ValueError):
+            raise IncompatibleState("it lacks the decision that is due") from None
+        inner = {n.removeprefix("agent/"): v for n, v in arrays.items()}
+        self.driver.load(inner)
+        self.seq, self.due = snapshot.seq, due
+
+
+def fold_log(
+    log: Log, driver: Driver, created: Created, decisions: Decisions, stop: int | None = None
+) -> Fold:
+    """The fold of events 1 … stop, from the newest snapshot before it that can be believed.
+
+    The driver must be as new.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]))
+    >>> _ = agent.observe(agent.act(), 1)
+    >>> fold_log(agent._log, agent.model.driver(), agent.created, Decisions(agent._log)).seq
+    3
+    """
+    end = log.head() if stop is None else stop
+    for snapshot in log.snapshots():
+        if snapshot.seq > end:
+            if stop is None:
+                warn(snapshot.seq, f"the log ends at {end}")
+            continue
+        fold = Fold(driver.copy(), created.seed)
+        try:
+            fold.load(snapshot)
+        except IncompatibleState as error:
+            warn(snapshot.seq, error)
+            continue
+        break
+    else:
+        fold = Fold(driver, created.seed)
+    fold.take(events_of(log, fold.seq + 1, end), decisions)
+    return fold

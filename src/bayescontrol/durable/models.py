@@ -1,0 +1,152 @@
+"""Models by name, version and settings: what a log says of its agent, never code.
+
+    log:     "bernoulli-bandit", version 1, {"arms": ["red", "blue"], "prior": [[1, 1], [1, 1]]}
+    code:    a problem of this library describes itself; for a class of your own write
+             named_model("my-modes", version=3, build=lambda: ControlRule(...))
+
+A log opens with the model that it was written with and with no other: whoever changes what a
+model does gives it a new version.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from bayescontrol.durable.driver import Driver
+from bayescontrol.durable.events import Created
+from bayescontrol.durable.kinds import KINDS, describe, unschedule
+from bayescontrol.durable.plain import as_plain, canonical, kept, same_value
+from bayescontrol.errors import MissingCapability, ModelMismatch
+from bayescontrol.schedules import Schedule, every_step
+
+__all__ = ["Model", "as_model", "model_of", "named_model", "require_same"]
+
+
+class Model(NamedTuple):
+    """What builds the agent as it was before the first event, and what the log says of it.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> as_model(BernoulliBandit(["red", "blue"])).name
+    'bernoulli-bandit'
+    """
+
+    name: str
+    version: int
+    settings: Mapping[str, Any]
+    build: Callable[[], Any]
+    #: Whether feedback stands alone; None: what the agent looks like.
+    alone: bool | None = None
+
+    def driver(self) -> Driver:
+        """The agent as new, in the hands of a log."""
+        return Driver(self.build(), self.alone)
+
+
+def named_model(
+    name: str,
+    *,
+    version: int,
+    build: Callable[[], Any],
+    settings: Mapping[str, Any] | None = None,
+    alone: bool | None = None,
+) -> Model:
+    """A model of your own: `build()` makes the agent as new, each time alike.
+
+    `settings` are plain values that must be the same when the log is opened again. `alone` says
+    whether feedback may come late, in any order or never; without it, it may if the agent is a
+    `ControlRule` whose situation stays.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> model = named_model("shop", version=3, build=lambda: BernoulliBandit(2).agent())
+    >>> model.driver().alone
+    True
+    """
+    given: Any = name
+    if not isinstance(given, str) or not given or type(version) is not int or version < 1:
+        raise ValueError(f"name={name!r}, version={version!r}: a name, and a number from 1")
+    if name in KINDS:
+        raise ValueError(f"name={name!r}: the library's own model is called so; choose another")
+    if not callable(build):
+        raise TypeError(f"build={build!r} must be a function that makes the agent")
+    plain = kept(dict(settings or {}), "a setting of the model")
+    return Model(name, version, plain, build, alone)
+
+
+def as_model(problem: Any, schedule: Schedule = every_step) -> Model:
+    """The model of a problem of this library, or the model itself.
+
+    >>> from bayescontrol import LinearBandit
+    >>> as_model(LinearBandit(["red", "blue"], features=2)).settings["features"]
+    2
+    """
+    if isinstance(problem, Model):
+        if schedule is not every_step:
+            raise ValueError("schedule: of a model it is given where the agent is built")
+        return problem
+    description = describe(problem, schedule)
+    if description is None:
+        raise MissingCapability(
+            f"{problem!r} cannot describe itself in a log: give it a name, "
+            'named_model("mine", version=1, build=lambda: the agent)'
+        )
+    return _described(description.name, problem, description.settings)
+
+
+def _described(name: str, problem: Any, given: Mapping[str, Any]) -> Model:
+    settings = kept(dict(given), f"a setting of {name}")
+    schedule = unschedule(settings["schedule"])
+    return Model(name, KINDS[name].version, settings, lambda: problem.agent(schedule=schedule))
+
+
+def model_of(created: Created) -> Model:
+    """The model that the log itself describes, if it is one of this library's.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> model = as_model(BernoulliBandit(["red", "blue"]))
+    >>> made = Created(seq=1, format=1, model=model.name, version=model.version,
+    ...                settings=dict(model.settings), seed=0, time=0.0)
+    >>> model_of(made).build().belief
+    ArmsBelief(Bernoulli(), 2 arms after 0 observations: red 0.5 (0), blue 0.5 (0))
+    """
+    kind = KINDS.get(created.model)
+    if kind is None:
+        raise ModelMismatch(
+            f"the log is of model {created.model!r}, version {created.version}, which is not this "
+            "library's: open it with named_model(…)"
+        )
+    model = _described(created.model, kind.problem(created.settings), created.settings)
+    require_same(created, model)
+    return model
+
+
+def require_same(created: Created, model: Model) -> None:
+    """`ModelMismatch`, which says what differs, unless the log was written with this model.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> made = Created(seq=1, format=1, model="shop", version=2, settings={}, seed=0, time=0.0)
+    >>> require_same(made, named_model("shop", version=3, build=BernoulliBandit(2).agent))
+    Traceback (most recent call last):
+    bayescontrol.errors.ModelMismatch: the log was written with another model: version 2, not 3; ...
+    """
+    differ = []
+    if created.model != model.name:
+        differ.append(f"model {created.model!r}, not {model.name!r}")
+    if created.version != model.version:
+        differ.append(f"version {created.version}, not {model.version}")
+    if created.model == model.name:
+        for name in sorted(created.settings.keys() | model.settings.keys()):
+            then, now = (s.get(name, _MISSING) for s in (created.settings, model.settings))
+            if not same_value(then, now):
+                differ.append(f"{name} = {_shown(then)}, not {_shown(now)}")
+    if differ:
+        raise ModelMismatch(
+            f"the log was written with another model: {'; '.join(differ)}; open it with the one "
+            "that it was written with, or begin a new log under another name"
+        )
+
+
+_MISSING = "missing"
+
+
+def _shown(value: Any) -> str:
+    text = canonical(as_plain(value, "a setting")).decode()
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,257 @@
+"""Logs in a SQLite file, the embedded default.
+
+    sqlite:///shop.db       relative to the working directory
+    sqlite:////var/shop.db  absolute
+    sqlite:///:memory:      gone when it is closed
+
+One process writes to a file at a time; within it, any number of agents and threads.
+"""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from bayescontrol.durable.faults import reach
+from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile
+from bayescontrol.durable.store import Row, Snapshot, require_name
+from bayescontrol.errors import (
+    ConflictingFeedback,
+    ConflictingKey,
+    HeadMoved,
+    StoreBusy,
+    StoreFailed,
+    UnknownStore,
+)
+
+__all__ = ["SqliteLog", "SqliteStore", "open_store"]
+
+_CHUNK: Final = 10_000
+_COLUMNS: Final = "seq, kind, n, key, payload, checksum"
+_INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ? AND "  # noqa: S608
+_KEPT: Final = 2
+
+
+class SqliteLog:
+    """One log of a file.
+
+    >>> store = open_store("sqlite:///:memory:")
+    >>> log = store.log("checkout")
+    >>> log.append([Row(1, "created", None, None, b"{}", 0)])
+    >>> log.head(), store.names()
+    (1, ['checkout'])
+    """
+
+    def __init__(self, file: SqliteFile, name: str, names: set[str]) -> None:
+        self._file, self._name, self._names = file, name, names
+        self._closed = False
+        found = file.all("SELECT id FROM logs WHERE name = ?", (name,))
+        self._id: int | None = found[0][0] if found else None
+        head = file.all("SELECT max(seq) FROM events WHERE log = ?", (self._id,))
+        self._head: int = head[0][0] or 0
+
+    @property
+    def name(self) -> str:
+        """The agent's name."""
+        return self._name
+
+    def head(self) -> int:
+        """The seq of the last row."""
+        self._require_open()
+        return self._head
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """All rows or none, on disk when it returns."""
+        self._require_open()
+        if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
+            raise ValueError(f"rows {[row.seq for row in rows]} are not dense: give n, n + 1, …")
+        with self._file.transaction() as db:
+            if rows[0].seq != self._head + 1:
+                raise HeadMoved(
+                    f"log {self._name!r} ends at {self._head}: the next row is not {rows[0].seq}"
+                )
+            reach("in-transaction")
+            log = self._id
+            if log is None:
+                db.execute("INSERT INTO logs (name) VALUES (?)", (self._name,))
+                log = db.last_insert_rowid()
+            try:
+                db.executemany(_INSERT, ((log, *row) for row in rows))
+            except apsw.ConstraintError as error:
+                raise self._conflict(str(error)) from None
+            reach("before-commit")
+        self._id, self._head = log, rows[-1].seq
+
+    def _conflict(self, what: str) -> Exception:
+        if "events.key" in what:
+            return ConflictingKey(f"log {self._name!r}: a key stands for one decision")
+        if "events.n" in what:
+            return ConflictingFeedback(f"log {self._name!r}: a decision has one observation")
+        return StoreFailed(f"log {self._name!r}: {what}")
+
+    def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
+        """The rows start … stop, in portions, so that a writer need not wait for long."""
+        self._require_open()
+        last = self._head if stop is None else min(stop, self._head)
+        while start <= last:
+            self._require_open()
+            end = min(start + _CHUNK - 1, last)
+            query = _SELECT + "seq BETWEEN ? AND ? ORDER BY seq"
+            yield from map(Row._make, self._file.all(query, (self._id, start, end)))
+            start = end + 1
+
+    def observation(self, n: int) -> Row | None:
+        """The row that observes decision n."""
+        return self._one("n = ?", n)
+
+    def keyed(self, key: str) -> Row | None:
+        """The decision under this key."""
+        return self._one("key = ?", key)
+
+    def _one(self, where: str, value: int | str) -> Row | None:
+        self._require_open()
+        found = self._file.all(_SELECT + where, (self._id, value))
+        return Row._make(found[0]) if found else None
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Put a snapshot beside the log."""
+        self._require_open()
+        if self._id is None:
+            raise StoreFailed(f"log {self._name!r} is empty: there is nothing to keep")
+        with self._file.transaction() as db:
+            place = "INSERT OR REPLACE INTO snapshots (log, seq, state, checksum)"
+            db.execute(f"{place} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
+            reach("in-snapshot")
+            db.execute(
+                "DELETE FROM snapshots WHERE log = ?1 AND seq NOT IN "
+                "(SELECT seq FROM snapshots WHERE log = ?1 ORDER BY seq DESC LIMIT ?2)",
+                (self._id, _KEPT),
+            )
+
+    def snapshots(self) -> list[Snapshot]:
+        """What is kept, newest first."""
+        self._require_open()
+        query = "SELECT seq, state, checksum FROM snapshots WHERE log = ? ORDER BY seq DESC"
+        return [Snapshot._make(row) for row in self._file.all(query, (self._id,))]
+
+    def close(self) -> None:
+        """Give the log back."""
+        if not self._closed:
+            self._closed = True
+            self._names.discard(self._name)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreFailed(f"log {self._name!r} is closed: open it again")
+
+
+class SqliteStore:
+    """A file of logs. Whoever opens it twice in one process shares it.
+
+    >>> with_two = open_store("sqlite:///:memory:")
+    >>> _ = with_two.log("checkout"), with_two.log("search")
+    >>> with_two.log("search")
+    Traceback (most recent call last):
+    bayescontrol.errors.StoreBusy: log 'search' of :memory: is open in this process already: ...
+    """
+
+    shared = False
+
+    def __init__(self, path: str, *, durable: bool = True, vfs: str | None = None) -> None:
+        self._path = path
+        self._logs: list[SqliteLog] = []
+        self._open: _Open | None = _opened(path, durable, vfs)
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"sqlite:///{self._path}"
+
+    def names(self) -> list[str]:
+        """The logs with at least one row."""
+        query = "SELECT name FROM logs WHERE EXISTS (SELECT 1 FROM events WHERE log = id)"
+        return sorted(name for (name,) in self._require_open().file.all(query))
+
+    def log(self, name: str) -> SqliteLog:
+        """The log of this name, for one user at a time."""
+        at = self._require_open()
+        require_name(name)
+        with _LOCK:
+            if name in at.names:
+                raise StoreBusy(
+                    f"log {name!r} of {self._path} is open in this process already: use that "
+                    "agent, from any thread"
+                )
+            log = SqliteLog(at.file, name, at.names)
+            at.names.add(name)
+        self._logs.append(log)
+        return log
+
+    def close(self) -> None:
+        """Close the logs that were opened here, and the file with its last user."""
+        if self._open is not None:
+            for log in self._logs:
+                log.close()
+            _release(self._open)
+            self._open = None
+
+    def _require_open(self) -> "_Open":
+        if self._open is None:
+            raise StoreFailed(f"{self._path} is closed: open it again")
+        return self._open
+
+
+class _Open:
+    """A file that is open in this process, its users, and the names of the logs in use."""
+
+    def __init__(self, key: tuple[str, int], file: SqliteFile) -> None:
+        self.key, self.file, self.users = key, file, 1
+        self.names: set[str] = set()
+
+
+_LOCK: Final = threading.Lock()
+_OPEN: Final[dict[tuple[str, int], _Open]] = {}
+
+
+def _opened(path: str, durable: bool, vfs: str | None) -> _Open:
+    if path == MEMORY:
+        return _Open((MEMORY, 0), SqliteFile(MEMORY, durable=durable))
+    key = (str(Path(path).resolve()), os.getpid())
+    with _LOCK:
+        at = _OPEN.get(key)
+        if at is None:
+            at = _OPEN[key] = _Open(key, SqliteFile(key[0], durable=durable, vfs=vfs))
+            return at
+        if at.file.durable != durable:
+            raise StoreBusy(
+                f"{path} is open in this process with durable={at.file.durable}: a file has one way"
+            )
+        at.users += 1
+        return at
+
+
+def _release(at: _Open) -> None:
+    with _LOCK:
+        at.users -= 1
+        if at.users == 0:
+            _OPEN.pop(at.key, None)
+            at.file.close()
+
+
+def open_store(url: str, *, durable: bool = True) -> SqliteStore:
+    """The file at this address.
+
+    >>> open_store("sqlite://shop.db")
+    Traceback (most recent call last):
+    bayescontrol.errors.UnknownStore: url='sqlite://shop.db': write sqlite:///shop.db, or four ...
+    """
+    path = url.removeprefix("sqlite:///")
+    if path == url or not path:
+        raise UnknownStore(
+            f"url={url!r}: write sqlite:///shop.db, or four slashes for an absolute path"
+        )
+    return SqliteStore(path, durable=durable)

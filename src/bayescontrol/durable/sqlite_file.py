@@ -1,0 +1,211 @@
+"""One SQLite file, open for one writer: the single connection that reads, writes and checkpoints.
+
+    write-ahead log, synchronous = FULL     a commit is on disk when it returns
+    locking_mode = EXCLUSIVE                no second connection, not even for a checkpoint
+
+Two connections that checkpoint at once can corrupt the write-ahead log in SQLite before 3.51.3.
+Here there is never a second one: agents of one process share this connection, another process is
+refused, and the SQLite is apsw's own, not the system's.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from bayescontrol.durable.places import WriterLock, require_local
+from bayescontrol.errors import (
+    DamagedLog,
+    DiskFull,
+    NewerFormat,
+    StoreBusy,
+    StoreFailed,
+)
+
+__all__ = ["MEMORY", "SqliteFile", "explained"]
+
+MEMORY: Final = ":memory:"
+#: "BaCo", in the header of every file of ours.
+APPLICATION: Final = 0x4261436F
+#: The layout of the tables; that of the events within is `events.FORMAT`.
+LAYOUT: Final = 1
+_TABLES: Final = """
+CREATE TABLE logs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE events (
+    log INTEGER NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, n INTEGER, key TEXT,
+    payload BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (log, seq)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX observations ON events (log, n) WHERE n IS NOT NULL;
+CREATE UNIQUE INDEX keys ON events (log, key) WHERE key IS NOT NULL;
+CREATE TABLE snapshots (
+    log INTEGER NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL, checksum BLOB NOT NULL,
+    PRIMARY KEY (log, seq)
+) STRICT;
+"""
+
+
+@contextmanager
+def explained(place: str) -> Iterator[None]:
+    """Errors of SQLite as ours, each with its way out.
+
+    >>> with explained("shop.db"):
+    ...     raise apsw.FullError("database or disk is full")
+    Traceback (most recent call last):
+    bayescontrol.errors.DiskFull: shop.db: no room for another event; ...
+    """
+    try:
+        yield
+    except apsw.FullError:
+        raise DiskFull(
+            f"{place}: no room for another event; nothing was written. Make room and ask again"
+        ) from None
+    except (apsw.BusyError, apsw.LockedError):
+        raise StoreBusy(
+            f"{place} is open in another program: close it there; one process writes at a time"
+        ) from None
+    except (apsw.NotADBError, apsw.CorruptError, apsw.FormatError) as error:
+        raise DamagedLog(
+            f"{place} is not a store, or is damaged ({error}): put back a copy, or name another "
+            "file; nothing in it was changed"
+        ) from None
+    except apsw.Error as error:
+        raise StoreFailed(
+            f"{place}: {error}; what was acknowledged is kept, whether the last event was "
+            "written is unknown: reopen the store"
+        ) from error
+
+
+class SqliteFile:
+    """The connection, with a lock for the threads that share it.
+
+    >>> file = SqliteFile(MEMORY)
+    >>> with file.transaction() as db:
+    ...     _ = db.execute("INSERT INTO logs (name) VALUES ('checkout')")
+    >>> file.all("SELECT name FROM logs")
+    [('checkout',)]
+    >>> file.close()
+    """
+
+    def __init__(self, path: str, *, durable: bool = True, vfs: str | None = None) -> None:
+        self.path, self.durable = path, durable
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._broken: str | None = None
+        self._writer: WriterLock | None = None
+        if path != MEMORY:
+            self._require_place(Path(path))
+            self._writer = WriterLock(Path(path))
+        self._db: apsw.Connection | None = None
+        try:
+            with explained(path):
+                self._db = self._connected(vfs)
+                self._prepare(self._db)
+        except BaseException:
+            self.close()
+            raise
+
+    def _require_place(self, path: Path) -> None:
+        if not path.parent.is_dir():
+            raise StoreFailed(f"{path}: there is no folder {path.parent}: make it first")
+        if path.exists() and not path.is_file():
+            raise StoreFailed(f"{path} is not a file")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise StoreFailed(f"{path} cannot be written to: check its permissions")
+        require_local(path)
+
+    def _connected(self, vfs: str | None) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        db = apsw.Connection(self.path, flags=flags, vfs=vfs)
+        # Before anything is read: then the write-ahead log needs no shared memory.
+        db.pragma("locking_mode", "EXCLUSIVE")
+        return db
+
+    def _prepare(self, db: apsw.Connection) -> None:
+        ours, layout = db.pragma("application_id"), db.pragma("user_version")
+        tables = db.execute("SELECT count(*) FROM sqlite_schema").get
+        fresh = ours == 0 and layout == 0 and tables == 0
+        if not fresh and ours != APPLICATION:
+            raise DamagedLog(
+                f"{self.path} is a database of another program: name another file; nothing in it "
+                "was changed"
+            )
+        if layout > LAYOUT:
+            raise NewerFormat(
+                f"{self.path} has layout {layout}, this release reads up to {LAYOUT}: install a "
+                "later one"
+            )
+        if self.path != MEMORY:
+            db.pragma("journal_mode", "WAL")
+        db.pragma("synchronous", "FULL" if self.durable else "OFF")
+        db.pragma("fullfsync", True)  # where a plain flush stops at the disk's own memory
+        db.pragma("checkpoint_fullfsync", True)
+        if fresh:
+            with db:
+                db.pragma("application_id", APPLICATION)
+                db.pragma("user_version", LAYOUT)
+                db.execute(_TABLES)
+        self._flush_folder()
+
+    def _flush_folder(self) -> None:
+        """The name of a new file is on disk, and a journal that was removed does not come back.
+
+        At every opening: a process may have died between making the file and coming here.
+        """
+        if self.path != MEMORY and self.durable and hasattr(os, "O_DIRECTORY"):
+            handle = os.open(Path(self.path).parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+    def _open(self) -> apsw.Connection:
+        if self._db is None:
+            raise StoreFailed(f"{self.path} is closed: open it again")
+        if self._process != os.getpid():
+            raise StoreBusy(f"{self.path} is open in the process that this one was forked from")
+        if self._broken:
+            raise StoreFailed(f"{self.path} failed before: {self._broken}; reopen it")
+        return self._db
+
+    @contextmanager
+    def transaction(self) -> Iterator[apsw.Connection]:
+        """All that is done inside, durably at its end, or nothing of it."""
+        with self._lock, explained(self.path):
+            db = self._open()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException as error:
+                if isinstance(error, apsw.IOError):
+                    # After a flush that failed nobody knows what is on disk.
+                    self._broken = str(error) or "a flush"
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+    def all(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """The rows that answer a query.
+
+        >>> SqliteFile(MEMORY).all("SELECT count(*) FROM events")
+        [(0,)]
+        """
+        with self._lock, explained(self.path):
+            return self._open().execute(query, values).fetchall()
+
+    def close(self) -> None:
+        """Give file and lock back."""
+        with self._lock:
+            if self._db is not None and self._process == os.getpid():
+                try:
+                    self._db.close()
+                except apsw.Error:  # the last checkpoint failed: the next opening does it
+                    self._db.close(True)
+            self._db = None
+            if self._writer is not None:
+                self._writer.release()
+                self._writer = None

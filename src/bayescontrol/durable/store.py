@@ -1,0 +1,170 @@
+"""Where logs are kept: the interface of every store.
+
+    a log      rows 1, 2, 3, …, dense; appended whole or not at all, never changed
+    append     on disk when it returns; refused (`HeadMoved`) if the first row is not head + 1
+    snapshot   the fold of rows 1 … seq, a cache: it may be missing, old or damaged
+
+A store knows rows and bytes. What they mean, and whether their checksums hold, is the business of
+whoever reads them (`durable.events`), so that every store is checked alike.
+"""
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any, Final, NamedTuple, Protocol
+
+from bayescontrol.errors import UnknownStore
+
+__all__ = ["Log", "Row", "Snapshot", "Store", "open_store", "require_name"]
+
+
+class Row(NamedTuple):
+    """One event as a store keeps it.
+
+    >>> Row(2, "decided", None, "visit-81", b"{}", 0).seq
+    2
+    """
+
+    seq: int  #: its place in the log, from 1
+    kind: str  #: "created", "decided" or "observed"
+    n: int | None  #: of an observation: the seq of the decision that it is about
+    key: str | None  #: of a decision: the key that it was asked for under
+    payload: bytes
+    checksum: int  #: 0 … 2³² - 1
+
+
+class Snapshot(NamedTuple):
+    """The fold of the rows up to and including `seq`, as bytes.
+
+    >>> Snapshot(12, b"state", b"digest").seq
+    12
+    """
+
+    seq: int
+    state: bytes
+    checksum: bytes
+
+
+class Log(Protocol):
+    """One agent's log. Its methods may be called from any thread."""
+
+    @property
+    def name(self) -> str:
+        """The agent's name."""
+        ...
+
+    def head(self) -> int:
+        """The seq of the last row on disk; 0 for an empty log. Of a shared store: right now."""
+        ...
+
+    def append(self, rows: Sequence[Row], /) -> None:
+        """All rows, atomically; durable when it returns.
+
+        rows[0].seq must be head + 1, else `HeadMoved`, and they must be dense (ValueError). A
+        second observation of one n is a `ConflictingFeedback`, a second decision under one key a
+        `ConflictingKey`. On any error nothing was written, save `StoreFailed`, where that is
+        unknown (`DiskFull` and `StoreBusy`: nothing was written).
+        """
+        ...
+
+    def read(self, start: int = 1, stop: int | None = None, /) -> Iterator[Row]:
+        """The rows start … stop in order, both included; to the head of now without `stop`.
+
+        Lazily, and without being in the way of writers.
+        """
+        ...
+
+    def observation(self, n: int, /) -> Row | None:
+        """The row that observes decision n."""
+        ...
+
+    def keyed(self, key: str, /) -> Row | None:
+        """The decision that was asked for under this key."""
+        ...
+
+    def keep(self, snapshot: Snapshot, /) -> None:
+        """Put a snapshot beside the log, durably; the newest two are kept."""
+        ...
+
+    def snapshots(self) -> list[Snapshot]:
+        """What is kept, newest first."""
+        ...
+
+    def close(self) -> None:
+        """Give the log back. Once closed, every other method raises `StoreFailed`."""
+        ...
+
+
+class Store(Protocol):
+    """Logs by name."""
+
+    @property
+    def url(self) -> str:
+        """Its address, without a password."""
+        ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may append to the same log: then a head may move."""
+        ...
+
+    def names(self) -> list[str]:
+        """The logs that have at least one row, in alphabetical order."""
+        ...
+
+    def log(self, name: str, /) -> Log:
+        """The log of this name, empty if there is none yet.
+
+        Where the store is not shared, a log that is open already is `StoreBusy`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give the store back; its logs are closed with it. Again: nothing."""
+        ...
+
+
+#: The module of each kind: it has a function open_store(url, *, durable) -> Store.
+_KINDS: Final = {
+    "sqlite": "bayescontrol.durable.sqlite",
+    "postgresql": "bayescontrol.durable.postgres",
+    "postgres": "bayescontrol.durable.postgres",
+}
+_LONGEST_NAME: Final = 200
+
+
+def open_store(url: str, *, durable: bool = True) -> Store:
+    """The store at this address: "sqlite:///shop.db" or "postgresql://…".
+
+    Three slashes and a path are relative to the working directory, four are absolute.
+    `durable=False` does not wait for the disk: a power cut may take the last events with it.
+
+    >>> open_store("mysql://localhost/shop")
+    Traceback (most recent call last):
+    bayescontrol.errors.UnknownStore: url='mysql://localhost/shop': write sqlite:///file.db ...
+    """
+    given: Any = url
+    kind, colon, _ = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if not colon or kind not in _KINDS:
+        raise UnknownStore(
+            f"url={url!r}: write sqlite:///file.db (four slashes for an absolute path) or "
+            "postgresql://user@host/database"
+        )
+    store: Store = import_module(_KINDS[kind]).open_store(url, durable=durable)
+    return store
+
+
+def require_name(name: str) -> str:
+    """The name, if a log can be called so.
+
+    >>> require_name("checkout")
+    'checkout'
+    >>> require_name("")
+    Traceback (most recent call last):
+    bayescontrol.errors.UnknownStore: name='': a log is called by 1 to 200 printable characters
+    """
+    given: Any = name
+    if not (isinstance(given, str) and 1 <= len(given) <= _LONGEST_NAME and given.isprintable()):
+        raise UnknownStore(
+            f"name={name!r}: a log is called by 1 to {_LONGEST_NAME} printable characters"
+        )
+    return name

@@ -1,0 +1,231 @@
+"""One turn of the committer: requests in, rows out.
+
+    act        an event `decided`, drawn from the fold of all events before it
+    observe    an event `observed`, learnt by a copy of the fold
+
+The copy takes the place of the fold when the rows are on disk. Where feedback stands alone,
+decisions come first: they share one posterior, and its action probabilities are computed once.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from bayescontrol.durable.committer import Request
+from bayescontrol.durable.decision import Decision, decision_number
+from bayescontrol.durable.events import Decided, Event, Observed, as_row, event_of
+from bayescontrol.durable.fold import Decisions, Fold
+from bayescontrol.durable.plain import as_plain, canonical, kept, same_value
+from bayescontrol.durable.store import Log, Row
+from bayescontrol.errors import (
+    ConflictingFeedback,
+    ConflictingKey,
+    DamagedLog,
+    FeedbackDue,
+    UnknownDecision,
+)
+
+__all__ = ["Act", "Observe", "Turn"]
+
+
+class Act(Request):
+    """What to do in x? Its result is a `Decision`.
+
+    >>> Act(None, "visit-81").key
+    'visit-81'
+    """
+
+    __slots__ = ("key", "x")
+
+    def __init__(self, x: Any, key: str | None) -> None:
+        super().__init__()
+        self.x, self.key = kept(x, "the situation"), key
+
+
+class Observe(Request):
+    """Decision n was answered by o. Its result is whether that is news.
+
+    >>> Observe("2", 1).n
+    2
+    """
+
+    __slots__ = ("id", "n", "o")
+
+    def __init__(self, id: str | Decision, o: Any) -> None:
+        super().__init__()
+        self.id, self.n, self.o = id, decision_number(id), kept(o, "the observation")
+
+
+class _Rejected(Exception):
+    """The agent raised: whatever the copy is now, it is not used."""
+
+    def __init__(self, request: Request, error: Exception) -> None:
+        super().__init__()
+        self.request, self.error = request, error
+
+
+class Turn:
+    """What the requests make of the fold; nothing is changed but the requests' results.
+
+    Errors are set on their requests as they are found; results are set by `grant`, when the rows
+    are on disk.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]))
+    >>> turn = Turn(agent._fold, agent._log, agent._decisions, {})
+    >>> turn.compute([Act(None, None), Act(None, None), Observe("9", 1)])
+    >>> [row.seq for row in turn.rows]
+    [2, 3]
+    """
+
+    def __init__(self, fold: Fold, log: Log, decisions: Decisions, laws: dict[bytes, Any]) -> None:
+        self._before, self._log, self._decisions = fold, log, decisions
+        self._known_laws = laws
+
+    def compute(self, requests: Sequence[Request]) -> None:
+        """Find the rows; a request that the agent refuses is left out, and all begins anew."""
+        left = list(requests)
+        while True:
+            try:
+                self._compute(left)
+            except _Rejected as rejected:
+                rejected.request.error = rejected.error
+                left = [r for r in left if r.error is None]
+            else:
+                return
+
+    def _compute(self, requests: Sequence[Request]) -> None:
+        before = self._before
+        # The agent itself is copied when it first changes.
+        self.fold = Fold(before.driver, before.streams, before.seq, before.due)
+        self.rows: list[Row] = []
+        self.decided: list[Decided] = []
+        self._results: list[tuple[Request, Any]] = []
+        self._keys: dict[str, Decision] = {}
+        self.answered: dict[int, Any] = {}
+        self._laws = self._known_laws
+        self._time = time.time()
+        ordered = requests
+        if self._before.driver.alone:  # equal ones keep their order
+            ordered = sorted(requests, key=lambda r: isinstance(r, Observe))
+        for request in ordered:
+            try:
+                result = self._act(request) if isinstance(request, Act) else self._observe(request)
+            except (ConflictingFeedback, ConflictingKey, FeedbackDue, UnknownDecision) as error:
+                request.error = error
+            else:
+                self._results.append((request, result))
+
+    def grant(self) -> None:
+        """The rows are on disk: say so."""
+        for request, result in self._results:
+            request.result = result
+
+    # -- one request -----------------------------------------------------------------------------
+
+    def _act(self, request: Act) -> Decision:
+        known = None if request.key is None else self._keyed(request.key)
+        if known is not None:
+            asked = self._before.driver.alone and not same_value(
+                known.situation, self._before.driver.situation(request.x)
+            )
+            if asked:
+                raise ConflictingKey(
+                    f"key {request.key!r} stands for decision {known.id} in situation "
+                    f"{known.situation!r}, now it comes with {request.x!r}: use a new key"
+                )
+            return known
+        if self.fold.due:
+            raise FeedbackDue(
+                f"decision {self.fold.due} has not been answered, and its answer leads to the "
+                f"next situation: observe({str(self.fold.due)!r}, o) first"
+            )
+        n = self.fold.seq + 1
+        if self._before.driver.remembers:
+            self._own()
+        driver = self.fold.driver
+        try:
+            x = driver.situation(request.x)
+            law = self._law(x)
+            _, a = driver.draw(x, self.fold.streams[n])
+            x, a = kept(x, "the situation"), kept(a, "the action")
+            p = None if law is None else float(law.get(a, 0.0))
+            event = Decided(seq=n, x=x, a=a, p=p, key=request.key, time=self._time)
+            self._add(event)
+        except Exception as error:
+            raise _Rejected(request, error) from error
+        self.fold.moved(n)
+        if driver.remembers:
+            self._laws = {}
+        self.decided.append(event)
+        decision = Decision.of(event, law)
+        if request.key is not None:
+            self._keys[request.key] = decision
+        return decision
+
+    def _keyed(self, key: str) -> Decision | None:
+        if key in self._keys:
+            return self._keys[key]
+        row = self._log.keyed(key)
+        event = None if row is None else event_of(row)
+        return Decision.of(event) if isinstance(event, Decided) else None
+
+    def _law(self, x: Any) -> dict[Any, float] | None:
+        """P(a | past) in x, computed once for each posterior and each situation."""
+        key = b"" if x is None else canonical(as_plain(x, "the situation"))
+        if key not in self._laws:
+            if len(self._laws) >= 256:
+                self._laws.clear()
+            self._laws[key] = self.fold.driver.law(x)
+        law: dict[Any, float] | None = self._laws[key]
+        return law
+
+    def _observe(self, request: Request) -> bool:
+        assert isinstance(request, Observe)
+        n, o = request.n, request.o
+        try:
+            decision = self._decisions.get(n)
+        except UnknownDecision:
+            raise UnknownDecision(
+                f"no decision {request.id!r} in log {self._log.name!r}: give the id that `act` "
+                "returned"
+            ) from None
+        known = self.answered.get(n, self)
+        if known is self and n not in self._decisions.open:
+            row = self._log.observation(n)
+            event = None if row is None else event_of(row)
+            known = event.o if isinstance(event, Observed) else self
+        if known is not self:
+            if same_value(known, o):
+                return False
+            raise ConflictingFeedback(
+                f"decision {n} was answered by {known!r}, now {o!r} comes for it: the first "
+                "answer stands"
+            )
+        if not self._before.driver.alone and n != self.fold.due:
+            raise DamagedLog(f"decision {n} has no answer, and decisions after it were made")
+        self._own()
+        learnt = Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time)
+        try:
+            self._add(learnt)
+            self.fold.observed(learnt, decision.x, decision.a)
+        except Exception as error:
+            raise _Rejected(request, error) from error
+        self.answered[n] = o
+        self._laws = {}
+        return True
+
+    def _add(self, event: Event) -> None:
+        self.rows.append(as_row(event))
+
+    def _own(self) -> None:
+        """From here on the fold changes: let it be a copy."""
+        if self.fold.driver is self._before.driver:
+            self.fold.driver = self._before.driver.copy()
+            self._laws = {}
+
+    @property
+    def laws(self) -> dict[bytes, Any]:
+        """The action probabilities that hold after this turn."""
+        return self._laws

@@ -1,0 +1,31 @@
+"""Agents over HTTP: a server of durable agents, its live page, and a small client.
+
+    bayescontrol serve sqlite:///shop.db
+    shop = Client("http://127.0.0.1:8000").agent("checkout")
+    d = shop.act();  shop.observe(d.id, 1)
+
+The client needs nothing but Python; the server needs the extra `serve`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from bayescontrol.serve.client import Client, RemoteAgent
+
+if TYPE_CHECKING:
+    from bayescontrol.serve.limits import Limits
+    from bayescontrol.serve.server import Server, serve
+
+__all__ = ["Client", "Limits", "RemoteAgent", "Server", "serve"]
+
+
+def __getattr__(name: str) -> Any:
+    # The server's dependencies are an extra: whoever wants the client alone does not need them.
+    if name == "Limits":
+        from bayescontrol.serve.limits import Limits
+
+        return Limits
+    if name in ("Server", "serve"):
+        from bayescontrol.serve import server
+
+        return getattr(server, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

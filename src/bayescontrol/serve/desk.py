@@ -1,0 +1,145 @@
+"""The desk of one agent: requests wait on the event loop and go to the disk together.
+
+    while one commit is under way, what comes waits; then all of it is the next commit
+
+A thread is asked once for a whole commit, not once for each request: with 32 connections that
+halves the work of a request.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+from bayescontrol.durable.agent import DurableAgent
+from bayescontrol.durable.committer import Request
+from bayescontrol.durable.decision import Decision
+from bayescontrol.durable.turn import Act, Observe
+from bayescontrol.serve.problems import Refused, of_value
+
+__all__ = ["Desk", "Watcher"]
+
+T = TypeVar("T")
+#: Requests that wait for one agent, beyond those under way.
+_MOST_WAITING: Final = 1024
+#: Requests of one commit.
+_MOST_TOGETHER: Final = 256
+_Waiting: TypeAlias = tuple[Request, "asyncio.Future[Any]"]
+
+
+class Watcher(Protocol):
+    """Who sees what goes over a desk; called in a worker thread."""
+
+    def before(self, desk: "Desk", requests: Sequence[Request], /) -> None:
+        """These are about to be written."""
+
+    def after(self, desk: "Desk", requests: Sequence[Request], /) -> None:
+        """These have been written, each with its result or its error."""
+
+
+class Desk:
+    """An agent on an event loop: `act` and `observe` answer when the event is on disk.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> async def visit():
+    ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
+    ...     desk = Desk(agent, ThreadPoolExecutor(1))
+    ...     decision = await desk.act(None, None)
+    ...     known = await desk.observe(decision.id, 1), await desk.observe(decision.id, 1)
+    ...     await desk.close()
+    ...     return decision.action, known
+    >>> asyncio.run(visit())
+    ('red', (True, False))
+    """
+
+    def __init__(self, agent: DurableAgent, pool: Executor, watcher: Watcher | None = None) -> None:
+        self.agent = agent
+        self._pool, self._watcher = pool, watcher
+        self._waiting: deque[_Waiting] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closing = False
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for the next commit."""
+        return len(self._waiting)
+
+    async def act(self, x: Any, key: str | None) -> Decision:
+        """As `DurableAgent.act`."""
+        decision: Decision = await self._put(Act(x, key))
+        return decision
+
+    async def observe(self, id: str, o: Any) -> bool:
+        """As `DurableAgent.observe`."""
+        learnt: bool = await self._put(Observe(id, o))
+        return learnt
+
+    async def read(self, question: Callable[[DurableAgent], T], *, values: bool = False) -> T:
+        """What the question says of the agent, asked in a thread.
+
+        With `values`, it carries a value of the caller's, which the agent may refuse.
+        """
+        try:
+            return await self._loop.run_in_executor(self._pool, question, self.agent)
+        except Exception as error:
+            raise of_value(error) if values else error from None
+
+    def _put(self, request: Request) -> "asyncio.Future[Any]":
+        if self._closing:
+            raise Refused("shutting-down", "no more can be asked", {"Retry-After": "5"})
+        if len(self._waiting) >= _MOST_WAITING:
+            raise Refused(
+                "overloaded",
+                f"{len(self._waiting)} requests wait for agent {self.agent.name!r}",
+                {"Retry-After": "1"},
+            )
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting.append((request, future))
+        if self._idle.is_set():
+            self._idle.clear()
+            # Not at once: what else the loop has read by now goes along.
+            self._loop.call_soon(self._hand_over)
+        return future
+
+    def _hand_over(self) -> None:
+        batch: list[_Waiting] = []
+        while self._waiting and len(batch) < _MOST_TOGETHER:
+            request, future = self._waiting.popleft()
+            if not future.done():  # whoever gave up waiting has not been served either
+                batch.append((request, future))
+        if batch:
+            self._pool.submit(self._work, batch)
+        else:
+            self._idle.set()
+
+    def _work(self, batch: list[_Waiting]) -> None:
+        requests = [request for request, _ in batch]
+        try:
+            if self._watcher is not None:
+                self._watcher.before(self, requests)
+            self.agent.together(requests)
+            if self._watcher is not None:
+                self._watcher.after(self, requests)
+        finally:
+            self._loop.call_soon_threadsafe(self._answer, batch)
+
+    def _answer(self, batch: list[_Waiting]) -> None:
+        for request, future in batch:
+            if future.done():
+                continue
+            if request.error is not None:
+                future.set_exception(of_value(request.error))
+            else:
+                future.set_result(request.result)
+        self._hand_over()
+
+    async def close(self) -> None:
+        """Finish what is under way, then close the agent."""
+        self._closing = True
+        await self._idle.wait()
+        await self._loop.run_in_executor(self._pool, self.agent.close)

@@ -1,0 +1,141 @@
+"""An agent in the numbers that the live page draws, read off its belief.
+
+arms      the posterior mean reward and its central 95 % interval
+modes     P(m | âo_≤t)
+counts    events of the log = 1 + decisions + observations
+"""
+
+import math
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.durable.agent import DurableAgent
+from bayescontrol.durable.events import Observed
+from bayescontrol.durable.plain import as_plain
+from bayescontrol.errors import BayesControlError
+
+__all__ = ["alarm", "counts", "label", "law", "modes"]
+
+_TAILS: Final = np.array([0.025, 0.975])
+_LN2: Final = math.log(2.0)
+
+
+def label(value: Any) -> str:
+    """A value as a short text: itself if it is one, else JSON.
+
+    >>> label("red"), label(("left", 2))
+    ('red', '{"tuple":["left",2]}')
+    """
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(as_plain(value, "an action")).decode()
+
+
+def counts(agent: DurableAgent) -> tuple[int, int]:
+    """How many decisions and observations its log holds.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
+    ...     _ = shop.act(), shop.observe(shop.act(), 1)
+    ...     counts(shop)
+    (2, 1)
+    """
+    observed, head = agent.ask(lambda rule: (_observed(rule), agent.head))
+    if observed is None:  # a belief of the caller's own, that does not count
+        events = agent.log(1, head)
+        observed = sum(isinstance(event, Observed) for event in events)
+    return head - 1 - observed, observed
+
+
+def _observed(rule: Any) -> int | None:
+    watch = getattr(rule, "alarm", None)
+    if watch is not None:
+        return int(watch.t)
+    count = getattr(getattr(rule, "belief", None), "count", None)
+    return None if count is None else int(count)
+
+
+def modes(rule: Any) -> list[dict[str, Any]]:
+    """What the page shows of the posterior.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> modes(BernoulliBandit(["red"]).agent())
+    [{'name': 'red', 'weight': None, 'mean': 0.5, 'low': 0.025..., 'high': 0.975...}]
+    """
+    belief: Any = getattr(rule, "belief", None)
+    if isinstance(belief, FiniteBelief):
+        v = belief.posterior().tolist()
+        return [_mode(belief.name(m), weight=p) for m, p in enumerate(v)]
+    if not hasattr(belief, "family"):
+        return [_mode(str(a)) for a in getattr(belief, "labels", ())]
+    rows, family = belief.posterior(), belief.family
+    means, ends = family.expected(rows).tolist(), _interval(family, rows).tolist()
+    return [
+        _mode(str(a), mean=mean, low=low, high=high)
+        for a, mean, (low, high) in zip(belief.labels, means, ends, strict=True)
+    ]
+
+
+def _mode(name: str, **known: float) -> dict[str, Any]:
+    empty: dict[str, Any] = dict.fromkeys(("weight", "mean", "low", "high"))
+    finite = {key: v for key, v in known.items() if math.isfinite(v)}
+    return {"name": name} | empty | finite
+
+
+def _interval(family: Any, rows: FloatArray) -> FloatArray:
+    """The central 95 % of each arm's mean reward, shape (arms, 2); NaN where none is known."""
+    from scipy import special  # type: ignore[import-untyped]
+
+    first, second = rows[:, :1], rows[:, 1:2]
+    ends: Any = np.full((len(rows), 2), np.nan)
+    match type(family).__name__:
+        case "Bernoulli":
+            ends = special.betaincinv(first, second, _TAILS)
+        case "Gaussian":
+            ends = first + special.ndtri(_TAILS) / np.sqrt(second)
+        case "NormalGamma":
+            alpha, beta = rows[:, 2:3], rows[:, 3:4]
+            ends = first + special.stdtrit(2.0 * alpha, _TAILS) * np.sqrt(beta / (alpha * second))
+        case "Poisson":
+            ends = special.gammaincinv(first, _TAILS) / second
+        case "Exponential":
+            ends = second / special.gammainccinv(first, _TAILS)
+    return np.asarray(ends, np.float64)
+
+
+def law(agent: DurableAgent) -> dict[str, float] | None:
+    """P(a | âo_<t) by the action as text; None if it needs a situation, or is not exact.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
+    ...     law(shop)
+    {'red': 1.0}
+    """
+    try:
+        found = agent.probabilities()
+    except (BayesControlError, TypeError, ValueError, LookupError):
+        return None
+    return None if found is None else {label(a): p for a, p in found.items()}
+
+
+def alarm(rule: Any) -> dict[str, Any] | None:
+    """The no-mode-fits alarm of a guarded agent.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> alarm(BernoulliBandit(["red"]).agent())
+    """
+    watch = getattr(rule, "alarm", None)
+    if watch is None:
+        return None
+    bits = watch.evidence_bits
+    return {
+        "raised": watch.raised,
+        "evidence_bits": bits if math.isfinite(bits) else None,
+        "threshold_bits": watch.threshold / _LN2,
+    }

@@ -1,0 +1,179 @@
+"""The agents of one store, each behind its desk.
+
+a name that is in the store    opened when it is first asked for: its log is folded
+a new name and a model         made; the same again is the same agent
+named models                   of the caller's own, registered when the server is started
+"""
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Final
+
+from bayescontrol.durable.agent import DurableAgent
+from bayescontrol.durable.events import Created, event_of
+from bayescontrol.durable.kinds import KINDS, unschedule
+from bayescontrol.durable.models import Model, as_model, require_same
+from bayescontrol.durable.opening import open_agent
+from bayescontrol.durable.plain import same_value
+from bayescontrol.durable.store import Store, require_name
+from bayescontrol.errors import BayesControlError, ModelMismatch, UnknownStore
+from bayescontrol.schedules import every_step
+from bayescontrol.seeding import Stream
+from bayescontrol.serve.desk import Desk, Watcher
+from bayescontrol.serve.problems import Refused, UnknownAgent, UnknownModel
+from bayescontrol.serve.schemas import value_of
+
+__all__ = ["House", "described"]
+
+_THREADS: Final = 8
+#: Arms, actions, states or features that can be asked for over HTTP.
+_MOST: Final = 1_000
+_COUNTS: Final = ("arms", "actions", "states", "features")
+_OF_SETTINGS: Final = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
+
+
+def described(name: str, settings: Mapping[str, Any], models: Mapping[str, Model]) -> Model:
+    """The model of that name: the caller's own, or the library's with these settings.
+
+    >>> described("bernoulli-bandit", {"arms": ["red", "blue"]}, {}).settings["arms"]
+    ['red', 'blue']
+    >>> described("bernoulli-bandit", {"legs": 2}, {})
+    Traceback (most recent call last):
+    bayescontrol.serve.problems.UnknownModel: model 'bernoulli-bandit': ...
+    """
+    if name in models:
+        model = models[name]
+        if settings and not same_value(dict(settings), dict(model.settings)):
+            raise UnknownModel(f"model {name!r} is made where the server is: it takes no settings")
+        return model
+    kind = KINDS.get(name)
+    if kind is None:
+        raise UnknownModel(f"no model {name!r}: there are {', '.join([*models, *KINDS])}")
+    for setting in _COUNTS:
+        given = settings.get(setting)
+        size = given if isinstance(given, int) else len(given) if isinstance(given, list) else 0
+        if size > _MOST:
+            raise UnknownModel(f"{size} {setting}: over HTTP up to {_MOST}; register the model")
+    try:
+        schedule = unschedule(settings["schedule"]) if "schedule" in settings else every_step
+        model = as_model(kind.problem(settings), schedule)
+        model.driver()
+    except BayesControlError:
+        raise
+    except _OF_SETTINGS as error:
+        raise UnknownModel(f"model {name!r}: {error}") from None
+    return model
+
+
+class House:
+    """The desks of a store, by the names of their agents.
+
+    >>> from bayescontrol.durable import open_store
+    >>> async def open_and_close():
+    ...     house = House(open_store("sqlite:///:memory:"))
+    ...     _, new = await house.create("shop", "bernoulli-bandit", {"arms": 2}, None)
+    ...     names = await house.names()
+    ...     await house.close()
+    ...     return new, names
+    >>> asyncio.run(open_and_close())
+    (True, ['shop'])
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        models: Mapping[str, Model] | None = None,
+        watcher: Watcher | None = None,
+        most: int = 1_000,
+    ) -> None:
+        self.store, self.models = store, dict(models or {})
+        self._watcher, self._most = watcher, most
+        self._pool = ThreadPoolExecutor(_THREADS, "bayescontrol-serve")
+        self._loop = asyncio.get_running_loop()
+        self._opening: dict[str, asyncio.Lock] = {}
+        #: The desks that are open.
+        self.desks: dict[str, Desk] = {}
+
+    async def names(self) -> list[str]:
+        """Every agent in the store."""
+        return await self._loop.run_in_executor(self._pool, self.store.names)
+
+    async def desk(self, name: str) -> Desk:
+        """The desk of the agent; `UnknownAgent` if the store has none of that name."""
+        found = self.desks.get(name)
+        if found is not None:
+            return found
+        with suppress(UnknownStore):
+            require_name(name)
+            if name in await self.names():
+                return (await self._open(name, None, None))[0]
+        raise UnknownAgent(f"no agent {name!r}")
+
+    async def create(
+        self, name: str, model: str, settings: Mapping[str, Any], seed: int | None
+    ) -> tuple[Desk, bool]:
+        """The agent of that name, and whether it is new; `ModelMismatch` if it is another's."""
+        require_name(name)
+        given = {key: value_of(v, f"setting {key}") for key, v in settings.items()}
+        wanted = await self._loop.run_in_executor(self._pool, described, model, given, self.models)
+        known = await self.names()
+        if name not in known and len(known) >= self._most:
+            raise Refused("too-many-agents", f"{len(known)} agents")
+        return await self._open(name, wanted, seed)
+
+    async def open_all(self) -> dict[str, BaseException]:
+        """Open every agent; gives those that cannot be opened, and why."""
+        failed: dict[str, BaseException] = {}
+        for name in await self.names():
+            try:
+                await self.desk(name)
+            except BayesControlError as error:
+                failed[name] = error
+        return failed
+
+    async def _open(self, name: str, model: Model | None, seed: int | None) -> tuple[Desk, bool]:
+        async with self._opening.setdefault(name, asyncio.Lock()):
+            if name in self.desks:
+                desk = self.desks[name]
+                if model is not None:
+                    require_same(desk.agent.created, model)
+                if seed is not None and seed != desk.agent.seed:
+                    raise ModelMismatch(f"agent {name!r} was made with another seed than {seed}")
+                return desk, False
+            new = name not in await self.names()
+            agent = await self._loop.run_in_executor(self._pool, self._opened, name, model, seed)
+            desk = self.desks[name] = Desk(agent, self._pool, self._watcher)
+            return desk, new
+
+    def _opened(self, name: str, model: Model | None, seed: int | None) -> DurableAgent:
+        if model is None and self.models:
+            model = self._registered(name)
+        agent = open_agent(self.store, name, model, seed=seed)
+        _warm(agent)
+        return agent
+
+    def _registered(self, name: str) -> Model | None:
+        """The caller's own model of the name that the log gives, if there is one."""
+        log = self.store.log(name)
+        try:
+            first = event_of(next(log.read(1, 1)))
+        finally:
+            log.close()
+        return self.models.get(first.model) if isinstance(first, Created) else None
+
+    async def close(self) -> None:
+        """Finish what is under way, close the agents and the store."""
+        for desk in list(self.desks.values()):
+            await desk.close()
+        await self._loop.run_in_executor(self._pool, self.store.close)
+        self._pool.shutdown()
+
+
+def _warm(agent: DurableAgent) -> None:
+    """Draw once from a twin, so that the first visitor need not wait for a compiler."""
+    driver = agent.model.driver()
+    with suppress(Exception):  # a contextual agent wants a situation, which only a visitor has
+        driver.draw(driver.situation(None), Stream(0))
+        driver.law(driver.situation(None))

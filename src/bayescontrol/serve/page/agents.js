@@ -1,0 +1,85 @@
+// What is known of each agent, and how it came to be: a bounded history from the time on when
+// this page was opened. When it is full every second sample goes, and samples come half as often.
+const LAST_DECISIONS = 15;
+const ALL_SAMPLES = 40_000;
+
+class Agent {
+  constructor(name) {
+    this.name = name;
+    this.samples = [];
+    this.decisions = [];
+    this.slots = new Map();
+    this.heard = 0;
+    this.stride = 1;
+    this.now = null;
+  }
+
+  // A name keeps its colour, as arm, as mode and as action.
+  slot(name) {
+    if (!this.slots.has(name)) this.slots.set(name, this.slots.size);
+    return this.slots.get(name);
+  }
+
+  take(now, time, most) {
+    now.modes ??= [];
+    for (const { name } of now.modes) this.slot(String(name));
+    for (const name of Object.keys(now.probabilities ?? {})) this.slot(name);
+    this.now = now;
+    const sample = {
+      time,
+      rate: now.rate_per_s,
+      surprise: now.surprise_bits,
+      evidence: now.alarm?.evidence_bits,
+      regret: now.regret,
+      modes: new Map(now.modes.map((mode) => [String(mode.name), mode])),
+      probabilities: now.probabilities ?? {},
+    };
+    // Between two samples that stay, the last one follows the present.
+    if (this.heard % this.stride === 0 || this.samples.length < 2) this.samples.push(sample);
+    else this.samples[this.samples.length - 1] = sample;
+    this.heard += 1;
+    if (this.samples.length > most) {
+      this.samples = this.samples.filter((_, i) => i % 2 === 0);
+      this.stride *= 2;
+    }
+  }
+
+  decided(decision) {
+    this.decisions.unshift(decision);
+    this.decisions.length = Math.min(this.decisions.length, LAST_DECISIONS);
+  }
+}
+
+class Agents {
+  constructor() {
+    this.known = new Map();
+    this.chosen = null;
+    this.heard = false;
+  }
+
+  take(list, time) {
+    this.heard = true;
+    const most = Math.max(60, Math.min(600, Math.floor(ALL_SAMPLES / Math.max(1, list.length))));
+    const before = this.known;
+    this.known = new Map();
+    for (const now of list) {
+      const name = String(now.name);
+      const agent = before.get(name) ?? new Agent(name);
+      agent.take(now, time, most);
+      this.known.set(name, agent);
+    }
+  }
+
+  decided(decision) {
+    this.known.get(String(decision.agent))?.decided(decision);
+  }
+
+  // The one that the reader chose, as long as it is there; else the first.
+  get shown() {
+    return this.known.get(this.chosen) ?? this.known.values().next().value ?? null;
+  }
+
+  get alarmed() {
+    return [...this.known.values()].filter(({ now }) => now.alarm?.raised);
+  }
+}

@@ -1,0 +1,97 @@
+// Nodes and numbers. Text is only ever set as text: a name can say what it likes and does nothing.
+const SVG = "http://www.w3.org/2000/svg";
+const DRAWN = new Set(["svg", "g", "path", "line", "rect", "circle", "text", "title"]);
+
+function h(tag, attributes = {}, ...children) {
+  const node = DRAWN.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === true) node.setAttribute(name, "");
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+const $ = (id) => document.getElementById(id);
+
+// Only what differs is written: a reader's focus and selection survive a page that moves.
+function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+function fill(body, rows) {
+  while (body.rows.length > rows.length) body.deleteRow(-1);
+  rows.forEach((cells, i) => {
+    const row = body.rows[i] ?? body.insertRow();
+    cells.forEach((text, j) => {
+      const cell = row.cells[j] ?? row.appendChild(h(j ? "td" : "th", j ? {} : { scope: "row" }));
+      say(cell, text);
+    });
+  });
+}
+
+function table(caption, ...names) {
+  const body = h("tbody");
+  const head = h("tr", {}, ...names.map((name) => h("th", { scope: "col" }, name)));
+  const grid = h("table", {}, h("caption", {}, caption), h("thead", {}, head), body);
+  // A wide table scrolls by itself, so a keyboard must be able to reach it.
+  const node = h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption }, grid);
+  return {
+    node,
+    fill(rows) {
+      node.hidden = !rows.length;
+      fill(body, rows);
+    },
+  };
+}
+
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+
+function short(value) {
+  if (!isNumber(value)) return "–";
+  const size = Math.abs(value);
+  const minus = value < 0 ? "−" : "";
+  if (size === 0) return "0";
+  if (size >= 1e7 || size < 1e-3) return minus + size.toExponential(1).replace("e+", "e");
+  if (size >= 1000) return minus + size.toLocaleString("en", { maximumFractionDigits: 0 });
+  return minus + size.toPrecision(3);
+}
+
+const count = (n) => (isNumber(n) ? n.toLocaleString("en") : "–");
+const between = (low, high) => (isNumber(low) && isNumber(high) ? `${short(low)} to ${short(high)}` : "–");
+
+const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+// The unit in which a span of seconds reads best.
+function unitOf(span) {
+  return UNITS.find(([size]) => span >= 2 * size) ?? UNITS.at(-1);
+}
+
+function duration(seconds) {
+  if (!isNumber(seconds)) return "–";
+  if (seconds < 1) return `${short(seconds * 1000)} ms`;
+  const [size, unit] = unitOf(seconds);
+  return `${short(seconds / size)} ${unit}`;
+}
+
+function clock(seconds) {
+  return new Date(seconds * 1000).toLocaleTimeString("en-GB");
+}
+
+function moment(seconds) {
+  return new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
+}
+
+// A value of a log as a reader would write it: tuples, arrays, dicts and numbers come in tagged.
+function label(value) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value !== "object") return String(value);
+  const listed = (items) => items.map(label).join(", ");
+  if (Array.isArray(value)) return `[${listed(value)}]`;
+  if (Array.isArray(value.tuple)) return `(${listed(value.tuple)})`;
+  if (Array.isArray(value.array)) return `[${listed(value.array)}]`;
+  if (Array.isArray(value.dict)) {
+    return `{${value.dict.map(([key, held]) => `${label(key)}: ${label(held)}`).join(", ")}}`;
+  }
+  return String(value.float ?? value.int ?? JSON.stringify(value));
+}

@@ -1,0 +1,180 @@
+// The live view: who is there, and of the agent that is looked at all that it knows.
+const MOST_DRAWN = 12;
+const MOST_LISTED = 60;
+
+const agents = new Agents();
+const live = {
+  name: h("h2"),
+  model: h("p", { class: "note" }),
+  facts: h("dl", { class: "facts" }),
+  posterior: new Figure("Posterior now"),
+  posteriorPath: new Figure("Posterior as it moved"),
+  actions: new Figure("Action probabilities now"),
+  actionsPath: new Figure("Action probabilities as they moved"),
+  surprise: new Figure("Surprise"),
+  evidence: new Figure("Evidence that no mode fits"),
+  regret: new Figure("Regret"),
+  rate: new Figure("Decisions per second"),
+  numbers: table("Arms, modes and actions", "name", "mean", "95 % interval", "weight", "action probability"),
+  decisions: table("Last decisions (a sample)", "time", "id", "action", "probability"),
+};
+$("agent").append(live.name, live.model, live.facts,
+  h("div", { class: "charts" }, ...Object.values(live).filter((one) => one instanceof Figure).map(({ node }) => node)),
+  h("div", { class: "charts" }, live.numbers.node, live.decisions.node));
+
+// The largest few, in the order in which they came.
+function fewest(names, size) {
+  const first = new Set([...names].sort((a, b) => size(b) - size(a)).slice(0, MOST_DRAWN));
+  return names.filter((name) => first.has(name));
+}
+
+const left = (names, drawn) => (drawn.length < names.length ? `The ${drawn.length} largest of ${names.length} are drawn.` : "");
+
+// A chart over the time since the page was opened; null if there is nothing to draw.
+function path(agent, yLabel, series, more = {}) {
+  const x = agent.samples.map(({ time }) => time);
+  if (!series.some(({ y }) => y.some(isNumber))) return null;
+  const [xUnit, unit] = unitOf(x.at(-1) - x[0]);
+  const gap = Math.max(5, 3 * agent.stride);
+  return { kind: "lines", x, xUnit, origin: x.at(-1), xLabel: `time before now (${unit})`, gap,
+    when: (time) => `at ${clock(time)}`, yLabel, series, ...more };
+}
+
+const single = (agent, field, name) => [{ name, slot: 0, y: agent.samples.map((sample) => sample[field]) }];
+
+function posteriors(agent) {
+  const modes = new Map(agent.now.modes.map((mode) => [String(mode.name), mode]));
+  const names = [...modes.keys()];
+  const means = agent.now.modes.some(({ mean }) => isNumber(mean));
+  const field = means ? "mean" : "weight";
+  const drawn = fewest(names, (name) => modes.get(name)[field] ?? -Infinity);
+  const remark = left(names, drawn);
+  if (!agent.now.modes.some((mode) => isNumber(mode[field]))) return [null, null];
+  const items = drawn.map((name) => {
+    const { low, high, [field]: value } = modes.get(name);
+    return { name, slot: agent.slot(name), value, low: means ? low : null, high: means ? high : null };
+  });
+  const told = items.map(({ name, value }) => `${name} ${short(value)}`).join(", ");
+  const track = (name, what) => agent.samples.map((sample) => sample.modes.get(name)?.[what]);
+  const series = drawn.map((name) => ({
+    name, slot: agent.slot(name), y: track(name, field),
+    ...(means ? { low: track(name, "low"), high: track(name, "high") } : {}),
+  }));
+  const yLabel = means ? "mean reward and 95 % interval (reward)" : "weight of the mode (probability)";
+  const bounds = means ? [] : [0, 1];
+  return [
+    { kind: "rows", xLabel: yLabel, bounds, bars: !means, items, told, remark },
+    path(agent, yLabel, series, { bounds, remark }),
+  ];
+}
+
+function actions(agent) {
+  const now = agent.now.probabilities ?? {};
+  const names = Object.keys(now);
+  if (!names.length) return [null, null];
+  const drawn = fewest(names, (name) => now[name]);
+  const remark = left(names, drawn);
+  const items = drawn.map((name) => ({ name, slot: agent.slot(name), value: now[name] }));
+  const told = items.map(({ name, value }) => `${name} ${short(value)}`).join(", ");
+  const series = drawn.map((name) => ({
+    name, slot: agent.slot(name), y: agent.samples.map(({ probabilities }) => probabilities[name] ?? null),
+  }));
+  return [
+    { kind: "rows", xLabel: "probability of the action", bounds: [0, 1], bars: true, items, told, remark },
+    path(agent, "probability of the action, stacked", series, { bounds: [0, 1], stacked: true, remark }),
+  ];
+}
+
+function numbers(agent) {
+  const modes = new Map(agent.now.modes.map((mode) => [String(mode.name), mode]));
+  const p = agent.now.probabilities ?? {};
+  const names = [...new Set([...modes.keys(), ...Object.keys(p)])].slice(0, MOST_LISTED);
+  return names.map((name) => {
+    const { mean, low, high, weight } = modes.get(name) ?? {};
+    return [name, short(mean), between(low, high), short(weight), short(p[name])];
+  });
+}
+
+function showAgent(agent) {
+  $("agent").hidden = !agent;
+  if (!agent) return;
+  const { now } = agent;
+  say(live.name, agent.name);
+  say(live.model, `model ${now.model}`);
+  const facts = { decisions: count(now.decisions), observations: count(now.observations),
+    "feedback awaited": count(now.pending), "decisions per second": short(now.rate_per_s),
+    "surprise (bits)": short(now.surprise_bits) };
+  if (isNumber(now.regret)) facts["regret (reward)"] = short(now.regret);
+  if (now.alarm) facts["no mode fits"] = now.alarm.raised ? "ALARM" : "no alarm";
+  showFacts(live.facts, facts);
+  const [posterior, posteriorPath] = posteriors(agent);
+  const [law, lawPath] = actions(agent);
+  live.posterior.show(posterior);
+  live.posteriorPath.show(posteriorPath);
+  live.actions.show(law);
+  live.actionsPath.show(lawPath);
+  const at = now.alarm?.threshold_bits;
+  live.rate.show(path(agent, "decisions per second (1/s)", single(agent, "rate", "decisions"), { bounds: [0] }));
+  live.surprise.show(path(agent, "surprise of an observation (bits)", single(agent, "surprise", "surprise")));
+  live.evidence.show(path(agent, "evidence against the best mode (bits)", single(agent, "evidence", "evidence"),
+    isNumber(at) ? { guides: [{ y: at, text: `alarm at ${short(at)} bits` }] } : {}));
+  live.regret.show(path(agent, "regret since the start (reward)", single(agent, "regret", "regret")));
+  live.numbers.fill(numbers(agent));
+  live.decisions.fill(agent.decisions.map(({ time, id, action, probability }) =>
+    [clock(time), String(id), label(action), short(probability)]));
+}
+
+function showFacts(list, facts) {
+  const names = Object.keys(facts);
+  if (list.children.length !== names.length) {
+    list.replaceChildren(...names.map(() => h("div", {}, h("dt"), h("dd"))));
+  }
+  names.forEach((name, i) => {
+    const [term, value] = list.children[i].children;
+    say(term, name);
+    say(value, facts[name]);
+  });
+}
+
+function showAgents() {
+  const list = $("agents");
+  const known = [...agents.known.values()];
+  while (list.children.length > known.length) list.lastChild.remove();
+  known.forEach((agent, i) => {
+    if (!list.children[i]) {
+      const button = h("button", { type: "button" }, h("b"), h("span"));
+      button.addEventListener("click", () => {
+        agents.chosen = button.dataset.name;
+        showLive();
+      });
+      list.append(h("li", {}, button));
+    }
+    const button = list.children[i].firstChild;
+    const raised = agent.now.alarm?.raised;
+    button.dataset.name = agent.name;
+    button.setAttribute("aria-pressed", agent === agents.shown);
+    button.classList.toggle("alarmed", Boolean(raised));
+    say(button.firstChild, agent.name);
+    say(button.lastChild, `${short(agent.now.rate_per_s)} decisions/s${raised ? ", alarm" : ""}`);
+  });
+}
+
+// Written only when it changes: whoever listens hears of an alarm once.
+function showAlarms() {
+  const raised = agents.alarmed.map((agent) => `${agent.name}: no mode fits what is observed.`);
+  const told = [...$("alarms").children].map((line) => line.textContent);
+  if (raised.join("\n") !== told.join("\n")) {
+    $("alarms").replaceChildren(...raised.map((text) => h("p", {}, text)));
+  }
+  document.title = raised.length ? `Alarm: ${agents.alarmed[0].name} · bayescontrol` : "bayescontrol";
+}
+
+function showLive() {
+  const known = [...agents.known.values()];
+  const rate = known.reduce((sum, { now }) => sum + (now.rate_per_s || 0), 0);
+  const told = known.length === 1 ? "1 agent" : `${known.length} agents`;
+  say($("totals"), agents.heard ? `${told}, ${short(rate)} decisions per second` : "");
+  showAgents();
+  showAlarms();
+  showAgent(agents.shown);
+}

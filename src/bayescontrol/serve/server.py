@@ -1,0 +1,198 @@
+"""The server: a store, an address, and what is allowed.
+
+    serve("sqlite:///shop.db")                      until SIGTERM or Ctrl-C
+    with Server("sqlite:///shop.db", port=0) as s:  in a thread, for tests and notebooks
+
+Stopped, it accepts nothing more, finishes what is under way, takes snapshots and closes the store.
+"""
+
+import asyncio
+import logging
+import math
+import socket
+import threading
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from bayescontrol.durable.models import Model
+from bayescontrol.durable.store import Store, open_store
+from bayescontrol.errors import BayesControlError
+from bayescontrol.serve.app import application
+from bayescontrol.serve.limits import Limits
+from bayescontrol.serve.service import Service
+from bayescontrol.serve.tokens import Tokens, is_loopback, require_safe
+
+__all__ = ["CannotListen", "Server", "serve"]
+
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
+_KEEP_ALIVE: Final = 30
+
+
+class CannotListen(BayesControlError, OSError):
+    """The address cannot be had: another program has it, or it is not this machine's.
+
+    >>> issubclass(CannotListen, OSError)
+    True
+    """
+
+
+class _Protocol(HttpToolsProtocol):
+    """A connection that says nothing, or only half a head, is closed after a while."""
+
+    _alarm: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        cycle: Any = self.cycle  # None before the first request, whatever it is declared to be
+        if cycle is None or cycle.response_complete:
+            self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        self._calm()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._calm()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        if self._alarm is None:
+            self._alarm = self.loop.call_later(_KEEP_ALIVE, self._give_up)
+
+    def _calm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _give_up(self) -> None:
+        self._alarm = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class _Uvicorn(uvicorn.Server):
+    """Streams are let go before the server waits for what is under way."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.close()
+        await super().shutdown(sockets)
+
+
+class Server:
+    """A server of the agents in a store.
+
+    `store` is an address or an open store, which the server then closes. `models` are models of
+    your own, by name. `truths` gives the true mean reward of every action, by agent, where it is
+    known: then the live page shows the regret. `port` 0 is any free one.
+
+    >>> with Server("sqlite:///:memory:", port=0) as server:
+    ...     server.url.startswith("http://127.0.0.1:")
+    True
+    """
+
+    def __init__(
+        self,
+        store: str | Store,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        tokens: Tokens | None = None,
+        limits: Limits | None = None,
+        models: Mapping[str, Model] | None = None,
+        truths: Mapping[str, Mapping[Any, float]] | None = None,
+        allow_hosts: Iterable[str] = (),
+        durable: bool = True,
+    ) -> None:
+        tokens = tokens or Tokens()
+        require_safe(host, tokens)
+        self._socket = _bound(host, port)
+        try:
+            opened = open_store(store, durable=durable) if isinstance(store, str) else store
+        except BaseException:
+            self._socket.close()
+            raise
+        shown = f"[{host}]" if ":" in host else host
+        #: Where it listens.
+        self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
+        service = Service(opened, models, truths, limits)
+        # On loopback without a token the name is what tells our own pages from others'.
+        names = {*_LOOPBACK, shown.lower(), *map(str.lower, allow_hosts)}
+        app = application(service, tokens, names if is_loopback(host) else None)
+        config = uvicorn.Config(
+            app,
+            loop="auto",
+            http=_Protocol,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE,
+            timeout_graceful_shutdown=math.ceil(service.limits.grace),
+        )
+        self._uvicorn = _Uvicorn(config, service)
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Serve until SIGTERM, SIGINT or `stop`."""
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        try:
+            self._uvicorn.run(sockets=[self._socket])
+        finally:
+            self._socket.close()
+
+    def stop(self) -> None:
+        """Accept nothing more, and finish; does not wait."""
+        self._uvicorn.should_exit = True
+
+    def __enter__(self) -> "Server":
+        self._thread = threading.Thread(target=self.run, name="bayescontrol-server")
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def __repr__(self) -> str:
+        return f"Server({self.url})"
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host.strip("[]"), port), family=family, backlog=512)
+    except OSError as error:
+        raise CannotListen(
+            f"cannot listen on {host}, port {port}: {error.strerror or error}; choose another "
+            "with --host and --port (port 0: any free one)"
+        ) from None
+
+
+def serve(store: str | Store, **settings: Any) -> None:
+    """Serve the agents of a store until SIGTERM or Ctrl-C; the settings are those of `Server`.
+
+    >>> serve("sqlite:///shop.db", host="0.0.0.0")
+    Traceback (most recent call last):
+    bayescontrol.serve.tokens.PublicBind: --host 0.0.0.0 can be reached by others: ...
+    """
+    Server(store, **settings).run()

@@ -1,0 +1,86 @@
+"""What the paths share: the house, the monitor, the counters, and how the server is.
+
+started    the store is open, requests are answered
+ready      every agent has been opened
+closing    nothing new begins; what is under way is finished
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from bayescontrol.durable.models import Model
+from bayescontrol.durable.store import Store
+from bayescontrol.serve.house import House
+from bayescontrol.serve.limits import Limits
+from bayescontrol.serve.metrics import Metrics
+from bayescontrol.serve.stream import Monitor
+
+__all__ = ["Service"]
+
+_logger = logging.getLogger("bayescontrol.serve")
+
+
+class Service:
+    """The server's insides; started and stopped by the event loop that it runs on.
+
+    >>> from bayescontrol.durable import open_store
+    >>> async def briefly():
+    ...     service = Service(open_store("sqlite:///:memory:"))
+    ...     await service.start()
+    ...     await service.opened
+    ...     ready = service.ready
+    ...     await service.stop()
+    ...     return ready, service.ready
+    >>> asyncio.run(briefly())
+    (True, False)
+    """
+
+    house: House
+    #: Done when every agent has been opened, or has failed to.
+    opened: "asyncio.Task[None]"
+
+    def __init__(
+        self,
+        store: Store,
+        models: Mapping[str, Model] | None = None,
+        truths: Mapping[str, Mapping[Any, float]] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._store, self._models = store, models
+        self.limits = limits or Limits()
+        self.metrics = Metrics()
+        self.monitor = Monitor(self.metrics, truths, self.limits.streams)
+        self.ready = self.closing = False
+        self.metrics.gauge("ready", "1 when every agent is open.", lambda: float(self.ready))
+
+    async def start(self) -> None:
+        """Answer requests; open the agents meanwhile."""
+        self.house = House(self._store, self._models, self.monitor, self.limits.agents)
+        self.metrics.gauge("agents", "Agents that are open.", lambda: len(self.house.desks))
+        self.metrics.gauge(
+            "requests_waiting",
+            "Requests that wait for a commit.",
+            lambda: sum(desk.waiting for desk in self.house.desks.values()),
+        )
+        self.opened = asyncio.create_task(self._open())
+        self._telling = asyncio.create_task(self.monitor.run(self.house.desks))
+
+    async def _open(self) -> None:
+        for name, error in (await self.house.open_all()).items():
+            _logger.warning("agent %r cannot be opened: %s", name, error)
+        self.ready = not self.closing
+
+    def close(self) -> None:
+        """Nothing new from now on; whoever listens is let go."""
+        self.closing, self.ready = True, False
+        self.monitor.close()
+
+    async def stop(self) -> None:
+        """Finish what is under way and close the store."""
+        self.close()
+        for task in (self.opened, self._telling):
+            task.cancel()
+        await asyncio.gather(self.opened, self._telling, return_exceptions=True)
+        await self.house.close()

@@ -1,0 +1,142 @@
+"""Who may ask: bearer tokens, from a file or the environment, never from the command line.
+
+    Authorization: Bearer t      allowed iff SHA-256(t) = SHA-256(t_i) for some i
+
+A command line can be read by everyone on the machine. All digests are compared, each in constant
+time, so that an answer's time tells nothing of a token.
+"""
+
+import hashlib
+import hmac
+import os
+import stat
+import warnings
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+from bayescontrol.errors import BayesControlError
+
+__all__ = ["VARIABLE", "InvalidToken", "PublicBind", "Tokens", "is_loopback", "require_safe"]
+
+#: The variable of the environment that holds a token.
+VARIABLE: Final = "BAYESCONTROL_TOKEN"
+_SHORTEST: Final = 16
+_MAKE_ONE: Final = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
+
+
+class InvalidToken(BayesControlError, ValueError):
+    """A token is too short to be secret, or cannot be sent in a header.
+
+    >>> issubclass(InvalidToken, ValueError)
+    True
+    """
+
+
+class PublicBind(BayesControlError, ValueError):
+    """Others could reach the server, and nothing would stop them.
+
+    >>> issubclass(PublicBind, ValueError)
+    True
+    """
+
+
+class Tokens:
+    """The tokens that are allowed, as digests; without any, everyone is.
+
+    >>> tokens = Tokens(["a-token-that-is-long-enough"])
+    >>> tokens.caller(b"Bearer a-token-that-is-long-enough") is not None
+    True
+    >>> tokens.caller(b"Bearer guess"), tokens.caller(None)
+    (None, None)
+    """
+
+    def __init__(self, tokens: Iterable[str] = ()) -> None:
+        self._digests = tuple({_digest(_checked(token)) for token in tokens})
+
+    def __bool__(self) -> bool:
+        """Whether a token is needed."""
+        return bool(self._digests)
+
+    def caller(self, authorization: bytes | None) -> bytes | None:
+        """The digest of the caller's token, if it is one of these."""
+        scheme, _, token = (authorization or b"").partition(b" ")
+        if scheme.lower() != b"bearer":
+            return None
+        given, found = hashlib.sha256(token.strip()).digest(), None
+        for digest in self._digests:
+            if hmac.compare_digest(digest, given):
+                found = digest
+        return found
+
+    @classmethod
+    def found(
+        cls, file: Path | None = None, environment: Mapping[str, str] = os.environ
+    ) -> "Tokens":
+        """Those of the file, one a line, and the one of the environment.
+
+        >>> bool(Tokens.found(None, {"BAYESCONTROL_TOKEN": "a-token-that-is-long-enough"}))
+        True
+        """
+        tokens = [] if file is None else _lines(file)
+        if VARIABLE in environment:
+            tokens.append(environment[VARIABLE].strip())
+        return cls(tokens)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def _checked(token: str) -> str:
+    if len(token) < _SHORTEST:
+        raise InvalidToken(
+            f"a token of {len(token)} characters can be guessed: use at least {_SHORTEST}; "
+            f"make one with {_MAKE_ONE}"
+        )
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        raise InvalidToken("a token is of visible ASCII characters: it is sent in a header")
+    return token
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        mode = file.stat().st_mode
+        lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidToken(f"the tokens cannot be read from {file}: {error}") from None
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        warnings.warn(f"{file} can be read by others: chmod 600 {file}", stacklevel=3)
+    tokens = [line for line in lines if line and not line.startswith("#")]
+    if not tokens:
+        raise InvalidToken(f"{file} holds no token: write one a line; {_MAKE_ONE}")
+    return tokens
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach that address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def require_safe(host: str, tokens: Tokens) -> None:
+    """`PublicBind` if others could reach the address and no token is needed.
+
+    >>> require_safe("0.0.0.0", Tokens())
+    Traceback (most recent call last):
+    bayescontrol.serve.tokens.PublicBind: --host 0.0.0.0 can be reached by others: ...
+    """
+    if not tokens and not is_loopback(host):
+        raise PublicBind(
+            f"--host {host} can be reached by others: give --token-file FILE or set {VARIABLE} "
+            f"(make a token with {_MAKE_ONE}), or use --host 127.0.0.1"
+        )

@@ -1,0 +1,197 @@
+"""A log opened in the live page, in a real browser: with a server, and without any."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from scipy.special import betaincinv  # type: ignore[import-untyped]
+from tests.browser.live_stub import Open, Stub, figure, live, rows, tabs
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable.events import Created, Decided, Event, Observed, to_line
+from bayescontrol.durable.models import as_model
+from bayescontrol.serve.page import page
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    stub = Stub()
+    yield stub
+    stub.close()
+
+
+@pytest.fixture
+def tab(chromium: Browser) -> Iterator[Open]:
+    yield from tabs(chromium)
+
+
+def history(steps: int = 90) -> tuple[list[Event], Any]:
+    """A log of a bandit, feedback late and for two of three decisions; and the belief it makes."""
+    bandit = BernoulliBandit(["red", "blue", "never"], prior=[[2, 1], [1, 1], [1, 3]])
+    model, belief = as_model(bandit), bandit.belief()
+    settings = dict(model.settings)
+    events: list[Event] = [
+        Created(seq=1, format=1, model=model.name, version=1, settings=settings, seed=7, time=1e9)
+    ]
+    for i in range(steps):
+        a, now, seq = ("red", "blue")[i % 5 == 0], 1e9 + 10.0 * i, len(events) + 1
+        events.append(Decided(seq=seq, x=None, a=a, p=0.5, key=None, time=now))
+        if i % 3:
+            o = int(i % 7 < 3)
+            events.append(Observed(seq=seq + 1, n=seq, o=o, time=now + (1 if i % 4 else 100)))
+            belief.observe(None, a, o)
+    return events, belief
+
+
+@pytest.fixture
+def alone(tab: Open, tmp_path: Path) -> Page:
+    """The page saved as a file, without a server."""
+    path = tmp_path / "page.html"
+    path.write_text(page(), "utf-8")
+    made: Page = tab(path.as_uri())
+    return made
+
+
+def give(page: Page, text: str | bytes, name: str = "shop.jsonl") -> None:
+    body = text.encode() if isinstance(text, str) else text
+    page.locator("#file").set_input_files(
+        {"name": name, "mimeType": "application/x-ndjson", "buffer": body}
+    )
+
+
+def as_lines(events: list[Event]) -> str:
+    return "".join(to_line(event) + "\n" for event in events)
+
+
+def test_without_a_server_the_page_opens_a_log(alone: Page) -> None:
+    expect(alone.locator("#state")).to_have_text("Opened from a file: no server")
+    events, _ = history()
+    give(alone, as_lines(events))
+    expect(alone.locator("#history h2")).to_have_text("shop.jsonl")
+    expect(alone.locator("#history")).to_contain_text("model bernoulli-bandit, version 1, seed 7")
+    facts = alone.locator("#history .facts").inner_text().split("\n")
+    assert facts[:8] == ["events", "151", "decisions", "90", "observations", "60",
+                         "without feedback", "30"]  # fmt: skip
+    for title, marks in (
+        ("Action shares", "path.area"),
+        ("Feedback delay", "rect.bar"),
+        ("Means by counts", "circle.dot"),
+        ("Means by counts as they moved", "path.band"),
+    ):
+        assert figure(alone, title).locator(".canvas").locator(marks).count() >= 2
+    expect(figure(alone, "Feedback delay")).to_contain_text("half within 1.00 s")
+    assert rows(alone, "Actions")[0][:3] == ["blue", "18", "12"]
+
+
+def test_posteriors_by_counts_are_those_of_the_agent(alone: Page) -> None:
+    events, belief = history()
+    give(alone, as_lines(events))
+    expect(alone.locator("#history h2")).to_be_visible()
+    table = {row[0]: row[3:] for row in rows(alone, "Actions")}
+    arrays = belief.save()
+    posterior = next(v for v in arrays.values() if v.shape == (3, 2) and v.max() > 3)
+    for arm, (a, b) in zip(("red", "blue", "never"), posterior, strict=True):
+        low, high = betaincinv(a, b, 0.025), betaincinv(a, b, 0.975)
+        assert table[arm] == [f"{a / (a + b):#.3g}", f"{low:#.3g} to {high:#.3g}"]
+
+
+def test_decisions_are_listed_newest_first_and_pages_are_turned(alone: Page) -> None:
+    events, _ = history()
+    give(alone, as_lines(events))
+    where = alone.locator(".pages [role=status]")
+    expect(where).to_have_text("66 to 90 of 90")
+    first = rows(alone, "Decisions")[0]
+    decided = [event for event in events if isinstance(event, Decided)]
+    assert first == [str(decided[-1].seq), "2001-09-09 02:01:30", "–", "red", "0.500", "0",
+                     "1.00 s"]  # fmt: skip
+    older, newer = (alone.get_by_role("button", name=name) for name in ("Older", "Newer"))
+    expect(newer).to_be_disabled()
+    for _ in range(3):
+        older.click()
+    expect(where).to_have_text("1 to 15 of 90")
+    expect(older).to_be_disabled()
+    assert rows(alone, "Decisions")[-1][5] == "none yet"
+
+
+def test_a_log_may_be_dropped_on_the_page(tab: Open, stub: Stub) -> None:
+    page = live(tab, stub)
+    data = page.evaluate_handle(
+        """text => {
+          const data = new DataTransfer();
+          data.items.add(new File([text], "dropped.jsonl"));
+          return data;
+        }""",
+        as_lines(history()[0]),
+    )
+    page.dispatch_event("body", "drop", {"dataTransfer": data})
+    expect(page.locator("#history h2")).to_have_text("dropped.jsonl")
+    expect(page.locator("#live")).to_be_hidden()
+    page.get_by_role("button", name="Live").click()
+    expect(page.locator("#agent h2")).to_have_text("checkout")
+    assert {path for path, _, _ in stub.asked} == {"/", "/events"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "the file is empty"),
+        ("hello\nworld\n", "line 1 is not JSON: hello"),
+        ('{"seq":1,"kind":"drawn"}\n', "line 1 is not an event of a log: seq is 1, kind is drawn"),
+        ('{"a":1}', "line 1 is not an event of a log: seq is –, kind is –"),
+        (b"\xff\xfe\x00", "after line 0 comes something that is not text"),
+        (
+            '{"seq":1,"kind":"created","format":2,"model":"m"}\n',
+            "the log is in format 2, this page reads up to 1: use a later release",
+        ),
+    ],
+)
+def test_what_is_no_log_is_refused_with_its_reason(
+    alone: Page, text: str | bytes, why: str
+) -> None:
+    give(alone, text, "odd.txt")
+    expect(alone.locator("#reading")).to_have_text(f"odd.txt was not opened: {why}.")
+    expect(alone.locator("#history")).to_be_hidden()
+    give(alone, as_lines(history()[0]))
+    expect(alone.locator("#history h2")).to_have_text("shop.jsonl")
+    expect(alone.locator("#reading")).to_be_empty()
+
+
+def test_a_log_with_a_torn_end_a_gap_and_strangers_is_shown_and_it_says_so(alone: Page) -> None:
+    events, _ = history()
+    lines = as_lines(events[4:22] + events[23:]).splitlines()
+    give(alone, "\n".join([*lines, lines[-1][:30]]))
+    expect(alone.locator(".remarks li")).to_have_text(
+        [
+            "The last line is cut off and was left out.",
+            "The file starts at event 5: what came before is not in it.",
+            "Events are missing in 1 places.",
+            "1 observations are of decisions that are not in the file.",
+        ]
+    )
+    expect(alone.locator("#history")).to_contain_text("model unknown")
+
+
+def test_a_log_of_situations_and_texts_is_shown_without_means(alone: Page) -> None:
+    events: list[Event] = [
+        Decided(seq=1, x=(0.5, "a"), a=("go", 1), p=None, key=None, time=5.0),
+        Observed(seq=2, n=1, o="far", time=5.0),
+    ]
+    give(alone, as_lines(events))
+    expect(alone.locator("#history h2")).to_be_visible()
+    assert rows(alone, "Decisions") == [
+        ["1", "1970-01-01 00:00:05", "(0.5, a)", "(go, 1)", "–", "far", "0 ms"]
+    ]
+    expect(figure(alone, "Means by counts")).to_be_hidden()
+    expect(figure(alone, "Action shares")).to_be_visible()
+
+
+def test_a_hundred_thousand_events_are_opened_in_seconds(alone: Page, tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_text(as_lines(history(60_000)[0]), "utf-8")
+    started = time.monotonic()
+    alone.locator("#file").set_input_files(path)
+    expect(alone.locator("#history .facts")).to_contain_text("60,000")
+    assert time.monotonic() - started < 10

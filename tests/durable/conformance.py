@@ -1,0 +1,240 @@
+"""What every store must do. A test class for one store inherits these and gives `reopen`."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import pytest
+
+from bayescontrol.durable.store import Log, Row, Snapshot, Store
+from bayescontrol.errors import (
+    ConflictingFeedback,
+    ConflictingKey,
+    HeadMoved,
+    StoreBusy,
+    StoreFailed,
+    UnknownStore,
+)
+
+#: Opens the same store again; whatever was open before must have been closed, if it is exclusive.
+Reopen: TypeAlias = Callable[[], Store]
+
+
+def decided(seq: int, key: str | None = None, payload: bytes = b'{"a":"red"}') -> Row:
+    return Row(seq, "decided", None, key, payload, seq * 7919 % 2**32)
+
+
+def observed(seq: int, n: int) -> Row:
+    return Row(seq, "observed", n, None, b'{"o":1}', 2**32 - seq)
+
+
+ROWS = [
+    Row(1, "created", None, None, b'{"model":"m"}', 0),
+    decided(2),
+    decided(3, "visit-81"),
+    observed(4, 3),
+    decided(5, "Ünïcode key ✓"),
+    observed(6, 2),
+]
+
+
+class StoreConformance:
+    """The contract of `Store` and `Log`, as sentences."""
+
+    @pytest.fixture
+    def reopen(self) -> Reopen:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, reopen: Reopen) -> Iterator[Store]:
+        store = reopen()
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def log(self, store: Store) -> Log:
+        return store.log("checkout")
+
+    def test_a_new_log_is_empty_and_not_listed(self, store: Store, log: Log) -> None:
+        assert (log.name, log.head(), list(log.read()), log.snapshots()) == ("checkout", 0, [], [])
+        assert store.names() == []
+
+    def test_what_was_appended_is_read_back_to_the_last_bit(self, log: Log) -> None:
+        log.append(ROWS[:1])
+        log.append(ROWS[1:])
+        assert log.head() == len(ROWS)
+        assert list(log.read()) == ROWS
+        assert all(type(row) is Row for row in log.read())
+
+    def test_payloads_may_be_any_bytes(self, log: Log) -> None:
+        payload = bytes(range(256)) * 300
+        log.append([decided(1, payload=payload), decided(2, payload=b"")])
+        assert [row.payload for row in log.read()] == [payload, b""]
+
+    def test_a_part_may_be_read(self, log: Log) -> None:
+        log.append(ROWS)
+        assert list(log.read(3)) == ROWS[2:]
+        assert list(log.read(2, 4)) == ROWS[1:4]
+        assert list(log.read(7)) == []
+        assert list(log.read(4, 3)) == []
+        assert list(log.read(6, 100)) == ROWS[5:]
+
+    def test_reading_does_not_see_what_comes_later_and_is_not_in_its_way(self, log: Log) -> None:
+        log.append(ROWS[:3])
+        reading = log.read()
+        first = next(reading)
+        log.append(ROWS[3:])
+        assert [first, *reading] == ROWS[:3]
+
+    def test_many_rows_come_in_order(self, log: Log) -> None:
+        rows = [decided(seq) for seq in range(1, 25_001)]
+        log.append(rows[:12_000])
+        log.append(rows[12_000:])
+        assert list(log.read()) == rows
+
+    def test_rows_are_found_by_decision_and_by_key(self, log: Log) -> None:
+        log.append(ROWS)
+        assert log.observation(3) == ROWS[3]
+        assert log.observation(2) == ROWS[5]
+        assert log.observation(5) is None
+        assert log.keyed("visit-81") == ROWS[2]
+        assert log.keyed("Ünïcode key ✓") == ROWS[4]
+        assert log.keyed("visit-82") is None
+
+    def test_rows_that_do_not_follow_the_head_are_refused(self, log: Log) -> None:
+        log.append(ROWS[:2])
+        for wrong in (ROWS[:1], ROWS[1:2], ROWS[3:4]):
+            with pytest.raises(HeadMoved):
+                log.append(wrong)
+        assert list(log.read()) == ROWS[:2]
+
+    def test_rows_with_a_gap_are_refused_whole(self, log: Log) -> None:
+        for wrong in ([ROWS[0], ROWS[2]], [ROWS[0], ROWS[0]], []):
+            with pytest.raises(ValueError, match="dense"):
+                log.append(wrong)
+        assert log.head() == 0
+
+    def test_a_second_observation_of_a_decision_is_refused_whole(self, log: Log) -> None:
+        log.append(ROWS)
+        with pytest.raises(ConflictingFeedback):
+            log.append([decided(7), observed(8, 3)])
+        with pytest.raises(ConflictingFeedback):
+            log.append([observed(7, 5), observed(8, 5)])
+        assert list(log.read()) == ROWS
+        log.append([observed(7, 5)])
+        assert log.head() == 7
+
+    def test_a_second_decision_under_one_key_is_refused_whole(self, log: Log) -> None:
+        log.append(ROWS)
+        with pytest.raises(ConflictingKey):
+            log.append([decided(7), decided(8, "visit-81")])
+        assert list(log.read()) == ROWS
+
+    def test_logs_of_one_store_know_nothing_of_each_other(self, store: Store, log: Log) -> None:
+        other = store.log("search")
+        log.append(ROWS)
+        assert (other.head(), list(other.read()), other.keyed("visit-81")) == (0, [], None)
+        other.append(ROWS[:3])
+        assert (other.head(), log.head()) == (3, 6)
+        assert store.names() == ["checkout", "search"]
+
+    def test_everything_is_there_after_reopening(self, reopen: Reopen) -> None:
+        store = reopen()
+        log = store.log("checkout")
+        log.append(ROWS)
+        log.keep(Snapshot(4, b"state", b"digest"))
+        store.close()
+        again = reopen()
+        log = again.log("checkout")
+        assert (log.head(), list(log.read())) == (6, ROWS)
+        assert (log.keyed("visit-81"), log.observation(3)) == (ROWS[2], ROWS[3])
+        assert log.snapshots() == [Snapshot(4, b"state", b"digest")]
+        log.append([decided(7)])
+        assert again.names() == ["checkout"]
+        again.close()
+
+    def test_the_newest_two_snapshots_are_kept(self, store: Store, log: Log) -> None:
+        log.append(ROWS)
+        for seq in (1, 3, 6):
+            log.keep(Snapshot(seq, b"%d" % seq, b"d"))
+        assert [s.seq for s in log.snapshots()] == [6, 3]
+        assert store.log("search").snapshots() == []
+
+    def test_a_snapshot_takes_the_place_of_one_at_the_same_seq(self, log: Log) -> None:
+        log.append(ROWS)
+        log.keep(Snapshot(6, b"old", b"1"))
+        log.keep(Snapshot(6, b"new" * 100_000, b"2"))
+        assert log.snapshots() == [Snapshot(6, b"new" * 100_000, b"2")]
+
+    def test_threads_may_read_while_one_writes(self, log: Log) -> None:
+        wrong: list[object] = []
+        done = threading.Event()
+
+        def look() -> None:
+            while not done.is_set():
+                seqs = [row.seq for row in log.read()]
+                if seqs != list(range(1, len(seqs) + 1)):
+                    wrong.append(seqs)
+
+        lookers = [threading.Thread(target=look) for _ in range(3)]
+        for looker in lookers:
+            looker.start()
+        for seq in range(1, 41):
+            log.append([decided(seq)])
+        done.set()
+        for looker in lookers:
+            looker.join()
+        assert wrong == []
+        assert log.head() == 40
+
+    def test_a_closed_log_refuses_and_can_be_opened_again(self, store: Store, log: Log) -> None:
+        log.append(ROWS)
+        log.close()
+        log.close()
+        for use in (
+            log.head,
+            log.snapshots,
+            lambda: log.append([decided(7)]),
+            lambda: list(log.read()),
+            lambda: log.keyed("visit-81"),
+            lambda: log.observation(3),
+            lambda: log.keep(Snapshot(1, b"", b"")),
+        ):
+            with pytest.raises(StoreFailed, match="closed"):
+                use()
+        assert store.log("checkout").head() == 6
+
+    def test_a_closed_store_closes_its_logs(self, reopen: Reopen) -> None:
+        store = reopen()
+        log = store.log("checkout")
+        store.close()
+        store.close()
+        with pytest.raises(StoreFailed, match="closed"):
+            log.append(ROWS)
+        with pytest.raises(StoreFailed, match="closed"):
+            store.log("checkout")
+        with pytest.raises(StoreFailed, match="closed"):
+            store.names()
+
+    def test_a_log_of_an_exclusive_store_is_opened_once(self, store: Store, log: Log) -> None:
+        if store.shared:
+            twin = store.log("checkout")
+            twin.append(ROWS)
+            assert log.head() == 6
+            with pytest.raises(HeadMoved):
+                log.append(ROWS[:1])
+        else:
+            with pytest.raises(StoreBusy, match="checkout"):
+                store.log("checkout")
+
+    @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "nul\0"])
+    def test_names_that_no_log_can_have_are_refused(self, store: Store, name: str) -> None:
+        with pytest.raises(UnknownStore, match="name="):
+            store.log(name)
+
+    @pytest.mark.parametrize("name", ["a'b\"c;--", "日本 ✓", "../up", "x" * 200, "%s {}"])
+    def test_any_printable_name_will_do(self, store: Store, name: str) -> None:
+        log = store.log(name)
+        log.append(ROWS)
+        assert store.names() == [name]
+        assert list(log.read()) == ROWS

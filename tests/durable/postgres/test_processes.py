@@ -1,0 +1,50 @@
+"""Several processes, one agent: every acknowledged operation exactly once."""
+
+from pathlib import Path
+
+import pytest
+from tests.durable.postgres.history import Op, complaints, digest, read_ops
+from tests.durable.postgres.worker import Nursery
+
+from bayescontrol.durable import open_agent, replay
+
+PROCESSES = 8
+
+
+def checked(url: str, name: str, files: list[Path]) -> tuple[list[Op], int]:
+    """The operations and the number of events, once nothing is wrong with them."""
+    ops: list[Op] = []
+    states: list[tuple[int, str]] = []
+    for file in files:
+        its_ops, its_states = read_ops(file.read_bytes().splitlines(keepends=True))
+        ops += its_ops
+        states += its_states
+    with open_agent(url, name) as agent:
+        events = list(agent.log())
+        states.append((agent.head, digest(agent.state())))
+    assert complaints(ops, events) == []
+    for head, state in states:
+        assert digest(replay(events[:head]).state) == state, f"the belief at event {head}"
+    return ops, len(events)
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])
+def test_eight_processes_share_one_agent(
+    url: str, nursery: Nursery, tmp_path: Path, count: int
+) -> None:
+    files = [tmp_path / f"{worker}.jsonl" for worker in range(PROCESSES)]
+    pids = [
+        nursery.fork(url=url, name="shop", file=str(f), worker=w, seed=w, count=count)
+        for w, f in enumerate(files)
+    ]
+    assert [nursery.wait(pid) for pid in pids] == [0] * PROCESSES
+    ops, events = checked(url, "shop", files)
+    assert all(op.acked is not None for op in ops)
+    # The processes were in each other's way, or this test shows nothing.
+    assert ["learnt", False] in [op.result for op in ops]
+    assert ["error", "ConflictingFeedback"] in [op.result for op in ops]
+    shared = [
+        op.result[1] for op in ops if op.kind == "act" and (op.args[0] or "").startswith("all")
+    ]
+    assert len(set(shared)) < len(shared)
+    assert events > count

@@ -1,0 +1,316 @@
+"""Servers that promise too much, schemas of others, roles that may not: typed errors."""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import fork, waitpid, waitstatus_to_exitcode
+from typing import Any
+
+import pytest
+from tests.durable.conformance import ROWS
+from tests.durable.postgres.server import Postgres
+
+from bayescontrol.durable.postgres import PostgresStore
+from bayescontrol.durable.postgres_address import address_of
+from bayescontrol.durable.postgres_schema import LAYOUT
+from bayescontrol.durable.store import open_store
+from bayescontrol.errors import (
+    DamagedLog,
+    DiskFull,
+    MissingCapability,
+    NewerFormat,
+    NotDurable,
+    NotPermitted,
+    StoreBusy,
+    StoreFailed,
+    UnknownStore,
+)
+
+
+@pytest.fixture
+def schema(url: str) -> str:
+    return url.rpartition("=")[2]
+
+
+@contextmanager
+def altered(server: Postgres, *settings: str) -> Iterator[None]:
+    """The server with other settings for a while."""
+    for setting in settings:
+        server.sql(f"ALTER SYSTEM SET {setting}")
+    server.sql("SELECT pg_reload_conf()")
+    try:
+        yield
+    finally:
+        server.sql("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
+
+
+def setting(store: PostgresStore, name: str) -> Any:
+    query = "SELECT current_setting(%s)"
+    row = store._server.run(lambda c: c.execute(query, (name,)).fetchone())
+    assert row is not None
+    return row[0]
+
+
+# -- durability ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
+def test_a_server_that_does_not_flush_is_refused_unless_that_is_wanted(
+    url: str, server: Postgres, name: str
+) -> None:
+    with altered(server, f"{name} = off"):
+        with pytest.raises(NotDurable, match=f"{name} = off"):
+            PostgresStore(url)
+        PostgresStore(url, durable=False).close()
+
+
+@pytest.mark.parametrize(("default", "used"), [("off", "on"), ("local", "local"), ("on", "on")])
+def test_every_connection_waits_for_the_disk(
+    url: str, server: Postgres, default: str, used: str
+) -> None:
+    with altered(server, f"synchronous_commit = {default}"):
+        store = PostgresStore(url)
+        assert setting(store, "synchronous_commit") == used
+        server.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'bayescontrol'"
+        )
+        assert setting(store, "synchronous_commit") == used
+        store.close()
+
+
+def test_no_connection_waits_for_the_disk_where_that_is_not_wanted(url: str) -> None:
+    store = PostgresStore(url, durable=False)
+    assert setting(store, "synchronous_commit") == "off"
+    store.log("checkout").append(ROWS)
+    assert list(store.log("checkout").read()) == ROWS
+    store.close()
+
+
+def test_a_default_of_stricter_isolation_changes_nothing(url: str, server: Postgres) -> None:
+    with altered(server, "default_transaction_isolation = serializable"):
+        store = PostgresStore(url)
+        assert setting(store, "transaction_isolation") == "read committed"
+        store.close()
+
+
+# -- schemas -------------------------------------------------------------------------------------
+
+
+def test_a_schema_of_another_program_is_left_alone(url: str, schema: str, server: Postgres) -> None:
+    server.sql(f"CREATE SCHEMA {schema}", f"CREATE TABLE {schema}.orders (id int)")
+    with pytest.raises(DamagedLog, match="another program"):
+        PostgresStore(url)
+    server.sql(f"CREATE TABLE {schema}.about (text text)")
+    with pytest.raises(DamagedLog, match="another program"):
+        PostgresStore(url)
+    left = server.sql(f"SELECT relname FROM pg_class WHERE relnamespace = '{schema}'::regnamespace")
+    assert sorted(left) == [("about",), ("orders",)]
+
+
+def test_an_empty_schema_is_used(url: str, schema: str, server: Postgres) -> None:
+    server.sql(f"CREATE SCHEMA {schema}")
+    PostgresStore(url).close()
+    assert server.sql(f"SELECT program, layout FROM {schema}.about") == [("bayescontrol", LAYOUT)]
+
+
+def test_a_newer_layout_is_refused(url: str, schema: str, server: Postgres) -> None:
+    PostgresStore(url).close()
+    server.sql(f"UPDATE {schema}.about SET layout = {LAYOUT + 1}")
+    with pytest.raises(NewerFormat, match=f"layout {LAYOUT + 1}"):
+        PostgresStore(url)
+
+
+def test_missing_tables_are_damage(url: str, schema: str, server: Postgres) -> None:
+    store = PostgresStore(url)
+    log = store.log("checkout")
+    server.sql(f"DROP TABLE {schema}.events")
+    with pytest.raises(DamagedLog, match="not as they were made"):
+        log.append(ROWS)
+    store.close()
+    with pytest.raises(DamagedLog, match="events"):
+        PostgresStore(url)
+
+
+def test_a_database_that_lacks_letters_is_refused(server: Postgres) -> None:
+    server.sql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(StoreFailed, match="LATIN1"):
+        PostgresStore(server.url(database="latin"))
+
+
+def test_eight_threads_may_make_the_tables_at_once(url: str) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(8) as pool:
+        stores = list(pool.map(lambda _: PostgresStore(url), range(8)))
+    for store in stores:
+        assert store.names() == []
+        store.close()
+
+
+# -- roles ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stranger(server: Postgres) -> Iterator[str]:
+    server.sql("CREATE ROLE stranger LOGIN")
+    yield "stranger"
+    server.sql("DROP OWNED BY stranger", "DROP ROLE stranger")
+
+
+def test_a_role_that_may_not_make_tables_is_told_so(
+    server: Postgres, schema: str, stranger: str
+) -> None:
+    with pytest.raises(NotPermitted, match="permission denied for database"):
+        PostgresStore(server.url(stranger, schema=schema))
+
+
+def test_a_role_that_may_not_look_is_told_so(
+    url: str, server: Postgres, schema: str, stranger: str
+) -> None:
+    PostgresStore(url).close()
+    with pytest.raises(NotPermitted, match=f"permission denied for schema {schema}"):
+        PostgresStore(server.url(stranger, schema=schema))
+
+
+def test_a_role_that_may_only_read_reads(
+    url: str, server: Postgres, schema: str, stranger: str
+) -> None:
+    owner = PostgresStore(url)
+    owner.log("checkout").append(ROWS)
+    owner.close()
+    server.sql(
+        f"GRANT USAGE ON SCHEMA {schema} TO stranger",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO stranger",
+    )
+    store = PostgresStore(server.url(stranger, schema=schema))
+    log = store.log("checkout")
+    assert list(log.read()) == ROWS
+    with pytest.raises(NotPermitted, match="permission denied"):
+        log.append(ROWS[:1])
+    assert log.head() == 6
+    store.close()
+
+
+def test_a_read_only_database_is_told_apart(url: str, server: Postgres) -> None:
+    store = PostgresStore(url)
+    store.close()
+    with altered(server, "default_transaction_read_only = on"):
+        store = PostgresStore(url)
+        with pytest.raises(NotPermitted, match="only reads"):
+            store.log("checkout").append(ROWS)
+        store.close()
+
+
+@pytest.mark.parametrize("password", ["", ":wrong-guess"])
+def test_a_wrong_password_is_an_error_that_does_not_repeat_it(
+    server: Postgres, schema: str, password: str
+) -> None:
+    server.sql("DROP ROLE IF EXISTS locked", "CREATE ROLE locked LOGIN PASSWORD 'right'")
+    url = server.url(f"locked{password}", schema=schema)
+    with pytest.raises(NotPermitted, match="PGPASSWORD") as caught:
+        PostgresStore(url)
+    assert "wrong-guess" not in str(caught.value)
+
+
+def test_passwords_are_not_shown(server: Postgres, schema: str) -> None:
+    server.sql("DROP ROLE IF EXISTS locked", "CREATE ROLE locked SUPERUSER LOGIN PASSWORD 'right'")
+    store = PostgresStore(server.url("locked:right", schema=schema))
+    assert store.url == server.url("locked", schema=schema)
+    store.close()
+
+
+# -- the rest ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "error"), [("53100", DiskFull), ("57014", StoreBusy), ("XX000", StoreFailed)]
+)
+def test_errors_of_the_server_are_typed_and_nothing_is_written(
+    url: str, schema: str, server: Postgres, state: str, error: type[StoreFailed]
+) -> None:
+    store = PostgresStore(url)
+    log = store.log("checkout")
+    log.append(ROWS[:3])
+    server.sql(
+        f"CREATE FUNCTION {schema}.fail() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{state}'; END $$",
+        f"CREATE TRIGGER fail BEFORE INSERT ON {schema}.events FOR EACH ROW WHEN (NEW.seq = 5) "
+        f"EXECUTE FUNCTION {schema}.fail()",
+    )
+    with pytest.raises(error) as caught:
+        log.append(ROWS[3:])
+    assert type(caught.value) is error
+    assert list(log.read()) == ROWS[:3]
+    server.sql(f"DROP TRIGGER fail ON {schema}.events")
+    log.append(ROWS[3:])
+    assert list(log.read()) == ROWS
+    store.close()
+
+
+def test_a_full_server_is_busy(server: Postgres, url: str) -> None:
+    PostgresStore(url).close()
+    server.sql("DROP ROLE IF EXISTS few", "CREATE ROLE few SUPERUSER LOGIN")
+    server.sql("ALTER DATABASE postgres CONNECTION LIMIT 0", "ALTER ROLE few NOSUPERUSER")
+    try:
+        with pytest.raises(StoreFailed, match="too many connections"):
+            PostgresStore(url.replace("postgres@", "few@"))
+    finally:
+        server.sql("ALTER DATABASE postgres CONNECTION LIMIT -1")
+
+
+def test_a_forked_process_must_open_it_again(url: str) -> None:
+    store = PostgresStore(url)
+    store.log("checkout").append(ROWS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a process with threads forks
+        child = fork()
+    if child == 0:
+        import os
+
+        status = 1
+        try:
+            store.names()
+        except StoreBusy:
+            status = 0
+        finally:
+            os._exit(status)
+    assert waitstatus_to_exitcode(waitpid(child, 0)[1]) == 0
+    assert store.names() == ["checkout"]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:se%cret@db/shop",
+        "postgresql://ann:secret pass@db/shop",
+        "postgresql://db/shop?flavour=secret",
+    ],
+)
+def test_addresses_that_cannot_be_read_are_not_repeated(url: str) -> None:
+    with pytest.raises(UnknownStore, match="cannot be read") as caught:
+        open_store(url)
+    assert "se" not in str(caught.value).replace("user", "").replace("database", "")
+
+
+@pytest.mark.parametrize("name", ["pg_mine", "", "two words", "x" * 64, "1st", 'a"b', "a;b"])
+def test_schemas_that_cannot_be_are_refused(name: str) -> None:
+    with pytest.raises(UnknownStore, match="schema="):
+        open_store(f"postgresql:///shop?schema={name}")
+
+
+def test_what_libpq_understands_is_left_to_it() -> None:
+    address = address_of("postgresql://a,b:5433/shop?target_session_attrs=read-write&schema=x")
+    assert "target_session_attrs=read-write" in address.conninfo
+    assert address.schema == "x"
+    assert "connect_timeout=3" in address_of("postgresql:///shop?connect_timeout=3").conninfo
+
+
+def test_without_psycopg_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("bayescontrol.durable.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingCapability, match=r"pip install 'bayescontrol\[postgres\]'"):
+        open_store("postgresql:///shop")

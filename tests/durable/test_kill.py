@@ -1,0 +1,80 @@
+"""kill -9 at any moment: nothing acknowledged is lost, nothing is doubled."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayescontrol.durable import faults
+
+HARNESS = Path(__file__).parent / "kill_harness.py"
+
+
+def killed(tmp_path: Path, kills: int, seed: int) -> dict[str, Any]:
+    command = [sys.executable, str(HARNESS), str(tmp_path), str(kills), str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("kills", "seed"), [(50, 0), pytest.param(1000, 10_000, marks=pytest.mark.slow)]
+)
+def test_killed_at_random_and_at_every_named_moment_nothing_is_lost_or_doubled(
+    tmp_path: Path, kills: int, seed: int
+) -> None:
+    told = killed(tmp_path, kills, seed)
+    assert told["kills"] == kills
+    assert told["acknowledged"] > 2 * kills
+    assert told["in doubt"] > kills / 4
+    assert all(told["hits"].get(point, 0) >= 1 for point in faults.POINTS)
+    assert told["hits"]["any moment"] >= kills / 4
+
+
+BUGS = {
+    # Acknowledged before it is on disk.
+    "decisions lost": """
+from bayescontrol.durable import sqlite
+append = sqlite.SqliteLog.append
+late = []
+def lazy(self, rows):
+    if rows[0].seq == 1 or self.name == "warm":
+        return append(self, rows)
+    late.extend(rows)
+    self._head = rows[-1].seq
+    if len(late) > 3:
+        self._head = late[0].seq - 1
+        append(self, late)
+        late.clear()
+sqlite.SqliteLog.append = lazy
+""",
+    # A snapshot that forgets what the last turn learnt.
+    "another posterior": """
+from bayescontrol.durable import fold
+save = fold.Fold.save
+def forgetful(self):
+    twin = fold.Fold(self.driver.copy(), self.streams, self.seq, self.due)
+    twin.driver.learn(None, "red", 1)
+    return save(twin)
+fold.Fold.save = forgetful
+""",
+    # A retry that is taken for a new question.
+    "lost or changed": """
+from bayescontrol.durable import turn
+init = turn.Act.__init__
+turn.Act.__init__ = lambda self, x, key: init(self, x, None)
+""",
+}
+
+
+@pytest.mark.parametrize("what", BUGS)
+def test_the_harness_finds_planted_bugs(tmp_path: Path, what: str) -> None:
+    code = f"{BUGS[what]}\nimport runpy, sys\nsys.argv = {[str(HARNESS), str(tmp_path), '40', '0']}"
+    code += f"\nrunpy.run_path({str(HARNESS)!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert what in done.stderr, done.stderr

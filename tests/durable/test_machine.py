@@ -1,0 +1,216 @@
+"""The durable agent against a model of it in a few lines, by any sequence of moves."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from bayescontrol import BernoulliBandit, stream
+from bayescontrol.durable import open_agent, replay
+from bayescontrol.errors import (
+    BadEvidence,
+    ConflictingFeedback,
+    ConflictingKey,
+    FeedbackDue,
+    UnknownDecision,
+)
+from bayescontrol.problems.tabular import random_modes
+
+ARMS = ["red", "blue", "green"]
+outcomes = st.integers(0, 1)
+keys = st.sampled_from(["k1", "k2", "k3"])
+
+
+class BanditMachine(RuleBasedStateMachine):
+    """Feedback that stands alone: counts of successes and failures are the whole truth."""
+
+    @initialize(seed=st.integers(0, 2**128 - 1))
+    def begin(self, seed: int) -> None:
+        self.place = Path(tempfile.mkdtemp(prefix="machine-"))
+        self.url = f"sqlite:///{self.place / 'shop.db'}"
+        self.seed = seed
+        self.agent = open_agent(self.url, "shop", BernoulliBandit(ARMS), seed=seed)
+        self.head = 1
+        self.decisions: dict[str, Any] = {}
+        self.answers: dict[str, int] = {}
+        self.keyed: dict[str, str] = {}
+        self.counts = {arm: [1, 1] for arm in ARMS}
+
+    def teardown(self) -> None:
+        if hasattr(self, "agent"):
+            self.agent.close()
+            shutil.rmtree(self.place)
+
+    def expected_action(self, n: int) -> str:
+        """By the rule itself, on an agent that only knows the counts."""
+        fresh = BernoulliBandit(ARMS, prior=[self.counts[arm] for arm in ARMS]).agent()
+        _, a = fresh.decide(None, stream(self.seed, n, "agent"))
+        return str(a)
+
+    @rule(key=st.none() | keys)
+    def act(self, key: str | None) -> None:
+        known = self.keyed.get(key) if key else None
+        expected = self.expected_action(self.head + 1)
+        d = self.agent.act(key=key)
+        if known is not None:
+            assert d == self.decisions[known]
+            return
+        self.head += 1
+        assert (d.id, d.basis, d.action) == (str(self.head), self.head - 1, expected)
+        self.decisions[d.id] = d
+        if key:
+            self.keyed[key] = d.id
+
+    @rule(key=keys)
+    def act_elsewhere_under_a_used_key(self, key: str) -> None:
+        if key in self.keyed:
+            with pytest.raises(ConflictingKey):
+                self.agent.act("elsewhere", key=key)
+
+    @precondition(lambda self: self.decisions)
+    @rule(data=st.data(), o=outcomes)
+    def observe(self, data: st.DataObject, o: int) -> None:
+        n = data.draw(st.sampled_from(sorted(self.decisions)))
+        if n not in self.answers:
+            assert self.agent.observe(n, o) is True
+            self.head += 1
+            self.answers[n] = o
+            self.counts[self.decisions[n].action][1 - o] += 1
+        elif self.answers[n] == o:
+            assert self.agent.observe(n, o) is False
+        else:
+            with pytest.raises(ConflictingFeedback):
+                self.agent.observe(n, o)
+
+    @rule(n=st.integers(-1, 400).map(str) | st.text(max_size=3), o=outcomes)
+    def observe_what_was_never_decided(self, n: str, o: int) -> None:
+        if n not in self.decisions:
+            with pytest.raises(UnknownDecision):
+                self.agent.observe(n, o)
+
+    @precondition(lambda self: bool(set(self.decisions) - set(self.answers)))
+    @rule(data=st.data(), o=st.sampled_from([2, -1, "x", float("nan")]))
+    def observe_nonsense(self, data: st.DataObject, o: Any) -> None:
+        n = data.draw(st.sampled_from(sorted(set(self.decisions) - set(self.answers))))
+        with pytest.raises(BadEvidence):
+            self.agent.observe(n, o)
+
+    @precondition(lambda self: self.decisions)
+    @rule(data=st.data())
+    def explain(self, data: st.DataObject) -> None:
+        n = data.draw(st.sampled_from(sorted(self.decisions)))
+        why = self.agent.explain(n)
+        assert why.decision == self.decisions[n]
+        assert (why.answered, why.observation) == (n in self.answers, self.answers.get(n))
+
+    @rule()
+    def snapshot(self) -> None:
+        assert self.agent.snapshot() == self.head
+
+    @rule()
+    def reopen(self) -> None:
+        before = self.agent.state()
+        self.agent.close()
+        self.agent = open_agent(self.url, "shop", BernoulliBandit(ARMS))
+        assert before.keys() == self.agent.state().keys()
+        assert all(before[n].tobytes() == v.tobytes() for n, v in self.agent.state().items())
+
+    @invariant()
+    def knows_what_it_should(self) -> None:
+        if hasattr(self, "agent"):
+            assert self.agent.head == self.head
+            rows = self.agent.state()["agent/belief/rows"]
+            assert np.array_equal(rows, [self.counts[arm] for arm in ARMS])
+
+
+class StreamMachine(RuleBasedStateMachine):
+    """One stream at a time: the plain agent, stepped beside it, is the truth."""
+
+    MODES = random_modes(3, situations=3, seed=2)
+
+    @initialize(seed=st.integers(0, 1000))
+    def begin(self, seed: int) -> None:
+        self.place = Path(tempfile.mkdtemp(prefix="machine-"))
+        self.url = f"sqlite:///{self.place / 'maze.db'}"
+        self.seed = seed
+        self.agent = open_agent(self.url, "maze", self.MODES, seed=seed)
+        self.plain = self.MODES.agent()
+        self.head = 1
+        self.due: Any = None
+        self.answers: dict[str, int] = {}
+
+    def teardown(self) -> None:
+        if hasattr(self, "agent"):
+            assert replay(self.agent.log()).events == self.head
+            self.agent.close()
+            shutil.rmtree(self.place)
+
+    @rule()
+    def act(self) -> None:
+        if self.due is not None:
+            with pytest.raises(FeedbackDue):
+                self.agent.act()
+            return
+        d = self.agent.act()
+        self.head += 1
+        _, a = self.plain.decide(self.plain.x, stream(self.seed, self.head, "agent"))
+        assert (d.id, d.action, d.situation) == (str(self.head), a, self.plain.x)
+        assert d.probabilities == self.plain.action_probabilities()
+        self.due = d
+
+    @precondition(lambda self: self.due is not None)
+    @rule(o=outcomes)
+    def observe(self, o: int) -> None:
+        assert self.agent.observe(self.due.id, o)
+        self.plain.observe(self.due.action, o)
+        self.answers[self.due.id] = o
+        self.head += 1
+        self.due = None
+
+    @precondition(lambda self: self.due is not None)
+    @rule()
+    def observe_nonsense(self) -> None:
+        with pytest.raises(BadEvidence):
+            self.agent.observe(self.due.id, 5)
+
+    @precondition(lambda self: self.answers)
+    @rule(data=st.data(), o=outcomes)
+    def observe_again(self, data: st.DataObject, o: int) -> None:
+        n = data.draw(st.sampled_from(sorted(self.answers)))
+        if self.answers[n] == o:
+            assert self.agent.observe(n, o) is False
+        else:
+            with pytest.raises(ConflictingFeedback):
+                self.agent.observe(n, o)
+
+    @rule(with_snapshot=st.booleans())
+    def reopen(self, with_snapshot: bool) -> None:
+        if with_snapshot:
+            self.agent.snapshot()
+        self.agent.close()
+        self.agent = open_agent(self.url, "maze", self.MODES)
+
+    @invariant()
+    def believes_what_it_should(self) -> None:
+        if hasattr(self, "agent"):
+            assert self.agent.head == self.head
+            posterior = [v["probability"] for v in self.agent.posterior().values()]
+            assert posterior == self.plain.belief.posterior().tolist()
+
+
+TestBandit = BanditMachine.TestCase
+TestBandit.settings = settings(max_examples=40, stateful_step_count=30)
+TestStream = StreamMachine.TestCase
+TestStream.settings = settings(max_examples=25, stateful_step_count=30)

@@ -1,0 +1,165 @@
+"""Models by name, version and settings: what the log says is enough to build them again."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import (
+    BernoulliBandit,
+    CategoricalBandit,
+    ExponentialBandit,
+    GaussianBandit,
+    JointBandit,
+    LinearBandit,
+    LogisticBandit,
+    PoissonBandit,
+    SharedLinearBandit,
+)
+from bayescontrol.durable import GibbsMDP, named_model
+from bayescontrol.durable.events import Created, as_row, event_of
+from bayescontrol.durable.kinds import KINDS, schedule_plain, unschedule
+from bayescontrol.durable.models import as_model, model_of, require_same
+from bayescontrol.errors import MissingCapability, ModelMismatch
+from bayescontrol.problems.classes import make, names
+from bayescontrol.problems.mdp import GibbsPrior
+from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.schedules import (
+    Every,
+    Geometric,
+    MinimumDwell,
+    WhenSituationReturns,
+    doubling,
+    every_step,
+)
+
+PROBLEMS: dict[str, Any] = {
+    "bernoulli": BernoulliBandit(["red", ("a", 1), 3]),
+    "bernoulli, prior": BernoulliBandit(2, prior=[(2, 3), (0.5, 1 / 3)]),
+    "gaussian": GaussianBandit(3, sd=0.1, prior=(1 / 3, 7)),
+    "gaussian, default": GaussianBandit(3),
+    "unknown variance": GaussianBandit(2, sd=None),
+    "unknown variance, prior": GaussianBandit(2, sd=None, prior=(0, 1, 2, 3)),
+    "categorical": CategoricalBandit(["a", "b"], values=[-1, 0.1, 10]),
+    "categorical, prior": CategoricalBandit(2, values=[0, 1], prior=[[1, 2], [3, 4]]),
+    "poisson": PoissonBandit(2, prior=(3, 0.3)),
+    "poisson, default": PoissonBandit(2),
+    "exponential": ExponentialBandit(2),
+    "exponential, prior": ExponentialBandit(2, prior=(3, 0.1)),
+    "linear": LinearBandit(["a", "b"], features=2, sd=0.3),
+    "linear, prior": LinearBandit(2, features=2, prior=([0.1, 0.2], [[2, 0.1], [0.1, 1]])),
+    "logistic": LogisticBandit(["a", "b"], features=3),
+    "joint": JointBandit([[0.9, 0.1], [0.3, 0.9]], prior=[0.3, 0.7]),
+    "tables": random_modes(4, situations=3, seed=1),
+    "MDP": GibbsMDP(["left", "right"], "home", GibbsPrior(precision=None), sweeps=2),
+    "MDP, declared": GibbsMDP(2, 0, GibbsPrior(mu0=0.1), states=4, partial=1, recentre=False),
+} | {f"class {name}": make(name) for name in names() if type(make(name)) is TabularModes}
+
+
+def written(model: Any, seed: int = 0) -> Created:
+    """The first event of a log of this model, as it comes back from disk."""
+    made = Created(
+        seq=1, format=1, model=model.name, version=model.version, settings=dict(model.settings),
+        seed=seed, time=0.0,
+    )  # fmt: skip
+    event = event_of(as_row(made))
+    assert isinstance(event, Created)
+    return event
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+def test_a_problem_comes_back_from_its_settings_bit_for_bit(problem: Any) -> None:
+    model = as_model(problem)
+    created = written(model)
+    require_same(created, model)
+    again = model_of(created)
+    here, there = model.driver(), again.driver()
+    assert (here.alone, here.remembers) == (there.alone, there.remembers)
+    one, two = here.save(), there.save()
+    assert one.keys() == two.keys()
+    for name in one:
+        assert one[name].tobytes() == two[name].tobytes(), name
+    require_same(created, again)
+
+
+def test_every_kind_is_tried_here() -> None:
+    tried = {as_model(problem).name for problem in PROBLEMS.values()}
+    assert tried == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("stated", "implied"),
+    [
+        (BernoulliBandit(2, prior=(1, 1)), BernoulliBandit(2)),
+        (GaussianBandit(2, prior=(0, 1)), GaussianBandit(2)),
+        (GaussianBandit(2, sd=None, prior=(0, 1, 1, 1)), GaussianBandit(2, sd=None)),
+        (PoissonBandit(2, prior=(1, 1)), PoissonBandit(2)),
+        (ExponentialBandit(2, prior=(2, 1)), ExponentialBandit(2)),
+        (CategoricalBandit(2, [0, 1], prior=(1, 1)), CategoricalBandit(2, [0, 1])),
+        (LinearBandit(2, 2, prior=(0, 1)), LinearBandit(2, 2)),
+    ],
+    ids=lambda p: type(p).__name__,
+)
+def test_a_default_stands_in_the_log_in_full(stated: Any, implied: Any) -> None:
+    require_same(written(as_model(implied)), as_model(stated))
+    one, two = as_model(implied).driver().save(), as_model(stated).driver().save()
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+
+
+def test_feedback_stands_alone_where_no_observation_moves_the_agent() -> None:
+    alone = {name: as_model(problem).driver().alone for name, problem in PROBLEMS.items()}
+    moving = {"tables", "MDP", "MDP, declared"}
+    moving |= {
+        name
+        for name, problem in PROBLEMS.items()
+        if isinstance(problem, TabularModes) and problem.policy.shape[1] > 1
+    }
+    assert {name for name, is_alone in alone.items() if not is_alone} == moving
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        every_step,
+        doubling,
+        Every(3),
+        Geometric(0.25),
+        WhenSituationReturns(),
+        WhenSituationReturns(home=(1, 2)),
+        MinimumDwell(4),
+        MinimumDwell(4, Every(6)),
+    ],
+    ids=repr,
+)
+def test_a_schedule_comes_back_from_its_name(schedule: Any) -> None:
+    assert unschedule(schedule_plain(schedule)) == schedule
+
+
+def test_what_has_no_name_is_refused_with_a_way_out() -> None:
+    with pytest.raises(ValueError, match="has no name: use one of"):
+        as_model(BernoulliBandit(2), lambda held, rng: True)
+    shared = SharedLinearBandit(2, lambda x, a: [x], features=1)
+    for problem in (shared, BernoulliBandit(2).agent(), "bandit", None, 3):
+        with pytest.raises(MissingCapability, match="named_model"):
+            as_model(problem)
+    with pytest.raises(MissingCapability, match="a setting of bernoulli-bandit is"):
+        as_model(BernoulliBandit([object(), object()]))
+
+
+def test_a_named_model_says_its_name_and_version() -> None:
+    build = BernoulliBandit(2).agent
+    for name, version in (("", 1), ("mine", 0), ("mine", 1.5), ("mine", True), (3, 1)):
+        with pytest.raises(ValueError, match="version="):
+            named_model(name, version=version, build=build)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the library's own"):
+        named_model("bernoulli-bandit", version=1, build=build)
+    with pytest.raises(TypeError, match="build="):
+        named_model("mine", version=1, build=3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="schedule"):
+        as_model(named_model("mine", version=1, build=build), Every(3))
+
+
+def test_a_log_of_a_later_version_of_a_kind_is_refused() -> None:
+    created = written(as_model(BernoulliBandit(2))._replace(version=2))
+    with pytest.raises(ModelMismatch, match="version 2, not 1"):
+        model_of(created)

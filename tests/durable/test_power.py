@@ -1,0 +1,148 @@
+"""The power goes at any moment: what was acknowledged is there when it comes back.
+
+The moments and the fate of every write come from generators with fixed seeds. No false alarm: what
+must be there is exact.
+"""
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from tests.durable.power import Acknowledged, Recorder, Sync, SyncFolder, disk_after
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import Decided, Observed, open_agent, replay
+from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.durable.sqlite_file import SqliteFile
+
+SHOP = BernoulliBandit(["red", "blue"])
+
+
+def recorded(folder: Path, durable: bool = True) -> list[Any]:
+    """The journal of a busy life: questions, answers, snapshots, checkpoints, closing, again."""
+    folder.mkdir()
+    vfs = Recorder()
+    journal = vfs.journal
+    flush = SqliteFile._flush_folder
+
+    def noted(self: SqliteFile) -> None:
+        flush(self)
+        if self.durable:
+            journal.append(SyncFolder())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqliteFile, "_flush_folder", noted)
+        _live(folder, durable, journal)
+    return journal
+
+
+def _live(folder: Path, durable: bool, journal: list[Any]) -> None:
+    rng = random.Random(1)
+    for _ in range(2):
+        store = SqliteStore(str(folder / "shop.db"), durable=durable, vfs="recorder")
+        store._require_open().file.all("PRAGMA wal_autocheckpoint = 12")
+        agent = open_agent(store, "shop", SHOP, seed=3, snapshot_every=9)
+        waiting: list[str] = []
+        for i in range(20):
+            d = agent.act(key=f"{agent.head}")
+            journal.append(Acknowledged(("A", int(d.id), d.action)))
+            waiting.append(d.id)
+            if i % 3:
+                n, o = waiting.pop(rng.randrange(len(waiting))), rng.randrange(2)
+                agent.observe(n, o)
+                journal.append(Acknowledged(("O", int(n), o)))
+        agent.close()
+        store.close()
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    return recorded(tmp_path_factory.mktemp("power") / "life")
+
+
+def check(folder: Path, files: dict[str, bytes], acknowledged: list[tuple[Any, ...]]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    with open_agent(f"sqlite:///{folder / 'shop.db'}", "shop", SHOP) as agent:
+        events = list(agent.log())
+        there = {("A", e.seq, e.a) for e in events if isinstance(e, Decided)}
+        there |= {("O", e.n, e.o) for e in events if isinstance(e, Observed)}
+        assert set(acknowledged) <= there, set(acknowledged) - there
+        assert len(there) <= len(acknowledged) + 1
+        whole, state = replay(iter(events)).state, agent.state()
+        assert all(whole[n].tobytes() == state[n].tobytes() for n in whole)
+        d = agent.act()  # and it goes on
+        assert agent.observe(d, 1)
+    db = apsw.Connection(str(folder / "shop.db"))
+    assert db.pragma("integrity_check") == "ok"
+    db.close()
+
+
+def moments(journal: list[Any], count: int) -> list[int]:
+    """Just before and after a flush, after an acknowledgement, and anywhere."""
+    flushes = [i for i, op in enumerate(journal) if isinstance(op, Sync)]
+    near = [i + d for i in flushes for d in (0, 1)]
+    after = [i + 1 for i, op in enumerate(journal) if isinstance(op, Acknowledged)]
+    rng = random.Random(count)
+    found = rng.sample(near, min(len(near), count // 3)) + rng.sample(after, min(20, count // 3))
+    return found + [rng.randrange(len(journal)) for _ in range(count - len(found))]
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(1500, marks=pytest.mark.slow)])
+def test_power_lost_at_any_moment_takes_nothing_acknowledged(
+    tmp_path: Path, journal: list[Any], count: int
+) -> None:
+    assert sum(isinstance(op, Sync) for op in journal) > 60
+    for i, moment in enumerate(moments(journal, count)):
+        before = journal[:moment]
+        acknowledged = [op.what for op in before if isinstance(op, Acknowledged)]
+        check(tmp_path / "after", disk_after(before, random.Random(i)), acknowledged)
+
+
+def test_without_flushes_power_loss_is_noticed(tmp_path: Path) -> None:
+    """The planted bug: a store that does not wait for the disk must fail the same check."""
+    journal = recorded(tmp_path / "life", durable=False)
+    lost = 0
+    for i, moment in enumerate(moments(journal, 20)):
+        before = journal[:moment]
+        acknowledged = [op.what for op in before if isinstance(op, Acknowledged)]
+        try:
+            check(tmp_path / "after", disk_after(before, random.Random(i)), acknowledged)
+        except Exception:  # lost or damaged, either will do
+            lost += 1
+    assert lost > 5
+
+
+def test_a_log_whose_tail_is_torn_off_opens_as_far_as_it_goes(tmp_path: Path) -> None:
+    live = tmp_path / "live"
+    live.mkdir()
+    agent = open_agent(f"sqlite:///{live / 'shop.db'}", "shop", SHOP, seed=3)
+    for _ in range(12):
+        agent.observe(agent.act(), 1)
+    events = list(agent.log())
+    database, tail = ((live / name).read_bytes() for name in ("shop.db", "shop.db-wal"))
+    agent.close()
+    rng = random.Random(0)
+    lengths = set()
+    for cut in [
+        len(tail),
+        len(tail) - 1,
+        *(rng.randrange(len(tail) // 3, len(tail)) for _ in range(20)),
+    ]:
+        copy = tmp_path / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.mkdir()
+        (copy / "shop.db").write_bytes(database)
+        (copy / "shop.db-wal").write_bytes(tail[:cut] + rng.randbytes(rng.randrange(3000)))
+        with open_agent(f"sqlite:///{copy / 'shop.db'}", "shop", SHOP) as again:
+            found = list(again.log())
+            assert found == events[: len(found)]
+            assert replay(iter(found)).state.keys() == again.state().keys()
+        lengths.add(len(found))
+    assert max(lengths) == len(events)
+    assert len(lengths) > 5

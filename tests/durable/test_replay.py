@@ -1,0 +1,85 @@
+"""A log as lines of JSON: exported, read, folded and drawn again without a store."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayescontrol import BernoulliBandit, LinearBandit
+from bayescontrol.durable import export_log, named_model, open_agent, read_log, replay
+from bayescontrol.errors import DamagedLog, ModelMismatch
+from bayescontrol.seeding import Stream
+
+SHOP = LinearBandit(["red", "blue"], features=2)
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> tuple[Path, Any, Any]:
+    rng = Stream(0)
+    with open_agent("sqlite:///:memory:", "shop", SHOP, seed=1) as agent:
+        for i in range(20):
+            d = agent.act(rng.normal(size=2), key=f"visit {i}" if i % 2 else None)
+            if i % 3:
+                agent.observe(d, rng.normal())
+        assert export_log(agent.log(), tmp_path / "shop.jsonl") == agent.head
+        return tmp_path / "shop.jsonl", agent.state(), list(agent.log())
+
+
+def test_what_is_read_is_what_was_written(exported: tuple[Path, Any, Any]) -> None:
+    path, state, events = exported
+    again = replay(read_log(path))
+    assert (again.events, again.drawn) == (len(events), 20)
+    assert all(state[name].tobytes() == v.tobytes() for name, v in again.state.items())
+    assert again.posterior().keys() == {"red", "blue"}
+    lines = path.read_text().splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(events) + 1))
+
+
+def test_a_replay_need_not_draw(exported: tuple[Path, Any, Any]) -> None:
+    path, state, _ = exported
+    again = replay(read_log(path), SHOP, draw=False)
+    assert again.drawn == 0
+    assert all(state[name].tobytes() == v.tobytes() for name, v in again.state.items())
+
+
+def test_lines_that_are_missing_changed_or_cut_are_found(exported: tuple[Path, Any, Any]) -> None:
+    path, _, _ = exported
+    lines = path.read_text().splitlines(keepends=True)
+    for wrong in (
+        lines[1:],
+        lines[:5] + lines[6:],
+        [*lines[:-1], lines[-1][:-5]],
+        [line.replace('"blue"', '"red"') for line in lines],
+        lines[:3] + lines[:1] + lines[3:],
+    ):
+        path.write_text("".join(wrong))
+        with pytest.raises(DamagedLog):
+            replay(read_log(path))
+    path.write_text("")
+    with pytest.raises(DamagedLog, match="no event `created`"):
+        replay(read_log(path))
+
+
+def test_a_prefix_of_a_log_is_a_log(exported: tuple[Path, Any, Any]) -> None:
+    _, _, events = exported
+    assert replay(events[:7]).events == 7
+
+
+def test_another_model_is_found_out(exported: tuple[Path, Any, Any]) -> None:
+    path, _, _ = exported
+    with pytest.raises(ModelMismatch, match="arms"):
+        replay(read_log(path), LinearBandit(["red", "green"], features=2))
+
+
+def test_changed_code_is_found_out_by_drawing_again() -> None:
+    def model(prior: tuple[int, int]) -> Any:
+        return named_model("shop", version=1, build=BernoulliBandit(2, prior=prior).agent)
+
+    with open_agent("sqlite:///:memory:", "shop", model((1, 1)), seed=1) as agent:
+        for _ in range(20):
+            agent.act()
+        events = list(agent.log())
+    assert replay(events, model((1, 1))).drawn == 20
+    with pytest.raises(ModelMismatch, match="drawn again"):
+        replay(events, model((1, 50)))
