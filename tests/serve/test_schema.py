@@ -1,6 +1,7 @@
 """Whatever the OpenAPI document allows, and much that it does not, gets an answer it describes."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import schemathesis
@@ -61,19 +62,23 @@ bounded = settings(
 @schema.parametrize()
 @bounded
 def test_every_operation_answers_as_the_document_says(
-    case: schemathesis.Case, open_to_all: str
+    case: schemathesis.Case[Any], open_to_all: str
 ) -> None:
     case.call_and_validate(open_to_all)
 
 
 @secured.parametrize()
 @settings(bounded, max_examples=8)
-def test_with_a_token_the_document_still_holds(case: schemathesis.Case, with_a_token: str) -> None:
+def test_with_a_token_the_document_still_holds(
+    case: schemathesis.Case[Any], with_a_token: str
+) -> None:
     case.call_and_validate(with_a_token, headers={"Authorization": f"Bearer {TOKEN}"})
 
 
 @pytest.mark.slow
 @schema.parametrize()
 @settings(bounded, max_examples=1_000)
-def test_a_thousand_examples_of_every_operation(case: schemathesis.Case, open_to_all: str) -> None:
+def test_a_thousand_examples_of_every_operation(
+    case: schemathesis.Case[Any], open_to_all: str
+) -> None:
     case.call_and_validate(open_to_all)

@@ -7,6 +7,7 @@ halves the work of a request.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -16,11 +17,13 @@ from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.decision import Decision
 from bayescontrol.durable.turn import Act, Observe
+from bayescontrol.errors import StoreFailed
 from bayescontrol.serve.problems import Refused, of_value
 
 __all__ = ["Desk", "Watcher"]
 
 T = TypeVar("T")
+_logger = logging.getLogger("bayescontrol.serve")
 #: Requests that wait for one agent, beyond those under way.
 _MOST_WAITING: Final = 1024
 #: Requests of one commit.
@@ -46,7 +49,7 @@ class Desk:
     >>> from bayescontrol.durable import open_agent
     >>> async def visit():
     ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
-    ...     desk = Desk(agent, ThreadPoolExecutor(1))
+    ...     desk = Desk(agent, pool := ThreadPoolExecutor(1), pool)
     ...     decision = await desk.act(None, None)
     ...     known = await desk.observe(decision.id, 1), await desk.observe(decision.id, 1)
     ...     await desk.close()
@@ -55,9 +58,15 @@ class Desk:
     ('red', (True, False))
     """
 
-    def __init__(self, agent: DurableAgent, pool: Executor, watcher: Watcher | None = None) -> None:
+    def __init__(
+        self,
+        agent: DurableAgent,
+        writers: Executor,
+        readers: Executor,
+        watcher: Watcher | None = None,
+    ) -> None:
         self.agent = agent
-        self._pool, self._watcher = pool, watcher
+        self._writers, self._readers, self._watcher = writers, readers, watcher
         self._waiting: deque[_Waiting] = deque()
         self._loop = asyncio.get_running_loop()
         self._idle = asyncio.Event()
@@ -85,7 +94,7 @@ class Desk:
         With `values`, it carries a value of the caller's, which the agent may refuse.
         """
         try:
-            return await self._loop.run_in_executor(self._pool, question, self.agent)
+            return await self._loop.run_in_executor(self._readers, question, self.agent)
         except Exception as error:
             raise of_value(error) if values else error from None
 
@@ -113,7 +122,7 @@ class Desk:
             if not future.done():  # whoever gave up waiting has not been served either
                 batch.append((request, future))
         if batch:
-            self._pool.submit(self._work, batch)
+            self._writers.submit(self._work, batch)
         else:
             self._idle.set()
 
@@ -121,12 +130,20 @@ class Desk:
         requests = [request for request, _ in batch]
         try:
             if self._watcher is not None:
-                self._watcher.before(self, requests)
+                self._see(self._watcher.before, requests)
             self.agent.together(requests)
             if self._watcher is not None:
-                self._watcher.after(self, requests)
+                self._see(self._watcher.after, requests)
         finally:
             self._loop.call_soon_threadsafe(self._answer, batch)
+
+    def _see(
+        self, look: Callable[["Desk", Sequence[Request]], None], requests: Sequence[Request]
+    ) -> None:
+        try:
+            look(self, requests)
+        except Exception:  # who only looks on must not be in the way
+            _logger.exception("agent %r cannot be watched", self.agent.name)
 
     def _answer(self, batch: list[_Waiting]) -> None:
         for request, future in batch:
@@ -134,6 +151,8 @@ class Desk:
                 continue
             if request.error is not None:
                 future.set_exception(of_value(request.error))
+            elif request.result is None:  # never acknowledge what nobody has written
+                future.set_exception(StoreFailed("it is not known whether this was written"))
             else:
                 future.set_result(request.result)
         self._hand_over()
@@ -142,4 +161,4 @@ class Desk:
         """Finish what is under way, then close the agent."""
         self._closing = True
         await self._idle.wait()
-        await self._loop.run_in_executor(self._pool, self.agent.close)
+        await self._loop.run_in_executor(self._writers, self.agent.close)

@@ -6,12 +6,12 @@ bound and unknown field; the problems are the same for every path.
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from inspect import signature
 from typing import Any, Final
 
 import msgspec
 
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.report.palette import DARK_GROUND, LIGHT_GROUND
 from bayescontrol.serve import schemas
 from bayescontrol.serve.gate import PUBLIC
 from bayescontrol.serve.problems import MEDIA_TYPE, PROBLEMS, Problem
@@ -97,18 +97,24 @@ def docs_page(document: Mapping[str, Any]) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{_style()}</style></head><body><main>"
+        f"<title>{title}</title><style>{_STYLE}</style></head><body><main>"
         f"<h1>{title}</h1><p>{escape(_ABOUT)}</p>"
         '<p><a href="/openapi.json">The OpenAPI document</a> · <a href="/">The live page</a></p>'
         f"<pre>{escape(_EXAMPLE)}</pre>"
         f"<h2>Paths</h2>{''.join(operations)}"
         f"<h2>Bodies</h2>{''.join(_schema(name, one) for name, one in components.items())}"
-        f"<h2>Models</h2><p>{', '.join(f'<code>{name}</code>' for name in KINDS)}. The settings "
-        "are the arguments of the class of the same name.</p>"
+        f"<h2>Models</h2><p>The settings of each; those with = may be left out.</p>{_models()}"
         f"<h2>Problems</h2>{_problems()}</main></body></html>"
     )
 
 
+_STYLE: Final = (
+    ":root { color-scheme: light dark; } "
+    "body { margin: 0; font: 1rem/1.5 system-ui, sans-serif; } "
+    "main { max-width: 60rem; margin: auto; padding: 1rem; } "
+    "pre, table { overflow-x: auto; display: block; } td { padding: .2rem 1rem .2rem 0; "
+    "vertical-align: top; } h3 { margin-bottom: 0; }"
+)
 _EXAMPLE: Final = """\
 curl -H 'Content-Type: application/json' -d '{"name": "checkout", "model": "bernoulli-bandit",
   "settings": {"arms": ["red", "blue"]}}' http://127.0.0.1:8000/v1/agents
@@ -118,30 +124,22 @@ curl -H 'Content-Type: application/json' -d '{"id": "2", "observation": 1}' \\
 with a token: -H "Authorization: Bearer $BAYESCONTROL_TOKEN\""""
 
 
-def _style() -> str:
-    def colours(ground: Mapping[str, str]) -> str:
-        return " ".join(f"--{name}: {hue};" for name, hue in ground.items())
-
-    return (
-        f":root {{ color-scheme: light dark; {colours(LIGHT_GROUND)} }} "
-        f"@media (prefers-color-scheme: dark) {{ :root {{ {colours(DARK_GROUND)} }} }} "
-        "body { margin: 0; font: 1rem/1.5 system-ui, sans-serif; } "
-        "main { max-width: 60rem; margin: auto; padding: 1rem; } "
-        "pre, table { overflow-x: auto; display: block; } td, th { padding: .2rem 1rem .2rem 0; "
-        "text-align: left; vertical-align: top; } h3 { margin-bottom: 0; }"
-    )
-
-
 def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
     about = escape(operation.get("description") or "")
     rows = [
-        (one["name"], one["in"], "required" if one.get("required") else "", _shape(one))
+        (
+            one["name"],
+            one["in"],
+            "required" if one.get("required") else "",
+            _shape(one),
+            escape(one.get("description", "")),
+        )
         for one in operation.get("parameters", ())
     ]
     body = operation.get("requestBody")
     if body:
         needed = "required" if body.get("required") else ""
-        rows.append(("body", "", needed, _shape(body["content"]["application/json"])))
+        rows.append(("body", "", needed, _shape(body["content"]["application/json"]), ""))
     answers = [
         f"{status} {_shape(next(iter(one['content'].values()))) if one.get('content') else ''}"
         if int(status) < 400
@@ -164,6 +162,15 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
     ]  # fmt: skip
     about = escape(schema.get("description", "").partition("\n")[0])
     return f'<h3 id="{name}">{name}</h3><p>{about}</p>{_table(rows)}'
+
+
+def _models() -> str:
+    rows = []
+    for name, kind in KINDS.items():
+        taken = signature(kind.cls()).parameters.values()
+        told = [p.name + ("" if p.default is p.empty else f" = {p.default!r}") for p in taken]
+        rows.append((f"<code>{name}</code>", escape(", ".join(told))))
+    return _table(rows)
 
 
 def _problems() -> str:

@@ -27,7 +27,8 @@ from bayescontrol.serve.schemas import value_of
 
 __all__ = ["House", "described"]
 
-_THREADS: Final = 8
+_READERS: Final = 4
+_WRITERS: Final = 8
 #: Arms, actions, states or features that can be asked for over HTTP.
 _MOST: Final = 1_000
 _COUNTS: Final = ("arms", "actions", "states", "features")
@@ -90,15 +91,17 @@ class House:
     ) -> None:
         self.store, self.models = store, dict(models or {})
         self._watcher, self._most = watcher, most
-        self._pool = ThreadPoolExecutor(_THREADS, "bayescontrol-serve")
+        # Apart, so that those who read a long log do not keep those who write waiting.
+        self._readers = ThreadPoolExecutor(_READERS, "bayescontrol-read")
+        self._writers = ThreadPoolExecutor(_WRITERS, "bayescontrol-write")
         self._loop = asyncio.get_running_loop()
-        self._opening: dict[str, asyncio.Lock] = {}
+        self._opening: dict[str, asyncio.Task[bool]] = {}
         #: The desks that are open.
         self.desks: dict[str, Desk] = {}
 
     async def names(self) -> list[str]:
         """Every agent in the store."""
-        return await self._loop.run_in_executor(self._pool, self.store.names)
+        return await self._loop.run_in_executor(self._readers, self.store.names)
 
     async def desk(self, name: str) -> Desk:
         """The desk of the agent; `UnknownAgent` if the store has none of that name."""
@@ -117,7 +120,9 @@ class House:
         """The agent of that name, and whether it is new; `ModelMismatch` if it is another's."""
         require_name(name)
         given = {key: value_of(v, f"setting {key}") for key, v in settings.items()}
-        wanted = await self._loop.run_in_executor(self._pool, described, model, given, self.models)
+        wanted = await self._loop.run_in_executor(
+            self._readers, described, model, given, self.models
+        )
         known = await self.names()
         if name not in known and len(known) >= self._most:
             raise Refused("too-many-agents", f"{len(known)} agents")
@@ -134,18 +139,30 @@ class House:
         return failed
 
     async def _open(self, name: str, model: Model | None, seed: int | None) -> tuple[Desk, bool]:
-        async with self._opening.setdefault(name, asyncio.Lock()):
-            if name in self.desks:
-                desk = self.desks[name]
-                if model is not None:
-                    require_same(desk.agent.created, model)
-                if seed is not None and seed != desk.agent.seed:
-                    raise ModelMismatch(f"agent {name!r} was made with another seed than {seed}")
-                return desk, False
+        new = False
+        if name not in self.desks:
+            task, joined = self._opening.get(name), True
+            if task is None:
+                task, joined = asyncio.create_task(self._make(name, model, seed)), False
+                self._opening[name] = task
+            # A caller whose time is up goes; the agent is opened all the same, for the next.
+            new = await asyncio.shield(task) and not joined
+        desk = self.desks[name]
+        if model is not None:
+            require_same(desk.agent.created, model)
+        if seed is not None and seed != desk.agent.seed:
+            raise ModelMismatch(f"agent {name!r} was made with another seed than {seed}")
+        return desk, new
+
+    async def _make(self, name: str, model: Model | None, seed: int | None) -> bool:
+        """Open the agent, and say whether it is new."""
+        try:
             new = name not in await self.names()
-            agent = await self._loop.run_in_executor(self._pool, self._opened, name, model, seed)
-            desk = self.desks[name] = Desk(agent, self._pool, self._watcher)
-            return desk, new
+            agent = await self._loop.run_in_executor(self._readers, self._opened, name, model, seed)
+            self.desks[name] = Desk(agent, self._writers, self._readers, self._watcher)
+            return new
+        finally:
+            del self._opening[name]
 
     def _opened(self, name: str, model: Model | None, seed: int | None) -> DurableAgent:
         if model is None and self.models:
@@ -165,10 +182,12 @@ class House:
 
     async def close(self) -> None:
         """Finish what is under way, close the agents and the store."""
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
         for desk in list(self.desks.values()):
             await desk.close()
-        await self._loop.run_in_executor(self._pool, self.store.close)
-        self._pool.shutdown()
+        await self._loop.run_in_executor(self._readers, self.store.close)
+        self._writers.shutdown()
+        self._readers.shutdown()
 
 
 def _warm(agent: DurableAgent) -> None:

@@ -97,7 +97,7 @@ async def create(
     return Response(await _info(desk), status_code=201 if new else 200, headers=heads)
 
 
-@get("/v1/agents/{name:str}", operation_id="info", responses=_may(400, 404), tags=["agents"])
+@get("/v1/agents/{name:str}", operation_id="info", responses=_may(400, 404, 409), tags=["agents"])
 async def info(service: NamedDependency[Service], name: Name) -> AgentInfo:
     """Its model and settings, and how much has happened."""
     return await _info(await service.house.desk(name))
@@ -165,7 +165,7 @@ async def explain(service: NamedDependency[Service], name: Name, decision: Id) -
 @get(
     "/v1/agents/{name:str}/posterior",
     operation_id="posterior",
-    responses=_may(400, 404),
+    responses=_may(400, 404, 409),
     tags=["agents"],
 )
 async def posterior(service: NamedDependency[Service], name: Name) -> Posterior:
@@ -177,7 +177,7 @@ async def posterior(service: NamedDependency[Service], name: Name) -> Posterior:
 @get(
     "/v1/agents/{name:str}/probabilities",
     operation_id="probabilities",
-    responses=_may(400, 404, 422),
+    responses=_may(400, 404, 409, 422),
     tags=["agents"],
 )
 async def probabilities(
@@ -199,7 +199,7 @@ async def probabilities(
 @get(
     "/v1/agents/{name:str}/log",
     operation_id="log",
-    responses=_may(400, 404),
+    responses=_may(400, 404, 409),
     media_type=LINES,
     tags=["agents"],
 )
@@ -231,10 +231,11 @@ async def live() -> Status:
 
 @get("/v1/health/ready", operation_id="ready", tags=["server"], responses=_may())
 async def ready(service: NamedDependency[Service]) -> Status:
-    """The agents are open."""
+    """The agents are open, and the store answers."""
     if not service.ready:
         kind = "shutting-down" if service.closing else "not-ready"
         raise Refused(kind, "not ready", {"Retry-After": "1"})
+    await service.house.names()
     return Status("ok")
 
 

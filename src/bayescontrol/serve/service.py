@@ -68,7 +68,12 @@ class Service:
         self._telling = asyncio.create_task(self.monitor.run(self.house.desks))
 
     async def _open(self) -> None:
-        for name, error in (await self.house.open_all()).items():
+        try:
+            failed = await self.house.open_all()
+        except Exception:
+            _logger.exception("the store cannot be read: the server will not be ready")
+            return
+        for name, error in failed.items():
             _logger.warning("agent %r cannot be opened: %s", name, error)
         self.ready = not self.closing
 

@@ -1,0 +1,44 @@
+"""Addresses are read as libpq reads them, and never repeat a password."""
+
+import sys
+
+import pytest
+
+from bayescontrol.durable.postgres_address import address_of
+from bayescontrol.durable.store import open_store
+from bayescontrol.errors import MissingCapability, UnknownStore
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:se%cret@db/shop",
+        "postgresql://ann:secret pass@db/shop",
+        "postgresql://db/shop?flavour=secret",
+    ],
+)
+def test_addresses_that_cannot_be_read_are_not_repeated(url: str) -> None:
+    with pytest.raises(UnknownStore, match="cannot be read") as caught:
+        open_store(url)
+    assert "se" not in str(caught.value).replace("user", "").replace("database", "")
+
+
+@pytest.mark.parametrize("name", ["pg_mine", "", "two words", "x" * 64, "1st", 'a"b', "a;b"])
+def test_schemas_that_cannot_be_are_refused(name: str) -> None:
+    with pytest.raises(UnknownStore, match="schema="):
+        open_store(f"postgresql:///shop?schema={name}")
+
+
+def test_what_libpq_understands_is_left_to_it() -> None:
+    address = address_of("postgresql://a,b:5433/shop?target_session_attrs=read-write&schema=x")
+    assert "target_session_attrs=read-write" in address.conninfo
+    assert address.schema == "x"
+    assert "connect_timeout=3" in address_of("postgresql:///shop?connect_timeout=3").conninfo
+
+
+def test_without_psycopg_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("bayescontrol.durable.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingCapability, match=r"pip install 'bayescontrol\[postgres\]'"):
+        open_store("postgresql:///shop")

@@ -1,0 +1,44 @@
+"""Requests as they are, without the client's help."""
+
+import http.client
+import json
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+JSON = {"Content-Type": "application/json"}
+
+
+class Raw(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def kind(self) -> str:
+        """The last part of a problem's type."""
+        assert self.headers["content-type"] == "application/problem+json"
+        assert self.json["status"] == self.status
+        assert self.json["detail"]
+        assert self.json["next"]
+        return str(self.json["type"]).rpartition(":")[2]
+
+
+def ask(
+    url: str, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+) -> Raw:
+    """One request on a connection of its own; a body that is no bytes is sent as JSON."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    sent = (JSON if body is not None else {}) | (headers or {})
+    try:
+        connection.request(method, path, raw, sent)
+        response = connection.getresponse()
+        told = {name.lower(): value for name, value in response.getheaders()}
+        return Raw(response.status, told, response.read())
+    finally:
+        connection.close()

@@ -1,0 +1,208 @@
+"""The client: the agent's two verbs from afar, and asking again until it is sure."""
+
+import http.client
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayescontrol import BernoulliBandit, LinearBandit
+from bayescontrol.durable import open_agent
+from bayescontrol.errors import (
+    BadEvidence,
+    ConflictingFeedback,
+    ConflictingKey,
+    ModelMismatch,
+    UnknownDecision,
+)
+from bayescontrol.serve import Client
+from bayescontrol.serve.problems import Refused, UnknownAgent
+from bayescontrol.serve.server import Server
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        yield client
+
+
+def test_an_agent_far_away_is_the_agent_here(client: Client) -> None:
+    bandit = BernoulliBandit(["red", "blue"])
+    far = client.create("same", bandit, seed=5)
+    with open_agent("sqlite:///:memory:", "same", bandit, seed=5) as near:
+        for i in range(20):
+            one, two = far.act(), near.act()
+            assert (one.id, one.action, one.probability) == (two.id, two.action, two.probability)
+            assert one.probabilities == two.probabilities
+            assert far.observe(one, i % 2) is near.observe(two, i % 2) is True
+            assert far.observe(one.id, i % 2) is False
+        assert far.posterior() == near.posterior()
+        assert far.probabilities() == near.probabilities()
+        told, known = far.explain(one), near.explain(two)
+        assert told["posterior"] == known.posterior
+        assert told["mode"] == repr(known.mode)
+        kinds = [type(event).__name__ for event in far.log()]
+        assert kinds == [type(event).__name__ for event in near.log()]
+
+
+def test_situations_and_names_of_any_kind_go_through(client: Client) -> None:
+    arms = [("left", 1), 2, "three"]
+    far = client.create("kinds", LinearBandit(arms, features=2), seed=1)
+    decision = far.act((1.0, 0.5))
+    assert decision.action in arms
+    assert decision.situation == (1.0, 0.5)
+    far.observe(decision, 0.5)
+    law = far.probabilities((1.0, 0.5))
+    assert law is None or set(law) == set(arms)
+
+
+def test_errors_are_the_librarys_own(client: Client) -> None:
+    shop = client.create("errors", BernoulliBandit(2), seed=1)
+    decision = shop.act()
+    shop.observe(decision, 1)
+    with pytest.raises(ConflictingFeedback, match="was answered by 1"):
+        shop.observe(decision, 0)
+    with pytest.raises(UnknownDecision):
+        shop.observe("999", 1)
+    with pytest.raises(BadEvidence):
+        shop.observe(shop.act(), "red")
+    with pytest.raises(ModelMismatch):
+        client.create("errors", BernoulliBandit(3))
+    with pytest.raises(UnknownAgent):
+        client.agent("nobody").act()
+    with pytest.raises(UnknownAgent):
+        list(client.agent("nobody").log())
+    with pytest.raises(Refused, match="See /docs"):
+        shop.act(key="with a space")
+    far = client.create("keyed", LinearBandit(2, features=1), seed=1)
+    far.act([1.0], key="k")
+    with pytest.raises(ConflictingKey):
+        far.act([2.0], key="k")
+
+
+def test_threads_share_a_client(client: Client) -> None:
+    shop = client.create("threads", BernoulliBandit(2), seed=1)
+    ids: list[str] = []
+
+    def visit() -> None:
+        for _ in range(25):
+            decision = shop.act()
+            shop.observe(decision, 1)
+            ids.append(decision.id)
+
+    threads = [threading.Thread(target=visit) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(ids)) == 150
+    assert shop.info()["observations"] == 150
+
+
+def test_a_kept_connection_that_was_closed_is_replaced(tmp_path: Path) -> None:
+    store, port = f"sqlite:///{tmp_path}/shop.db", 0
+    client: Client | None = None
+    for _ in range(3):
+        with Server(store, port=port) as server:
+            port = int(server.url.rpartition(":")[2])
+            client = client or Client(server.url)
+            shop = client.create("shop", BernoulliBandit(2), seed=1)
+            shop.observe(shop.act(), 1)
+    assert client is not None
+    client.close()
+    with open_agent(store, "shop") as agent:
+        assert agent.head == 7
+
+
+class Troubled(BaseHTTPRequestHandler):
+    """Answers as told, one by one, and writes down under which keys it was asked."""
+
+    answers: list[Callable[["Troubled"], None]]
+    keys: list[str | None]
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.keys.append(self.headers["Idempotency-Key"])
+        self.answers.pop(0)(self)
+
+    def log_message(self, *args: Any) -> None:
+        """Quietly."""
+
+
+def says(status: int, body: bytes, **headers: str) -> Callable[[Troubled], None]:
+    def answer(handler: Troubled) -> None:
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+def hangs_up(handler: Troubled) -> None:
+    handler.close_connection = True
+    handler.connection.close()
+
+
+DECISION = (
+    b'{"id":"2","action":"red","probability":0.5,"probabilities":null,"situation":null,'
+    b'"basis":1,"time":0.5}'
+)
+
+
+@pytest.fixture
+def troubled() -> Iterator[tuple[Client, type[Troubled]]]:
+    handler = type("Now", (Troubled,), {"answers": [], "keys": []})
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with Client(f"http://127.0.0.1:{server.server_port}", timeout=5.0) as client:
+                yield client, handler
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_whatever_goes_wrong_on_the_way_it_asks_again_under_the_same_key(
+    troubled: tuple[Client, type[Troubled]],
+) -> None:
+    client, handler = troubled
+    handler.answers += [
+        hangs_up,
+        says(503, b"{}", Retry_After="0"),
+        says(429, b"not even JSON"),
+        says(502, b"<html>a proxy</html>"),
+        hangs_up,
+        says(200, DECISION),
+    ]
+    assert client.agent("shop").act().action == "red"
+    assert len(handler.keys) == 6
+    assert len(set(handler.keys)) == 1
+
+
+def test_what_will_not_change_is_not_asked_for_again(
+    troubled: tuple[Client, type[Troubled]],
+) -> None:
+    client, handler = troubled
+    handler.answers += [says(500, b"oh no"), says(200, DECISION)]
+    with pytest.raises(Refused, match="500: oh no"):
+        client.agent("shop").act()
+    assert len(handler.keys) == 1
+
+
+def test_it_gives_up_when_its_time_is_over() -> None:
+    nobody = Client("http://127.0.0.1:9", timeout=0.3).agent("shop")  # nobody listens there
+    with pytest.raises((OSError, http.client.HTTPException)):
+        nobody.act()
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://x", "http://", "http://x/?q=1", ""])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="write http://host:port"):
+        Client(url)

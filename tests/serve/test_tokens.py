@@ -1,0 +1,138 @@
+"""Who may ask, from where, and how a token gets to the server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.serve.raw import ask
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.serve import Client
+from bayescontrol.serve.problems import Refused
+from bayescontrol.serve.server import CannotListen, Server
+from bayescontrol.serve.tokens import InvalidToken, PublicBind, Tokens, is_loopback
+
+TOKEN = "a-token-that-nobody-guesses"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with Server("sqlite:///:memory:", port=0, tokens=Tokens([TOKEN, TOKEN + "-two"])) as server:
+        yield server.url
+
+
+@pytest.mark.parametrize("path", ["/v1/agents", "/v1/agents/shop", "/v1/metrics", "/events"])
+@pytest.mark.parametrize(
+    "given", [None, "Bearer guess", f"Basic {TOKEN}", TOKEN, "Bearer", f"Bearer {TOKEN}x"]
+)
+def test_without_a_known_token_nothing_is_told(url: str, path: str, given: str | None) -> None:
+    answer = ask(url, "GET", path, headers={} if given is None else {"Authorization": given})
+    assert (answer.status, answer.kind) == (401, "unauthorized")
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("token", [TOKEN, TOKEN + "-two"])
+def test_each_of_the_tokens_is_enough(url: str, token: str) -> None:
+    with Client(url, token) as client:
+        assert client.create("shop", BernoulliBandit(2), seed=1).act().id
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json", "/v1/health/live"])
+def test_what_tells_nothing_of_the_agents_needs_no_token(url: str, path: str) -> None:
+    assert ask(url, "GET", path).status == 200
+
+
+def test_the_client_says_that_a_token_is_wrong(url: str) -> None:
+    with Client(url, "not-the-token-at-all") as client, pytest.raises(Refused, match="not known"):
+        client.agents()
+
+
+def test_every_digest_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An early end would tell by its time which token matched, and how well."""
+    compared: list[bytes] = []
+
+    def compare(a: bytes, b: bytes) -> bool:
+        compared.append(a)
+        return a == b
+
+    monkeypatch.setattr("hmac.compare_digest", compare)
+    tokens = Tokens([f"{TOKEN}-{i}" for i in range(5)])
+    for given in (f"{TOKEN}-0", f"{TOKEN}-4", "guess"):
+        compared.clear()
+        tokens.caller(f"Bearer {given}".encode())
+        assert len(compared) == 5
+
+
+def test_tokens_come_from_a_file_and_from_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"# of the shop\n{TOKEN}\n\n  {TOKEN}-two  \n")
+    file.chmod(0o600)
+    tokens = Tokens.found(file, {"BAYESCONTROL_TOKEN": TOKEN + "-three"})
+    for end in ("", "-two", "-three"):
+        assert tokens.caller(f"Bearer {TOKEN}{end}".encode()) is not None
+    assert not Tokens.found(None, {})
+
+
+def test_a_file_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(TOKEN)
+    file.chmod(0o644)
+    with pytest.warns(UserWarning, match="can be read by others: chmod 600"):
+        Tokens.found(file, {})
+
+
+@pytest.mark.parametrize(
+    "bad", ["short", "with a space in the middle", "caf\u00e9" * 10, "\x07" * 20]
+)
+def test_a_token_that_is_none_is_refused(bad: str) -> None:
+    with pytest.raises(InvalidToken):
+        Tokens([bad])
+
+
+def test_an_empty_or_missing_file_is_refused(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.touch(0o600)
+    for file in (empty, tmp_path / "missing"):
+        with pytest.raises(InvalidToken):
+            Tokens.found(file, {})
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "shop.example", ""])
+def test_a_public_address_without_a_token_is_refused(host: str) -> None:
+    assert not is_loopback(host)
+    with pytest.raises(PublicBind, match="--token-file"):
+        Server("sqlite:///:memory:", host=host, port=0)
+
+
+def test_a_public_address_with_a_token_is_served() -> None:
+    with Server("sqlite:///:memory:", host="0.0.0.0", port=0, tokens=Tokens([TOKEN])) as server:
+        url = server.url.replace("0.0.0.0", "127.0.0.1")
+        assert ask(url, "GET", "/v1/health/live", headers={"Host": "shop.example"}).status == 200
+
+
+@pytest.mark.parametrize("host", ["shop.example", "127.0.0.1.shop.example:80", "", "[::2]"])
+def test_on_loopback_a_name_that_was_made_to_point_here_is_refused(url: str, host: str) -> None:
+    answer = ask(url, "GET", "/v1/health/live", headers={"Host": host})
+    assert (answer.status, answer.kind) == (421, "wrong-host")
+
+
+def test_a_name_that_is_allowed_is_served() -> None:
+    with Server("sqlite:///:memory:", port=0, allow_hosts=["Shop.example"]) as server:
+        for host in ("shop.example", "shop.example:443", "localhost:1", "[::1]:1"):
+            assert ask(server.url, "GET", "/v1/agents", headers={"Host": host}).status == 200
+
+
+def test_a_page_of_another_site_cannot_ask() -> None:
+    with Server("sqlite:///:memory:", port=0) as server:
+        here = server.url
+        for origin in ("http://evil.example", "null", "https://127.0.0.1"):
+            answer = ask(here, "POST", "/v1/agents/shop/act", headers={"Origin": origin})
+            assert (answer.status, answer.kind) == (403, "forbidden-origin")
+        assert ask(here, "GET", "/v1/agents", headers={"Origin": here}).status == 200
+
+
+def test_an_address_that_is_taken_is_told() -> None:
+    with Server("sqlite:///:memory:", port=0) as server:
+        port = int(server.url.rpartition(":")[2])
+        with pytest.raises(CannotListen, match="choose another"):
+            Server("sqlite:///:memory:", port=port)
