@@ -142,13 +142,14 @@ def _parts(settings: Settings) -> Panel:
     """Of a few runs, the one in which the other mode was in charge for the longest time."""
     seen = [whole(settings, controller(*PAIR), i) for i in range(8)]
     run = max(seen, key=lambda one: float(one.G[0, -1, 1, 1]))
-    other, t = MODES[PAIR[1]], np.arange(settings.steps + 1)
-    series = [Series("d, the whole", t, run.d[0, :, 1], colour="ink")]
+    # Later on, m* alone is in charge and the parts lie far apart.
+    other, t = MODES[PAIR[1]], np.arange(min(settings.steps, 400) + 1)
+    series = [Series("d, the whole", t, run.d[0, t, 1], colour="ink")]
     for m, name, colour in ((0, MODES[TRUE], "blue"), (1, other, "vermillion")):
         look: Any = {"colour": colour}
         series += [
-            Series(f"g, {name} in charge", t, run.g[0, :, m, 1], **look),
-            Series("G, its mean", t, run.G[0, :, m, 1], dash="dash", group=f"G, {name}", **look),
+            Series(f"g, {name} in charge", t, run.g[0, t, m, 1], **look),
+            Series("G, its mean", t, run.G[0, t, m, 1], dash="dash", group=f"G, {name}", **look),
         ]
     return Panel(
         "(b) The parts of one process",

@@ -51,7 +51,7 @@ class Settings:
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
     runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 1000
-    steps: Annotated[int, msgspec.Meta(ge=40, description="steps in a replica")] = 400
+    steps: Annotated[int, msgspec.Meta(ge=200, description="steps in a replica")] = 400
 
 
 def times(settings: Settings) -> IntArray:
@@ -83,14 +83,14 @@ def whole(settings: Settings, modes: TabularModes, i: int) -> Ensemble:
     return simulate_divergences(modes, TRUE, steps, 1, settings.seed, at=range(steps), first=i)
 
 
-def bound(modes: TabularModes, d: FloatArray) -> FloatArray:
+def bound(modes: TabularModes, d: FloatArray, true: int = TRUE) -> FloatArray:
     """P(m)/P(m*) e^(-d_t(m*‖m)), as an array of the shape of d, modes last.
 
     >>> bound(controller(), np.zeros((1, 5)))
     array([[1., 1., 1., 1., 1.]])
     """
     out = np.empty(d.shape)
-    for m, odds in enumerate((modes.prior / modes.prior[TRUE]).tolist()):
+    for m, odds in enumerate((modes.prior / modes.prior[true]).tolist()):
         column = np.empty(d[..., m].size)
         kernels.divergence.bound(d[..., m].ravel(), odds, column)
         out[..., m] = column.reshape(d.shape[:-1])

@@ -74,9 +74,9 @@ def _shares(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Pa
     exact = np.array([fallen(behind_by(float(d)), settings.steps) for d in delta])
     series.append(Series("prize or frog, exact", delta, exact, colour="ink", kind="step"))
     return Panel(
-        "(a) How often does the truth fall below δ of its prior?",
+        "(a) How often does the truth ever fall below δ of its prior?",
         "δ",
-        "share of runs with P(m*|·) < δ P(m*) at some t",
+        "share of runs",
         series,
         [Guide("Ville's bound: δ", direction="diagonal")],
         xscale="log",
@@ -95,6 +95,7 @@ def _floors(low: Mapping[tuple[str, str], FloatArray]) -> Panel:
             f"{world}, {agent}",
             delta,
             np.quantile(low[world, agent], delta, method="inverted_cdf"),
+            in_legend=False,
             **_looks(world, agent),
         )
         for world in worlds()
@@ -103,12 +104,12 @@ def _floors(low: Mapping[tuple[str, str], FloatArray]) -> Panel:
     return Panel(
         "(b) What does the truth keep, in all but a share δ of runs?",
         "δ",
-        "λ: lowest P(m*|·) / P(m*) at all times",
+        "λ, lowest P(m*|·) / P(m*) over time",
         series,
-        [Guide("Ville's bound: λ = δ", direction="diagonal")],
+        [Guide("Ville's bound: λ = δ", direction="diagonal", in_legend=False)],
         xlim=(0.0, 1.0),
         ylim=(-0.02, 1.02),
-        legend="below",
+        notes=["Dotted: Ville's bound, λ = δ"],
     )
 
 
@@ -123,7 +124,7 @@ def _by_time(settings: Settings, columns: Columns) -> Panel:
     return Panel(
         f"(c) {_SHOWN.capitalize()}: runs that ever fell below δ = {_DELTA:g}",
         "step t",
-        f"share of runs with P(m*|·) < {_DELTA:g} P(m*) by t",
+        "share of runs, by step t",
         series,
         [Guide(f"Ville's bound: δ = {_DELTA:g}", _DELTA)],
         ylim=(-0.02, 1.02),

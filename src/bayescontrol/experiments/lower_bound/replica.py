@@ -29,7 +29,7 @@ class Settings:
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
     runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 4000
-    steps: Annotated[int, msgspec.Meta(ge=1, description="steps in a replica")] = 200
+    steps: Annotated[int, msgspec.Meta(ge=10, description="steps in a replica")] = 200
 
 
 def times(settings: Settings) -> IntArray:

@@ -77,8 +77,8 @@ def _theorem(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> C
     worst = min(kept, key=kept.__getitem__)
     return Claim(
         "lower-bound",
-        f"P(m*) stays above λ/|M| at all times in {100 * (1 - _DELTA):g} % of runs, for some λ > 0; "
-        f"the smallest of three worlds, {worst}",
+        f"P(m*) stays above λ/|M| at all times in {100 * (1 - _DELTA):g} % of runs, for some "
+        f"λ > 0; the smallest of three worlds, {worst}",
         "paper", "above 0", kept[worst], None, kept[worst] > 0.0,
         reason=f"up to step {settings.steps}; Ville's inequality promises λ ≥ {_DELTA:g} for all "
         "times, whether divergences are bounded or not",
