@@ -73,6 +73,11 @@ def tabulate(
 observations=('False', 'True')))
     """
     if isinstance(modes, ControlRule):
+        if type(modes).issue is not ControlRule.issue:
+            raise MissingCapability(
+                f"{type(modes).__name__} takes its own actions for evidence: what is said of the "
+                "control rule does not hold for it; give a ControlRule"
+            )
         if situation is not None or advance is not None or prior is not None:
             raise InvalidTable("situation, advance and prior are the agent's own: leave them out")
         return _of_agent(modes, limit)
