@@ -249,9 +249,13 @@ def test_what_is_no_class_of_modes_is_named(modes: Any) -> None:
 
 
 def test_a_list_of_modes_that_look_at_a_situation_is_told_what_it_lacks() -> None:
-    modes = random_modes(2, situations=3)
+    climbs: DiscreteMode[int, str, bool] = DiscreteMode(
+        lambda x: {"up": 1.0}, lambda x, a: {x > 3: 1.0}
+    )
     with pytest.raises(MissingCapability, match=r"tabulate\(modes, situation, advance\)"):
-        settling_times(list(modes), 0)
+        settling_times([climbs, climbs], 0)
+    whole = random_modes(2, situations=3)
+    assert settling_times(list(whole), 0, runs=2).of(1) == settling_times(whole, 0, runs=2).of(1)
 
 
 def test_an_agent_without_a_list_of_modes_is_told_where_to_go() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayescontrol.experiments.chains import acting, chain, path, shares
+from bayescontrol.experiments.chance import beyond_chance, compare, measured, told
+from bayescontrol.experiments.drawing import chain_edges, transitions
 from bayescontrol.experiments.policy_diagram import Settings, experiment
-from bayescontrol.experiments.policy_diagram.chains import acting, chain, path, shares
-from bayescontrol.experiments.policy_diagram.chance import beyond_chance, compare, measured, told
-from bayescontrol.experiments.policy_diagram.drawing import chain_edges, transitions
 from bayescontrol.experiments.policy_diagram.replica import (
     FEWEST,
     POLICIES,

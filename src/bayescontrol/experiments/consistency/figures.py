@@ -13,8 +13,8 @@ from bayescontrol.experiments.consistency.replica import (
     Settings,
     modes,
 )
-from bayescontrol.experiments.policy_diagram.drawing import Places, framed_alike
-from bayescontrol.experiments.policy_diagram.mode_panel import mode_panel
+from bayescontrol.experiments.drawing import Places, framed_alike
+from bayescontrol.experiments.mode_panel import mode_panel
 from bayescontrol.lab import Columns
 from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
 

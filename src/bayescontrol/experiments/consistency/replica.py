@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 
 from bayescontrol.convergence.divergence import divergences
-from bayescontrol.experiments.policy_diagram.chains import path
-from bayescontrol.experiments.policy_diagram.chance import FEW
+from bayescontrol.experiments.chains import path
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.problems.diagrams import consistency_diagram, consistency_repaired

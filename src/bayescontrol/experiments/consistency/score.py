@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.convergence import check, core
+from bayescontrol.experiments.chance import beyond_chance, compare, measured, told
 from bayescontrol.experiments.consistency.replica import (
     AS_IT_WAS,
     FEWEST,
@@ -21,7 +22,6 @@ from bayescontrol.experiments.consistency.replica import (
     modes,
 )
 from bayescontrol.experiments.core.exact import rate
-from bayescontrol.experiments.policy_diagram.chance import beyond_chance, compare, measured, told
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 from bayescontrol.problems.tabular import TabularModes
 

@@ -12,8 +12,8 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.reading import read
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.convergence.cases import CASES, Case, case
-from bayescontrol.experiments.policy_diagram.chance import FEW
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.verdict import Outcome as Fate
+from bayescontrol.experiments.chance import measured, told
 from bayescontrol.experiments.convergence.cases import (
     ABOUT,
     CASES,
@@ -21,7 +22,6 @@ from bayescontrol.experiments.convergence.cases import (
     outcome,
 )
 from bayescontrol.experiments.convergence.replica import FEWEST, Settings, times
-from bayescontrol.experiments.policy_diagram.chance import measured, told
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 from bayescontrol.lab.statistics import bernstein
 from bayescontrol.problems.chain_times import identification_law

@@ -18,8 +18,8 @@ from bayescontrol.experiments.core.replica import (
     spell,
     times,
 )
-from bayescontrol.experiments.policy_diagram.drawing import Places, framed_alike
-from bayescontrol.experiments.policy_diagram.mode_panel import mode_panel
+from bayescontrol.experiments.drawing import Places, framed_alike
+from bayescontrol.experiments.mode_panel import mode_panel
 from bayescontrol.lab import Columns
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 

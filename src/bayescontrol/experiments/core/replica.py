@@ -16,9 +16,9 @@ import numpy as np
 
 from bayescontrol.arrays import IntArray
 from bayescontrol.convergence.divergence import divergences
+from bayescontrol.experiments.chains import acting
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.core.exact import spells
-from bayescontrol.experiments.policy_diagram.chains import acting
-from bayescontrol.experiments.policy_diagram.chance import FEW
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.problems.diagrams import core_diagram

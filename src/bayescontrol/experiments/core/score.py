@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.convergence import core
+from bayescontrol.experiments.chance import beyond_chance, compare, measured, told
 from bayescontrol.experiments.core.exact import expected_divergences, rate
 from bayescontrol.experiments.core.replica import (
     FEWEST,
@@ -24,7 +25,6 @@ from bayescontrol.experiments.core.replica import (
     spell,
     times,
 )
-from bayescontrol.experiments.policy_diagram.chance import beyond_chance, compare, measured, told
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 
 __all__ = ["score"]

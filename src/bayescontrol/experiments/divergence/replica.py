@@ -14,8 +14,8 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, simulate_divergences
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.divergence.controller import TRUE, alone, controller
-from bayescontrol.experiments.policy_diagram.chance import FEW
 from bayescontrol.lab import Columns
 from bayescontrol.problems.tabular import TabularModes
 

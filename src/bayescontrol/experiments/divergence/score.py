@@ -10,6 +10,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.convergence.core import core
+from bayescontrol.experiments.chance import compare, measured, told
 from bayescontrol.experiments.divergence.controller import MODES, TRUE, controller
 from bayescontrol.experiments.divergence.exact import DELTA, band, band_error, rate
 from bayescontrol.experiments.divergence.replica import (
@@ -21,7 +22,6 @@ from bayescontrol.experiments.divergence.replica import (
     far_times,
     times,
 )
-from bayescontrol.experiments.policy_diagram.chance import compare, measured, told
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 
 __all__ = ["score"]

@@ -12,8 +12,8 @@ import numpy as np
 
 from bayescontrol.arrays import IntArray
 from bayescontrol.convergence.boundedness import simulate_divergences
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.lower_bound.worlds import AGENTS, worlds
-from bayescontrol.experiments.policy_diagram.chance import FEW
 from bayescontrol.lab import Columns
 from bayescontrol.problems.tabular import TabularModes
 

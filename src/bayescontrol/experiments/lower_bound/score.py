@@ -11,10 +11,10 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.convergence.boundedness import ville
+from bayescontrol.experiments.chance import small
 from bayescontrol.experiments.lower_bound.replica import FEWEST, Settings
 from bayescontrol.experiments.lower_bound.ruin import behind_by, fallen
 from bayescontrol.experiments.lower_bound.worlds import AGENTS, DOES, worlds
-from bayescontrol.experiments.policy_diagram.chance import small
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 from bayescontrol.lab.statistics import bernstein
 

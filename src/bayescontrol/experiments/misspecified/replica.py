@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final
 import msgspec
 import numpy as np
 
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.misspecified.worlds import OUTSIDE, REST, REWARD, WORLDS, machines
-from bayescontrol.experiments.policy_diagram.chance import FEW
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, alarm_evidence

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.experiments.chance import measured, told
 from bayescontrol.experiments.misspecified.replica import FEWEST, Settings
 from bayescontrol.experiments.misspecified.worlds import (
     ABOUT,
@@ -25,7 +26,6 @@ from bayescontrol.experiments.misspecified.worlds import (
     distances,
     machines,
 )
-from bayescontrol.experiments.policy_diagram.chance import measured, told
 from bayescontrol.lab import Claim, Columns, Outcome, Table, wilson
 from bayescontrol.report.tables import with_error
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from bayescontrol.experiments.policy_diagram.drawing import (
+from bayescontrol.experiments.drawing import (
     Places,
     chain_edges,
     framed_alike,

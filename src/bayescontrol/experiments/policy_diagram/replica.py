@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.policy_diagram.chains import acting, chain, path, shares
-from bayescontrol.experiments.policy_diagram.chance import FEW
+from bayescontrol.experiments.chains import acting, chain, path, shares
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.problems.diagrams import policy_diagram

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.policy_diagram.chains import chain
-from bayescontrol.experiments.policy_diagram.chance import compare, measured, told
+from bayescontrol.experiments.chains import chain
+from bayescontrol.experiments.chance import compare, measured, told
 from bayescontrol.experiments.policy_diagram.replica import (
     BY_TURNS,
     FEWEST,

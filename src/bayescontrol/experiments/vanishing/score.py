@@ -16,7 +16,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.convergence.core import core
 from bayescontrol.convergence.verdict import Outcome as Fate
 from bayescontrol.convergence.verdict import PairVerdict, Verdict, check
-from bayescontrol.experiments.policy_diagram.chance import measured, small
+from bayescontrol.experiments.chance import measured, small
 from bayescontrol.experiments.vanishing.replica import (
     ABOUT,
     BIASES,
