@@ -34,7 +34,7 @@ def test_the_screen_names_the_modes_the_places_and_a_way_out() -> None:
     said = call("trap", "--runs", "5").stdout
     assert "It may never settle" in said
     assert "once it is in pit" in said
-    assert "keep the agent out of pit: m3 may lead it there" in said
+    assert "Keep the agent out of pit: m3 may lead it there" in said
 
 
 def test_without_a_name_the_classes_are_listed_with_their_settings() -> None:
@@ -76,7 +76,8 @@ def test_settings_reach_the_class() -> None:
 
 
 _FILE = """
-from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
+from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture
+from bayescontrol.schedules import Every
 
 def lever(good):
     pays = lambda x, a: {1: 0.8, 0: 0.2} if a == good else {1: 0.3, 0: 0.7}
@@ -84,8 +85,15 @@ def lever(good):
 
 modes = [lever("left"), lever("right")]
 agent = ControlRule(FiniteBelief(modes, [0.9, 0.1]))
+naive = NaiveMixture(FiniteBelief(modes))
+held = ControlRule(FiniteBelief(modes), schedule=Every(3))
+one = modes[:1]
 def several(n: int = 2):
-    return [lever(str(i)) for i in range(int(n))]
+    return [lever(str(i)) for i in range(n)]
+def bare(n):
+    return modes
+def broken():
+    return [DiscreteMode(lambda x: {"left": 1.0}, lambda x, a: {}["oops"])]
 nothing = 3
 """
 
@@ -117,7 +125,8 @@ def test_a_function_of_a_file_takes_settings(file: Path) -> None:
         (("nowhere.py",), "there is no file nowhere.py"),
         (("bias-grid", "--set", "levels"), "write --set KEY=VALUE"),
         (("bias-grid", "--set", "colour=red"), "there is no setting 'colour'"),
-        (("core", "--true", "m9"), "no mode is called that"),
+        (("core", "--true", "m9"), "no mode is called 'm9'"),
+        (("core", "--true", "m1", "--other", "m1"), "name two different modes"),
         (("core", "--runs", "-1"), "runs"),
     ],
 )
@@ -129,8 +138,46 @@ def test_a_wrong_call_exits_with_2_and_says_what_to_do(
     assert says in answer.output
 
 
-def test_a_file_that_holds_no_modes_says_so(file: Path) -> None:
-    for what, says in ((":missing", "has no 'missing'"), (":nothing", "modes")):
-        answer = call(f"{file}{what}")
-        assert answer.exit_code == 2
-        assert says in answer.output
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        (":missing", "has no 'missing'"),
+        (":nothing", "modes"),
+        (":naive", "takes its own actions for evidence"),
+        (":bare", "has no default"),
+    ],
+)
+def test_a_file_that_holds_no_modes_of_the_rule_says_so(file: Path, what: str, says: str) -> None:
+    answer = call(f"{file}{what}")
+    assert answer.exit_code == 2
+    assert says in answer.output
+
+
+def test_settings_for_what_is_no_function_are_refused(file: Path) -> None:
+    answer = call(f"{file}:agent", "--set", "p=1")
+    assert answer.exit_code == 2
+    assert "no function" in answer.output
+    assert "there is no setting 'z'" in call(f"{file}:several", "--set", "z=1").output
+
+
+def test_modes_that_raise_exit_with_3_and_show_where(file: Path) -> None:
+    answer = call(f"{file}:broken")
+    assert answer.exit_code == 3
+    assert "KeyError: 'oops'" in answer.output
+
+
+def test_one_mode_alone_has_nothing_to_settle(file: Path) -> None:
+    answer = call(f"{file}:one")
+    assert answer.exit_code == 0
+    assert "nothing to settle" in answer.stdout
+
+
+def test_an_agent_that_holds_its_modes_is_simulated_so(file: Path) -> None:
+    assert "each mode held for 3 steps" in call(f"{file}:held", "--runs", "2").stdout
+    assert "held" not in call(f"{file}:agent", "--runs", "2").stdout
+    assert "each mode held for 2 steps" in call("chain", "--hold", "2", "--runs", "2").stdout
+
+
+def test_runs_add_what_proof_cannot_say() -> None:
+    slow = call("core", "--runs", "3", "--horizon", "20").stdout
+    assert "Settling for sure can be late" in slow

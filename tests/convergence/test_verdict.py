@@ -9,8 +9,9 @@ from bayescontrol import Stream, interact
 from bayescontrol.convergence import Outcome, Reason, Verdict, check, consistent, core
 from bayescontrol.convergence import deadlock as deadlocks
 from bayescontrol.convergence.worlds import World
-from bayescontrol.errors import UnknownMode
+from bayescontrol.errors import InvalidPrior, UnknownMode
 from bayescontrol.interaction import both_streams
+from bayescontrol.problems.prize import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes, random_modes
 
 _LAWS = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0], [0.2, 0.8], [0.9, 0.1]])
@@ -92,13 +93,13 @@ def test_a_verdict_that_forgets_the_other_policies_is_contradicted_by_play(
 def test_a_verdict_that_forgets_third_modes_is_contradicted_by_play(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The planted bug: a deadlock is one whoever else is there to part the two.
-    def nobody_else(self: deadlocks.BlindSpots, stays: object) -> object:
-        alone = np.zeros(len(self.world.modes), bool)
-        alone[[self.world.true, self.m]] = True
-        return alone
+    # The planted bug: whoever else is there is refuted at once.
+    def at_once(self: deadlocks.BlindSpots) -> object:
+        refuted = np.ones(self.world.parted_by(self._together).shape, bool)
+        refuted[[self.world.true, self.m]] = False
+        return refuted
 
-    monkeypatch.setattr(deadlocks.BlindSpots, "_lasting", nobody_else)
+    monkeypatch.setattr(deadlocks.BlindSpots, "_refuted", property(at_once))
     found, _ = contradictions(_WITH_A_THIRD_MODE)
     assert found
 
@@ -121,6 +122,20 @@ def test_the_verdict_agrees_with_core_and_consistency() -> None:
             for pair in verdict.pairs:
                 if pair.true == true:
                     assert pair.consistent == consistent(modes, true, pair.other)
+
+
+def test_a_deadlock_in_one_world_is_one_in_the_other() -> None:
+    # Found anew in each world, not taken over from the first.
+    seen = 0
+    for seed in range(60):
+        modes = sparse_class(seed)
+        verdict = check(modes)
+        for pair in verdict.pairs:
+            if pair.deadlock is not None:
+                again = deadlocks.BlindSpots.of(World(modes, pair.true), pair.other).deadlock()
+                assert again is not None
+                seen += 1
+    assert seen > 50
 
 
 def test_the_prior_does_not_matter_but_for_its_support() -> None:
@@ -149,6 +164,69 @@ def test_renaming_modes_situations_and_actions_changes_nothing() -> None:
         assert theirs == {
             (i, j): ours[int(m[i]), int(m[j])] for i in range(M) for j in range(M) if i != j
         }
+
+
+def tower() -> TabularModes:
+    """Two modes that differ in a passage only, and two that lead through it, one each way.
+
+    From A the third mode leads through the passage Y to B, from B the fourth leads back. Each of
+    them is refuted where it does not lead away from, and nowhere else: so both act for ever, at
+    times that grow like towers, and the first two, who predict the same, meet in Y for ever.
+    """
+    stay, go = [1.0, 0.0], [0.0, 1.0]
+    policy = np.array([[stay] * 3] * 4)
+    policy[1, 1] = policy[2, 0] = policy[3, 2] = go
+    hypothesis = np.full((4, 3, 2, 2), 0.5)
+    hypothesis[3, 0] = hypothesis[2, 2] = 0.6, 0.4
+    successor = np.array([[[0, 0], [1, 1]], [[2, 2], [2, 2]], [[2, 2], [0, 0]]])
+    return TabularModes(policy, hypothesis, successor)
+
+
+def test_modes_that_meet_for_ever_in_a_passage_are_not_said_to_settle() -> None:
+    verdict = check(tower())
+    assert verdict.pair(0, 1).outcome is Outcome.UNDECIDED
+    assert verdict.pair(1, 0).outcome is Outcome.UNDECIDED
+
+
+def test_a_mode_that_is_dead_on_arrival_leads_into_no_deadlock() -> None:
+    # The third mode alone would lead from K to C, where the others differ, but the start kills it.
+    policy = np.tile([1.0, 0.0], (3, 3, 1))
+    policy[2, 1] = policy[1, 2] = 0.0, 1.0
+    hypothesis = np.tile([1.0, 0.0], (3, 3, 2, 1))
+    hypothesis[2, 0] = 0.0, 1.0
+    successor = np.array([[[1, 1], [1, 1]], [[1, 1], [2, 2]], [[2, 2], [2, 2]]])
+    verdict = check(TabularModes(policy, hypothesis, successor))
+    assert all(pair.outcome is not Outcome.NEVER for pair in verdict.pairs)
+
+
+def test_wrong_modes_that_cancel_are_in_each_others_way_all_the_same() -> None:
+    # One tosses a coin, one goes left, one right: in the coin's world the mixture is a coin too.
+    modes = TabularModes([[[0.5, 0.5]], [[1.0, 0.0]], [[0.0, 1.0]]], np.ones((3, 1, 2, 1)))
+    assert check(modes).pair(0, 1).outcome is Outcome.NEVER
+    assert late_distance(modes, 0, run=0, steps=10) == 0.0
+    assert late_distance(modes, 1, run=0, steps=10) >= 0.5
+
+
+def test_a_true_mode_without_weight_is_refused() -> None:
+    modes = TabularModes([[[1.0]], [[1.0]]], np.ones((2, 1, 1, 1)), prior=[1.0, 0.0])
+    assert not check(modes).pairs
+    for ask in (lambda: core(modes, 1), lambda: consistent(modes, 1, 0)):
+        with pytest.raises(InvalidPrior, match="prior 0"):
+            ask()
+
+
+def test_modes_are_called_by_number_or_by_name() -> None:
+    modes = prize_or_frog()
+    verdict = check(modes)
+    assert verdict.pair("prize left", "prize right") is verdict.pair(0, 1)
+    assert core(modes, "prize right") == (1,)
+    with pytest.raises(UnknownMode, match="prize left, prize right"):
+        verdict.pair("prize left", "frog")
+
+
+def test_a_list_of_modes_or_an_agent_is_checked_as_its_tables_are() -> None:
+    agent = prize_or_frog().agent()
+    assert _reasons(check(agent)) == _reasons(check(prize_or_frog()))
 
 
 def test_a_pair_that_is_none_is_a_clear_error() -> None:

@@ -27,9 +27,10 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from bayescontrol.cli import check, folders, reproduce, run
+from bayescontrol.cli.asked import ModesBroke
 from bayescontrol.cli.into import KEPT
 from bayescontrol.cli.screen import say, screen
-from bayescontrol.errors import InvalidTable, MissingCapability
+from bayescontrol.errors import InvalidPrior, InvalidTable, MissingCapability, UnknownMode
 from bayescontrol.lab.atomic import Unwritable
 from bayescontrol.lab.executors import ClusterUnavailable
 from bayescontrol.lab.experiment import Experiment, UnknownExperiment, find, names
@@ -52,6 +53,7 @@ _WRONG_CALLS = (
     CannotMerge,
     ClusterUnavailable,
     Damaged,
+    InvalidPrior,
     InvalidSetting,
     InvalidSettings,
     InvalidTable,
@@ -61,6 +63,7 @@ _WRONG_CALLS = (
     TooManySituations,
     UnknownClass,
     UnknownExperiment,
+    UnknownMode,
     Unwritable,
 )
 
@@ -77,6 +80,9 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except _WRONG_CALLS as error:
             raise _WrongCall(str(error)) from error
+        except ModesBroke as error:
+            say(f"Error: {error}")
+            ctx.exit(3)
         except ExperimentFailed as error:
             if error.__cause__ is not None:
                 say("".join(traceback.format_exception(error.__cause__)))

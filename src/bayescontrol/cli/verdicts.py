@@ -1,4 +1,4 @@
-"""A verdict on a class of modes in words, as a picture of letters, and for machines.
+"""A verdict on a class of modes in words, and as a picture of letters.
 
 No word here needs the paper: a mode is an expert, `true` is the one whose world it is, and to
 settle is to act as the true one does from some time on.
@@ -6,20 +6,20 @@ settle is to act as the true one does from some time on.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from bayescontrol.convergence.advice import advise, advise_pair
+from bayescontrol.convergence.advice import BY_TURNS, advise
 from bayescontrol.convergence.rates import DivergenceRate
 from bayescontrol.convergence.settling import Settling
 from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdict
 from bayescontrol.report.tables import with_error
 
-__all__ = ["EXIT_CODES", "as_object", "print_verdict"]
+__all__ = ["EXIT_CODES", "Times", "print_headline", "print_pairs"]
 
 #: What `bayescontrol check` exits with; 1 to 4 have other meanings.
 EXIT_CODES: Final = {
@@ -32,7 +32,7 @@ EXIT_CODES: Final = {
 Times: TypeAlias = Mapping[int, Settling]
 
 _SIGNS: Final = {
-    Outcome.THEOREM: ("✓", "settles", "green"),
+    Outcome.THEOREM: ("✓", "settles (theorem)", "green"),
     Outcome.SETTLES: ("~", "settles all the same", "cyan"),
     Outcome.UNDECIDED: ("?", "undecided", "yellow"),
     Outcome.NEVER: ("✗", "may never settle", "bold red"),
@@ -51,35 +51,55 @@ _HEADLINES: Final = {
         "its own way, and nothing they do tells which of them is right."
     ),
 }
+_HOLDING: Final = (
+    "With modes held for several steps, pairs that settle by taking turns may not: the verdict is "
+    "about a new mode at every step."
+)
 #: A matrix wider than this is no picture any more.
 _WIDEST: Final = 30
 
 
-def print_verdict(
-    console: Console, verdict: Verdict, times: Times, pairs: Sequence[PairVerdict], shown: int
-) -> None:
-    """The headline, the matrix, the pairs that matter most, and what would help.
+def print_headline(console: Console, verdict: Verdict, hold: int = 1) -> None:
+    """The outcome in a sentence, who is to blame, and the matrix of all pairs.
 
     >>> from bayescontrol.convergence import check
     >>> from bayescontrol.problems.prize import prize_or_frog
-    >>> print_verdict(Console(quiet=True), verdict := check(prize_or_frog()), {}, verdict.pairs, 5)
+    >>> print_headline(Console(quiet=True), check(prize_or_frog()))
     """
+    if not verdict.pairs:
+        console.print(Text("One mode with weight: there is nothing to settle.", "bold"))
+        return
     sign, _, style = _SIGNS[verdict.outcome]
     console.print(Text.assemble((f"{sign} ", style), (_HEADLINES[verdict.outcome], "bold")))
     for words in _blame(verdict):
         console.print(Padding(Text(words), (0, 0, 0, 2)))
-    if 1 < len(verdict.modes) <= _WIDEST and len(pairs) == len(verdict.pairs):
+    if hold > 1 and any(pair.reason in BY_TURNS for pair in verdict.pairs):
+        console.print(Padding(Text(_HOLDING), (0, 0, 0, 2)))
+    whole = len(verdict.pairs) > 1 and len({pair.true for pair in verdict.pairs}) > 1
+    if whole and len(verdict.modes) <= _WIDEST:
         console.print()
         _print_matrix(console, verdict)
+
+
+def print_pairs(console: Console, verdict: Verdict, times: Times, shown: int) -> None:
+    """The pairs that matter most, how long they take, and what would help.
+
+    >>> from bayescontrol.convergence import check
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> print_pairs(Console(quiet=True), check(prize_or_frog()), {}, 5)
+    """
     console.print()
-    ranked = sorted(pairs, key=lambda pair: (-pair.outcome, -_slowness(pair, times)))
+    ranked = sorted(verdict.pairs, key=lambda pair: (-pair.outcome, -_slowness(pair, times)))
     console.print(_table(ranked[:shown], times))
     if len(ranked) > shown:
-        rest = f"{len(ranked) - shown} more pairs, none of them worse or slower: --all shows them"
-        console.print(Text(rest, style="dim"))
+        rest = f"{_count(len(ranked) - shown, 'more pair')}, none of them worse"
+        rest += " or slower: " if times else ": "
+        console.print(Text(f"{rest}--all shows them", style="dim"))
     if times:
         console.print(Text(_how_measured(next(iter(times.values()))), style="dim"))
-    said = advise(verdict) if len(pairs) == len(verdict.pairs) else advise_pair(pairs[0])
+        for words in _remarks(verdict, times):
+            console.print(Text(words, style="yellow"))
+    said = advise(verdict)
     if said:
         console.print(Text("\nWhat would help", style="bold"))
         for words in said:
@@ -89,7 +109,8 @@ def print_verdict(
 def _blame(verdict: Verdict) -> list[str]:
     """Who keeps it from settling: the first pairs by name."""
     said = []
-    for pair in verdict.to_blame[:2]:
+    blamed = [pair for pair in verdict.to_blame if pair.outcome is verdict.outcome]
+    for pair in blamed[:2]:
         true, other = (verdict.modes.name(m) for m in (pair.true, pair.other))
         everywhere = len(pair.blind) == pair.world.reachable.sum()
         when = (
@@ -99,16 +120,45 @@ def _blame(verdict: Verdict) -> list[str]:
             f"If {true} is true: {when}, nothing that {true} or {other} does shows that {other} "
             "is wrong"
         )
-        if pair.deadlock is not None:
+        if pair.deadlock is None:
+            said.append(f"{nothing}; whether another mode's doings show it in time is not known.")
+        elif len(pair.world.modes.labels.situations) == 1:
+            said.append(f"{nothing}, and the two act differently.")
+        else:
             places = _places(pair, pair.deadlock.situations)
             said.append(f"{nothing}, and the two act differently in {places}.")
-        else:
-            said.append(
-                f"{nothing}; whether another mode's doings show it, often enough, is not known."
-            )
-    if len(verdict.to_blame) > 2:
-        said.append(f"{len(verdict.to_blame) - 2} more pairs are of this kind.")
+    if len(blamed) > 2:
+        said.append(f"{_count(len(blamed) - 2, 'more pair')} like these.")
     return said
+
+
+def _remarks(verdict: Verdict, times: Times) -> list[str]:
+    """What the simulated runs add to the verdict: slowness, and what was undecided."""
+    said = []
+    for pair in verdict.pairs:
+        true, other = (verdict.modes.name(m) for m in (pair.true, pair.other))
+        time = times[pair.true].of(pair.other)
+        runs = len(times[pair.true].first)
+        if pair.outcome is Outcome.UNDECIDED and not time.unfinished:
+            said.append(
+                f"Undecided by proof, but {other} was dropped in all of {_count(runs, 'run')} in "
+                f"the world of {true}: it is kept in at most {3 / runs:.2g} of them, at 95 %."
+            )
+    slow = [pair for pair in verdict.pairs if _is_slow(pair, times)]
+    if slow:
+        worst = max(slow, key=lambda pair: times[pair.true].of(pair.other).unfinished)
+        true, other = (verdict.modes.name(m) for m in (worst.true, worst.other))
+        time = times[worst.true].of(worst.other)
+        said.append(
+            f"Settling for sure can be late: in the world of {true}, {other} still had weight "
+            f"after {time.horizon} steps in {time.unfinished:.0%} of the runs."
+        )
+    return said[:3]
+
+
+def _is_slow(pair: PairVerdict, times: Times) -> bool:
+    settles = pair.outcome <= Outcome.SETTLES and pair.reason is not Reason.CONSISTENT
+    return settles and times[pair.true].of(pair.other).unfinished > 0.0
 
 
 def _print_matrix(console: Console, verdict: Verdict) -> None:
@@ -145,24 +195,37 @@ def _table(pairs: Sequence[PairVerdict], times: Times) -> Grid:
     grid.add_column("bits a step*", justify="right")
     if times:
         grid.add_column("steps until dropped", justify="right")
+    endless = False
     for pair in pairs:
         name = pair.world.modes.name
         _, words, style = _SIGNS[pair.outcome]
-        where = pair.differ if pair.reason is Reason.OUTSIDE_CORE else pair.differ_for_other
+        bits = _bits(pair.rates), _bits(pair.rates_under_other)
+        endless |= "∞" in bits
         row = [
             Text(name(pair.true)),
             Text(name(pair.other)),
             Text(words, style),
             Text(pair.reason.value),
-            Text(_places(pair, where or pair.differ) or "nowhere they go"),
-            Text(f"{_bits(pair.rates)} / {_bits(pair.rates_under_other)}"),
+            Text(_told_apart(pair)),
+            Text(" / ".join(bits)),
         ]
         if times:
             row.append(Text(_steps(pair, times)))
         grid.add_row(*row)
     grid.caption = "* evidence against the other while the true mode acts / while the other acts"
+    if endless:
+        grid.caption += "; ∞: one observation rules it out"
     grid.caption_style, grid.caption_justify = "dim", "left"
     return grid
+
+
+def _told_apart(pair: PairVerdict) -> str:
+    where = pair.differ if pair.reason is Reason.OUTSIDE_CORE else pair.differ_for_other
+    places = _places(pair, where or pair.differ)
+    if not places:
+        return "nowhere they go"
+    trapped = pair.outcome > Outcome.SETTLES and len(pair.world.modes.labels.situations) > 1
+    return f"{places}; not from {_places(pair, pair.blind)}" if trapped else places
 
 
 def _places(pair: PairVerdict, situations: Sequence[int], most: int = 4) -> str:
@@ -183,12 +246,21 @@ def _bits(rates: Sequence[DivergenceRate]) -> str:
 
 
 def _steps(pair: PairVerdict, times: Times) -> str:
-    if pair.reason in (Reason.CONSISTENT, Reason.DEADLOCK):
-        return "never" if pair.reason is Reason.DEADLOCK else "kept, harmless"
-    time = times[pair.true].of(pair.other)
-    if time.unfinished == 1.0:
-        return f"> {time.horizon}"
-    return ("> " if time.lower_bound else "") + with_error(time.mean, time.error)
+    if pair.reason is Reason.CONSISTENT:
+        return "kept, harmless"
+    time, below = times[pair.true].of(pair.other), times[pair.true].below
+    if not time.unfinished:
+        return with_error(time.mean, time.error)
+    if pair.outcome is Outcome.NEVER:
+        return (
+            "never" if time.unfinished == 1.0 else f"not yet in {time.unfinished:.0%} of the runs"
+        )
+    if time.unfinished < 1.0:
+        return "> " + with_error(time.mean, time.error)
+    bits, prior = _mean(pair.rates), pair.world.modes.prior
+    needed = math.log2((1.0 - below) / below * prior[pair.other] / prior[pair.true])
+    at_best = needed / bits if 0.0 < bits < math.inf else 0.0
+    return f"> {time.horizon}" + (f", at best {at_best:.0e}" if at_best > time.horizon else "")
 
 
 def _slowness(pair: PairVerdict, times: Times) -> float:
@@ -197,72 +269,12 @@ def _slowness(pair: PairVerdict, times: Times) -> float:
 
 def _how_measured(one: Settling) -> str:
     return (
-        f"Steps until dropped: until the weight is below {one.below:.2g}, mean of {len(one.first)} "
-        f"simulated runs ± its standard error; > means that some runs took more than "
-        f"{one.horizon} steps."
+        f"Steps until dropped: until the weight is below {one.below:.2g}, mean of "
+        f"{_count(len(one.first), 'simulated run')} ± its standard error"
+        + (f", each mode held for {one.hold} steps" if one.hold > 1 else "")
+        + f"; > means that some runs took more than {one.horizon} steps."
     )
 
 
-def as_object(verdict: Verdict, times: Times, pairs: Sequence[PairVerdict]) -> dict[str, Any]:
-    """The same for machines; infinite rates are the string "inf".
-
-    >>> from bayescontrol.convergence import check
-    >>> from bayescontrol.problems.prize import prize_or_frog
-    >>> found = as_object(verdict := check(prize_or_frog()), {}, verdict.pairs)
-    >>> found["outcome"], found["exit_code"], found["pairs"][0]["told_apart_in"]
-    ('theorem', 0, ['0'])
-    """
-    return {
-        "outcome": verdict.outcome.name.lower(),
-        "settles": verdict.settles,
-        "exit_code": EXIT_CODES[verdict.outcome],
-        "modes": [verdict.modes.name(m) for m in range(len(verdict.modes))],
-        "prior": verdict.modes.prior.tolist(),
-        "counts": {outcome.name.lower(): verdict.count(outcome) for outcome in Outcome},
-        "advice": list(advise(verdict)),
-        "pairs": [_pair_object(pair, times) for pair in pairs],
-    }
-
-
-def _pair_object(pair: PairVerdict, times: Times) -> dict[str, Any]:
-    name, labels = pair.world.modes.name, pair.world.modes.labels.situations
-    time = times[pair.true].of(pair.other) if pair.true in times else None
-    return {
-        "true": name(pair.true),
-        "other": name(pair.other),
-        "outcome": pair.outcome.name.lower(),
-        "reason": pair.reason.name.lower(),
-        "in_core": pair.in_core,
-        "consistent": pair.consistent,
-        "told_apart_in": [labels[x] for x in pair.differ],
-        "told_apart_in_by_other": [labels[x] for x in pair.differ_for_other],
-        "act_differently_in": [labels[x] for x in pair.act_differently],
-        "blind_in": [labels[x] for x in pair.blind],
-        "deadlock": None
-        if pair.deadlock is None
-        else {
-            "modes": [name(m) for m in pair.deadlock.modes],
-            "situations": [labels[x] for x in pair.deadlock.situations],
-        },
-        "rates": [_rate_object(pair, rate) for rate in pair.rates],
-        "rates_under_other": [_rate_object(pair, rate) for rate in pair.rates_under_other],
-        "steps": None
-        if time is None
-        else {
-            "mean": time.mean,
-            "error": time.error if math.isfinite(time.error) else None,
-            "unfinished": time.unfinished,
-            "horizon": time.horizon,
-            "below": times[pair.true].below,
-        },
-    }
-
-
-def _rate_object(pair: PairVerdict, rate: DivergenceRate) -> dict[str, Any]:
-    labels = pair.world.modes.labels.situations
-    bits = rate.rate / math.log(2.0)
-    return {
-        "situations": [labels[x] for x in rate.situations],
-        "probability": rate.probability,
-        "bits_a_step": "inf" if math.isinf(bits) else bits,
-    }
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"

@@ -8,15 +8,18 @@ For every ordered pair, m* true and m another mode:
     undecided   none of these and no deadlock found: it hangs on a third mode
     never       a deadlock: neither policy parts them and they act differently, for ever
 
-The first two are proofs; `never` says that it happens with positive probability. All of it is
-exact, from the graph of situations alone. It holds for any prior with the same support, and
-for every schedule that may draw a new mode at any step.
+The first two are proofs. `never` is a proof that, with positive probability, m keeps its weight and
+goes on acting unlike m*: in one world at least the class does not settle, whatever the prior. (In
+one world alone several wrong modes may cancel: half of them left, half of them right, where the
+true mode tosses a coin.) All from the graph of situations, for any prior with the same support and
+a new mode at every step. How long it takes is another question: see `settling`.
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +31,7 @@ from bayescontrol.convergence.rates import DivergenceRate, divergence_rates, mea
 from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import UnknownMode
 from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.problems.tabulate import tabulate
 
 __all__ = ["Outcome", "PairVerdict", "Reason", "Verdict", "check"]
 
@@ -57,7 +61,7 @@ class Reason(enum.Enum):
     OWN_POLICY = "its own policy refutes it"
     TURNS = "the two policies, taking turns, refute it"
     ALIKE_WHERE_BLIND = "it acts the same wherever it cannot be told apart"
-    THIRD_MODE = "it hangs on what other modes do"
+    THIRD_MODE = "neither proved nor refuted: it hangs on a third mode"
     DEADLOCK = "neither policy tells them apart, and they differ"
 
     @property
@@ -124,6 +128,11 @@ refutes it)
         return self._where(apart)
 
     @cached_property
+    def quarrels(self) -> tuple[int, ...]:
+        """The blind situations that might occur for ever and in which the policies differ."""
+        return self._where(BlindSpots.of(self.world, self.other).quarrels)
+
+    @cached_property
     def blind(self) -> tuple[int, ...]:
         """The situations from which neither, nor both taking turns, can part the two."""
         return self._where(BlindSpots.of(self.world, self.other).situations)
@@ -185,20 +194,21 @@ differ), ...)
         """The number of pairs with this outcome."""
         return sum(pair.outcome is outcome for pair in self.pairs)
 
-    def pair(self, true: int, other: int) -> PairVerdict:
-        """The verdict on one pair."""
+    def pair(self, true: int | str, other: int | str) -> PairVerdict:
+        """The verdict on one pair of modes, given by number or by name."""
+        wanted = self.modes.place(true), self.modes.place(other)
         for pair in self.pairs:
-            if (pair.true, pair.other) == (true, other):
+            if (pair.true, pair.other) == wanted:
                 return pair
         raise UnknownMode(
-            f"no pair ({true}, {other}): give two different modes, each with a positive prior, "
-            f"of 0 … {len(self.modes) - 1}"
+            f"no pair ({true}, {other}): give two different modes, each with a positive prior"
         )
 
-    def core(self, true: int) -> tuple[int, ...]:
+    def core(self, true: int | str) -> tuple[int, ...]:
         """[m*], as numbers of modes with weight."""
-        inside = [pair.other for pair in self.pairs if pair.true == true and pair.in_core]
-        return tuple(sorted([self.modes[true].m, *inside]))
+        m = self.modes.place(true)
+        inside = [pair.other for pair in self.pairs if pair.true == m and pair.in_core]
+        return tuple(sorted([m, *inside]))
 
     def rates(self) -> FloatArray:
         """The rate of d_t(m*‖m) under the policy of m*, in nats a step, as an array [m*, m]."""
@@ -216,24 +226,29 @@ differ), ...)
         )
 
 
-def check(modes: TabularModes, *, tolerance: float = 1e-12) -> Verdict:
+def check(modes: Any, *, tolerance: float = 1e-12) -> Verdict:
     """Will the Bayesian control rule over this class settle on the true mode's policy?
 
-    Modes with prior zero never act and never matter. Numbers that differ by less than
-    `tolerance`, relative to their size, count as equal.
+    `modes` are tables, or whatever `tabulate` makes tables of: a list of modes, an agent. Modes
+    with prior zero never act and never matter. Numbers that differ by less than `tolerance`,
+    relative to their size, count as equal.
 
     >>> from bayescontrol.problems.chain import chain
     >>> check(chain(3))
     Verdict(THEOREM: 2 modes, 2 pairs: 2 theorem)
     """
-    live = np.flatnonzero(modes.prior > 0.0).tolist()
-    pairs = (
-        pair for true in live for pair in _pairs(World(modes, true, tolerance=tolerance), live)
-    )
-    return Verdict(modes, tuple(pairs))
+    tables = tabulate(modes)
+    live = np.flatnonzero(tables.prior > 0.0).tolist()
+    found: dict[tuple[int, int], PairVerdict] = {}
+    for true in live:
+        world = World(tables, true, tolerance=tolerance)
+        found |= {(true, pair.other): pair for pair in _pairs(world, live, found)}
+    return Verdict(tables, tuple(found.values()))
 
 
-def _pairs(world: World, live: list[int]) -> Iterator[PairVerdict]:
+def _pairs(
+    world: World, live: list[int], found: Mapping[tuple[int, int], PairVerdict]
+) -> Iterator[PairVerdict]:
     outside, alike = outside_core(world), policies_agree(world)
     for m in live:
         if m == world.true:
@@ -245,7 +260,12 @@ def _pairs(world: World, live: list[int]) -> Iterator[PairVerdict]:
         elif alike[m]:
             reason = Reason.CONSISTENT
         else:
-            reason, deadlock = _inconsistent(world, m)
+            # Where nothing parts two modes their worlds are one: a deadlock is one in both.
+            twin = found.get((m, world.true))
+            deadlock = twin.deadlock if twin is not None else None
+            reason = Reason.DEADLOCK
+            if deadlock is None:
+                reason, deadlock = _inconsistent(world, m)
         yield PairVerdict(world, m, reason, not outside[m], consistent, deadlock)
 
 
@@ -256,7 +276,7 @@ def _inconsistent(world: World, m: int) -> tuple[Reason, Deadlock | None]:
         return Reason.OWN_POLICY, None
     if not blind.situations.any():
         return Reason.TURNS, None
-    if not blind.may_disagree():
+    if not blind.may_quarrel:
         return Reason.ALIKE_WHERE_BLIND, None
     deadlock = blind.deadlock()
     return (Reason.THIRD_MODE, None) if deadlock is None else (Reason.DEADLOCK, deadlock)

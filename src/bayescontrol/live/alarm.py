@@ -19,11 +19,14 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.live.predictors import Predictor
+from bayescontrol.live.state import saved_arrays
 from bayescontrol.protocols import Persistent
 
 __all__ = ["Alarm"]
 
 LN2: Final = 0.6931471805599453
+#: Rows of tables sum to one up to rounding, and so may a probability exceed it.
+ROUNDING: Final = 1e-6
 
 
 class Alarm:
@@ -31,7 +34,10 @@ class Alarm:
 
     A false alarm, one under any of the modes, ever, has probability at most `delta`. The
     predictor gives q and must be a law of the same kind as the modes': probabilities where they
-    give probabilities, densities where they give densities.
+    give probabilities (`KrichevskyTrofimov`), densities where they give densities
+    (`StudentPredictor`). A density against probabilities promises nothing: `Guarded` refuses it
+    where the modes offer `observation_probabilities`. A probability against densities is found
+    out when a mode gives more than one. An alarm watches one agent.
 
     >>> from bayescontrol.live.predictors import KrichevskyTrofimov
     >>> alarm = Alarm(KrichevskyTrofimov(["heads", "tails"]), delta=0.05)
@@ -61,6 +67,7 @@ class Alarm:
         self.step: int | None = None
         # ln E_t(m); a mode that joins later starts at 0, where an e-process must.
         self._log_e: FloatArray = np.zeros(0)
+        self._watched: Any = None
 
     # -- what it says ------------------------------------------------------------------------
 
@@ -93,15 +100,25 @@ class Alarm:
 
         Nothing changes. Modes whose weight in `w` is zero are not of the class.
         """
-        p = np.array(log_p, np.float64)
-        if p.ndim != 1 or len(p) < max(1, len(self._log_e)) or (w is not None and len(w) != len(p)):
+        known = len(self._log_e)
+        try:
+            p = np.array(log_p, np.float64)
+        except (TypeError, ValueError):
+            raise BadEvidence(f"log-likelihoods {log_p!r}: give one number for each mode") from None
+        if p.ndim != 1 or len(p) < max(1, known) or (w is not None and len(w) != len(p)):
             raise BadEvidence(
-                f"log-likelihoods of shape {p.shape} for {len(self._log_e) or 'all'} modes: "
-                "give one number each"
+                f"log-likelihoods of shape {p.shape} for {self._modes()}: give one each"
             )
         if not (p < math.inf).all():
             m = int(np.argmin(p < math.inf))
             raise BadEvidence(f"mode {m} gives log-likelihood {p[m]} to observation {o!r}")
+        if p.max() > ROUNDING and getattr(self.predictor, "density", None) is False:
+            m = int(p.argmax())
+            raise BadEvidence(
+                f"mode {m} gives likelihood {math.exp(min(p[m], 700.0)):.3g} to observation {o!r}, "
+                f"no probability but a density, and {self.predictor!r} gives probabilities: use "
+                "StudentPredictor, or a predictor of your own that gives a density"
+            )
         log_q = float(self.predictor.log_predict(x, a, o))
         if not log_q < math.inf:
             raise BadEvidence(f"{self.predictor!r} gives log-likelihood {log_q} to {o!r}")
@@ -117,8 +134,34 @@ class Alarm:
         return self.fast_forward(1, log_e)
 
     def observe(self, x: Any, a: Any, o: Any, log_p: npt.ArrayLike) -> None:
-        """E_t ← E_t(m) q(o | ·) / P(o | m, x, a), minimised over m. On an error nothing changed."""
-        self.take(x, a, o, self.weigh(x, a, o, log_p))
+        """E_t ← E_t(m) q(o | ·) / P(o | m, x, a), minimised over m. On an error nothing changed.
+
+        There are as many modes as at first; if one joins the class, say so by `join`.
+        """
+        log_e = self.weigh(x, a, o, log_p)
+        if self._log_e.size not in (0, log_e.size):
+            raise BadEvidence(
+                f"{log_e.size} log-likelihoods for {self._modes()}: give one each, and if modes "
+                f"have joined, call join({log_e.size - self._log_e.size}) first"
+            )
+        self.take(x, a, o, log_e)
+
+    def join(self, modes: int = 1) -> None:
+        """So many modes join the class: E(m) ← 1 for each, where an e-process must start.
+
+        Before the first observation there is nothing to say: it tells how many modes there are.
+
+        >>> from bayescontrol.live.predictors import KrichevskyTrofimov
+        >>> alarm = Alarm(KrichevskyTrofimov(2), delta=0.05)
+        >>> alarm.observe("table", "toss", 1, [math.log(0.25)])
+        >>> alarm.join()
+        >>> alarm.mode_bits
+        array([1., 0.])
+        """
+        if modes != int(modes) or modes < 1:
+            raise ValueError(f"join({modes!r}): at least one mode joins")
+        if self._log_e.size:
+            self._log_e = self._padded(self._log_e.size + int(modes))
 
     def reset(self) -> None:
         """E ← 1, silent again: a new e-process from here, which may err with a δ of its own.
@@ -127,6 +170,10 @@ class Alarm:
         """
         self.step = None
         self._log_e = np.zeros(len(self._log_e))
+
+    def _modes(self) -> str:
+        count = self._log_e.size
+        return f"{count} mode{'s' * (count != 1)}" if count else "all modes"
 
     def _padded(self, modes: int) -> FloatArray:
         return np.concatenate([self._log_e, np.zeros(modes - len(self._log_e))])
@@ -154,14 +201,20 @@ class Alarm:
             raise MissingCapability(f"{self.predictor!r} cannot be saved: it lacks save and load")
         arrays = {f"predictor/{name}": array for name, array in self.predictor.save().items()}
         clock = np.array([self.t, -1 if self.step is None else self.step])
-        return arrays | {"log_e": self._log_e.copy(), "clock": clock}
+        state = {"log_e": self._log_e.copy(), "clock": clock, "delta": np.array(self.delta)}
+        return arrays | state
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for an alarm built from the same parts."""
-        missing = {"log_e", "clock"} - arrays.keys()
-        if missing or not isinstance(self.predictor, Persistent):
-            raise IncompatibleState(f"the saved alarm lacks the arrays {sorted(missing)}")
-        log_e, clock = arrays["log_e"], arrays["clock"]
+        """Take over what `save` gave, for an alarm with the same δ built from the same parts."""
+        arrays = saved_arrays(arrays, "alarm", "log_e", "clock", "delta")
+        if not isinstance(self.predictor, Persistent):
+            raise IncompatibleState(f"{self.predictor!r} cannot be loaded: it lacks save and load")
+        log_e, clock, delta = arrays["log_e"], arrays["clock"], arrays["delta"]
+        if delta.shape != () or delta[()] != self.delta:
+            raise IncompatibleState(
+                f"the saved alarm has δ = {delta}, this one δ = {self.delta:g}: an alarm raised at "
+                "one level says nothing of another; make this one with the δ that was saved"
+            )
         if log_e.ndim != 1 or log_e.dtype != np.float64 or np.isnan(log_e).any():
             raise IncompatibleState(f"the saved alarm is damaged: log_e is {log_e}")
         if clock.shape != (2,) or clock.dtype.kind != "i" or not -1 <= clock[1] <= clock[0]:
@@ -178,10 +231,29 @@ class Alarm:
         twin = Alarm.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.predictor, twin._log_e = self.predictor.copy(), self._log_e.copy()
+        twin._watched = None
         return twin
+
+    def watch(self, agent: Any) -> None:
+        """Be the alarm of this agent, and from now on of no other: what one saw is not the other's.
+
+        >>> from bayescontrol.live.predictors import KrichevskyTrofimov
+        >>> alarm = Alarm(KrichevskyTrofimov(2), delta=0.05)
+        >>> alarm.watch("this agent")
+        >>> alarm.watch("that agent")
+        Traceback (most recent call last):
+        bayescontrol.errors.IncompatibleState: the alarm watches another agent already, ...
+        """
+        if self._watched is not None and self._watched is not agent:
+            raise IncompatibleState(
+                f"the alarm watches another agent already, {self._watched!r}: make one for each "
+                "agent, with a predictor of its own"
+            )
+        self._watched = agent
 
     def __repr__(self) -> str:
         state = f"raised at step {self.step}, now at {self.t}" if self.raised else "silent"
-        after = "" if self.raised else f" after {self.t} steps"
-        bits = f"{self.evidence_bits:.3g} bits against the best mode"
-        return f"Alarm(δ = {self.delta:g}, {state}{after}, {bits})"
+        after = "" if self.raised else f" after {self.t} step{'s' * (self.t != 1)}"
+        bits = f"{self.evidence_bits:.3g}"
+        what = f"{bits} bit{'s' * (bits != '1')} against the best mode"
+        return f"Alarm(δ = {self.delta:g}, {state}{after}, {what})"

@@ -4,8 +4,9 @@ from typing import Any
 
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import MissingCapability
+from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities
 
-__all__ = ["finite_belief"]
+__all__ = ["finite_belief", "gives_probabilities"]
 
 
 def finite_belief(agent: Any, what: str) -> FiniteBelief[Any]:
@@ -24,3 +25,20 @@ def finite_belief(agent: Any, what: str) -> FiniteBelief[Any]:
             "give it a FiniteBelief, over a grid where the class is a continuum"
         )
     return belief
+
+
+def gives_probabilities(belief: FiniteBelief[Any]) -> bool:
+    """Are the modes known to give probabilities, not densities: Σ_o P(o | m, x, a) = 1?
+
+    They are if any of them offers `observation_probabilities`. One that only has a likelihood
+    may give either.
+
+    >>> from bayescontrol.problems.tabular import random_modes
+    >>> gives_probabilities(random_modes(2).agent().belief)
+    True
+    """
+    if belief.offers(ObservationProbabilities):
+        return True
+    modes: Any = belief.modes
+    some = [modes[0]] if isinstance(modes, ModeArray | LogModeArray) else modes
+    return any(isinstance(mode, ObservationProbabilities) for mode in some)

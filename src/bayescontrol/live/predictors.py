@@ -5,12 +5,13 @@
 
 Each is a proper law of the next observation given the past, one for every key, (x, a) unless
 `key` says otherwise: Σ_o q = 1, ∫ q do = 1. What the past says is used before o is counted.
+A ratio of q and P(o | m, x, a) means something only if both are probabilities, or both densities.
 """
 
 import math
 from collections.abc import Callable, Hashable, Iterable
 from operator import index
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.live.state import saved_arrays
 from bayescontrol.values import pack, unpack
 
 __all__ = ["KrichevskyTrofimov", "Predictor", "StudentPredictor"]
@@ -30,7 +32,10 @@ LN_PI: Final = math.log(math.pi)
 
 
 class Predictor(Protocol):
-    """q(o | x, a, past), a law that learns: ask for ln q first, then let it count o."""
+    """q(o | x, a, past), a law that learns: ask for ln q first, then let it count o.
+
+    It may say what kind of law it is, `density = True` or `False`: then misfits are refused.
+    """
 
     def log_predict(self, x: Any, a: Any, o: Any, /) -> float: ...
     def update(self, x: Any, a: Any, o: Any, /) -> None: ...
@@ -59,6 +64,9 @@ class _Keyed:
     def _row(self, key: Hashable) -> npt.NDArray[Any]:
         return self._rows.get(key, self._start)
 
+    def _keys(self) -> str:
+        return f"{len(self._rows)} key{'s' * (len(self._rows) != 1)}"
+
     def save(self) -> Arrays:
         """Named arrays; keys must be plain values, as situations must."""
         keys = sorted(self._rows, key=repr)
@@ -71,9 +79,7 @@ class _Keyed:
 
     def load(self, arrays: Arrays) -> None:
         """Take over what `save` gave, for a predictor built alike."""
-        missing = {"start", "keys", "rows"} - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved predictor lacks the arrays {sorted(missing)}")
+        arrays = saved_arrays(arrays, "predictor", "start", "keys", "rows")
         start, rows, keys = arrays["start"], arrays["rows"], unpack(arrays["keys"])
         if start.dtype != self._start.dtype or not np.array_equal(start, self._start):
             raise IncompatibleState("the saved predictor has another alphabet or another prior")
@@ -98,7 +104,8 @@ class KrichevskyTrofimov(_Keyed):
     """q(o | x, a, past) = (n_{xao} + 1/2) / (n_{xa} + K/2), for K possible observations.
 
     `observations` lists them, or says how many there are: then they are 0 … K - 1. Against
-    the best fixed law of n observations it loses at most (K - 1)/2 ln n + ln K.
+    the best fixed law of n observations it loses at most (K - 1)/2 ln n + ln K. It is for modes
+    that give probabilities.
 
     >>> q = KrichevskyTrofimov(["rain", "sun"])
     >>> q.update("coast", "look", "sun")
@@ -106,14 +113,23 @@ class KrichevskyTrofimov(_Keyed):
     ({'rain': 0.25, 'sun': 0.75}, {'rain': 0.5, 'sun': 0.5})
     """
 
+    #: q is a probability.
+    density: ClassVar[bool] = False
+
     def __init__(self, observations: int | Iterable[Any], key: Key | None = None) -> None:
-        if isinstance(observations, Iterable):
-            alphabet = tuple(_plain(o) for o in observations)
-        else:
-            alphabet = tuple(range(index(observations)))
+        try:
+            if isinstance(observations, Iterable):
+                alphabet = tuple(_plain(o) for o in observations)
+            else:
+                alphabet = tuple(range(index(observations)))
+            self._number = {o: k for k, o in enumerate(alphabet)}
+        except TypeError:
+            raise MissingCapability(
+                f"observations={observations!r}: give their number, a whole one, or a list of "
+                "them, each a number, a text or a tuple"
+            ) from None
         #: What can be observed, in order.
         self.observations: tuple[Any, ...] = alphabet
-        self._number = {o: k for k, o in enumerate(alphabet)}
         if not alphabet or len(self._number) < len(alphabet):
             raise ValueError(f"observations={observations!r}: at least one, and each of them once")
         super().__init__(np.zeros(len(alphabet) + 1, np.int64), key)
@@ -174,14 +190,14 @@ class KrichevskyTrofimov(_Keyed):
 
     def load(self, arrays: Arrays) -> None:
         """Take over what `save` gave, for a predictor of the same observations."""
-        if "observations" not in arrays:
-            raise IncompatibleState("the saved predictor lacks the array 'observations'")
+        arrays = saved_arrays(arrays, "predictor", "observations")
         if unpack(arrays["observations"]) != list(self.observations):
             raise IncompatibleState("the saved predictor is about other observations")
         super().load(arrays)
 
     def __repr__(self) -> str:
-        return f"KrichevskyTrofimov({len(self.observations)} observations, {len(self._rows)} keys)"
+        K = len(self.observations)
+        return f"KrichevskyTrofimov({K} observation{'s' * (K != 1)}, {self._keys()})"
 
 
 class StudentPredictor(_Keyed):
@@ -191,7 +207,7 @@ class StudentPredictor(_Keyed):
     coordinates are independent. `mean` is μ, a vector if observations are, and `beta` is a
     number or one for each coordinate; beforehand E[1/v] = α/β, so let β be of the size of α v.
     After n observations κ and α are κ + n and α + n/2. For continuous situations give `key`,
-    which puts (x, a) into bins.
+    which puts (x, a) into bins. It is for modes that give densities.
 
     >>> q = StudentPredictor(mean=0.0, key=lambda x, a: (round(x), a))
     >>> print(f"{q.log_predict(0.2, 'left', 1.0):.4f}")
@@ -201,6 +217,9 @@ class StudentPredictor(_Keyed):
     >>> print(f"{q.log_predict(-0.3, 'left', 1.0):.4f}")
     -0.8386
     """
+
+    #: q is a density.
+    density: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -275,7 +294,7 @@ class StudentPredictor(_Keyed):
 
     def __repr__(self) -> str:
         what = f"vectors of {self.shape[0]}" if self.shape else "numbers"
-        return f"StudentPredictor({what}, {len(self._rows)} keys)"
+        return f"StudentPredictor({what}, {self._keys()})"
 
 
 def _plain(value: Any) -> Any:

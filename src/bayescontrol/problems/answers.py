@@ -8,6 +8,7 @@ A mode with a private state need not make sense of it after an o that it holds i
 then on it is `RULED_OUT`, expects nothing at all, and does what the others do on average.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +19,7 @@ from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import (
     ActionProbabilities,
+    Likelihood,
     LogModeArray,
     ModeArray,
     ObservationProbabilities,
@@ -96,11 +98,20 @@ class EachAnswers:
     def hypotheses(self, x: Any, a: Any) -> Laws:
         """P(o | m, x, a) for every m; empty for a mode that says nothing."""
         return [
-            {}
-            if s is RULED_OUT
-            else _law(self.modes[m].observation_probabilities(s, a), self.names[m], "hypothesis", s)
-            for m, s in enumerate(self._seen(x))
+            {} if s is RULED_OUT else self._hypothesis(m, s, a) for m, s in enumerate(self._seen(x))
         ]
+
+    def _hypothesis(self, m: int, s: Any, a: Any) -> dict[Any, float]:
+        mode, name = self.modes[m], self.names[m]
+        law = _law(mode.observation_probabilities(s, a), name, "hypothesis", s)
+        for o, p in law.items():
+            weighed = _likelihood(mode, s, a, o)
+            if not abs(weighed - p) <= TOLERANCE:
+                raise InvalidTable(
+                    f"mode {name} contradicts itself in situation {s!r} after action {a!r}: its "
+                    f"observation_probabilities give {o!r} {p:.6g}, its likelihood is {weighed:.6g}"
+                )
+        return law
 
     def advance(self, x: Any, a: Any, o: Any, laws: Laws, shared: Advance) -> Any:
         """T(x, a, o); `laws` are the hypotheses in x after a, and tell who is ruled out."""
@@ -169,6 +180,13 @@ def as_answers(modes: Any) -> EachAnswers | AllAnswer:
     'AllAnswer'
     """
     return AllAnswer(modes) if isinstance(modes, ModeArray | LogModeArray) else EachAnswers(modes)
+
+
+def _likelihood(mode: Any, s: Any, a: Any, o: Any) -> float:
+    """P(o | m, s, a) as a belief asks for it."""
+    if isinstance(mode, Likelihood):
+        return float(mode.likelihood(s, a, o))
+    return math.exp(mode.log_likelihood(s, a, o))
 
 
 def _law(answer: Any, name: str, part: str, x: Any) -> dict[Any, float]:

@@ -9,7 +9,7 @@ agent. Settings may be given as text, as they come from a command line.
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, NamedTuple, get_type_hints
@@ -22,7 +22,16 @@ from bayescontrol.problems import prize
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
 
-__all__ = ["Description", "InvalidSetting", "Setting", "UnknownClass", "describe", "make", "names"]
+__all__ = [
+    "Description",
+    "InvalidSetting",
+    "Setting",
+    "UnknownClass",
+    "called",
+    "describe",
+    "make",
+    "names",
+]
 
 _GROUP: Final = "bayescontrol.classes"
 _HERE: Final = "bayescontrol.problems"
@@ -107,14 +116,22 @@ def describe(name: str) -> Description:
 
 
 def make(name: str, /, **settings: Any) -> TabularModes:
-    """The tables of the class, with these settings in place of its defaults.
+    """The tables of the class of this name, with these settings in place of its defaults.
 
     >>> make("bias-grid", arms=3)
     TabularModes(27 modes, 1 situation, 3 actions, 2 observations)
     >>> make("bias-grid", levels="0.1,0.9")
     TabularModes(4 modes, 1 situation, 2 actions, 2 observations)
     """
-    function = _function(name)
+    return tabulate(called(name, _function(name), settings))
+
+
+def called(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    """What a function gives with these settings, which may be text, in place of its defaults.
+
+    >>> called("levers", lambda n=2: ["lever"] * n, {"n": "3"})
+    ['lever', 'lever', 'lever']
+    """
     defaults = _defaults(name, function)
     hints = _hints(function, defaults)
     converted = {}
@@ -123,7 +140,7 @@ def make(name: str, /, **settings: Any) -> TabularModes:
             listed = f"its settings are {', '.join(defaults)}" if defaults else "it has no settings"
             raise InvalidSetting(f"{name}: there is no setting {key!r}, {listed}")
         converted[key] = _converted(name, key, value, hints[key])
-    return tabulate(function(**converted))
+    return function(**converted)
 
 
 def _points() -> list[EntryPoint]:

@@ -23,7 +23,7 @@ experiment: Final = Experiment(
     "and how far it strays from its mean",
     settings=Settings,
     quick=Settings(runs=300),
-    full=Settings(runs=4000, steps=1600),
+    full=Settings(runs=2000, steps=1600),
     run=run,
     score=score,
     figures=draw,

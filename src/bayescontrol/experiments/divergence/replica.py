@@ -14,11 +14,13 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, simulate_divergences
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.divergence.controller import TRUE, alone, controller
 from bayescontrol.lab import Columns
 from bayescontrol.problems.tabular import TabularModes
 
 __all__ = [
+    "FEWEST",
     "PAIR",
     "POLICIES",
     "ROUNDING",
@@ -31,6 +33,8 @@ __all__ = [
     "whole",
 ]
 
+#: With fewer runs nothing is judged.
+FEWEST: Final = 50
 #: Whose policies are applied alone.
 POLICIES: Final = (0, 1, 2)
 #: They are compared on d_t(m*‖m3).
@@ -50,8 +54,8 @@ class Settings:
     """
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 1000
-    steps: Annotated[int, msgspec.Meta(ge=40, description="steps in a replica")] = 400
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
+    steps: Annotated[int, msgspec.Meta(ge=200, description="steps in a replica")] = 400
 
 
 def times(settings: Settings) -> IntArray:
@@ -83,14 +87,14 @@ def whole(settings: Settings, modes: TabularModes, i: int) -> Ensemble:
     return simulate_divergences(modes, TRUE, steps, 1, settings.seed, at=range(steps), first=i)
 
 
-def bound(modes: TabularModes, d: FloatArray) -> FloatArray:
+def bound(modes: TabularModes, d: FloatArray, true: int = TRUE) -> FloatArray:
     """P(m)/P(m*) e^(-d_t(m*‖m)), as an array of the shape of d, modes last.
 
     >>> bound(controller(), np.zeros((1, 5)))
     array([[1., 1., 1., 1., 1.]])
     """
     out = np.empty(d.shape)
-    for m, odds in enumerate((modes.prior / modes.prior[TRUE]).tolist()):
+    for m, odds in enumerate((modes.prior / modes.prior[true]).tolist()):
         column = np.empty(d[..., m].size)
         kernels.divergence.bound(d[..., m].ravel(), odds, column)
         out[..., m] = column.reshape(d.shape[:-1])
