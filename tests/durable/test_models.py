@@ -129,7 +129,6 @@ def test_feedback_stands_alone_where_no_observation_moves_the_agent() -> None:
         MinimumDwell(4),
         MinimumDwell(4, Every(6)),
     ],
-    ids=repr,
 )
 def test_a_schedule_comes_back_from_its_name(schedule: Any) -> None:
     assert unschedule(schedule_plain(schedule)) == schedule

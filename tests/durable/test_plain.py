@@ -106,7 +106,7 @@ class Number(IntEnum):
 @pytest.mark.parametrize(
     "value",
     [object(), Colour.RED, Number.ONE, {1}, b"bytes", lambda: 0, np.array(["a"]), 1j, [object]],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_plain_is_refused_by_name(value: Any) -> None:
     with pytest.raises(MissingCapability, match="the action is"):

@@ -1,4 +1,4 @@
-"""The command line: list, run, merge, report, reproduce, check.
+"""The command line: list, run, merge, report, reproduce, check, serve, demo.
 
     exit code 0    every claim of ours holds (claims of the paper may be refuted)
               1    a claim of ours fails
@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from bayescontrol.cli import check, folders, reproduce, run
+from bayescontrol.cli import check, demo, folders, reproduce, run, serve
 from bayescontrol.cli.asked import ModesBroke
 from bayescontrol.cli.into import KEPT
 from bayescontrol.cli.screen import say, screen
@@ -163,5 +163,9 @@ def _show_settings(experiment: Experiment[Any], console: Console) -> None:
         console.print(Text(f"reproduce --{size}: {', '.join(differs) or 'the defaults'}"))
 
 
-for _command in (run.run, folders.merge, folders.report, reproduce.reproduce, check.check):
+_COMMANDS = (
+    run.run, folders.merge, folders.report, reproduce.reproduce, check.check,
+    serve.serve, demo.demo,
+)  # fmt: skip
+for _command in _COMMANDS:
     main.add_command(_command)

@@ -72,7 +72,7 @@ def _arms(bandit: Any) -> dict[str, Any]:
     """The prior stands in the log in full: a later default must not change an agent."""
     arms, width = list(bandit.labels), bandit.prior.shape[1]
     default = _DEFAULTS.get(type(bandit.family).__name__, (1.0,) * width)
-    stated = default if bandit._stated is None else bandit._stated
+    stated = default if bandit.stated is None else bandit.stated
     rows = np.broadcast_to(np.asarray(stated, np.float64), (len(arms), width))
     return {"arms": arms, "prior": rows.tolist()}
 

@@ -75,16 +75,15 @@ class Bandit:
         self.family = family
         self.labels = Names("arm", arms)
         self.prior = family.prior(prior, len(self.labels))
-        self._stated = None if prior is None else np.array(prior)
+        #: The prior as it was stated; None for the default of the family.
+        self.stated = None if prior is None else np.array(prior)
         self._fresh: dict[bool, ArmsBelief] = {}
 
     def belief(self, *, screening: bool = True) -> ArmsBelief:
         """The prior belief; see `ArmsBelief` for `screening`."""
         if screening not in self._fresh:  # made once: a run of a thousand steps is short
             arms = list(self.labels)
-            self._fresh[screening] = ArmsBelief(
-                self.family, arms, self._stated, screening=screening
-            )
+            self._fresh[screening] = ArmsBelief(self.family, arms, self.stated, screening=screening)
         return self._fresh[screening].copy()
 
     def agent(
