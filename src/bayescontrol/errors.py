@@ -6,6 +6,7 @@ these has changed nothing: the belief, the agent and the record are bitwise as b
 
 __all__ = [
     "BadEvidence",
+    "BadSituation",
     "BayesControlError",
     "ConflictingFeedback",
     "ConflictingKey",
@@ -17,6 +18,7 @@ __all__ = [
     "ImpossibleObservation",
     "IncompatibleState",
     "InvalidPrior",
+    "InvalidRequest",
     "InvalidTable",
     "MissingCapability",
     "ModelMismatch",
@@ -284,5 +286,21 @@ class NotPermitted(StoreFailed, PermissionError):
     """The database does not let this role connect, read or write. Nothing was written.
 
     >>> issubclass(NotPermitted, PermissionError)
+    True
+    """
+
+
+class InvalidRequest(BayesControlError, ValueError):
+    """What is asked of a log cannot be asked: no such range, no policy, nothing to tell it from.
+
+    >>> issubclass(InvalidRequest, ValueError)
+    True
+    """
+
+
+class BadSituation(BayesControlError, ValueError):
+    """The agent decides without a situation, and one was given: it would be ignored for ever.
+
+    >>> issubclass(BadSituation, ValueError)
     True
     """

@@ -5,7 +5,7 @@ import time
 import click
 
 from bayescontrol.cli.screen import say
-from bayescontrol.cli.serve import wrong_calls
+from bayescontrol.cli.serve import PORT, Finite, wrong_calls
 
 __all__ = ["demo"]
 
@@ -13,14 +13,26 @@ __all__ = ["demo"]
 @click.command()
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=1.0, max=86_400.0),
+    type=Finite(min=1.0, max=86_400.0),
     default=120.0,
     show_default=True,
     help="How long it runs.",
 )
-@click.option("--port", default=0, help="The port.  [default: any free one]")
-@click.option("--rate", default=40.0, show_default=True, help="Visitors a second.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the visitors.")
+@click.option("--port", type=PORT, default=0, help="The port.  [default: any free one]")
+@click.option(
+    "--rate",
+    type=Finite(min=0.0, max=10_000.0, min_open=True),
+    default=40.0,
+    show_default=True,
+    help="Visitors a second.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the visitors.",
+)
 @click.option("--store", metavar="STORE", help="Keep the logs here.  [default: they are deleted]")
 def demo(seconds: float, port: int, rate: float, seed: int, store: str | None) -> None:
     """Show the live page with a simulated stream of visitors, for a bounded time.

@@ -1,11 +1,12 @@
 """`bayescontrol serve`: the agents of a store over HTTP, with a live page."""
 
+import math
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -14,7 +15,29 @@ from bayescontrol.durable.models import Model, as_model
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.files import module_at
 
-__all__ = ["WrongCall", "serve", "wrong_calls"]
+__all__ = ["PORT", "Finite", "WrongCall", "serve", "wrong_calls"]
+
+#: The ports there are; 0 is any free one.
+PORT: Final = click.IntRange(0, 65_535)
+
+
+class Finite(click.FloatRange):
+    """A number in a range; NaN, which no comparison turns away, is in none.
+
+    >>> Finite(min=0.0).convert("nan", None, None)
+    Traceback (most recent call last):
+    click.exceptions.BadParameter: 'nan' is not a finite number.
+    """
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number, or `click.BadParameter`."""
+        number: float = click.FLOAT.convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        converted: float = super().convert(number, param, ctx)
+        return converted
 
 
 class WrongCall(click.ClickException):
@@ -53,7 +76,7 @@ def wrong_calls() -> Iterator[None]:
 )
 @click.argument("store", metavar="STORE")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8000, show_default=True, help="The port; 0 for any free one.")
+@click.option("--port", type=PORT, default=8000, show_default=True, help="The port; 0 for any free one.")
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),

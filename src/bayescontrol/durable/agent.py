@@ -10,6 +10,8 @@ bitwise where its log ends.
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from os import PathLike
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -21,12 +23,12 @@ from bayescontrol.durable.explain import Explanation, explained
 from bayescontrol.durable.faults import reach
 from bayescontrol.durable.fold import Decisions, fold_log
 from bayescontrol.durable.models import Model
-from bayescontrol.durable.plain import kept
+from bayescontrol.durable.plain import kept, shown
 from bayescontrol.durable.snapshots import warn
 from bayescontrol.durable.store import Log, Store
 from bayescontrol.durable.summary import summary
 from bayescontrol.durable.turn import Act, Observe, Turn
-from bayescontrol.errors import HeadMoved, StoreFailed
+from bayescontrol.errors import HeadMoved, InvalidRequest, MissingCapability, StoreFailed
 
 __all__ = ["DurableAgent"]
 
@@ -91,6 +93,8 @@ class DurableAgent:
         """
         _require_key(key)
         decision: Decision = self._submitted(Act(x, key))
+        if decision.probabilities is None and decision.probability is not None:  # asked before
+            decision = replace(decision, probabilities=self.explain(decision).probabilities)
         return decision
 
     def observe(self, id: str | Decision, o: Any) -> bool:
@@ -221,6 +225,9 @@ class DurableAgent:
     def log(self, start: int = 1, stop: int | None = None) -> Iterator[Event]:
         """The events, checked one by one; without `stop` to the head of now."""
         self._require_open()
+        for what, seq in (("start", start), ("stop", 1 if stop is None else stop)):
+            if type(seq) is not int or seq < 1:
+                raise InvalidRequest(f"{what}={seq!r}: events are numbered from 1")
         return events_of(self._log, start, stop)
 
     def explain(self, id: str | Decision) -> Explanation:
@@ -240,6 +247,14 @@ class DurableAgent:
         reach("after-snapshot")
         self._kept = snapshot.seq
         return snapshot.seq
+
+    def backup(self, path: str | PathLike[str]) -> None:
+        """A copy of the whole store in a new file, consistent, while the agent goes on."""
+        self._require_open()
+        copy = getattr(self._store, "backup", None)
+        if copy is None:
+            raise MissingCapability(f"{self._store.url}: use the database's own tool, pg_dump")
+        copy(path)
 
     def close(self) -> None:
         """Finish what is under way, take a snapshot if there is news, and give the log back.
@@ -285,4 +300,4 @@ class DurableAgent:
 def _require_key(key: Any) -> None:
     if key is None or (isinstance(key, str) and 1 <= len(key) <= 200 and key.isprintable()):
         return
-    raise ValueError(f"key={key!r}: a key is a text of 1 to 200 printable characters")
+    raise InvalidRequest(f"key={shown(key)}: a key is a text of 1 to 200 printable characters")

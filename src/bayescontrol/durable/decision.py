@@ -33,16 +33,20 @@ class Decision:
     time: float
     #: P(a | past) of every action, when it was just computed; later `explain` tells.
     probabilities: Mapping[Any, float] | None = field(default=None, compare=False, repr=False)
+    #: The name of the log that it stands in, where it is known.
+    agent: str | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, event: Decided, law: Mapping[Any, float] | None = None) -> "Decision":
+    def of(
+        cls, event: Decided, law: Mapping[Any, float] | None = None, agent: str | None = None
+    ) -> "Decision":
         """The decision that an event records.
 
         >>> Decision.of(Decided(seq=2, x=None, a="red", p=0.5, key=None, time=0.0)).id
         '2'
         """
         n, p = event.seq, event.p
-        return cls(str(n), event.a, p, event.x, n - 1, event.time, law)
+        return cls(str(n), event.a, p, event.x, n - 1, event.time, law, agent)
 
 
 def decision_number(id: str | Decision) -> int:

@@ -9,13 +9,15 @@ agent as it was, or is remembered (a Gibbs chain, particles, a mode that is held
 folds the log draws again.
 """
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.errors import IncompatibleState, MissingCapability
+from bayescontrol.durable.plain import shown
+from bayescontrol.errors import BadSituation, IncompatibleState, MissingCapability
 from bayescontrol.protocols import Persistent
 from bayescontrol.rule import ControlRule, stay
 from bayescontrol.schedules import every_step
@@ -82,6 +84,8 @@ class Driver:
         self.remembers = _is_remembered(agent)
         self._has_law = True
         self._start = getattr(agent, "x", None)
+        #: Whether no situation says anything to it.
+        self.context_free = self.alone and type(agent.belief).__name__ == "ArmsBelief"
         if not self.remembers:
             belief: Any = self.agent.belief
             self._undrawn = belief.save()["drawn"]
@@ -91,6 +95,11 @@ class Driver:
         own = self._start if self.alone else getattr(self.agent, "x", None)
         if not self.alone and x is not None:
             raise TypeError(f"x={x!r}: this agent moves by its observations and is in {own!r}")
+        if self.context_free and x is not None and own is None:
+            raise BadSituation(
+                f"x={shown(x)}: this bandit knows no situations: ask without one, or use a "
+                "LinearBandit or LogisticBandit"
+            )
         return own if x is None else x
 
     def draw(self, x: Any, rng: Stream) -> tuple[Any, Any]:
@@ -152,6 +161,21 @@ class Driver:
         x = self.agent.x if self.alone else unpack(arrays["situation"])
         self.agent.belief.load(inner)
         self.agent.x = x
+
+    def fingerprint(self) -> str:
+        """Of the agent as new: its kind, the names of its modes or arms, its prior.
+
+        To nine digits, so that another machine's last bit is no other model.
+        """
+        belief: Any = getattr(self.agent, "belief", None)
+        told = [type(self.agent).__qualname__, type(belief).__qualname__, str(self.alone)]
+        if isinstance(belief, FiniteBelief):
+            told += [belief.name(m) for m in range(len(belief.posterior()))]
+        told += map(repr, getattr(belief, "labels", ()))
+        for name, v in sorted(self.save().items()):
+            flat = v.ravel().tolist() if v.dtype.kind in "biuf" else [v.tobytes()]
+            told.append(f"{name} {v.shape} {[f'{n:.9g}' if type(n) is float else n for n in flat]}")
+        return blake2b("\n".join(told).encode(), digest_size=8).hexdigest()
 
     def copy(self) -> "Driver":
         """The same, free to go its own way."""

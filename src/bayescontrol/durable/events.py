@@ -50,6 +50,8 @@ class Created(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any]
     seed: int
     time: float
+    #: Of a model with code of its own: what its agent was like before the first event.
+    fingerprint: str | None = None
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -83,13 +85,14 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 Event: TypeAlias = Created | Decided | Observed
 
 
-class _CreatedBody(msgspec.Struct):
+class _CreatedBody(msgspec.Struct, omit_defaults=True):
     format: int
     model: str
     version: int
     settings: Any
     seed: str  # up to 128 bits, more than a JSON number holds
     time: float
+    fingerprint: str | None = None
 
 
 class _DecidedBody(msgspec.Struct, omit_defaults=True, gc=False):
@@ -130,8 +133,9 @@ def as_row(event: Event) -> Row:
             kind = "created"
             settings = as_plain(event.settings, "a setting of the model")
             body: Any = _CreatedBody(
-                event.format, event.model, event.version, settings, str(event.seed), event.time
-            )
+                event.format, event.model, event.version, settings, str(event.seed), event.time,
+                event.fingerprint,
+            )  # fmt: skip
         case Decided():
             kind, key = "decided", event.key
             x, a = as_plain(event.x, "the situation"), as_plain(event.a, "the action")
@@ -177,7 +181,7 @@ def _as_created(seq: int, payload: bytes) -> Created:
     c = _created(payload)
     return Created(
         seq=seq, format=c.format, model=c.model, version=c.version,
-        settings=from_plain(c.settings), seed=int(c.seed), time=c.time,
+        settings=from_plain(c.settings), seed=int(c.seed), time=c.time, fingerprint=c.fingerprint,
     )  # fmt: skip
 
 

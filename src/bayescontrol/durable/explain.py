@@ -11,6 +11,7 @@ from bayescontrol.durable.decision import Decision, decision_number
 from bayescontrol.durable.events import Created, Observed, event_of
 from bayescontrol.durable.fold import Decisions, fold_log
 from bayescontrol.durable.models import Model
+from bayescontrol.durable.plain import shown
 from bayescontrol.durable.store import Log
 from bayescontrol.durable.summary import summary
 from bayescontrol.errors import UnknownDecision
@@ -65,7 +66,7 @@ def explained(log: Log, model: Model, created: Created, id: str | Decision) -> E
     decisions = Decisions(log)
     n = decision_number(id)
     if n < 2:
-        raise UnknownDecision(f"no decision {id!r} in log {log.name!r}: give the id of `act`")
+        raise UnknownDecision(f"no decision {shown(id)} in log {log.name!r}: give the id of `act`")
     event = decisions.get(n)
     fold = fold_log(log, model.driver(), created, decisions, stop=n - 1)
     driver = fold.driver

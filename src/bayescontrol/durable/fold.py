@@ -25,6 +25,8 @@ __all__ = ["Decisions", "Fold", "fold_log"]
 
 #: Decisions kept in memory; older ones are looked up when their feedback comes.
 _RECENT: Final = 2**15
+#: Events at the end of a log whose decisions are drawn again when it is folded.
+_CHECKED: Final = 16
 
 
 class Decisions:
@@ -111,8 +113,10 @@ class Fold:
         self.driver.learn(x, a, event.o)
         self.seq, self.due = event.seq, 0
 
-    def take(self, events: Iterable[Event], decisions: Decisions) -> None:
-        """Fold these events, which follow."""
+    def take(
+        self, events: Iterable[Event], decisions: Decisions, check_from: int | None = None
+    ) -> None:
+        """Fold these events, which follow; draw decisions again from `check_from` on."""
         driver, remembers = self.driver, self.driver.remembers
         for event in events:
             if type(event) is Observed:
@@ -125,6 +129,8 @@ class Fold:
                 if remembers:
                     self.decided(event)
                 else:
+                    if check_from is not None and event.seq >= check_from:
+                        self.require_same(event, driver.draw(event.x, self.streams[event.seq])[1])
                     self.moved(event.seq)
             else:
                 raise DamagedLog(f"event {event.seq}: a log is created once, by its first event")
@@ -178,5 +184,6 @@ def fold_log(
         break
     else:
         fold = Fold(driver, created.seed)
-    fold.take(events_of(log, fold.seq + 1, end), decisions)
+    # The last few, so that changed code is found out before it goes on.
+    fold.take(events_of(log, fold.seq + 1, end), decisions, end - _CHECKED + 1)
     return fold

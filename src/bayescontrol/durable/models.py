@@ -18,7 +18,7 @@ from bayescontrol.durable.plain import as_plain, canonical, kept, same_value
 from bayescontrol.errors import MissingCapability, ModelMismatch
 from bayescontrol.schedules import Schedule, every_step
 
-__all__ = ["Model", "as_model", "model_of", "named_model", "require_same"]
+__all__ = ["Model", "as_model", "model_of", "named_model", "require_alike", "require_same"]
 
 
 class Model(NamedTuple):
@@ -141,6 +141,24 @@ def require_same(created: Created, model: Model) -> None:
         raise ModelMismatch(
             f"the log was written with another model: {'; '.join(differ)}; open it with the one "
             "that it was written with, or begin a new log under another name"
+        )
+
+
+def require_alike(created: Created, model: Model) -> None:
+    """`ModelMismatch` if the agent is not what it was, though its name and version are.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> made = Created(seq=1, format=1, model="shop", version=3, settings={}, seed=0, time=0.0,
+    ...                fingerprint="0123")
+    >>> require_alike(made, named_model("shop", version=3, build=BernoulliBandit(2).agent))
+    Traceback (most recent call last):
+    bayescontrol.errors.ModelMismatch: model 'shop' version 3 is not what it was when ...
+    """
+    if created.fingerprint not in (None, model.driver().fingerprint()):
+        raise ModelMismatch(
+            f"model {model.name!r} version {model.version} is not what it was when the log was "
+            "made: its modes, their names or their prior have changed; give what it is now a new "
+            "version, and a new log"
         )
 
 

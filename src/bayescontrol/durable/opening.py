@@ -12,7 +12,8 @@ from typing import Any
 
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import FORMAT, Created, as_row, event_of
-from bayescontrol.durable.models import Model, as_model, model_of, require_same
+from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import Model, as_model, model_of, require_alike, require_same
 from bayescontrol.durable.store import Log, Store, open_store
 from bayescontrol.errors import DamagedLog, HeadMoved, ModelMismatch, UnknownStore
 from bayescontrol.schedules import Schedule, every_step
@@ -47,6 +48,11 @@ def open_agent(
     if seed is not None and not (type(seed) is int and 0 <= seed < 2**128):
         raise ValueError(f"seed={seed!r}: a whole number from 0, below 2**128")
     wanted = None if model is None else as_model(model, schedule)
+    given: Any = store
+    if not isinstance(given, str) and not (hasattr(given, "log") and hasattr(given, "names")):
+        raise UnknownStore(
+            f"store={given!r}: give an address, sqlite:///file.db or postgresql://…, or a store"
+        )
     opened = open_store(store, durable=durable) if isinstance(store, str) else store
     log: Log | None = None
     try:
@@ -70,11 +76,12 @@ def _created(log: Log, model: Model | None, seed: int | None) -> Created:
         if model is None:
             log.close()
             raise UnknownStore(f"there is no agent {log.name!r}: give a model to make it")
-        model.driver()  # what cannot be driven is not written
+        driver = model.driver()  # what cannot be driven is not written
         made = Created(
             seq=1, format=FORMAT, model=model.name, version=model.version,
             settings=dict(model.settings), time=time.time(),
             seed=int.from_bytes(urandom(8)) >> 1 if seed is None else seed,
+            fingerprint=None if model.name in KINDS else driver.fingerprint(),
         )  # fmt: skip
         with suppress(HeadMoved):  # another process was faster: its event stands
             log.append([as_row(made)])
@@ -84,6 +91,7 @@ def _created(log: Log, model: Model | None, seed: int | None) -> Created:
         raise DamagedLog(f"log {log.name!r} does not begin with its creation")
     if model is not None:
         require_same(first, model)
+        require_alike(first, model)
     if seed is not None and seed != first.seed:
         raise ModelMismatch(f"log {log.name!r} was made with seed {first.seed}, not {seed}")
     return first

@@ -10,11 +10,13 @@ on both.
 import os
 import platform
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from bayescontrol.errors import NetworkFileSystem, StoreBusy
+from bayescontrol.errors import NetworkFileSystem, StoreBusy, StoreFailed
 
 fcntl: ModuleType | None
 try:
@@ -22,7 +24,7 @@ try:
 except ImportError:  # not a POSIX system: there SQLite's own locks bind everyone
     fcntl = None
 
-__all__ = ["WriterLock", "file_system", "require_local"]
+__all__ = ["WriterLock", "file_system", "flush_folder", "reached", "require_local"]
 
 _NETWORK: Final = frozenset(
     {
@@ -69,6 +71,38 @@ def require_local(path: Path, table: Path = _MOUNTS) -> None:
             f"{path} lies on a network file system ({kind}), where a log can be lost or written "
             "by two: put it on a local disk, or use postgresql://…"
         )
+
+
+@contextmanager
+def reached(place: str) -> Iterator[None]:
+    """Errors of the operating system as ours.
+
+    >>> with reached("/proc/shop.db"):
+    ...     raise PermissionError(13, "Permission denied")
+    Traceback (most recent call last):
+    bayescontrol.errors.StoreFailed: /proc/shop.db: Permission denied; name a file in a folder ...
+    """
+    try:
+        yield
+    except StoreFailed:
+        raise
+    except OSError as error:
+        raise StoreFailed(
+            f"{place}: {error.strerror or error}; name a file in a folder that can be written to"
+        ) from error
+
+
+def flush_folder(folder: Path) -> None:
+    """The names in it are on disk.
+
+    >>> flush_folder(Path("."))
+    """
+    if hasattr(os, "O_DIRECTORY"):  # not everywhere can a folder be opened
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 class WriterLock:

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayescontrol.errors import DamagedLog, MissingCapability
 
-__all__ = ["as_plain", "canonical", "from_plain", "kept", "same_value"]
+__all__ = ["as_plain", "canonical", "from_plain", "kept", "same_answer", "same_value", "shown"]
 
 _NUMERIC: Final = "biuf"
 _SCALARS: Final = frozenset({type(None), bool, str})
@@ -122,3 +122,26 @@ def same_value(one: Any, two: Any) -> bool:
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(same_value(v, two[k]) for k, v in one.items())
     return bool(one == two or (one != one and two != two))
+
+
+def same_answer(one: Any, two: Any) -> bool:
+    """Whether two observations say the same: a list that came by the network is a tuple.
+
+    >>> same_answer([1, (2,)], (1, [2]))
+    True
+    """
+    return same_value(_listed(one), _listed(two))
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def shown(value: Any, most: int = 80) -> str:
+    """The value as a message tells it: never a page of it.
+
+    >>> shown("x" * 100, 10)
+    "'xxxxxxxx…"
+    """
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"

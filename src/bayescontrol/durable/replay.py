@@ -4,27 +4,35 @@ export_log(agent, file)  ->  {"seq": 1, "kind": "created", …} {"seq": 2, …} 
 replay(read_log(file))   ->  the belief at its end, and every action drawn again
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeAlias
 
 from bayescontrol.arrays import Arrays
+from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import (
     Created,
     Decided,
     Event,
+    Observed,
     from_line,
     numbered,
     to_line,
 )
 from bayescontrol.durable.fold import Decisions, Fold
 from bayescontrol.durable.models import as_model, model_of, require_same
+from bayescontrol.durable.places import flush_folder, reached
+from bayescontrol.durable.plain import as_plain, canonical, shown
 from bayescontrol.durable.summary import summary
-from bayescontrol.errors import DamagedLog
+from bayescontrol.errors import DamagedLog, InvalidRequest, ModelMismatch, StoreFailed
 
-__all__ = ["Replay", "export_log", "opening", "read_log", "replay"]
+__all__ = ["Replay", "Source", "events_from", "export_log", "opening", "read_log", "replay"]
+
+#: A log: its events, its agent, or the file that it was exported to.
+Source: TypeAlias = Iterable[Event] | DurableAgent | str | PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -56,8 +64,11 @@ class Replay:
         return f"Replay({self.events} events, {self.drawn} decisions drawn again)"
 
 
-def export_log(events: Iterable[Event], path: str | PathLike[str]) -> int:
+def export_log(events: Source, path: str | PathLike[str]) -> int:
     """Write the events as lines of JSON; gives their number.
+
+    The file is there whole or not at all: what had its name is replaced when all is written. A
+    store is never replaced.
 
     >>> import tempfile
     >>> from bayescontrol import BernoulliBandit
@@ -68,12 +79,62 @@ def export_log(events: Iterable[Event], path: str | PathLike[str]) -> int:
     ...     [type(event).__name__ for event in read_log(f"{place}/shop.jsonl")]
     ['Created']
     """
-    count = 0
-    with Path(path).open("w", encoding="utf-8") as file:
-        for event in events:
-            file.write(to_line(event) + "\n")
-            count += 1
+    source, target = events_from(events), Path(path).resolve()
+    if target.exists() and not target.is_dir() and not target.is_file():
+        with reached(str(path)), target.open("w", encoding="utf-8") as pipe:
+            return _written(source, pipe)
+    _require_no_store(target)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    with reached(str(path)):
+        try:
+            with beside.open("w", encoding="utf-8") as file:
+                count = _written(source, file)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+        flush_folder(target.parent)
     return count
+
+
+def _written(events: Iterable[Event], file: IO[str]) -> int:
+    count = 0
+    for event in events:
+        file.write(to_line(event) + "\n")
+        count += 1
+    return count
+
+
+def _require_no_store(path: Path) -> None:
+    """A database, its journal or its lock must not become a file of lines."""
+    stem = next((s for s in ("-wal", "-lock", "-journal") if path.name.endswith(s)), "")
+    for file in {path, path.with_name(path.name.removesuffix(stem))}:
+        if file.is_file():
+            with reached(str(file)), file.open("rb") as begin:
+                if begin.read(16) == b"SQLite format 3\0":
+                    raise StoreFailed(
+                        f"{path} is, or belongs to, a SQLite database: name another file to "
+                        "export to; nothing in it was changed"
+                    )
+
+
+def events_from(source: Source) -> Iterator[Event]:
+    """The events of an agent, of an exported file, or those given.
+
+    >>> events_from(7)
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidRequest: 7 is no log: give agent.log(), the agent, or the file ...
+    """
+    if isinstance(source, DurableAgent):
+        return source.log()
+    if isinstance(source, str | PathLike):
+        return read_log(source)
+    if isinstance(source, Iterable):
+        return iter(source)
+    raise InvalidRequest(
+        f"{shown(source)} is no log: give agent.log(), the agent, or the file of an export"
+    )
 
 
 def read_log(path: str | PathLike[str]) -> Iterator[Event]:
@@ -84,8 +145,15 @@ def read_log(path: str | PathLike[str]) -> Iterator[Event]:
     ...     list(read_log(file.name))
     []
     """
-    with Path(path).open(encoding="utf-8") as file:
-        yield from numbered(from_line(line) for line in file)
+    with reached(str(path)):
+        file = Path(path).open(encoding="utf-8")  # noqa: SIM115 - closed below
+    with file:
+        try:
+            yield from numbered(from_line(line) for line in file)
+        except UnicodeDecodeError:
+            raise DamagedLog(
+                f"{path} is not a file of lines: of a store, open the agent, or export its log"
+            ) from None
 
 
 def opening(events: Iterator[Event]) -> Created:
@@ -101,10 +169,10 @@ def opening(events: Iterator[Event]) -> Created:
     return first
 
 
-def replay(events: Iterable[Event], model: Any = None, *, draw: bool = True) -> Replay:
-    """Fold a whole log; with `draw`, draw every decision again and require the same action.
+def replay(events: Source, model: Any = None, *, draw: bool = True) -> Replay:
+    """Fold a whole log; with `draw`, require of every decision the same action and probability.
 
-    Without a model the log says what it is; what differs is a `ModelMismatch`.
+    `events` are the events, the agent, or the file of an export. Without a model the log says what it is; what differs is a `ModelMismatch`.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
@@ -113,15 +181,22 @@ def replay(events: Iterable[Event], model: Any = None, *, draw: bool = True) -> 
     ...     replay(agent.log()).posterior()
     {'red': {'mean': 0.666..., 'count': 1, 'alpha': 2.0, 'beta': 1.0}}
     """
-    stream = iter(events)
+    stream = events_from(events)
     created = opening(stream)
+    if model is None and isinstance(events, DurableAgent):
+        model = events.model
     chosen = model_of(created) if model is None else as_model(model)
     require_same(created, chosen)
     fold = Fold(chosen.driver(), created.seed)
     decisions, drawn = Decisions(None), 0
     again = draw and not fold.driver.remembers
+    laws: dict[bytes, Any] = {}
     for event in numbered(_after(created, stream)):
+        if isinstance(event, Observed) or fold.driver.remembers:
+            laws.clear()
         if isinstance(event, Decided):
+            if draw:
+                _require_probability(fold, event, laws)
             if again:
                 fold.require_same(event, fold.driver.draw(event.x, fold.streams[event.seq])[1])
             drawn += again or fold.driver.remembers
@@ -133,3 +208,18 @@ def replay(events: Iterable[Event], model: Any = None, *, draw: bool = True) -> 
 def _after(first: Event, rest: Iterable[Event]) -> Iterator[Event]:
     yield first
     yield from rest
+
+
+def _require_probability(fold: Fold, event: Decided, laws: dict[bytes, Any]) -> None:
+    """The probability in the log is the one that the posterior gives; others share it."""
+    if event.p is None:
+        return
+    key = canonical(as_plain(event.x, "the situation"))
+    if key not in laws:
+        laws[key] = fold.driver.law(event.x)
+    p = None if laws[key] is None else laws[key].get(event.a, 0.0)
+    if p is None or abs(p - event.p) > 1e-9:
+        raise ModelMismatch(
+            f"decision {event.seq}: the log gives {shown(event.a)} probability {event.p}, the "
+            f"model {p}: the log or the code of the model has been changed"
+        )

@@ -191,6 +191,10 @@ class SqliteStore:
         self._logs.append(log)
         return log
 
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """A copy of all logs in a new file, whole or not at all, while agents go on."""
+        self._require_open().file.backup(Path(path))
+
     def close(self) -> None:
         """Close the logs that were opened here, and the file with its last user."""
         if self._open is not None:
@@ -250,6 +254,8 @@ def open_store(url: str, *, durable: bool = True) -> SqliteStore:
     bayescontrol.errors.UnknownStore: url='sqlite://shop.db': write sqlite:///shop.db, or four ...
     """
     path = url.removeprefix("sqlite:///")
+    if "?" in path or "\0" in path:
+        raise UnknownStore(f"url={url!r}: the address of a file has no options: leave out '?…'")
     if path == url or not path:
         raise UnknownStore(
             f"url={url!r}: write sqlite:///shop.db, or four slashes for an absolute path"

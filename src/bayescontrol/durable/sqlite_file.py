@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import apsw
 
-from bayescontrol.durable.places import WriterLock, require_local
+from bayescontrol.durable.places import WriterLock, flush_folder, reached, require_local
 from bayescontrol.errors import (
     DamagedLog,
     DiskFull,
@@ -98,12 +98,16 @@ class SqliteFile:
         self._writer: WriterLock | None = None
         if path != MEMORY:
             self._require_place(Path(path))
-            self._writer = WriterLock(Path(path))
+            with reached(path):
+                self._writer = WriterLock(Path(path))
         self._db: apsw.Connection | None = None
+        self._stat: os.stat_result | None = None
         try:
-            with explained(path):
+            with explained(path), reached(path):
                 self._db = self._connected(vfs)
                 self._prepare(self._db)
+                if path != MEMORY and vfs is None:
+                    self._stat = Path(path).stat()
         except BaseException:
             self.close()
             raise
@@ -155,12 +159,8 @@ class SqliteFile:
 
         At every opening: a process may have died between making the file and coming here.
         """
-        if self.path != MEMORY and self.durable and hasattr(os, "O_DIRECTORY"):
-            handle = os.open(Path(self.path).parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        if self.path != MEMORY and self.durable:
+            flush_folder(Path(self.path).parent)
 
     def _open(self) -> apsw.Connection:
         if self._db is None:
@@ -180,6 +180,7 @@ class SqliteFile:
             try:
                 yield db
                 db.execute("COMMIT")
+                self._require_there()
             except BaseException as error:
                 if isinstance(error, apsw.IOError):
                     # After a flush that failed nobody knows what is on disk.
@@ -187,6 +188,48 @@ class SqliteFile:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
+
+    def _require_there(self) -> None:
+        """What is written to a file that has lost its name is lost with it: never acknowledge."""
+        if self._stat is None:
+            return
+        try:
+            there = os.path.samestat(self._stat, os.stat(self.path))
+        except OSError:
+            there = False
+        if not there:
+            self._broken = "the file was removed or replaced while it was open"
+            raise StoreFailed(
+                f"{self.path} was removed or replaced while it was open: the last event is in no "
+                "file; put the file or a backup back, and reopen it"
+            )
+
+    def backup(self, path: Path) -> None:
+        """A copy in a new file: beside first, flushed, then under its name."""
+        if path.exists() or path.is_symlink():
+            raise StoreFailed(f"{path} is there already: name a new file for the backup")
+        beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        with reached(str(path)), explained(str(path)):
+            try:
+                self._copy(beside)
+                with beside.open("rb+") as file:
+                    os.fsync(file.fileno())
+                os.link(beside, path)  # unlike a renaming, it never takes another's place
+            finally:
+                beside.unlink(missing_ok=True)
+            flush_folder(path.parent)
+
+    def _copy(self, beside: Path) -> None:
+        with self._lock:
+            source = self._open()
+            target = apsw.Connection(str(beside))
+            try:
+                with target.backup("main", source, "main") as copying:
+                    while not copying.done:
+                        copying.step(-1)
+                target.pragma("journal_mode", "DELETE")  # one file, without a journal beside it
+            finally:
+                target.close()
 
     def all(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """The rows that answer a query.

@@ -4,6 +4,8 @@ arms     the mean reward of each, how often it was heard of, and the row of its 
 modes    P(m | âo_<t)
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from bayescontrol.beliefs.finite import FiniteBelief
@@ -27,7 +29,8 @@ def summary(agent: Any) -> dict[str, dict[str, Any]]:
         return _arms(belief)
     if hasattr(belief, "link"):
         pulls = belief.pulls
-        return {str(a): {"mean": belief.mean(a).tolist(), "count": pulls[a]} for a in belief.labels}
+        named = _named(belief.labels)
+        return {s: {"mean": belief.mean(a).tolist(), "count": pulls[a]} for s, a in named}
     if hasattr(belief, "rho"):
         return {"rho": {"mean": belief.rho, "count": belief.count}}
     count = getattr(belief, "count", None)
@@ -39,7 +42,14 @@ def _arms(belief: Any) -> dict[str, dict[str, Any]]:
     means = family.expected(rows).tolist()
     columns = getattr(family, "columns", ())
     told = {}
-    for arm, row, mean in zip(belief.labels, rows.tolist(), means, strict=True):
+    for (name, arm), row, mean in zip(_named(belief.labels), rows.tolist(), means, strict=True):
         named = dict(zip(columns, row, strict=False))
-        told[str(arm)] = {"mean": mean, "count": pulls[arm], **named}
+        told[name] = {"mean": mean, "count": pulls[arm], **named}
     return told
+
+
+def _named(labels: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Each arm with its name as a text: 1 and "1", which read alike, as Python writes them."""
+    arms = list(labels)
+    alike = Counter(map(str, arms))
+    return [(str(a) if alike[str(a)] == 1 else repr(a), a) for a in arms]

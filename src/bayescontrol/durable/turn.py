@@ -9,15 +9,17 @@ decisions come first: they share one posterior, and its action probabilities are
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.decision import Decision, decision_number
 from bayescontrol.durable.events import Decided, Event, Observed, as_row, event_of
 from bayescontrol.durable.fold import Decisions, Fold
-from bayescontrol.durable.plain import as_plain, canonical, kept, same_value
+from bayescontrol.durable.plain import as_plain, canonical, kept, same_answer, same_value, shown
 from bayescontrol.durable.store import Log, Row
 from bayescontrol.errors import (
+    BadEvidence,
+    BadSituation,
     ConflictingFeedback,
     ConflictingKey,
     DamagedLog,
@@ -54,6 +56,11 @@ class Observe(Request):
     def __init__(self, id: str | Decision, o: Any) -> None:
         super().__init__()
         self.id, self.n, self.o = id, decision_number(id), kept(o, "the observation")
+
+
+_REFUSED: Final = (
+    BadSituation, ConflictingFeedback, ConflictingKey, FeedbackDue, UnknownDecision,
+)  # fmt: skip
 
 
 class _Rejected(Exception):
@@ -112,7 +119,7 @@ class Turn:
         for request in ordered:
             try:
                 result = self._act(request) if isinstance(request, Act) else self._observe(request)
-            except (ConflictingFeedback, ConflictingKey, FeedbackDue, UnknownDecision) as error:
+            except _REFUSED as error:
                 request.error = error
             else:
                 self._results.append((request, result))
@@ -132,8 +139,8 @@ class Turn:
             )
             if asked:
                 raise ConflictingKey(
-                    f"key {request.key!r} stands for decision {known.id} in situation "
-                    f"{known.situation!r}, now it comes with {request.x!r}: use a new key"
+                    f"key {shown(request.key)} stands for decision {known.id} in situation "
+                    f"{shown(known.situation)}, now it comes with {shown(request.x)}: use a new key"
                 )
             return known
         if self.fold.due:
@@ -159,7 +166,7 @@ class Turn:
         if driver.remembers:
             self._laws = {}
         self.decided.append(event)
-        decision = Decision.of(event, law)
+        decision = Decision.of(event, law, self._log.name)
         if request.key is not None:
             self._keys[request.key] = decision
         return decision
@@ -169,7 +176,7 @@ class Turn:
             return self._keys[key]
         row = self._log.keyed(key)
         event = None if row is None else event_of(row)
-        return Decision.of(event) if isinstance(event, Decided) else None
+        return Decision.of(event, None, self._log.name) if isinstance(event, Decided) else None
 
     def _law(self, x: Any) -> dict[Any, float] | None:
         """P(a | past) in x, computed once for each posterior and each situation."""
@@ -188,19 +195,20 @@ class Turn:
             decision = self._decisions.get(n)
         except UnknownDecision:
             raise UnknownDecision(
-                f"no decision {request.id!r} in log {self._log.name!r}: give the id that `act` "
+                f"no decision {shown(request.id)} in log {self._log.name!r}: give the id that `act` "
                 "returned"
             ) from None
+        self._require_ours(request.id, decision)
         known = self.answered.get(n, self)
         if known is self and n not in self._decisions.open:
             row = self._log.observation(n)
             event = None if row is None else event_of(row)
             known = event.o if isinstance(event, Observed) else self
         if known is not self:
-            if same_value(known, o):
+            if same_answer(known, o):
                 return False
             raise ConflictingFeedback(
-                f"decision {n} was answered by {known!r}, now {o!r} comes for it: the first "
+                f"decision {n} was answered by {shown(known)}, now {shown(o)} comes for it: the first "
                 "answer stands"
             )
         if not self._before.driver.alone and n != self.fold.due:
@@ -210,11 +218,31 @@ class Turn:
         try:
             self._add(learnt)
             self.fold.observed(learnt, decision.x, decision.a)
+        except TypeError as error:
+            if "unhashable" not in str(error):
+                raise _Rejected(request, error) from error
+            told = BadEvidence(
+                f"observation {shown(o)} of decision {n} cannot be looked up ({error}): give a "
+                "number, a text or a tuple"
+            )
+            raise _Rejected(request, told) from error
         except Exception as error:
             raise _Rejected(request, error) from error
         self.answered[n] = o
         self._laws = {}
         return True
+
+    def _require_ours(self, given: Any, logged: Decided) -> None:
+        """A `Decision` of another log or another store may have the number of one of ours."""
+        if not isinstance(given, Decision):
+            return
+        ours = given.agent in (None, self._log.name) and given.time == logged.time
+        if not (ours and same_value(given.action, logged.a)):
+            raise UnknownDecision(
+                f"decision {given.id} of {given.agent or 'another log'!r}, action "
+                f"{shown(given.action)}, is not the decision {logged.seq} of log "
+                f"{self._log.name!r}, action {shown(logged.a)}: give it to the agent that made it"
+            )
 
     def _add(self, event: Event) -> None:
         self.rows.append(as_row(event))

@@ -8,6 +8,9 @@
 from the same log as it goes. r̂_t, the mean reward of each action so far, knows nothing of r_t, so
 both are unbiased whatever r̂_t is worth: Σ (term - value of π_t) is a martingale. Decisions without
 an answer are left out; that is fair only if whether an answer comes does not depend on it.
+
+Overlap: what was never done cannot be told. Where π has more than a share 1 - level of its
+probability on actions that no answered decision took, the intervals are infinite.
 """
 
 import math
@@ -17,11 +20,17 @@ from statistics import NormalDist
 from typing import Any, TypeAlias
 
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.events import Decided, Event, Observed
+from bayescontrol.durable.events import Created, Decided, Event, Observed
 from bayescontrol.durable.models import as_model
-from bayescontrol.durable.plain import as_plain, canonical
-from bayescontrol.durable.replay import opening
-from bayescontrol.errors import MissingCapability
+from bayescontrol.durable.plain import as_plain, canonical, shown
+from bayescontrol.durable.replay import Source, events_from, opening
+from bayescontrol.errors import (
+    BadEvidence,
+    DamagedLog,
+    InvalidRequest,
+    MissingCapability,
+    UnknownAction,
+)
 
 __all__ = ["Estimate", "WhatIf", "what_if"]
 
@@ -73,10 +82,12 @@ class WhatIf:
     #: (Σ w)² / Σ w²: so many decisions of the other's own would tell as much, roughly.
     effective: float
     largest_weight: float
+    #: The share of the other's probability on actions that no answered decision took.
+    unsupported: float = 0.0
 
 
 def what_if(
-    events: Iterable[Event],
+    events: Source,
     other: Any,
     *,
     reward: Callable[[Any], float] | None = None,
@@ -86,7 +97,11 @@ def what_if(
 
     `other` is a problem of this library or a `named_model` (an agent that learns from the log's
     own observations), or a function π(x) -> {a: probability}. `reward(o)` reads the reward off an
-    observation: by default o itself, or its first part.
+    observation: by default o itself, or its first part. `events` are the events, the agent, or
+    the file of an export.
+
+    The log must overlap with the other: if no decision did what the other does, `effective` is 0
+    or `unsupported` is large, and the intervals are infinite.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
@@ -101,10 +116,22 @@ def what_if(
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level={level}: the share of intervals that hold the truth, 0.95 say")
-    stream = iter(events)
-    opening(stream)
-    other_policy = _Fixed(other) if _is_function(other) else _Learner(as_model(other).driver())
+    if reward is not None and not callable(reward):
+        raise InvalidRequest(f"reward={shown(reward)}: a function of the observation")
+    stream = events_from(events)
+    actions = _actions(opening(stream))
+    other_policy = (
+        _Fixed(other, actions) if _is_function(other) else _Learner(as_model(other).driver())
+    )
     return _Evaluation(other_policy, reward or _reward).run(stream, level)
+
+
+def _actions(created: Created) -> list[Any] | None:
+    """What can be done, where the log says so."""
+    arms = created.settings.get("arms")
+    if type(arms) is int:
+        return list(range(arms))
+    return list(arms) if isinstance(arms, list | tuple) else None
 
 
 def _is_function(other: Any) -> bool:
@@ -119,13 +146,25 @@ def _reward(o: Any) -> float:
 
 
 class _Fixed:
-    def __init__(self, policy: Fixed) -> None:
-        self._policy = policy
+    def __init__(self, policy: Fixed, actions: list[Any] | None) -> None:
+        self._policy, self._actions = policy, actions
 
     def law(self, x: Any) -> Mapping[Any, float]:
-        law = self._policy(x)
-        if abs(sum(law.values()) - 1.0) > 1e-9 or min(law.values()) < 0.0:
-            raise ValueError(f"the policy gives {dict(law)!r} in {x!r}: not probabilities of sum 1")
+        given: Any = self._policy(x)
+        where = f"the policy gives {shown(given)} in {shown(x)}"
+        if not isinstance(given, Mapping):
+            raise InvalidRequest(f"{where}: not probabilities, {{action: probability}}")
+        try:
+            law = {a: float(p) for a, p in given.items()}
+        except (TypeError, ValueError):
+            law = {}
+        if not (all(p >= 0.0 for p in law.values()) and abs(sum(law.values()) - 1.0) <= 1e-9):
+            raise InvalidRequest(f"{where}: not probabilities of sum 1")
+        for a, p in law.items():
+            if p and self._actions is not None and a not in self._actions:
+                raise UnknownAction(
+                    f"{where}: action {shown(a)} is none of the log's, {shown(self._actions)}"
+                )
         return law
 
     def learn(self, x: Any, a: Any, o: Any) -> None:
@@ -142,7 +181,7 @@ class _Learner:
         self._driver = driver
 
     def law(self, x: Any) -> Mapping[Any, float]:
-        law = self._driver.law(self._driver.situation(x))
+        law = self._driver.law(self._driver.situation(None if self._driver.context_free else x))
         if law is None:
             raise MissingCapability(
                 f"{self._driver.agent!r} has no exact action probabilities: give a function "
@@ -165,6 +204,9 @@ class _Means:
         total, n = self._sums.get(a, self._all)
         return total / n if n else 0.0
 
+    def heard(self, a: Any) -> bool:
+        return a in self._sums
+
     def take(self, a: Any, r: float) -> None:
         total, n = self._sums.get(a, (0.0, 0))
         self._sums[a] = (total + r, n + 1)
@@ -175,7 +217,8 @@ class _Evaluation:
     def __init__(self, other: _Fixed | _Learner, reward: Callable[[Any], float]) -> None:
         self._other, self._reward = other, reward
         self._means = _Means()
-        self._pending: dict[int, tuple[Decided, float, float, float]] = {}
+        self._pending: dict[int, tuple[Decided, float, float, float, Mapping[Any, float]]] = {}
+        self._mass: dict[Any, float] = {}
         self._laws: dict[bytes, Mapping[Any, float]] = {}
 
     def run(self, events: Iterable[Event], level: float) -> WhatIf:
@@ -184,8 +227,10 @@ class _Evaluation:
             if isinstance(event, Decided):
                 self._decided(event)
             elif isinstance(event, Observed):
-                d, w, expected, predicted = self._pending.pop(event.n)
-                r = self._reward(event.o)
+                d, w, expected, predicted, law = self._answered(event)
+                r = self._worth(event)
+                for a, p in law.items():
+                    self._mass[a] = self._mass.get(a, 0.0) + p
                 weighed.append(w * r)
                 robust.append(expected + w * (r - predicted))
                 logged.append(r)
@@ -193,12 +238,42 @@ class _Evaluation:
                 self._other.learn(d.x, d.a, event.o)
                 self._means.take(d.a, r)
                 self._laws.clear()
+        if not logged:
+            raise InvalidRequest(
+                f"the log has {len(self._pending)} decisions and no answer to any: there is "
+                "nothing to tell from it yet"
+            )
         squares = math.fsum(w * w for w in weights)
+        effective = math.fsum(weights) ** 2 / squares if squares else 0.0
+        unseen = math.fsum(p for a, p in self._mass.items() if not self._means.heard(a))
+        unsupported = unseen / len(logged)
+        estimates = [Estimate.of(terms, level) for terms in (weighed, robust)]
+        if effective == 0.0 or unsupported > 1.0 - level:
+            estimates = [Estimate(e.mean, math.inf, -math.inf, math.inf) for e in estimates]
         return WhatIf(
-            Estimate.of(weighed, level), Estimate.of(robust, level), Estimate.of(logged, level),
-            len(logged), len(self._pending),
-            math.fsum(weights) ** 2 / squares if squares else 0.0, max(weights, default=0.0),
+            *estimates, Estimate.of(logged, level), len(logged), len(self._pending),
+            effective, max(weights), unsupported,
         )  # fmt: skip
+
+    def _answered(
+        self, event: Observed
+    ) -> tuple[Decided, float, float, float, Mapping[Any, float]]:
+        if event.n not in self._pending:
+            raise DamagedLog(f"event {event.seq} answers decision {event.n}, which is not open")
+        return self._pending.pop(event.n)
+
+    def _worth(self, event: Observed) -> float:
+        given: Any = self._reward(event.o)
+        try:
+            r = math.nan if isinstance(given, str | bytes) else float(given)
+        except (TypeError, ValueError):
+            r = math.nan
+        if not math.isfinite(r):
+            raise BadEvidence(
+                f"event {event.seq}: observation {shown(event.o)} is worth {shown(given)}: a "
+                "reward is a finite number; say what it is worth, reward=…"
+            )
+        return r
 
     def _decided(self, d: Decided) -> None:
         if not d.p:
@@ -211,4 +286,4 @@ class _Evaluation:
             self._laws[key] = self._other.law(d.x)
         law = self._laws[key]
         expected = math.fsum(p * self._means.of(a) for a, p in law.items())
-        self._pending[d.seq] = (d, law.get(d.a, 0.0) / d.p, expected, self._means.of(d.a))
+        self._pending[d.seq] = (d, law.get(d.a, 0.0) / d.p, expected, self._means.of(d.a), law)

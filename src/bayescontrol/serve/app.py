@@ -19,6 +19,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
+from bayescontrol.serve.distinct import require_distinct_keys
 from bayescontrol.serve.docs import docs_page, finished
 from bayescontrol.serve.gate import Gate
 from bayescontrol.serve.problems import MEDIA_TYPE, kind_of, problem_of
@@ -42,6 +43,8 @@ def application(
     0
     """
 
+    service.secured = bool(tokens)
+
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         await service.start()
@@ -58,6 +61,7 @@ def application(
 
     app = Litestar(
         [*ROUTES, *PAGES, *_documents(bool(tokens))],
+        before_request=require_distinct_keys,
         dependencies={"service": Provide(provided, sync_to_thread=False)},
         exception_handlers={HTTPException: problem, Exception: problem},
         lifespan=[lifespan],

@@ -5,11 +5,14 @@
 
 Every `act` carries a key, and `observe` says the same twice as well as once: so whatever goes
 wrong on the way, asking again is safe, and the client does, for as long as its `timeout` lasts.
-Errors are the library's own, as if the agent were here.
+Errors are the library's own, as if the agent were here; `Unavailable` if no answer came.
 """
 
 import http.client
+import math
 import random
+import re
+import socket
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -23,7 +26,8 @@ from bayescontrol.durable.decision import Decision
 from bayescontrol.durable.events import Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
-from bayescontrol.serve.problems import PROBLEMS, Problem, Refused
+from bayescontrol.serve.problems import PROBLEMS, InvalidKey, Problem, Refused, Unavailable
+from bayescontrol.serve.tokens import require_sendable
 from bayescontrol.serve.wire import Connections, Reply
 
 __all__ = ["Client", "RemoteAgent"]
@@ -31,28 +35,38 @@ __all__ = ["Client", "RemoteAgent"]
 #: Answers after which to ask again: too many requests, too slow, overloaded.
 _AGAIN: Final = frozenset({408, 429, 502, 503, 504})
 _LONGEST_WAIT: Final = 2.0
+#: Seconds for a call, and for a server that nobody has reached, where no timeout is given.
+_WHOLE: Final = 30.0
+_REACH: Final = 5.0
+#: Nobody listens there, or there is no such place.
+_NOBODY: Final = (ConnectionRefusedError, socket.gaierror)
 _problem: Final = msgspec.json.Decoder(Problem).decode
 
 
 class Client:
     """A server, by its address; `timeout` is how many seconds one call may take in all.
 
-    Any number of threads may use it.
+    Without a `timeout` it is 30 seconds, but 5 if no connection is made: then `Unavailable` says
+    so. To outlast a server that is started again, give one. Any number of threads may use it.
 
     >>> client = Client("http://127.0.0.1:8000")
     >>> client.agent("checkout")
     RemoteAgent('checkout' at http://127.0.0.1:8000)
     >>> Client("shop.example")
     Traceback (most recent call last):
-    ValueError: url='shop.example': write http://host:port or https://host
+    bayescontrol.serve.wire.InvalidAddress: url='shop.example': write http://host:port or https://host
     """
 
-    def __init__(self, url: str, token: str | None = None, *, timeout: float = 30.0) -> None:
+    def __init__(self, url: str, token: str | None = None, *, timeout: float | None = None) -> None:
+        self._connections = Connections(url)
+        if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
+            raise ValueError(f"timeout={timeout!r}: it must be a positive number of seconds")
         self.url = url.rstrip("/")
-        self.timeout = timeout
-        self._connections = Connections(self.url)
+        self.timeout = _WHOLE if timeout is None else timeout
+        self._reach = _REACH if timeout is None else timeout
         self._headers = {"Accept": "application/json", "User-Agent": "bayescontrol"}
         if token is not None:
+            require_sendable(token)
             self._headers["Authorization"] = f"Bearer {token}"
 
     def agent(self, name: str) -> "RemoteAgent":
@@ -85,8 +99,11 @@ class Client:
         return RemoteAgent(self, name)
 
     def ready(self) -> bool:
-        """Whether the server has opened its agents."""
-        return self._send("GET", "/v1/health/ready", None, {}, self.timeout).status == 200
+        """Whether the server answers, and has opened its agents."""
+        try:
+            return self._send("GET", "/v1/health/ready", None, {}, self._reach).status == 200
+        except (OSError, http.client.HTTPException):
+            return False
 
     def call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
@@ -96,15 +113,18 @@ class Client:
         return msgspec.json.decode(reply.body) if reply.body else None
 
     def _insist(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Reply:
-        end, pause = time.monotonic() + self.timeout, 0.05
+        begun, pause = time.monotonic(), 0.05
+        end = begun + self.timeout
         while True:
             left = end - time.monotonic()
             wait = pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that not all come at once
             try:
                 reply = self._send(method, path, body, headers, max(left, 0.001))
-            except (OSError, http.client.HTTPException):
+            except (OSError, http.client.HTTPException) as error:
+                if isinstance(error, _NOBODY):
+                    left = min(left, begun + self._reach - time.monotonic())
                 if wait > left:
-                    raise
+                    raise self._unavailable(error, time.monotonic() - begun) from error
             else:
                 if reply.status < 400:
                     return reply
@@ -113,6 +133,12 @@ class Client:
                     raise _error(reply)
             time.sleep(wait)
             pause = min(2 * pause, _LONGEST_WAIT)
+
+    def _unavailable(self, error: Exception, seconds: float) -> Unavailable:
+        return Unavailable(
+            f"{self.url} gave no answer in {seconds:.1f} s ({error or type(error).__name__}): is "
+            "the server running? Ask again with the same key: what was done is not done twice"
+        )
 
     def _send(
         self, method: str, path: str, body: Any, headers: Mapping[str, str], timeout: float
@@ -125,7 +151,10 @@ class Client:
 
     def lines(self, path: str) -> Iterator[bytes]:
         """The lines of a long answer, as they come."""
-        yield from self._connections.lines(path, self._headers, self.timeout, _error)
+        try:
+            yield from self._connections.lines(path, self._headers, self.timeout, _error)
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable(f"{self.url} broke off: {error or type(error).__name__}") from error
 
     def close(self) -> None:
         """Close the connections. Used again, it makes new ones."""
@@ -159,6 +188,9 @@ class RemoteAgent:
 
     def act(self, x: Any = None, *, key: str | None = None) -> Decision:
         """What to do in situation x. `key` is a name for the question; without one it gets one."""
+        if key is not None and not (isinstance(key, str) and re.fullmatch(r"[!-~]{1,200}", key)):
+            # Not shown: it goes where the token goes, and may have been mistaken for it.
+            raise InvalidKey("a key is a text of 1 to 200 visible ASCII characters")
         headers = {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
         body = {"situation": as_plain(x, "the situation")}
         return _decision(self._client.call("POST", f"{self._path}/act", body, headers))

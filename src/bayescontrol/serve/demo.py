@@ -9,6 +9,7 @@ The visitors come over HTTP, as real ones would.
 """
 
 import heapq
+import math
 import tempfile
 import threading
 import time
@@ -76,6 +77,10 @@ def running_demo(
     ...     sorted(client.agents())
     ['checkout', 'dispenser']
     """
+    for name, value in (("seconds", seconds), ("rate", rate)):
+        if not (value > 0 and math.isfinite(value)):
+            raise ValueError(f"{name}={value!r}: it must be a positive number")
+    stream(seed, 0, "visitors")  # a seed that is none is refused here, not in a thread
     with tempfile.TemporaryDirectory(prefix="bayescontrol-demo-") as folder:
         where = store or f"sqlite:///{Path(folder) / 'demo.db'}"
         model = dispenser()

@@ -13,59 +13,21 @@ from typing import Any, Final
 
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Created, event_of
-from bayescontrol.durable.kinds import KINDS, unschedule
-from bayescontrol.durable.models import Model, as_model, require_same
+from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import Model, require_same
 from bayescontrol.durable.opening import open_agent
-from bayescontrol.durable.plain import same_value
 from bayescontrol.durable.store import Store, require_name
 from bayescontrol.errors import BayesControlError, ModelMismatch, UnknownStore
-from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.desk import Desk, Watcher
-from bayescontrol.serve.problems import Refused, UnknownAgent, UnknownModel
+from bayescontrol.serve.problems import Refused, UnknownAgent
 from bayescontrol.serve.schemas import value_of
+from bayescontrol.serve.settings import described
 
-__all__ = ["House", "described"]
+__all__ = ["House"]
 
 _READERS: Final = 4
 _WRITERS: Final = 8
-#: Arms, actions, states or features that can be asked for over HTTP.
-_MOST: Final = 1_000
-_COUNTS: Final = ("arms", "actions", "states", "features")
-_OF_SETTINGS: Final = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
-
-
-def described(name: str, settings: Mapping[str, Any], models: Mapping[str, Model]) -> Model:
-    """The model of that name: the caller's own, or the library's with these settings.
-
-    >>> described("bernoulli-bandit", {"arms": ["red", "blue"]}, {}).settings["arms"]
-    ['red', 'blue']
-    >>> described("bernoulli-bandit", {"legs": 2}, {})
-    Traceback (most recent call last):
-    bayescontrol.serve.problems.UnknownModel: model 'bernoulli-bandit': ...
-    """
-    if name in models:
-        model = models[name]
-        if settings and not same_value(dict(settings), dict(model.settings)):
-            raise UnknownModel(f"model {name!r} is made where the server is: it takes no settings")
-        return model
-    kind = KINDS.get(name)
-    if kind is None:
-        raise UnknownModel(f"no model {name!r}: there are {', '.join([*models, *KINDS])}")
-    for setting in _COUNTS:
-        given = settings.get(setting)
-        size = given if isinstance(given, int) else len(given) if isinstance(given, list) else 0
-        if size > _MOST:
-            raise UnknownModel(f"{size} {setting}: over HTTP up to {_MOST}; register the model")
-    try:
-        schedule = unschedule(settings["schedule"]) if "schedule" in settings else every_step
-        model = as_model(kind.problem(settings), schedule)
-        model.driver()
-    except BayesControlError:
-        raise
-    except _OF_SETTINGS as error:
-        raise UnknownModel(f"model {name!r}: {error}") from None
-    return model
 
 
 class House:
@@ -165,7 +127,7 @@ class House:
             del self._opening[name]
 
     def _opened(self, name: str, model: Model | None, seed: int | None) -> DurableAgent:
-        if model is None and self.models:
+        if model is None:
             model = self._registered(name)
         agent = open_agent(self.store, name, model, seed=seed)
         _warm(agent)
@@ -178,7 +140,14 @@ class House:
             first = event_of(next(log.read(1, 1)))
         finally:
             log.close()
-        return self.models.get(first.model) if isinstance(first, Created) else None
+        if not isinstance(first, Created) or first.model in KINDS:
+            return None
+        if first.model not in self.models:
+            raise ModelMismatch(
+                f"agent {name!r} is of model {first.model!r}, version {first.version}, which the "
+                "server was not started with: start it with --model FILE.py:NAME"
+            )
+        return self.models[first.model]
 
     async def close(self) -> None:
         """Finish what is under way, close the agents and the store."""

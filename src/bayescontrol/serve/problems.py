@@ -17,9 +17,12 @@ from bayescontrol.errors import BayesControlError
 __all__ = [
     "MEDIA_TYPE",
     "PROBLEMS",
+    "BadSettings",
+    "InvalidKey",
     "Kind",
     "Problem",
     "Refused",
+    "Unavailable",
     "UnknownAgent",
     "UnknownModel",
     "kind_of",
@@ -40,9 +43,33 @@ class UnknownAgent(BayesControlError, LookupError):
 
 
 class UnknownModel(BayesControlError, ValueError):
-    """No model has that name, or none can be made of those settings.
+    """No model has that name.
 
     >>> issubclass(UnknownModel, ValueError)
+    True
+    """
+
+
+class BadSettings(BayesControlError, ValueError):
+    """No model can be made of those settings.
+
+    >>> issubclass(BadSettings, ValueError)
+    True
+    """
+
+
+class InvalidKey(BayesControlError, ValueError):
+    """A key cannot be sent in a header.
+
+    >>> issubclass(InvalidKey, ValueError)
+    True
+    """
+
+
+class Unavailable(BayesControlError, ConnectionError):
+    """The server gave no answer in time; whether it did what was asked is not known.
+
+    >>> issubclass(Unavailable, ConnectionError)
     True
     """
 
@@ -126,6 +153,9 @@ PROBLEMS: Final[dict[str, Kind]] = {
     ),
     "unknown-model": Kind(
         422, "No such model", "See /docs for the models and their settings.", UnknownModel
+    ),
+    "bad-settings": Kind(
+        422, "Bad settings", "See /docs for the models and their settings.", BadSettings
     ),
     "unknown-decision": Kind(
         404, "No such decision", "Give the id that act returned.", errors.UnknownDecision

@@ -231,12 +231,14 @@ async def live() -> Status:
 
 @get("/v1/health/ready", operation_id="ready", tags=["server"], responses=_may())
 async def ready(service: NamedDependency[Service]) -> Status:
-    """The agents are open, and the store answers."""
+    """The agents are open, but for those it names, and the store answers."""
     if not service.ready:
         kind = "shutting-down" if service.closing else "not-ready"
         raise Refused(kind, "not ready", {"Retry-After": "1"})
     await service.house.names()
-    return Status("ok")
+    failed = service.failed
+    # Nobody needs a token here: where one is needed elsewhere, names are not given away.
+    return Status("ok", len(failed), [] if service.secured else failed)
 
 
 @get("/v1/metrics", operation_id="metrics", tags=["server"], responses=_may())

@@ -218,6 +218,9 @@ class Status(msgspec.Struct, frozen=True):
     """
 
     status: str
+    #: Agents that could not be opened: how many, and, where no token is needed, which.
+    failed: int = 0
+    unopened: list[str] = msgspec.field(default_factory=list)
 
 
 def _chance(p: float | None) -> float | None:

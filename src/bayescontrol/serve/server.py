@@ -24,12 +24,13 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.serve.app import application
 from bayescontrol.serve.limits import Limits
 from bayescontrol.serve.service import Service
-from bayescontrol.serve.tokens import Tokens, is_loopback, require_safe
+from bayescontrol.serve.tokens import InvalidToken, Tokens, is_loopback, require_safe
 
 __all__ = ["CannotListen", "Server", "serve"]
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 _KEEP_ALIVE: Final = 30
+_LAST_PORT: Final = 65_535
 
 
 class CannotListen(BayesControlError, OSError):
@@ -115,7 +116,7 @@ class Server:
         allow_hosts: Iterable[str] = (),
         durable: bool = True,
     ) -> None:
-        tokens = tokens or Tokens()
+        tokens = _checked(tokens)
         require_safe(host, tokens)
         self._socket = _bound(host, port)
         try:
@@ -177,7 +178,18 @@ class Server:
         return f"Server({self.url})"
 
 
+def _checked(tokens: Any) -> Tokens:
+    if tokens is None:
+        return Tokens()
+    if not isinstance(tokens, Tokens):
+        # Not shown: it may be a secret.
+        raise InvalidToken(f"tokens is a {type(tokens).__name__}: give Tokens([token, …])")
+    return tokens
+
+
 def _bound(host: str, port: int) -> socket.socket:
+    if type(port) is not int or not 0 <= port <= _LAST_PORT:
+        raise CannotListen(f"port={port!r}: a port is a number from 0 (any free one) to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=512)

@@ -53,7 +53,15 @@ class Service:
         self.metrics = Metrics()
         self.monitor = Monitor(self.metrics, truths, self.limits.streams)
         self.ready = self.closing = False
+        #: Whether a token is needed.
+        self.secured = False
+        self._failed: dict[str, BaseException] = {}
         self.metrics.gauge("ready", "1 when every agent is open.", lambda: float(self.ready))
+
+    @property
+    def failed(self) -> list[str]:
+        """Agents that could not be opened, and have not been since."""
+        return [name for name in self._failed if name not in self.house.desks]
 
     async def start(self) -> None:
         """Answer requests; open the agents meanwhile."""
@@ -69,11 +77,11 @@ class Service:
 
     async def _open(self) -> None:
         try:
-            failed = await self.house.open_all()
+            self._failed = await self.house.open_all()
         except Exception:
             _logger.exception("the store cannot be read: the server will not be ready")
             return
-        for name, error in failed.items():
+        for name, error in self._failed.items():
             _logger.warning("agent %r cannot be opened: %s", name, error)
         self.ready = not self.closing
 

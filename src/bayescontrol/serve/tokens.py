@@ -9,16 +9,25 @@ time, so that an answer's time tells nothing of a token.
 import hashlib
 import hmac
 import os
+import re
 import stat
 import warnings
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bayescontrol.errors import BayesControlError
 
-__all__ = ["VARIABLE", "InvalidToken", "PublicBind", "Tokens", "is_loopback", "require_safe"]
+__all__ = [
+    "VARIABLE",
+    "InvalidToken",
+    "PublicBind",
+    "Tokens",
+    "is_loopback",
+    "require_safe",
+    "require_sendable",
+]
 
 #: The variable of the environment that holds a token.
 VARIABLE: Final = "BAYESCONTROL_TOKEN"
@@ -53,6 +62,10 @@ class Tokens:
     """
 
     def __init__(self, tokens: Iterable[str] = ()) -> None:
+        given: Any = tokens
+        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+            # Not shown: it may be a secret.
+            raise InvalidToken(f"tokens is a {type(given).__name__}: give a list of texts")
         self._digests = tuple({_digest(_checked(token)) for token in tokens})
 
     def __bool__(self) -> bool:
@@ -90,14 +103,24 @@ def _digest(token: str) -> bytes:
 
 
 def _checked(token: str) -> str:
+    require_sendable(token)
     if len(token) < _SHORTEST:
         raise InvalidToken(
             f"a token of {len(token)} characters can be guessed: use at least {_SHORTEST}; "
             f"make one with {_MAKE_ONE}"
         )
-    if not (token.isascii() and token.isprintable()) or " " in token:
-        raise InvalidToken("a token is of visible ASCII characters: it is sent in a header")
     return token
+
+
+def require_sendable(token: object) -> None:
+    """`InvalidToken`, which does not show it, unless the token can be sent in a header.
+
+    >>> require_sendable("two lines\\n")
+    Traceback (most recent call last):
+    bayescontrol.serve.tokens.InvalidToken: a token is a text of visible ASCII characters: ...
+    """
+    if not isinstance(token, str) or not re.fullmatch(r"[!-~]*", token):
+        raise InvalidToken("a token is a text of visible ASCII characters: it is sent in a header")
 
 
 def _lines(file: Path) -> list[str]:

@@ -12,7 +12,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-__all__ = ["Connections", "Reply"]
+from bayescontrol.errors import BayesControlError
+
+__all__ = ["Connections", "InvalidAddress", "Reply"]
+
+
+class InvalidAddress(BayesControlError, ValueError):
+    """A server has no such address.
+
+    >>> issubclass(InvalidAddress, ValueError)
+    True
+    """
 
 
 class Reply(NamedTuple):
@@ -38,16 +48,24 @@ class Connections:
 
     >>> Connections("ftp://127.0.0.1")
     Traceback (most recent call last):
-    ValueError: url='ftp://127.0.0.1': write http://host:port or https://host
+    bayescontrol.serve.wire.InvalidAddress: url='ftp://127.0.0.1': write http://host:port or https://host
     """
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
+        wrong = InvalidAddress(f"url={url!r}: write http://host:port or https://host")
+        if not isinstance(url, str):
+            raise wrong
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise wrong from None
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-            raise ValueError(f"url={url!r}: write http://host:port or https://host")
+            raise wrong
         secure = parts.scheme == "https"
         self._make = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        self._host, self._port, self._base = parts.hostname, parts.port, parts.path
+        self._host, self._port = parts.hostname, port
+        self._base = parts.path.rstrip("/")
         self._free: list[http.client.HTTPConnection] = []
         self._guard = threading.Lock()
 

@@ -1,0 +1,142 @@
+"""What a newcomer gets wrong is answered in words, with the way out, and without secrets."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.cli.demo import demo
+from bayescontrol.cli.serve import serve
+from bayescontrol.durable import named_model, open_agent
+from bayescontrol.errors import BayesControlError, ModelMismatch
+from bayescontrol.serve import Client
+from bayescontrol.serve.demo import running_demo
+from bayescontrol.serve.problems import BadSettings, InvalidKey, Unavailable
+from bayescontrol.serve.server import CannotListen, Server
+from bayescontrol.serve.tokens import InvalidToken, Tokens
+
+SECRET = "a-secret-that-is-long-enough"
+NOBODY = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize("tokens", [SECRET, [SECRET], 7])
+def test_tokens_of_another_type_are_refused_and_not_shown(tokens: Any) -> None:
+    with pytest.raises(InvalidToken, match="give Tokens") as caught:
+        Server("sqlite:///:memory:", port=0, tokens=tokens)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("tokens", [SECRET, 7, [7]])
+def test_tokens_are_a_list_of_texts(tokens: Any) -> None:
+    with pytest.raises(InvalidToken):
+        Tokens(tokens)
+
+
+@pytest.mark.parametrize("port", [-1, 99_999, "80", True])
+def test_a_port_that_is_none_is_refused(port: Any) -> None:
+    with pytest.raises(CannotListen, match="65535"):
+        Server("sqlite:///:memory:", port=port)
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (serve, ["sqlite:///:memory:", "--port", "99999"]),
+        (serve, ["sqlite:///:memory:", "--rate", "nan"]),
+        (serve, ["sqlite:///:memory:", "--deadline", "nan"]),
+        (demo, ["--port", "-1"]),
+        (demo, ["--rate", "-1"]),
+        (demo, ["--rate", "0"]),
+        (demo, ["--rate", "nan"]),
+        (demo, ["--seed", "-1"]),
+        (demo, ["--seconds", "nan"]),
+        (demo, ["--seconds", "inf"]),
+    ],
+)
+def test_a_number_out_of_range_ends_the_command_with_2(command: Any, line: list[str]) -> None:
+    result = CliRunner().invoke(command, line)
+    assert result.exit_code == 2, result.output
+
+
+@pytest.mark.parametrize("wrong", [{"rate": -1.0}, {"rate": float("nan")}, {"seed": -1}])
+def test_the_demo_itself_refuses_them_too(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError), running_demo(1.0, **wrong):
+        pass
+
+
+def test_a_server_that_is_down_is_unavailable_after_five_seconds_and_not_ready() -> None:
+    client, begun = Client(NOBODY), time.monotonic()
+    assert not client.ready()
+    with pytest.raises(Unavailable, match="is the server running") as caught:
+        client.agent("shop").act()
+    assert isinstance(caught.value, BayesControlError | ConnectionError)
+    assert time.monotonic() - begun < 10.0
+    with pytest.raises(Unavailable):
+        next(client.agent("shop").log())
+
+
+def test_a_token_or_a_key_that_no_header_can_hold_is_refused_and_not_shown() -> None:
+    for wrong in (f"{SECRET}\n", f"{SECRET}\x00", f"{SECRET}é", 7):
+        with pytest.raises(InvalidToken) as token:
+            Client(NOBODY, wrong)  # type: ignore[arg-type]
+        with pytest.raises(InvalidKey) as key:
+            Client(NOBODY).agent("shop").act(key=wrong)  # type: ignore[arg-type]
+        assert SECRET not in str(token.value) + str(key.value)
+
+
+@pytest.mark.parametrize("url", [None, 7, b"http://a", "http://a:99999", "http://[a", "a", ""])
+def test_an_address_that_is_none_is_refused(url: Any) -> None:
+    with pytest.raises(BayesControlError, match="write http://host:port"):
+        Client(url)
+
+
+@pytest.mark.parametrize("timeout", [0.0, -1.0, float("nan")])
+def test_a_timeout_is_a_positive_number(timeout: float) -> None:
+    with pytest.raises(ValueError, match="positive"):
+        Client(NOBODY, timeout=timeout)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"legs": 2}, "has no setting 'legs': it has arms, prior, schedule"),
+        ({}, "the setting 'arms' is missing"),
+        ({"arms": None}, "arms=None"),
+        ({"arms": 2, "prior": "x"}, "a prior of 'x'"),
+        ({"arms": 2, "schedule": ["never"]}, "its name and its numbers"),
+        ({"arms": 2, "schedule": None}, "its name and its numbers"),
+    ],
+)
+def test_bad_settings_are_named_in_the_callers_words(settings: dict[str, Any], said: str) -> None:
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        with pytest.raises(BadSettings) as caught:
+            client.create("shop", "bernoulli-bandit", settings)
+        assert said in str(caught.value)
+        assert not any(word in str(caught.value) for word in ("__init__", "NoneType", "argument"))
+        assert client.agents() == []
+
+
+def test_an_agent_whose_model_is_missing_is_named_with_the_way_out(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'shop.db'}"
+    mine = named_model("mine", version=1, build=BernoulliBandit(2).agent)
+    open_agent(store, "shop", mine).close()
+    for tokens, named in ((None, ["shop"]), (Tokens([SECRET]), [])):
+        with (
+            Server(store, port=0, tokens=tokens) as server,
+            Client(server.url, SECRET) as client,
+        ):
+            told = client.call("GET", "/v1/health/ready")
+            assert (told["failed"], told["unopened"]) == (1, named)
+            with pytest.raises(ModelMismatch, match=r"'shop' is of model 'mine'.*--model FILE.py"):
+                client.agent("shop").act()
+
+
+def test_a_situation_given_to_an_agent_that_has_none_is_refused() -> None:
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        shop = client.create("shop", BernoulliBandit(2), seed=0)
+        with pytest.raises(BayesControlError):
+            shop.act([1.0, 2.0])
+        assert shop.info()["decisions"] == 0
