@@ -7,17 +7,22 @@ these has changed nothing: the belief, the agent and the record are bitwise as b
 __all__ = [
     "BadEvidence",
     "BayesControlError",
+    "EpisodeOver",
     "ImpossibleCondition",
     "ImpossibleObservation",
     "IncompatibleState",
     "InvalidPrior",
+    "InvalidSystem",
     "InvalidTable",
     "MissingCapability",
+    "MissingExtra",
     "NotCommunicating",
     "NotConverged",
+    "NotStabilisable",
     "UnknownAction",
     "UnknownArm",
     "UnknownMode",
+    "UnknownParameter",
     "UnknownState",
     "UnknownVariable",
 ]
@@ -144,5 +149,46 @@ class NotConverged(BayesControlError, ArithmeticError):
     """An iteration came to its limit before it came to its tolerance.
 
     >>> issubclass(NotConverged, ArithmeticError)
+    True
+    """
+
+
+class EpisodeOver(BayesControlError, RuntimeError):
+    """The world has ended its episode: there is no o after this a.
+
+    >>> issubclass(EpisodeOver, RuntimeError)
+    True
+    """
+
+
+class UnknownParameter(BayesControlError, LookupError):
+    """The plant has no parameter of that name.
+
+    >>> issubclass(UnknownParameter, LookupError)
+    True
+    """
+
+
+class MissingExtra(BayesControlError, ImportError):
+    """An optional dependency is not installed; the message says how to get it.
+
+    >>> raise MissingExtra("gymnasium is not installed: pip install 'bayescontrol[gym]'")
+    Traceback (most recent call last):
+    bayescontrol.errors.MissingExtra: gymnasium is not installed: pip install 'bayescontrol[gym]'
+    """
+
+
+class InvalidSystem(BayesControlError, ValueError):
+    """The matrices of a linear system do not fit, are not definite, or hold no numbers.
+
+    >>> issubclass(InvalidSystem, ValueError)
+    True
+    """
+
+
+class NotStabilisable(BayesControlError, ArithmeticError):
+    """No gain stabilises the system: the Riccati equation has no stabilising solution.
+
+    >>> issubclass(NotStabilisable, ArithmeticError)
     True
     """

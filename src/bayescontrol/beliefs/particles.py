@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, IncompatibleState, InvalidPrior
 from bayescontrol.seeding import Stream, as_stream
@@ -157,10 +157,16 @@ class ParticleBelief:
 
     def sample(self, rng: Stream) -> Particle:
         """θ ~ P(θ | âo_<t), after the particles were renewed if that is due."""
-        if self.effective_size < self._share * len(self):
-            self._renew(rng)
+        self.renew(rng)
         self._last = Particle(self._theta[self._weights.draw(rng)].copy(), self._act)
         return self._last
+
+    def renew(self, rng: Stream) -> bool:
+        """Resample and move the particles if n_eff is below its share of n; say whether it was."""
+        due = self.effective_size < self._share * len(self)
+        if due:
+            self._renew(rng)
+        return due
 
     def _renew(self, rng: Stream) -> None:
         p, n = self.posterior(), len(self)
@@ -172,16 +178,7 @@ class ParticleBelief:
             )
         chosen = np.empty(n, np.int64)
         kernels.particles.systematic(p, rng.random(), chosen)
-        if self._move is None:
-            theta = np.empty_like(self._theta)
-            m, V = self._moments()
-            C = np.empty_like(V)
-            kernels.particles.spread(V, C)
-            kernels.particles.shrink(
-                self._theta, chosen, m, C, self._shrinkage, np.empty_like(m), theta, rng.state
-            )
-        else:
-            theta = np.array(self._move(self._theta[chosen], rng), np.float64, order="C")
+        theta = self._moved(chosen, rng)
         if theta.shape != self._theta.shape or not np.isfinite(theta).all():
             raise BadEvidence(
                 f"the move gave parameters of shape {theta.shape}, or not all finite: they must be "
@@ -191,6 +188,24 @@ class ParticleBelief:
         weights.impossible = self._weights.impossible
         self._theta, self._weights = theta, weights
         self.renewals += 1
+
+    def _moved(self, chosen: IntArray, rng: Stream) -> FloatArray:
+        """The particles taken, scattered."""
+        if self._move is not None:
+            return np.array(self._move(self._theta[chosen], rng), np.float64, order="C")
+        m, C = self._mean_and_spread()
+        theta = np.empty_like(self._theta)
+        kernels.particles.shrink(
+            self._theta, chosen, m, C, self._shrinkage, np.empty_like(m), theta, rng.state
+        )
+        return theta
+
+    def _mean_and_spread(self) -> tuple[FloatArray, FloatArray]:
+        """m and C, C Cᵀ the covariance."""
+        m, V = self._moments()
+        C = np.empty_like(V)
+        kernels.particles.spread(V, C)
+        return m, C
 
     # -- what a reader or the rule may ask ------------------------------------------------
 
@@ -307,7 +322,7 @@ class ParticleBelief:
 
     def copy(self) -> "ParticleBelief":
         """The same belief, free to go its own way."""
-        twin = ParticleBelief.__new__(type(self))
+        twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._theta, twin._weights = self._theta.copy(), self._weights.copy()
         return twin
@@ -315,6 +330,6 @@ class ParticleBelief:
     def __repr__(self) -> str:
         n, d = self._theta.shape
         return (
-            f"ParticleBelief({n} particles of {d} parameters after {self.count} observations, "
-            f"effective size {self.effective_size:.4g})"
+            f"{type(self).__name__}({n} particles of {d} parameters after {self.count} "
+            f"observations, effective size {self.effective_size:.4g})"
         )
