@@ -5,6 +5,7 @@ import platform
 import numpy as np
 from benchmarks.agents import act_and_observe, fused_and_readable, user_written_modes
 from benchmarks.bandit import REFERENCE, per_decision
+from benchmarks.convergence import verdicts
 from benchmarks.finite_belief import update_and_draw
 from benchmarks.imports import import_times
 from benchmarks.lab import runner_and_loop
@@ -42,6 +43,7 @@ def main() -> None:
         ("a decision, 10 levers", per_decision, REFERENCE),
         ("three-cups, a step of the Gibbs agent", gibbs_step, NUMPY),
         ("three-cups, a step of R-learning", r_learning_step, GYMNASIUM),
+        ("a verdict, 100 modes x 100 situations", verdicts, "solving 100 grid-worlds"),
         ("import, start-up subtracted", import_times, "numpy"),
         ("lab, a job of ten seconds", runner_and_loop, "replicas within bayescontrol"),
     ]

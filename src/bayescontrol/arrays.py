@@ -5,9 +5,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Arrays", "FloatArray", "IntArray", "UIntArray"]
+__all__ = ["Arrays", "BoolArray", "FloatArray", "IntArray", "UIntArray"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 UIntArray: TypeAlias = npt.NDArray[np.uint64]
 #: State as named arrays: what `save` gives and `load` takes. Never pickled code.

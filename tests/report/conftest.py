@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab import conduct, find, names, run_replicas
-from bayescontrol.lab.chart import Chart, Guide, Heat, Panel, Region, Series, Strokes, Word
+from bayescontrol.lab.chart import Chart, Graph, Guide, Heat, Panel, Region, Series, Strokes, Word
 from bayescontrol.lab.experiment import Experiment
+from bayescontrol.lab.graphs import Area, Edge, Node
 from bayescontrol.lab.maps import arrows
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.store import Store
@@ -109,6 +110,33 @@ def maps() -> Chart:
         Panel("(b)", "column", "row", [], heats=[ground], strokes=strokes[:1], legend="below"),
     ]
     return Chart("Maps", panels, "It is only a test.", columns=2)
+
+
+@pytest.fixture
+def graphs() -> Chart:
+    """Arrows there and back, a loop, a faint one, outlines one over the other; and a lone node."""
+    nodes = [
+        Node("A <b>", 0.0, 0.0, 0.5, "green", "here $x_1$ {y}"),
+        Node("B", 2.0, 0.0),
+        Node("C", 4.0, 0.0, 1.0, "orange"),
+    ]
+    edges = [
+        Edge("A <b>", "B", 0.25, "go/$1$", "blue"),
+        Edge("B", "A <b>", 0.75, "back", "vermillion", "dash"),
+        Edge("B", "B", 0.25),
+        Edge("A <b>", "C", 0.5, "far", faint=True),
+    ]
+    areas = [
+        Area("left", ["A <b>", "B"], "blue"),
+        Area("right", ["B", "C"], "vermillion", "dash", side="below"),
+        Area("alone", ["B"], "ink", room=0.3, named=False),
+    ]
+    panels = [
+        Panel("(a)", "states", "transitions", [], graphs=[Graph("three", nodes, edges, areas)],
+              words=[Word("a word", 1.0, 1.0)]),
+        Panel("(b)", "states", "transitions", [], graphs=[Graph("one", nodes[:1])]),
+    ]  # fmt: skip
+    return Chart("Graphs", panels, "It is only a test.", columns=2)
 
 
 @pytest.fixture(scope="session", params=names())

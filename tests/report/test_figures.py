@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
-from bayescontrol.lab.chart import Chart, Guide, Heat, Panel, Region, Series, Strokes
+from bayescontrol.lab.chart import Chart, Graph, Guide, Heat, Panel, Region, Series, Strokes
 from bayescontrol.report import figures
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
@@ -56,7 +56,8 @@ def check_bars(panel: Panel, series: Series, bars: ErrorbarContainer) -> None:
 def check(chart: Chart) -> None:
     """Everything that the chart says is in the figure, and no line or bar besides."""
     for ax, panel in axes_of(chart):
-        lines, bars = iter(lines_of(ax)), iter(ax.containers)
+        lines, bars, patches = iter(lines_of(ax)), iter(ax.containers), iter(ax.patches)
+        texts = iter(ax.texts[:-1])  # the last one holds the notes of the panel
         bands = iter([band for band in ax.collections if not isinstance(band, LineCollection)])
         for heat, image in zip(panel.heats, ax.images, strict=True):
             check_heat(heat, image, next(lines))
@@ -73,17 +74,19 @@ def check(chart: Chart) -> None:
                 check_band(panel, series, next(bands))
         for guide in panel.guides:
             check_guide(guide, next(lines))
-        for strokes in panel.strokes:
-            check_strokes(strokes, next(lines))
-        for region, patch in zip(panel.regions, ax.patches, strict=True):
+        for region in panel.regions:
+            patch = next(patches)
             assert isinstance(patch, Polygon)
             check_region(region, patch)
-        # The first text of an axes holds the notes of its panel.
-        for word, text in zip(panel.words, ax.texts[:-1], strict=True):
+        for graph in panel.graphs:
+            check_graph(graph, lines, patches, texts)
+        for strokes in panel.strokes:
+            check_strokes(strokes, next(lines))
+        for word, text in zip(panel.words, texts, strict=True):
             assert text.get_text().replace(r"\$", "$") == word.text
             assert text.get_position() == (word.x, word.y)
             assert to_hex(str(text.get_color())) == LIGHT[word.colour]
-        assert not [*lines, *bars, *bands]
+        assert not [*lines, *bars, *bands, *patches]
         assert ax.get_xlabel() == ("" if panel.is_map else panel.xlabel)
         assert ax.get_ylabel() == ("" if panel.is_map else panel.ylabel)
 
@@ -102,6 +105,34 @@ def check_heat(heat: Heat, image: AxesImage, borders: Line2D) -> None:
     ground, full = (to_hex(colour) for colour in image.get_cmap()([0.0, 1.0]))
     assert (ground, full) == (LIGHT_GROUND["ground"], LIGHT[heat.colour])
     np.testing.assert_array_equal(np.array(borders.get_data()), heat.outline())
+
+
+def check_graph(
+    graph: Graph, lines: Iterator[Line2D], patches: Iterator[Any], texts: Iterator[Any]
+) -> None:
+    """Outlines, arrows with their heads, nodes and words, where the graph says they are."""
+    for area, hull in zip(graph.areas, graph.outlines, strict=True):
+        patch = next(patches)
+        np.testing.assert_array_equal(patch.get_xy()[:-1], hull)
+        assert to_hex(patch.get_edgecolor()) == LIGHT[area.colour]
+        assert patch.get_facecolor()[3] == 0.1  # what is inside, and other outlines, are seen
+    for edge, arrow in zip(graph.edges, graph.arrows, strict=True):
+        line, head = next(lines), next(patches)
+        np.testing.assert_array_equal(np.array(line.get_data()).T, arrow.line)
+        np.testing.assert_array_equal(head.get_xy()[:-1], arrow.head)
+        colour = LIGHT_GROUND["axis"] if edge.faint else LIGHT[edge.colour]
+        assert to_hex(line.get_color()) == to_hex(head.get_facecolor()) == colour
+        assert line.get_linewidth() == edge.width
+    for node, disc in zip(graph.nodes, graph.discs, strict=True):
+        patch = next(patches)
+        np.testing.assert_array_equal(patch.get_xy()[:-1], disc)
+        face = 1 + node.shade * (np.array(to_rgb(LIGHT[node.colour])) - 1)
+        np.testing.assert_allclose(patch.get_facecolor()[:3], face, atol=1e-12)
+    named = [(node.name, node.x, node.y) for node in graph.nodes]
+    for text, x, y in [*named, *graph.edge_words, *(word[:3] for word in graph.area_words)]:
+        drawn = next(texts)
+        assert drawn.get_text().replace(r"\$", "$") == text
+        assert drawn.get_position() == (x, y)
 
 
 def check_strokes(strokes: Strokes, drawn: Line2D) -> None:
@@ -177,6 +208,13 @@ def test_maps_with_different_scales_have_none_that_would_mislead(maps: Chart) ->
 def test_a_stroke_is_named_in_the_legend_where_the_chart_wants_it(maps: Chart) -> None:
     (legend,) = figures.figure(maps).legends
     assert [text.get_text() for text in legend.get_texts()] == ["membrane <b>"]
+
+
+def test_graphs_show_their_nodes_arrows_outlines_and_words(graphs: Chart) -> None:
+    check(graphs)
+    a, _ = figures.figure(graphs).axes
+    assert a.get_aspect() == 1.0
+    assert len(a.get_xticks()) + len(a.get_yticks()) == 0
 
 
 def test_a_legend_below_is_no_wider_than_its_figure() -> None:

@@ -1,13 +1,24 @@
 """Interactive figures show what the chart says, series by series, and hide it in one piece."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bayescontrol.lab.chart import PALETTE, Chart, Guide, Heat, Panel, Region, Series, Strokes
+from bayescontrol.lab.chart import (
+    PALETTE,
+    Chart,
+    Graph,
+    Guide,
+    Heat,
+    Panel,
+    Region,
+    Series,
+    Strokes,
+)
 from bayescontrol.report import interactive
 from bayescontrol.report.palette import DARK, DARK_GROUND, LIGHT, LIGHT_GROUND, in_the_dark
 
@@ -57,6 +68,8 @@ def check(chart: Chart) -> None:
                 np.testing.assert_allclose(np.c_[y - down, y + up], np.c_[low, high])
         for guide in panel.guides:
             check_guide(next(traces), guide)
+        for graph in panel.graphs:
+            check_graph(traces, graph)
         for strokes in panel.strokes:
             check_strokes(next(traces), strokes)
         for word in panel.words:
@@ -94,6 +107,34 @@ def check_heat(cells: Any, borders: Any, heat: Heat) -> None:
     assert (cells.x[0], cells.y[0]) == (0.5, -0.5)
     np.testing.assert_array_equal([borders.x, borders.y], heat.outline())
     assert borders.hoverinfo == "skip"
+
+
+def check_graph(traces: Iterator[Any], graph: Graph) -> None:
+    """Two traces for an outline and an arrow, three for a node, then words."""
+    for area, hull in zip(graph.areas, graph.outlines, strict=True):
+        for trace in (next(traces), next(traces)):
+            np.testing.assert_array_equal(np.c_[trace.x, trace.y], [*hull, hull[0]])
+            assert trace.line.color == LIGHT[area.colour]
+    for edge, arrow in zip(graph.edges, graph.arrows, strict=True):
+        line, head = next(traces), next(traces)
+        np.testing.assert_array_equal(np.c_[line.x, line.y], arrow.line)
+        np.testing.assert_array_equal(np.c_[head.x, head.y], [*arrow.head, arrow.head[0]])
+        colour = LIGHT_GROUND["axis"] if edge.faint else LIGHT[edge.colour]
+        assert line.line.color == head.fillcolor == colour
+        assert f"probability {edge.probability:.3g}" in line.hovertext
+    for node, disc in zip(graph.nodes, graph.discs, strict=True):
+        under, over, edge_ = next(traces), next(traces), next(traces)
+        for trace in (under, over, edge_):
+            np.testing.assert_array_equal(np.c_[trace.x, trace.y], [*disc, disc[0]])
+        assert (under.fillcolor, under.opacity) == (LIGHT_GROUND["ground"], 1.0)
+        assert (over.fillcolor, over.opacity) == (LIGHT[node.colour], node.shade)
+    nodes, edges = next(traces), next(traces)
+    assert list(zip(nodes.x, nodes.y, strict=True)) == [(node.x, node.y) for node in graph.nodes]
+    assert len(nodes.hovertext) == len(graph.nodes)
+    assert len(edges.text) == len(graph.edge_words)
+    for _, x, y, name in graph.area_words:
+        word = next(traces)
+        assert (word.x, word.y, word.textfont.color) == ((x,), (y,), LIGHT[name])
 
 
 def check_strokes(trace: Any, strokes: Strokes) -> None:
@@ -138,6 +179,12 @@ def test_maps_show_their_shades_and_strokes_on_a_page_and_cannot_be_moved(maps: 
     assert layout.xaxis.range[0] < 0 < 3 < layout.xaxis.range[1]
     assert layout.yaxis.range[0] < -2 < 0 < layout.yaxis.range[1]
     assert (layout.xaxis.showticklabels, layout.yaxis.showticklabels) == (False, False)
+
+
+def test_graphs_show_all_their_parts_on_a_page_and_cannot_be_moved(graphs: Chart) -> None:
+    check(graphs)
+    layout = interactive.figures(graphs)[0].layout
+    assert (layout.yaxis.scaleanchor, layout.dragmode) == ("x", False)
 
 
 def test_a_region_says_under_the_pointer_which_it_is(drawing: Chart) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.beliefs import display
 from bayescontrol.beliefs.hypotheses import (
@@ -180,6 +181,28 @@ class FiniteBelief(Generic[M]):
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) = Σ_m P(o | m, x, a) P(m | âo_<t), exactly, for every o."""
         return self.mix(ObservationProbabilities, lambda m: m.observation_probabilities(x, a))
+
+    def log_likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
+        """ln P(o | m, x, a) for all m, as a new array; -∞ where the mode rules o out.
+
+        >>> from bayescontrol import TabularModes
+        >>> boxes = TabularModes(policy=[[[1]], [[1]]], hypothesis=[[[[1, 0]]], [[[0.5, 0.5]]]])
+        >>> boxes.agent().belief.log_likelihoods(0, 0, 1)
+        array([      -inf, -0.69314718])
+        """
+        answers = self._hypotheses.ask(x, a, o)
+        if self._hypotheses.log:
+            return answers.copy()
+        bad = np.flatnonzero(~((answers >= 0.0) & (answers < np.inf)))
+        if bad.size:
+            m = int(bad[0])
+            raise BadEvidence(
+                f"mode {m} ({self.name(m)}) gives likelihood {answers[m]}: it must be a finite "
+                f"number, not negative; observation {o!r} after action {a!r} in situation {x!r}"
+            )
+        out = np.empty(len(answers))
+        kernels.alarm.log_likelihoods(answers, out)
+        return out
 
     def surprise(self, x: Any, a: Any, o: Any) -> float:
         """-log2 P(o | âo_<t â_t), in bits; ∞ if every mode rules o out. Changes nothing."""

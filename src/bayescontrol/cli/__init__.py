@@ -1,4 +1,4 @@
-"""The command line: list, run, merge, report, reproduce.
+"""The command line: list, run, merge, report, reproduce, check.
 
     exit code 0    every claim of ours holds (claims of the paper may be refuted)
               1    a claim of ours fails
@@ -7,6 +7,8 @@
               3    an experiment broke: a replica raised, or a worker died
               4    standard output cannot be written: a closed pipe, a full disk
             130    stopped by Ctrl-C
+              0, 10, 11, 12    of `check`: covered by the theorem, settles all the same, undecided,
+                               may never settle
 
 Results go to standard output; progress, warnings and errors to standard error.
 """
@@ -24,12 +26,15 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from bayescontrol.cli import folders, reproduce, run
+from bayescontrol.cli import check, folders, reproduce, run
+from bayescontrol.cli.asked import ModesBroke
 from bayescontrol.cli.into import KEPT
 from bayescontrol.cli.screen import say, screen
+from bayescontrol.errors import InvalidPrior, InvalidTable, MissingCapability, UnknownMode
 from bayescontrol.lab.atomic import Unwritable
 from bayescontrol.lab.executors import ClusterUnavailable
 from bayescontrol.lab.experiment import Experiment, UnknownExperiment, find, names
+from bayescontrol.lab.files import CannotImport
 from bayescontrol.lab.lock import Busy
 from bayescontrol.lab.manifest import NoResults
 from bayescontrol.lab.pieces import Damaged
@@ -37,18 +42,28 @@ from bayescontrol.lab.runner import ExperimentFailed
 from bayescontrol.lab.settings import InvalidSettings, describe
 from bayescontrol.lab.shards import CannotMerge
 from bayescontrol.lab.study import OtherResults
+from bayescontrol.problems.classes import InvalidSetting, UnknownClass
+from bayescontrol.problems.tabulate import TooManySituations
 
 __all__ = ["main"]
 
 _WRONG_CALLS = (
     Busy,
+    CannotImport,
     CannotMerge,
     ClusterUnavailable,
     Damaged,
+    InvalidPrior,
+    InvalidSetting,
     InvalidSettings,
+    InvalidTable,
+    MissingCapability,
     NoResults,
     OtherResults,
+    TooManySituations,
+    UnknownClass,
     UnknownExperiment,
+    UnknownMode,
     Unwritable,
 )
 
@@ -65,6 +80,9 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except _WRONG_CALLS as error:
             raise _WrongCall(str(error)) from error
+        except ModesBroke as error:
+            say(f"Error: {error}")
+            ctx.exit(3)
         except ExperimentFailed as error:
             if error.__cause__ is not None:
                 say("".join(traceback.format_exception(error.__cause__)))
@@ -145,5 +163,5 @@ def _show_settings(experiment: Experiment[Any], console: Console) -> None:
         console.print(Text(f"reproduce --{size}: {', '.join(differs) or 'the defaults'}"))
 
 
-for _command in (run.run, folders.merge, folders.report, reproduce.reproduce):
+for _command in (run.run, folders.merge, folders.report, reproduce.reproduce, check.check):
     main.add_command(_command)

@@ -10,14 +10,17 @@ start that is never seen again, does not matter.
 
 import numpy as np
 
+from bayescontrol.arrays import BoolArray
 from bayescontrol.convergence.core import outside_core
-from bayescontrol.convergence.worlds import BoolArray, World
+from bayescontrol.convergence.worlds import World
 from bayescontrol.problems.tabular import TabularModes
 
 __all__ = ["consistent", "policies_agree"]
 
 
-def consistent(modes: TabularModes, true: int, other: int, *, tolerance: float = 1e-12) -> bool:
+def consistent(
+    modes: TabularModes, true: int | str, other: int | str, *, tolerance: float = 1e-12
+) -> bool:
     """Whether `other` is consistent with `true`: outside its core, or acting as it does.
 
     >>> from bayescontrol.problems.diagrams import consistency_diagram, consistency_repaired
@@ -25,7 +28,7 @@ def consistent(modes: TabularModes, true: int, other: int, *, tolerance: float =
     (False, True)
     """
     world = World(modes, true, tolerance=tolerance)
-    m = modes[other].m
+    m = modes.place(other)
     return bool(outside_core(world)[m] or policies_agree(world)[m])
 
 

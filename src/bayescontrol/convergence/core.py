@@ -3,21 +3,23 @@
     m ∉ [m*]   iff   from every x in R, the policy of m* reaches, with positive probability, a
                      situation in which it may take an action that parts m from m*
 
-R is what is reachable in the world of m* when any mode's policy may act, for the others act most
-of the time. While m* keeps some weight it is drawn often enough in a row to get there, again and
-again: the divergence d_t(m*‖m) grows without bound, and the weight of m vanishes.
+A situation in which the two predict differently counts only if m* may take the action there: what
+nobody does is not seen. R is what is reachable in the world of m* when any mode's policy may act,
+for the others act most of the time. While m* keeps some weight it is drawn often enough in a row to
+get there, again and again: the divergence d_t(m*‖m) grows without bound, the weight of m vanishes.
 """
 
 import numpy as np
 
-from bayescontrol.convergence.worlds import BoolArray, World, can_reach
+from bayescontrol.arrays import BoolArray
+from bayescontrol.convergence.worlds import World, can_reach
 from bayescontrol.problems.tabular import TabularModes
 
 __all__ = ["core", "outside_core", "reaches_parting"]
 
 
-def core(modes: TabularModes, true: int, *, tolerance: float = 1e-12) -> tuple[int, ...]:
-    """[m*], as numbers of modes; m* itself is always in it.
+def core(modes: TabularModes, true: int | str, *, tolerance: float = 1e-12) -> tuple[int, ...]:
+    """[m*], as numbers of modes with weight; m* itself is always in it.
 
     In a grid of biases the core holds who agrees on the lever that m* pulls:
 
@@ -27,7 +29,7 @@ def core(modes: TabularModes, true: int, *, tolerance: float = 1e-12) -> tuple[i
     ['(.2, .8)', '(.8, .8)']
     """
     outside = outside_core(World(modes, true, tolerance=tolerance))
-    return tuple(np.flatnonzero(~outside).tolist())
+    return tuple(np.flatnonzero(~outside & (modes.prior > 0.0)).tolist())
 
 
 def outside_core(world: World) -> BoolArray:

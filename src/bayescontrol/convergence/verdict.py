@@ -8,26 +8,30 @@ For every ordered pair, m* true and m another mode:
     undecided   none of these and no deadlock found: it hangs on a third mode
     never       a deadlock: neither policy parts them and they act differently, for ever
 
-The first two are proofs; `never` says that it happens with positive probability. All of it is
-exact, from the graph of situations alone. It holds for any prior with the same support, and
-for every schedule that may draw a new mode at any step.
+The first two are proofs. `never` is a proof that, with positive probability, m keeps its weight and
+goes on acting unlike m*: in one world at least the class does not settle, whatever the prior. (In
+one world alone several wrong modes may cancel: half of them left, half of them right, where the
+true mode tosses a coin.) All from the graph of situations, for any prior with the same support and
+a new mode at every step. How long it takes is another question: see `settling`.
 """
 
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import BoolArray, FloatArray
 from bayescontrol.convergence.consistency import policies_agree
 from bayescontrol.convergence.core import outside_core, reaches_parting
 from bayescontrol.convergence.deadlock import BlindSpots, Deadlock
 from bayescontrol.convergence.rates import DivergenceRate, divergence_rates, mean_rates
-from bayescontrol.convergence.worlds import BoolArray, World
+from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import UnknownMode
 from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.problems.tabulate import tabulate
 
 __all__ = ["Outcome", "PairVerdict", "Reason", "Verdict", "check"]
 
@@ -57,8 +61,8 @@ class Reason(enum.Enum):
     OWN_POLICY = "its own policy refutes it"
     TURNS = "the two policies, taking turns, refute it"
     ALIKE_WHERE_BLIND = "it acts the same wherever it cannot be told apart"
-    THIRD_MODE = "it hangs on what other modes do"
-    DEADLOCK = "nothing that either does tells them apart, and they act differently"
+    THIRD_MODE = "neither proved nor refuted: it hangs on a third mode"
+    DEADLOCK = "neither policy tells them apart, and they differ"
 
     @property
     def outcome(self) -> Outcome:
@@ -124,6 +128,11 @@ refutes it)
         return self._where(apart)
 
     @cached_property
+    def quarrels(self) -> tuple[int, ...]:
+        """The blind situations that might occur for ever and in which the policies differ."""
+        return self._where(BlindSpots.of(self.world, self.other).quarrels)
+
+    @cached_property
     def blind(self) -> tuple[int, ...]:
         """The situations from which neither, nor both taking turns, can part the two."""
         return self._where(BlindSpots.of(self.world, self.other).situations)
@@ -158,8 +167,8 @@ class Verdict:
     >>> verdict
     Verdict(NEVER: 2 modes, 2 pairs: 2 never)
     >>> verdict.to_blame
-    (PairVerdict(true 'm1', other 'm2': NEVER, nothing that either does tells them apart, and \
-they act differently), ...)
+    (PairVerdict(true 'm1', other 'm2': NEVER, neither policy tells them apart, and they \
+differ), ...)
     """
 
     modes: TabularModes
@@ -185,20 +194,21 @@ they act differently), ...)
         """The number of pairs with this outcome."""
         return sum(pair.outcome is outcome for pair in self.pairs)
 
-    def pair(self, true: int, other: int) -> PairVerdict:
-        """The verdict on one pair."""
+    def pair(self, true: int | str, other: int | str) -> PairVerdict:
+        """The verdict on one pair of modes, given by number or by name."""
+        wanted = self.modes.place(true), self.modes.place(other)
         for pair in self.pairs:
-            if (pair.true, pair.other) == (true, other):
+            if (pair.true, pair.other) == wanted:
                 return pair
         raise UnknownMode(
-            f"no pair ({true}, {other}): give two different modes, each with a positive prior, "
-            f"of 0 … {len(self.modes) - 1}"
+            f"no pair ({true}, {other}): give two different modes, each with a positive prior"
         )
 
-    def core(self, true: int) -> tuple[int, ...]:
+    def core(self, true: int | str) -> tuple[int, ...]:
         """[m*], as numbers of modes with weight."""
-        inside = [pair.other for pair in self.pairs if pair.true == true and pair.in_core]
-        return tuple(sorted([self.modes[true].m, *inside]))
+        m = self.modes.place(true)
+        inside = [pair.other for pair in self.pairs if pair.true == m and pair.in_core]
+        return tuple(sorted([m, *inside]))
 
     def rates(self) -> FloatArray:
         """The rate of d_t(m*‖m) under the policy of m*, in nats a step, as an array [m*, m]."""
@@ -216,21 +226,23 @@ they act differently), ...)
         )
 
 
-def check(modes: TabularModes, *, tolerance: float = 1e-12) -> Verdict:
+def check(modes: Any, *, tolerance: float = 1e-12) -> Verdict:
     """Will the Bayesian control rule over this class settle on the true mode's policy?
 
-    Modes with prior zero never act and never matter. Numbers that differ by less than
-    `tolerance`, relative to their size, count as equal.
+    `modes` are tables, or whatever `tabulate` makes tables of: a list of modes, an agent. Modes
+    with prior zero never act and never matter. Numbers that differ by less than `tolerance`,
+    relative to their size, count as equal.
 
     >>> from bayescontrol.problems.chain import chain
     >>> check(chain(3))
     Verdict(THEOREM: 2 modes, 2 pairs: 2 theorem)
     """
-    live = np.flatnonzero(modes.prior > 0.0).tolist()
+    tables = tabulate(modes)
+    live = np.flatnonzero(tables.prior > 0.0).tolist()
     pairs = (
-        pair for true in live for pair in _pairs(World(modes, true, tolerance=tolerance), live)
+        pair for true in live for pair in _pairs(World(tables, true, tolerance=tolerance), live)
     )
-    return Verdict(modes, tuple(pairs))
+    return Verdict(tables, tuple(pairs))
 
 
 def _pairs(world: World, live: list[int]) -> Iterator[PairVerdict]:
@@ -256,7 +268,7 @@ def _inconsistent(world: World, m: int) -> tuple[Reason, Deadlock | None]:
         return Reason.OWN_POLICY, None
     if not blind.situations.any():
         return Reason.TURNS, None
-    if not blind.may_disagree():
+    if not blind.quarrels.any():
         return Reason.ALIKE_WHERE_BLIND, None
     deadlock = blind.deadlock()
     return (Reason.THIRD_MODE, None) if deadlock is None else (Reason.DEADLOCK, deadlock)

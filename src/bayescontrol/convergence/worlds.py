@@ -10,18 +10,16 @@ in the long run; how fast is a question for `rates`.
 """
 
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol import kernels
+from bayescontrol.arrays import BoolArray, FloatArray, IntArray
+from bayescontrol.errors import InvalidPrior
 from bayescontrol.problems.mdp.structure import closed_sets
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["World", "can_reach", "closed_within", "on_a_cycle"]
-
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
+__all__ = ["World", "can_reach", "closed_within", "end_components", "on_a_cycle"]
 
 
 class World:
@@ -38,9 +36,16 @@ class World:
     array([[0.5493, 0.5493]])
     """
 
-    def __init__(self, modes: TabularModes, true: int, *, tolerance: float = 1e-12) -> None:
-        self.modes, self.true, self.tolerance = modes, modes[true].m, tolerance
-        self._law = modes.hypothesis[true]
+    def __init__(self, modes: TabularModes, true: int | str, *, tolerance: float = 1e-12) -> None:
+        self.modes, self.true, self.tolerance = modes, modes.place(true), tolerance
+        if not modes.prior[self.true] > 0.0:
+            raise InvalidPrior(
+                f"mode {modes.name(self.true)} has prior 0: no evidence can favour it, and an "
+                "agent never acts as it does; give it some"
+            )
+        if not tolerance >= 0.0:
+            raise ValueError(f"tolerance={tolerance}: it is a number from 0 up")
+        self._law = modes.hypothesis[self.true]
 
     @cached_property
     def possible(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -58,7 +63,8 @@ class World:
         return moves
 
     @cached_property
-    def _edges(self) -> BoolArray:
+    def edges(self) -> BoolArray:
+        """Whether a may lead from x to y, as an array [x, a, y]."""
         return self.transitions > 0.0
 
     def takes(self, *modes: int) -> BoolArray:
@@ -67,22 +73,19 @@ class World:
 
     def graph(self, takes: BoolArray) -> BoolArray:
         """The edges x → y when the actions marked in `takes` may be taken."""
-        return np.asarray((self._edges & takes[..., None]).any(1))
+        return np.asarray((self.edges & takes[..., None]).any(1))
 
-    def while_possible(self, m: int) -> tuple[BoolArray, BoolArray]:
-        """The edges x → y when any mode may act and what is seen does not rule m out.
-
-        And what can be reached along them.
-        """
+    def reachable_while_possible(self, m: int) -> BoolArray:
+        """What can be reached, whoever acts, before what is seen rules m out."""
         x, a, o = self.possible
         allowed = self.modes.hypothesis[m, x, a, o] > 0.0
         if allowed.all():
-            return self.anyone, self.reachable
+            return self.reachable
         allowed &= self._anyone_takes[x, a]
         x, a, o = x[allowed], a[allowed], o[allowed]
         edges = np.zeros_like(self.anyone)
         edges[x, self.modes.successor[x, a, o]] = True
-        return edges, self.from_start(edges)
+        return self.from_start(edges)
 
     @cached_property
     def _anyone_takes(self) -> BoolArray:
@@ -107,12 +110,7 @@ class World:
     @cached_property
     def late(self) -> BoolArray:
         """The situations of R that can occur arbitrarily late."""
-        return can_reach(self.anyone.T, self.recurring)
-
-    @cached_property
-    def recurring(self) -> BoolArray:
-        """The situations of R to which the agent can come back."""
-        return on_a_cycle(self.anyone, self.reachable)
+        return can_reach(self.anyone.T, on_a_cycle(self.anyone, self.reachable))
 
     @cached_property
     def divergence(self) -> FloatArray:
@@ -126,20 +124,10 @@ class World:
 
     @cached_property
     def _compare(self) -> tuple[FloatArray, BoolArray]:
-        # Only what can happen counts, and in a large class that is little of the table.
-        every = self.modes.hypothesis.reshape(len(self.modes), -1)
-        o = np.flatnonzero(self._law)
-        p, q = self._law.ravel()[o], every[:, o]
-        row = o // self._law.shape[-1]
-        first = np.flatnonzero(np.diff(row, prepend=-1))
-        with np.errstate(divide="ignore"):
-            terms = p * (np.log(p) - np.log(q))
-        differ = np.abs(p - q) > self.tolerance * np.maximum(p, q)
-        shape = (len(self.modes), *self._law.shape[:2])
-        separates = np.logical_or.reduceat(differ, first, axis=1).reshape(shape)
-        nats = np.add.reduceat(terms, first, axis=1).reshape(shape)
-        # Rounding may leave a sum just below zero, or just above where nothing differs.
-        return np.where(separates, np.maximum(nats, 0.0), 0.0), separates
+        shape = self.modes.policy.shape
+        nats, differs = np.empty(shape), np.empty(shape, bool)
+        kernels.separation.compare(self._law, self.modes.hypothesis, self.tolerance, nats, differs)
+        return nats, differs
 
     def parted_by(self, takes: BoolArray) -> BoolArray:
         """Whether an action marked in `takes` parts m from m* in x, as an array [m, x]."""
@@ -181,15 +169,48 @@ def on_a_cycle(graph: BoolArray, within: BoolArray) -> BoolArray:
     >>> on_a_cycle(np.array([[0, 1, 0], [0, 0, 1], [0, 1, 0]], bool), np.ones(3, bool))
     array([False,  True,  True])
     """
+    inner = graph & within[:, None] & within
+    component = _components(inner)
+    x, y = np.nonzero(inner)
+    answer = np.zeros(len(graph), bool)
+    answer[x[component[x] == component[y]]] = True  # an edge that stays in its component
+    return answer
+
+
+def end_components(
+    edges: BoolArray, may: BoolArray, must: BoolArray, within: BoolArray
+) -> BoolArray:
+    """Which situations can occur for ever if actions in `may` are free and those in `must` are not.
+
+    An end component is a set of situations, and of actions in each, that communicate and from
+    which no action leads out. What must be done must not lead out either. `edges` is [x, a, y].
+
+    >>> line = np.zeros((3, 2, 3), bool)              # 0 ⇄ 1 → 2, by action 0; action 1 stays
+    >>> line[0, 0, 1] = line[1, 0, 0] = line[1, 0, 2] = line[2, 0, 2] = True
+    >>> line[[0, 1, 2], 1, [0, 1, 2]] = True
+    >>> everything, nothing = np.ones((3, 2), bool), np.zeros((3, 2), bool)
+    >>> end_components(line, everything, nothing, np.ones(3, bool))
+    array([ True,  True,  True])
+    >>> end_components(line, everything, everything, np.ones(3, bool))
+    array([False, False,  True])
+    """
+    while True:
+        moves = (edges & may[..., None]).any(1) & within[:, None] & within
+        component = _components(moves)
+        together = (component[:, None] == component) & within[:, None] & within
+        leaves = (edges & ~together[:, None]).any(-1)
+        free, kept = may & ~leaves, within & ~(must & leaves).any(-1)
+        if (free == may).all() and (kept == within).all():
+            return np.asarray(kept & may.any(-1))
+        may, within = free, kept
+
+
+def _components(graph: BoolArray) -> IntArray:
+    """The strongly connected component of every situation."""
     from scipy.sparse import coo_array  # type: ignore[import-untyped]
     from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
-    where = np.flatnonzero(within)
-    inner = coo_array(graph[np.ix_(where, where)])
-    count, component = connected_components(inner.tocsr(), directed=True, connection="strong")
-    x, y = inner.row, inner.col
-    cyclic = np.zeros(count, bool)
-    cyclic[component[x[component[x] == component[y]]]] = True  # an edge that stays inside
-    answer = np.zeros(len(graph), bool)
-    answer[where[cyclic[component]]] = True
-    return answer
+    component: IntArray = connected_components(
+        coo_array(graph).tocsr(), directed=True, connection="strong"
+    )[1]
+    return component

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bayescontrol.kernels import (
+        alarm,
         arms,
         average_reward,
         bamcp,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         beta_law,
         blocks,
         contextual,
+        divergence,
         elementary,
         finite,
         gibbs,
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
         riccati,
         rlearning,
         screening,
+        separation,
+        settling,
         special,
         tabular,
         td,
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "alarm",
     "arms",
     "average_reward",
     "bamcp",
@@ -58,6 +63,7 @@ __all__ = [
     "beta_law",
     "blocks",
     "contextual",
+    "divergence",
     "elementary",
     "finite",
     "gibbs",
@@ -83,6 +89,8 @@ __all__ = [
     "riccati",
     "rlearning",
     "screening",
+    "separation",
+    "settling",
     "special",
     "tabular",
     "td",

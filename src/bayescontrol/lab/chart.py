@@ -2,7 +2,7 @@
 
     chart     panels side by side, and a line that says how to read them
     panel     two labelled axes, and the marks between them: series, guides, regions and words;
-              or a map, with heats and strokes
+              or a map, with heats and strokes; or a graph
 
 One description, two renderers: `report.figures` prints it, `report.interactive` puts it on a
 page. Both draw what is finite: elsewhere a line has a gap, a marker is missing, a band or a
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.lab.graphs import Graph
 from bayescontrol.lab.maps import Heat, Strokes
 from bayescontrol.lab.marks import (
     PALETTE,
@@ -37,6 +38,7 @@ __all__ = [
     "Chart",
     "Colour",
     "Dash",
+    "Graph",
     "Guide",
     "Heat",
     "InvalidChart",
@@ -81,7 +83,8 @@ class Panel:
     A limit that is None follows the data. `notes` say what lines, bands and markers are;
     `legend` and `legend_columns` say where a printed legend leaves the data alone. With
     `equal` a unit is as long on either axis; without `framed` the axes are named and not drawn.
-    A panel with heats is a map: both axes count cells, and neither is drawn.
+    A panel with heats is a map: both axes count cells, and neither is drawn; nor are those of
+    a panel with graphs.
 
     >>> x = np.arange(1, 5)
     >>> Panel("Regret", "step t", "regret", [Series("rule", x, 1 / x)], yscale="log").ylabel
@@ -110,13 +113,14 @@ class Panel:
     framed: bool = True
     heats: Sequence[Heat] = ()
     strokes: Sequence[Strokes] = ()
+    graphs: Sequence[Graph] = ()
 
     def __post_init__(self) -> None:
         place = f"panel {self.title!r}"
         require_text(self.xlabel, place, "xlabel")
         require_text(self.ylabel, place, "ylabel")
         require_choice(self.legend, Place, place, "legend")
-        if not (self.series or self.regions or self.heats):
+        if not (self.series or self.regions or self.heats or self.graphs):
             raise InvalidChart(f"{place}: it has no series and no region; leave the panel out")
         for axis in "xy":
             self._check_axis(axis, place)
@@ -130,22 +134,23 @@ class Panel:
             return
         if min(bound for bound in (low, high, 1.0) if bound is not None) <= 0:
             raise InvalidChart(f"{place}: {axis}lim is ({low}, {high}) on a logarithmic axis")
-        flat = (*self.regions, *self.heats)
+        flat = (*self.regions, *self.heats, *self.graphs)
         marks = (*self.series, *flat) if axis == "x" else flat
         if min((getattr(mark, axis).min() for mark in marks), default=1.0) <= 0:
             raise InvalidChart(f"{place}: {axis} = 0 or less cannot stand on a logarithmic axis")
 
     @property
-    def marks(self) -> tuple[Series | Guide | Region | Word | Heat | Strokes, ...]:
+    def marks(self) -> tuple[Series | Guide | Region | Word | Heat | Strokes | Graph, ...]:
         """Everything that is drawn, in its order."""
         return (
-            *self.heats, *self.regions, *self.series, *self.guides, *self.strokes, *self.words
+            *self.heats, *self.regions, *self.series, *self.guides, *self.graphs, *self.strokes,
+            *self.words,
         )  # fmt: skip
 
     @property
     def is_map(self) -> bool:
-        """Cells seen from above, and no axes."""
-        return bool(self.heats)
+        """Cells or nodes seen from above, and no axes."""
+        return bool(self.heats or self.graphs)
 
     def visible(self, series: Series) -> Visible:
         """What is drawn of a series of this panel: what is finite and, on a logarithmic axis,
@@ -173,7 +178,7 @@ class Panel:
         >>> panel.extent("x"), panel.extent("y")
         ((0.0, 8.0), (1.0, 1.0))
         """
-        drawn = [getattr(flat, axis) for flat in (*self.regions, *self.heats)]
+        drawn = [getattr(flat, axis) for flat in (*self.regions, *self.heats, *self.graphs)]
         if axis == "x":
             drawn += [series.x for series in self.series]
         else:

@@ -10,9 +10,7 @@ Ours and a user's come through the same door, the entry-point group
 
 import dataclasses
 import difflib
-import importlib
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -24,6 +22,7 @@ import numpy.typing as npt
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.chart import Chart
 from bayescontrol.lab.claims import Claim
+from bayescontrol.lab.files import CannotImport, module_at
 
 __all__ = [
     "Columns",
@@ -245,23 +244,10 @@ def _from_entry_point(point: EntryPoint) -> Experiment[Any]:
 
 
 def _from_file(path: Path, attribute: str) -> Experiment[Any]:
-    if not path.is_file():
-        raise UnknownExperiment(f"there is no file {path} to take an experiment from")
-    # On the path, because worker processes import the module anew, by its name; last, so that
-    # no file beside it can take the place of a library.
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
     try:
-        module = importlib.import_module(path.stem)
-    except Exception as error:  # whatever a user's module does while it is imported
-        raise UnknownExperiment(
-            f"{path} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-    if Path(getattr(module, "__file__", None) or "").resolve() != path.resolve():
-        raise UnknownExperiment(
-            f"{path} is hidden by another module called {path.stem!r}: rename the file"
-        )
+        module = module_at(path)
+    except CannotImport as error:
+        raise UnknownExperiment(str(error)) from error
     found = getattr(module, attribute, None)
     if not isinstance(found, Experiment):
         held = [key for key, value in vars(module).items() if isinstance(value, Experiment)]

@@ -136,6 +136,18 @@ class TabularModes:
         """What people call mode m."""
         return self.names[m] if self.names else f"m{m}"
 
+    def place(self, mode: int | str) -> int:
+        """The number of a mode, given by its number or by its name."""
+        if not isinstance(mode, str):
+            return self[mode].m
+        found = [m for m in range(len(self)) if self.name(m) == mode]
+        if len(found) == 1:
+            return found[0]
+        which = "no mode is" if not found else f"{len(found)} modes are"
+        shown = ", ".join(map(self.name, range(min(len(self), 8))))
+        more = ", …" if len(self) > 8 else ""
+        raise UnknownMode(f"{which} called {mode!r}: there are {shown}{more}")
+
     @property
     def actions(self) -> range:
         """The actions, 0 … A-1."""

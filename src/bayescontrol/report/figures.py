@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from bayescontrol.lab.chart import Chart, Guide, Heat, Panel, Region, Series, Strokes, Word
-from bayescontrol.report import maps
+from bayescontrol.lab.chart import Chart, Graph, Guide, Heat, Panel, Region, Series, Strokes, Word
+from bayescontrol.report import graphs, maps
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def figure(chart: Chart) -> "Figure":
     columns, rows = chart.columns, -(-len(chart.panels) // chart.columns)
     alone = len(chart.panels) == 1
     width, height = _ALONE if alone else _AMONG
-    if not alone and all(panel.is_map for panel in chart.panels):
+    if all(panel.graphs for panel in chart.panels):
+        width, height = graphs.print_size(chart.panels, columns)
+    elif not alone and all(panel.is_map for panel in chart.panels):
         width, height = maps.print_size(columns)
     with mpl.rc_context(_STYLE):
         fig = Figure(figsize=(columns * width, rows * height), dpi=_DPI)
@@ -253,6 +255,7 @@ def _word(mark: Word, ax: "Axes", panel: Panel) -> None:
 
 _draw.register(Heat, maps.print_heat)
 _draw.register(Strokes, maps.print_strokes)
+_draw.register(Graph, graphs.print_graph)
 
 
 def _label(mark: Series | Guide | Region) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.chart import (
     Chart,
+    Graph,
     Guide,
     Heat,
     Limits,
@@ -28,7 +29,7 @@ from bayescontrol.lab.chart import (
     Strokes,
     Word,
 )
-from bayescontrol.report import maps
+from bayescontrol.report import graphs, maps
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 if TYPE_CHECKING:
@@ -285,6 +286,7 @@ def _word(mark: Word, panel: Panel) -> list[Any]:
 
 _draw.register(Heat, maps.page_heat)
 _draw.register(Strokes, maps.page_strokes)
+_draw.register(Graph, graphs.page_graph)
 
 
 def _in_legend(mark: Series | Guide | Region) -> dict[str, Any]:

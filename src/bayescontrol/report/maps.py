@@ -144,7 +144,7 @@ def print_scale(fig: "Figure", axes: "Sequence[Axes]", chart: Chart) -> None:
     shown = [
         (ax, panel.heats[0])
         for ax, panel in zip(axes, chart.panels, strict=False)
-        if panel.is_map and np.nanmax(panel.heats[0].values) > 0
+        if panel.heats and np.nanmax(panel.heats[0].values) > 0
     ]
     if not shown or len({heat.scale for _, heat in shown}) > 1:
         return

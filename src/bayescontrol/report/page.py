@@ -19,7 +19,7 @@ from bayescontrol.lab.chart import Chart, Panel
 from bayescontrol.lab.claims import Claim, Verdict
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.runner import Result
-from bayescontrol.report import interactive
+from bayescontrol.report import graphs, interactive
 from bayescontrol.report.maps import page_style
 from bayescontrol.report.palette import in_the_dark
 from bayescontrol.report.tables import number, with_error
@@ -207,13 +207,16 @@ def _figure(name: str, chart: Chart, folder: str) -> str:
 def _size(panels: Sequence[Panel]) -> str:
     """Room for the axes, and for a legend of two entries in a row."""
     entries = max(sum(mark.in_legend for mark in panel.marks) for panel in panels)
+    if all(panel.graphs for panel in panels):
+        return graphs.page_style(panels)
     if all(panel.is_map for panel in panels):
         return page_style(entries)
     return f"height: {350 + 22 * -(-entries // 2)}px"
 
 
 def _panel(panel: Panel, plot: "go.Figure", title: str, size: str) -> str:
-    said = escape(f"{panel.title or title}: {panel.ylabel} against {panel.xlabel}")
+    shown = panel.graphs[0].label if panel.graphs else f"{panel.ylabel} against {panel.xlabel}"
+    said = escape(f"{panel.title or title}: {shown}")
     heading = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in panel.notes)
     return (

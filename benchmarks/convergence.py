@@ -1,0 +1,46 @@
+"""The exact verdict on a hundred modes over a hundred situations, against building the class.
+
+`python -m benchmarks.convergence` prints three classes: grid-worlds with a hundred goals, random
+tables, and the worst case for the search, modes that all predict the same and act differently.
+"""
+
+import numpy as np
+from benchmarks.timing import Timing, take_turns
+
+from bayescontrol.convergence import check
+from bayescontrol.problems.goals import goal_worlds
+from bayescontrol.problems.tabular import TabularModes, random_modes
+
+__all__ = ["verdicts"]
+
+MODES = SITUATIONS = 100
+
+
+def quarrelsome() -> TabularModes:
+    """One hypothesis, a hundred policies."""
+    one = random_modes(MODES, situations=SITUATIONS, actions=4, observations=8, seed=1)
+    policy = np.eye(4)[one.policy.argmax(-1)]
+    hypothesis = np.repeat(one.hypothesis[:1], MODES, axis=0)
+    return TabularModes(policy, hypothesis, one.successor)
+
+
+def verdicts() -> dict[str, Timing]:
+    """Seconds for each class; making the grid-worlds, which solves them, is the reference."""
+    goals = goal_worlds(10, 10)
+    tables = random_modes(MODES, situations=SITUATIONS, actions=4, observations=8)
+    alike = quarrelsome()
+    return take_turns(
+        {
+            "solving 100 grid-worlds": lambda: goal_worlds(10, 10),
+            "check, 100 grid-worlds": lambda: check(goals),
+            "check, random tables": lambda: check(tables),
+            "check, 9,900 deadlocks": lambda: check(alike),
+        },
+        calls=1,
+        rounds=3,
+    )
+
+
+if __name__ == "__main__":
+    for name, timing in verdicts().items():
+        print(f"{name:28} {timing}")

@@ -1,0 +1,280 @@
+"""A verdict on a class of modes in words, and as a picture of letters.
+
+No word here needs the paper: a mode is an expert, `true` is the one whose world it is, and to
+settle is to act as the true one does from some time on.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from bayescontrol.convergence.advice import BY_TURNS, advise
+from bayescontrol.convergence.rates import DivergenceRate
+from bayescontrol.convergence.settling import Settling
+from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdict
+from bayescontrol.report.tables import with_error
+
+__all__ = ["EXIT_CODES", "Times", "print_headline", "print_pairs"]
+
+#: What `bayescontrol check` exits with; 1 to 4 have other meanings.
+EXIT_CODES: Final = {
+    Outcome.THEOREM: 0,
+    Outcome.SETTLES: 10,
+    Outcome.UNDECIDED: 11,
+    Outcome.NEVER: 12,
+}
+#: How long each true mode's world takes, by its number.
+Times: TypeAlias = Mapping[int, Settling]
+
+_SIGNS: Final = {
+    Outcome.THEOREM: ("✓", "settles (theorem)", "green"),
+    Outcome.SETTLES: ("~", "settles all the same", "cyan"),
+    Outcome.UNDECIDED: ("?", "undecided", "yellow"),
+    Outcome.NEVER: ("✗", "may never settle", "bold red"),
+}
+_HEADLINES: Final = {
+    Outcome.THEOREM: (
+        "It settles: whichever mode is true, the agent comes to act as that mode does."
+    ),
+    Outcome.SETTLES: (
+        "It settles, though the convergence theorem does not cover every pair: whichever mode is "
+        "true, the agent comes to act as that mode does."
+    ),
+    Outcome.UNDECIDED: "Undecided: for some pairs it hangs on what other modes do.",
+    Outcome.NEVER: (
+        "It may never settle: two modes can go on for ever, each with some weight, each acting in "
+        "its own way, and nothing they do tells which of them is right."
+    ),
+}
+_HOLDING: Final = (
+    "With modes held for several steps, pairs that settle by taking turns may not: the verdict is "
+    "about a new mode at every step."
+)
+#: A matrix wider than this is no picture any more.
+_WIDEST: Final = 30
+
+
+def print_headline(console: Console, verdict: Verdict, hold: int = 1) -> None:
+    """The outcome in a sentence, who is to blame, and the matrix of all pairs.
+
+    >>> from bayescontrol.convergence import check
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> print_headline(Console(quiet=True), check(prize_or_frog()))
+    """
+    if not verdict.pairs:
+        console.print(Text("One mode with weight: there is nothing to settle.", "bold"))
+        return
+    sign, _, style = _SIGNS[verdict.outcome]
+    console.print(Text.assemble((f"{sign} ", style), (_HEADLINES[verdict.outcome], "bold")))
+    for words in _blame(verdict):
+        console.print(Padding(Text(words), (0, 0, 0, 2)))
+    if hold > 1 and any(pair.reason in BY_TURNS for pair in verdict.pairs):
+        console.print(Padding(Text(_HOLDING), (0, 0, 0, 2)))
+    whole = len(verdict.pairs) > 1 and len({pair.true for pair in verdict.pairs}) > 1
+    if whole and len(verdict.modes) <= _WIDEST:
+        console.print()
+        _print_matrix(console, verdict)
+
+
+def print_pairs(console: Console, verdict: Verdict, times: Times, shown: int) -> None:
+    """The pairs that matter most, how long they take, and what would help.
+
+    >>> from bayescontrol.convergence import check
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> print_pairs(Console(quiet=True), check(prize_or_frog()), {}, 5)
+    """
+    console.print()
+    ranked = sorted(verdict.pairs, key=lambda pair: (-pair.outcome, -_slowness(pair, times)))
+    console.print(_table(ranked[:shown], times))
+    if len(ranked) > shown:
+        rest = f"{_count(len(ranked) - shown, 'more pair')}, none of them worse"
+        rest += " or slower: " if times else ": "
+        console.print(Text(f"{rest}--all shows them", style="dim"))
+    if times:
+        console.print(Text(_how_measured(next(iter(times.values()))), style="dim"))
+        for words in _remarks(verdict, times):
+            console.print(Text(words, style="yellow"))
+    said = advise(verdict)
+    if said:
+        console.print(Text("\nWhat would help", style="bold"))
+        for words in said:
+            console.print(Padding(Text(f"• {words}"), (0, 0, 0, 2)))
+
+
+def _blame(verdict: Verdict) -> list[str]:
+    """Who keeps it from settling: the first pairs by name."""
+    said = []
+    blamed = [pair for pair in verdict.to_blame if pair.outcome is verdict.outcome]
+    for pair in blamed[:2]:
+        true, other = (verdict.modes.name(m) for m in (pair.true, pair.other))
+        everywhere = len(pair.blind) == pair.world.reachable.sum()
+        when = (
+            "wherever the agent is" if everywhere else f"once it is in {_places(pair, pair.blind)}"
+        )
+        nothing = (
+            f"If {true} is true: {when}, nothing that {true} or {other} does shows that {other} "
+            "is wrong"
+        )
+        if pair.deadlock is None:
+            said.append(f"{nothing}; whether another mode's doings show it in time is not known.")
+        elif len(pair.world.modes.labels.situations) == 1:
+            said.append(f"{nothing}, and the two act differently.")
+        else:
+            places = _places(pair, pair.deadlock.situations)
+            said.append(f"{nothing}, and the two act differently in {places}.")
+    if len(blamed) > 2:
+        said.append(f"{_count(len(blamed) - 2, 'more pair')} like these.")
+    return said
+
+
+def _remarks(verdict: Verdict, times: Times) -> list[str]:
+    """What the simulated runs add to the verdict: slowness, and what was undecided."""
+    said = []
+    for pair in verdict.pairs:
+        true, other = (verdict.modes.name(m) for m in (pair.true, pair.other))
+        time = times[pair.true].of(pair.other)
+        runs = len(times[pair.true].first)
+        if pair.outcome is Outcome.UNDECIDED and not time.unfinished:
+            said.append(
+                f"Undecided by proof, but {other} was dropped in all of {_count(runs, 'run')} in "
+                f"the world of {true}: it is kept in at most {3 / runs:.2g} of them, at 95 %."
+            )
+    slow = [pair for pair in verdict.pairs if _is_slow(pair, times)]
+    if slow:
+        worst = max(slow, key=lambda pair: times[pair.true].of(pair.other).unfinished)
+        true, other = (verdict.modes.name(m) for m in (worst.true, worst.other))
+        time = times[worst.true].of(worst.other)
+        said.append(
+            f"Settling for sure can be late: in the world of {true}, {other} still had weight "
+            f"after {time.horizon} steps in {time.unfinished:.0%} of the runs."
+        )
+    return said[:3]
+
+
+def _is_slow(pair: PairVerdict, times: Times) -> bool:
+    settles = pair.outcome <= Outcome.SETTLES and pair.reason is not Reason.CONSISTENT
+    return settles and times[pair.true].of(pair.other).unfinished > 0.0
+
+
+def _print_matrix(console: Console, verdict: Verdict) -> None:
+    names = [verdict.modes.name(m) for m in range(len(verdict.modes))]
+    outcomes = {(pair.true, pair.other): pair.outcome for pair in verdict.pairs}
+    console.print(Text("Row: the mode that is true. Column: what becomes of the other.", "dim"))
+    grid = Grid.grid(padding=(0, 1))
+    short = max(map(len, names)) <= 4
+    heads = names if short else [str(m + 1) for m in range(len(names))]
+    grid.add_row("", *(Text(head, style="dim") for head in heads))
+    for i, row in enumerate(names):
+        cells = [_sign(outcomes.get((i, j)), i == j) for j in range(len(names))]
+        grid.add_row(Text(row if short else f"{i + 1} {row}"), *cells)
+    console.print(Padding(grid, (0, 0, 0, 2)))
+    used = {pair.outcome for pair in verdict.pairs}
+    legend = Text("  ")
+    for outcome in sorted(used):
+        sign, words, style = _SIGNS[outcome]
+        legend.append(f"{sign} ", style).append(f"{words}   ")
+    console.print(legend)
+
+
+def _sign(outcome: Outcome | None, itself: bool) -> Text:
+    if outcome is None:  # itself, or a mode that has no weight
+        return Text("·" if itself else "", "dim")
+    sign, _, style = _SIGNS[outcome]
+    return Text(sign, style)
+
+
+def _table(pairs: Sequence[PairVerdict], times: Times) -> Grid:
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head in ("true", "other", "outcome", "why", "told apart in"):
+        grid.add_column(head)
+    grid.add_column("bits a step*", justify="right")
+    if times:
+        grid.add_column("steps until dropped", justify="right")
+    endless = False
+    for pair in pairs:
+        name = pair.world.modes.name
+        _, words, style = _SIGNS[pair.outcome]
+        bits = _bits(pair.rates), _bits(pair.rates_under_other)
+        endless |= "∞" in bits
+        row = [
+            Text(name(pair.true)),
+            Text(name(pair.other)),
+            Text(words, style),
+            Text(pair.reason.value),
+            Text(_told_apart(pair)),
+            Text(" / ".join(bits)),
+        ]
+        if times:
+            row.append(Text(_steps(pair, times)))
+        grid.add_row(*row)
+    grid.caption = "* evidence against the other while the true mode acts / while the other acts"
+    if endless:
+        grid.caption += "; ∞: one observation rules it out"
+    grid.caption_style, grid.caption_justify = "dim", "left"
+    return grid
+
+
+def _told_apart(pair: PairVerdict) -> str:
+    where = pair.differ if pair.reason is Reason.OUTSIDE_CORE else pair.differ_for_other
+    places = _places(pair, where or pair.differ)
+    if not places:
+        return "nowhere they go"
+    trapped = pair.outcome > Outcome.SETTLES and len(pair.world.modes.labels.situations) > 1
+    return f"{places}; not from {_places(pair, pair.blind)}" if trapped else places
+
+
+def _places(pair: PairVerdict, situations: Sequence[int], most: int = 4) -> str:
+    labels = pair.world.modes.labels.situations
+    if len(labels) == 1:
+        return "the only situation" if situations else ""
+    shown = ", ".join(labels[x] for x in situations[:most])
+    return f"{shown} and {len(situations) - most} more" if len(situations) > most else shown
+
+
+def _mean(rates: Sequence[DivergenceRate]) -> float:
+    return sum(end.probability * end.rate for end in rates) / math.log(2.0)
+
+
+def _bits(rates: Sequence[DivergenceRate]) -> str:
+    bits = _mean(rates)
+    return "∞" if math.isinf(bits) else f"{bits:.3g}"
+
+
+def _steps(pair: PairVerdict, times: Times) -> str:
+    if pair.reason is Reason.CONSISTENT:
+        return "kept, harmless"
+    time, below = times[pair.true].of(pair.other), times[pair.true].below
+    if not time.unfinished:
+        return with_error(time.mean, time.error)
+    if pair.outcome is Outcome.NEVER:
+        return (
+            "never" if time.unfinished == 1.0 else f"not yet in {time.unfinished:.0%} of the runs"
+        )
+    if time.unfinished < 1.0:
+        return "> " + with_error(time.mean, time.error)
+    bits, prior = _mean(pair.rates), pair.world.modes.prior
+    needed = math.log2((1.0 - below) / below * prior[pair.other] / prior[pair.true])
+    at_best = needed / bits if 0.0 < bits < math.inf else 0.0
+    return f"> {time.horizon}" + (f", at best {at_best:.0e}" if at_best > time.horizon else "")
+
+
+def _slowness(pair: PairVerdict, times: Times) -> float:
+    return times[pair.true].of(pair.other).mean if pair.true in times else 0.0
+
+
+def _how_measured(one: Settling) -> str:
+    return (
+        f"Steps until dropped: until the weight is below {one.below:.2g}, mean of "
+        f"{_count(len(one.first), 'simulated run')} ± its standard error"
+        + (f", each mode held for {one.hold} steps" if one.hold > 1 else "")
+        + f"; > means that some runs took more than {one.horizon} steps."
+    )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"

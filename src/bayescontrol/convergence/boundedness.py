@@ -1,0 +1,274 @@
+"""Boundedness: how far sub-divergences stray from their means, over many runs in the world of m*.
+
+    bounded   P( |g_t(m') - G_t(m')| ≤ C ) ≥ 1 - δ, one C for every t
+    C_t       the smallest C with P( sup_{τ≤t} |g_τ(m') - G_τ(m')| ≤ C ) ≥ 1 - δ
+    Ville     P( P(m* | âo_≤t) < δ P(m*) at some t ) ≤ δ
+
+The paper asks for one C. Where likelihood ratios are independent, g - G is a random walk and C_t
+grows like √t, so there is none. The lower bound on P(m* | ·) holds all the same: P(m*)/P(m* | ·)
+= Σ_m P(m) e^(-d_t(m*‖m)) is a non-negative supermartingale that starts at one, and Ville's
+inequality needs no more (our reading, see docs/errata.md). Here are both.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.convergence.divergence import mode_index
+from bayescontrol.errors import InvalidPrior, UnknownMode
+from bayescontrol.interaction import both_streams
+from bayescontrol.problems.tabular import TabularModes
+
+__all__ = ["Bands", "Ensemble", "Ville", "bands", "simulate_divergences", "ville"]
+
+#: The most that an ensemble may hold, in bytes.
+ROOM = 2 * 2**30
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble:
+    """Many runs of the rule in the world of m*, each as it stood at K times.
+
+    `d`, `g` and `G` are those of `bayescontrol.convergence.divergence`, for J modes m.
+
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> simulate_divergences(prize_or_frog(0.75), true=0, steps=9, runs=4, at=[3, 6])
+    Ensemble(4 runs of 9 steps, mode 0 true: 3 times, 2 modes in charge, against 2)
+    """
+
+    #: The index of m*.
+    true: int
+    #: The modes m; shape (J,).
+    against: IntArray
+    #: The times t, in steps; shape (K,). The last is the last step.
+    times: IntArray
+    #: d_t(m*‖m), as an array [run, t, m].
+    d: FloatArray
+    #: g_t(m'), as an array [run, t, m', m].
+    g: FloatArray
+    #: G_t(m'), as an array [run, t, m', m].
+    G: FloatArray
+    #: sup_{τ≤t} |g_τ(m') - G_τ(m')| over all τ, as an array [run, t, m', m].
+    sup: FloatArray
+    #: P(m | âo_≤t) of all modes, as an array [run, t, m].
+    posterior: FloatArray
+    #: min_{τ≤t} P(m* | âo_≤τ) / P(m*) over all τ, as an array [run, t].
+    low: FloatArray
+
+    def excess(self, other: int) -> FloatArray:
+        """g_t(m') - G_t(m') of d_t(m*‖m) for m = `other`, as an array [run, t, m'].
+
+        -∞ where only G is infinite, nan where both are.
+        """
+        j = self.column(other)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.g[..., j] - self.G[..., j])
+
+    def column(self, other: int) -> int:
+        """Where mode m stands in the last axis."""
+        found = np.flatnonzero(self.against == other)
+        if not found.size:
+            raise UnknownMode(
+                f"the ensemble was not compared against mode {other!r}, only against "
+                f"{self.against.tolist()}: simulate again with against=[{other!r}]"
+            )
+        return int(found[0])
+
+    def __repr__(self) -> str:
+        runs, K, M, J = self.g.shape
+        return (
+            f"Ensemble({runs} runs of {self.times[-1]} steps, mode {self.true} true: "
+            f"{K} times, {M} modes in charge, against {J})"
+        )
+
+
+def simulate_divergences(
+    modes: TabularModes,
+    true: int,
+    steps: int,
+    runs: int,
+    seed: int = 0,
+    *,
+    at: Iterable[int] = (),
+    against: Sequence[int] | None = None,
+    first: int = 0,
+) -> Ensemble:
+    """d_t, g_t and G_t over runs `first`, `first` + 1, … of the rule in the world of `true`.
+
+    Run i is, bit for bit, `interact(modes.agent(), modes.environment(true), steps, seed=seed,
+    run=i)`. Kept is what it has come to at the times `at` and at the last step; the suprema
+    and the minimum run over all steps. `against` are the modes m, all by default: an ensemble
+    holds runs × times × modes in charge × modes m numbers, so ask for few of something.
+
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=100, runs=500)
+    >>> bool((runs.d[:, -1, 1] > 0).all())        # in the end all speak for the true mode
+    True
+    """
+    m_star = mode_index(true, len(modes))
+    if steps < 0 or runs < 1 or first < 0:
+        raise ValueError(
+            f"steps={steps}, runs={runs}, first={first}: at least 0 steps, 1 run, and run 0"
+        )
+    if not modes.prior[m_star] > 0.0:
+        raise InvalidPrior(
+            f"P(m*) = 0 for mode {m_star} ({modes.name(m_star)}): the rule cannot find a mode "
+            "that its prior rules out; give TabularModes another prior"
+        )
+    times = np.unique([*map(int, at), steps])
+    if times[0] < 0 or times[-1] > steps:
+        raise ValueError(f"at={times.tolist()}: times are between 0 and the {steps} steps")
+    chosen = range(len(modes)) if against is None else against
+    others = np.array([mode_index(m, len(modes)) for m in chosen], np.int64)
+    R, K, M, J = runs, times.size, len(modes), others.size
+    size = 8 * R * K * (J + 3 * M * J + M + 1)
+    if size > ROOM:
+        raise ValueError(
+            f"{R} runs × {K} times × {M} modes in charge × {J} modes would take "
+            f"{size / 2**30:.1f} GiB: choose fewer times `at`, fewer modes `against`, or "
+            "simulate in parts, with `first`"
+        )
+    X, A, O = modes.successor.shape  # noqa: E741 - the paper's symbol
+    term, mean = np.empty((X, A, O, J)), np.empty((M, X, J))
+    kernels.divergence.ratio_table(modes.hypothesis, m_star, others, term)
+    kernels.divergence.mean_tables(modes.policy, modes.hypothesis, m_star, others, mean)
+    streams = [both_streams(seed, run) for run in range(first, first + runs)]
+    p, q = (np.array([pair[i].state for pair in streams]) for i in (0, 1))
+    d, posterior, low = np.empty((R, K, J)), np.empty((R, K, M)), np.empty((R, K))
+    g, G, sup = (np.empty((R, K, M, J)) for _ in range(3))
+    w, e, blocks = modes.agent().belief.weight_arrays()
+    kernels.divergence.ensemble(
+        w, e, blocks, modes.policy, modes.by_mode, modes.successor,
+        modes.hypothesis[m_star], modes.start, m_star, term, mean, p, q, times,
+        d, g, G, sup, posterior, low,
+    )  # fmt: skip
+    return Ensemble(m_star, others, times, d, g, G, sup, posterior, low)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bands:
+    """Where g - G was over the runs of an ensemble, by time and by mode m' in charge.
+
+    The paper lets T be any set of steps; here it is the steps at which m' was in charge.
+
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=64, runs=500, at=[16])
+    >>> bands(runs, other=1)
+    Bands(500 runs, t = 16 … 64: |g - G| ≤ 15.9 by then in 95 % of runs)
+    """
+
+    runs: int
+    #: The times t; shape (K,).
+    times: IntArray
+    #: The shares of runs below each quantile; shape (Q,).
+    levels: FloatArray
+    #: Quantiles of g_t(m') - G_t(m'), as an array [level, t, m'].
+    quantiles: FloatArray
+    #: Mean of g_t(m') - G_t(m') over the runs, and its standard error, as arrays [t, m'].
+    mean: FloatArray
+    error: FloatArray
+    delta: float
+    #: C_t of each mode in charge: sup_{τ≤t} |g_τ - G_τ| ≤ C in a share 1 - δ of runs; [t, m'].
+    C: FloatArray
+    #: C_t of all modes in charge together: in a share 1 - δ of runs none strayed farther; [t].
+    C_joint: FloatArray
+
+    def __repr__(self) -> str:
+        return (
+            f"Bands({self.runs} runs, t = {self.times[0]} … {self.times[-1]}: |g - G| ≤ "
+            f"{self.C_joint[-1]:.3g} by then in {100 * (1 - self.delta):g} % of runs)"
+        )
+
+
+def bands(
+    ensemble: Ensemble,
+    other: int,
+    *,
+    levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
+    delta: float = 0.05,
+) -> Bands:
+    """Quantiles of g_t(m') - G_t(m') of d_t(m*‖m), m = `other`, and C_t for this δ.
+
+    Quantiles are values that occurred: the smallest with at least that share of runs at or
+    below. Where G is infinite the mean is no number, and C_t is infinite.
+
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=64, runs=500, at=[16])
+    >>> read = bands(runs, other=1)
+    >>> bool((abs(read.mean) < 4 * read.error).all()), bool((read.C[0] <= read.C[1]).all())
+    (True, True)
+    """
+    for level in (*levels, 1.0 - delta):
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"levels={levels}, delta={delta}: shares lie between 0 and 1")
+    excess, sup = ensemble.excess(other), ensemble.sup[..., ensemble.column(other)]
+    runs = len(excess)
+    with np.errstate(invalid="ignore"):
+        mean = excess.mean(0)
+        error = excess.std(0, ddof=1) / math.sqrt(runs) if runs > 1 else np.full_like(mean, np.nan)
+    return Bands(
+        runs=runs,
+        times=ensemble.times,
+        levels=np.array(levels, np.float64),
+        quantiles=np.array([_quantile(excess, level) for level in levels]),
+        mean=np.asarray(mean),
+        error=np.asarray(error),
+        delta=delta,
+        C=_quantile(sup, 1.0 - delta),
+        C_joint=_quantile(sup.max(-1), 1.0 - delta),
+    )
+
+
+def _quantile(values: FloatArray, share: float) -> FloatArray:
+    """The smallest value that at least this share of the runs does not exceed."""
+    # The share of runs is a whole number over n: what rounding adds to it is not a run more.
+    rank = math.ceil(share * len(values) - 1e-9)
+    return np.asarray(np.sort(values, axis=0)[max(rank, 1) - 1])
+
+
+@dataclass(frozen=True, eq=False)
+class Ville:
+    """How often the true mode ever lost all but a share δ of its prior weight; see `ville`.
+
+    >>> Ville(np.array([0.1]), np.array([0.05]), np.array([0.02]), runs=100).holds
+    array([ True])
+    """
+
+    #: δ; shape (D,).
+    deltas: FloatArray
+    #: The share of runs in which P(m* | âo_≤t) < δ P(m*) at some t; shape (D,).
+    share: FloatArray
+    #: Its standard error; shape (D,).
+    error: FloatArray
+    runs: int
+
+    @property
+    def holds(self) -> npt.NDArray[np.bool_]:
+        """Is the share at most δ, within three standard errors?"""
+        return np.asarray(self.share <= self.deltas + 3.0 * self.error)
+
+
+def ville(runs: Ensemble | npt.ArrayLike, deltas: Sequence[float]) -> Ville:
+    """P( P(m* | âo_≤t) < δ P(m*) at some t ) ≤ δ: the share of runs in which it happened.
+
+    `runs` is an ensemble, or min_t P(m* | âo_≤t) / P(m*) of each run of any agent.
+
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=64, runs=1000)
+    >>> read = ville(runs, deltas=[0.5, 0.1])
+    >>> read.share, read.holds
+    (array([0.118, 0.05 ]), array([ True,  True]))
+    """
+    low = runs.low[:, -1] if isinstance(runs, Ensemble) else np.asarray(runs, np.float64)
+    if low.ndim != 1 or not low.size:
+        raise ValueError(f"runs has shape {low.shape}: give one minimum for each run")
+    delta = np.array(deltas, np.float64)
+    if delta.ndim != 1 or not ((delta > 0.0) & (delta < 1.0)).all():
+        raise ValueError(f"deltas={deltas!r}: a list of numbers between 0 and 1")
+    share = (low[:, None] < delta).mean(0)
+    return Ville(delta, share, np.sqrt(share * (1.0 - share) / low.size), int(low.size))

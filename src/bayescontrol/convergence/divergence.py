@@ -1,0 +1,214 @@
+"""Divergence processes: how a record speaks for one mode against another, in nats.
+
+    d_t(m*‖m)   = Σ_{τ≤t} ln P(o_τ | m*, x_τ, a_τ) / P(o_τ | m, x_τ, a_τ)
+    P(m | âo_≤t) ≤ P(m)/P(m*) e^(-d_t(m*‖m))            for every history, whichever m* is true
+    d_t(m*‖m)   = Σ_m' g_t(m')                          split by the mode m' in charge
+    G_t(m')     = Σ_{τ≤t, m' in charge} Σ_a P(a | m', x_τ) KL( P(·|m*, x_τ, a) ‖ P(·|m, x_τ, a) )
+
+G is the mean of each step of g given the past, summed; in the world of m* the difference g - G
+is a martingale. Its actions are those of m', its observations those of m* (our reading, see
+docs/errata.md). G is never negative, and zero only where nothing can be told apart.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.convergence.reading import Rule, mean_steps, read
+from bayescontrol.errors import MissingCapability, UnknownMode
+from bayescontrol.record import Record
+
+__all__ = ["Divergences", "SubDivergences", "divergences", "sub_divergences"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Divergences:
+    """The divergence processes of all pairs of M modes along a record of T steps.
+
+    Entry t is after t steps; entry 0 is before the first. Where m is ruled out d_t(m*‖m) is ∞
+    from then on, where m* is it is -∞, and nan where both are: nothing compares them then.
+
+    >>> from bayescontrol.problems.prize import FROG, prize_or_frog
+    >>> read = divergences(Record([0, 0], [FROG, FROG]), prize_or_frog(0.75).agent())
+    >>> read
+    Divergences(2 steps, 2 modes: d_2 from -2.2 to 2.2 nats)
+    >>> read.of(true=1, other=0)
+    array([0.        , 1.09861229, 2.19722458])
+    >>> read.posterior[-1] <= read.posterior_bound(true=1)[-1]
+    array([ True,  True])
+    """
+
+    #: P(o_t | m, x_t, a_t) of each step as the belief counts it, or its logarithm; shape (T, M).
+    evidence: FloatArray
+    #: Whether `evidence` holds logarithms.
+    logs: bool
+    #: P(m | âo_≤t); shape (T + 1, M). Row 0 is the prior.
+    posterior: FloatArray
+    #: L[t, m] = Σ_{τ≤t} ln P(o_τ | m, x_τ, a_τ); shape (T + 1, M).
+    log_likelihoods: FloatArray
+
+    def of(self, true: int, other: int) -> FloatArray:
+        """d_t(m*‖m) for m* = `true`, m = `other` and t = 0 … T.
+
+        Summed from the ratio of each step: the difference of two columns of L loses digits.
+        """
+        d = np.empty(len(self.posterior))
+        kernels.divergence.accumulate(self.terms(true, other), d)
+        return d
+
+    def terms(self, true: int, other: int) -> FloatArray:
+        """The steps of d_t(m*‖m), one a step; shape (T,)."""
+        m_star, m = (mode_index(i, self.posterior.shape[1]) for i in (true, other))
+        out = np.empty(len(self.evidence))
+        kernels.divergence.ratios(self.evidence, self.logs, m_star, m, out)
+        return out
+
+    def pairs(self) -> FloatArray:
+        """d_t(m*‖m) of every pair, as an array [t, m*, m]."""
+        modes = range(self.posterior.shape[1])
+        columns = [[self.of(true, other) for other in modes] for true in modes]
+        return np.ascontiguousarray(np.moveaxis(np.array(columns), -1, 0))
+
+    def posterior_bound(self, true: int) -> FloatArray:
+        """P(m)/P(m*) e^(-d_t(m*‖m)), which P(m | âo_≤t) never exceeds, as an array [t, m].
+
+        It says nothing, and is ∞, where P(m*) = 0 or m* is ruled out; nan where d_t is.
+        """
+        prior = self.posterior[0]
+        m_star = mode_index(true, prior.size)
+        out = np.zeros(self.posterior.shape)
+        for m in np.flatnonzero(prior).tolist():
+            column = np.full(len(out), np.inf)
+            if prior[m_star] > 0.0:
+                odds = float(prior[m] / prior[m_star])
+                kernels.divergence.bound(self.of(m_star, m), odds, column)
+            out[:, m] = column
+        return out
+
+    def __repr__(self) -> str:
+        T, M = self.evidence.shape
+        last = self.log_likelihoods[-1]
+        alive = last[np.isfinite(last)]
+        spread = float(np.ptp(alive)) if alive.size else 0.0
+        out = "" if alive.size == M else f", {M - alive.size} ruled out"
+        return (
+            f"Divergences({T} steps, {M} modes{out}: d_{T} from {-spread:.3g} to {spread:.3g} nats)"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SubDivergences:
+    """d_t(m*‖m) split by the mode in charge, and the mean of each part.
+
+    >>> from bayescontrol import interact
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.record import drawn_mode
+    >>> modes = prize_or_frog(0.75)
+    >>> record = interact(modes.agent(), modes.environment(0), 9, probes={"drawn": drawn_mode})
+    >>> split = sub_divergences(record, modes.agent(), true=0, other=1)
+    >>> split.g.sum(1).round(6).tolist() == split.d.round(6).tolist()
+    True
+    """
+
+    #: The indices of m* and m.
+    true: int
+    other: int
+    #: The mode in charge of each step; shape (T,).
+    drawn: IntArray
+    #: d_t(m*‖m), t = 0 … T.
+    d: FloatArray
+    #: g_t(m'), as an array [t, m'].
+    g: FloatArray
+    #: G_t(m'), as an array [t, m'].
+    G: FloatArray
+
+    @property
+    def excess(self) -> FloatArray:
+        """g - G, as an array [t, m']; nan where m was ruled out as it had to be, both infinite."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.g - self.G)
+
+    def __repr__(self) -> str:
+        return (
+            f"SubDivergences({len(self.drawn)} steps, mode {self.other} from {self.true}: "
+            f"d = {self.d[-1]:.3g} nats, expected {self.G[-1].sum():.3g})"
+        )
+
+
+def divergences(record: Record, agent: Rule) -> Divergences:
+    """d_t(m*‖m) = Σ_{τ≤t} ln P(o_τ | m*, x_τ, a_τ) / P(o_τ | m, x_τ, a_τ), all pairs of modes.
+
+    `record` may be of any agent. `agent` brings the modes, the prior, the situation and how it
+    advances: a rule that has seen nothing yet, over a `FiniteBelief`. It is copied and never
+    changed. Its belief decides what evidence counts: one that skips an impossible observation
+    adds nothing for it, one with a floor adds what the floor leaves.
+
+    >>> from bayescontrol.problems.prize import FROG, PRIZE, prize_or_frog
+    >>> read = divergences(Record([0, 1], [PRIZE, FROG]), prize_or_frog(0.75).agent())
+    >>> read.log_likelihoods
+    array([[ 0.        ,  0.        ],
+           [-0.28768207, -1.38629436],
+           [-0.57536414, -2.77258872]])
+    >>> read.pairs()[-1]
+    array([[ 0.        ,  2.19722458],
+           [-2.19722458,  0.        ]])
+    """
+    told = read(record, agent)
+    modes = told.posterior.shape[1]
+    L = np.empty((modes, len(record) + 1))
+    sure = np.zeros(len(record)) if told.logs else np.ones(len(record))
+    for m in range(modes):
+        pair = np.stack([told.evidence[:, m], sure], axis=-1)
+        kernels.divergence.ratios(pair, told.logs, 0, 1, terms := np.empty(len(record)))
+        kernels.divergence.accumulate(terms, L[m])
+    return Divergences(*told, log_likelihoods=np.ascontiguousarray(L.T))
+
+
+def sub_divergences(record: Record, agent: Rule, true: int, other: int) -> SubDivergences:
+    """g_t(m') and G_t(m') of d_t(m*‖m) for m* = `true` and m = `other`.
+
+    The record needs to know who was in charge, a column "drawn":
+
+        interact(agent, environment, steps, probes={"drawn": drawn_mode})
+
+    `agent` is as for `divergences`; its modes must offer `action_probabilities` and
+    `observation_probabilities`. G is infinite from the first step at which the mode in charge
+    might have met an observation that m rules out and m* does not; g only once it was met.
+    A floor under the likelihoods changes g, not G.
+
+    >>> from bayescontrol.problems.prize import FROG, prize_or_frog
+    >>> record = Record([0, 1], [FROG, FROG], {"drawn": [0, 1]})
+    >>> split = sub_divergences(record, prize_or_frog(0.75).agent(), true=0, other=1)
+    >>> split.g[-1], split.G[-1]
+    (array([-1.09861229,  1.09861229]), array([0.54930614, 0.54930614]))
+    """
+    told = divergences(record, agent)
+    modes = told.posterior.shape[1]
+    m_star, m = mode_index(true, modes), mode_index(other, modes)
+    drawn = _drawn(record, modes)
+    terms, means = told.terms(m_star, m), mean_steps(record, agent, drawn, m_star, m)
+    d, (g, G) = told.of(m_star, m), np.empty((2, len(record) + 1, modes))
+    kernels.divergence.demultiplex(terms, drawn, g)
+    kernels.divergence.demultiplex(means, drawn, G)
+    return SubDivergences(m_star, m, drawn, d, g, G)
+
+
+def mode_index(m: object, modes: int) -> int:
+    """m as an index of one of so many modes."""
+    if not isinstance(m, int | np.integer) or not 0 <= m < modes:
+        raise UnknownMode(f"no mode {m!r}: there are 0 … {modes - 1}")
+    return int(m)
+
+
+def _drawn(record: Record, modes: int) -> IntArray:
+    if "drawn" not in record.probes:
+        raise MissingCapability(
+            "the record does not say which mode was in charge: make it with "
+            'interact(..., probes={"drawn": drawn_mode})'
+        )
+    drawn = record["drawn"]
+    if len(drawn) and (drawn.dtype.kind not in "iu" or drawn.min() < 0 or drawn.max() >= modes):
+        raise UnknownMode(f'the column "drawn" must hold modes, 0 … {modes - 1}: it is {drawn}')
+    return np.ascontiguousarray(drawn, np.int64)

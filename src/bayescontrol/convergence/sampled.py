@@ -1,0 +1,319 @@
+"""Convergence by simulation, with error bars: for classes too large to tabulate, or infinite.
+
+    rate      mean over runs of (1/n) Σ_t G_t        in nats a step, ± its standard error
+    start     what any modes' policies, taking turns, come to in the world of m*: a sample of R
+    blind     a start from which n steps of the policy show no difference in prediction
+
+No blind start among n excludes, with 95 %, that more than 3/n of them are blind (rule of three).
+One of n starts that stays silent for ln(n/.05)/s steps excludes, with 95 %, that evidence comes
+with a chance of s a step from there: it was picked for its silence, hence the n. A rate is clear
+of zero after (3 sd/mean)² runs. What the sample cannot tell is undecided, and it says what would.
+A policy that parts two modes slowly may count as blind: "settles" then stands for "theorem".
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayescontrol.convergence.estimates import Rate, Share, clopper_pearson, mean_rate
+from bayescontrol.convergence.verdict import Outcome, Reason
+from bayescontrol.convergence.walks import Walk
+from bayescontrol.errors import MissingCapability
+from bayescontrol.rule import stay
+from bayescontrol.seeding import Stream, stream
+
+__all__ = ["SampledPair", "SampledVerdict", "sampled_check", "sampled_rate"]
+
+#: The pair itself and so many others take turns on the way to a start.
+COMPANY = 8
+#: So many blind starts are followed for long, to find one that stays silent whoever acts.
+FOLLOWED = 5
+
+
+def sampled_rate(
+    true: Any,
+    other: Any,
+    *,
+    world: Callable[[Any], Any],
+    policy: Any = None,
+    situation: Any = None,
+    advance: Callable[[Any, Any, Any], Any] = stay,
+    wander: Sequence[Any] = (),
+    wander_steps: int = 100,
+    burn: int = 0,
+    steps: int = 1000,
+    runs: int = 30,
+    seed: int = 0,
+) -> Rate:
+    """(1/n) Σ_t G_t of `other` from `true` in the world of `true`, over n = `steps` steps.
+
+    `policy` acts, by default the true mode. If `wander` names policies, they take turns first,
+    for a random number of steps up to `wander_steps`. `burn` steps of the policy are not
+    counted: with a chain that takes its time to mix, let it. Infinite if something happens, or
+    may happen, that `other` rules out.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> from bayescontrol.systems import Situated, SystemEnvironment
+    >>> def coin(p): return DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {1: p, 0: 1 - p})
+    >>> world = lambda mode: SystemEnvironment(Situated(mode))
+    >>> sampled_rate(coin(0.5), coin(0.75), world=world, steps=10, runs=3)  # ln(2/√3), exactly
+    0.144 ± 0 nats a step (3 runs of 10 steps)
+    """
+    _check_counts(steps=(steps, 1), runs=(runs, 1), burn=(burn, 0), wander_steps=(wander_steps, 0))
+    modes = [true, other, true if policy is None else policy, *wander]
+    acting = 0 if policy is None else 2
+    nats = np.empty(runs)
+    for run in range(runs):
+        walk = Walk(modes, world, situation, advance, seed=seed, run=run)
+        if wander:
+            for _ in walk.turns(range(3, len(modes)), walk.chance.integers(wander_steps + 1)):
+                pass
+        for _ in range(burn):
+            walk.step(acting)
+        nats[run] = sum(walk.step(acting).nats for _ in range(steps))
+    return mean_rate(nats, steps)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledPair:
+    """What the sample says of mode `other` when `true` is true.
+
+    >>> SampledPair("m1", "m2", Outcome.THEOREM, "…", 60, 0, False, Rate(0.1, 0.01, 60, 200))
+    SampledPair(THEOREM: …; 0 of 60 starts blind, 0.1 ± 0.01 nats a step (60 runs of 200 steps))
+    """
+
+    true: Any
+    other: Any
+    outcome: Outcome
+    reason: str
+    starts: int
+    #: Starts from which the true mode's policy showed no difference in prediction.
+    blind: int
+    #: Whether the two were seen to act differently, late.
+    act_differently: bool
+    #: Under the true mode's policy.
+    rate: Rate
+    #: Starts from which the two, taking turns, showed no difference; None if nobody looked.
+    blind_both: int | None = None
+    #: Under both policies, taking turns.
+    rate_both: Rate | None = None
+    #: The steps for which the two, taking turns, were followed from a blind start in vain.
+    silence: int = 0
+    #: What would decide, where this sample does not.
+    needed: str = ""
+
+    def __repr__(self) -> str:
+        more = f"; needed: {self.needed}" if self.needed else ""
+        return (
+            f"SampledPair({self.outcome.name}: {self.reason}; {self.blind} of {self.starts} "
+            f"starts blind, {self.rate!r}{more})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SampledVerdict:
+    """What the sample says of a class: pairs of modes drawn independently from the prior.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> from bayescontrol.systems import Situated, SystemEnvironment
+    >>> def draw(rng):
+    ...     p = rng.random()
+    ...     return DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {1: p, 0: 1 - p})
+    >>> sampled_check(draw, world=lambda m: SystemEnvironment(Situated(m)), modes=8, steps=5)
+    SampledVerdict(THEOREM: 4 pairs from the prior, each from 60 starts of 5 steps)
+      theorem    4 of 4 (39.8 to 100 %): the true mode's own policy refutes it
+    """
+
+    pairs: tuple[SampledPair, ...] = field(repr=False)
+    steps: int
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst over the pairs that were drawn."""
+        return max(pair.outcome for pair in self.pairs)
+
+    def share(self, outcome: Outcome) -> Share:
+        """The share of pairs with this outcome under the prior, with its interval."""
+        return clopper_pearson(sum(p.outcome is outcome for p in self.pairs), len(self.pairs))
+
+    @property
+    def in_core(self) -> Share:
+        """The share of pairs with a blind start: m is in the core of m*, as far as was seen."""
+        return clopper_pearson(sum(p.blind > 0 for p in self.pairs), len(self.pairs))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """What would decide the pairs that this sample does not."""
+        return tuple(dict.fromkeys(pair.needed for pair in self.pairs if pair.needed))
+
+    def __repr__(self) -> str:
+        lines = [
+            f"SampledVerdict({self.outcome.name}: {len(self.pairs)} pairs from the prior, "
+            f"each from {self.pairs[0].starts} starts of {self.steps} steps)"
+        ]
+        for outcome in Outcome:
+            reasons = Counter(p.reason for p in self.pairs if p.outcome is outcome)
+            if reasons:
+                share = f"{outcome.name.lower():10} {self.share(outcome)!r}"
+                lines.append(f"  {share}: {'; '.join(reasons)}")
+        return "\n".join([*lines, *(f"  would decide: {what}" for what in self.needed)])
+
+
+class _Plan(NamedTuple):
+    starts: int
+    steps: int
+    wander_steps: int
+    rare: float
+    slow: float
+
+    @property
+    def patience(self) -> int:
+        """ln(n/.05)/s: a silence that evidence with a chance of s a step keeps nowhere in n."""
+        return max(self.steps, math.ceil(math.log(self.starts / 0.05) / self.slow))
+
+
+class _Seen(NamedTuple):
+    """What was seen from all starts, with some modes acting."""
+
+    rate: Rate
+    blind: int
+    differ: bool
+    #: Blind starts where the two disagree and stayed silent for long, if only they act.
+    silent: int
+    #: And of these, those where it stayed silent whoever acted.
+    stuck: int
+
+
+def sampled_check(
+    draw: Callable[[Stream], Any],
+    *,
+    world: Callable[[Any], Any],
+    situation: Any = None,
+    advance: Callable[[Any, Any, Any], Any] = stay,
+    modes: int = 40,
+    starts: int = 60,
+    steps: int = 200,
+    wander_steps: int = 50,
+    rare: float = 0.05,
+    slow: float = 0.001,
+    seed: int = 0,
+) -> SampledVerdict:
+    """Does the rule settle, for two modes drawn from the prior? By sampling R, see the module.
+
+    `draw(rng)` gives a mode from the prior and `world(mode)` the world as it has it. So many
+    `modes` are paired two by two. In the world of the first, some modes' policies take turns for
+    up to `wander_steps` steps; from this start the first mode's own policy runs for `steps`. Where
+    that shows nothing and the two act differently, both take turns. A start on the way to which
+    the other was ruled out counts as parted. Late means after half of `wander_steps`.
+
+    A pair settles if no start in 3/`rare` is blind. It never settles if from a blind start, where
+    the two act differently, nothing came to light in ln(`starts`/.05)/`slow` steps of the two, nor
+    in as many of everyone: never means with a chance below `slow` a step.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> from bayescontrol.systems import Situated, SystemEnvironment
+    >>> def draw(rng):                                  # the coin is fair, whoever tosses it
+    ...     hand = rng.choice(["left", "right"])
+    ...     return DiscreteMode(lambda x: {hand: 1.0}, lambda x, a: {1: 0.5, 0: 0.5})
+    >>> verdict = sampled_check(draw, world=lambda m: SystemEnvironment(Situated(m)),
+    ...                         modes=8, steps=20)
+    >>> verdict.outcome.name, verdict.in_core.hits
+    ('NEVER', 4)
+    """
+    _check_counts(modes=(modes, 2), starts=(starts, 2), steps=(steps, 1))
+    _check_counts(wander_steps=(wander_steps, 0))
+    for name, chance in (("rare", rare), ("slow", slow)):
+        if not 0.0 < chance < 1.0:
+            raise ValueError(f"{name}={chance}: it is a chance between 0 and 1")
+    if not callable(draw):
+        raise MissingCapability(f"draw={draw!r} must be a function draw(rng) that gives a mode")
+    plan = _Plan(starts, steps, wander_steps, rare, slow)
+    rng = stream(seed, 0, "prior")
+    drawn = [draw(rng) for _ in range(modes - modes % 2)]
+    pairs = []
+    for i in range(0, len(drawn), 2):
+        company = [drawn[(i + j) % len(drawn)] for j in range(min(2 + COMPANY, len(drawn)))]
+
+        def walk(run: int, company: list[Any] = company, i: int = i) -> Walk:
+            return Walk(company, world, situation, advance, seed=seed, run=run + i * starts)
+
+        pairs.append(_judge(walk, plan))
+    return SampledVerdict(tuple(pairs), steps)
+
+
+def _judge(walk: Callable[[int], Walk], plan: _Plan) -> SampledPair:
+    own = _look(walk, [0], plan, 0)
+    both: _Seen | None = None
+    needed = ""
+    if own.blind == 0:
+        reason, rate = Reason.OUTSIDE_CORE, own.rate
+    elif not own.differ:
+        reason, rate = Reason.CONSISTENT, None
+    else:
+        both = _look(walk, [0, 1], plan, plan.starts)
+        reason, rate = _taking_turns(both)
+    outcome, words = reason.outcome, reason.value
+    if rate is not None and not rate.positive:
+        outcome, words = Outcome.UNDECIDED, "predictions differ, but the rate is not clear of zero"
+        needed = f"{rate.runs_needed} starts, for a rate of {rate!r}"
+    elif outcome <= Outcome.SETTLES and plan.starts * plan.rare < 3.0 - 1e-9:
+        outcome, words = Outcome.UNDECIDED, f"so far {words}"
+        needed = f"{math.ceil(3.0 / plan.rare - 1e-9)} starts, to exclude a share of {plan.rare:g}"
+    true, other = walk(0).modes[:2]
+    return SampledPair(
+        true, other, outcome, words, plan.starts, own.blind, own.differ, own.rate,
+        both.blind if both else None, both.rate if both else None,
+        plan.patience if both and both.silent else 0, needed,
+    )  # fmt: skip
+
+
+def _taking_turns(both: _Seen) -> tuple[Reason, Rate | None]:
+    """m is in the core and acts differently: what then?"""
+    if both.blind == 0:
+        return Reason.TURNS, both.rate
+    if both.silent == 0:
+        return Reason.ALIKE_WHERE_BLIND, None
+    return (Reason.DEADLOCK if both.stuck else Reason.THIRD_MODE), None
+
+
+def _look(walk: Callable[[int], Walk], who: Sequence[int], plan: _Plan, base: int) -> _Seen:
+    """Come to every start, let `who` act from there, and see what it tells."""
+    nats: list[float] = []
+    blind = silent = stuck = 0
+    differ = False
+    for run in range(plan.starts):
+        here = walk(base + run)
+        everyone = range(len(here.modes))
+        t, late = 0, plan.wander_steps // 2
+        for _ in here.turns(everyone, here.chance.integers(plan.wander_steps + 1)):
+            t += 1
+            differ = differ or (t > late and here.disagree())
+        if here.ruled_out:
+            continue
+        total, parted, apart = 0.0, False, False
+        for told in here.turns(who, plan.steps):
+            t += 1
+            total += told.nats
+            parted |= told.parted
+            apart = apart or (t > late and here.disagree())
+        nats.append(total)
+        differ |= apart
+        if not parted and apart and len(who) > 1 and not stuck and silent < FOLLOWED:
+            parted = any(told.parted for told in here.turns(who, plan.patience))
+            silent += not parted
+            # Only from where the pair is helpless does it matter what others do.
+            stuck += not parted and not any(t.parted for t in here.turns(everyone, plan.patience))
+        blind += not parted
+    # If the other was ruled out on the way to nearly every start, nothing is faster.
+    rate = mean_rate(np.array(nats if len(nats) > 1 else [math.inf]), plan.steps)
+    return _Seen(rate, blind, differ, silent, stuck)
+
+
+def _check_counts(**counts: tuple[int, int]) -> None:
+    for name, (value, least) in counts.items():
+        if value != int(value) or value < least:
+            raise ValueError(f"{name}={value!r}: it is a whole number of at least {least}")

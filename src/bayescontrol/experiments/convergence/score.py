@@ -1,0 +1,153 @@
+"""The claims of `convergence`: the verdict of each class, and what its runs did.
+
+A limit that is reached almost surely cannot be refuted by runs that end. A class counts as
+settling if, over the last tenth of the steps, the largest distance is on average below a fifth of
+the first one; the claims say in how many runs it is above 0.05.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.convergence.verdict import Outcome as Fate
+from bayescontrol.experiments.convergence.cases import CASES, LENGTH, WORDS, case, outcome
+from bayescontrol.experiments.convergence.replica import Settings, times
+from bayescontrol.experiments.divergence.score import FEWEST
+from bayescontrol.lab import Claim, Columns, Outcome, Table, mean_and_error
+from bayescontrol.lab.statistics import bernstein
+from bayescontrol.problems.chain_times import identification_law
+from bayescontrol.report.tables import with_error
+from bayescontrol.schedules import every_step
+
+__all__ = ["NEAR", "chain_distance", "score"]
+
+#: An agent this close to the true mode's policy acts as it does.
+NEAR: Final = 0.05
+_ALARMS: Final = 1e-3
+
+
+def chain_distance(t: IntArray) -> FloatArray:
+    """The mean distance in the chain at step t, exactly: ½ P(not identified before step t).
+
+    >>> chain_distance(np.array([1, 5, 6])).tolist()
+    [0.5, 0.5, 0.46875]
+    """
+    law = identification_law(lambda _t: LENGTH, every_step, int(np.max(t)))
+    known = np.concatenate(([0.0], np.cumsum(law)))
+    return np.asarray(0.5 * (1.0 - known[t - 1]))
+
+
+def score(settings: Settings, columns: Columns) -> Outcome:
+    """All claims, and a table of verdicts and distances.
+
+    >>> from bayescontrol.experiments.convergence.replica import run
+    >>> one = {name: column[None] for name, column in run(Settings(), 0).items()}
+    >>> all(claim.holds for claim in score(Settings(runs=1), one).claims if claim.source == "ours")
+    True
+    """
+    claims = [_verdict(name) for name in CASES]
+    claims += [_settles(name, columns) for name in CASES if CASES[name] <= Fate.SETTLES]
+    claims += [_exactly(settings, columns), _frozen(columns), _trapped(columns)]
+    return Outcome(tuple(claims), (_table(columns),))
+
+
+def _hyphened(name: str) -> str:
+    return name.replace(" ", "-")
+
+
+def _verdict(name: str) -> Claim:
+    modes, true = case(name)
+    return Claim(
+        f"verdict-{_hyphened(name)}",
+        f"{name}, {modes.name(true)} is true: the exact verdict, before anything is run, is the "
+        "one worked out by hand",
+        "ours", CASES[name].name.lower(), outcome(name).name.lower(), None,
+        outcome(name) is CASES[name],
+    )  # fmt: skip
+
+
+def _settles(name: str, columns: Columns) -> Claim:
+    late = columns[f"{name} late"]
+    mean, error = mean_and_error(late)
+    first = float(columns[name][:, 0].mean())
+    left = float((late > NEAR).mean())
+    down = bool(mean < first / 5)
+    theorem = CASES[name] is Fate.THEOREM
+    return Claim(
+        f"settles-{_hyphened(name)}",
+        f"{name}: P(a|past) converges to the true mode's policy"
+        + ("" if theorem else ", though the theorem does not cover it")
+        + "; largest distance in the last tenth of the steps, mean",
+        "paper" if theorem else "ours", f"→ 0, from {first:.3g}", float(mean), float(error),
+        down or (len(late) < FEWEST and not theorem),
+        reason=f"it is above {NEAR:g} in {100 * left:.3g} % of the runs",
+    )  # fmt: skip
+
+
+def _exactly(settings: Settings, columns: Columns) -> Claim:
+    t = times(settings)
+    exact, runs = chain_distance(t), columns["chain"]
+    # Distances are 0 or 1/2: twice them is a coin.
+    margin = bernstein(4.0 * exact * (0.5 - exact), len(runs), _ALARMS / t.size) / 2.0
+    off = np.abs(runs.mean(0) - exact) / margin
+    k = int(np.argmin(np.abs(exact - 0.25)))
+    mean, error = mean_and_error(runs[:, k])
+    return Claim(
+        "chain-as-computed",
+        f"chain of {LENGTH}: the mean distance is half the probability that the chain is not "
+        f"identified, at every step; here t = {t[k]}",
+        "ours", float(exact[k]), float(mean), float(error), bool(off.max() <= 1.0),
+        reason=f"over all steps off by {off.max():.2f} of the margin that chance is given",
+    )  # fmt: skip
+
+
+def _frozen(columns: Columns) -> Claim:
+    runs = columns["two policies"]
+    spread = float(np.abs(runs - 0.5).max())
+    return Claim(
+        "two-policies-never-settle",
+        "two policies: the distance stays where it was, in every run at every step; largest change",
+        "ours", 0.0, spread, None, spread <= 1e-12,
+        reason="nothing that either mode does tells them apart: the posterior stays at the prior, "
+        "and the agent mixes the two policies for ever",
+    )  # fmt: skip
+
+
+def _trapped(columns: Columns) -> Claim:
+    late = columns["trap late"]
+    share = float((late > NEAR).mean())
+    few = len(late) < FEWEST
+    return Claim(
+        "trap-with-positive-probability",
+        "trap: some runs are caught before they know the true mode, and never act as it does; "
+        "their share",
+        "ours", "between 0 and 1", share, float(np.sqrt(share * (1 - share) / len(late))),
+        few or 0.0 < share < 1.0,
+        reason="too few runs to tell" if few else "“never” is said of a class if it happens with "
+        "positive probability; the other runs settle",
+    )  # fmt: skip
+
+
+def _table(columns: Columns) -> Table:
+    rows = []
+    for name in CASES:
+        modes, true = case(name)
+        mean, error = mean_and_error(columns[f"{name} late"])
+        share = float((columns[f"{name} late"] > NEAR).mean())
+        rows.append(
+            (
+                name,
+                modes.name(true),
+                WORDS[outcome(name)],
+                float(f"{columns[name][:, 0].mean():.3g}"),
+                with_error(float(mean), float(error)),
+                share,
+            )
+        )
+    return Table(
+        "How far the agent is from acting as the true mode, in total variation",
+        ("class", "true mode", "verdict", "first step", "last tenth", f"runs above {NEAR:g}"),
+        tuple(rows),
+        "last tenth: the largest distance in the last tenth of the steps, mean over runs",
+    )

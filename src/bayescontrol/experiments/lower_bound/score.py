@@ -1,0 +1,144 @@
+"""The claims of `lower-bound`.
+
+Shares are compared at Bernstein's margins, valid for any number of runs: all claims together raise
+a false alarm less than once in a thousand seeds.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.convergence.boundedness import ville
+from bayescontrol.experiments.lower_bound.replica import Settings
+from bayescontrol.experiments.lower_bound.ruin import behind_by, fallen
+from bayescontrol.experiments.lower_bound.worlds import AGENTS, worlds
+from bayescontrol.lab import Claim, Columns, Outcome, Table
+from bayescontrol.lab.statistics import bernstein
+
+__all__ = ["DELTAS", "floor", "lowest", "score"]
+
+DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
+#: δ of the shares that the claims show.
+_SHOWN: Final = 0.1
+#: δ of the λ that they show.
+_DELTA: Final = 0.05
+#: Between the levels that the walk of prize or frog can reach: 1, 2, 3 and 4 steps behind.
+_BETWEEN: Final = (0.6, 0.3, 0.1, 0.05)
+# Three claims, each of three worlds at most, at a few δ.
+_ALARMS: Final = 1e-3 / (3 * 3 * len(DELTAS))
+
+
+def lowest(columns: Columns) -> Mapping[tuple[str, str], FloatArray]:
+    """min_t P(m* | ·) / P(m*) of each run, by world and agent.
+
+    >>> from bayescontrol.experiments.lower_bound.replica import run
+    >>> one = {name: column[None] for name, column in run(Settings(), 0).items()}
+    >>> len(lowest(one))
+    6
+    """
+    return {
+        (world, agent): columns[f"{world} {agent} low"][:, -1]
+        for world in worlds()
+        for agent in AGENTS
+    }
+
+
+def floor(low: FloatArray, delta: float) -> float:
+    """The share of its prior weight that m* kept, at all times, in all but a share δ of runs.
+
+    With a uniform prior this is λ of the theorem: P(m* | ·) ≥ λ/|M|.
+
+    >>> floor(np.arange(100) / 100, 0.05)
+    0.05
+    """
+    return float(np.sort(low)[int(np.floor(delta * len(low) + 1e-9))])
+
+
+def score(settings: Settings, columns: Columns) -> Outcome:
+    """All claims, and the shares as a table.
+
+    >>> from bayescontrol.experiments.lower_bound.replica import run
+    >>> one = {name: column[None] for name, column in run(Settings(), 0).items()}
+    >>> all(claim.holds for claim in score(Settings(runs=1), one).claims)
+    True
+    """
+    low = lowest(columns)
+    claims = [_theorem(settings, low)]
+    claims += [_ville(settings, world, low[world, "rule"]) for world in worlds()]
+    claims.append(_ruin(settings, low["prize or frog", "rule"]))
+    claims += [_naive(world, low[world, "naive"]) for world in worlds()]
+    return Outcome(tuple(claims), (_table(settings, low),))
+
+
+def _theorem(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Claim:
+    kept = {world: floor(low[world, "rule"], _DELTA) for world in worlds()}
+    worst = min(kept, key=kept.__getitem__)
+    return Claim(
+        "lower-bound",
+        f"P(m*) stays above λ/|M| at all times in {100 * (1 - _DELTA):g} % of runs, for some "
+        f"λ > 0; the smallest of three worlds, {worst}",
+        "paper", "above 0", kept[worst], None, kept[worst] > 0.0,
+        reason=f"up to step {settings.steps}; Ville's inequality promises λ ≥ {_DELTA:g} for all "
+        "times, whether divergences are bounded or not",
+    )  # fmt: skip
+
+
+def _ville(settings: Settings, world: str, low: FloatArray) -> Claim:
+    read = ville(low, DELTAS)
+    margin = bernstein(read.deltas * (1.0 - read.deltas), read.runs, _ALARMS)
+    k = DELTAS.index(_SHOWN)
+    near = float((read.share / read.deltas).max())
+    return Claim(
+        f"ville-{world.replace(' ', '-')}",
+        f"{world}: the true mode ever falls below δ of its prior weight in a share δ of runs at "
+        f"most; here δ = {_SHOWN:g}",
+        "ours", f"at most {_SHOWN:g}", float(read.share[k]), float(read.error[k]),
+        bool((read.share <= read.deltas + margin).all()),
+        reason=f"for δ = {', '.join(f'{d:g}' for d in DELTAS)} the share is {near:.2f} δ at most, "
+        f"in {read.runs} runs of {settings.steps} steps",
+    )  # fmt: skip
+
+
+def _ruin(settings: Settings, low: FloatArray) -> Claim:
+    read = ville(low, _BETWEEN)
+    exact = np.array([fallen(behind_by(delta), settings.steps) for delta in _BETWEEN])
+    margin = bernstein(exact * (1.0 - exact), read.runs, _ALARMS)
+    k = _BETWEEN.index(_SHOWN)
+    off = float((np.abs(read.share - exact) / margin).max())
+    return Claim(
+        "gamblers-ruin",
+        f"prize or frog: how often it falls is the ruin of a gambler with odds 3 to 1; "
+        f"here δ = {_SHOWN:g}, three steps behind",
+        "ours", float(exact[k]), float(read.share[k]), float(read.error[k]), off <= 1.0,
+        reason=f"for 1, 2, 3 and 4 steps off by {off:.2f} of the margin that chance is given",
+    )  # fmt: skip
+
+
+def _naive(world: str, low: FloatArray) -> Claim:
+    read = ville(low, [_SHOWN])
+    margin = float(bernstein(_SHOWN * (1.0 - _SHOWN), read.runs, _ALARMS))
+    share, enough = float(read.share[0]), margin < 0.2
+    return Claim(
+        f"naive-{world.replace(' ', '-')}",
+        f"{world}: an agent that takes its own actions for evidence loses the truth more often "
+        f"than the bound allows; δ = {_SHOWN:g}",
+        "ours", f"above {_SHOWN:g}", share, float(read.error[0]),
+        share > _SHOWN + margin or not enough,
+        reason="" if enough else "too few runs to tell",
+    )  # fmt: skip
+
+
+def _table(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Table:
+    rows = []
+    for world in worlds():
+        for agent in AGENTS:
+            read = ville(low[world, agent], DELTAS)
+            rows.append((world, agent, *map(float, read.share), floor(low[world, agent], _DELTA)))
+    return Table(
+        "How often P(m*) ever falls below δ times its prior",
+        ("world", "agent", *(f"δ = {delta:g}" for delta in DELTAS), f"λ at δ = {_DELTA:g}"),
+        tuple(rows),
+        f"shares of {settings.runs} runs of {settings.steps} steps; at most δ for the rule",
+    )

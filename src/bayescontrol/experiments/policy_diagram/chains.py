@@ -1,0 +1,105 @@
+"""A policy makes a Markov chain of a world, and the chain selects a subset of the states.
+
+    P(s' | m, s) = Σ_{ao: T(s, ao) = s'} P(a | m, s) P(o | m*, s, a)
+    μ P = μ                     the share of the time that is spent in each state, in the long run
+    subset = {s: μ(s) > 0}      where the policy stays for ever
+
+The situations of a class are the states of the diagram.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.convergence.worlds import World
+from bayescontrol.lab.statistics import mean_and_error
+from bayescontrol.lab.statistics.quantiles import t_quantile
+from bayescontrol.problems.mdp import MDP, stationary_distribution
+from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.record import Record
+
+__all__ = ["acting", "chain", "path", "shares", "strain"]
+
+_FEW: Final = 10
+
+
+def acting(modes: TabularModes, policy: FloatArray, start: int | None = None) -> TabularModes:
+    """The same hypotheses, all with one policy[x, a]: an agent that acts by it and learns.
+
+    A policy[m, x, a] is one for each mode.
+
+    >>> from bayescontrol.problems.diagrams import core_diagram
+    >>> modes = core_diagram()
+    >>> acting(modes, modes.policy[1]).agent().action_probabilities()
+    {0: 0.0, 1: 1.0}
+    """
+    return TabularModes(
+        np.broadcast_to(policy, modes.policy.shape),
+        modes.hypothesis,
+        modes.successor,
+        start=modes.start if start is None else start,
+        names=modes.names,
+        prior=modes.prior,
+        labels=modes.labels,
+    )
+
+
+def chain(modes: TabularModes, policy: FloatArray, true: int) -> FloatArray:
+    """P(s' | s) when policy[x, a] acts in the world of mode `true`, as an array [s, s'].
+
+    >>> from bayescontrol.problems.diagrams import policy_diagram
+    >>> modes = policy_diagram()
+    >>> chain(modes, modes.policy[0], 0)[0].tolist()
+    [0.0, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0]
+    """
+    return np.asarray(np.einsum("xa,xay->xy", policy, World(modes, true).transitions))
+
+
+def shares(P: FloatArray) -> FloatArray:
+    """μ with μ P = μ, for a chain that ends up in one class of states.
+
+    >>> shares(np.array([[0.0, 1.0], [0.5, 0.5]])).round(6)
+    array([0.333333, 0.666667])
+    """
+    still = np.zeros((len(P), 1))
+    (only,) = stationary_distribution(MDP(P[:, None], still), np.zeros(len(P), np.int64))
+    return only.probability
+
+
+def path(modes: TabularModes, record: Record, start: int | None = None) -> IntArray:
+    """The situations of a record: before the first step, and after each.
+
+    >>> from bayescontrol.problems.diagrams import core_diagram
+    >>> path(core_diagram(), Record([0, 0, 0], [1, 1, 0]))
+    array([0, 1, 2, 4])
+    """
+    successor, x = modes.successor.tolist(), modes.start if start is None else start
+    seen = [x]
+    for a, o in zip(record.actions.tolist(), record.observations.tolist(), strict=True):
+        x = successor[x][a][o]
+        seen.append(x)
+    return np.array(seen, np.int64)
+
+
+def strain(runs: FloatArray, expected: FloatArray, alarms: float) -> float:
+    """The largest |mean - expected| over the margin that chance is given; above 1 it is none.
+
+    The first axis of `runs` counts independent runs. The margins are Student's, for false
+    alarms at a rate of `alarms` over all components together. What is the same in all of ten
+    runs or more has no margin: it must be right to 1e-9. One run tells nothing of chance.
+
+    >>> runs = np.array([[0.1, 0.5], [0.3, 0.5]] * 5)
+    >>> strain(runs, np.array([0.2, 0.5]), 0.01), strain(runs, np.array([0.2, 0.6]), 0.01)
+    (0.0, inf)
+    """
+    if len(runs) < 2:
+        return 0.0
+    mean, error = mean_and_error(runs)
+    gap = np.abs(mean - expected)
+    gap = np.where(gap <= 1e-9, 0.0, gap)
+    margin = t_quantile(1 - alarms / (2 * gap.size), len(runs) - 1) * error
+    if len(runs) < _FEW:  # so few may be equal by chance
+        margin = np.where(error == 0.0, np.inf, margin)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.max(np.where(gap == 0.0, 0.0, gap / margin)))

@@ -1,0 +1,158 @@
+"""A control rule with an alarm, and with something to fall back on.
+
+    while E_t < 1/δ      draw a mode, do what it would do
+    from then on         do what the fallback would do: an action, or a policy; and still learn
+
+An observation that every mode rules out raises the alarm at once, E = ∞. Whoever has a fallback
+goes on: the belief stays as it was and the situation moves. Without one the belief's own
+`on_impossible` has its way, and if that is "raise", it raises, with the alarm raised too.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.weights import Floor
+from bayescontrol.errors import ImpossibleObservation, MissingCapability
+from bayescontrol.fused import register_loop
+from bayescontrol.live.alarm import Alarm
+from bayescontrol.live.evidence import finite_belief
+from bayescontrol.live.loop import fused_loop
+from bayescontrol.problems.tabular import TabularEnvironment
+from bayescontrol.rule import ControlRule
+from bayescontrol.seeding import Stream
+
+__all__ = ["Guarded"]
+
+#: Called with the guarded agent when its alarm is raised.
+Called: TypeAlias = Callable[[Any], object]
+
+
+class Guarded:
+    """The agent, watched by the alarm; once it is raised the `fallback` acts, if there is one.
+
+    `fallback` is an action, or a policy with `act(x, rng)`. `on_alarm` is called with this agent
+    when the alarm is raised: a function, or several. Modes are weighed as the belief weighs
+    them: under a `Floor` none is ever impossible, and the alarm errs no more often for it. Modes
+    without weight, retired ones say, are not of the class.
+
+    >>> from bayescontrol import TabularModes, interact
+    >>> from bayescontrol.live import Alarm, KrichevskyTrofimov
+    >>> modes = TabularModes(  # pulling pays in 7 or in 9 of 10 cases; the world: in 1 of 10
+    ...     policy=[[[0, 1]]] * 3, prior=[0.5, 0.5, 0],
+    ...     hypothesis=[[[[1, 0], [1 - p, p]]] for p in (0.7, 0.9, 0.1)])
+    >>> agent = Guarded(modes.agent(), Alarm(KrichevskyTrofimov(2), delta=0.01), fallback=0)
+    >>> interact(agent, modes.environment(2), 20).actions
+    array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    >>> agent.alarm
+    Alarm(δ = 0.01, raised at step 5, now at 20, 3.87 bits against the best mode)
+    """
+
+    def __init__(
+        self,
+        agent: Any,
+        alarm: Alarm,
+        fallback: Any = None,
+        *,
+        on_alarm: Called | Iterable[Called] = (),
+    ) -> None:
+        finite_belief(agent, "the alarm")
+        if not isinstance(agent, ControlRule) or type(agent).issue is not ControlRule.issue:
+            raise MissingCapability(
+                f"{agent!r} is not a control rule: an agent that takes its own actions for "
+                "evidence may rule out the mode that is true; guard a ControlRule"
+            )
+        if not isinstance(alarm, Alarm):
+            raise TypeError(f"alarm={alarm!r}: write Alarm(KrichevskyTrofimov(K), delta=0.01)")
+        #: The agent that is guarded.
+        self.rule: ControlRule[Any, Any, Any, Any] = agent
+        self.alarm = alarm
+        self.fallback = fallback
+        #: Called with this agent when the alarm is raised.
+        self.on_alarm = [on_alarm] if callable(on_alarm) else list(on_alarm)
+
+    @property
+    def belief(self) -> FiniteBelief[Any]:
+        """P(m | âo_<t), which learns also after the alarm."""
+        belief: FiniteBelief[Any] = self.rule.belief
+        return belief
+
+    @property
+    def x(self) -> Any:
+        """The situation."""
+        return self.rule.x
+
+    def act(self, rng: Stream) -> Any:
+        """a_t: the rule's, or the fallback's once the alarm is raised."""
+        if self.fallback is None or not self.alarm.raised:
+            return self.rule.act(rng)
+        if hasattr(self.fallback, "act"):
+            return self.fallback.act(self.rule.x, rng)
+        return self.fallback
+
+    def observe(self, a: Any, o: Any) -> None:
+        """Weigh o against all modes, learn from it, move on. On bad evidence nothing changed.
+
+        The one exception is an observation that every mode rules out: it raises the alarm, and
+        then the error of the belief, if there is no fallback and the belief says so.
+        """
+        x = self.rule.x
+        log_e = self._weighed(x, a, o)
+        try:
+            self.rule.observe(a, o)
+        except ImpossibleObservation as error:
+            if self.fallback is None:
+                error.add_note("the alarm is raised; with a fallback the agent would go on")
+                self._take(x, a, o, log_e)
+                raise
+            after = self.rule.advance(x, a, o)
+            self.rule.x = after.copy() if isinstance(after, np.ndarray) else after
+        self._take(x, a, o, log_e)
+
+    def _weighed(self, x: Any, a: Any, o: Any) -> FloatArray:
+        log_p = self.belief.log_likelihoods(x, a, o)
+        if isinstance(self.belief.on_impossible, Floor):
+            log_p = np.maximum(log_p, np.log(self.belief.on_impossible.epsilon))
+        return self.alarm.weigh(x, a, o, log_p, self.belief.weight_arrays()[0])
+
+    def _take(self, x: Any, a: Any, o: Any, log_e: FloatArray) -> None:
+        if self.alarm.take(x, a, o, log_e):
+            for called in self.on_alarm:
+                called(self)
+
+    # -- state -----------------------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """Named arrays of rule and alarm; the fallback is not state."""
+        rule = {f"rule/{name}": array for name, array in self.rule.save().items()}
+        return rule | {f"alarm/{name}": array for name, array in self.alarm.save().items()}
+
+    def load(self, arrays: Arrays) -> None:
+        """Take over what `save` gave, for an agent built from the same parts."""
+        rule, alarm = (
+            {n.removeprefix(part): v for n, v in arrays.items() if n.startswith(part)}
+            for part in ("rule/", "alarm/")
+        )
+        before = self.alarm.save()
+        self.alarm.load(alarm)
+        try:
+            self.rule.load(rule)
+        except BaseException:
+            self.alarm.load(before)
+            raise
+
+    def copy(self) -> "Guarded":
+        """The same agent, free to go its own way; the same functions hear of its alarm."""
+        return Guarded(
+            self.rule.copy(), self.alarm.copy(), self.fallback, on_alarm=list(self.on_alarm)
+        )
+
+    def __repr__(self) -> str:
+        fallback = "" if self.fallback is None else f", fallback {self.fallback!r}"
+        return f"Guarded({self.rule!r}, {self.alarm!r}{fallback})"
+
+
+register_loop(Guarded, TabularEnvironment, fused_loop)

@@ -1,0 +1,302 @@
+"""Predictors that know no mode: the rivals against which a class of modes is held.
+
+    Krichevsky-Trofimov    q(o | x, a, past) = (n_{xao} + 1/2) / (n_{xa} + K/2)
+    Student                q(o | x, a, past) = t_{2α}(o; μ, β (κ + 1) / (α κ))
+
+Each is a proper law of the next observation given the past, one for every key, (x, a) unless
+`key` says otherwise: Σ_o q = 1, ∫ q do = 1. What the past says is used before o is counted.
+A ratio of q and P(o | m, x, a) means something only if both are probabilities, or both densities.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterable
+from operator import index
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.live.state import saved_arrays
+from bayescontrol.values import pack, unpack
+
+__all__ = ["KrichevskyTrofimov", "Predictor", "StudentPredictor"]
+
+#: (x, a) -> what the predictor tells apart.
+Key: TypeAlias = Callable[[Any, Any], Hashable]
+Self = TypeVar("Self", bound="_Keyed")
+
+LN_PI: Final = math.log(math.pi)
+
+
+class Predictor(Protocol):
+    """q(o | x, a, past), a law that learns: ask for ln q first, then let it count o.
+
+    It may say what kind of law it is, `density = True` or `False`: then what does not fit is refused.
+    """
+
+    def log_predict(self, x: Any, a: Any, o: Any, /) -> float: ...
+    def update(self, x: Any, a: Any, o: Any, /) -> None: ...
+
+
+class _Keyed:
+    """One row of statistics for each key, `start` where nothing was seen yet."""
+
+    def __init__(self, start: npt.NDArray[Any], key: Key | None) -> None:
+        if key is not None and not callable(key):
+            raise TypeError(f"key={key!r} must be a function: key(x, a) -> something hashable")
+        self._start, self._key = start, key
+        self._rows: dict[Hashable, npt.NDArray[Any]] = {}
+
+    def _at(self, x: Any, a: Any) -> Hashable:
+        key = (_plain(x), _plain(a)) if self._key is None else _plain(self._key(x, a))
+        try:
+            hash(key)
+        except TypeError:
+            raise MissingCapability(
+                f"situation {x!r} and action {a!r} give the key {key!r}, which cannot be looked "
+                "up: pass key=, a function of (x, a) that gives a number, a text or a tuple"
+            ) from None
+        return key
+
+    def _row(self, key: Hashable) -> npt.NDArray[Any]:
+        return self._rows.get(key, self._start)
+
+    def _keys(self) -> str:
+        return f"{len(self._rows)} key{'s' * (len(self._rows) != 1)}"
+
+    def save(self) -> Arrays:
+        """Named arrays; keys must be plain values, as situations must."""
+        keys = sorted(self._rows, key=repr)
+        rows = [self._rows[key] for key in keys]
+        return {
+            "start": self._start.copy(),
+            "keys": pack(keys, "the list of a predictor's keys"),
+            "rows": np.array(rows, self._start.dtype).reshape(len(rows), *self._start.shape),
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Take over what `save` gave, for a predictor built alike."""
+        arrays = saved_arrays(arrays, "predictor", "start", "keys", "rows")
+        start, rows, keys = arrays["start"], arrays["rows"], unpack(arrays["keys"])
+        if start.dtype != self._start.dtype or not np.array_equal(start, self._start):
+            raise IncompatibleState("the saved predictor has another alphabet or another prior")
+        if not isinstance(keys, list) or rows.shape != (len(keys), *start.shape):
+            raise IncompatibleState(f"the saved predictor is damaged: rows of shape {rows.shape}")
+        if rows.dtype != start.dtype or not self._sound(rows):
+            raise IncompatibleState("the saved predictor is damaged: impossible statistics")
+        self._rows = dict(zip(keys, rows.copy(), strict=True))
+
+    def _sound(self, rows: npt.NDArray[Any]) -> bool:
+        raise NotImplementedError
+
+    def copy(self: Self) -> Self:
+        """The same predictor, free to go its own way."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._rows = {key: row.copy() for key, row in self._rows.items()}
+        return twin
+
+
+class KrichevskyTrofimov(_Keyed):
+    """q(o | x, a, past) = (n_{xao} + 1/2) / (n_{xa} + K/2), for K possible observations.
+
+    `observations` lists them, or says how many there are: then they are 0 … K - 1. Against
+    the best fixed law of n observations it loses at most (K - 1)/2 ln n + ln K. It is for modes
+    that give probabilities.
+
+    >>> q = KrichevskyTrofimov(["rain", "sun"])
+    >>> q.update("coast", "look", "sun")
+    >>> q.predictive("coast", "look"), q.predictive("hills", "look")
+    ({'rain': 0.25, 'sun': 0.75}, {'rain': 0.5, 'sun': 0.5})
+    """
+
+    #: q is a probability.
+    density: ClassVar[bool] = False
+
+    def __init__(self, observations: int | Iterable[Any], key: Key | None = None) -> None:
+        try:
+            if isinstance(observations, Iterable):
+                alphabet = tuple(_plain(o) for o in observations)
+            else:
+                alphabet = tuple(range(index(observations)))
+            self._number = {o: k for k, o in enumerate(alphabet)}
+        except TypeError:
+            raise MissingCapability(
+                f"observations={observations!r}: give their number, a whole one, or a list of "
+                "them, each a number, a text or a tuple"
+            ) from None
+        #: What can be observed, in order.
+        self.observations: tuple[Any, ...] = alphabet
+        if not alphabet or len(self._number) < len(alphabet):
+            raise ValueError(f"observations={observations!r}: at least one, and each of them once")
+        super().__init__(np.zeros(len(alphabet) + 1, np.int64), key)
+
+    @property
+    def plain(self) -> bool:
+        """Are observations numbers from 0, and keys (x, a)?"""
+        return self._key is None and self.observations == tuple(range(len(self.observations)))
+
+    def log_predict(self, x: Any, a: Any, o: Any) -> float:
+        """ln q(o | x, a, past)."""
+        k = self._index(o)
+        return float(kernels.alarm.log_estimate(self._row(self._at(x, a)), k))
+
+    def update(self, x: Any, a: Any, o: Any) -> None:
+        """n_{xao} ← n_{xao} + 1."""
+        k, key = self._index(o), self._at(x, a)
+        if key not in self._rows:
+            self._rows[key] = self._start.copy()
+        kernels.alarm.count(self._rows[key], k)
+
+    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+        """q(o | x, a, past) for every o."""
+        n = self._row(self._at(x, a))
+        q = (n[:-1] + 0.5) / (n[-1] + 0.5 * len(self.observations))
+        return dict(zip(self.observations, q.tolist(), strict=True))
+
+    def table(self, situations: int, actions: int) -> IntArray:
+        """The counts as an array [x, a], for a compiled loop; `take_table` brings them back."""
+        counts = np.zeros((situations, actions, len(self._start)), np.int64)
+        for x in range(situations):
+            for a in range(actions):
+                counts[x, a] = self._row((x, a))
+        return counts
+
+    def take_table(self, counts: IntArray) -> None:
+        """Be where a compiled loop has led that worked on `table`."""
+        for x, a in np.argwhere(counts[:, :, -1]).tolist():
+            self._rows[x, a] = counts[x, a].copy()
+
+    def _index(self, o: Any) -> int:
+        try:
+            return self._number[o]
+        except (KeyError, TypeError):
+            shown = ", ".join(map(repr, self.observations[:8]))
+            more = ", …" if len(self.observations) > 8 else ""
+            raise BadEvidence(
+                f"observation {o!r} is none of those declared, {shown}{more}: declare it in "
+                "KrichevskyTrofimov(observations)"
+            ) from None
+
+    def _sound(self, rows: npt.NDArray[Any]) -> bool:
+        return bool((rows >= 0).all() and (rows[:, :-1].sum(1) == rows[:, -1]).all())
+
+    def save(self) -> Arrays:
+        """Named arrays; observations and keys must be plain values."""
+        return super().save() | {"observations": pack(list(self.observations), "the alphabet")}
+
+    def load(self, arrays: Arrays) -> None:
+        """Take over what `save` gave, for a predictor of the same observations."""
+        arrays = saved_arrays(arrays, "predictor", "observations")
+        if unpack(arrays["observations"]) != list(self.observations):
+            raise IncompatibleState("the saved predictor is about other observations")
+        super().load(arrays)
+
+    def __repr__(self) -> str:
+        K = len(self.observations)
+        return f"KrichevskyTrofimov({K} observation{'s' * (K != 1)}, {self._keys()})"
+
+
+class StudentPredictor(_Keyed):
+    """q(o | x, a, past) = t_{2α}(o; μ, β (κ + 1) / (α κ)), for numbers or vectors of them.
+
+    The prior: o ~ N(m, v) with v ~ inverse-gamma(α, β) and m ~ N(μ, v / κ); a vector's
+    coordinates are independent. `mean` is μ, a vector if observations are, and `beta` is a
+    number or one for each coordinate; beforehand E[1/v] = α/β, so let β be of the size of α v.
+    After n observations κ and α are κ + n and α + n/2. For continuous situations give `key`,
+    which puts (x, a) into bins. It is for modes that give densities.
+
+    >>> q = StudentPredictor(mean=0.0, key=lambda x, a: (round(x), a))
+    >>> print(f"{q.log_predict(0.2, 'left', 1.0):.4f}")
+    -1.7210
+    >>> for o in (1.1, 0.9, 1.0):
+    ...     q.update(0.1, "left", o)
+    >>> print(f"{q.log_predict(-0.3, 'left', 1.0):.4f}")
+    -0.8386
+    """
+
+    #: q is a density.
+    density: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        mean: npt.ArrayLike = 0.0,
+        kappa: float = 1.0,
+        alpha: float = 1.0,
+        beta: npt.ArrayLike = 1.0,
+        *,
+        key: Key | None = None,
+    ) -> None:
+        mu = np.array(mean, np.float64)
+        try:
+            spread = np.broadcast_to(np.array(beta, np.float64), mu.shape)
+        except ValueError:
+            raise ValueError(f"beta={beta!r} does not fit mean={mean!r}: one for each") from None
+        if mu.ndim > 1 or not mu.size or not np.isfinite(mu).all():
+            raise ValueError(f"mean={mean!r}: it must be a finite number or a list of them")
+        positive = (kappa, alpha, *spread.ravel().tolist())
+        if not all(0.0 < number < math.inf for number in positive):
+            raise ValueError(
+                f"kappa={kappa!r}, alpha={alpha!r}, beta={beta!r}: all must be positive and finite"
+            )
+        #: () for numbers, (d,) for vectors.
+        self.shape = mu.shape
+        # A row: μ, then β, then κ and α, which all coordinates share.
+        super().__init__(np.concatenate([mu.ravel(), spread.ravel(), [kappa, alpha]]), key)
+
+    def _parts(self, x: Any, a: Any) -> tuple[FloatArray, FloatArray, float, float]:
+        row, d = self._row(self._at(x, a)), len(self._start) // 2 - 1
+        return row[:d], row[d : 2 * d], float(row[-2]), float(row[-1])
+
+    def _value(self, o: Any) -> FloatArray:
+        try:
+            value = np.asarray(o, np.float64)
+        except (TypeError, ValueError):
+            value = np.full((), np.nan)
+        if value.shape != self.shape or not np.isfinite(value).all():
+            kind = f"a vector of {self.shape[0]} numbers" if self.shape else "a number"
+            raise BadEvidence(f"observation {o!r} must be {kind}, finite")
+        return value.ravel()
+
+    def log_predict(self, x: Any, a: Any, o: Any) -> float:
+        """ln q(o | x, a, past), a density."""
+        mu, beta, kappa, alpha = self._parts(x, a)
+        value = self._value(o)
+        # ν s², with ν = 2α degrees of freedom and scale s.
+        spread = 2.0 * beta * (kappa + 1.0) / kappa
+        constant = math.lgamma(alpha + 0.5) - math.lgamma(alpha) - 0.5 * LN_PI
+        with np.errstate(over="ignore"):
+            tail = np.log1p((value - mu) ** 2 / spread)
+        log_q = float((constant - 0.5 * np.log(spread) - (alpha + 0.5) * tail).sum())
+        if not math.isfinite(log_q):
+            raise BadEvidence(f"observation {o!r} is too far from {mu.tolist()} to be squared")
+        return log_q
+
+    def update(self, x: Any, a: Any, o: Any) -> None:
+        """μ ← (κμ + o)/(κ + 1), β ← β + κ (o - μ)² / 2(κ + 1), κ ← κ + 1, α ← α + 1/2."""
+        self.log_predict(x, a, o)  # refuses what cannot be counted
+        mu, beta, kappa, alpha = self._parts(x, a)
+        gap = self._value(o) - mu
+        self._rows[self._at(x, a)] = np.concatenate(
+            [
+                mu + gap / (kappa + 1.0),
+                beta + kappa * gap**2 / (2.0 * (kappa + 1.0)),
+                [kappa + 1.0, alpha + 0.5],
+            ]
+        )
+
+    def _sound(self, rows: npt.NDArray[Any]) -> bool:
+        d = len(self._start) // 2 - 1
+        return bool(np.isfinite(rows).all() and (rows[:, d:] > 0.0).all())
+
+    def __repr__(self) -> str:
+        what = f"vectors of {self.shape[0]}" if self.shape else "numbers"
+        return f"StudentPredictor({what}, {self._keys()})"
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's own: they are equal, but not when they are written down."""
+    return value.item() if isinstance(value, np.generic) else value

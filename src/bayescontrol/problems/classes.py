@@ -1,0 +1,246 @@
+"""Finite classes of modes by name, ours and a user's.
+
+    make(name, setting=value, …) -> policy[m, x, a], hypothesis[m, x, a, o], T[x, a, o]
+
+A class is a function whose settings all have defaults, registered as an entry point of the group
+`bayescontrol.classes`. It returns whatever `tabulate` takes: tables, a list of modes, or an
+agent. Settings may be given as text, as they come from a command line.
+"""
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, NamedTuple, get_type_hints
+
+import msgspec
+
+from bayescontrol.errors import BayesControlError
+from bayescontrol.problems import chain as chains
+from bayescontrol.problems import prize
+from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.problems.tabulate import tabulate
+
+__all__ = [
+    "Description",
+    "InvalidSetting",
+    "Setting",
+    "UnknownClass",
+    "called",
+    "describe",
+    "make",
+    "names",
+]
+
+_GROUP: Final = "bayescontrol.classes"
+_HERE: Final = "bayescontrol.problems"
+_OURS: Final = {
+    "bias-grid": f"{_HERE}.bandits.bias_grid:bias_grid",
+    "chain": f"{_HERE}.classes:_chain",
+    "consistency": f"{_HERE}.diagrams:consistency_diagram",
+    "consistency-repaired": f"{_HERE}.diagrams:consistency_repaired",
+    "core": f"{_HERE}.diagrams:core_diagram",
+    "goals": f"{_HERE}.goals:goal_worlds",
+    "policy-diagram": f"{_HERE}.diagrams:policy_diagram",
+    "prize-or-frog": f"{_HERE}.classes:_prize_or_frog",
+    "three-modes": f"{_HERE}.classes:_three_modes",
+    "trap": f"{_HERE}.diagrams:trap",
+}
+
+
+class UnknownClass(BayesControlError, LookupError):
+    """No class of modes has that name, or what is registered under it is none.
+
+    >>> make("bias-grit")
+    Traceback (most recent call last):
+    bayescontrol.problems.classes.UnknownClass: no class of modes is called 'bias-grit', did you \
+mean bias-grid? There are: ...
+    """
+
+
+class InvalidSetting(BayesControlError, ValueError):
+    """A setting that the class lacks, or a value that it cannot take.
+
+    >>> make("chain", k="many")
+    Traceback (most recent call last):
+    bayescontrol.problems.classes.InvalidSetting: chain: k='many' is not of type int
+    """
+
+
+class Setting(NamedTuple):
+    """One setting of a class: its name, its type in words and its default.
+
+    >>> describe("chain").settings
+    (Setting(name='k', type='int', default=3),)
+    """
+
+    name: str
+    type: str
+    default: Any
+
+
+class Description(NamedTuple):
+    """What a class is about, in a line, and its settings.
+
+    >>> describe("trap").summary
+    'Two steps away from the open lies a pit: no way out, and nothing to be seen in it.'
+    """
+
+    name: str
+    summary: str
+    settings: tuple[Setting, ...]
+
+
+def names() -> tuple[str, ...]:
+    """The registered classes, in alphabetical order; nothing is imported.
+
+    >>> names()[:3]
+    ('bias-grid', 'chain', 'consistency')
+    """
+    return tuple(sorted({point.name for point in _points()}))
+
+
+def describe(name: str) -> Description:
+    """What the class is about, and its settings.
+
+    >>> [setting.name for setting in describe("goals").settings]
+    ['rows', 'columns', 'goals', 'p']
+    """
+    function = _function(name)
+    defaults = _defaults(name, function)
+    hints = _hints(function, defaults)
+    settings = tuple(Setting(key, _in_words(hints[key]), defaults[key]) for key in defaults)
+    summary = (inspect.getdoc(function) or "").partition("\n")[0]
+    return Description(name, summary, settings)
+
+
+def make(name: str, /, **settings: Any) -> TabularModes:
+    """The tables of the class of this name, with these settings in place of its defaults.
+
+    >>> make("bias-grid", arms=3)
+    TabularModes(27 modes, 1 situation, 3 actions, 2 observations)
+    >>> make("bias-grid", levels="0.1,0.9")
+    TabularModes(4 modes, 1 situation, 2 actions, 2 observations)
+    """
+    return tabulate(called(name, _function(name), settings))
+
+
+def called(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    """What a function gives with these settings, which may be text, in place of its defaults.
+
+    >>> called("levers", lambda n=2: ["lever"] * n, {"n": "3"})
+    ['lever', 'lever', 'lever']
+    """
+    defaults = _defaults(name, function)
+    hints = _hints(function, defaults)
+    converted = {}
+    for key, value in settings.items():
+        if key not in defaults:
+            listed = f"its settings are {', '.join(defaults)}" if defaults else "it has no settings"
+            raise InvalidSetting(f"{name}: there is no setting {key!r}, {listed}")
+        converted[key] = _converted(name, key, value, hints[key])
+    return function(**converted)
+
+
+def _points() -> list[EntryPoint]:
+    ours = [EntryPoint(name, value, _GROUP) for name, value in _OURS.items()]
+    return [*ours, *entry_points(group=_GROUP)]
+
+
+def _function(name: str) -> Callable[..., Any]:
+    points = {point.value: point for point in _points() if point.name == name}
+    if not points:
+        near = difflib.get_close_matches(name, names(), n=1)
+        meant = f", did you mean {near[0]}?" if near else "."
+        raise UnknownClass(
+            f"no class of modes is called {name!r}{meant} There are: {', '.join(names())}"
+        )
+    if len(points) > 1:
+        raise UnknownClass(
+            f"{name!r} is registered more than once: {', '.join(sorted(points))}; "
+            "uninstall or rename one of them"
+        )
+    (point,) = points.values()
+    try:
+        found = point.load()
+    except Exception as error:  # whatever a user's module does while it is imported
+        raise UnknownClass(
+            f"class {name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    if not callable(found):
+        raise UnknownClass(
+            f"the entry point {name!r} ({point.value}) holds {found!r}: it must be a function "
+            "that returns tables, a list of modes or an agent"
+        )
+    function: Callable[..., Any] = found
+    return function
+
+
+def _defaults(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters
+    for key, parameter in parameters.items():
+        if parameter.default is parameter.empty:
+            raise UnknownClass(f"class {name!r}: setting {key!r} has no default, give it one")
+    return {key: parameter.default for key, parameter in parameters.items()}
+
+
+def _hints(function: Callable[..., Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """The types of the settings: as annotated, else as the defaults have them."""
+    try:
+        written = get_type_hints(function)
+    except (NameError, TypeError):  # words that mean nothing here, or no plain function
+        written = {}
+    return {key: written.get(key, _type_of(default)) for key, default in defaults.items()}
+
+
+def _type_of(default: Any) -> Any:
+    if default is None:
+        return Any
+    if isinstance(default, tuple) and default:
+        return tuple[type(default[0]), ...]  # type: ignore[misc]
+    return type(default)
+
+
+def _converted(name: str, key: str, value: Any, hint: Any) -> Any:
+    several = _in_words(hint).startswith("several")
+    parts = value.split(",") if isinstance(value, str) and several else value
+    for read in (parts, _read(parts)):
+        with suppress(msgspec.ValidationError):
+            return msgspec.convert(read, hint, strict=False)
+    raise InvalidSetting(f"{name}: {key}={value!r} is not of type {_in_words(hint)}")
+
+
+def _read(value: Any) -> Any:
+    """Numbers as Python reads them: .5 is one, which msgspec does not know."""
+    if isinstance(value, list):
+        return [_read(part) for part in value]
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _in_words(hint: Any) -> str:
+    """'several float' for a sequence of them; None is told by the default."""
+    text = hint.__name__ if isinstance(hint, type) and "[" not in str(hint) else str(hint)
+    text = text.replace("collections.abc.", "").replace("typing.", "").removesuffix(" | None")
+    kind, bracket, inner = text.partition("[")
+    if bracket and kind in ("Sequence", "tuple", "list"):
+        return f"several {inner.rstrip(']').removesuffix(', ...')}"
+    return text
+
+
+def _chain(k: int = 3) -> TabularModes:
+    """Two worlds that pay only for k equal actions in a row, for A's or for B's."""
+    return chains.chain(k)
+
+
+def _prize_or_frog(reliability: float = 0.9) -> TabularModes:
+    """Two boxes, one prize: each mode opens the box it believes in; what one sees may deceive."""
+    return prize.prize_or_frog(reliability)
+
+
+def _three_modes() -> TabularModes:
+    """Two levers: the left one pays, the right one, or neither; P(m) = .5, .3, .2."""
+    return tabulate(prize.three_modes(), prior=prize.THREE_MODES_PRIOR)

@@ -1,0 +1,211 @@
+"""The paper's policy diagrams as small classes: states, transitions a/o, and what policies select.
+
+    P(s' | m, s) = Σ_{ao: T(s, ao) = s'} P(a | m, s) P(o | m, s, a)
+
+A policy chooses a subset of the states: those that its chain visits for ever. Here o is 0 or 1,
+and a hypothesis is P(1 | m, x) in regions of the state space, A and B: the label of a situation
+begins with its region. Where two hypotheses agree on a region, no policy that stays there can
+tell them apart. The paper prints drawings and no numbers: the numbers are ours.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from bayescontrol.errors import InvalidTable
+from bayescontrol.problems.tabular import Labels, TabularModes
+
+__all__ = [
+    "consistency_diagram",
+    "consistency_repaired",
+    "core_diagram",
+    "policy_diagram",
+    "trap",
+]
+
+#: Situation -> action -> where it leads, after any o or after o = 0 and o = 1.
+Moves: TypeAlias = Mapping[str, Mapping[str, str | tuple[str, str]]]
+#: One action, or P(a | m, x).
+Choice: TypeAlias = str | Mapping[str, float]
+#: A choice for all situations, or for each; P(1 | m, x) likewise.
+Plan: TypeAlias = Choice | Callable[[str], Choice]
+Expectation: TypeAlias = float | Callable[[str], float]
+
+
+def policy_diagram() -> TabularModes:
+    """Eight states and two policies in one world: each selects four of them, s3 is in both.
+
+        P1 always a: s0 s1 s2 s3        P2 always b: s3 s4 s5 s6        s7: only by turns
+
+    The two modes have the same hypothesis, P(1 | x) = 1/2: there is nothing to learn here.
+
+    >>> modes = policy_diagram()
+    >>> modes
+    TabularModes(2 modes, 8 situations, 2 actions, 2 observations)
+    >>> modes.labels.situations[modes.advance(0, a=1, o=1)]
+    's4'
+    """
+    moves: Moves = {
+        "s0": {"a": ("s1", "s2"), "b": ("s3", "s4")},
+        "s1": {"a": ("s2", "s3"), "b": "s0"},
+        "s2": {"a": ("s3", "s0"), "b": "s3"},
+        "s3": {"a": "s0", "b": ("s4", "s5")},
+        "s4": {"a": "s3", "b": ("s5", "s6")},
+        "s5": {"a": ("s4", "s7"), "b": ("s6", "s3")},
+        "s6": {"a": "s2", "b": "s3"},
+        "s7": {"a": "s0", "b": "s6"},
+    }
+    return _modes(moves, policies={"P1": "a", "P2": "b"}, expects=[0.5, 0.5])
+
+
+def core_diagram(steps: int = 3) -> TabularModes:
+    """H1 and H2 agree on A and differ on B, H3 differs everywhere; only P1 leads into B.
+
+        climb    A0 → A1 → A2 → B0 → B1 → A0      P1 always climbs
+        round    A0 ⇄ A3, else back to A0         P2 always goes round
+        P3       climbs in A0 and A3, else goes round: A0 ⇄ A1
+
+    It takes `steps` climbs in a row to enter B: P1 must be applied for long enough. With it H2
+    is refuted, [m1] = {m1}; with P2 it never is, [m2] = {m1, m2}.
+
+    >>> modes = core_diagram()
+    >>> modes.labels.situations
+    ('A0', 'A1', 'A2', 'A3', 'B0', 'B1')
+    >>> [modes.likelihoods(x, a=0, o=1).tolist() for x in (0, 4)]
+    [[0.7, 0.7, 0.3], [0.7, 0.3, 0.5]]
+    """
+    if steps < 1:
+        raise InvalidTable(f"core_diagram(steps={steps}): B is at least one step away")
+    foot, last = "A0", f"A{steps}"
+    moves: dict[str, dict[str, str]] = {
+        f"A{i}": {"climb": f"A{i + 1}" if i + 1 < steps else "B0", "round": foot}
+        for i in range(steps)
+    }
+    moves[last] = dict(moves[foot])
+    moves[foot]["round"] = last
+    moves["B0"] = {"climb": "B1", "round": foot}
+    moves["B1"] = {"climb": foot, "round": foot}
+    return _modes(
+        moves,
+        policies={
+            "m1": "climb",
+            "m2": "round",
+            "m3": lambda x: "climb" if x in (foot, last) and steps > 1 else "round",
+        },
+        expects=[
+            0.7,
+            lambda x: 0.7 if x[0] == "A" else 0.3,
+            lambda x: 0.3 if x[0] == "A" else 0.5,
+        ],
+    )
+
+
+def consistency_diagram() -> TabularModes:
+    """H1 and H2 share A and differ in B; P1 and P2 both stay in A, and differ there.
+
+        left     A0 ⇄ A1, else back to A0      P1
+        right    A0 ⇄ A2, else back to A0      P2
+        out      into B0                       nobody
+
+    Each mode is in the core of the other, and in A nothing tells them apart: the posterior stays
+    where it is, and the agent goes on mixing P1 and P2 for ever.
+
+    >>> modes = consistency_diagram()
+    >>> [modes.likelihoods(x, a=0, o=1).tolist() for x in range(4)]
+    [[0.7, 0.7], [0.7, 0.7], [0.7, 0.7], [0.9, 0.1]]
+    >>> modes.agent().action_probabilities()
+    {0: 0.5, 1: 0.5, 2: 0.0}
+    """
+    return _consistency({"m1": "left", "m2": "right"})
+
+
+def consistency_repaired() -> TabularModes:
+    """H1 and H2 share A and differ in B, and have one policy for A: `consistency_diagram` repaired.
+
+    Since H1 and H2 agree in A and both policies prefer A to B, they have to choose the same
+    policy there. In B, where neither ever goes, they may differ, and do.
+
+    >>> consistency_repaired().agent().action_probabilities()
+    {0: 1.0, 1: 0.0, 2: 0.0}
+    """
+    return _consistency({"m1": "left", "m2": lambda x: "left" if x[0] == "A" else "right"})
+
+
+def trap() -> TabularModes:
+    """Two steps away from the open lies a pit: no way out, and nothing to be seen in it.
+
+        watch    edge → open, else stay        step    open → edge → pit, else stay
+
+    H1, H2 and H3 differ in the open and at the edge, and agree in the pit. m1 and m2 watch, and
+    would soon know; m3 steps on. Two steps of m3, while its weight lasts, end all learning: in
+    the pit m1 watches, m3 steps and m2 does either, for ever.
+
+    >>> modes = trap()
+    >>> modes.labels.situations
+    ('open', 'edge', 'pit')
+    >>> [modes.likelihoods(x, a=0, o=1).tolist() for x in (0, 2)]
+    [[0.8, 0.5, 0.2], [0.5, 0.5, 0.5]]
+    """
+    either = {"watch": 0.5, "step": 0.5}
+    return _modes(
+        {
+            "open": {"watch": "open", "step": "edge"},
+            "edge": {"watch": "open", "step": "pit"},
+            "pit": {"watch": "pit", "step": "pit"},
+        },
+        policies={
+            "m1": "watch",
+            "m2": lambda x: either if x == "pit" else "watch",
+            "m3": "step",
+        },
+        expects=[
+            lambda x: 0.5 if x == "pit" else 0.8,
+            0.5,
+            lambda x: 0.5 if x == "pit" else 0.2,
+        ],
+    )
+
+
+def _consistency(policies: Mapping[str, Plan]) -> TabularModes:
+    return _modes(
+        {
+            "A0": {"left": "A1", "right": "A2", "out": "B0"},
+            "A1": {"left": "A0", "right": "A0", "out": "B0"},
+            "A2": {"left": "A0", "right": "A0", "out": "B0"},
+            "B0": {"left": "A0", "right": "A0", "out": "B0"},
+        },
+        policies,
+        expects=[
+            lambda x: 0.7 if x[0] == "A" else 0.9,
+            lambda x: 0.7 if x[0] == "A" else 0.1,
+        ],
+    )
+
+
+def _modes(
+    moves: Moves, policies: Mapping[str, Plan], expects: Sequence[Expectation]
+) -> TabularModes:
+    """The tables; situations and actions are numbered in the order in which they are written."""
+    situations = tuple(moves)
+    actions = tuple(moves[situations[0]])
+    place = {x: i for i, x in enumerate(situations)}
+
+    def law(plan: Plan, x: str) -> list[float]:
+        choice = plan(x) if callable(plan) else plan
+        return [choice.get(a, 0.0) if isinstance(choice, Mapping) else a == choice for a in actions]
+
+    def after(move: str | tuple[str, str]) -> list[int]:
+        return [place[y] for y in ((move, move) if isinstance(move, str) else move)]
+
+    def one(expect: Expectation, x: str) -> list[float]:
+        return [expect(x) if callable(expect) else expect] * len(actions)
+
+    pays = np.array([[one(expect, x) for x in situations] for expect in expects])
+    return TabularModes(
+        [[law(plan, x) for x in situations] for plan in policies.values()],
+        np.stack([1.0 - pays, pays], -1),
+        [[after(moves[x][a]) for a in actions] for x in situations],
+        names=tuple(policies),
+        labels=Labels(situations, actions, ("0", "1")),
+    )

@@ -1,0 +1,490 @@
+"""Rates and verdicts by simulation: they agree with what is exact, and say what they cannot tell.
+
+Modes here are drawn from continuous priors, or are those of small tables whose answers are known.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import DiscreteMode, Stream
+from bayescontrol.convergence.estimates import Rate, clopper_pearson, mean_rate
+from bayescontrol.convergence.sampled import SampledPair, sampled_check, sampled_rate
+from bayescontrol.convergence.verdict import Outcome, Reason, check
+from bayescontrol.errors import BadEvidence, MissingCapability
+from bayescontrol.problems.bandits.joint import JointBandit
+from bayescontrol.problems.chain import chain
+from bayescontrol.problems.diagrams import (
+    consistency_diagram,
+    consistency_repaired,
+    core_diagram,
+    trap,
+)
+from bayescontrol.problems.mdp import policy_iteration, random_mdp
+from bayescontrol.problems.parametric import ParametricModes
+from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.systems import Situated, SystemEnvironment
+
+
+def world(mode: Any) -> SystemEnvironment[Any, Any]:
+    """Where a mode has exact probabilities, it is its own world."""
+    return SystemEnvironment(Situated(mode))
+
+
+def exact_rate(modes: TabularModes, true: int, other: int, policy: int) -> float:
+    """Σ_x μ(x) Σ_a π(a | x) KL, with μ by powers of the chain: no code of the library."""
+    p, q, pi = modes.hypothesis[true], modes.hypothesis[other], modes.policy[policy]
+    moves = np.zeros((len(pi), len(pi)))
+    for x, a, o in np.ndindex(*p.shape):
+        moves[x, modes.successor[x, a, o]] += pi[x, a] * p[x, a, o]
+    mu = np.linalg.matrix_power(moves, 4096)[modes.start]
+    return float(mu @ (pi * (p * np.log(p / q)).sum(-1)).sum(-1))
+
+
+@dataclass
+class Silent:
+    """A mode that gives only what it must: `act` and `likelihood`."""
+
+    inner: Any
+
+    def act(self, x: Any, rng: Stream) -> Any:
+        return self.inner.act(x, rng)
+
+    def likelihood(self, x: Any, a: Any, o: Any) -> float:
+        return float(self.inner.likelihood(x, a, o))
+
+
+# -- rates ---------------------------------------------------------------------------------------
+
+MODES = random_modes(3, situations=4, actions=3, observations=3, seed=8)
+TABLE: dict[str, Any] = {
+    "world": lambda m: MODES.environment(m.inner.m if isinstance(m, Silent) else m.m),
+    "situation": MODES.start,
+    "advance": MODES.advance,
+}
+
+
+@pytest.mark.parametrize("policy", [0, 1, 2])
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_sampled_rate_agrees_with_the_exact_one(policy: int, silent: bool) -> None:
+    """Within three standard errors of 30 runs: false alarm 0.6 % a case, 3 % in all."""
+    modes = [Silent(m) if silent else m for m in MODES]
+    found = sampled_rate(
+        modes[0], modes[1], policy=modes[policy], burn=20, steps=400, runs=30, seed=1, **TABLE
+    )
+    exact = exact_rate(MODES, 0, 1, policy)
+    assert abs(found.mean - exact) < 3.0 * found.error
+    assert found.positive
+    assert found.error < 0.1 * exact if not silent else found.error < 0.5 * exact
+
+
+def test_the_wrong_world_would_be_seen() -> None:
+    """The bug of observations drawn from the other mode: the rate is off by many errors."""
+    table = TABLE | {"world": lambda m: MODES.environment(1)}
+    found = sampled_rate(MODES[0], MODES[1], burn=20, steps=400, runs=30, seed=1, **table)
+    silent = sampled_rate(
+        Silent(MODES[0]), Silent(MODES[1]), burn=20, steps=400, runs=30, seed=1, **table
+    )
+    assert abs(silent.mean - exact_rate(MODES, 0, 1, 0)) > 10.0 * silent.error
+    assert abs(found.mean - exact_rate(MODES, 0, 1, 0)) > 5.0 * found.error
+
+
+def test_conditional_means_have_less_noise_than_what_happened() -> None:
+    means = sampled_rate(MODES[0], MODES[1], steps=200, runs=20, **TABLE)
+    happened = sampled_rate(Silent(MODES[0]), Silent(MODES[1]), steps=200, runs=20, **TABLE)
+    assert means.error < 0.5 * happened.error
+
+
+def test_the_true_mode_acts_unless_told_otherwise() -> None:
+    own, named = (
+        sampled_rate(MODES[0], MODES[1], policy=policy, steps=50, runs=3, **TABLE)
+        for policy in (None, MODES[0])
+    )
+    assert own == named
+
+
+def test_wandering_first_does_not_change_the_rate_of_a_chain_that_forgets() -> None:
+    """Within three standard errors: false alarm 0.6 %."""
+    found = sampled_rate(
+        MODES[0], MODES[1], wander=[MODES[1], MODES[2]], burn=20, steps=400, seed=2, **TABLE
+    )
+    assert abs(found.mean - exact_rate(MODES, 0, 1, 0)) < 3.0 * found.error
+
+
+def test_wandering_finds_the_trap_that_the_own_policy_avoids() -> None:
+    modes = trap()
+    table: dict[str, Any] = {
+        "world": lambda m: modes.environment(m.m),
+        "situation": modes.start,
+        "advance": modes.advance,
+    }
+    straight = sampled_rate(modes[0], modes[1], steps=100, **table)
+    lost = sampled_rate(modes[0], modes[1], wander=list(modes), steps=100, **table)
+    assert lost.mean < 0.8 * straight.mean
+
+
+def test_an_observation_that_the_other_rules_out_makes_the_rate_infinite() -> None:
+    law: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 0.5, 0: 0.5})
+    sure: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 1.0})
+    for true, other in ((law, sure), (Silent(law), Silent(sure))):
+        found = sampled_rate(
+            true, other, world=lambda m: world(law), steps=50, runs=5
+        )  # P(never in 5 × 50 tosses) = 2^-250
+        assert (found.mean, found.error) == (math.inf, 0.0)
+        assert found.positive
+    assert sampled_rate(sure, law, world=world, steps=5, runs=2).mean == math.log(2.0)
+
+
+def test_modes_with_a_private_state_see_their_own() -> None:
+    """Each hypothesis counts the heads so far; a rate with the shared x would divide by zero."""
+
+    class Urn:
+        def __init__(self, heads: float) -> None:
+            self.heads = heads
+
+        def start(self) -> tuple[float, float]:
+            return self.heads, 2.0
+
+        def advance(self, s: tuple[float, float], a: str, o: int) -> tuple[float, float]:
+            return s[0] + o, s[1] + 1.0
+
+        def action_probabilities(self, s: tuple[float, float]) -> dict[str, float]:
+            return {"draw": 1.0}
+
+        def act(self, s: tuple[float, float], rng: Stream) -> str:
+            return "draw"
+
+        def observation_probabilities(self, s: tuple[float, float], a: str) -> dict[int, float]:
+            return {1: s[0] / s[1], 0: 1.0 - s[0] / s[1]}
+
+    first = 0.25 * math.log(0.25 / 0.5) + 0.75 * math.log(0.75 / 0.5)
+    found = sampled_rate(Urn(0.5), Urn(1.0), world=world, steps=1, runs=2)
+    assert found.mean == pytest.approx(first, rel=1e-12)
+    assert 0.0 < sampled_rate(Urn(0.5), Urn(1.0), world=world, steps=100).mean < first
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def test_shares_have_exact_intervals() -> None:
+    """A binomial tail at each end of the interval is α/2, by summation."""
+    share = clopper_pearson(3, 20)
+    tail = sum(math.comb(20, k) * share.low**k * (1 - share.low) ** (20 - k) for k in range(3, 21))
+    head = sum(math.comb(20, k) * share.high**k * (1 - share.high) ** (20 - k) for k in range(4))
+    assert tail == pytest.approx(0.025, rel=1e-9)
+    assert head == pytest.approx(0.025, rel=1e-9)
+    assert clopper_pearson(0, 60).low == 0.0
+    assert clopper_pearson(60, 60).high == 1.0
+    with pytest.raises(ValueError, match="5 of 4"):
+        clopper_pearson(5, 4)
+
+
+def test_a_rate_says_how_many_runs_would_clear_it_of_zero() -> None:
+    noise = mean_rate(np.array([1.0, -1.0, 2.0, -0.5]), steps=1)
+    sd = float(np.std([1.0, -1.0, 2.0, -0.5], ddof=1))
+    assert not noise.positive
+    assert noise.runs_needed == math.ceil((3.0 * sd / max(0.375, sd / 2.0)) ** 2)
+    assert mean_rate(np.array([1.0]), 1).error == math.inf
+    assert Rate(1.0, 0.01, 20, 10).runs_needed == 20
+
+
+# -- verdicts on classes whose answer is known ---------------------------------------------------
+
+
+def judged(modes: TabularModes, true: int, other: int, **settings: Any) -> SampledPair:
+    """One pair of a table, with all its modes around."""
+    rest = [m for m in range(len(modes)) if m not in (true, other)]
+    order: Iterator[int] = iter([true, other, *rest, *([true] * (len(modes) % 2))])
+    plan: dict[str, Any] = {"steps": 60, "wander_steps": 30} | settings
+    return sampled_check(
+        lambda rng: modes[next(order)],
+        world=lambda m: modes.environment(m.m),
+        situation=modes.start,
+        advance=modes.advance,
+        modes=len(modes) + len(modes) % 2,
+        **plan,
+    ).pairs[0]
+
+
+CLASSES: dict[str, Callable[[], TabularModes]] = {
+    "chain": lambda: chain(3),
+    "core": core_diagram,
+    "consistency": consistency_diagram,
+    "repaired": consistency_repaired,
+    "random": lambda: random_modes(3, situations=2, seed=4),
+    "levers": lambda: JointBandit([[0.2, 0.8], [0.8, 0.2], [0.8, 0.8]]),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_pair_is_judged_as_the_exact_check_judges_it(name: str) -> None:
+    modes = CLASSES[name]()
+    exact = check(modes)
+    for pair in exact.pairs:
+        found = judged(modes, pair.true, pair.other)
+        assert found.outcome is pair.outcome, (pair, found)
+        assert (found.blind > 0) is pair.in_core
+        assert found.needed == ""
+
+
+def test_a_trap_that_other_modes_open_is_found() -> None:
+    modes = trap()
+    pair = check(modes).pair(0, 1)
+    found = judged(modes, 0, 1)
+    assert pair.in_core
+    assert 0 < found.blind < found.starts
+    assert found.outcome is pair.outcome
+    # The bug of starting only at the start: it would not be found.
+    assert judged(modes, 0, 1, wander_steps=0).blind == 0
+
+
+# -- verdicts on infinite classes ----------------------------------------------------------------
+
+
+def levers(rng: Stream) -> DiscreteMode[Any, int, int]:
+    """Beta-distributed biases of three levers; the best is pulled."""
+    bias = [rng.beta(1.0, 1.0) for _ in range(3)]
+    best = int(np.argmax(bias))
+    return DiscreteMode(lambda x: {best: 1.0}, lambda x, a: {1: bias[a], 0: 1.0 - bias[a]})
+
+
+def test_bandits_with_continuous_biases_settle() -> None:
+    """Two modes agree on the bias of a lever with probability zero: no pair is in a core."""
+    found = sampled_check(levers, world=world, modes=20, steps=30, wander_steps=10)
+    assert found.outcome is Outcome.THEOREM
+    assert found.in_core.hits == 0
+    assert found.in_core.high < 0.31
+    assert found.needed == ()
+    assert {pair.reason for pair in found.pairs} == {Reason.OUTSIDE_CORE.value}
+
+
+def drift(theta: float, phi: float) -> DiscreteMode[Any, str, int]:
+    """θ shows in every observation, φ only in what the mode does: the blind direction."""
+    return DiscreteMode(
+        lambda x: {"left": phi, "right": 1.0 - phi}, lambda x, a: {1: theta, 0: 1.0 - theta}
+    )
+
+
+def test_a_direction_that_no_policy_reveals_never_settles() -> None:
+    """θ is one of two: a pair shares it with probability 1/2, and then only φ differs."""
+    found = sampled_check(
+        lambda rng: drift(rng.choice([0.3, 0.7]), rng.random()),
+        world=world, modes=40, steps=20, wander_steps=10, seed=3,
+    )  # fmt: skip
+    assert found.outcome is Outcome.NEVER
+    never = found.share(Outcome.NEVER)
+    # 95 % intervals miss one half in 5 % of seeds.
+    assert never.low < 0.5 < never.high
+    assert never.hits + found.share(Outcome.THEOREM).hits == 20
+    for pair in found.pairs:
+        assert pair.blind in (0, pair.starts)
+        assert (pair.outcome is Outcome.NEVER) == (pair.blind > 0)
+
+
+def test_the_blind_direction_does_no_harm_if_nobody_acts_on_it() -> None:
+    found = sampled_check(
+        lambda rng: drift(0.3, 0.5), world=world, modes=6, steps=20, wander_steps=10
+    )
+    assert found.outcome is Outcome.THEOREM
+    assert found.in_core.hits == 3
+    assert {pair.reason for pair in found.pairs} == {Reason.CONSISTENT.value}
+
+
+def test_other_modes_may_part_what_the_pair_cannot() -> None:
+    """A lever that neither pulls shows the difference, a third mode pulls it: undecided."""
+
+    def mode(pull: str, hidden: float) -> DiscreteMode[Any, str, int]:
+        return DiscreteMode(
+            lambda x: {pull: 1.0},
+            lambda x, a: {1: hidden, 0: 1.0 - hidden} if a == "c" else {1: 0.5, 0: 0.5},
+        )
+
+    order = iter([mode("a", 0.2), mode("b", 0.7), mode("c", 0.5), mode("c", 0.6)])
+    found = sampled_check(lambda rng: next(order), world=world, modes=4, steps=40).pairs[0]
+    assert found.outcome is Outcome.UNDECIDED
+    assert found.reason == Reason.THIRD_MODE.value
+    assert found.blind_both == found.starts
+
+
+@dataclass
+class Solved:
+    """A Markov decision problem with its best policy."""
+
+    mdp: Any
+
+    def __post_init__(self) -> None:
+        self.best = policy_iteration(self.mdp).optimal_actions().argmax(-1)
+
+    def action_probabilities(self, x: int) -> dict[int, float]:
+        return {int(self.best[x]): 1.0}
+
+    def act(self, x: int, rng: Stream) -> int:
+        return int(self.best[x])
+
+    def observation_probabilities(self, x: int, a: int) -> dict[int, float]:
+        return {step.state: p for step, p in self.mdp.outcomes(x, a).items()}
+
+
+def test_random_problems_settle() -> None:
+    """Transitions drawn from a density: two problems agree nowhere. Only states are seen."""
+    found = sampled_check(
+        lambda rng: Solved(random_mdp(4, 2, seed=rng)),
+        world=lambda m: SystemEnvironment(Situated(m, 0, lambda x, a, o: o)),
+        situation=0,
+        advance=lambda x, a, o: o,
+        modes=10, steps=30, wander_steps=10,
+    )  # fmt: skip
+    assert found.outcome is Outcome.THEOREM
+    assert all(0.0 < pair.rate.mean < math.inf for pair in found.pairs)
+
+
+def test_parametric_modes_with_continuous_observations_settle() -> None:
+    """Only densities at hand: the realised g, and actions compared by the same random numbers."""
+    from bayescontrol.kernels.random import normal
+
+    def likelihoods(theta: Any, x: int, a: float, o: float) -> Any:
+        return np.exp(-0.5 * (o - a * theta) ** 2)
+
+    def act(theta_m: float, x: int, state: Any) -> float:
+        return 1.0 + theta_m
+
+    def respond(theta_m: float, x: int, a: float, state: Any) -> float:
+        return a * theta_m + normal(state)
+
+    def draw(rng: Stream) -> Any:
+        return ParametricModes(
+            [rng.normal()], likelihoods=likelihoods, act=act, respond=respond, compiled=False
+        )[0]
+
+    found = sampled_check(
+        draw, world=lambda m: m.modes.environment(m.m), situation=0, modes=6, steps=100,
+        wander_steps=10, seed=1,
+    )  # fmt: skip
+    assert found.in_core.hits == 0
+    assert found.outcome <= Outcome.UNDECIDED
+    for pair in found.pairs:  # KL of N(aθ, 1) from N(aθ', 1), a = 1 + θ: within four errors, 6e-5
+        exact = 0.5 * ((1 + pair.true.theta) * (pair.true.theta - pair.other.theta)) ** 2
+        assert abs(pair.rate.mean - exact) < 4.0 * pair.rate.error
+        assert (pair.outcome is Outcome.THEOREM) == pair.rate.positive
+
+
+# -- what a sample cannot tell -------------------------------------------------------------------
+
+
+def test_few_starts_decide_nothing_and_the_rule_of_three_says_how_many_would() -> None:
+    found = sampled_check(levers, world=world, modes=4, starts=20, steps=10, wander_steps=5)
+    assert found.outcome is Outcome.UNDECIDED
+    assert found.needed == ("60 starts, to exclude a share of 0.05",)
+    enough = sampled_check(levers, world=world, modes=4, starts=60, steps=10, wander_steps=5)
+    assert enough.outcome is Outcome.THEOREM
+
+
+def test_a_rate_within_its_noise_is_undecided() -> None:
+    near = iter([Silent(drift(0.5, 1.0)), Silent(drift(0.51, 1.0))])
+    found = sampled_check(
+        lambda rng: next(near), world=lambda m: world(m.inner), modes=2, steps=10, wander_steps=5
+    )
+    assert found.outcome is Outcome.UNDECIDED
+    [needed] = found.needed
+    assert "starts, for a rate of" in needed
+    assert int(needed.split()[0]) > 60
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_slow_evidence_is_not_called_never(seed: int) -> None:
+    """A bell rings once in 200 steps, and only then do predictions differ.
+
+    Most starts show nothing in 50 steps. A silence of 7,090 steps has a chance of e^-35.
+    """
+
+    def mode(pull: str, theta: float) -> DiscreteMode[bool, str, Any]:
+        return DiscreteMode(
+            lambda x: {pull: 1.0},
+            lambda x, a: {1: theta, 0: 1 - theta} if x else {"bell": 0.005, "-": 0.995},
+        )
+
+    def rings(x: bool, a: str, o: Any) -> bool:
+        return bool(o == "bell")
+
+    order = iter([mode("a", 0.3), mode("b", 0.6)])
+    [pair] = sampled_check(
+        lambda rng: next(order),
+        world=lambda m: SystemEnvironment(Situated(m, False, rings)),
+        situation=False, advance=rings, modes=2, steps=50, seed=seed,
+    ).pairs  # fmt: skip
+    assert pair.blind > 30
+    assert pair.silence == 0
+    assert pair.outcome in (Outcome.SETTLES, Outcome.UNDECIDED)
+    assert pair.reason != Reason.THIRD_MODE.value  # there is no third
+
+
+def test_never_says_how_long_it_was_silent() -> None:
+    found = sampled_check(
+        lambda rng: drift(0.3, rng.random()), world=world, modes=2, steps=10, wander_steps=4
+    )
+    assert found.outcome is Outcome.NEVER
+    assert found.pairs[0].silence == math.ceil(math.log(60 / 0.05) / 0.001)
+
+
+def test_the_same_seed_gives_the_same_verdict() -> None:
+    one, two = (
+        sampled_check(levers, world=world, modes=4, steps=10, wander_steps=5, seed=seed)
+        for seed in (7, 7)
+    )
+    assert [p.rate for p in one.pairs] == [p.rate for p in two.pairs]
+
+
+def test_a_verdict_reads_without_the_paper() -> None:
+    words = repr(
+        sampled_check(
+            lambda rng: drift(rng.choice([0.3, 0.7]), rng.random()),
+            world=world,
+            modes=12,
+            starts=20,
+            steps=20,
+            wander_steps=5,
+        )
+    )
+    assert "6 pairs from the prior, each from 20 starts of 20 steps" in words
+    assert "would decide: 60 starts" in words
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+
+def test_a_world_that_its_own_mode_rules_out_is_refused() -> None:
+    heads: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 1.0})
+    tails: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 1.0})
+    with pytest.raises(BadEvidence, match="as the mode has it"):
+        sampled_rate(heads, tails, world=lambda m: world(tails), steps=1, runs=1)
+
+
+def test_what_is_no_mode_or_no_world_is_named() -> None:
+    mode = levers(Stream(0))
+    with pytest.raises(MissingCapability, match="lacks act"):
+        sampled_rate(mode, object(), world=world)
+
+    class Mute:
+        def act(self, x: Any, rng: Stream) -> int:
+            return 0
+
+    with pytest.raises(MissingCapability, match="says nothing of observations"):
+        sampled_rate(mode, Mute(), world=world)
+    with pytest.raises(MissingCapability, match="lacks respond"):
+        sampled_rate(mode, mode, world=lambda m: m)
+    with pytest.raises(MissingCapability, match="draw="):
+        sampled_check([mode, mode], world=world)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"modes": 1}, {"starts": 1}, {"steps": 0}, {"wander_steps": -1}, {"rare": 0.0}, {"slow": 1.0}],
+)
+def test_settings_that_make_no_sense_are_named(settings: dict[str, Any]) -> None:
+    [name] = settings
+    with pytest.raises(ValueError, match=f"{name}="):
+        sampled_check(levers, world=world, **settings)

@@ -1,0 +1,211 @@
+"""How long until a wrong mode has lost its weight: exact times, bitwise runs, honest bounds."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from bayescontrol import interact, kernels
+from bayescontrol.convergence.settling import Settling, settling_times
+from bayescontrol.errors import InvalidPrior, UnknownMode
+from bayescontrol.problems.chain import chain
+from bayescontrol.problems.chain_times import identification_law, identification_time
+from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.record import Probe
+from bayescontrol.schedules import Every, every_step
+
+NOT_YET = kernels.settling.NOT_YET
+
+
+def coins(*heads: float, prior: list[float] | None = None) -> TabularModes:
+    """One action, a coin each: evidence comes at the same rate whoever acts."""
+    law = np.array([[[[1.0 - p, p]]] for p in heads])
+    return TabularModes(np.ones((len(heads), 1, 1)), law, prior=prior)
+
+
+# -- exact times ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize("hold", [1, 2, 7])
+def test_the_chain_takes_as_long_as_theory_says(k: int, hold: int) -> None:
+    """Mean within four exact standard errors: false alarm 6e-5 a case, 1e-3 in all."""
+    runs = 2000
+    exact = identification_time(k, every_step if hold == 1 else Every(hold))
+    found = settling_times(chain(k), 0, runs=runs, hold=hold, seed=k)
+    assert found.of(1).unfinished == 0.0
+    assert abs(found.of(1).mean - exact.mean) <= 4.0 * exact.sd / math.sqrt(runs)
+
+
+def test_holding_modes_turns_two_to_the_k_into_k() -> None:
+    assert settling_times(chain(8), 0, runs=20, hold=8).of(1).quantiles == (8.0, 8.0, 8.0)
+    assert settling_times(chain(8), 0, runs=200).of(1).mean > 150.0  # 255 ± 18
+
+
+def test_a_wrong_hold_would_be_seen() -> None:
+    """The bug of drawing every k + 1 steps: its mean is off by far more than four errors."""
+    runs = 2000
+    exact = identification_time(5, Every(2))
+    wrong = settling_times(chain(5), 0, runs=runs, hold=3, seed=5).of(1)
+    assert abs(wrong.mean - exact.mean) > 4.0 * exact.sd / math.sqrt(runs)
+
+
+def test_unfinished_runs_are_counted_and_make_the_mean_a_lower_bound() -> None:
+    """Share unfinished within four standard errors of the exact tail: false alarm 6e-5."""
+    horizon, runs = 20, 2000
+    tail = 1.0 - identification_law(lambda _t: 5, every_step, horizon).sum()
+    cut = settling_times(chain(5), 0, runs=runs, horizon=horizon, seed=1).of(1)
+    assert abs(cut.unfinished - tail) < 4.0 * math.sqrt(tail * (1 - tail) / runs)
+    assert cut.lower_bound
+    assert cut.mean < 31.0
+    assert cut.quantiles[2] == math.inf
+    assert "at least" in repr(cut)
+    assert "more than 20" in repr(cut)
+
+
+def test_a_longer_horizon_never_changes_a_time_that_had_come() -> None:
+    modes = random_modes(4, situations=3, seed=5)
+    short = settling_times(modes, 1, horizon=15, runs=50).first
+    long = settling_times(modes, 1, horizon=500, runs=50).first
+    came = short != NOT_YET
+    assert (short[came] == long[came]).all()
+    assert (~came).any()
+
+
+# -- the same run to the last bit ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hold", [1, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_times_are_those_of_the_readable_rule(hold: int, seed: int) -> None:
+    horizon, runs, below = 120, 4, 0.05
+    modes = random_modes(5, situations=4, actions=3, observations=3, seed=seed)
+    found = settling_times(
+        modes, 2, below=below, horizon=horizon, runs=runs, hold=hold, for_good=True, seed=seed
+    )
+    brief = settling_times(modes, 2, below=below, horizon=horizon, runs=runs, hold=hold, seed=seed)
+    assert found.for_good is not None
+    assert (brief.first == found.first).all()
+    probe = {"v": Probe(lambda agent, a, o: agent.belief.posterior())}
+    for run in range(runs):
+        schedule = every_step if hold == 1 else Every(hold)
+        record = interact(
+            modes.agent(schedule=schedule), modes.environment(2), horizon,
+            seed=seed, run=run, probes=probe,
+        )  # fmt: skip
+        under = np.vstack([modes.prior, record["v"]]) < below
+        for m in (0, 1, 3, 4):
+            first = int(under[:, m].argmax()) if under[:, m].any() else NOT_YET
+            above = np.flatnonzero(~under[:, m])
+            good = int(above[-1]) + 1 if above.size else 0
+            assert found.first[run, m] == first
+            assert found.for_good[run, m] == (NOT_YET if good > horizon else good)
+
+
+def test_the_share_of_one_mode_is_the_posterior_to_the_last_bit() -> None:
+    for count in (3, 700):  # one block and two
+        modes = random_modes(count, observations=4, seed=count)
+        agent = modes.agent()
+        interact(agent, modes.environment(0), 300)
+        w, e, blocks = agent.belief.weight_arrays()
+        s, k = kernels.finite.total(blocks)
+        shares = [kernels.settling.share(w, e, blocks, m, s, k) for m in range(count)]
+        assert shares == agent.belief.posterior().tolist()
+
+
+# -- what the two columns mean -------------------------------------------------------------------
+
+
+def test_staying_below_comes_no_earlier_than_falling_below() -> None:
+    found = settling_times(coins(0.5, 0.6), 0, runs=50, horizon=3000, below=0.2, for_good=True)
+    assert found.for_good is not None
+    good = found.for_good[:, 1] != NOT_YET
+    assert (found.for_good[good, 1] >= found.first[good, 1]).all()
+    assert found.of(1, for_good=True).mean > found.of(1).mean
+
+
+def test_asking_for_a_column_that_was_not_measured_says_how_to_get_it() -> None:
+    with pytest.raises(ValueError, match="for_good=True"):
+        settling_times(chain(2), 0, runs=2).of(1, for_good=True)
+
+
+# -- modes that never fall, and modes that start low ---------------------------------------------
+
+
+def test_a_mode_that_nothing_parts_from_the_truth_is_not_waited_for() -> None:
+    found = settling_times(coins(0.5, 0.5, 0.9), 0, horizon=1_000_000, runs=50)
+    assert found.tied.tolist() == [True, True, False]
+    assert found.of(1).unfinished == 1.0
+    assert repr(found.of(1)) == "m1: more than 1000000 steps: nothing tells it from the true mode"
+    assert found.of(2).unfinished == 0.0
+
+
+def test_a_mode_that_differs_only_where_nobody_goes_is_tied() -> None:
+    law = np.full((2, 2, 1, 2), 0.5)
+    law[1, 1] = 0.1, 0.9
+    modes = TabularModes(np.ones((2, 2, 1)), law, np.zeros((2, 1, 2)))
+    assert settling_times(modes, 0, runs=1).tied.all()
+
+
+def test_a_prior_below_the_threshold_is_pointed_out() -> None:
+    found = settling_times(coins(0.5, 0.5, 0.9, prior=[0.9, 0.005, 0.095]), 0, runs=20)
+    assert found.starts_below.tolist() == [False, True, False]
+    assert (found.first[:, 1] == 0).all()
+    assert "1 start below 0.01" in repr(found)
+
+
+def test_the_means_leave_out_the_true_mode() -> None:
+    found = settling_times(coins(0.5, 0.9), 0, runs=5)
+    assert math.isnan(found.means[0])
+    assert math.isnan(found.unfinished[0])
+    assert found.means[1] == found.of(1).mean
+
+
+def test_one_run_has_no_standard_error() -> None:
+    assert settling_times(coins(0.5, 0.9), 0, runs=1).of(1).error == math.inf
+
+
+def test_a_long_list_is_cut_and_starts_with_the_slowest() -> None:
+    words = repr(settling_times(coins(*np.linspace(0.1, 0.9, 12)), 0, runs=20)).splitlines()
+    assert words[1].startswith("  m1: ")
+    assert words[-1] == "  … and 3 faster ones"
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"runs": 0}, "runs=0"),
+        ({"horizon": -1}, "horizon=-1"),
+        ({"hold": 0}, "hold=0"),
+        ({"hold": 1.5}, "hold=1.5"),
+        ({"below": 0.0}, "below=0.0"),
+        ({"below": math.nan}, "below=nan"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named(settings: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        settling_times(chain(2), 0, **settings)  # type: ignore[arg-type]
+
+
+def test_the_true_mode_must_exist_and_have_weight() -> None:
+    with pytest.raises(UnknownMode):
+        settling_times(chain(2), 2)
+    with pytest.raises(InvalidPrior, match="m0 is the world but has prior 0"):
+        settling_times(coins(0.5, 0.9, prior=[0.0, 1.0]), 0)
+
+
+# -- speed ---------------------------------------------------------------------------------------
+
+
+def test_a_hundred_modes_and_situations_take_seconds_for_every_truth() -> None:
+    """About 0.6 s alone on one core; the bound leaves room for a busy machine."""
+    modes = random_modes(100, situations=100, actions=4, observations=4, seed=0)
+    settling_times(modes, 0, runs=1, horizon=1)
+    began = time.process_time()
+    every: list[Settling] = [settling_times(modes, m, runs=3) for m in range(100)]
+    assert time.process_time() - began < 10.0
+    assert all((s.first[:, np.arange(100) != s.true] != NOT_YET).all() for s in every)

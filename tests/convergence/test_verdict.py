@@ -1,0 +1,227 @@
+"""The verdict against what happens: random classes, played for a long time."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from bayescontrol import Stream, interact
+from bayescontrol.convergence import Outcome, Reason, Verdict, check, consistent, core
+from bayescontrol.convergence import deadlock as deadlocks
+from bayescontrol.convergence.worlds import World
+from bayescontrol.errors import InvalidPrior, UnknownMode
+from bayescontrol.interaction import both_streams
+from bayescontrol.problems.prize import prize_or_frog
+from bayescontrol.problems.tabular import TabularModes, random_modes
+
+_LAWS = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0], [0.2, 0.8], [0.9, 0.1]])
+_POLICIES = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+#: Seeds of classes in which another mode leads into a trap, or holds the key to the verdict.
+_WITH_A_TRAP = (40, 177, 232)
+_WITH_A_THIRD_MODE = (55, 218, 226)
+
+
+def sparse_class(seed: int) -> TabularModes:
+    """Two or three modes over up to four situations that agree almost everywhere."""
+    rng = Stream(seed)
+    M, X = 2 + rng.integers(2), 1 + rng.integers(4)
+    shared = _LAWS[np.asarray(rng.integers(4, size=(X, 2)))]
+    hypothesis = np.repeat(shared[None], M, axis=0)
+    for _ in range(1 + rng.integers(3)):
+        hypothesis[rng.integers(M), rng.integers(X), rng.integers(2)] = _LAWS[rng.integers(5)]
+    policy = _POLICIES[np.asarray(rng.integers(3, size=(M, X)))]
+    return TabularModes(policy, hypothesis, rng.integers(X, size=(X, 2, 2)))
+
+
+def late_distance(modes: TabularModes, true: int, run: int, steps: int = 20_000) -> float:
+    """max over the last 60 steps of max_a |P(a | âo_<t) - P(a | m*, x)|."""
+    agent, world = modes.agent(), modes.environment(true)
+    streams = both_streams(7, run)
+    interact(agent, world, steps, streams=streams)
+    worst = 0.0
+    for _ in range(60):
+        law, x = agent.action_probabilities(), agent.x
+        worst = max(worst, *(abs(law.get(a, 0.0) - modes.policy[true, x, a]) for a in (0, 1)))
+        interact(agent, world, 1, streams=streams)
+    return worst
+
+
+def contradictions(seeds: Iterable[int], runs: int = 8) -> tuple[list[str], dict[Outcome, int]]:
+    """Where play and verdict disagree, and how many worlds had which verdict."""
+    found, counts = [], dict.fromkeys(Outcome, 0)
+    for seed in seeds:
+        modes = sparse_class(seed)
+        verdict = check(modes)
+        for true in range(len(modes)):
+            outcome = max(p.outcome for p in verdict.pairs if p.true == true)
+            counts[outcome] += 1
+            distances = [late_distance(modes, true, run) for run in range(runs)]
+            if outcome <= Outcome.SETTLES and max(distances) > 0.1:
+                found.append(f"seed {seed}, world {true}: {outcome.name}, yet {max(distances)}")
+            if outcome is Outcome.NEVER and max(distances) < 0.02:
+                found.append(f"seed {seed}, world {true}: NEVER, yet every run settled")
+    return found, counts
+
+
+def test_play_agrees_with_the_verdict_on_random_classes() -> None:
+    # Seeds are fixed; a world that settles may take longer than a run, or one that may never
+    # settle do so in eight runs by luck: neither happens on these.
+    found, counts = contradictions((*range(30), *_WITH_A_TRAP, *_WITH_A_THIRD_MODE))
+    assert not found
+    assert min(counts[o] for o in (Outcome.THEOREM, Outcome.SETTLES, Outcome.NEVER)) >= 8
+
+
+@pytest.mark.slow
+def test_play_agrees_with_the_verdict_on_many_random_classes() -> None:
+    # A run of 20,000 steps may be too short where the true mode lost most of its weight early.
+    found, counts = contradictions(range(40, 400))
+    assert len(found) <= 0.01 * sum(counts.values()), found
+
+
+def test_a_verdict_that_forgets_the_other_policies_is_contradicted_by_play(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The planted bug: R as the true mode's own policy reaches it, so that traps are overlooked.
+    def only_its_own(self: World) -> object:
+        return self.from_start(self.graph(self.takes(self.true)))
+
+    monkeypatch.setattr(World, "reachable", property(only_its_own))
+    found, _ = contradictions(_WITH_A_TRAP)
+    assert found
+
+
+def test_a_verdict_that_forgets_third_modes_is_contradicted_by_play(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The planted bug: whoever else is there is refuted at once.
+    def at_once(self: deadlocks.BlindSpots) -> object:
+        refuted = np.ones(self.world.parted_by(self._together).shape, bool)
+        refuted[[self.world.true, self.m]] = False
+        return refuted
+
+    monkeypatch.setattr(deadlocks.BlindSpots, "_refuted", property(at_once))
+    found, _ = contradictions(_WITH_A_THIRD_MODE)
+    assert found
+
+
+def test_a_class_in_which_all_hypotheses_differ_everywhere_is_covered_by_the_theorem() -> None:
+    verdict = check(random_modes(4, situations=5, actions=3, seed=2))
+    assert verdict.outcome is Outcome.THEOREM
+    assert verdict.settles
+    assert not verdict.to_blame
+    assert all(pair.reason is Reason.OUTSIDE_CORE for pair in verdict.pairs)
+    assert verdict.core(2) == (2,)
+
+
+def test_the_verdict_agrees_with_core_and_consistency() -> None:
+    for seed in range(20):
+        modes = sparse_class(seed)
+        verdict = check(modes)
+        for true in range(len(modes)):
+            assert verdict.core(true) == core(modes, true)
+            for pair in verdict.pairs:
+                if pair.true == true:
+                    assert pair.consistent == consistent(modes, true, pair.other)
+
+
+def test_the_prior_does_not_matter_but_for_its_support() -> None:
+    for seed in range(20):
+        modes = sparse_class(seed)
+        prior = np.linspace(1.0, 2.0, len(modes))
+        other = TabularModes(
+            modes.policy, modes.hypothesis, modes.successor, prior=prior / prior.sum()
+        )
+        assert _reasons(check(modes)) == _reasons(check(other))
+
+
+def test_renaming_modes_situations_and_actions_changes_nothing() -> None:
+    for seed in range(20):
+        modes = sparse_class(seed)
+        M, X = modes.policy.shape[:2]
+        m, x, a = (np.asarray(Stream(seed).generator().permutation(n)) for n in (M, X, 2))
+        back = np.argsort(x)
+        renamed = TabularModes(
+            modes.policy[m][:, x][:, :, a],
+            modes.hypothesis[m][:, x][:, :, a],
+            back[modes.successor[x][:, a]],
+            start=int(back[modes.start]),
+        )
+        ours, theirs = _reasons(check(modes)), _reasons(check(renamed))
+        assert theirs == {
+            (i, j): ours[int(m[i]), int(m[j])] for i in range(M) for j in range(M) if i != j
+        }
+
+
+def tower() -> TabularModes:
+    """Two modes that differ in a passage only, and two that lead through it, one each way.
+
+    From A the third mode leads through the passage Y to B, from B the fourth leads back. Each of
+    them is refuted where it does not lead away from, and nowhere else: so both act for ever, at
+    times that grow like towers, and the first two, who predict the same, meet in Y for ever.
+    """
+    stay, go = [1.0, 0.0], [0.0, 1.0]
+    policy = np.array([[stay] * 3] * 4)
+    policy[1, 1] = policy[2, 0] = policy[3, 2] = go
+    hypothesis = np.full((4, 3, 2, 2), 0.5)
+    hypothesis[3, 0] = hypothesis[2, 2] = 0.6, 0.4
+    successor = np.array([[[0, 0], [1, 1]], [[2, 2], [2, 2]], [[2, 2], [0, 0]]])
+    return TabularModes(policy, hypothesis, successor)
+
+
+def test_modes_that_meet_for_ever_in_a_passage_are_not_said_to_settle() -> None:
+    verdict = check(tower())
+    assert verdict.pair(0, 1).outcome is Outcome.UNDECIDED
+    assert verdict.pair(1, 0).outcome is Outcome.UNDECIDED
+
+
+def test_a_mode_that_is_dead_on_arrival_leads_into_no_deadlock() -> None:
+    # The third mode alone would lead from K to C, where the others differ, but the start kills it.
+    policy = np.tile([1.0, 0.0], (3, 3, 1))
+    policy[2, 1] = policy[1, 2] = 0.0, 1.0
+    hypothesis = np.tile([1.0, 0.0], (3, 3, 2, 1))
+    hypothesis[2, 0] = 0.0, 1.0
+    successor = np.array([[[1, 1], [1, 1]], [[1, 1], [2, 2]], [[2, 2], [2, 2]]])
+    verdict = check(TabularModes(policy, hypothesis, successor))
+    assert all(pair.outcome is not Outcome.NEVER for pair in verdict.pairs)
+
+
+def test_wrong_modes_that_cancel_are_in_each_others_way_all_the_same() -> None:
+    # One tosses a coin, one goes left, one right: in the coin's world the mixture is a coin too.
+    modes = TabularModes([[[0.5, 0.5]], [[1.0, 0.0]], [[0.0, 1.0]]], np.ones((3, 1, 2, 1)))
+    assert check(modes).pair(0, 1).outcome is Outcome.NEVER
+    assert late_distance(modes, 0, run=0, steps=10) == 0.0
+    assert late_distance(modes, 1, run=0, steps=10) >= 0.5
+
+
+def test_a_true_mode_without_weight_is_refused() -> None:
+    modes = TabularModes([[[1.0]], [[1.0]]], np.ones((2, 1, 1, 1)), prior=[1.0, 0.0])
+    assert not check(modes).pairs
+    for ask in (lambda: core(modes, 1), lambda: consistent(modes, 1, 0)):
+        with pytest.raises(InvalidPrior, match="prior 0"):
+            ask()
+
+
+def test_modes_are_called_by_number_or_by_name() -> None:
+    modes = prize_or_frog()
+    verdict = check(modes)
+    assert verdict.pair("prize left", "prize right") is verdict.pair(0, 1)
+    assert core(modes, "prize right") == (1,)
+    with pytest.raises(UnknownMode, match="prize left, prize right"):
+        verdict.pair("prize left", "frog")
+
+
+def test_a_list_of_modes_or_an_agent_is_checked_as_its_tables_are() -> None:
+    agent = prize_or_frog().agent()
+    assert _reasons(check(agent)) == _reasons(check(prize_or_frog()))
+
+
+def test_a_pair_that_is_none_is_a_clear_error() -> None:
+    verdict = check(random_modes(2))
+    with pytest.raises(UnknownMode, match="two different modes"):
+        verdict.pair(1, 1)
+    with pytest.raises(UnknownMode):
+        verdict.pair(0, 7)
+
+
+def _reasons(verdict: Verdict) -> dict[tuple[int, int], Reason]:
+    return {(pair.true, pair.other): pair.reason for pair in verdict.pairs}

@@ -1,0 +1,127 @@
+"""`consistency` holds what it claims, in every run, and fails when it is tampered with.
+
+False alarms: the two claims with chance in them fail at a rate of at most 1e-3 together; the seed
+is fixed.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.convergence import Outcome, check
+from bayescontrol.experiments.consistency import Settings, experiment
+from bayescontrol.experiments.consistency.replica import (
+    AS_IT_WAS,
+    LOOK,
+    NAMES,
+    REPAIRED,
+    modes,
+    run,
+)
+from bayescontrol.interaction import interact
+from bayescontrol.lab import Claim, Columns, conduct
+from bayescontrol.lab.runner import Result
+from bayescontrol.record import Probe
+
+SMALL = Settings(seed=2, runs=50, steps=120)
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return conduct(experiment, SMALL)
+
+
+def claims(columns: Columns, settings: Settings = SMALL) -> dict[str, Claim]:
+    return {claim.name: claim for claim in experiment.score(settings, columns).claims}
+
+
+def test_every_claim_holds(result: Result) -> None:
+    assert [claim.name for claim in result.outcome.claims if not claim.holds] == []
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.9])
+def test_every_claim_holds_under_another_prior(weight: float) -> None:
+    other = replace(SMALL, weight=weight, runs=20)
+    result = conduct(experiment, other)
+    assert [claim.name for claim in result.outcome.claims if not claim.holds] == []
+    np.testing.assert_allclose(result.columns["distance"][:, 0], 1 - weight, rtol=1e-12)
+
+
+def test_the_distance_is_that_of_the_law_by_which_the_agent_acts() -> None:
+    def off(agent: Any, *_: Any) -> float:
+        """Before it has acted: P(a | âo_<t) against P(a | m1, x_t)."""
+        own = agent.belief.modes.policy[0, agent.x]
+        return float(sum(abs(p - own[a]) for a, p in agent.action_probabilities().items())) / 2
+
+    for k, name in enumerate(NAMES):
+        own = modes(name, 0.5, 0.1)
+        agent = own.agent()
+        first = off(agent)
+        probes = {"off": Probe(off)}  # after it has learnt: the law of the next step
+        record = interact(agent, own.environment(0), 30, seed=4, run=7, probes=probes)
+        columns = run(Settings(seed=4, steps=30), 7)
+        np.testing.assert_allclose(columns["distance"][k], [first, *record["off"]], atol=1e-12)
+
+
+def test_the_verdict_does_not_depend_on_the_prior_or_on_how_often_a_look_is_taken() -> None:
+    for weight in (0.01, 0.5, 0.99):
+        assert check(modes(AS_IT_WAS, weight, 0.1)).outcome is Outcome.NEVER
+        assert check(modes(REPAIRED, weight, 0.1)).outcome is Outcome.THEOREM
+        assert check(modes(LOOK, weight, 1e-3)).outcome is Outcome.THEOREM
+
+
+def _moves(columns: dict[str, Any]) -> None:
+    columns["weight"][0, 0, 50] += 1e-6
+
+
+def _closer(columns: dict[str, Any]) -> None:
+    columns["distance"][0, 0, -1] = 0.0
+
+
+def _right(columns: dict[str, Any]) -> None:
+    columns["strange"][:, 0, ::3] = False
+
+
+def _wrong(columns: dict[str, Any]) -> None:
+    columns["distance"][0, 1, 3] = 0.5
+
+
+def _knows(columns: dict[str, Any]) -> None:
+    columns["weight"][0, 1, -1] = 1.0
+
+
+def _never(columns: dict[str, Any]) -> None:
+    columns["distance"][:, 2] = 0.45
+
+
+@pytest.mark.parametrize(
+    ("tamper", "claim"),
+    [
+        (_moves, "posterior-frozen"),
+        (_closer, "law-stays-apart"),
+        (_right, "wrong-actions-for-ever"),
+        (_wrong, "repaired-settles-at-once"),
+        (_knows, "repaired-need-not-know"),
+        (_never, "a-look-tells-them-apart"),
+    ],
+)
+def test_a_planted_error_makes_its_claim_fail(result: Result, tamper: Any, claim: str) -> None:
+    wrong = {name: column.copy() for name, column in result.columns.items()}
+    tamper(wrong)
+    assert claims(result.columns)[claim].holds
+    assert not claims(wrong)[claim].holds
+
+
+def test_the_drawing_shows_two_policies_and_one_after_the_repair(result: Result) -> None:
+    panels = experiment.figures(SMALL, result.columns)["modes"].panels
+    stays = [panel.graphs[0].areas[-1].nodes for panel in panels]
+    assert stays == [("A0", "A1"), ("A0", "A2"), ("A0", "A1")]
+
+
+def test_one_run_is_enough_for_claims_and_figures() -> None:
+    single = Settings(runs=1, steps=60)
+    alone = conduct(experiment, single)
+    assert all(claim.holds for claim in alone.outcome.claims)
+    assert len(experiment.figures(single, alone.columns)) == 2

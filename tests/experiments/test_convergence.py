@@ -1,0 +1,123 @@
+"""The experiment `convergence`: distances as the agent has them, and claims that can fail."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import interact
+from bayescontrol.convergence import check
+from bayescontrol.experiments.convergence import Settings, experiment
+from bayescontrol.experiments.convergence.cases import CASES, LENGTH, WORDS, case, outcome
+from bayescontrol.experiments.convergence.replica import distance, times
+from bayescontrol.experiments.convergence.score import chain_distance
+from bayescontrol.interaction import play
+from bayescontrol.lab import Columns, conduct, run_replicas
+from bayescontrol.problems.chain import first_run
+from bayescontrol.report.folder import as_object
+
+SMALL = Settings(runs=150, steps=300)
+SETTLING = ["five-modes", "goal-worlds", "chain", "bias-grid"]
+
+
+@pytest.fixture(scope="module")
+def columns() -> Columns:
+    return run_replicas(experiment, SMALL)
+
+
+def claims(columns: Columns) -> dict[str, Any]:
+    return {claim.name: claim for claim in experiment.score(SMALL, columns).claims}
+
+
+def test_every_claim_holds(columns: Columns) -> None:
+    """The chain is compared at 1 false alarm in 1,000; all else is far from its threshold."""
+    found = claims(columns)
+    verdicts = [f"verdict-{name.replace(' ', '-')}" for name in CASES]
+    assert list(found) == [
+        *verdicts, *(f"settles-{name}" for name in SETTLING),
+        "chain-as-computed", "two-policies-never-settle", "trap-with-positive-probability",
+    ]  # fmt: skip
+    assert all(claim.holds for claim in found.values())
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_distance_is_that_of_the_agent_from_its_true_mode(name: str) -> None:
+    """By another road: the agent is asked what it would do, step by step."""
+    modes, true = case(name)
+    agent = modes.agent()
+    stream = play(agent, modes.environment(true), seed=4, run=2)
+    seen = []
+    for _ in range(25):
+        law = agent.action_probabilities()
+        right = modes.policy[true, agent.x]
+        seen.append(0.5 * sum(abs(law.get(a, 0.0) - right[a]) for a in modes.actions))
+        next(stream)
+    assert distance(case(name), 25, seed=4, run=2) == pytest.approx(seen, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", SETTLING)
+def test_an_agent_that_never_settles_is_found_out(columns: Columns, name: str) -> None:
+    """A planted bug: the two policies that cannot be told apart in the place of the class."""
+    plain = name.replace("-", " ")
+    wrong = {**columns, plain: columns["two policies"], f"{plain} late": np.full(150, 0.5)}
+    assert not claims(wrong)[f"settles-{name}"].holds
+
+
+def test_an_agent_that_settles_where_it_cannot_is_found_out(columns: Columns) -> None:
+    wrong = {**columns, "two policies": columns["chain"], "trap late": columns["chain late"]}
+    found = claims(wrong)
+    assert not found["two-policies-never-settle"].holds
+    assert not found["trap-with-positive-probability"].holds
+
+
+def test_a_chain_of_another_length_is_found_out(columns: Columns) -> None:
+    """A planted bug: the curve of a chain that takes half the time."""
+    t = times(SMALL)
+    faster = columns["chain"][:, np.minimum(2 * np.arange(t.size), t.size - 1)]
+    assert not claims({**columns, "chain": faster})["chain-as-computed"].holds
+
+
+def test_in_the_chain_the_distance_is_a_half_until_it_is_identified() -> None:
+    modes, true = case("chain")
+    record = interact(modes.agent(), modes.environment(true), 300, seed=0, run=5)
+    known = first_run(record.actions, LENGTH)
+    assert known is not None
+    found = distance(case("chain"), 300, seed=0, run=5)
+    assert (found == np.where(np.arange(1, 301) <= known, 0.5, 0.0)).all()
+
+
+def test_the_exact_curve_of_the_chain_starts_at_a_half_and_falls_to_nothing() -> None:
+    t = np.arange(1, 1001)
+    curve = chain_distance(t)
+    assert (curve[:LENGTH] == 0.5).all()
+    assert (np.diff(curve) <= 0.0).all()
+    assert curve[-1] < 1e-6
+    assert 2.0 * curve.sum() == pytest.approx(2**LENGTH - 1, rel=1e-6)  # E T
+
+
+def test_the_outcome_of_a_case_is_that_of_its_worst_pair() -> None:
+    for name in CASES:
+        modes, true = case(name)
+        found = [pair.outcome for pair in check(modes).pairs if pair.true == true]
+        assert outcome(name) is max(found) is CASES[name]
+
+
+@pytest.mark.parametrize("runs", [1, 2, 25])
+def test_no_claim_of_ours_fails_for_want_of_replicas(runs: int) -> None:
+    result = conduct(experiment, Settings(runs=runs, steps=300))
+    assert all(claim.verdict != "fails" for claim in result.outcome.claims)
+    assert as_object(result)["experiment"] == "convergence"
+
+
+def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:
+    once, again = experiment.run(SMALL, 3), experiment.run(replace(SMALL, runs=9), 3)
+    other = experiment.run(replace(SMALL, seed=1), 3)
+    assert {k: v.tobytes() for k, v in once.items()} == {k: v.tobytes() for k, v in again.items()}
+    assert any(once[k].tobytes() != other[k].tobytes() for k in once)
+
+
+def test_every_panel_carries_its_verdict_in_words(columns: Columns) -> None:
+    panels = experiment.figures(SMALL, columns)["convergence"].panels
+    assert [panel.notes[0] for panel in panels] == [WORDS[fate] for fate in CASES.values()]
+    assert all(panel.series[0].low is not None for panel in panels)

@@ -1,0 +1,153 @@
+"""`core` holds what it claims, exactly and in all runs, and fails when it is tampered with.
+
+False alarms: the claims with chance in them fail at a rate of at most 1e-3 together; the seed is
+fixed.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.experiments.core import Settings, experiment
+from bayescontrol.experiments.core.exact import expected_divergences, rate, spells
+from bayescontrol.experiments.core.replica import HELD, SPELLS, WHO, acts, modes, spell, times
+from bayescontrol.lab import Claim, Columns, conduct
+from bayescontrol.lab.runner import Result
+
+SMALL = Settings(seed=1, runs=60, steps=1000)
+#: KL of Bernoulli(.7) from Bernoulli(.3), and from Bernoulli(.5), in nats.
+FAR = 0.4 * np.log(7 / 3)
+NEAR = 0.7 * np.log(1.4) + 0.3 * np.log(0.6)
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return conduct(experiment, SMALL)
+
+
+def claims(columns: Columns) -> dict[str, Claim]:
+    return {claim.name: claim for claim in experiment.score(SMALL, columns).claims}
+
+
+def test_every_claim_holds(result: Result) -> None:
+    assert [claim.name for claim in result.outcome.claims if not claim.holds] == []
+
+
+def test_the_exact_rates_are_those_of_the_states_visited() -> None:
+    """P1 goes round A0 A1 A2 B0 B1: two steps of five are in B; P2 stays in A."""
+    assert rate(acts("only P1"), 0, 1) == pytest.approx(2 / 5 * FAR)
+    assert rate(acts("only P1"), 0, 2) == pytest.approx((3 * FAR + 2 * NEAR) / 5)
+    assert rate(acts("only P2"), 0, 1) == 0.0
+    assert rate(acts("only P2"), 0, 2) == pytest.approx(FAR)
+
+
+@pytest.mark.parametrize(("k", "share"), [(1, 0), (2, 0), (3, 1 / 4), (4, 2 / 5), (5, 1 / 3)])
+def test_spells_of_p1_come_to_b_from_three_steps_on(k: int, share: float) -> None:
+    """k = 5: A0 A1 A2 B0 B1 A0, then P2 to A3, and from A3 as from A0: two of six."""
+    assert rate(spells(modes(), k), 0, 1) == pytest.approx(share * FAR)
+
+
+def test_expected_evidence_is_the_mean_over_all_histories() -> None:
+    T, same = 6, acts("only P1")
+    d = np.zeros(T + 1)
+    histories = [(same.start, 1.0, 0.0)]
+    for t in range(T):
+        after = []
+        for x, p, so_far in histories:
+            for o in (0, 1):
+                mine, other, _ = same.likelihoods(x, 0, o)
+                ratio = so_far + np.log(mine / other)
+                after.append((same.advance(x, 0, o), p * mine, ratio))
+        histories = after
+        d[t + 1] = sum(p * ratio for _, p, ratio in histories)
+    np.testing.assert_allclose(expected_divergences(same, 0, T)[:, 1], d, atol=1e-12)
+
+
+def test_a_spell_lets_p1_act_for_its_length_and_p2_once() -> None:
+    same = spell(2)
+    x, seen = same.start, []
+    for _ in range(6):
+        a = int(np.argmax(same.policy[0, x]))
+        seen.append(same.labels.actions[a])
+        x = same.advance(x, a, 1)
+    assert seen == ["climb", "climb", "round"] * 2
+
+
+def test_times_are_in_order_and_end_at_the_last_step() -> None:
+    for last in (12, 200, 3000):
+        t = times(last)
+        assert (t[0], t[-1]) == (1, last)
+        assert (np.diff(t) > 0).all()
+    assert HELD == 4
+
+
+def _evidence(columns: dict[str, Any]) -> None:
+    columns["divergence"][0, 1, 7, 0] = 1e-9
+
+
+def _slower(columns: dict[str, Any]) -> None:
+    columns["divergence"][:, 1, :, 1] *= 0.8
+
+
+def _none(columns: dict[str, Any]) -> None:
+    columns["divergence"][:, 0, :, 0] = 0.0
+
+
+def _early(columns: dict[str, Any]) -> None:
+    columns["divergence"][0, 0, 3, 0] = 0.1
+
+
+def _vain(columns: dict[str, Any]) -> None:
+    columns["spells"][0, SPELLS.index(2)] = 0.1
+
+
+def _weak(columns: dict[str, Any]) -> None:
+    columns["spells"][:, SPELLS.index(4)] *= 0.5
+
+
+def _stuck(columns: dict[str, Any]) -> None:
+    columns["weights"][:] = columns["weights"][:, :1]
+
+
+def _unheld(columns: dict[str, Any]) -> None:
+    columns["held"][:] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("tamper", "claim"),
+    [
+        (_evidence, "p2-spares-h2"),
+        (_slower, "p2-refutes-h3"),
+        (_none, "p1-refutes-h2"),
+        (_none, "long-enough"),
+        (_early, "long-enough"),
+        (_vain, "short-spells-are-in-vain"),
+        (_weak, "longer-spells-tell"),
+        (_stuck, "rule-refutes-h2"),
+        (_stuck, "rule-refutes-h3"),
+        (_unheld, "holding-helps"),
+    ],
+)
+def test_a_planted_error_makes_its_claim_fail(result: Result, tamper: Any, claim: str) -> None:
+    wrong = {name: column.copy() for name, column in result.columns.items()}
+    tamper(wrong)
+    assert claims(result.columns)[claim].holds
+    assert not claims(wrong)[claim].holds
+
+
+def test_the_drawing_shows_where_each_policy_stays(result: Result) -> None:
+    panels = experiment.figures(SMALL, result.columns)["hypotheses"].panels
+    stays = [panel.graphs[0].areas[-1].nodes for panel in panels]
+    assert stays == [("A0", "A1", "A2", "B0", "B1"), ("A0", "A3"), ("A0", "A1")]
+    shades = [{n.name: n.shade for n in panel.graphs[0].nodes} for panel in panels]
+    assert shades[0]["A0"] == shades[1]["A0"] != shades[2]["A0"]
+    assert shades[0]["B0"] != shades[1]["B0"]
+
+
+def test_one_run_is_enough_for_claims_and_figures() -> None:
+    single = Settings(seed=5, runs=1, steps=1000)
+    alone = conduct(experiment, single)
+    assert all(claim.holds for claim in alone.outcome.claims)
+    assert len(experiment.figures(single, alone.columns)) == 2
+    assert len(WHO) == 3

@@ -1,0 +1,129 @@
+"""The experiment `divergence`: its claims hold at any size, and find out wrong means and bounds."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.convergence import core
+from bayescontrol.convergence.boundedness import simulate_divergences
+from bayescontrol.experiments.divergence import Settings, experiment
+from bayescontrol.experiments.divergence.controller import MODES, TRUE, alone, controller
+from bayescontrol.experiments.divergence.exact import band, rate, spread
+from bayescontrol.experiments.divergence.replica import POLICIES, SHOWN, bound, times
+from bayescontrol.lab import Columns, conduct, mean_and_error, run_replicas
+from bayescontrol.lab.settings import InvalidSettings, parse
+from bayescontrol.report.folder import as_object
+
+SMALL = Settings(runs=300, steps=400)
+REFUTED = "one-band-for-all-times"
+
+
+@pytest.fixture(scope="module")
+def columns() -> Columns:
+    return run_replicas(experiment, SMALL)
+
+
+def claims(columns: Columns) -> dict[str, Any]:
+    return {claim.name: claim for claim in experiment.score(SMALL, columns).claims}
+
+
+def test_every_claim_holds_but_that_of_one_band_for_all_times(columns: Columns) -> None:
+    """False alarms: below 1 in 300 by construction; the seed is fixed besides."""
+    found = claims(columns)
+    assert list(found) == [
+        "posterior-bound", "two-diverge", "two-stay", "rates-by-policy", "parts-add-up",
+        "centred-on-its-mean", "band-grows-like-root-t", REFUTED,
+    ]  # fmt: skip
+    assert [name for name, claim in found.items() if not claim.holds] == [REFUTED]
+    assert found[REFUTED].verdict == "refuted"
+    assert found[REFUTED].ours == pytest.approx(2.0, rel=0.2)
+
+
+def test_simulated_rates_are_the_exact_ones_within_three_standard_errors(columns: Columns) -> None:
+    """Two means that are not zero by necessity: a false alarm in 190 seeds, and this one is not."""
+    t = times(SMALL)
+    half = t.size // 2
+    for k, policy in enumerate(POLICIES):
+        d = columns["under"][:, k]
+        mean, error = mean_and_error((d[:, -1] - d[:, half]) / (t[-1] - t[half]))
+        assert abs(mean - rate(policy, SHOWN)) <= 3.0 * error
+
+
+def test_two_modes_are_outside_the_core_and_two_are_inside() -> None:
+    assert core(controller(), TRUE) == (0, 3, 4)
+    assert [rate(TRUE, m) > 0.0 for m in range(1, len(MODES))] == [True, True, False, False]
+    assert len({round(rate(policy, SHOWN), 6) for policy in POLICIES}) == 3
+
+
+def test_means_under_the_policy_of_the_true_mode_are_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A planted bug: G is taken under m*'s policy, not under that of the mode in charge."""
+    right = kernels.divergence.mean_tables
+
+    def wrong(p: Any, h: Any, true: int, against: IntArray, out: FloatArray) -> None:
+        right(p, h, true, against, out)
+        out[:] = out[true]
+
+    monkeypatch.setattr(kernels.divergence, "mean_tables", wrong)
+    assert not claims(run_replicas(experiment, SMALL))["centred-on-its-mean"].holds
+
+
+def test_a_bound_that_counts_too_much_evidence_is_violated() -> None:
+    """A planted bug: a tenth more evidence than there was."""
+    modes = controller()
+    runs = simulate_divergences(modes, TRUE, 100, 20, at=range(100))
+    assert (runs.posterior <= bound(modes, runs.d) * (1.0 + 1e-12)).all()
+    assert (runs.posterior > bound(modes, 1.1 * runs.d) * (1.0 + 1e-12)).any()
+
+
+def test_steps_of_g_less_G_have_the_spread_that_is_computed() -> None:
+    """A mean of 2,000 squares of sums of 50 steps, 3 % off at one standard error; within four."""
+    runs = simulate_divergences(alone(TRUE), TRUE, 100, 2000, 5, at=[50], against=[1])
+    late = np.diff(runs.excess(1)[:, :, TRUE], axis=1)[:, 0]
+    mean, error = mean_and_error(late**2 / 50)
+    assert abs(mean - spread(TRUE, 1) ** 2) < 4.0 * error
+
+
+def test_the_band_is_twice_as_wide_when_time_is_four_times_as_long() -> None:
+    assert band(40_000, TRUE, 1) / band(10_000, TRUE, 1) == pytest.approx(2.0, rel=0.01)
+
+
+@pytest.mark.parametrize("runs", [1, 2, 25])
+def test_no_claim_of_ours_fails_for_want_of_replicas(runs: int) -> None:
+    result = conduct(experiment, Settings(runs=runs, steps=200))
+    assert all(claim.verdict != "fails" for claim in result.outcome.claims)
+    assert as_object(result)["experiment"] == "divergence"
+
+
+def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:
+    few = replace(SMALL, steps=200)
+    once, again = experiment.run(few, 3), experiment.run(replace(few, runs=9), 3)
+    other = experiment.run(replace(few, seed=1), 3)
+    assert {k: v.tobytes() for k, v in once.items()} == {k: v.tobytes() for k, v in again.items()}
+    assert once["d"].tobytes() != other["d"].tobytes()
+
+
+def test_runs_too_short_to_tell_are_refused() -> None:
+    with pytest.raises(InvalidSettings, match="steps=50"):
+        parse(Settings, {"steps": "50"})
+
+
+def test_the_figures_show_processes_policies_and_bands(columns: Columns) -> None:
+    charts = experiment.figures(SMALL, columns)
+    assert list(charts) == ["processes", "policies", "bands"]
+    parts = charts["policies"].panels[1]
+    whole, *split = (series.y for series in parts.series if series.label.startswith(("d", "g")))
+    assert np.sum(split, axis=0) == pytest.approx(whole, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_at_full_length_every_claim_of_ours_holds_under_another_seed() -> None:
+    """False alarms: below 1 in 300."""
+    settings = replace(experiment.full, runs=1000, seed=100)
+    found = conduct(experiment, settings).outcome.claims
+    assert [claim.name for claim in found if not claim.holds] == [REFUTED]

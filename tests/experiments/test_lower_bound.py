@@ -1,0 +1,124 @@
+"""The experiment `lower-bound`: its claims hold at any size, and tell the two agents apart."""
+
+from dataclasses import replace
+from importlib import import_module
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import NaiveMixture, interact
+from bayescontrol.convergence.boundedness import simulate_divergences
+from bayescontrol.experiments.lower_bound import Settings, experiment
+from bayescontrol.experiments.lower_bound.ruin import behind_by, fallen, left
+from bayescontrol.experiments.lower_bound.score import DELTAS, floor
+from bayescontrol.experiments.lower_bound.worlds import RELIABILITY, levers, naive, worlds
+from bayescontrol.lab import Columns, conduct, run_replicas
+from bayescontrol.record import posterior
+from bayescontrol.report.folder import as_object
+
+SMALL = Settings(runs=600, steps=60)
+NAMES = ["three-levers", "prize-or-frog", "bias-grid"]
+
+
+@pytest.fixture(scope="module")
+def columns() -> Columns:
+    return run_replicas(experiment, SMALL)
+
+
+def claims(columns: Columns) -> dict[str, Any]:
+    return {claim.name: claim for claim in experiment.score(SMALL, columns).claims}
+
+
+def swapped(columns: Columns, put: str, for_: str) -> Columns:
+    """The columns of one agent in the place of the other's."""
+    moved = {k: columns[k.replace(f" {for_} ", f" {put} ")] for k in columns if f" {for_} " in k}
+    return {**columns, **moved}
+
+
+def test_every_claim_holds(columns: Columns) -> None:
+    """False alarms: below 1 in 1,000 by construction; the seed is fixed besides."""
+    found = claims(columns)
+    ville, wrong = ([f"{stem}-{name}" for name in NAMES] for stem in ("ville", "naive"))
+    assert list(found) == ["lower-bound", *ville, "gamblers-ruin", *wrong]
+    assert all(claim.holds for claim in found.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_naive_agent_in_the_place_of_the_rule_is_found_out(columns: Columns, name: str) -> None:
+    """The planted bug: what is called the rule takes its actions for evidence."""
+    assert not claims(swapped(columns, put="naive", for_="rule"))[f"ville-{name}"].holds
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_rule_in_the_place_of_the_naive_agent_is_found_out(columns: Columns, name: str) -> None:
+    assert not claims(swapped(columns, put="rule", for_="naive"))[f"naive-{name}"].holds
+
+
+def test_a_walk_that_is_a_step_off_is_found_out(
+    columns: Columns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted bug: one frog too many is asked for, a third as likely."""
+    scoring = import_module("bayescontrol.experiments.lower_bound.score")
+    monkeypatch.setattr(scoring, "behind_by", lambda delta: behind_by(delta) + 1)
+    assert not claims(columns)["gamblers-ruin"].holds
+
+
+@pytest.mark.parametrize("run", range(3))
+def test_the_rule_over_naive_evidence_is_the_naive_mixture(run: int) -> None:
+    modes = levers()
+    world = modes.environment(0)
+    probes = {"v": posterior}
+    record = interact(modes.agent(kind=NaiveMixture), world, 40, seed=2, run=run, probes=probes)
+    quick = simulate_divergences(naive(modes), 0, 40, 1, 2, at=range(1, 41), against=[], first=run)
+    assert quick.posterior[0] == pytest.approx(record["v"], rel=1e-11, abs=1e-300)
+
+
+def test_the_odds_of_falling_behind_agree_with_counting_all_walks() -> None:
+    steps = 9
+    for k in (1, 2, 3):
+        chance = 0.0
+        for walk in product((1, -1), repeat=steps):
+            if np.cumsum(walk).min() <= -k:
+                ups = walk.count(1)
+                chance += RELIABILITY**ups * (1.0 - RELIABILITY) ** (steps - ups)
+        assert fallen(k, steps) == pytest.approx(chance, rel=1e-12)
+
+
+def test_what_is_left_k_steps_behind_is_what_the_rule_believes() -> None:
+    agent = worlds()["prize or frog"].modes.agent()
+    for k in range(1, 6):
+        agent.observe(0, 0)  # a frog where m* has the prize
+        assert agent.belief.posterior()[0] / 0.5 == pytest.approx(left(k), rel=1e-12)
+        assert behind_by(left(k) * 1.01) == k
+        assert behind_by(left(k) * 0.99) == k + 1
+
+
+def test_the_floor_is_kept_in_all_but_a_share_of_runs() -> None:
+    low = np.arange(40.0)
+    for delta in DELTAS:
+        assert (low < floor(low, delta)).mean() <= delta
+
+
+@pytest.mark.parametrize("size", [{"runs": 1, "steps": 10}, {"runs": 3}, {"runs": 40, "seed": 4}])
+def test_no_claim_fails_for_want_of_replicas(size: dict[str, int]) -> None:
+    result = conduct(experiment, Settings(**size))
+    assert all(claim.holds for claim in result.outcome.claims)
+    assert as_object(result)["experiment"] == "lower-bound"
+
+
+def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:
+    once, again = experiment.run(SMALL, 3), experiment.run(replace(SMALL, runs=9), 3)
+    other = experiment.run(replace(SMALL, seed=1), 3)
+    assert {k: v.tobytes() for k, v in once.items()} == {k: v.tobytes() for k, v in again.items()}
+    assert any(once[k].tobytes() != other[k].tobytes() for k in once)
+
+
+def test_the_figure_has_four_panels_and_a_colour_for_each_agent(columns: Columns) -> None:
+    chart = experiment.figures(SMALL, columns)["lower-bound"]
+    assert [panel.title[:3] for panel in chart.panels] == ["(a)", "(b)", "(c)", "(d)"]
+    for panel in chart.panels:
+        for series in panel.series:
+            if "exact" not in series.label:
+                assert series.colour == ("vermillion" if "naive" in series.label else "blue")

@@ -1,0 +1,140 @@
+"""The experiment `misspecified`: its claims hold, and fail where a bug is planted."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import interact
+from bayescontrol.experiments.misspecified import experiment
+from bayescontrol.experiments.misspecified.replica import (
+    DRAWN,
+    PATHS,
+    Settings,
+    checkpoints,
+    guard,
+    run,
+)
+from bayescontrol.experiments.misspecified.score import score
+from bayescontrol.experiments.misspecified.worlds import (
+    INSIDE,
+    REST,
+    REWARD,
+    WORLDS,
+    distances,
+    machines,
+)
+from bayescontrol.lab import Claim, Columns, conduct, run_replicas
+from bayescontrol.live import alarm_evidence
+
+#: Small and quick. Each claim fails by chance with probability of about 1e-3, over seeds.
+SMALL = Settings(seed=1, runs=30, steps=800)
+NAMES = [
+    "false-alarms", "false-alarm-cost", "power", "delay-bound", "delay-order", "fallback-gain",
+    "streaks-found",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def columns() -> Columns:
+    return run_replicas(experiment, SMALL)
+
+
+def claims(settings: Settings, columns: Columns) -> dict[str, Claim]:
+    return {claim.name: claim for claim in score(settings, columns).claims}
+
+
+def test_every_claim_holds(columns: Columns) -> None:
+    judged = claims(SMALL, columns)
+    assert list(judged) == NAMES
+    assert {claim.verdict for claim in judged.values()} == {"holds"}
+
+
+def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns) -> None:
+    for i in (2, PATHS + 1):
+        for name, column in run(replace(SMALL, runs=1), i).items():
+            assert np.array_equal(column, columns[name][i], equal_nan=True)
+
+
+def test_the_columns_are_what_interact_records(columns: Columns) -> None:
+    i, world = 3, "worn 1"
+    k = WORLDS.index(world)
+    agent = guard(SMALL)
+    record = interact(
+        agent, machines().environment(k), 800, seed=1, run=i * len(WORLDS) + k,
+        probes={"bits": alarm_evidence},
+    )  # fmt: skip
+    step = agent.alarm.step
+    assert step is not None
+    assert columns["step"][i, k] == step
+    assert columns["guarded"][i, k] == REWARD[record.observations].mean()
+    assert set(record.actions[step:].tolist()) == {REST}
+    assert np.flatnonzero(record["bits"] >= -np.log2(SMALL.delta))[0] + 1 == step
+
+
+def test_a_path_crosses_the_threshold_where_the_alarm_was_raised(columns: Columns) -> None:
+    t = checkpoints(SMALL)
+    for i in range(PATHS):
+        for j, world in enumerate(DRAWN):
+            step = columns["step"][i, WORLDS.index(world)]
+            crossed = t[columns["path"][i, j] >= -np.log10(SMALL.delta)]
+            assert crossed.size == 0 or step <= crossed[0]
+    assert np.isnan(columns["path"][PATHS:]).all()
+
+
+@pytest.mark.parametrize(
+    ("column", "where", "value", "claim"),
+    [
+        ("step", (slice(0, 8), 1), 40.0, "false-alarms"),
+        ("guarded", (slice(None), slice(0, 3)), 0.1, "false-alarm-cost"),
+        ("step", (slice(0, 10), 4), np.inf, "power"),
+        ("step", (slice(None), 6), 3.0, "delay-bound"),
+        ("step", (slice(None), 6), 400.0, "delay-order"),
+        ("guarded", (slice(None), 5), -0.4, "fallback-gain"),
+        ("step", (slice(2, None), -1), np.inf, "streaks-found"),
+    ],
+)
+def test_a_planted_error_makes_its_claim_fail(
+    columns: Columns, column: str, where: Any, value: float, claim: str
+) -> None:
+    wrong = {name: values.copy() for name, values in columns.items()}
+    wrong[column][where] = value
+    assert claims(SMALL, columns)[claim].holds
+    assert not claims(SMALL, wrong)[claim].holds
+
+
+def test_only_the_modes_have_weight_and_their_distance_is_zero() -> None:
+    modes = machines()
+    assert modes.prior[: len(INSIDE)].sum() == 1.0
+    assert [world for world, D in distances().items() if D == 0.0] == list(INSIDE)
+    # The worn lever wins as often as the good one: .4 ln 4 is all there is to see.
+    assert distances()["worn 1"] == pytest.approx(0.4 * np.log(4.0))
+
+
+def test_streaks_win_and_lose_as_often_as_the_mode_says() -> None:
+    modes = machines()
+    q = modes.hypothesis[-1, :, 0]
+    mu = np.array([q[1, :2].sum(), q[0, 2]])
+    np.testing.assert_allclose(mu / mu.sum() @ q, modes.hypothesis[0, 0, 0])
+
+
+def test_short_runs_claim_no_power() -> None:
+    short = Settings(runs=2, steps=20)
+    result = conduct(experiment, short)
+    assert [claim.name for claim in result.outcome.claims] == NAMES[:2]
+    assert set(experiment.figures(short, result.columns)) == {"evidence", "alarms"}
+
+
+def test_one_run_is_enough_for_claims_and_figures() -> None:
+    single = Settings(seed=5, runs=1)
+    result = conduct(experiment, single)
+    assert all(claim.holds for claim in result.outcome.claims)
+    assert len(experiment.figures(single, result.columns)) == 2
+
+
+@pytest.mark.slow
+def test_the_claims_hold_at_full_size() -> None:
+    """Fixed seed; the worst mode is many standard errors below δ."""
+    result = conduct(experiment, experiment.full)
+    assert all(claim.holds for claim in result.outcome.claims)

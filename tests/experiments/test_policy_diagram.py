@@ -1,0 +1,154 @@
+"""`policy-diagram` holds what it claims, and fails when what it was made of is tampered with.
+
+False alarms: the claims with chance in them fail at a rate of at most 1e-3 together; the seed is
+fixed.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.experiments.policy_diagram import Settings, experiment
+from bayescontrol.experiments.policy_diagram.chains import acting, chain, path, shares, strain
+from bayescontrol.experiments.policy_diagram.drawing import chain_edges, transitions
+from bayescontrol.experiments.policy_diagram.replica import POLICIES, law, modes, selected, spent
+from bayescontrol.experiments.policy_diagram.score import entered_by
+from bayescontrol.interaction import interact
+from bayescontrol.lab import Claim, Columns, conduct
+from bayescontrol.lab.runner import Result
+from bayescontrol.problems.diagrams import core_diagram
+from bayescontrol.problems.tabular import random_modes
+
+SMALL = Settings(seed=3, runs=40, steps=400)
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return conduct(experiment, SMALL)
+
+
+def claims(columns: Columns) -> dict[str, Claim]:
+    return {claim.name: claim for claim in experiment.score(SMALL, columns).claims}
+
+
+def test_every_claim_holds(result: Result) -> None:
+    assert [claim.name for claim in result.outcome.claims if not claim.holds] == []
+
+
+def test_each_policy_selects_four_states_and_both_by_turns_all_eight() -> None:
+    assert [len(selected(who)) for who in POLICIES] == [4, 4, 8]
+    assert set(selected("P1")) & set(selected("P2")) == {3}
+    assert (entered_by("P1"), entered_by("P2")) == (2, 2)
+
+
+@pytest.mark.parametrize("who", POLICIES)
+def test_the_exact_shares_are_kept_by_the_chain(who: str) -> None:
+    P, mu = chain(modes(), law(who), 0), spent(who)
+    np.testing.assert_allclose(mu @ P, mu, atol=1e-14)
+    np.testing.assert_allclose([mu.sum(), *P.sum(1)], 1.0, atol=1e-14)
+
+
+def test_a_chain_adds_up_what_every_action_and_observation_does() -> None:
+    some = random_modes(2, situations=5, actions=3, observations=4, seed=1)
+    P = np.zeros((5, 5))
+    for x, a, o in np.ndindex(5, 3, 4):
+        P[x, some.successor[x, a, o]] += some.policy[1, x, a] * some.hypothesis[0, x, a, o]
+    np.testing.assert_allclose(chain(some, some.policy[1], 0), P, atol=1e-15)
+
+
+def test_whoever_acts_by_one_policy_still_learns_by_all_hypotheses() -> None:
+    known = core_diagram()
+    same = acting(known, known.policy[0])
+    agent = same.agent()
+    record = interact(agent, same.environment(0), 60, seed=0)
+    assert set(record.actions.tolist()) == {0}
+    assert agent.belief.posterior()[0] > 0.9
+    x = path(same, record)
+    assert [known.labels.situations[i] for i in x[:6]] == ["A0", "A1", "A2", "B0", "B1", "A0"]
+
+
+def test_shares_of_a_periodic_chain_are_those_of_its_states() -> None:
+    assert shares(np.roll(np.eye(3), 1, axis=1)) == pytest.approx(np.full(3, 1 / 3))
+
+
+def test_the_arrows_of_a_graph_carry_all_probability_from_every_state() -> None:
+    for who in POLICIES:
+        out: dict[str, float] = {}
+        for edge in chain_edges(modes(), law(who), 0):
+            out[edge.source] = out.get(edge.source, 0.0) + edge.probability
+        assert list(out.values()) == pytest.approx([1.0] * 8)
+    edges = transitions(modes(), 0, [("blue", "solid"), ("vermillion", "dash")])
+    assert sum(edge.probability for edge in edges) == pytest.approx(16)  # 8 states, 2 actions
+    (both,) = (edge for edge in edges if (edge.source, edge.target) == ("s3", "s0"))
+    assert (both.label, both.probability) == ("a", 1.0)
+
+
+def _elsewhere(columns: dict[str, Any]) -> None:
+    columns["visits"][0, 0, 7] += 1
+
+
+def _longer(columns: dict[str, Any]) -> None:
+    columns["visits"][:, 1, 3] += 30
+
+
+def _oftener(columns: dict[str, Any]) -> None:
+    columns["moves"][:, 2, 0, 3] += 10
+
+
+def _impossible(columns: dict[str, Any]) -> None:
+    columns["moves"][0, 0, 0, 7] += 1
+
+
+def _outside(columns: dict[str, Any]) -> None:
+    columns["inside"][0, 1, 5] = False
+
+
+def _seldom(columns: dict[str, Any]) -> None:
+    columns["visits"][:, 2, 7] //= 2
+
+
+@pytest.mark.parametrize(
+    ("tamper", "claim"),
+    [
+        (_elsewhere, "subset-p1"),
+        (_longer, "time-p2"),
+        (_oftener, "transition-frequencies"),
+        (_impossible, "transition-frequencies"),
+        (_outside, "wherever-it-starts"),
+        (_seldom, "by-turns-leads-elsewhere"),
+        (_seldom, "time-by-turns"),
+    ],
+)
+def test_a_planted_error_makes_its_claim_fail(result: Result, tamper: Any, claim: str) -> None:
+    wrong = {name: column.copy() for name, column in result.columns.items()}
+    tamper(wrong)
+    assert claims(result.columns)[claim].holds
+    assert not claims(wrong)[claim].holds
+
+
+def test_the_margin_of_chance_grows_with_the_spread_and_shrinks_with_the_runs() -> None:
+    rng = np.random.default_rng(0)
+    runs = rng.normal(0.5, 0.1, (400, 3))
+    assert strain(runs, np.full(3, 0.5), 1e-3) < 1
+    assert strain(runs, np.full(3, 0.53), 1e-3) > 1
+    assert strain(runs[:4], np.full(3, 0.53), 1e-3) < 1
+    assert strain(runs[:1], np.full(3, 9.0), 1e-3) == 0.0
+
+
+def test_the_drawing_encloses_what_is_exact(result: Result) -> None:
+    world, *policies = experiment.figures(SMALL, result.columns)["diagram"].panels
+    for panel, who in zip(policies, POLICIES, strict=False):
+        (area,) = panel.graphs[0].areas
+        assert list(area.nodes) == [modes().labels.situations[x] for x in selected(who)]
+        shaded = {node.name for node in panel.graphs[0].nodes if node.shade > 0}
+        assert shaded == set(area.nodes)
+    assert len(world.graphs[0].areas) == 2
+    assert {(p.xlim, p.ylim) for p in (world, *policies)} == {(world.xlim, world.ylim)}
+
+
+def test_one_run_is_enough_for_claims_and_figures() -> None:
+    single = Settings(runs=1, steps=1000)
+    alone = conduct(experiment, single)
+    assert all(claim.holds for claim in alone.outcome.claims)
+    assert len(experiment.figures(single, alone.columns)) == 2

@@ -1,0 +1,100 @@
+"""The experiment `vanishing`: its claims hold at any size, and find out weights of other modes."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.convergence import Outcome
+from bayescontrol.experiments.vanishing import Settings, experiment
+from bayescontrol.experiments.vanishing.replica import BIASES, CLASSES, CORE, FIVE, class_of, times
+from bayescontrol.experiments.vanishing.score import RIVAL, TWIN, exponents, others, pair
+from bayescontrol.lab import Columns, conduct, run_replicas
+from bayescontrol.report.folder import as_object
+
+SMALL = Settings(runs=150, steps=300, long_steps=2000)
+
+
+@pytest.fixture(scope="module")
+def columns() -> Columns:
+    return run_replicas(experiment, SMALL)
+
+
+def claims(columns: Columns) -> dict[str, Any]:
+    return {claim.name: claim for claim in experiment.score(SMALL, columns).claims}
+
+
+def test_every_claim_holds(columns: Columns) -> None:
+    """The bound is deterministic; what is simulated is far from its threshold, the seed fixed."""
+    found = claims(columns)
+    assert list(found) == [
+        "outside-the-core-five-modes", "outside-the-core-core-diagram",
+        "outside-the-core-bias-grid", "never-above-the-bound", "inside-the-core-stays",
+        "refuted-by-its-own-policy", "slower-like-one-over-t",
+    ]  # fmt: skip
+    assert all(claim.holds for claim in found.values())
+
+
+def test_who_is_inside_the_core_and_who_acts_differently_is_known() -> None:
+    assert others(FIVE, inside=True) == [3, 4]
+    assert others(CORE, inside=True) == []
+    assert others(BIASES, inside=True) == [TWIN, RIVAL]
+    assert pair(BIASES, RIVAL).outcome is Outcome.SETTLES
+    assert pair(BIASES, TWIN).outcome is Outcome.THEOREM
+
+
+def test_weights_of_modes_that_are_mixed_up_are_found_out(columns: Columns) -> None:
+    """A planted bug: the two outside the core in the place of the two inside."""
+    name = f"{FIVE} posterior"
+    found = claims({**columns, name: columns[name][:, :, [0, 3, 4, 1, 2]]})
+    assert not found["outside-the-core-five-modes"].holds
+    assert not found["inside-the-core-stays"].holds
+
+
+def test_weights_that_fall_exponentially_or_stay_are_found_out(columns: Columns) -> None:
+    """A planted bug: a mode outside the core, or m* itself, in the place of the rival."""
+    name = f"{BIASES} posterior"
+    for wrong in (np.exp(-times(SMALL, BIASES) / 100.0), np.full(times(SMALL, BIASES).size, 0.1)):
+        v = columns[name].copy()
+        v[:, :, RIVAL] = wrong
+        assert not claims({**columns, name: v})["slower-like-one-over-t"].holds
+    assert not claims({**columns, name: v})["refuted-by-its-own-policy"].holds
+
+
+def test_an_exponent_is_read_off_a_power_of_time(columns: Columns) -> None:
+    v = columns[f"{BIASES} posterior"].copy()
+    v[:, :, RIVAL] = times(SMALL, BIASES) ** -1.5
+    assert exponents(SMALL, {f"{BIASES} posterior": v}) == pytest.approx(-1.5, rel=1e-12)
+
+
+def test_bounds_lie_above_posteriors_and_start_at_the_odds_of_the_priors(columns: Columns) -> None:
+    for name, true in CLASSES.items():
+        v, bound = columns[f"{name} posterior"], columns[f"{name} bound"]
+        assert (v <= bound * (1.0 + 1e-12)).all()
+        if times(SMALL, name)[0] == 0:
+            prior = class_of(name).prior
+            assert bound[0, 0] == pytest.approx(prior / prior[true])
+
+
+@pytest.mark.parametrize("runs", [1, 2, 25])
+def test_no_claim_of_ours_fails_for_want_of_replicas(runs: int) -> None:
+    result = conduct(experiment, Settings(runs=runs, steps=200, long_steps=500))
+    assert all(claim.verdict != "fails" for claim in result.outcome.claims)
+    assert as_object(result)["experiment"] == "vanishing"
+
+
+def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:
+    few = Settings(steps=200, long_steps=500)
+    once, again = experiment.run(few, 3), experiment.run(replace(few, runs=9), 3)
+    other = experiment.run(replace(few, seed=1), 3)
+    assert {k: v.tobytes() for k, v in once.items()} == {k: v.tobytes() for k, v in again.items()}
+    assert any(once[k].tobytes() != other[k].tobytes() for k in once)
+
+
+def test_the_figure_says_of_every_mode_where_it_stands(columns: Columns) -> None:
+    chart = experiment.figures(SMALL, columns)["vanishing"]
+    assert [panel.title[:3] for panel in chart.panels] == ["(a)", "(b)", "(c)", "(d)"]
+    labels = [series.label for series in chart.panels[0].series]
+    assert labels[:4] == ["m1, outside", "m2, outside", "m3, inside", "m4, inside"]
+    assert chart.panels[2].xscale == chart.panels[2].yscale == "log"

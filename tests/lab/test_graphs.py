@@ -1,0 +1,172 @@
+"""A graph says where everything is, keeps arrows apart, and refuses what would mislead."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.lab.chart import InvalidChart, Panel
+from bayescontrol.lab.graph_shapes import contains
+from bayescontrol.lab.graphs import Area, Edge, Graph, Node, ring
+
+A, B, C = Node("A", 0.0, 0.0), Node("B", 2.0, 0.0), Node("C", 4.0, 0.0)
+
+
+def graph(*edges: Edge, nodes: Any = (A, B, C), **other: Any) -> Graph:
+    return Graph("a graph", nodes, edges, **other)
+
+
+def distance(points: Any, node: Node) -> Any:
+    return np.hypot(points[:, 0] - node.x, points[:, 1] - node.y)
+
+
+@pytest.mark.parametrize("bend", [-0.4, 0.0, 0.17, 0.6])
+def test_an_arrow_runs_from_the_border_of_one_node_to_that_of_the_other(bend: float) -> None:
+    drawn = graph(Edge("A", "B", bend=bend))
+    (arrow,) = drawn.arrows
+    assert distance(arrow.line[:1], A) == pytest.approx(drawn.radius, abs=1e-3)
+    assert distance(arrow.head[:1], B) == pytest.approx(drawn.radius, abs=1e-3)
+    way = np.concatenate([arrow.line, arrow.head])
+    assert distance(way, A).min() >= drawn.radius - 1e-3
+    assert distance(way, B).min() >= drawn.radius - 1e-3
+
+
+def test_a_head_points_along_its_line() -> None:
+    arrow = graph(Edge("A", "B")).arrows[0]
+    tip, left, right = arrow.head
+    assert tip[0] > left[0] == right[0] == arrow.line[-1, 0]
+    assert left[1] == pytest.approx(-right[1])
+    assert left[1] > 0
+
+
+def test_two_arrows_that_run_both_ways_lie_on_either_side() -> None:
+    there, back = graph(Edge("A", "B"), Edge("B", "A")).arrows
+    assert there.point(0.5)[1] > 0.1
+    assert back.point(0.5)[1] < -0.1
+
+
+def test_arrows_from_and_to_the_same_nodes_lie_apart() -> None:
+    arrows = graph(*[Edge("A", "B", label=str(k)) for k in range(3)], Edge("B", "A")).arrows
+    heights = sorted(arrow.point(0.5)[1] for arrow in arrows)
+    assert np.diff(heights).min() > 0.2
+
+
+def test_a_lone_arrow_is_straight_unless_a_node_is_in_its_way() -> None:
+    near, far = graph(Edge("A", "B"), Edge("A", "C")).arrows
+    assert np.abs(near.line[:, 1]).max() < 1e-12
+    assert distance(far.line, B).min() > 0.5
+
+
+def test_a_loop_starts_and_ends_at_its_node_and_leaves_where_there_is_room() -> None:
+    drawn = graph(Edge("A", "B"), Edge("A", "A"))
+    loop = drawn.arrows[1]
+    assert distance(loop.line[:1], A) == pytest.approx(drawn.radius, abs=1e-3)
+    assert distance(loop.head[:1], A) == pytest.approx(drawn.radius, abs=1e-3)
+    assert loop.point(0.5)[0] < -1.5 * drawn.radius  # B is on the right
+    assert graph(Edge("A", "A", toward=90)).arrows[0].point(0.5)[1] > 1.5 * drawn.radius
+    assert graph(Edge("A", "A")).arrows[0].aside.round(9).tolist() == [0.0, 1.0]
+
+
+def test_an_arrow_is_as_wide_as_its_edge_is_probable_and_half_as_wide_if_faint() -> None:
+    widths = [Edge("A", "B", p).width for p in (0.1, 0.5, 1.0)]
+    assert widths == [0.84, 1.8, 3.0]
+    assert Edge("A", "B", 0.5, faint=True).width == 0.9
+
+
+def test_an_outline_holds_its_nodes_with_room_and_no_other() -> None:
+    drawn = graph(areas=[Area("left", ["A", "B"], room=0.5), Area("all", ["A", "B", "C"])])
+    left, every = drawn.outlines
+    for node in (A, B):
+        assert contains(left, (node.x, node.y))
+        assert distance(left, node).min() == pytest.approx(1.5 * drawn.radius, rel=1e-3)
+    assert not contains(left, (C.x, C.y))
+    assert contains(every, (C.x, C.y))
+
+
+def test_an_outline_that_would_enclose_a_stranger_is_refused() -> None:
+    with pytest.raises(InvalidChart, match="area 'ends' encloses 'B', which is not in it"):
+        graph(areas=[Area("ends", ["A", "C"])])
+
+
+def test_the_label_of_an_outline_stands_over_or_under_it_and_may_be_left_to_the_title() -> None:
+    areas = [Area("over", ["A"]), Area("under", ["B"], side="below"),
+             Area("no", ["C"], named=False)]  # fmt: skip
+    (over, x, y, _), (_, _, z, _) = graph(areas=areas).area_words
+    assert over == "over"
+    assert x == pytest.approx(0.0)
+    assert y > 0.43
+    assert z < -0.43
+
+
+def test_the_label_of_an_arrow_stands_beside_it_where_it_is_wanted() -> None:
+    (_, x, y), (_, u, v) = graph(Edge("A", "B", label="go"), Edge("B", "A", label="back",
+                                                                  at=0.9)).edge_words  # fmt: skip
+    assert x == pytest.approx(1.0, abs=1e-3)
+    assert y > 0.3
+    assert u < 0.6
+    assert v < 0
+
+
+def test_a_graph_is_as_large_as_all_its_parts_and_words() -> None:
+    small = graph(nodes=[A])
+    assert small.x.tolist() == [-0.27, 0.27]
+    named = graph(nodes=[A], areas=[Area("a rather long label", ["A"])])
+    assert named.x[1] > 0.9
+    assert named.y[1] > 0.6
+    assert graph(Edge("A", "A", toward=90), nodes=[A]).y[1] > 0.5
+    panel = Panel("", "states", "transitions", [], graphs=[named])
+    assert panel.is_map
+    assert panel.extent("x") == tuple(named.x)
+    assert panel.marks == (named,)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Node(" ", 0, 0), "a node: the name is empty"),
+        (lambda: Node("A", np.nan, 0), r"node 'A': it stands at \(nan, 0\)"),
+        (lambda: Node("A", 0, 0, 1.5), "node 'A': shade is 1.5"),
+        (lambda: Node("A", 0, 0, colour="red"), "'red', it must be blue"),  # type: ignore[arg-type]
+        (lambda: Edge("A", "B", 0.0), "edge 'A' → 'B': probability is 0.0"),
+        (lambda: Edge("A", "B", 1.1), "probability is 1.1"),
+        (lambda: Edge("A", "B", np.nan), "probability is nan"),
+        (lambda: Edge("A", "B", at=2.0), "at is 2.0, it must be between 0 and 1"),
+        (lambda: Edge("A", "B", bend=np.inf), "bend is inf, it must be finite"),
+        (lambda: Edge("A", "B", dash="dots"), "dash is 'dots'"),  # type: ignore[arg-type]
+        (lambda: Area("", ["A"]), "an area: the label is empty"),
+        (lambda: Area("all", []), "area 'all': it has no nodes"),
+        (lambda: Area("all", ["A"], room=0.0), "room is 0.0, it must be positive"),
+        (lambda: Area("all", ["A"], side="left"), "side is 'left', it must be above or below"),  # type: ignore[arg-type]
+        (lambda: Graph("", [A]), "a graph: the label is empty"),
+        (lambda: Graph("none", []), "graph 'none': 0 nodes"),
+        (lambda: graph(nodes=[A], radius=0.0), "of radius 0.0"),
+        (lambda: graph(nodes=[A, A]), "two nodes are called 'A'"),
+        (lambda: graph(nodes=[A, Node("D", 0.3, 0.0)]), "'A' and 'D' overlap"),
+        (lambda: graph(Edge("A", "D")), "edge 'A' → 'D': no node is called 'D'"),
+        (lambda: graph(areas=[Area("all", ["D"])]), "area 'all': no node is called 'D'"),
+        (
+            lambda: Panel("", "s", "t", [], graphs=[graph()], xscale="log"),
+            "cannot stand on a logarithmic axis",
+        ),
+    ],
+)
+def test_what_could_not_be_drawn_or_would_mislead_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(InvalidChart, match=message):
+        make()
+
+
+def test_a_ring_has_every_name_at_the_same_distance_and_from_each_other() -> None:
+    places = ring("ABCDE", radius=2.0)
+    assert places["A"] == (0.0, 2.0)
+    assert places["B"][0] > 0  # clockwise
+    points = np.array([*places.values()])
+    np.testing.assert_allclose(np.hypot(*points.T), 2.0)
+    sides = np.hypot(*(points - np.roll(points, 1, axis=0)).T)
+    np.testing.assert_allclose(sides, sides[0])
+
+
+def test_the_same_graph_has_the_same_shapes_each_time() -> None:
+    edges = [Edge("A", "B"), Edge("B", "A"), Edge("C", "C")]
+    first, again = graph(*edges), graph(*edges)
+    for one, other in zip(first.arrows, again.arrows, strict=True):
+        np.testing.assert_array_equal(one.line, other.line)

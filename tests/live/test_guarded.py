@@ -1,0 +1,386 @@
+"""A guarded agent is its rule until the alarm, and its fallback from then on."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import (
+    BernoulliBandit,
+    ControlRule,
+    FiniteBelief,
+    Floor,
+    NaiveMixture,
+    Stream,
+    TabularModes,
+    interact,
+)
+from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
+from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor, alarm_evidence
+from bayescontrol.live.loop import fused_loop
+from bayescontrol.problems.tabular import random_modes
+from bayescontrol.record import posterior
+from bayescontrol.testing.agent_laws import check_fused, check_resume, check_same_seed
+from bayescontrol.testing.state import same_bits, through_disk
+
+#: Two modes that rule the third observation out, and a world that shows it at times.
+HYPOTHESES = np.array(
+    [
+        [[[0.7, 0.3, 0.0], [0.4, 0.6, 0.0]], [[0.5, 0.5, 0.0], [0.2, 0.8, 0.0]]],
+        [[[0.2, 0.8, 0.0], [0.6, 0.4, 0.0]], [[0.9, 0.1, 0.0], [0.3, 0.7, 0.0]]],
+        [[[0.4, 0.55, 0.05], [0.5, 0.45, 0.05]], [[0.5, 0.45, 0.05], [0.4, 0.55, 0.05]]],
+    ]
+)
+RARE = TabularModes(
+    [[[0.5, 0.5], [0.9, 0.1]], [[0.2, 0.8], [0.4, 0.6]], [[0.5, 0.5], [0.5, 0.5]]],
+    HYPOTHESES,
+    [[[0, 1, 1], [1, 0, 0]], [[1, 0, 0], [0, 1, 1]]],
+    prior=[0.5, 0.5, 0.0],
+)
+
+
+def outside(seed: int = 0) -> TabularModes:
+    """Three modes, and a world that is none of them."""
+    free = random_modes(4, situations=2, actions=3, seed=seed)
+    prior = [0.5, 0.3, 0.2, 0.0]
+    return TabularModes(free.policy, free.hypothesis, free.successor, prior=prior)
+
+
+def guarded(modes: TabularModes, fallback: Any = None, delta: float = 0.05, **more: Any) -> Guarded:
+    predictor = KrichevskyTrofimov(modes.hypothesis.shape[-1])
+    return Guarded(modes.agent(), Alarm(predictor, delta), fallback, **more)
+
+
+# -- before and after -----------------------------------------------------------------------
+
+
+def test_until_the_alarm_it_is_the_rule_and_then_the_fallback_acts_and_the_belief_learns() -> None:
+    modes = outside()
+    agent = guarded(modes, fallback=2)
+    free = interact(modes.agent(), modes.environment(3), 300, seed=1)
+    record = interact(agent, modes.environment(3), 300, seed=1, probes={"v": posterior})
+    step = agent.alarm.step
+    assert step is not None
+    assert 5 < step < 250
+    assert np.array_equal(record.actions[:step], free.actions[:step])
+    assert np.array_equal(record.observations[:step], free.observations[:step])
+    assert set(record.actions[step:].tolist()) == {2}
+    assert not np.array_equal(record["v"][step], record["v"][-1])
+    assert agent.belief.count == 300
+
+
+def test_a_policy_can_be_the_fallback() -> None:
+    class Opposite:
+        def act(self, x: int, rng: Stream) -> int:
+            return 1 - x
+
+    modes = outside()
+    agent = guarded(modes, fallback=Opposite())
+    seen = []
+    rng, noise, world = Stream(0), Stream(1), modes.environment(3)
+    for _ in range(300):
+        x, raised = agent.x, agent.alarm.raised
+        a = agent.act(rng)
+        if raised:
+            seen.append((x, a))
+        agent.observe(a, world.respond(a, noise))
+    assert set(seen) == {(0, 1), (1, 0)}
+
+
+def test_without_a_fallback_the_rule_goes_on() -> None:
+    modes = outside()
+    agent = guarded(modes)
+    free = interact(modes.agent(), modes.environment(3), 300, seed=1)
+    assert interact(agent, modes.environment(3), 300, seed=1) == free
+    assert agent.alarm.raised
+
+
+def test_those_who_wait_for_the_alarm_are_called_once_when_it_is_raised() -> None:
+    modes = outside()
+    told: list[Any] = []
+    agent = guarded(modes, on_alarm=lambda who: told.append((who, who.alarm.step, who.alarm.t)))
+    agent.on_alarm.append(lambda who: told.append("me too"))
+    interact(agent, modes.environment(3), 300, seed=1)
+    step = agent.alarm.step
+    assert told == [(agent, step, step), "me too"]
+    agent.alarm.reset()
+    interact(agent, modes.environment(3), 300, seed=2)
+    assert len(told) == 4
+
+
+def test_the_probe_reads_the_evidence_in_bits() -> None:
+    modes = outside()
+    agent = guarded(modes, fallback=0)
+    record = interact(agent, modes.environment(3), 200, seed=1, probes={"bits": alarm_evidence})
+    step = agent.alarm.step
+    assert step is not None
+    assert record["bits"][step - 1] >= -math.log2(0.05) > record["bits"][: step - 1].max()
+    assert record["bits"][-1] == agent.alarm.evidence_bits
+
+
+# -- impossible observations --------------------------------------------------------------------
+
+
+def test_with_a_fallback_an_impossible_observation_raises_the_alarm_and_the_agent_goes_on() -> None:
+    agent = guarded(RARE, fallback=1, delta=1e-9)
+    agent.observe(0, 1)
+    before = agent.belief.save()
+    x = agent.x
+    agent.observe(0, 2)
+    assert (agent.alarm.raised, agent.alarm.step) == (True, 2)
+    assert agent.alarm.evidence_bits == math.inf
+    assert same_bits(before, agent.belief.save())
+    assert agent.x == RARE.advance(x, 0, 2)
+    assert agent.act(Stream(0)) == 1
+    agent.observe(1, 0)
+    assert not same_bits(before, agent.belief.save())
+
+
+def test_without_a_fallback_the_alarm_is_raised_and_the_belief_raises_its_error() -> None:
+    agent = guarded(RARE, delta=1e-9)
+    told: list[Guarded] = []
+    agent.on_alarm.append(told.append)
+    agent.observe(0, 1)
+    before, x = agent.rule.save(), agent.x
+    with pytest.raises(ImpossibleObservation, match="Widen the class") as caught:
+        agent.observe(0, 2)
+    assert "the alarm is raised" in caught.value.__notes__[0]
+    assert (agent.alarm.step, told) == (2, [agent])
+    assert same_bits(before, agent.rule.save())
+    assert agent.x == x
+
+
+def test_a_belief_that_skips_impossible_observations_goes_on_with_the_alarm_raised() -> None:
+    rule = ControlRule(
+        FiniteBelief(RARE, RARE.prior, on_impossible="skip"), RARE.start, RARE.advance
+    )
+    agent = Guarded(rule, Alarm(KrichevskyTrofimov(3), 0.05))
+    agent.observe(0, 2)
+    assert agent.alarm.raised
+    assert (agent.belief.impossible, agent.belief.count) == (1, 1)
+
+
+def test_under_a_floor_no_mode_is_impossible_and_evidence_mounts_up() -> None:
+    belief = FiniteBelief(RARE, RARE.prior, on_impossible=Floor(0.01))
+    agent = Guarded(
+        ControlRule(belief, RARE.start, RARE.advance), Alarm(KrichevskyTrofimov(3), 0.001)
+    )
+    agent.observe(0, 2)
+    assert not agent.alarm.raised
+    assert agent.alarm.evidence_bits == pytest.approx(math.log2((1 / 3) / 0.01))
+    agent.observe(0, 2)
+    assert agent.alarm.raised
+
+
+def test_modes_ruled_out_before_the_alarm_was_attached_do_not_silence_it() -> None:
+    modes = TabularModes([[[1]]] * 2, [[[[1.0, 0.0]]], [[[0.0, 1.0]]]])
+    rule = modes.agent()
+    rule.observe(0, 0)
+    agent = Guarded(rule, Alarm(KrichevskyTrofimov(2), 0.05), fallback=0)
+    agent.observe(0, 1)
+    assert agent.alarm.evidence_bits == math.inf
+
+
+def test_a_retired_mode_no_longer_explains_anything() -> None:
+    modes = TabularModes([[[1]]] * 2, [[[[0.5, 0.5]]], [[[0.99, 0.01]]]])
+    agent = guarded(modes)
+    for _ in range(3):
+        agent.observe(0, 1)
+    assert not agent.alarm.raised
+    agent.belief.retire(0)
+    agent.observe(0, 1)
+    assert agent.alarm.raised
+
+
+# -- modes of every kind ------------------------------------------------------------------------
+
+
+class Filter:
+    """The share of ones so far, plus a bias: a mode with a private state, in logarithms."""
+
+    def __init__(self, bias: float) -> None:
+        self.bias = bias
+
+    def start(self) -> tuple[int, int]:
+        return (0, 0)
+
+    def advance(self, s: tuple[int, int], a: int, o: int) -> tuple[int, int]:
+        return (s[0] + o, s[1] + 1)
+
+    def log_likelihood(self, s: tuple[int, int], a: int, o: int) -> float:
+        p = (s[0] + self.bias) / (s[1] + 2 * self.bias)
+        return math.log(p if o else 1 - p)
+
+    def act(self, s: tuple[int, int], rng: Stream) -> int:
+        return 0
+
+
+def test_modes_with_private_states_are_asked_in_them_before_they_move() -> None:
+    filters = [Filter(0.5), Filter(4.0)]
+    agent = Guarded(ControlRule(FiniteBelief(filters)), Alarm(KrichevskyTrofimov(2), 0.05))
+    for o in (1, 1, 1, 1, 1, 1):
+        agent.observe(0, o)
+    # The first filter is the predictor itself.
+    assert agent.alarm.mode_bits[0] == pytest.approx(0.0, abs=1e-12)
+    assert agent.alarm.mode_bits[1] > 0.1
+    twin = agent.copy()
+    twin.observe(0, 1)
+    assert agent.belief.count == 6
+    loaded = Guarded(ControlRule(FiniteBelief(filters)), Alarm(KrichevskyTrofimov(2), 0.05))
+    loaded.load(through_disk(agent.save()))
+    loaded.observe(0, 1)
+    assert same_bits(loaded.save(), twin.save())
+
+
+def test_densities_are_met_by_a_density() -> None:
+    class Normal:
+        def __init__(self, mean: float) -> None:
+            self.mean = mean
+
+        def log_likelihood(self, x: None, a: int, o: float) -> float:
+            return -0.5 * (o - self.mean) ** 2 - 0.5 * math.log(2 * math.pi)
+
+        def act(self, x: None, rng: Stream) -> int:
+            return 0
+
+    def steps_to_alarm(scale: float) -> int | None:
+        agent = Guarded(
+            ControlRule(FiniteBelief([Normal(0.0), Normal(1.0)])), Alarm(StudentPredictor(), 0.01)
+        )
+        for o in Stream(0).normal(1.0, scale, size=200):
+            agent.observe(0, float(o))
+        return agent.alarm.step
+
+    assert steps_to_alarm(1.0) is None
+    step = steps_to_alarm(2.5)
+    assert step is not None
+    assert step < 50
+
+
+# -- wrong input ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("o", [7, -1, None, 1.5])
+def test_bad_evidence_changes_nothing(o: Any) -> None:
+    agent = guarded(outside(), fallback=0)
+    agent.observe(0, 1)
+    before = agent.save()
+    with pytest.raises(BadEvidence):
+        agent.observe(0, o)
+    assert same_bits(before, agent.save())
+
+
+def test_a_likelihood_that_is_none_changes_nothing_and_names_its_mode() -> None:
+    class Odd:
+        name = "odd"
+
+        def likelihood(self, x: None, a: int, o: int) -> float:
+            return (0.5, -0.5, math.nan, math.inf)[o]
+
+        def act(self, x: None, rng: Stream) -> int:
+            return 0
+
+    agent = Guarded(ControlRule(FiniteBelief([Odd()])), Alarm(KrichevskyTrofimov(4), 0.05))
+    before = agent.save()
+    for o in (1, 2, 3):
+        with pytest.raises(BadEvidence, match=r"mode 0 \(odd\)"):
+            agent.observe(0, o)
+        assert same_bits(before, agent.save())
+
+
+def test_a_situation_that_cannot_follow_changes_nothing() -> None:
+    def stuck(x: Any, a: int, o: int) -> Any:
+        raise RuntimeError("no way")
+
+    rule = ControlRule(FiniteBelief(RARE, RARE.prior), 0, stuck)
+    agent = Guarded(rule, Alarm(KrichevskyTrofimov(3), 0.05), fallback=0)
+    before = agent.save()
+    for o in (0, 2):
+        with pytest.raises(RuntimeError, match="no way"):
+            agent.observe(0, o)
+        assert same_bits(before, agent.save())
+
+
+def test_only_a_control_rule_over_finitely_many_modes_can_be_guarded() -> None:
+    bell = Alarm(KrichevskyTrofimov(2), 0.05)
+    with pytest.raises(MissingCapability, match="finitely many modes"):
+        Guarded(BernoulliBandit(2).agent(), bell)
+    with pytest.raises(MissingCapability, match="takes its own actions for evidence"):
+        Guarded(random_modes(2).agent(kind=NaiveMixture), bell)
+    with pytest.raises(TypeError, match="Alarm"):
+        Guarded(random_modes(2).agent(), 0.05)  # type: ignore[arg-type]
+
+
+def test_a_state_that_does_not_fit_is_refused_as_a_whole() -> None:
+    agent = guarded(outside())
+    agent.observe(0, 1)
+    before = agent.save()
+    other = guarded(random_modes(2))
+    other.observe(0, 0)
+    with pytest.raises(ValueError, match="modes"):
+        agent.load(other.save())
+    assert same_bits(before, agent.save())
+
+
+# -- laws -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fallback", [None, 2])
+@pytest.mark.parametrize("m", [0, 3])
+def test_the_compiled_loop_is_the_readable_one(fallback: int | None, m: int) -> None:
+    modes = outside()
+
+    def make() -> Guarded:
+        return guarded(modes, fallback)
+
+    assert fused_loop(make(), modes.environment(m)) is not None
+    for steps in (1, 40, 300):
+        check_fused(make, lambda: modes.environment(m), steps)
+    check_same_seed(make, lambda: modes.environment(m))
+    check_resume(make, lambda: modes.environment(m), 300, at=20)
+    check_resume(make, lambda: modes.environment(m), 300, at=280)
+
+
+def test_the_compiled_loop_passes_impossible_observations_as_the_readable_one_does() -> None:
+    check_fused(lambda: guarded(RARE, 1, 1e-9), lambda: RARE.environment(2), 200)
+    agent = guarded(RARE, 1, 1e-9)
+    interact(agent, RARE.environment(2), 200)
+    assert agent.alarm.evidence_bits == math.inf
+    assert agent.belief.count < 200
+
+
+@pytest.mark.parametrize("delta", [0.9999, 1e-9])
+def test_the_compiled_loop_stops_where_the_readable_one_raises(delta: float) -> None:
+    """With the alarm raised long before, and with none before."""
+    states = []
+    for probes in (None, {"bits": alarm_evidence}):
+        agent = guarded(RARE, delta=delta)
+        with pytest.raises(ImpossibleObservation):
+            interact(agent, RARE.environment(2), 2000, probes=probes)
+        states.append(agent.save())
+    assert same_bits(*states)
+
+
+def test_the_compiled_loop_is_left_alone_where_it_does_not_fit() -> None:
+    modes = outside()
+    world = modes.environment(0)
+    for agent in (
+        guarded(modes, fallback=7),
+        guarded(modes, fallback=modes[0]),
+        guarded(modes, on_alarm=print),
+        Guarded(modes.agent(), Alarm(KrichevskyTrofimov([1, 0]), 0.05)),
+        Guarded(modes.agent(), Alarm(KrichevskyTrofimov(2, key=lambda x, a: a), 0.05)),
+    ):
+        assert fused_loop(agent, world) is None
+    assert fused_loop(guarded(modes), random_modes(4, situations=2).environment(0)) is None
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    modes = outside()
+    agent = guarded(modes, fallback=2)
+    interact(agent, modes.environment(3), 20)
+    before, twin = agent.save(), agent.copy()
+    interact(twin, modes.environment(3), 300)
+    assert twin.alarm.raised
+    assert same_bits(before, agent.save())

@@ -1,0 +1,214 @@
+"""Predictors are proper laws of what comes next, and learn only from what has come."""
+
+import itertools
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, stats  # type: ignore[import-untyped]
+
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.live import KrichevskyTrofimov, StudentPredictor
+from bayescontrol.testing.state import same_bits, through_disk
+
+
+def code_length(predictor: Any, observations: Any) -> float:
+    """-ln q(o_1 … o_n), asked before each o is counted."""
+    total = 0.0
+    for o in observations:
+        total -= predictor.log_predict("x", "a", o)
+        predictor.update("x", "a", o)
+    return total
+
+
+def test_the_estimate_is_counts_plus_a_half_and_keys_are_apart() -> None:
+    q = KrichevskyTrofimov(3)
+    for o in (0, 0, 2):
+        q.update("x", "a", o)
+    assert q.predictive("x", "a") == {0: 2.5 / 4.5, 1: 0.5 / 4.5, 2: 1.5 / 4.5}
+    assert q.predictive("x", "b") == q.predictive("y", "a") == dict.fromkeys(range(3), 1 / 3)
+    for o in range(3):
+        assert math.exp(q.log_predict("x", "a", o)) == pytest.approx(q.predictive("x", "a")[o])
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_the_probabilities_of_all_sequences_sum_to_one(length: int) -> None:
+    """Of a predictor that counts o before it predicts it they would not."""
+    sequences = itertools.product("abc", repeat=length)
+    total = sum(math.exp(-code_length(KrichevskyTrofimov("abc"), s)) for s in sequences)
+    assert total == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_predictor_that_counts_before_it_predicts_is_no_law() -> None:
+    class Peeking(KrichevskyTrofimov):
+        def log_predict(self, x: Any, a: Any, o: Any) -> float:
+            twin = self.copy()
+            twin.update(x, a, o)
+            return KrichevskyTrofimov.log_predict(twin, x, a, o)
+
+    sequences = itertools.product("abc", repeat=2)
+    assert sum(math.exp(-code_length(Peeking("abc"), s)) for s in sequences) > 1.5
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 24])
+def test_its_loss_against_the_best_fixed_law_is_as_stated(n: int) -> None:
+    for k in range(n + 1):
+        for j in range(n + 1 - k):
+            sequence = [0] * k + [1] * j + [2] * (n - k - j)
+            best = -sum(c * math.log(c / n) for c in Counter(sequence).values())
+            loss = code_length(KrichevskyTrofimov(3), sequence) - best
+            assert loss <= math.log(n) + math.log(3) + 1e-9
+
+
+@pytest.mark.parametrize("o", ["d", None, 3.5, [1], np.array([1, 2])])
+def test_an_observation_outside_the_alphabet_is_refused_and_changes_nothing(o: Any) -> None:
+    q = KrichevskyTrofimov("abc")
+    q.update(0, 0, "a")
+    before = q.save()
+    with pytest.raises(BadEvidence, match="none of those declared"):
+        q.log_predict(0, 0, o)
+    with pytest.raises(BadEvidence, match="none of those declared"):
+        q.update(0, 0, o)
+    assert same_bits(before, q.save())
+
+
+@pytest.mark.parametrize("observations", [0, [], "aa"])
+def test_an_empty_or_repeated_alphabet_is_refused(observations: Any) -> None:
+    with pytest.raises(ValueError, match="at least one, and each of them once"):
+        KrichevskyTrofimov(observations)
+
+
+def test_situations_that_cannot_be_looked_up_need_a_key() -> None:
+    x = np.array([0.2, 0.7])
+    with pytest.raises(MissingCapability, match="pass key="):
+        KrichevskyTrofimov(2).update(x, 0, 1)
+    binned = KrichevskyTrofimov(2, key=lambda x, a: (int(x[0] > 0.5), a))
+    binned.update(x, 0, 1)
+    assert binned.predictive(np.array([0.4, 9.0]), 0)[1] == 0.75
+
+
+def test_numbers_of_numpy_and_of_python_are_the_same_key() -> None:
+    q = KrichevskyTrofimov(2)
+    q.update(np.int64(1), np.int64(0), np.int64(1))
+    assert q.predictive(1, 0)[1] == 0.75
+    q.load(through_disk(q.save()))
+    assert q.predictive(1, 0)[1] == 0.75
+
+
+# -- Student --------------------------------------------------------------------------------
+
+
+def test_student_is_the_predictive_of_the_stated_prior() -> None:
+    """Against the closed posterior of all observations at once, by another library."""
+    q = StudentPredictor(mean=0.3, kappa=0.5, alpha=1.5, beta=2.0)
+    seen = np.array([1.0, -0.4, 2.2, 0.9])
+    for o in seen:
+        q.update(0, 0, o)
+    n, mean = len(seen), seen.mean()
+    kappa, alpha = 0.5 + n, 1.5 + n / 2
+    mu = (0.5 * 0.3 + n * mean) / kappa
+    beta = 2.0 + ((seen - mean) ** 2).sum() / 2 + 0.5 * n * (mean - 0.3) ** 2 / (2 * kappa)
+    scale = math.sqrt(beta * (kappa + 1) / (alpha * kappa))
+    for o in (-3.0, 0.0, 0.7, 10.0):
+        expected = stats.t.logpdf(o, 2 * alpha, mu, scale)
+        assert q.log_predict(0, 0, o) == pytest.approx(expected, rel=1e-12)
+    assert q.log_predict(1, 0, 0.7) == pytest.approx(
+        stats.t.logpdf(0.7, 3, 0.3, math.sqrt(2.0 * 1.5 / (1.5 * 0.5))), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("seen", [[], [0.5], [3.0, 3.1, 2.9]])
+def test_student_integrates_to_one_at_every_step(seen: list[float]) -> None:
+    q = StudentPredictor(beta=0.3)
+    for o in seen:
+        q.update(0, 0, o)
+    total, _ = integrate.quad(
+        lambda o: math.exp(q.log_predict(0, 0, o)), -np.inf, np.inf, epsabs=1e-10
+    )
+    assert total == pytest.approx(1.0, abs=1e-7)
+
+
+def test_student_of_vectors_is_a_product_over_coordinates() -> None:
+    both = StudentPredictor(mean=[0.0, 5.0], beta=[1.0, 3.0])
+    one, two = StudentPredictor(0.0, beta=1.0), StudentPredictor(5.0, beta=3.0)
+    for o in ([0.3, 4.0], [-1.0, 7.0], [0.1, 5.5]):
+        expected = one.log_predict(0, 0, o[0]) + two.log_predict(0, 0, o[1])
+        assert both.log_predict(0, 0, np.array(o)) == pytest.approx(expected, rel=1e-12)
+        both.update(0, 0, np.array(o))
+        one.update(0, 0, o[0])
+        two.update(0, 0, o[1])
+
+
+@pytest.mark.parametrize("o", [math.nan, math.inf, "warm", None, [1.0, 2.0], 1e200])
+def test_student_refuses_what_is_no_finite_number_and_changes_nothing(o: Any) -> None:
+    q = StudentPredictor()
+    q.update(0, 0, 1.0)
+    before = q.save()
+    for verb in (q.log_predict, q.update):
+        with pytest.raises(BadEvidence):
+            verb(0, 0, o)
+    assert same_bits(before, q.save())
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [{"mean": math.nan}, {"kappa": 0.0}, {"alpha": -1.0}, {"beta": math.inf},
+     {"mean": [[1.0]]}, {"mean": [0.0, 1.0], "beta": [1.0, 2.0, 3.0]}],
+)  # fmt: skip
+def test_student_refuses_a_prior_that_is_none(prior: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"mean|kappa|beta"):
+        StudentPredictor(**prior)
+
+
+# -- state -----------------------------------------------------------------------------------
+
+PREDICTORS = [
+    (KrichevskyTrofimov(["a", "b"]), "a", "b"),
+    (StudentPredictor(), 0.5, -1.0),
+    (StudentPredictor([0.0, 1.0]), np.array([0.5, 0.1]), np.array([1.5, 2.0])),
+]
+
+
+@pytest.mark.parametrize(("fresh", "first", "then"), PREDICTORS)
+def test_saved_and_copied_predictors_go_on_as_they_would_have(
+    fresh: Any, first: Any, then: Any
+) -> None:
+    q = fresh.copy()
+    for x in ("here", "there", "here"):
+        q.update(x, ("go", 1), first)
+    loaded, copied = fresh.copy(), q.copy()
+    loaded.load(through_disk(q.save()))
+    for twin in (loaded, copied):
+        twin.update("there", ("go", 1), then)
+    assert same_bits(loaded.save(), copied.save())
+    assert not same_bits(q.save(), copied.save())
+    q.update("there", ("go", 1), then)
+    assert same_bits(q.save(), copied.save())
+    assert fresh.log_predict("here", ("go", 1), first) != q.log_predict("here", ("go", 1), first)
+
+
+@pytest.mark.parametrize(("fresh", "first", "then"), PREDICTORS)
+@pytest.mark.parametrize("damage", ["rows", "keys", "start"])
+def test_a_damaged_state_is_refused_and_changes_nothing(
+    fresh: Any, first: Any, then: Any, damage: str
+) -> None:
+    q = fresh.copy()
+    q.update(0, 0, first)
+    saved = q.save()
+    wrong = {
+        "rows": -saved["rows"] - 1,
+        "keys": np.array("['a', 'b']"),
+        "start": saved["start"] + 1,
+    }
+    before = q.save()
+    for bad in (saved | {damage: wrong[damage]}, {k: v for k, v in saved.items() if k != damage}):
+        with pytest.raises(IncompatibleState):
+            q.load(bad)
+        assert same_bits(before, q.save())
+
+
+def test_a_predictor_of_other_observations_is_not_loaded() -> None:
+    with pytest.raises(IncompatibleState, match="other observations"):
+        KrichevskyTrofimov("ab").load(KrichevskyTrofimov("ba").save())

@@ -1,0 +1,183 @@
+"""`bayescontrol check`, as a person and as a machine would call it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bayescontrol.cli import main
+
+_DOCS = Path(__file__).parent.parent / "docs"
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner(env={"COLUMNS": "100"}).invoke(main, ["check", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("prize-or-frog", 0), ("bias-grid", 10), ("consistency", 12), ("consistency-repaired", 0)],
+)
+def test_the_exit_code_says_which_outcome(name: str, code: int) -> None:
+    assert call(name, "--runs", "5").exit_code == code
+
+
+def test_the_page_shows_what_the_command_prints_today() -> None:
+    printed = [line.rstrip() for line in call("consistency").stdout.splitlines()]
+    shown = (_DOCS / "check_consistency.txt").read_text("utf-8").splitlines()
+    assert shown[0] == "$ bayescontrol check consistency"
+    assert printed == shown[1:]
+
+
+def test_the_screen_names_the_modes_the_places_and_a_way_out() -> None:
+    said = call("trap", "--runs", "5").stdout
+    assert "It may never settle" in said
+    assert "once it is in pit" in said
+    assert "Keep the agent out of pit: m3 may lead it there" in said
+
+
+def test_without_a_name_the_classes_are_listed_with_their_settings() -> None:
+    listed = call()
+    assert listed.exit_code == 0
+    assert "bias-grid" in listed.stdout
+    assert "levels=" in listed.stdout
+
+
+def test_json_is_one_object_with_every_pair() -> None:
+    found = json.loads(call("core", "--json", "--runs", "5").stdout)
+    assert found["outcome"] == "settles"
+    assert found["exit_code"] == 10
+    assert len(found["pairs"]) == 6
+    slow = next(p for p in found["pairs"] if (p["true"], p["other"]) == ("m2", "m1"))
+    assert slow["in_core"]
+    assert not slow["consistent"]
+    assert slow["reason"] == "own_policy"
+    assert slow["told_apart_in_by_other"] == ["B0", "B1"]
+    assert slow["steps"]["horizon"] == 10_000
+
+
+def test_an_infinite_rate_is_a_string_in_json() -> None:
+    found = json.loads(call("chain", "--json", "--runs", "5").stdout)
+    assert found["pairs"][0]["rates"][0]["bits_a_step"] == "inf"
+
+
+def test_one_world_and_one_other_mode_may_be_asked_for() -> None:
+    found = json.loads(
+        call("core", "--true", "m2", "--other", "m3", "--runs", "2", "--json").stdout
+    )
+    assert [(p["true"], p["other"]) for p in found["pairs"]] == [("m2", "m3")]
+    assert call("core", "--true", "m2", "--other", "m3", "--runs", "2").exit_code == 0
+
+
+def test_settings_reach_the_class() -> None:
+    found = json.loads(call("bias-grid", "--set", "levels=.1,.9", "--runs", "1", "--json").stdout)
+    assert found["modes"] == ["(.1, .1)", "(.1, .9)", "(.9, .1)", "(.9, .9)"]
+
+
+_FILE = """
+from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture
+from bayescontrol.schedules import Every
+
+def lever(good):
+    pays = lambda x, a: {1: 0.8, 0: 0.2} if a == good else {1: 0.3, 0: 0.7}
+    return DiscreteMode(lambda x: {good: 1.0}, pays, good)
+
+modes = [lever("left"), lever("right")]
+agent = ControlRule(FiniteBelief(modes, [0.9, 0.1]))
+naive = NaiveMixture(FiniteBelief(modes))
+held = ControlRule(FiniteBelief(modes), schedule=Every(3))
+one = modes[:1]
+def several(n: int = 2):
+    return [lever(str(i)) for i in range(n)]
+def bare(n):
+    return modes
+def broken():
+    return [DiscreteMode(lambda x: {"left": 1.0}, lambda x, a: {}["oops"])]
+nothing = 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    # A module keeps its name for as long as the process lives.
+    path = tmp_path / f"modes_{tmp_path.name.replace('-', '_')}.py"
+    path.write_text(_FILE)
+    return path
+
+
+@pytest.mark.parametrize("what", ["", ":modes", ":agent", ":several"])
+def test_a_file_gives_its_modes_a_list_an_agent_or_a_function(file: Path, what: str) -> None:
+    found = json.loads(call(f"{file}{what}", "--runs", "2", "--json").stdout)
+    assert found["outcome"] == "theorem"
+    assert found["prior"] == ([0.9, 0.1] if what == ":agent" else [0.5, 0.5])
+
+
+def test_a_function_of_a_file_takes_settings(file: Path) -> None:
+    found = json.loads(call(f"{file}:several", "--set", "n=3", "--runs", "2", "--json").stdout)
+    assert found["modes"] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("no-such-class",), "There are:"),
+        (("nowhere.py",), "there is no file nowhere.py"),
+        (("bias-grid", "--set", "levels"), "write --set KEY=VALUE"),
+        (("bias-grid", "--set", "colour=red"), "there is no setting 'colour'"),
+        (("core", "--true", "m9"), "no mode is called 'm9'"),
+        (("core", "--true", "m1", "--other", "m1"), "name two different modes"),
+        (("core", "--runs", "-1"), "runs"),
+    ],
+)
+def test_a_wrong_call_exits_with_2_and_says_what_to_do(
+    arguments: tuple[str, ...], says: str
+) -> None:
+    answer = call(*arguments)
+    assert answer.exit_code == 2
+    assert says in answer.output
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        (":missing", "has no 'missing'"),
+        (":nothing", "modes"),
+        (":naive", "takes its own actions for evidence"),
+        (":bare", "has no default"),
+    ],
+)
+def test_a_file_that_holds_no_modes_of_the_rule_says_so(file: Path, what: str, says: str) -> None:
+    answer = call(f"{file}{what}")
+    assert answer.exit_code == 2
+    assert says in answer.output
+
+
+def test_settings_for_what_is_no_function_are_refused(file: Path) -> None:
+    answer = call(f"{file}:agent", "--set", "p=1")
+    assert answer.exit_code == 2
+    assert "no function" in answer.output
+    assert "there is no setting 'z'" in call(f"{file}:several", "--set", "z=1").output
+
+
+def test_modes_that_raise_exit_with_3_and_show_where(file: Path) -> None:
+    answer = call(f"{file}:broken")
+    assert answer.exit_code == 3
+    assert "KeyError: 'oops'" in answer.output
+
+
+def test_one_mode_alone_has_nothing_to_settle(file: Path) -> None:
+    answer = call(f"{file}:one")
+    assert answer.exit_code == 0
+    assert "nothing to settle" in answer.stdout
+
+
+def test_an_agent_that_holds_its_modes_is_simulated_so(file: Path) -> None:
+    assert "each mode held for 3 steps" in call(f"{file}:held", "--runs", "2").stdout
+    assert "held" not in call(f"{file}:agent", "--runs", "2").stdout
+    assert "each mode held for 2 steps" in call("chain", "--hold", "2", "--runs", "2").stdout
+
+
+def test_runs_add_what_proof_cannot_say() -> None:
+    slow = call("core", "--runs", "3", "--horizon", "20").stdout
+    assert "Settling for sure can be late" in slow
