@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol import NaiveMixture, interact, kernels
+from bayescontrol import ControlRule, FiniteBelief, NaiveMixture, interact, kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, bands, simulate_divergences, ville
 from bayescontrol.convergence.divergence import divergences, sub_divergences
-from bayescontrol.errors import InvalidPrior, UnknownMode
+from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability, UnknownMode
 from bayescontrol.problems.prize import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import drawn_mode, posterior
+from bayescontrol.schedules import Every
 
 DELTAS = (0.5, 0.2, 0.1, 0.05, 0.01)
 
@@ -85,6 +86,58 @@ def test_bad_questions_are_refused_with_a_way_out() -> None:
         ville(runs, [0.0])
     with pytest.raises(ValueError, match="one minimum for each run"):
         ville(np.empty((3, 2)), [0.1])
+
+
+def test_modes_go_by_their_names_too() -> None:
+    modes = prize_or_frog(0.75)
+    named = simulate_divergences(modes, "prize left", 5, 5, against=["prize right"])
+    numbered = simulate_divergences(modes, 0, 5, 5, against=[1])
+    assert named.d.tobytes() == numbered.d.tobytes()
+    np.testing.assert_array_equal(named.excess("prize right"), numbered.excess(1))
+    assert bands(named, "prize right").C_joint.tolist() == bands(numbered, 1).C_joint.tolist()
+    with pytest.raises(UnknownMode, match="called prize left, prize right"):
+        bands(named, "prize")
+    with pytest.raises(UnknownMode, match="called prize left, prize right"):
+        simulate_divergences(modes, "prize", 5, 5)
+    with pytest.raises(UnknownMode, match="not compared against mode 'prize left'"):
+        named.excess("prize left")
+
+
+def test_an_agent_is_tabulated() -> None:
+    modes = prize_or_frog(0.75)
+    tables = simulate_divergences(modes, 0, 20, 5)
+    listed = ControlRule(FiniteBelief(list(modes)), modes.start, modes.advance)
+    for same in (modes.agent(), listed):
+        assert simulate_divergences(same, 0, 20, 5).g.tobytes() == tables.g.tobytes()
+    with pytest.raises(MissingCapability, match=r"holds each mode for 3 steps.*tabulate"):
+        simulate_divergences(modes.agent(schedule=Every(3)), 0, 20, 5)
+    with pytest.raises(MissingCapability, match="not a list of modes"):
+        simulate_divergences(None, 0, 20, 5)
+
+
+def test_one_record_is_no_ensemble_and_is_told_so() -> None:
+    modes = prize_or_frog(0.75)
+    record = interact(modes.agent(), modes.environment(0), 5)
+    with pytest.raises(MissingCapability, match=r"simulate_divergences.*sub_divergences"):
+        bands(record, 1)  # type: ignore[arg-type]
+    nothing: list[Any] = [record, None, "runs", [[1.0], [1.0, 2.0]], object()]
+    for runs in nothing:
+        with pytest.raises(MissingCapability, match="simulate_divergences"):
+            ville(runs, [0.1])
+
+
+@pytest.mark.parametrize("low", [[math.nan, 1.0], [1.0, -1.0], [math.inf]])
+def test_a_minimum_that_is_no_ratio_of_weights_is_refused(low: list[float]) -> None:
+    with pytest.raises(BadEvidence, match=r"runs\[\d\] is (nan|-1.0|inf)"):
+        ville(low, [0.1])
+
+
+def test_ensembles_read_as_one_would_say_them() -> None:
+    one = simulate_divergences(prize_or_frog(0.75), 0, 1, 1)
+    assert repr(one) == (
+        "Ensemble(1 run of 1 step, mode 0 true: 1 time, 2 modes in charge, against 2)"
+    )
+    assert repr(bands(one, 1)).startswith("Bands(1 run, t = 1: ")
 
 
 # -- g - G has mean zero ------------------------------------------------------------------------

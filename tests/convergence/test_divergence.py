@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import mpmath
@@ -20,7 +21,12 @@ from bayescontrol import (
 )
 from bayescontrol.arrays import FloatArray
 from bayescontrol.convergence.divergence import divergences, sub_divergences
-from bayescontrol.errors import ImpossibleObservation, MissingCapability, UnknownMode
+from bayescontrol.errors import (
+    BadEvidence,
+    ImpossibleObservation,
+    MissingCapability,
+    UnknownMode,
+)
 from bayescontrol.metrics import delusion
 from bayescontrol.problems.prize import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes, random_modes
@@ -390,9 +396,74 @@ def test_unknown_modes_and_other_beliefs_are_refused() -> None:
     read = divergences(record, modes.agent())
     for bad in (2, -1, "left"):
         with pytest.raises(UnknownMode):
-            read.of(0, bad)  # type: ignore[arg-type]
+            read.of(0, bad)
     with pytest.raises(MissingCapability, match="FiniteBelief"):
         divergences(record, object())  # type: ignore[arg-type]
+
+
+def test_modes_go_by_their_names_too() -> None:
+    modes = prize_or_frog(0.75)
+    record = drawn_record(modes, 0, 20, 0)
+    read = divergences(record, modes.agent())
+    left, right = "prize left", "prize right"
+    assert read.names == (left, right)
+    assert read.of(left, right).tobytes() == read.of(0, 1).tobytes()
+    assert read.posterior_bound(right).tobytes() == read.posterior_bound(1).tobytes()
+    split = sub_divergences(record, modes.agent(), left, right)
+    assert (split.true, split.other) == (0, 1)
+    with pytest.raises(UnknownMode, match="0 … 1, called prize left, prize right"):
+        sub_divergences(record, modes.agent(), "left", 1)
+    many = random_class(0, modes=12)
+    with pytest.raises(UnknownMode, match=r"called m0, m1, .*, m7, …$"):
+        divergences(any_history(many, 3, 0), many.agent()).of("m99", 0)
+
+
+@pytest.mark.parametrize("record", [None, [(0, 1)], prize_or_frog(0.75).agent()])
+def test_what_is_no_record_is_told_where_to_get_one(record: Any) -> None:
+    with pytest.raises(MissingCapability, match=r"no Record: give what interact"):
+        divergences(record, prize_or_frog(0.75).agent())
+    with pytest.raises(MissingCapability, match=r"no Record: give what interact"):
+        sub_divergences(record, prize_or_frog(0.75).agent(), 0, 1)
+
+
+def test_an_agent_that_only_holds_a_rule_is_asked_for_the_rule() -> None:
+    modes = prize_or_frog(0.75)
+    record = interact(modes.agent(), modes.environment(0), 5)
+    holder: Any = SimpleNamespace(belief=modes.agent().belief)
+    with pytest.raises(MissingCapability, match="give the one inside"):
+        divergences(record, holder)
+
+
+def test_an_action_that_no_mode_takes_is_evidence_like_any_other() -> None:
+    """Hypotheses answer for every action: what the modes would do is no matter of evidence."""
+    law = [[[[0.5, 0.5], [0.2, 0.8]]], [[[0.5, 0.5], [0.6, 0.4]]]]
+    modes = TabularModes([[[1.0, 0.0]]] * 2, law)  # nobody does 1
+    for agent in (modes.agent(), same_class(modes)["list"]):
+        read = divergences(Record([1, 0], [1, 1]), agent)
+        assert read.of(0, 1) == pytest.approx([0.0, math.log(2.0), math.log(2.0)])
+        split = sub_divergences(Record([1], [1], {"drawn": [0]}), agent, 0, 1)
+        assert split.g[-1].tolist() == pytest.approx([math.log(2.0), 0.0])
+        assert split.G[-1].tolist() == [0.0, 0.0]  # by what the modes do, nothing was to be seen
+
+
+def test_what_cannot_be_looked_up_in_a_law_is_bad_evidence() -> None:
+    coin: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 0.5, 1: 0.5})
+    agent: ControlRule[Any, Any, Any, Any] = ControlRule(FiniteBelief([coin]))
+    with pytest.raises(BadEvidence, match=r"observation \[1\]: they cannot") as caught:
+        divergences(Record([0, 0], [0, [1]]), agent)
+    assert "at step 2 of 2" in caught.value.__notes__[0]
+
+
+def test_divergences_read_as_one_would_say_them() -> None:
+    modes = prize_or_frog(0.75)
+    record = drawn_record(modes, 0, 1, 0)
+    assert repr(divergences(record, modes.agent())).startswith("Divergences(1 step, 2 modes: d_1")
+    split = sub_divergences(record, modes.agent(), 0, 1)
+    assert repr(split).startswith("SubDivergences(1 step, mode 1 from 0: d = ")
+    seen = modes.agent()
+    seen.observe(0, 0)
+    with pytest.raises(ValueError, match="has seen 1 observation: give a fresh one"):
+        divergences(record, seen)
 
 
 # -- exactly, over all histories of a small class -----------------------------------------------

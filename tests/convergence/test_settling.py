@@ -2,18 +2,26 @@
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bayescontrol import interact, kernels
+from bayescontrol import (
+    BernoulliBandit,
+    ControlRule,
+    DiscreteMode,
+    FiniteBelief,
+    interact,
+    kernels,
+)
 from bayescontrol.convergence.settling import Settling, settling_times
-from bayescontrol.errors import InvalidPrior, UnknownMode
+from bayescontrol.errors import InvalidPrior, MissingCapability, UnknownMode
 from bayescontrol.problems.chain import chain
 from bayescontrol.problems.chain_times import identification_law, identification_time
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import Probe
-from bayescontrol.schedules import Every, every_step
+from bayescontrol.schedules import Every, Geometric, every_step
 
 NOT_YET = kernels.settling.NOT_YET
 
@@ -196,6 +204,74 @@ def test_the_true_mode_must_exist_and_have_weight() -> None:
         settling_times(chain(2), 2)
     with pytest.raises(InvalidPrior, match="m0 is the world but has prior 0"):
         settling_times(coins(0.5, 0.9, prior=[0.0, 1.0]), 0)
+
+
+def test_modes_go_by_their_names_too() -> None:
+    found = settling_times(chain(3), true="A", hold=3, runs=2)
+    assert found.of("B") == found.of(1)
+    assert found.true == 0
+    assert settling_times(coins(0.5, 0.9), "m0", runs=2).of("m1").name == "m1"
+    unknown: list[Any] = ["C", 2, -1, None, 0.5, True]
+    for m in unknown:
+        with pytest.raises(UnknownMode, match="0 … 1, called A, B"):
+            found.of(m)
+        with pytest.raises(UnknownMode):
+            settling_times(chain(3), m)
+    twins = TabularModes([[[1.0]]] * 2, [[[[0.5, 0.5]]]] * 2, names=["twin", "twin"])
+    with pytest.raises(UnknownMode, match="more than one mode is called 'twin'"):
+        settling_times(twins, "twin")
+
+
+def test_a_list_of_modes_or_an_agent_is_tabulated() -> None:
+    modes = coins(0.5, 0.9)
+
+    def coin(name: str, p: float) -> DiscreteMode[None, int, int]:
+        return DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 1 - p, 1: p}, name)
+
+    listed = [coin("m0", 0.5), coin("m1", 0.9)]
+    tables = settling_times(modes, 0, runs=20)
+    for same in (modes.agent(), listed, ControlRule(FiniteBelief(listed))):
+        assert (settling_times(same, "m0", runs=20).first == tables.first).all()
+
+
+def test_an_agent_that_holds_its_modes_is_simulated_as_it_holds_them() -> None:
+    agent = chain(5).agent(schedule=Every(5))
+    assert settling_times(agent, "A", runs=5).of("B").quantiles == (5.0, 5.0, 5.0)
+    assert settling_times(agent, "A", runs=5, hold=1).hold == 1
+    with pytest.raises(MissingCapability, match=r"Geometric\(p=0.5\).*tabulate"):
+        settling_times(chain(5).agent(schedule=Geometric(0.5)), "A")
+
+
+@pytest.mark.parametrize("modes", [None, 3, "chain", object(), {"A": 1}])
+def test_what_is_no_class_of_modes_is_named(modes: Any) -> None:
+    with pytest.raises(MissingCapability, match="not a list of modes"):
+        settling_times(modes, 0)
+
+
+def test_a_list_of_modes_that_look_at_a_situation_is_told_what_it_lacks() -> None:
+    climbs: DiscreteMode[int, str, bool] = DiscreteMode(
+        lambda x: {"up": 1.0}, lambda x, a: {x > 3: 1.0}
+    )
+    with pytest.raises(MissingCapability, match=r"tabulate\(modes, situation, advance\)"):
+        settling_times([climbs, climbs], 0)
+    whole = random_modes(2, situations=3)
+    assert settling_times(list(whole), 0, runs=2).of(1) == settling_times(whole, 0, runs=2).of(1)
+
+
+def test_an_agent_without_a_list_of_modes_is_told_where_to_go() -> None:
+    with pytest.raises(MissingCapability, match="sampled_check"):
+        settling_times(BernoulliBandit(2).agent(), 0)
+
+
+def test_times_read_as_one_would_say_them() -> None:
+    once = settling_times(chain(3), 0, runs=1, hold=3)
+    assert "1 run, a new mode every 3 steps" in repr(once)
+    assert repr(once.of(1)) == "B: 3 steps in the only run"
+    assert repr(settling_times(chain(1), 0, runs=1, hold=1).of(1)) == "B: 1 step in the only run"
+    never = settling_times(coins(0.5, 0.5), 0, runs=1, horizon=1).of(1)
+    assert repr(never) == "m1: more than 1 step: nothing tells it from the true mode"
+    low = settling_times(coins(0.5, 0.6, 0.7, prior=[0.99, 0.005, 0.005]), 0, runs=2)
+    assert "2 starts below 0.01: their 0 says nothing" in repr(low)
 
 
 # -- speed ---------------------------------------------------------------------------------------

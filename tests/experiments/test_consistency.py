@@ -14,6 +14,7 @@ from bayescontrol.convergence import Outcome, check
 from bayescontrol.experiments.consistency import Settings, experiment
 from bayescontrol.experiments.consistency.replica import (
     AS_IT_WAS,
+    FEWEST,
     LOOK,
     NAMES,
     REPAIRED,
@@ -23,9 +24,11 @@ from bayescontrol.experiments.consistency.replica import (
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, conduct
 from bayescontrol.lab.runner import Result
+from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.record import Probe
 
-SMALL = Settings(seed=2, runs=50, steps=120)
+#: As few runs as are judged: also then every planted error is found.
+SMALL = Settings(seed=2, runs=FEWEST, steps=120)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +46,7 @@ def test_every_claim_holds(result: Result) -> None:
 
 @pytest.mark.parametrize("weight", [0.1, 0.9])
 def test_every_claim_holds_under_another_prior(weight: float) -> None:
-    other = replace(SMALL, weight=weight, runs=20)
+    other = replace(SMALL, weight=weight)
     result = conduct(experiment, other)
     assert [claim.name for claim in result.outcome.claims if not claim.holds] == []
     np.testing.assert_allclose(result.columns["distance"][:, 0], 1 - weight, rtol=1e-12)
@@ -96,6 +99,12 @@ def _never(columns: dict[str, Any]) -> None:
     columns["distance"][:, 2] = 0.45
 
 
+def _wanders(columns: dict[str, Any]) -> None:
+    """No fall: some runs end above where they began, some below."""
+    columns["distance"][:, 2, 0] = 0.45
+    columns["distance"][:, 2, -1] = np.resize([0.2, 0.7], len(columns["distance"]))
+
+
 @pytest.mark.parametrize(
     ("tamper", "claim"),
     [
@@ -105,6 +114,7 @@ def _never(columns: dict[str, Any]) -> None:
         (_wrong, "repaired-settles-at-once"),
         (_knows, "repaired-need-not-know"),
         (_never, "a-look-tells-them-apart"),
+        (_wanders, "a-look-tells-them-apart"),
     ],
 )
 def test_a_planted_error_makes_its_claim_fail(result: Result, tamper: Any, claim: str) -> None:
@@ -120,8 +130,23 @@ def test_the_drawing_shows_two_policies_and_one_after_the_repair(result: Result)
     assert stays == [("A0", "A1"), ("A0", "A2"), ("A0", "A1")]
 
 
-def test_one_run_is_enough_for_claims_and_figures() -> None:
+def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+    with pytest.raises(InvalidSettings, match=r"runs=19: .*>= 20.* told from chance"):
+        parse(Settings, {"runs": str(FEWEST - 1)})
     single = Settings(runs=1, steps=60)
     alone = conduct(experiment, single)
-    assert all(claim.holds for claim in alone.outcome.claims)
+    assert alone.outcome.claims == ()
     assert len(experiment.figures(single, alone.columns)) == 2
+
+
+def test_looks_too_rare_to_tell_are_not_judged() -> None:
+    rare = replace(SMALL, look=1e-4)
+    names = [claim.name for claim in conduct(experiment, rare).outcome.claims]
+    assert "a-look-tells-them-apart" not in names
+    assert "wrong-actions-for-ever" in names
+
+
+def test_the_table_tells_what_is_exact_as_exact(result: Result) -> None:
+    (table,) = result.outcome.tables
+    assert [row[3:5] for row in table.rows[:2]] == [("0.5", "0.5"), ("0.5", "0")]
+    assert "Distance: total variation" in table.note

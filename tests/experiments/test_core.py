@@ -11,11 +11,22 @@ import pytest
 
 from bayescontrol.experiments.core import Settings, experiment
 from bayescontrol.experiments.core.exact import expected_divergences, rate, spells
-from bayescontrol.experiments.core.replica import HELD, SPELLS, WHO, acts, modes, spell, times
+from bayescontrol.experiments.core.replica import (
+    FEWEST,
+    HELD,
+    SPELLS,
+    WHO,
+    acts,
+    modes,
+    spell,
+    times,
+)
 from bayescontrol.lab import Claim, Columns, conduct
 from bayescontrol.lab.runner import Result
+from bayescontrol.lab.settings import InvalidSettings, parse
 
-SMALL = Settings(seed=1, runs=60, steps=1000)
+#: As few runs as are judged: also then every planted error is found.
+SMALL = Settings(seed=1, runs=FEWEST, steps=1000)
 #: KL of Bernoulli(.7) from Bernoulli(.3), and from Bernoulli(.5), in nats.
 FAR = 0.4 * np.log(7 / 3)
 NEAR = 0.7 * np.log(1.4) + 0.3 * np.log(0.6)
@@ -111,7 +122,7 @@ def _stuck(columns: dict[str, Any]) -> None:
 
 
 def _unheld(columns: dict[str, Any]) -> None:
-    columns["held"][:] = 1.0
+    columns["held"][:] = columns["weights"][:, np.searchsorted(times(1000), times(200))]
 
 
 @pytest.mark.parametrize(
@@ -145,9 +156,23 @@ def test_the_drawing_shows_where_each_policy_stays(result: Result) -> None:
     assert shades[0]["B0"] != shades[1]["B0"]
 
 
-def test_one_run_is_enough_for_claims_and_figures() -> None:
-    single = Settings(seed=5, runs=1, steps=1000)
+def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+    with pytest.raises(InvalidSettings, match=r"runs=2: .*>= 300.* told from chance"):
+        parse(Settings, {"runs": "2"})
+    single = Settings(seed=5, runs=2, steps=1000)
     alone = conduct(experiment, single)
-    assert all(claim.holds for claim in alone.outcome.claims)
+    assert alone.outcome.claims == ()
     assert len(experiment.figures(single, alone.columns)) == 2
     assert len(WHO) == 3
+
+
+def test_figures_and_tables_call_the_hypotheses_by_the_same_names(result: Result) -> None:
+    charts = experiment.figures(SMALL, result.columns)
+    assert [panel.title[:2] for panel in charts["hypotheses"].panels] == ["H1", "H2", "H3"]
+    rule = charts["evidence"].panels[3]
+    assert [series.label[:2] for series in rule.series] == ["H1", "H2", "H3", "H2"]
+    who, evidence, weights = result.outcome.tables
+    assert weights.header[2:5] == ("H1", "H2", "H3")
+    assert all(table.note for table in (who, evidence, weights))
+    blind = [row[-1] for row in evidence.rows if row[2] == 0.0]
+    assert blind == ["0"] * 3  # exactly: P2 alone, and spells of one and two

@@ -1,4 +1,4 @@
-"""The experiment `divergence`: its claims hold at any size, and find out wrong means and bounds."""
+"""The experiment `divergence`: its claims hold, and find out wrong means and bounds."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from bayescontrol.convergence.boundedness import simulate_divergences
 from bayescontrol.experiments.divergence import Settings, experiment
 from bayescontrol.experiments.divergence.controller import MODES, TRUE, alone, controller
 from bayescontrol.experiments.divergence.exact import band, rate, spread
-from bayescontrol.experiments.divergence.replica import POLICIES, SHOWN, bound, times
+from bayescontrol.experiments.divergence.replica import FEWEST, POLICIES, SHOWN, bound, times
 from bayescontrol.lab import Columns, conduct, mean_and_error, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.report.folder import as_object
@@ -70,7 +70,24 @@ def test_means_under_the_policy_of_the_true_mode_are_found_out(
         out[:] = out[true]
 
     monkeypatch.setattr(kernels.divergence, "mean_tables", wrong)
-    assert not claims(run_replicas(experiment, SMALL))["centred-on-its-mean"].holds
+    fewest = run_replicas(experiment, replace(SMALL, runs=FEWEST))
+    assert not claims(fewest)["centred-on-its-mean"].holds
+
+
+@pytest.mark.parametrize(
+    ("column", "factor", "claim"),
+    [
+        ("under", 0.0, "rates-by-policy"),
+        ("far", 0.4, "band-grows-like-root-t"),
+        ("far", 2.0, "band-grows-like-root-t"),
+    ],
+)
+def test_as_few_runs_as_are_judged_find_out_what_is_off(
+    columns: Columns, column: str, factor: float, claim: str
+) -> None:
+    few = {name: values[:FEWEST] for name, values in columns.items()}
+    assert claims(few)[claim].holds
+    assert not claims({**few, column: factor * few[column]})[claim].holds
 
 
 def test_a_bound_that_counts_too_much_evidence_is_violated() -> None:
@@ -93,11 +110,26 @@ def test_the_band_is_twice_as_wide_when_time_is_four_times_as_long() -> None:
     assert band(40_000, TRUE, 1) / band(10_000, TRUE, 1) == pytest.approx(2.0, rel=0.01)
 
 
-@pytest.mark.parametrize("runs", [1, 2, 25])
-def test_no_claim_of_ours_fails_for_want_of_replicas(runs: int) -> None:
-    result = conduct(experiment, Settings(runs=runs, steps=200))
-    assert all(claim.verdict != "fails" for claim in result.outcome.claims)
+def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+    with pytest.raises(InvalidSettings, match=r"runs=49: .*>= 50.* told from chance"):
+        parse(Settings, {"runs": str(FEWEST - 1)})
+    result = conduct(experiment, Settings(runs=2, steps=200))
+    assert result.outcome.claims == ()
     assert as_object(result)["experiment"] == "divergence"
+
+
+def test_at_the_smallest_size_no_claim_of_ours_fails() -> None:
+    result = conduct(experiment, Settings(runs=FEWEST, steps=200))
+    assert [claim.name for claim in result.outcome.claims if not claim.holds] == [REFUTED]
+
+
+def test_tables_say_who_the_modes_are_and_what_symbols_mean(columns: Columns) -> None:
+    who, rates = experiment.score(SMALL, columns).tables
+    assert [row[0] for row in who.rows] == list(MODES)
+    assert [row[-1] for row in who.rows] == ["the true mode", *["outside"] * 2, *["inside"] * 2]
+    assert "room" in who.note
+    assert "d(m*‖m) is" in rates.note
+    assert rates.rows[0][-1] == "0"  # exactly: m3 is right about the lever of m*
 
 
 def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:

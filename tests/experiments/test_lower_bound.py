@@ -1,4 +1,4 @@
-"""The experiment `lower-bound`: its claims hold at any size, and tell the two agents apart."""
+"""The experiment `lower-bound`: its claims hold, and tell the two agents apart."""
 
 from dataclasses import replace
 from importlib import import_module
@@ -11,14 +11,17 @@ import pytest
 from bayescontrol import NaiveMixture, interact
 from bayescontrol.convergence.boundedness import simulate_divergences
 from bayescontrol.experiments.lower_bound import Settings, experiment
+from bayescontrol.experiments.lower_bound.replica import FEWEST
 from bayescontrol.experiments.lower_bound.ruin import behind_by, fallen, left
 from bayescontrol.experiments.lower_bound.score import DELTAS, floor
 from bayescontrol.experiments.lower_bound.worlds import RELIABILITY, levers, naive, worlds
 from bayescontrol.lab import Columns, conduct, run_replicas
+from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.record import posterior
 from bayescontrol.report.folder import as_object
 
-SMALL = Settings(runs=600, steps=60)
+#: As few runs as are judged: also then every planted error is found.
+SMALL = Settings(runs=FEWEST, steps=60)
 NAMES = ["three-levers", "prize-or-frog", "bias-grid"]
 
 
@@ -48,7 +51,9 @@ def test_every_claim_holds(columns: Columns) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_naive_agent_in_the_place_of_the_rule_is_found_out(columns: Columns, name: str) -> None:
     """The planted bug: what is called the rule takes its actions for evidence."""
-    assert not claims(swapped(columns, put="naive", for_="rule"))[f"ville-{name}"].holds
+    found = claims(swapped(columns, put="naive", for_="rule"))
+    assert not found[f"ville-{name}"].holds
+    assert found["lower-bound"].verdict == "refuted"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,11 +106,25 @@ def test_the_floor_is_kept_in_all_but_a_share_of_runs() -> None:
         assert (low < floor(low, delta)).mean() <= delta
 
 
-@pytest.mark.parametrize("size", [{"runs": 1, "steps": 10}, {"runs": 3}, {"runs": 40, "seed": 4}])
-def test_no_claim_fails_for_want_of_replicas(size: dict[str, int]) -> None:
-    result = conduct(experiment, Settings(**size))
-    assert all(claim.holds for claim in result.outcome.claims)
+def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+    with pytest.raises(InvalidSettings, match=r"runs=199: .*>= 200.* told from chance"):
+        parse(Settings, {"runs": str(FEWEST - 1)})
+    result = conduct(experiment, Settings(runs=3, steps=10))
+    assert result.outcome.claims == ()
     assert as_object(result)["experiment"] == "lower-bound"
+
+
+def test_at_the_smallest_size_every_claim_holds() -> None:
+    result = conduct(experiment, Settings(runs=FEWEST, steps=10, seed=4))
+    assert {claim.verdict for claim in result.outcome.claims} == {"holds"}
+
+
+def test_tables_say_what_the_worlds_are_and_what_lambda_is(columns: Columns) -> None:
+    who, shares = experiment.score(SMALL, columns).tables
+    assert [row[0] for row in who.rows] == list(worlds())
+    assert "λ: what share of its prior m* kept" in shares.note
+    naive_keeps = [row[-1] for row in shares.rows if row[1] == "naive"]
+    assert set(naive_keeps) == {"below 1e-12"}
 
 
 def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:

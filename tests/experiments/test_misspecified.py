@@ -10,6 +10,7 @@ from bayescontrol import interact
 from bayescontrol.experiments.misspecified import experiment
 from bayescontrol.experiments.misspecified.replica import (
     DRAWN,
+    FEWEST,
     PATHS,
     Settings,
     checkpoints,
@@ -26,10 +27,11 @@ from bayescontrol.experiments.misspecified.worlds import (
     machines,
 )
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
+from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.live import alarm_evidence
 
-#: Small and quick. Each claim fails by chance with probability of about 1e-3, over seeds.
-SMALL = Settings(seed=1, runs=30, steps=800)
+#: As few runs as are judged. Each claim fails by chance with probability of about 1e-3, over seeds.
+SMALL = Settings(seed=1, runs=FEWEST, steps=800)
 NAMES = [
     "false-alarms", "false-alarm-cost", "power", "delay-bound", "delay-order", "fallback-gain",
     "streaks-found",
@@ -86,9 +88,9 @@ def test_a_path_crosses_the_threshold_where_the_alarm_was_raised(columns: Column
 @pytest.mark.parametrize(
     ("column", "where", "value", "claim"),
     [
-        ("step", (slice(0, 8), 1), 40.0, "false-alarms"),
+        ("step", (slice(0, 16), 1), 40.0, "false-alarms"),
         ("guarded", (slice(None), slice(0, 3)), 0.1, "false-alarm-cost"),
-        ("step", (slice(0, 10), 4), np.inf, "power"),
+        ("step", (slice(0, 16), 4), np.inf, "power"),
         ("step", (slice(None), 6), 3.0, "delay-bound"),
         ("step", (slice(None), 6), 400.0, "delay-order"),
         ("guarded", (slice(None), 5), -0.4, "fallback-gain"),
@@ -120,17 +122,28 @@ def test_streaks_win_and_lose_as_often_as_the_mode_says() -> None:
 
 
 def test_short_runs_claim_no_power() -> None:
-    short = Settings(runs=2, steps=20)
+    short = Settings(runs=FEWEST, steps=20)
     result = conduct(experiment, short)
     assert [claim.name for claim in result.outcome.claims] == NAMES[:2]
     assert set(experiment.figures(short, result.columns)) == {"evidence", "alarms"}
 
 
-def test_one_run_is_enough_for_claims_and_figures() -> None:
+def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+    with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* told from chance"):
+        parse(Settings, {"runs": str(FEWEST - 1)})
     single = Settings(seed=5, runs=1)
     result = conduct(experiment, single)
-    assert all(claim.holds for claim in result.outcome.claims)
+    assert result.outcome.claims == ()
     assert len(experiment.figures(single, result.columns)) == 2
+
+
+def test_a_table_says_what_every_world_is(columns: Columns) -> None:
+    who, alarms = score(SMALL, columns).tables
+    assert [row[0] for row in who.rows] == [row[0] for row in alarms.rows] == list(WORLDS)
+    earns = dict(zip(WORLDS, (row[-1] for row in who.rows), strict=True))
+    assert earns["worn 0.5"] == pytest.approx(0.6 - 3 * (0.1 + 0.5 * 0.3))
+    assert earns["streaks"] == earns["lever 0"] == pytest.approx(0.3)
+    assert "Resting" in who.note
 
 
 @pytest.mark.slow

@@ -9,18 +9,28 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayescontrol.experiments.chains import acting, chain, path, shares
+from bayescontrol.experiments.chance import beyond_chance, compare, measured, told
+from bayescontrol.experiments.drawing import chain_edges, transitions
 from bayescontrol.experiments.policy_diagram import Settings, experiment
-from bayescontrol.experiments.policy_diagram.chains import acting, chain, path, shares, strain
-from bayescontrol.experiments.policy_diagram.drawing import chain_edges, transitions
-from bayescontrol.experiments.policy_diagram.replica import POLICIES, law, modes, selected, spent
+from bayescontrol.experiments.policy_diagram.replica import (
+    FEWEST,
+    POLICIES,
+    law,
+    modes,
+    selected,
+    spent,
+)
 from bayescontrol.experiments.policy_diagram.score import entered_by
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, conduct
 from bayescontrol.lab.runner import Result
+from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.problems.diagrams import core_diagram
 from bayescontrol.problems.tabular import random_modes
 
-SMALL = Settings(seed=3, runs=40, steps=400)
+#: As few runs as are judged: also then every planted error is found.
+SMALL = Settings(seed=3, runs=FEWEST, steps=400)
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +140,37 @@ def test_a_planted_error_makes_its_claim_fail(result: Result, tamper: Any, claim
 def test_the_margin_of_chance_grows_with_the_spread_and_shrinks_with_the_runs() -> None:
     rng = np.random.default_rng(0)
     runs = rng.normal(0.5, 0.1, (400, 3))
-    assert strain(runs, np.full(3, 0.5), 1e-3) < 1
-    assert strain(runs, np.full(3, 0.53), 1e-3) > 1
-    assert strain(runs[:4], np.full(3, 0.53), 1e-3) < 1
-    assert strain(runs[:1], np.full(3, 9.0), 1e-3) == 0.0
+    assert compare(runs, np.full(3, 0.5), 1e-3).holds
+    assert not compare(runs, np.full(3, 0.53), 1e-3).holds
+    assert compare(runs[:4], np.full(3, 0.53), 1e-3).holds
+    assert not compare(np.full((4, 1), 0.5), np.array([0.53]), 1e-3).holds  # no spread, no margin
+
+
+def test_a_mean_is_beyond_chance_from_two_standard_errors_on() -> None:
+    noise = np.tile([-1.0, 1.0], 50)  # a standard error of 0.1005
+    assert beyond_chance(noise + 0.21)
+    assert not beyond_chance(noise + 0.19)
+    assert not beyond_chance(np.zeros(100))
+    assert beyond_chance(np.full(100, 1e-3))
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        ([0.174, 0.174 + 1e-17, 0.174], "0.174"),
+        ([0.0, 0.0], "0"),
+        ([0.25], "0.25"),
+        ([1e-90, 0.0], "below 1e-12"),
+        ([2e-9, 4e-9], "3e-09 ± 1e-09"),
+        ([1.0, 2.0, 3.0], "2.00 ± 0.58"),
+    ],
+)
+def test_what_is_exact_is_told_without_an_error(runs: list[float], words: str) -> None:
+    assert told(np.array(runs)) == words
+
+
+def test_rounding_is_not_taken_for_a_standard_error() -> None:
+    assert measured(np.array([0.1 + 0.2, 0.3] * 50)) == (0.3, None)
 
 
 def test_the_drawing_encloses_what_is_exact(result: Result) -> None:
@@ -147,8 +184,16 @@ def test_the_drawing_encloses_what_is_exact(result: Result) -> None:
     assert {(p.xlim, p.ylim) for p in (world, *policies)} == {(world.xlim, world.ylim)}
 
 
-def test_one_run_is_enough_for_claims_and_figures() -> None:
+def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+    with pytest.raises(InvalidSettings, match=r"runs=19: .*>= 20.* told from chance"):
+        parse(Settings, {"runs": str(FEWEST - 1)})
+    assert parse(Settings, {"runs": str(FEWEST)}).runs == FEWEST
     single = Settings(runs=1, steps=1000)
     alone = conduct(experiment, single)
-    assert all(claim.holds for claim in alone.outcome.claims)
+    assert alone.outcome.claims == ()
+    assert "±" not in "".join(str(cell) for row in alone.outcome.tables[0].rows for cell in row)
     assert len(experiment.figures(single, alone.columns)) == 2
+
+
+def test_every_table_says_what_its_symbols_mean(result: Result) -> None:
+    assert all(table.note for table in result.outcome.tables)

@@ -8,7 +8,13 @@ import pytest
 
 from bayescontrol import TabularModes, interact
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
-from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, alarm_evidence
+from bayescontrol.live import (
+    Alarm,
+    Guarded,
+    KrichevskyTrofimov,
+    StudentPredictor,
+    alarm_evidence,
+)
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import log_score
 from bayescontrol.testing.state import same_bits, through_disk
@@ -165,8 +171,49 @@ def test_a_mode_that_joins_later_is_judged_from_then_on() -> None:
     for _ in range(3):
         bell.observe(0, 0, 1, [math.log(0.1)])
     assert bell.raised
+    bell.join()
     bell.observe(0, 0, 1, [math.log(0.1), math.log(0.9)])
     assert bell.evidence_bits == pytest.approx(math.log2(3.5 / 4 / 0.9))
+
+
+def test_a_mode_that_joins_unannounced_is_bad_evidence_and_changes_nothing() -> None:
+    bell = Alarm(KrichevskyTrofimov(2), DELTA)
+    bell.join()  # before the first observation there is nothing to say
+    bell.observe(0, 0, 1, [math.log(0.5), math.log(0.1)])
+    before = bell.save()
+    with pytest.raises(BadEvidence, match=r"3 log-likelihoods for 2 modes.*call join\(1\)"):
+        bell.observe(0, 0, 1, [0.0, 0.0, 0.0])
+    assert same_bits(before, bell.save())
+    bell.join(2)
+    bell.observe(0, 0, 1, [0.0] * 4)
+    assert len(bell.mode_bits) == 4
+    for bad in (0, -1, 1.5):
+        with pytest.raises(ValueError, match="at least one"):
+            bell.join(bad)  # type: ignore[arg-type]
+
+
+def test_probabilities_are_not_held_against_densities() -> None:
+    """A mode that gives more than one gives no probability; rounding is none of that."""
+    bell = Alarm(KrichevskyTrofimov(2), DELTA)
+    bell.observe(0, 0, 1, [1e-10, math.log(0.5)])
+    before = bell.save()
+    with pytest.raises(BadEvidence, match=r"mode 1 gives likelihood 1\.65 .*StudentPredictor"):
+        bell.observe(0, 0, 1, [0.0, 0.5])
+    assert same_bits(before, bell.save())
+    Alarm(StudentPredictor(), DELTA).observe(0, 0, 1.0, [0.5])
+
+
+@pytest.mark.parametrize("log_p", ["text", [None], [object()], None])
+def test_evidence_that_is_no_number_is_named(log_p: Any) -> None:
+    with pytest.raises(BadEvidence, match="log-likelihood"):
+        Alarm(KrichevskyTrofimov(2), DELTA).observe(0, 0, 1, log_p)
+
+
+def test_an_alarm_reads_as_one_would_say_it() -> None:
+    bell = Alarm(KrichevskyTrofimov(2), DELTA)
+    assert repr(bell) == "Alarm(δ = 0.1, silent after 0 steps, 0 bits against the best mode)"
+    bell.observe(0, 0, 1, [math.log(0.25)])
+    assert repr(bell) == "Alarm(δ = 0.1, silent after 1 step, 1 bit against the best mode)"
 
 
 @pytest.mark.parametrize(
@@ -222,12 +269,16 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
     for wrong in (
         {"log_e": np.array([math.nan])}, {"log_e": np.zeros((1, 1))}, {"clock": np.array([1, 5])},
         {"clock": np.array([1.0, 0.0])}, {"predictor/rows": np.array([[-1, 0, 1]])},
+        {"delta": np.array(0.2)}, {"delta": np.array([DELTA, DELTA])}, {"delta": np.array("often")},
     ):  # fmt: skip
         with pytest.raises(IncompatibleState):
             bell.load(before | wrong)
         assert same_bits(before, bell.save())
     with pytest.raises(IncompatibleState, match="log_e"):
         bell.load({})
+    for nothing in (None, 3, [before]):
+        with pytest.raises(IncompatibleState, match=r"as save\(\) gives"):
+            bell.load(nothing)  # type: ignore[arg-type]
     twin = Alarm(KrichevskyTrofimov(2), DELTA)
     twin.load(through_disk(before))
     assert same_bits(twin.save(), before)

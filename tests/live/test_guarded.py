@@ -9,6 +9,7 @@ import pytest
 from bayescontrol import (
     BernoulliBandit,
     ControlRule,
+    DiscreteMode,
     FiniteBelief,
     Floor,
     NaiveMixture,
@@ -16,7 +17,12 @@ from bayescontrol import (
     TabularModes,
     interact,
 )
-from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
+from bayescontrol.errors import (
+    BadEvidence,
+    ImpossibleObservation,
+    IncompatibleState,
+    MissingCapability,
+)
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor, alarm_evidence
 from bayescontrol.live.loop import fused_loop
 from bayescontrol.problems.tabular import random_modes
@@ -86,6 +92,74 @@ def test_a_policy_can_be_the_fallback() -> None:
             seen.append((x, a))
         agent.observe(a, world.respond(a, noise))
     assert set(seen) == {(0, 1), (1, 0)}
+
+
+def test_a_function_of_situation_and_chance_can_be_the_fallback() -> None:
+    modes = outside()
+    agent = guarded(modes, fallback=lambda x, rng: 1 - x)
+    interact(agent, modes.environment(3), 300, seed=1)
+    assert agent.fallen_back
+    assert agent.act(Stream(0)) == 1 - agent.x
+    assert fused_loop(agent, modes.environment(3)) is None
+
+
+class WithoutSituation:
+    def act(self, rng: Stream) -> int:
+        return 0
+
+
+class WithoutMethod:
+    act = 3
+
+
+@pytest.mark.parametrize(
+    ("fallback", "words"),
+    [
+        (lambda rng: 0, r"must take \(x, rng\)"),
+        (lambda x, a, rng: 0, r"must take \(x, rng\)"),
+        (WithoutSituation(), r"must take \(x, rng\).*lambda x, rng: agent.act\(rng\)"),
+        (random_modes(2).agent(), r"must take \(x, rng\)"),
+        (WithoutSituation, "is a class: make an instance"),
+        (WithoutMethod(), "no method"),
+    ],
+)
+def test_a_fallback_that_could_not_act_is_refused_at_once(fallback: Any, words: str) -> None:
+    with pytest.raises(MissingCapability, match=words):
+        guarded(outside(), fallback=fallback)
+
+
+@pytest.mark.parametrize("fallback", ["stop", (1, 2), 0, None, random_modes(2)[0], max])
+def test_what_could_act_is_taken_as_it_is(fallback: Any) -> None:
+    assert guarded(outside(), fallback=fallback).fallback is fallback
+
+
+def raised(fallback: Any) -> Guarded:
+    agent = guarded(RARE, fallback, 1e-9)
+    agent.observe(0, 2)
+    return agent
+
+
+def test_what_is_done_and_expected_can_be_asked_before_and_after_the_alarm() -> None:
+    agent = guarded(outside(), fallback=2)
+    assert agent.agent is agent.rule
+    assert agent.action_probabilities() == agent.rule.action_probabilities()
+    assert agent.predictive(1) == agent.rule.predictive(1)
+    for fallback, law in ((1, {1: 1.0}), ((4, 2), {(4, 2): 1.0})):
+        assert raised(fallback).action_probabilities() == law
+    agent = raised(RARE[0])
+    assert agent.action_probabilities() == RARE[0].action_probabilities(agent.x)
+    assert agent.predictive(0) == agent.rule.predictive(0)
+    for silent in (lambda x, rng: 0, np.array([1.0])):
+        with pytest.raises(MissingCapability, match=r"action_probabilities|looked up"):
+            raised(silent).action_probabilities()
+
+
+def test_the_law_of_the_fallback_is_that_of_what_it_does() -> None:
+    """Shares of 2,000 draws within four standard errors: false alarm 6e-5 each."""
+    agent, rng = raised(RARE[0]), Stream(3)
+    drawn = np.array([agent.act(rng) for _ in range(2000)])
+    for a, p in agent.action_probabilities().items():
+        assert (drawn == a).mean() == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 2000))
 
 
 def test_without_a_fallback_the_rule_goes_on() -> None:
@@ -258,7 +332,152 @@ def test_densities_are_met_by_a_density() -> None:
     assert step < 50
 
 
+class Tossed:
+    """A coin that gives what it must, and probabilities if it is asked to."""
+
+    def __init__(self, p: float) -> None:
+        self.p = p
+
+    def likelihood(self, x: None, a: int, o: int) -> float:
+        return self.p if o else 1 - self.p
+
+    def act(self, x: None, rng: Stream) -> int:
+        return 0
+
+
+class Declared(Tossed):
+    def observation_probabilities(self, x: None, a: int) -> dict[int, float]:
+        return {1: self.p, 0: 1 - self.p}
+
+
+class Elements:
+    """An array of modes that gives only likelihoods; the modes themselves declare their laws."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, m: int) -> Declared:
+        return Declared((0.3, 0.6)[m])
+
+    def likelihoods(self, x: None, a: int, o: int) -> Any:
+        return np.array([self[m].likelihood(x, a, o) for m in range(2)])
+
+
+@pytest.mark.parametrize(
+    "modes", [outside(), [Declared(0.3), Declared(0.6)], [Tossed(0.3), Declared(0.6)], Elements()]
+)
+def test_a_density_is_not_held_against_probabilities(modes: Any) -> None:
+    rule = ControlRule(FiniteBelief(modes), 0)
+    bell = Alarm(StudentPredictor(), 0.01)
+    with pytest.raises(MissingCapability, match=r"gives a density .* use KrichevskyTrofimov"):
+        Guarded(rule, bell)
+    Guarded(rule, Alarm(KrichevskyTrofimov(2), 0.01))
+
+
+def test_such_an_alarm_would_be_false_in_nearly_every_run() -> None:
+    """Why it is refused: with the check out of reach, δ bounds nothing. With a law it does.
+
+    A coin that mostly shows heads, as the first mode has it: a density may exceed any
+    probability there. A sound alarm is false in at most 1 of 100 runs, so in 2 of 20 with 2 %.
+    """
+    false = {"density": 0, "probability": 0}
+    for run in range(20):
+        world = Stream(run)
+        predictors: dict[str, Any] = {
+            "density": StudentPredictor(),
+            "probability": KrichevskyTrofimov(2),
+        }
+        for kind, predictor in predictors.items():
+            rule = ControlRule(FiniteBelief([Tossed(0.95), Tossed(0.8)]))
+            agent = Guarded(rule, Alarm(predictor, 0.01))
+            for o in (world.random(size=200) < 0.95).astype(int).tolist():
+                agent.observe(0, o)
+            false[kind] += agent.alarm.raised
+    assert false["density"] == 20
+    assert false["probability"] <= 1
+
+
+def test_a_predictor_that_does_not_say_what_it_gives_is_taken_at_its_word() -> None:
+    class Mine:
+        def log_predict(self, x: Any, a: Any, o: Any) -> float:
+            return math.log(0.5)
+
+        def update(self, x: Any, a: Any, o: Any) -> None:
+            pass
+
+    assert Guarded(outside().agent(), Alarm(Mine(), 0.01)).alarm.delta == 0.01
+
+
 # -- wrong input ------------------------------------------------------------------------------
+
+
+def test_an_alarm_watches_one_agent() -> None:
+    modes = outside()
+    agent = guarded(modes)
+    with pytest.raises(IncompatibleState, match="watches another agent already"):
+        Guarded(modes.agent(), agent.alarm)
+    again = Guarded(agent.agent, agent.alarm, fallback=0)  # the same agent, with a fallback now
+    assert again.alarm is agent.alarm
+    assert agent.copy().alarm is not agent.alarm
+    Guarded(modes.agent(), agent.alarm.copy())
+
+
+def test_an_alarm_that_was_refused_is_free_for_another_agent() -> None:
+    modes, bell = outside(), Alarm(KrichevskyTrofimov(2), 0.05)
+    for wrong in ({"fallback": Stream}, {"on_alarm": 3}):
+        with pytest.raises(MissingCapability):
+            Guarded(modes.agent(), bell, **wrong)
+    Guarded(modes.agent(), bell)
+
+
+@pytest.mark.parametrize("on_alarm", [3, None, "print", [print, 3], [None]])
+def test_who_cannot_be_called_is_not_called_at_the_alarm(on_alarm: Any) -> None:
+    with pytest.raises(MissingCapability, match="on_alarm="):
+        guarded(outside(), on_alarm=on_alarm)
+
+
+def test_a_state_of_another_level_is_refused_and_changes_nothing() -> None:
+    loose, strict = guarded(outside(), delta=0.5), guarded(outside(), delta=0.001)
+    for agent in (loose, strict):
+        agent.observe(0, 1)
+    before = strict.save()
+    with pytest.raises(IncompatibleState, match=r"δ = 0\.5, this one δ = 0\.001"):
+        strict.load(loose.save())
+    assert same_bits(before, strict.save())
+    for nothing in (None, 3, ["rule"]):
+        with pytest.raises(IncompatibleState, match=r"as save\(\) gives"):
+            strict.load(nothing)  # type: ignore[arg-type]
+    assert same_bits(before, strict.save())
+
+
+def test_an_observation_that_cannot_be_looked_up_is_bad_evidence_and_changes_nothing() -> None:
+    coin: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 0.5, 1: 0.5})
+    agent = Guarded(ControlRule(FiniteBelief([coin])), Alarm(KrichevskyTrofimov(2), 0.05))
+    before = agent.save()
+    unhashable: list[Any] = [[1], (0, [1]), {}]
+    for o in unhashable:
+        with pytest.raises(BadEvidence, match="cannot be looked up"):
+            agent.observe(0, o)
+    assert same_bits(before, agent.save())
+
+
+def test_an_error_of_a_mode_that_is_no_matter_of_looking_up_stays_what_it_is() -> None:
+    class Odd(Tossed):
+        def likelihood(self, x: None, a: int, o: int) -> float:
+            raise TypeError("an error of its own")
+
+    agent = Guarded(ControlRule(FiniteBelief([Odd(0.5)])), Alarm(KrichevskyTrofimov(2), 0.05))
+    with pytest.raises(TypeError, match="of its own"):
+        agent.observe(0, 1)
+
+
+def test_a_mode_that_joins_the_belief_joins_the_alarm() -> None:
+    agent = Guarded(ControlRule(FiniteBelief([Tossed(0.01)])), Alarm(KrichevskyTrofimov(2), 0.05))
+    agent.observe(0, 1)
+    agent.belief.add(Tossed(0.9), 0.5)
+    agent.observe(0, 1)
+    assert len(agent.alarm.mode_bits) == 2
+    assert agent.alarm.mode_bits[1] == pytest.approx(math.log2(0.75 / 0.9))
 
 
 @pytest.mark.parametrize("o", [7, -1, None, 1.5])

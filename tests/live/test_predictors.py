@@ -80,6 +80,29 @@ def test_an_empty_or_repeated_alphabet_is_refused(observations: Any) -> None:
         KrichevskyTrofimov(observations)
 
 
+@pytest.mark.parametrize("observations", [2.5, None, [[1], [2]], [{}]])
+def test_an_alphabet_that_is_none_is_refused_in_words(observations: Any) -> None:
+    with pytest.raises(MissingCapability, match="a whole one, or a list"):
+        KrichevskyTrofimov(observations)
+
+
+def test_predictors_read_as_one_would_say_them() -> None:
+    one, two = KrichevskyTrofimov(1), KrichevskyTrofimov(2)
+    one.update(0, 0, 0)
+    assert repr(one) == "KrichevskyTrofimov(1 observation, 1 key)"
+    assert repr(two) == "KrichevskyTrofimov(2 observations, 0 keys)"
+    student = StudentPredictor()
+    student.update(0, 0, 0.5)
+    assert repr(student) == "StudentPredictor(numbers, 1 key)"
+
+
+@pytest.mark.parametrize("fresh", [KrichevskyTrofimov(2), StudentPredictor()])
+def test_what_was_never_saved_is_not_loaded(fresh: Any) -> None:
+    for nothing in (None, 3, ["rows"]):
+        with pytest.raises(IncompatibleState, match=r"as save\(\) gives"):
+            fresh.load(nothing)
+
+
 def test_situations_that_cannot_be_looked_up_need_a_key() -> None:
     x = np.array([0.2, 0.7])
     with pytest.raises(MissingCapability, match="pass key="):

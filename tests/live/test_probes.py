@@ -1,6 +1,8 @@
 """Probes read a running agent and leave it alone."""
 
 import math
+import pydoc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +20,8 @@ from bayescontrol.live import (
     posterior,
 )
 from bayescontrol.problems.tabular import random_modes
-from bayescontrol.record import log_score
+from bayescontrol.record import Probe, log_score
+from bayescontrol.record import posterior as weights
 from bayescontrol.testing.agent_laws import check_probes
 
 ALL = {
@@ -49,7 +52,15 @@ def test_surprises_are_those_of_the_modes_before_the_update() -> None:
         assert record["mixture"][t] == pytest.approx(-math.log2(v @ p), rel=1e-9)
         v = v * p / (v @ p)
         x = modes.advance(x, a, o)
-    assert mixture_surprise is log_score
+
+
+def test_the_surprise_of_the_mixture_is_the_log_score_to_the_last_bit() -> None:
+    modes = random_modes(3, situations=2, seed=4)
+    probes = {"mixture": mixture_surprise, "score": log_score, "v": posterior, "w": weights}
+    record = interact(modes.agent(), modes.environment(1), 30, probes=probes)
+    assert record["mixture"].tobytes() == record["score"].tobytes()
+    assert record["v"].tobytes() == record["w"].tobytes()
+    assert mixture_surprise.when == log_score.when == "before"
 
 
 def test_probes_never_change_a_run() -> None:
@@ -84,6 +95,11 @@ def test_beliefs_without_finitely_many_modes_are_told_what_is_missing() -> None:
             probe.measure(agent, 0, 1)
     with pytest.raises(MissingCapability, match="no belief"):
         effective_modes.measure(object(), 0, 1)
+    for probe in (posterior, mixture_surprise):
+        with pytest.raises(MissingCapability, match="no belief"):
+            probe.measure(object(), 0, 1)
+    with pytest.raises(MissingCapability, match=r"lacks surprise"):
+        mixture_surprise.measure(SimpleNamespace(belief="a hunch"), 0, 1)
     with pytest.raises(MissingCapability, match="has no alarm"):
         alarm_evidence.measure(agent, 0, 1)
 
@@ -92,3 +108,12 @@ def test_the_naive_agent_can_be_read_too() -> None:
     modes = random_modes(2)
     record = interact(modes.agent(kind=NaiveMixture), modes.environment(0), 5, probes=ALL)
     assert record["bits"].shape == (5, 2)
+
+
+@pytest.mark.parametrize("probe", [*ALL.values(), alarm_evidence])
+def test_help_says_what_a_probe_measures_in_which_unit_and_shape(probe: Probe) -> None:
+    words = pydoc.plain(pydoc.render_doc(probe))
+    assert "A measurement" not in words  # that of every probe
+    assert "(T, M)" in words or "(T,)" in words
+    assert "bits" in words or "sums to one" in words or "between 1 and M" in words
+    assert "before the agent takes" in words or "after the agent has taken" in words

@@ -286,3 +286,11 @@ def test_what_cannot_be_tabulated_is_named(modes: Any, error: type[Exception], s
 def test_a_situation_that_cannot_be_told_from_others_is_named() -> None:
     with pytest.raises(InvalidTable, match=r"situation \[0\] .* not hashable"):
         tabulate([lever("a")], [0], lambda x, a, o: x)
+
+
+def test_single_modes_of_a_tabular_class_are_at_home_among_its_situations() -> None:
+    whole = random_modes(3, situations=4, seed=5)
+    some = tabulate([whole[0], whole[2]])
+    assert len(some) == 2
+    assert some.policy.shape[1] <= 4
+    assert tabulate([whole[1]]).labels.situations[0] == str(whole.start)

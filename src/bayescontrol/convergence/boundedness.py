@@ -13,6 +13,7 @@ inequality needs no more (our reading, see docs/errata.md). Here are both.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,11 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.divergence import mode_index
-from bayescontrol.errors import InvalidPrior, UnknownMode
+from bayescontrol.convergence.estimates import counted
+from bayescontrol.convergence.settling import class_and_hold
+from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability, UnknownMode
 from bayescontrol.interaction import both_streams
-from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.record import Record
 
 __all__ = ["Bands", "Ensemble", "Ville", "bands", "simulate_divergences", "ville"]
 
@@ -59,19 +62,23 @@ class Ensemble:
     posterior: FloatArray
     #: min_{τ≤t} P(m* | âo_≤τ) / P(m*) over all τ, as an array [run, t].
     low: FloatArray
+    #: What all modes of the class are called.
+    names: tuple[str, ...] = ()
 
-    def excess(self, other: int) -> FloatArray:
+    def excess(self, other: int | str) -> FloatArray:
         """g_t(m') - G_t(m') of d_t(m*‖m) for m = `other`, as an array [run, t, m'].
 
-        -∞ where only G is infinite, nan where both are.
+        The mode is given by its number or its name. It is -∞ where only G is infinite, nan where
+        both are.
         """
         j = self.column(other)
         with np.errstate(invalid="ignore"):
             return np.asarray(self.g[..., j] - self.G[..., j])
 
-    def column(self, other: int) -> int:
+    def column(self, other: int | str) -> int:
         """Where mode m stands in the last axis."""
-        found = np.flatnonzero(self.against == other)
+        m = mode_index(other, self.names) if isinstance(other, str) else other
+        found = np.flatnonzero(self.against == m)
         if not found.size:
             raise UnknownMode(
                 f"the ensemble was not compared against mode {other!r}, only against "
@@ -82,35 +89,44 @@ class Ensemble:
     def __repr__(self) -> str:
         runs, K, M, J = self.g.shape
         return (
-            f"Ensemble({runs} runs of {self.times[-1]} steps, mode {self.true} true: "
-            f"{K} times, {M} modes in charge, against {J})"
+            f"Ensemble({counted(runs, 'run')} of {counted(int(self.times[-1]), 'step')}, mode "
+            f"{self.true} true: {counted(K, 'time')}, {counted(M, 'mode')} in charge, against {J})"
         )
 
 
 def simulate_divergences(
-    modes: TabularModes,
-    true: int,
+    modes: Any,
+    true: int | str,
     steps: int,
     runs: int,
     seed: int = 0,
     *,
     at: Iterable[int] = (),
-    against: Sequence[int] | None = None,
+    against: Sequence[int | str] | None = None,
     first: int = 0,
 ) -> Ensemble:
     """d_t, g_t and G_t over runs `first`, `first` + 1, … of the rule in the world of `true`.
 
-    Run i is, bit for bit, `interact(modes.agent(), modes.environment(true), steps, seed=seed,
-    run=i)`. Kept is what it has come to at the times `at` and at the last step; the suprema
-    and the minimum run over all steps. `against` are the modes m, all by default: an ensemble
-    holds runs × times × modes in charge × modes m numbers, so ask for few of something.
+    `modes` are tables, or whatever `tabulate` makes tables of: a list of modes, an agent; a mode
+    is given by its number or its name. Run i of tables is, bit for bit, `interact(modes.agent(),
+    modes.environment(true), steps, seed=seed, run=i)`. Kept is what it has come to at the times
+    `at` and at the last step; the suprema and the minimum run over all steps. `against` are the
+    modes m, all by default: an ensemble holds runs × times × modes in charge × modes m numbers, so
+    ask for few of something.
 
     >>> from bayescontrol.problems.prize import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=100, runs=500)
     >>> bool((runs.d[:, -1, 1] > 0).all())        # in the end all speak for the true mode
     True
     """
-    m_star = mode_index(true, len(modes))
+    modes, hold = class_and_hold(modes)
+    if hold > 1:
+        raise MissingCapability(
+            f"the agent holds each mode for {hold} steps: simulated is a new mode at every step; "
+            "give tabulate(agent), whose modes are drawn at every step"
+        )
+    names = tuple(modes.name(m) for m in range(len(modes)))
+    m_star = mode_index(true, names)
     if steps < 0 or runs < 1 or first < 0:
         raise ValueError(
             f"steps={steps}, runs={runs}, first={first}: at least 0 steps, 1 run, and run 0"
@@ -124,7 +140,7 @@ def simulate_divergences(
     if times[0] < 0 or times[-1] > steps:
         raise ValueError(f"at={times.tolist()}: times are between 0 and the {steps} steps")
     chosen = range(len(modes)) if against is None else against
-    others = np.array([mode_index(m, len(modes)) for m in chosen], np.int64)
+    others = np.array([mode_index(m, names) for m in chosen], np.int64)
     R, K, M, J = runs, times.size, len(modes), others.size
     size = 8 * R * K * (J + 3 * M * J + M + 1)
     if size > ROOM:
@@ -147,7 +163,7 @@ def simulate_divergences(
         modes.hypothesis[m_star], modes.start, m_star, term, mean, p, q, times,
         d, g, G, sup, posterior, low,
     )  # fmt: skip
-    return Ensemble(m_star, others, times, d, g, G, sup, posterior, low)
+    return Ensemble(m_star, others, times, d, g, G, sup, posterior, low, names)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,15 +195,17 @@ class Bands:
     C_joint: FloatArray
 
     def __repr__(self) -> str:
+        first, last = int(self.times[0]), int(self.times[-1])
+        when = f"{first}" if first == last else f"{first} … {last}"
         return (
-            f"Bands({self.runs} runs, t = {self.times[0]} … {self.times[-1]}: |g - G| ≤ "
+            f"Bands({counted(self.runs, 'run')}, t = {when}: |g - G| ≤ "
             f"{self.C_joint[-1]:.3g} by then in {100 * (1 - self.delta):g} % of runs)"
         )
 
 
 def bands(
     ensemble: Ensemble,
-    other: int,
+    other: int | str,
     *,
     levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
     delta: float = 0.05,
@@ -203,6 +221,12 @@ def bands(
     >>> bool((abs(read.mean) < 4 * read.error).all()), bool((read.C[0] <= read.C[1]).all())
     (True, True)
     """
+    if not isinstance(ensemble, Ensemble):
+        raise MissingCapability(
+            f"ensemble={ensemble!r}: bands are over many runs; give what "
+            "simulate_divergences(modes, true, steps, runs) returned, and for one record use "
+            "sub_divergences"
+        )
     for level in (*levels, 1.0 - delta):
         if not 0.0 < level < 1.0:
             raise ValueError(f"levels={levels}, delta={delta}: shares lie between 0 and 1")
@@ -264,11 +288,33 @@ def ville(runs: Ensemble | npt.ArrayLike, deltas: Sequence[float]) -> Ville:
     >>> read.share, read.holds
     (array([0.118, 0.05 ]), array([ True,  True]))
     """
-    low = runs.low[:, -1] if isinstance(runs, Ensemble) else np.asarray(runs, np.float64)
+    low = _minima(runs)
     if low.ndim != 1 or not low.size:
         raise ValueError(f"runs has shape {low.shape}: give one minimum for each run")
+    if not ((low >= 0.0) & (low < np.inf)).all():
+        i = int(np.argmin((low >= 0.0) & (low < np.inf)))
+        raise BadEvidence(
+            f"runs[{i}] is {low[i]}: min_t P(m* | âo_≤t) / P(m*) is a number of at least 0"
+        )
     delta = np.array(deltas, np.float64)
     if delta.ndim != 1 or not ((delta > 0.0) & (delta < 1.0)).all():
         raise ValueError(f"deltas={deltas!r}: a list of numbers between 0 and 1")
     share = (low[:, None] < delta).mean(0)
     return Ville(delta, share, np.sqrt(share * (1.0 - share) / low.size), int(low.size))
+
+
+def _minima(runs: Any) -> FloatArray:
+    """min_t P(m* | âo_≤t) / P(m*) of each run."""
+    if isinstance(runs, Ensemble):
+        return np.asarray(runs.low[:, -1])
+    try:
+        low = np.asarray(None if isinstance(runs, Record) else runs, np.float64)
+        shaped = low.ndim > 0
+    except (TypeError, ValueError):
+        shaped = False
+    if not shaped:
+        raise MissingCapability(
+            f"runs={runs!r}: give what simulate_divergences(modes, true, steps, runs) returned, "
+            "or min_t P(m* | âo_≤t) / P(m*) of each run, a list of numbers"
+        )
+    return low

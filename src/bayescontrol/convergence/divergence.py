@@ -10,12 +10,15 @@ is a martingale. Its actions are those of m', its observations those of m* (our 
 docs/errata.md). G is never negative, and zero only where nothing can be told apart.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.beliefs.hypotheses import name_of
+from bayescontrol.convergence.estimates import counted
 from bayescontrol.convergence.reading import Rule, mean_steps, read
 from bayescontrol.errors import MissingCapability, UnknownMode
 from bayescontrol.record import Record
@@ -48,9 +51,11 @@ class Divergences:
     posterior: FloatArray
     #: L[t, m] = Σ_{τ≤t} ln P(o_τ | m, x_τ, a_τ); shape (T + 1, M).
     log_likelihoods: FloatArray
+    #: What the modes are called; shape (M,).
+    names: tuple[str, ...]
 
-    def of(self, true: int, other: int) -> FloatArray:
-        """d_t(m*‖m) for m* = `true`, m = `other` and t = 0 … T.
+    def of(self, true: int | str, other: int | str) -> FloatArray:
+        """d_t(m*‖m) for m* = `true`, m = `other` and t = 0 … T, modes by number or by name.
 
         Summed from the ratio of each step: the difference of two columns of L loses digits.
         """
@@ -58,9 +63,9 @@ class Divergences:
         kernels.divergence.accumulate(self.terms(true, other), d)
         return d
 
-    def terms(self, true: int, other: int) -> FloatArray:
+    def terms(self, true: int | str, other: int | str) -> FloatArray:
         """The steps of d_t(m*‖m), one a step; shape (T,)."""
-        m_star, m = (mode_index(i, self.posterior.shape[1]) for i in (true, other))
+        m_star, m = (mode_index(i, self.names) for i in (true, other))
         out = np.empty(len(self.evidence))
         kernels.divergence.ratios(self.evidence, self.logs, m_star, m, out)
         return out
@@ -71,13 +76,13 @@ class Divergences:
         columns = [[self.of(true, other) for other in modes] for true in modes]
         return np.ascontiguousarray(np.moveaxis(np.array(columns), -1, 0))
 
-    def posterior_bound(self, true: int) -> FloatArray:
+    def posterior_bound(self, true: int | str) -> FloatArray:
         """P(m)/P(m*) e^(-d_t(m*‖m)), which P(m | âo_≤t) never exceeds, as an array [t, m].
 
         It says nothing, and is ∞, where P(m*) = 0 or m* is ruled out; nan where d_t is.
         """
         prior = self.posterior[0]
-        m_star = mode_index(true, prior.size)
+        m_star = mode_index(true, self.names)
         out = np.zeros(self.posterior.shape)
         for m in np.flatnonzero(prior).tolist():
             column = np.full(len(out), np.inf)
@@ -94,7 +99,8 @@ class Divergences:
         spread = float(np.ptp(alive)) if alive.size else 0.0
         out = "" if alive.size == M else f", {M - alive.size} ruled out"
         return (
-            f"Divergences({T} steps, {M} modes{out}: d_{T} from {-spread:.3g} to {spread:.3g} nats)"
+            f"Divergences({counted(T, 'step')}, {counted(M, 'mode')}{out}: "
+            f"d_{T} from {-spread:.3g} to {spread:.3g} nats)"
         )
 
 
@@ -132,7 +138,8 @@ class SubDivergences:
 
     def __repr__(self) -> str:
         return (
-            f"SubDivergences({len(self.drawn)} steps, mode {self.other} from {self.true}: "
+            f"SubDivergences({counted(len(self.drawn), 'step')}, mode {self.other} from "
+            f"{self.true}: "
             f"d = {self.d[-1]:.3g} nats, expected {self.G[-1].sum():.3g})"
         )
 
@@ -140,10 +147,12 @@ class SubDivergences:
 def divergences(record: Record, agent: Rule) -> Divergences:
     """d_t(m*‖m) = Σ_{τ≤t} ln P(o_τ | m*, x_τ, a_τ) / P(o_τ | m, x_τ, a_τ), all pairs of modes.
 
-    `record` may be of any agent. `agent` brings the modes, the prior, the situation and how it
-    advances: a rule that has seen nothing yet, over a `FiniteBelief`. It is copied and never
-    changed. Its belief decides what evidence counts: one that skips an impossible observation
-    adds nothing for it, one with a floor adds what the floor leaves.
+    `record` may be of any agent, and its actions such as no mode takes: hypotheses answer for
+    every action. (Tables that `tabulate` made know only what some mode may do.) `agent` brings
+    the modes, the prior, the situation and how it advances: a rule that has seen nothing yet, over
+    a `FiniteBelief`. It is copied and never changed. Its belief decides what evidence counts: one
+    that skips an impossible observation adds nothing for it, one with a floor adds what the floor
+    leaves.
 
     >>> from bayescontrol.problems.prize import FROG, PRIZE, prize_or_frog
     >>> read = divergences(Record([0, 1], [PRIZE, FROG]), prize_or_frog(0.75).agent())
@@ -163,11 +172,14 @@ def divergences(record: Record, agent: Rule) -> Divergences:
         pair = np.stack([told.evidence[:, m], sure], axis=-1)
         kernels.divergence.ratios(pair, told.logs, 0, 1, terms := np.empty(len(record)))
         kernels.divergence.accumulate(terms, L[m])
-    return Divergences(*told, log_likelihoods=np.ascontiguousarray(L.T))
+    names = tuple(name_of(agent.belief.modes, m) for m in range(modes))
+    return Divergences(*told, log_likelihoods=np.ascontiguousarray(L.T), names=names)
 
 
-def sub_divergences(record: Record, agent: Rule, true: int, other: int) -> SubDivergences:
-    """g_t(m') and G_t(m') of d_t(m*‖m) for m* = `true` and m = `other`.
+def sub_divergences(
+    record: Record, agent: Rule, true: int | str, other: int | str
+) -> SubDivergences:
+    """g_t(m') and G_t(m') of d_t(m*‖m) for m* = `true` and m = `other`, by number or by name.
 
     The record needs to know who was in charge, a column "drawn":
 
@@ -186,7 +198,7 @@ def sub_divergences(record: Record, agent: Rule, true: int, other: int) -> SubDi
     """
     told = divergences(record, agent)
     modes = told.posterior.shape[1]
-    m_star, m = mode_index(true, modes), mode_index(other, modes)
+    m_star, m = mode_index(true, told.names), mode_index(other, told.names)
     drawn = _drawn(record, modes)
     terms, means = told.terms(m_star, m), mean_steps(record, agent, drawn, m_star, m)
     d, (g, G) = told.of(m_star, m), np.empty((2, len(record) + 1, modes))
@@ -195,10 +207,15 @@ def sub_divergences(record: Record, agent: Rule, true: int, other: int) -> SubDi
     return SubDivergences(m_star, m, drawn, d, g, G)
 
 
-def mode_index(m: object, modes: int) -> int:
-    """m as an index of one of so many modes."""
-    if not isinstance(m, int | np.integer) or not 0 <= m < modes:
-        raise UnknownMode(f"no mode {m!r}: there are 0 … {modes - 1}")
+def mode_index(m: object, names: Sequence[str]) -> int:
+    """m, given as a number or as a name, as a number of one of the modes of these names."""
+    if isinstance(m, str) and names.count(m) == 1:
+        return names.index(m)
+    if isinstance(m, bool) or not isinstance(m, int | np.integer) or not 0 <= m < len(names):
+        shown = ", ".join(names[:8]) + ", …" * (len(names) > 8)
+        several = isinstance(m, str) and m in names
+        which = f"more than one mode is called {m!r}" if several else f"no mode {m!r}"
+        raise UnknownMode(f"{which}: there are 0 … {len(names) - 1}, called {shown}")
     return int(m)
 
 

@@ -9,7 +9,31 @@ from typing import NamedTuple
 
 from bayescontrol.arrays import FloatArray
 
-__all__ = ["Rate", "Share", "clopper_pearson", "mean_rate"]
+__all__ = ["Rate", "Share", "clopper_pearson", "counted", "mean_rate", "with_error"]
+
+#: An error so much smaller than the number itself is rounding.
+ROUNDING = 1e-12
+
+
+def counted(n: int, thing: str) -> str:
+    """So many of a thing.
+
+    >>> counted(1, "run"), counted(3, "run")
+    ('1 run', '3 runs')
+    """
+    return f"{n} {thing}{'s' * (n != 1)}"
+
+
+def with_error(value: float, error: float, digits: str = ".3g") -> str:
+    """x ± its standard error; 0 if that is rounding, and none if it is not known.
+
+    >>> with_error(0.17432, 4.6e-18), with_error(0.17432, 0.0021), with_error(0.17432, math.inf)
+    ('0.174 ± 0', '0.174 ± 0.0021', '0.174')
+    """
+    shown = f"{value:{digits}}"
+    if not error < math.inf:
+        return shown
+    return f"{shown} ± {error if error > ROUNDING * abs(value) else 0.0:.2g}"
 
 
 class Rate(NamedTuple):
@@ -41,8 +65,8 @@ class Rate(NamedTuple):
 
     def __repr__(self) -> str:
         return (
-            f"{self.mean:.3g} ± {self.error:.2g} nats a step "
-            f"({self.runs} runs of {self.steps} steps)"
+            f"{with_error(self.mean, self.error)} nats a step "
+            f"({counted(self.runs, 'run')} of {counted(self.steps, 'step')})"
         )
 
 

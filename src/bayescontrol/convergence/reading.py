@@ -17,6 +17,7 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.hypotheses import AllAtOnce, OneByOne, as_hypotheses
 from bayescontrol.beliefs.weights import Floor
+from bayescontrol.convergence.estimates import counted
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities
@@ -52,7 +53,7 @@ def read(record: Record, agent: Rule) -> Reading:
     Reading(evidence=array([[0.25, 0.75]]), logs=False, posterior=array([[0.5 , 0.5 ],
            [0.25, 0.75]]))
     """
-    belief = _belief(agent)
+    belief = _belief(record, agent)
     posterior = np.empty((len(record) + 1, len(belief)))
     table = _table(record, agent)
     if table is not None:
@@ -76,7 +77,7 @@ def mean_steps(record: Record, agent: Rule, drawn: IntArray, true: int, other: i
     >>> mean_steps(Record([0], [FROG]), prize_or_frog(0.75).agent(), np.array([0]), 0, 1)
     array([0.54930614])
     """
-    belief = _belief(agent)
+    belief = _belief(record, agent)
     table = _table(record, agent)
     if table is not None:
         modes, x, _, _ = table
@@ -90,17 +91,26 @@ def mean_steps(record: Record, agent: Rule, drawn: IntArray, true: int, other: i
     return np.array([_mean(hypotheses, x, int(drawn[t]), true, other) for t, (x, _, _) in steps])
 
 
-def _belief(agent: Rule) -> FiniteBelief[Any]:
+def _belief(record: Record, agent: Rule) -> FiniteBelief[Any]:
+    if not isinstance(record, Record):
+        raise MissingCapability(
+            f"record={record!r} is no Record: give what interact(agent, environment, steps) "
+            "returned, or Record(actions, observations); then the agent"
+        )
     belief = getattr(agent, "belief", None)
     if not isinstance(belief, FiniteBelief):
         raise MissingCapability(
             f"divergences compare mode by mode, {agent!r} has no list of them: "
             "give an agent over a FiniteBelief"
         )
+    if not isinstance(agent, ControlRule):
+        raise MissingCapability(
+            f"{agent!r} is not a control rule: give the one inside, `.agent` of a guarded agent"
+        )
     if belief.count:
         raise ValueError(
-            f"the agent has seen {belief.count} observations: give a fresh one, as it was "
-            "before the record"
+            f"the agent has seen {counted(belief.count, 'observation')}: give a fresh one, as it "
+            "was before the record"
         )
     return belief
 
@@ -138,8 +148,8 @@ def _walk(
     twin = agent.copy()
     for t, (a, o) in enumerate(record):
         x, before = twin.x, twin.belief.impossible
-        evidence = hypotheses.ask(x, a, o)
         try:
+            evidence = _ask(hypotheses, x, a, o)
             twin.observe(a, o)
         except BadEvidence as error:
             error.add_note(f"at step {t + 1} of {len(record)} of the record")
@@ -148,6 +158,20 @@ def _walk(
             evidence = _counted(evidence, twin.belief.on_impossible, hypotheses.log)
         yield x, evidence, twin.belief.posterior()
         hypotheses.states = hypotheses.advanced(a, o)
+
+
+def _ask(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
+    try:
+        return hypotheses.ask(x, a, o)
+    except TypeError:
+        try:
+            hash((a, o))
+        except TypeError:
+            raise BadEvidence(
+                f"action {a!r}, observation {o!r}: they cannot be looked up in the modes' laws; "
+                "use numbers, text or tuples"
+            ) from None
+        raise
 
 
 def _counted(evidence: FloatArray, on_impossible: Any, logs: bool) -> FloatArray:

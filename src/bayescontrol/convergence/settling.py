@@ -18,12 +18,17 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import BoolArray, FloatArray, IntArray
+from bayescontrol.convergence.divergence import mode_index
+from bayescontrol.convergence.estimates import counted
 from bayescontrol.convergence.worlds import World
-from bayescontrol.errors import InvalidPrior
+from bayescontrol.errors import BayesControlError, InvalidPrior, MissingCapability
 from bayescontrol.interaction import both_streams
 from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.problems.tabulate import tabulate
+from bayescontrol.rule import ControlRule
+from bayescontrol.schedules import Every, every_step
 
-__all__ = ["Settling", "SettlingTime", "settling_times"]
+__all__ = ["Settling", "SettlingTime", "class_and_hold", "settling_times"]
 
 
 class SettlingTime(NamedTuple):
@@ -53,7 +58,10 @@ class SettlingTime(NamedTuple):
     def __repr__(self) -> str:
         if self.unfinished == 1.0:
             why = ": nothing tells it from the true mode" if self.tied else " in every run"
-            return f"{self.name}: more than {self.horizon} steps{why}"
+            return f"{self.name}: more than {counted(self.horizon, 'step')}{why}"
+        if not self.error < np.inf:  # one run tells nothing of its spread
+            least = "at least " * self.lower_bound
+            return f"{self.name}: {least}{counted(round(self.mean), 'step')} in the only run"
         what = f"{_steps(self.mean)} ± {_steps(self.error)} steps"
         if self.lower_bound:
             return (
@@ -96,17 +104,18 @@ class Settling:
         """
         return np.asarray(self.modes.prior < self.below)
 
-    def of(self, m: int, *, for_good: bool = False) -> SettlingTime:
-        """T_m, or T_m^good, over the runs.
+    def of(self, m: int | str, *, for_good: bool = False) -> SettlingTime:
+        """T_m, or T_m^good, over the runs, of a mode given by its number or its name.
 
         >>> from bayescontrol.problems.chain import chain
-        >>> settling_times(chain(3), true=0, hold=3).of(1).mean
+        >>> settling_times(chain(3), true="A", hold=3).of("B").mean
         3.0
         """
         times = self.for_good if for_good else self.first
         if times is None:
             raise ValueError("for_good: pass for_good=True to settling_times to have it measured")
-        name, came = self.modes.name(self.modes[m].m), times[:, m]
+        m = mode_index(m, _names(self.modes))
+        name, came = self.modes.name(m), times[:, m]
         missing = came == kernels.settling.NOT_YET
         cut = np.where(missing, self.horizon, came).astype(np.float64)
         error = cut.std(ddof=1) / np.sqrt(len(cut)) if len(cut) > 1 else np.inf
@@ -143,29 +152,34 @@ class Settling:
             lines.append(f"  … and {len(others) - len(shown)} faster ones")
         early = [m for m in others if self.starts_below[m]]
         if early:
-            lines.append(f"  {len(early)} start below {self.below:g}: their 0 says nothing")
+            whose = "its" if len(early) == 1 else "their"
+            starts = counted(len(early), "start")
+            lines.append(f"  {starts} below {self.below:g}: {whose} 0 says nothing")
+        runs = counted(len(self.first), "run")
         head = (
-            f"Settling(world of {self.modes.name(self.true)}, {len(self.first)} runs{often}: "
+            f"Settling(world of {self.modes.name(self.true)}, {runs}{often}: "
             f"steps until a weight is below {self.below:g})"
         )
         return "\n".join([head, *lines])
 
 
 def settling_times(
-    modes: TabularModes,
-    true: int,
+    modes: Any,
+    true: int | str,
     *,
     below: float = 0.01,
     runs: int = 200,
     horizon: int = 10_000,
-    hold: int = 1,
+    hold: int | None = None,
     for_good: bool = False,
     seed: int = 0,
 ) -> Settling:
     """T_m = min{t : P(m | âo_≤t) < below} for every mode m, in the world of mode `true`.
 
-    The rule as it stands draws a mode at every step; with `hold` = k it keeps each for k steps,
-    as the schedule Every(k) does. Run r is that of `interact(modes.agent(), ..., run=r)`. With
+    `modes` are tables, or whatever `tabulate` makes tables of: a list of modes, an agent; `true`
+    is the number of a mode, or its name. The rule as it stands draws a mode at every step; with
+    `hold` = k it keeps each for k steps, as the schedule Every(k) does, which an agent may have
+    already. Run r of tables is that of `interact(modes.agent(), ..., run=r)`. With
     `for_good` all runs go on to the horizon and T^good is measured beside it. Where the prior of
     a mode is near `below` or under it, T_m says little: choose `below` well under the prior.
 
@@ -174,7 +188,9 @@ def settling_times(
     >>> fast.mean, abs(slow.mean - 31) < 3 * slow.error       # 2^k - 1
     (5.0, True)
     """
-    m_star = modes[true].m
+    modes, own = class_and_hold(modes)
+    hold = own if hold is None else hold
+    m_star = mode_index(true, _names(modes))
     for name, value, least in (("runs", runs, 1), ("horizon", horizon, 0), ("hold", hold, 1)):
         if value != int(value) or value < least:
             raise ValueError(f"{name}={value!r}: it is a whole number of at least {least}")
@@ -200,6 +216,37 @@ def settling_times(
             awaited, first[run], last[run],
         )  # fmt: skip
     return Settling(modes, m_star, below, horizon, hold, first, last if for_good else None, tied)
+
+
+def class_and_hold(modes: Any) -> tuple[TabularModes, int]:
+    """The tables of a class or an agent, and for how many steps the agent holds a mode.
+
+    A list of modes comes without a situation: those that look at one need an agent, or tables.
+
+    >>> from bayescontrol.problems.chain import chain
+    >>> class_and_hold(chain(3).agent(schedule=Every(3)))[1]
+    3
+    """
+    schedule = modes.schedule if isinstance(modes, ControlRule) else every_step
+    if schedule is not every_step and not isinstance(schedule, Every):
+        raise MissingCapability(
+            f"the agent draws its modes by {schedule!r}: simulated are a new mode at every step, "
+            "and Every(k); give tabulate(agent), whose modes are drawn at every step"
+        )
+    try:
+        tables = tabulate(modes)
+    except BayesControlError:
+        raise
+    except Exception as error:  # of a mode's own code
+        raise MissingCapability(
+            f"the modes could not be asked for their laws ({type(error).__name__}: {error}); if "
+            "they look at a situation, give tabulate(modes, situation, advance), or the agent"
+        ) from error
+    return tables, schedule.k if isinstance(schedule, Every) else 1
+
+
+def _names(modes: TabularModes) -> list[str]:
+    return [modes.name(m) for m in range(len(modes))]
 
 
 def _steps(t: float) -> str:

@@ -8,13 +8,14 @@ the policy does not offer its own, G is that of the action taken. Otherwise g. I
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayescontrol.errors import BadEvidence, MissingCapability
+from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability
 from bayescontrol.interaction import both_streams
+from bayescontrol.priors import TOLERANCE as SUM_TOLERANCE
 from bayescontrol.seeding import stream
 
 __all__ = ["Told", "Walk"]
@@ -114,12 +115,18 @@ class Walk:
         """Mode `who` acts, the world answers, everyone moves on."""
         actor, x = self.modes[who], self._at(who)
         a = actor.act(x, self._agent)
-        laws = [m.observation_probabilities(self._at(i), a) for i, m in self._exact]
+        laws = self._expectations(a)
         o = self.environment.respond(a, self._world)
         if isinstance(o, np.ndarray):  # simulators reuse theirs
             o = o.copy()
         if laws:
-            log_p, log_q = (_log(float(law.get(o, 0.0))) for law in laws)
+            try:
+                log_p, log_q = (_log(float(law.get(o, 0.0))) for law in laws)
+            except TypeError:
+                raise BadEvidence(
+                    f"the world of {self.modes[0]!r} gave observation {o!r}: it cannot be looked "
+                    "up in a law; let it give numbers, text or tuples"
+                ) from None
             told = self._expected(actor, x, a, laws)
         else:
             log_p, log_q = self._log_likelihood(0, a, o), self._log_likelihood(1, a, o)
@@ -145,7 +152,8 @@ class Walk:
         """
         (true, other), x, y = self.modes[:2], self._at(0), self._at(1)
         if hasattr(true, "action_probabilities") and hasattr(other, "action_probabilities"):
-            p, q = true.action_probabilities(x), other.action_probabilities(y)
+            p = _law(true.action_probabilities(x), true, "policy", x)
+            q = _law(other.action_probabilities(y), other, "policy", y)
             return any(abs(p.get(a, 0.0) - q.get(a, 0.0)) > TOLERANCE for a in p.keys() | q.keys())
         self._same.state[:] = self._coin.state
         return not np.array_equal(true.act(x, self._coin), other.act(y, self._same))
@@ -160,16 +168,17 @@ class Walk:
         if not hasattr(actor, "action_probabilities"):
             return told
         nats, parted = 0.0, False
-        for b, chance in actor.action_probabilities(x).items():
+        for b, chance in _law(actor.action_probabilities(x), actor, "policy", x).items():
             if chance > 0.0:
-                here = told
-                if b != a:
-                    here = _divergence(
-                        *(m.observation_probabilities(self._at(i), b) for i, m in self._exact)
-                    )
+                here = told if b == a else _divergence(*self._expectations(b))
                 nats += chance * here.nats
                 parted |= here.parted
         return Told(nats, parted)
+
+    def _expectations(self, a: Any) -> list[Mapping[Any, float]]:
+        """P(· | m*, x, a) and P(· | m, x, a), if both offer them."""
+        at = ((mode, self._at(i)) for i, mode in self._exact)
+        return [_law(m.observation_probabilities(x, a), m, "hypothesis", (x, a)) for m, x in at]
 
     def _log_likelihood(self, i: int, a: Any, o: Any) -> float:
         mode, x = self.modes[i], self._at(i)
@@ -182,6 +191,21 @@ class Walk:
 
 def _log(p: float) -> float:
     return math.log(p) if p > 0.0 else (-math.inf if p == 0.0 else math.nan)
+
+
+def _law(law: Any, mode: Any, part: str, given: Any) -> Mapping[Any, float]:
+    """The law as it is, if it is one; an empty hypothesis says nothing at all."""
+    if not isinstance(law, Mapping):
+        raise InvalidTable(f"the {part} of {mode!r} given {given!r} is {law!r}: not a mapping")
+    total = math.fsum(law.values())
+    if (law or part == "policy") and not (
+        abs(total - 1.0) <= SUM_TOLERANCE and min(law.values()) >= 0.0
+    ):
+        raise InvalidTable(
+            f"the {part} of {mode!r} given {given!r} is {dict(law)}, which sums to {total:.9g}: it "
+            "must be probabilities that sum to 1"
+        )
+    return law
 
 
 def _divergence(p: Any, q: Any) -> Told:

@@ -106,7 +106,9 @@ class Alarm:
         except (TypeError, ValueError):
             raise BadEvidence(f"log-likelihoods {log_p!r}: give one number for each mode") from None
         if p.ndim != 1 or len(p) < max(1, known) or (w is not None and len(w) != len(p)):
-            raise BadEvidence(f"log-likelihoods of shape {p.shape} for {self._modes()}: give one each")
+            raise BadEvidence(
+                f"log-likelihoods of shape {p.shape} for {self._modes()}: give one each"
+            )
         if not (p < math.inf).all():
             m = int(np.argmin(p < math.inf))
             raise BadEvidence(f"mode {m} gives log-likelihood {p[m]} to observation {o!r}")
@@ -210,8 +212,8 @@ class Alarm:
         log_e, clock, delta = arrays["log_e"], arrays["clock"], arrays["delta"]
         if delta.shape != () or delta[()] != self.delta:
             raise IncompatibleState(
-                f"the saved alarm has δ = {delta}, this one δ = {self.delta:g}: what was seen to be "
-                "raised at one level says nothing of the other; make the alarm with the saved δ"
+                f"the saved alarm has δ = {delta}, this one δ = {self.delta:g}: an alarm raised at "
+                "one level says nothing of another; make this one with the δ that was saved"
             )
         if log_e.ndim != 1 or log_e.dtype != np.float64 or np.isnan(log_e).any():
             raise IncompatibleState(f"the saved alarm is damaged: log_e is {log_e}")
@@ -244,8 +246,8 @@ class Alarm:
         """
         if self._watched is not None and self._watched is not agent:
             raise IncompatibleState(
-                f"the alarm watches another agent already, {self._watched!r}: make one alarm, with a "
-                "predictor of its own, for each agent"
+                f"the alarm watches another agent already, {self._watched!r}: make one for each "
+                "agent, with a predictor of its own"
             )
         self._watched = agent
 

@@ -2,6 +2,7 @@
 
     while E_t < 1/δ      draw a mode, do what it would do
     from then on         do what the fallback would do: an action, or a policy; and still learn
+                         P(a_t | âo_<t) = P(a_t | fallback, x)
 
 An observation that every mode rules out raises the alarm at once, E = ∞. Whoever has a fallback
 goes on: the belief stays as it was and the situation moves. Without one the belief's own
@@ -16,11 +17,13 @@ import numpy as np
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.weights import Floor
-from bayescontrol.errors import ImpossibleObservation, MissingCapability
+from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
 from bayescontrol.fused import register_loop
 from bayescontrol.live.alarm import Alarm
-from bayescontrol.live.evidence import finite_belief
+from bayescontrol.live.evidence import finite_belief, gives_probabilities
+from bayescontrol.live.fallbacks import as_fallback, fallback_action, fallback_law
 from bayescontrol.live.loop import fused_loop
+from bayescontrol.live.state import saved_arrays
 from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
@@ -34,10 +37,11 @@ Called: TypeAlias = Callable[[Any], object]
 class Guarded:
     """The agent, watched by the alarm; once it is raised the `fallback` acts, if there is one.
 
-    `fallback` is an action, or a policy with `act(x, rng)`. `on_alarm` is called with this agent
-    when the alarm is raised: a function, or several. Modes are weighed as the belief weighs
-    them: under a `Floor` none is ever impossible, and the alarm errs no more often for it. Modes
-    without weight, retired ones say, are not of the class.
+    `fallback` is an action, or a policy: something with `act(x, rng)`, or a function of (x, rng).
+    `on_alarm` is called with this agent when the alarm is raised: a function, or several. Modes
+    are weighed as the belief weighs them: under a `Floor` none is ever impossible, and the alarm
+    errs no more often for it. Modes without weight, retired ones say, are not of the class; those
+    that join later are judged from then on. `agent.agent` is the rule inside.
 
     >>> from bayescontrol import TabularModes, interact
     >>> from bayescontrol.live import Alarm, KrichevskyTrofimov
@@ -67,12 +71,24 @@ class Guarded:
             )
         if not isinstance(alarm, Alarm):
             raise TypeError(f"alarm={alarm!r}: write Alarm(KrichevskyTrofimov(K), delta=0.01)")
+        if getattr(alarm.predictor, "density", False) and gives_probabilities(agent.belief):
+            raise MissingCapability(
+                f"{alarm.predictor!r} gives a density and the modes give probabilities: their "
+                "ratio is no evidence, and δ would bound nothing; use "
+                "KrichevskyTrofimov(observations)"
+            )
         #: The agent that is guarded.
         self.rule: ControlRule[Any, Any, Any, Any] = agent
         self.alarm = alarm
-        self.fallback = fallback
+        self.fallback = as_fallback(fallback)
         #: Called with this agent when the alarm is raised.
-        self.on_alarm = [on_alarm] if callable(on_alarm) else list(on_alarm)
+        self.on_alarm = _functions(on_alarm)
+        alarm.watch(agent)
+
+    @property
+    def agent(self) -> ControlRule[Any, Any, Any, Any]:
+        """The agent that is guarded, `rule` by another name."""
+        return self.rule
 
     @property
     def belief(self) -> FiniteBelief[Any]:
@@ -85,13 +101,26 @@ class Guarded:
         """The situation."""
         return self.rule.x
 
+    @property
+    def fallen_back(self) -> bool:
+        """Does the fallback act: is the alarm raised, and is there one?"""
+        return self.fallback is not None and self.alarm.raised
+
     def act(self, rng: Stream) -> Any:
         """a_t: the rule's, or the fallback's once the alarm is raised."""
-        if self.fallback is None or not self.alarm.raised:
-            return self.rule.act(rng)
-        if hasattr(self.fallback, "act"):
-            return self.fallback.act(self.rule.x, rng)
-        return self.fallback
+        if self.fallen_back:
+            return fallback_action(self.fallback, self.rule.x, rng)
+        return self.rule.act(rng)
+
+    def action_probabilities(self) -> dict[Any, float]:
+        """P(a_t | âo_<t): the rule's, or the fallback's once the alarm is raised."""
+        if self.fallen_back:
+            return fallback_law(self.fallback, self.rule.x)
+        return self.rule.action_probabilities()
+
+    def predictive(self, a: Any) -> dict[Any, float]:
+        """P(o_t | âo_<t â_t), always that of the modes: what the alarm holds against them."""
+        return self.rule.predictive(a)
 
     def observe(self, a: Any, o: Any) -> None:
         """Weigh o against all modes, learn from it, move on. On bad evidence nothing changed.
@@ -113,7 +142,17 @@ class Guarded:
         self._take(x, a, o, log_e)
 
     def _weighed(self, x: Any, a: Any, o: Any) -> FloatArray:
-        log_p = self.belief.log_likelihoods(x, a, o)
+        try:
+            log_p = self.belief.log_likelihoods(x, a, o)
+        except TypeError:
+            try:
+                hash(o)
+            except TypeError:
+                raise BadEvidence(
+                    f"observation {o!r} cannot be looked up in the modes' laws: use a number, "
+                    "a text or a tuple"
+                ) from None
+            raise
         if isinstance(self.belief.on_impossible, Floor):
             log_p = np.maximum(log_p, np.log(self.belief.on_impossible.epsilon))
         return self.alarm.weigh(x, a, o, log_p, self.belief.weight_arrays()[0])
@@ -131,7 +170,8 @@ class Guarded:
         return rule | {f"alarm/{name}": array for name, array in self.alarm.save().items()}
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for an agent built from the same parts."""
+        """Take over what `save` gave, for an agent built from the same parts, with the same δ."""
+        arrays = saved_arrays(arrays, "agent")
         rule, alarm = (
             {n.removeprefix(part): v for n, v in arrays.items() if n.startswith(part)}
             for part in ("rule/", "alarm/")
@@ -153,6 +193,17 @@ class Guarded:
     def __repr__(self) -> str:
         fallback = "" if self.fallback is None else f", fallback {self.fallback!r}"
         return f"Guarded({self.rule!r}, {self.alarm!r}{fallback})"
+
+
+def _functions(on_alarm: Any) -> list[Called]:
+    if callable(on_alarm):
+        return [on_alarm]
+    called: list[Any] = list(on_alarm) if isinstance(on_alarm, Iterable) else [None]
+    if not all(map(callable, called)):
+        raise MissingCapability(
+            f"on_alarm={on_alarm!r}: give a function that takes the agent, or a list of them"
+        )
+    return called
 
 
 register_loop(Guarded, TabularEnvironment, fused_loop)

@@ -34,7 +34,7 @@ LN_PI: Final = math.log(math.pi)
 class Predictor(Protocol):
     """q(o | x, a, past), a law that learns: ask for ln q first, then let it count o.
 
-    It may say what kind of law it is, `density = True` or `False`: then what does not fit is refused.
+    It may say what kind of law it is, `density = True` or `False`: then misfits are refused.
     """
 
     def log_predict(self, x: Any, a: Any, o: Any, /) -> float: ...

@@ -1,13 +1,18 @@
 """Probes for an agent that is running: how many modes are left, and how well they predict.
 
-    effective modes     2^H,  H = -Σ_m P(m | âo_≤t) log2 P(m | âo_≤t)
-    mode surprise       -log2 P(o_t | m, x, a_t)  for every m
-    mixture surprise    -log2 P(o_t | âo_<t â_t)  =  -log2 Σ_m P(o_t | m, x, a_t) P(m | âo_<t)
+    posterior           P(m | âo_≤t)  for every m                                   shape (M,)
+    effective modes     2^H,  H = -Σ_m P(m | âo_≤t) log2 P(m | âo_≤t)               a number
+    mode surprise       -log2 P(o_t | m, x, a_t)  for every m                       bits, (M,)
+    mixture surprise    -log2 P(o_t | âo_<t â_t)                                    bits
+                        = -log2 Σ_m P(o_t | m, x, a_t) P(m | âo_<t)
+    alarm evidence      log2 E_t                                                    bits
 
 A surprise is read before the agent takes o_t in, the rest after. A probe never changes a run.
+Over T steps a column has one more axis, first: shape (T,) or (T, M).
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -15,7 +20,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.live.evidence import finite_belief
-from bayescontrol.record import Probe, log_score, posterior
+from bayescontrol.record import Probe
 
 __all__ = [
     "alarm_evidence",
@@ -48,6 +53,9 @@ def count_effective_modes(agent: Any) -> float:
 def mode_surprises(agent: Any, a: Any, o: Any) -> FloatArray:
     """-log2 P(o | m, x, a) for every mode, in bits; ∞ where the mode rules o out.
 
+    As a probe, read before the agent takes o_t in: an array (M,), over T steps (T, M). Where
+    modes give densities, bits relative to the unit of o, which may be negative.
+
     >>> from bayescontrol import TabularModes
     >>> coins = TabularModes(policy=[[[1]], [[1]]], hypothesis=[[[[1, 0]]], [[[0.75, 0.25]]]])
     >>> mode_surprises(coins.agent(), 0, 1)
@@ -57,18 +65,96 @@ def mode_surprises(agent: Any, a: Any, o: Any) -> FloatArray:
     return -belief.log_likelihoods(agent.x, a, o) / LN2 + 0.0
 
 
-def _alarm_evidence(agent: Any) -> float:
+def _posterior(agent: Any, _a: Any, _o: Any) -> FloatArray:
+    """P(m | âo_≤t) for every m: an array (M,) that sums to one, over T steps (T, M).
+
+    Read after the agent has taken o_t in.
+
+    >>> from bayescontrol import interact
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> modes = prize_or_frog()
+    >>> record = interact(modes.agent(), modes.environment(0), 9, probes={"v": posterior})
+    >>> record["v"].shape
+    (9, 2)
+    """
+    weights: FloatArray = _able(agent, "posterior", "the posterior")()
+    return weights
+
+
+def _effective_modes(agent: Any, _a: Any, _o: Any) -> float:
+    """2^H of the posterior P(m | âo_≤t): a number between 1 and M, over T steps (T,).
+
+    One if the agent is sure, M if all M modes are equally likely.
+    Read after the agent has taken o_t in.
+
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> print(f"{effective_modes.measure(prize_or_frog().agent(), 0, 1):.6f}")
+    2.000000
+    """
+    return count_effective_modes(agent)
+
+
+def _mixture_surprise(agent: Any, a: Any, o: Any) -> float:
+    """-log2 P(o_t | âo_<t â_t), in bits: a number, over T steps (T,); ∞ if all modes rule o out.
+
+    Read before the agent takes o_t in. Summed over the steps it is the length of the best code
+    for the observations. The same numbers as `bayescontrol.record.log_score`.
+
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> print(f"{mixture_surprise.measure(prize_or_frog().agent(), 0, 1):.6f}")
+    1.000000
+    """
+    surprise = _able(agent, "surprise", "the surprise of the mixture")
+    return float(surprise(agent.x, a, o))
+
+
+def _alarm_evidence(agent: Any, _a: Any, _o: Any) -> float:
+    """log2 E_t of a guarded agent's alarm, in bits: a number, over T steps (T,).
+
+    The bits by which the predictor is ahead of the best mode; the alarm is raised once they
+    come to log2 1/δ. Read after the agent has taken o_t in.
+
+    >>> from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
+    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> agent = Guarded(prize_or_frog().agent(), Alarm(KrichevskyTrofimov(2), delta=0.01))
+    >>> alarm_evidence.measure(agent, 0, 1)
+    0.0
+    """
     alarm = getattr(agent, "alarm", None)
     if alarm is None:
         raise MissingCapability(f"{agent!r} has no alarm: write Guarded(agent, Alarm(...))")
     return float(alarm.evidence_bits)
 
 
-#: 2^H of the posterior P(m | âo_≤t).
-effective_modes: Final = Probe(lambda agent, _a, _o: count_effective_modes(agent))
-#: -log2 P(o_t | m, x, a_t) for every m.
-mode_surprise: Final = Probe(mode_surprises, "before")
-#: -log2 P(o_t | âo_<t â_t).
-mixture_surprise: Final = log_score
-#: log2 E_t of a guarded agent's alarm: the bits against the best mode.
-alarm_evidence: Final = Probe(lambda agent, _a, _o: _alarm_evidence(agent))
+def _able(agent: Any, verb: str, what: str) -> Callable[..., Any]:
+    """The method of the agent's belief; `what` says what it is needed for."""
+    belief = getattr(agent, "belief", None)
+    method = getattr(belief, verb, None)
+    if not callable(method):
+        has = "no belief" if belief is None else f"the belief {belief!r}, which lacks {verb}"
+        raise MissingCapability(f"{what} is read from a belief, and {agent!r} has {has}")
+    found: Callable[..., Any] = method
+    return found
+
+
+def _probe(
+    measure: Callable[[Any, Any, Any], Any], when: Literal["before", "after"] = "after"
+) -> Probe:
+    """The probe, which says in `help` what it measures, not what a probe is."""
+    probe = Probe(measure, when)
+    object.__setattr__(probe, "__doc__", measure.__doc__)
+    return probe
+
+
+#: P(m | âo_≤t) for every m, after the update: an array (M,), over T steps (T, M).
+posterior: Final = _probe(_posterior)
+#: 2^H of the posterior P(m | âo_≤t), after the update: a number from 1 to M, over T steps (T,).
+effective_modes: Final = _probe(_effective_modes)
+#: -log2 P(o_t | m, x, a_t) in bits for every m, before the update: an array (M,), over T steps
+#: (T, M); ∞ where a mode rules o_t out.
+mode_surprise: Final = _probe(mode_surprises, "before")
+#: -log2 P(o_t | âo_<t â_t) in bits, before the update: a number, over T steps (T,); ∞ if every
+#: mode rules o_t out.
+mixture_surprise: Final = _probe(_mixture_surprise, "before")
+#: log2 E_t of a guarded agent's alarm in bits, after the update: a number, over T steps (T,).
+alarm_evidence: Final = _probe(_alarm_evidence)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability
 from bayescontrol.problems.answers import NOTHING, Advance, AllAnswer, EachAnswers, Laws, as_answers
-from bayescontrol.problems.tabular import Labels, TabularModes
+from bayescontrol.problems.tabular import Labels, TabularMode, TabularModes
 from bayescontrol.rule import ControlRule, stay
 
 __all__ = ["TooManySituations", "tabulate"]
@@ -86,8 +86,19 @@ observations=('False', 'True')))
         prior = modes.prior if prior is None else prior
         if advance in (None, modes.advance):
             return _restarted(modes, situation, prior)
+    if situation is None and advance is None and _are_of_one_table(modes):
+        situation, advance = modes[0].modes.start, modes[0].modes.advance
     answers = as_answers(modes)
     return _tables(answers, situation, stay if advance is None else advance, prior, limit)
+
+
+def _are_of_one_table(modes: Any) -> bool:
+    """Single modes of a tabular class live among its situations."""
+    return (
+        isinstance(modes, list | tuple)
+        and bool(modes)
+        and all(isinstance(mode, TabularMode) and mode.modes is modes[0].modes for mode in modes)
+    )
 
 
 def _of_agent(agent: ControlRule[Any, Any, Any, Any], limit: int) -> TabularModes:

@@ -134,7 +134,12 @@ def _axis(label: str, scale: Scale, limits: Limits) -> dict[str, Any]:
         "zeroline": False,
     }
     if scale != "linear":
-        axis |= {"type": "log", "dtick": float(np.log10(4)) if scale == "log2" else 1}
+        # 10⁻⁴, not 100µ: a probability has no unit to put a prefix to.
+        axis |= {
+            "type": "log",
+            "exponentformat": "power",
+            "dtick": float(np.log10(4)) if scale == "log2" else 1,
+        }
     if limits != (None, None):
         axis |= {"range": [None if limit is None else _on(scale, limit) for limit in limits]}
     return axis

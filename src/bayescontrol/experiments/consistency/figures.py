@@ -13,8 +13,8 @@ from bayescontrol.experiments.consistency.replica import (
     Settings,
     modes,
 )
-from bayescontrol.experiments.policy_diagram.drawing import Places, framed_alike
-from bayescontrol.experiments.policy_diagram.mode_panel import mode_panel
+from bayescontrol.experiments.drawing import Places, framed_alike
+from bayescontrol.experiments.mode_panel import mode_panel
 from bayescontrol.lab import Columns
 from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
 
@@ -39,7 +39,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Both figures.
 
     >>> from bayescontrol.experiments.consistency.replica import run
-    >>> few = Settings(runs=1)
+    >>> few = Settings(runs=1)  # enough to draw, not to judge
     >>> sorted(draw(few, {name: column[None] for name, column in run(few, 0).items()}))
     ['modes', 'settling']
     """
@@ -60,6 +60,7 @@ def _modes(settings: Settings) -> Chart:
     return Chart(
         "Two modes that agree on what they see, and not on what to do",
         framed_alike(panels),
+        "Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise. "
         "The more colour in a state, the surer a hypothesis is to see a 1 there: H1 and H2 agree "
         "in region A and differ in region B. Coloured arrows are what a policy does, the outline "
         "is where it stays; grey arrows lead elsewhere. P1 and P2 both stay in A, where nothing "
@@ -73,14 +74,15 @@ def _settling(settings: Settings, columns: Columns) -> Chart:
     return Chart(
         "Does the agent come to act as the true mode, m1?",
         [
-            _panel("(a) Distance of its action law from that of m1", "total variation distance",
-                   columns["distance"]),
+            _panel("(a) Distance of what it does from what m1 would do",
+                   "total variation distance", columns["distance"]),
             _panel("(b) What it believes", "weight of m1, the true mode", columns["weight"]),
         ],
-        "(a) At zero the agent acts as the true mode does. As it was, it stays where it began, in "
-        "every run, for ever: the two policies are mixed by the prior. Repaired, it is at zero at "
-        "once, and (b) never knows which mode is true, as it need not. If the policies take a look "
-        "at B now and then, the modes are told apart after some time.",
+        "Total variation: 0 when the agent does just what the true mode m1 would do, 1 when the "
+        "two never do the same. (a) As it was, it stays where it began, in every run, for ever: "
+        "the two policies are mixed by the prior. Repaired, it is at zero at once, and (b) the "
+        "agent never knows which mode is true, as it need not. If the policies take a look at B "
+        "now and then, the modes are told apart after some time.",
         columns=2,
         note=f"{settings.runs} runs of {settings.steps} steps; means, and 90 % of the runs",
     )  # fmt: skip

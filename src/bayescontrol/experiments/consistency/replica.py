@@ -17,14 +17,17 @@ import msgspec
 import numpy as np
 
 from bayescontrol.convergence.divergence import divergences
-from bayescontrol.experiments.policy_diagram.chains import path
+from bayescontrol.experiments.chains import path
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.problems.diagrams import consistency_diagram, consistency_repaired
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["AS_IT_WAS", "LOOK", "NAMES", "REPAIRED", "TRUE", "Settings", "modes", "run"]
+__all__ = ["AS_IT_WAS", "FEWEST", "LOOK", "NAMES", "REPAIRED", "TRUE", "Settings", "modes", "run"]
 
+#: With fewer runs nothing is judged.
+FEWEST: Final = 20
 TRUE: Final = 0
 AS_IT_WAS: Final = "as it was"
 REPAIRED: Final = "repaired"
@@ -41,7 +44,7 @@ class Settings:
     """
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 1000
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
     steps: Annotated[int, msgspec.Meta(ge=10, description="steps in a replica")] = 200
     weight: Annotated[
         float, msgspec.Meta(gt=0, lt=1, description="prior weight of m1, the true mode")

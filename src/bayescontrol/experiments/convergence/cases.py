@@ -19,7 +19,7 @@ from bayescontrol.problems.diagrams import consistency_diagram, trap
 from bayescontrol.problems.goals import goal_worlds
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["CASES", "LENGTH", "WORDS", "Case", "case", "outcome"]
+__all__ = ["ABOUT", "CASES", "LENGTH", "WORDS", "Case", "case", "outcome"]
 
 #: The length of the chain.
 LENGTH: Final = 5
@@ -30,6 +30,15 @@ CASES: Final = {
     "bias grid": Outcome.SETTLES,
     "two policies": Outcome.NEVER,
     "trap": Outcome.NEVER,
+}
+#: What each class is, in words.
+ABOUT: Final = {
+    "five modes": "three levers, five guesses which of them wins how often",
+    "goal worlds": "a 5 × 5 grid, the goal in one of the corners",
+    "chain": f"a reward for {LENGTH} equal actions in a row, all A or all B",
+    "bias grid": "two arms that win with .2, .5 or .8 each",
+    "two policies": "predictions agree where both modes stay, actions do not",
+    "trap": "a third mode may lead to where nothing can be told apart",
 }
 #: The outcomes for people to read.
 WORDS: Final = {

@@ -35,18 +35,18 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
     >>> from bayescontrol.experiments.convergence.replica import run
     >>> one = {name: column[None] for name, column in run(Settings(), 0).items()}
-    >>> len(draw(Settings(runs=1), one)["convergence"].panels)
+    >>> len(draw(Settings(runs=1), one)["convergence"].panels)  # enough to draw
     6
     """
     return {
         "convergence": Chart(
             "Does the agent come to act as the true mode does?",
             [_panel(settings, columns, k, name) for k, name in enumerate(CASES)],
-            "The distance is 0 when the agent acts exactly as the true mode would, 1 when it would "
-            "never do the same. Under each title stands what the exact check says of the class. "
-            "Blue: the convergence theorem covers it. Green: it does not, and yet the agent "
-            "settles. Red: two modes that act differently cannot be told apart, always or once the "
-            "agent is in a trap.",
+            "The distance (total variation) is 0 when the agent acts exactly as the true mode "
+            "would, 1 when the two never do the same. Under each title stands what the exact check "
+            "says of the class. Blue: the convergence theorem covers it. Green: it does not, and "
+            "yet the agent settles. Orange: two modes that act differently cannot be told apart, "
+            "always or once the agent is in a trap.",
             columns=3,
             note=f"{settings.runs} runs; lines are means, bands hold nine runs in ten, dotted: the "
             f"share of runs farther than {NEAR:g}",
@@ -67,7 +67,7 @@ def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
     return Panel(
         f"({'abcdef'[k]}) {_TITLES[name]}",
         "step t",
-        "distance from the true mode's policy",
+        "distance",
         series,
         xscale="log",
         ylim=(-0.02, 1.02),

@@ -4,7 +4,7 @@ distance_t = ½ Σ_a | Σ_m P(a | m, x_t) P(m | âo_<t) - P(a | m*, x_t) |      
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 import numpy as np
@@ -12,11 +12,15 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.reading import read
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.convergence.cases import CASES, Case, case
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 
-__all__ = ["Settings", "distance", "run", "times"]
+__all__ = ["FEWEST", "Settings", "distance", "run", "times"]
+
+#: With fewer runs nothing is judged.
+FEWEST: Final = 100
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Settings:
     """
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 1000
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
     steps: Annotated[int, msgspec.Meta(ge=300, description="steps in a replica")] = 1000
 
 

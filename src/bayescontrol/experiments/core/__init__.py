@@ -20,7 +20,7 @@ experiment: Final = Experiment(
     name="core",
     summary="three hypotheses: what each policy can refute, and how long it must act",
     settings=Settings,
-    quick=Settings(runs=200),
+    quick=Settings(runs=300),
     full=Settings(runs=2000, steps=10_000),
     run=run,
     score=score,

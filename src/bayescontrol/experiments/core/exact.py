@@ -11,7 +11,7 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.convergence.rates import mean_rates
 from bayescontrol.convergence.worlds import World
-from bayescontrol.experiments.policy_diagram.chains import acting, chain
+from bayescontrol.experiments.chains import acting, chain
 from bayescontrol.problems.tabular import Labels, TabularModes
 
 __all__ = ["expected_divergences", "rate", "spells"]

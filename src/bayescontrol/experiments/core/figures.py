@@ -18,8 +18,8 @@ from bayescontrol.experiments.core.replica import (
     spell,
     times,
 )
-from bayescontrol.experiments.policy_diagram.drawing import Places, framed_alike
-from bayescontrol.experiments.policy_diagram.mode_panel import mode_panel
+from bayescontrol.experiments.drawing import Places, framed_alike
+from bayescontrol.experiments.mode_panel import mode_panel
 from bayescontrol.lab import Columns
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 
@@ -48,7 +48,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Both figures.
 
     >>> from bayescontrol.experiments.core.replica import run
-    >>> few = Settings(runs=1, steps=300)
+    >>> few = Settings(runs=1, steps=300)  # enough to draw, not to judge
     >>> sorted(draw(few, {name: column[None] for name, column in run(few, 0).items()}))
     ['evidence', 'hypotheses']
     """
@@ -71,7 +71,8 @@ def _hypotheses() -> Chart:
     return Chart(
         "Three hypotheses, and where their policies go",
         framed_alike(panels),
-        "The more colour in a state, the surer a hypothesis is to see a 1 there: H1 and H2 look "
+        "Circles A0 … B1 are states. The more colour in one, the surer a hypothesis is to see a 1 "
+        "there: H1 and H2 look "
         "the same in region A and differ in region B, H3 differs everywhere. Coloured arrows are "
         "what the policy does, the outline is where it stays; grey arrows lead elsewhere. If H1 "
         "is true, P2 can refute H3 but never H2: only P1 comes to B.",
@@ -83,11 +84,13 @@ def _evidence(settings: Settings, columns: Columns) -> Chart:
     return Chart(
         "Evidence when H1 is true",
         [_only(1, columns), _only(0, columns), _spells(columns), _rule(settings, columns)],
-        "(a) While P2 acts, evidence against H3 grows and there is none against H2, ever. "
-        "(b) P1 comes to B and refutes both. (c) P1 must act for at least three steps at a "
-        "time: less is in vain, however often. (d) The control rule tries all policies, for "
-        "all times: first m3 goes, then m2, slowly, since three draws of m1 in a row are "
-        f"needed; holding a mode for {HELD} steps makes it quicker.",
+        "Evidence for H1 against another hypothesis H is the sum of ln P(o|H1)/P(o|H) over what "
+        "was observed. (a) While P2 acts, evidence against H3 grows and there is none against H2, "
+        "ever. (b) P1 comes to region B and refutes both. (c) P1 must act for at least three steps "
+        "at a time: less is in vain, however often. (d) The control rule draws a hypothesis from "
+        "its posterior at every step and acts by its policy: first H3 goes, then H2, slowly, since "
+        f"P1 must be drawn three times in a row; holding what was drawn for {HELD} steps makes it "
+        "quicker.",
         columns=2,
         note=f"{settings.runs} runs",
     )
@@ -109,7 +112,7 @@ def _only(who: int, columns: Columns) -> Panel:
         )  # fmt: skip
     return Panel(
         f"({'ba'[who]}) Only P{who + 1} acts",
-        "step t", "d_t(m1‖m): evidence for H1 [nats]", series,
+        "step t", "evidence for H1 [nats]", series,
         notes=["Means, and 90 % of the runs; dotted: exact means"],
         legend="upper left",
     )  # fmt: skip
@@ -139,16 +142,16 @@ def _rule(settings: Settings, columns: Columns) -> Panel:
     t = times(settings.steps)
     series = [
         Series.of_runs(
-            f"m{m + 1}", t, columns["weights"][:, :, m], colour=_COLOURS[m], dash=_DASHES[m]
+            f"H{m + 1}", t, columns["weights"][:, :, m], colour=_COLOURS[m], dash=_DASHES[m]
         )
         for m in range(len(modes()))
     ]
     held = columns["held"][:, :, 1]
-    late = Series.of_runs(f"m2, modes held for {HELD} steps", times(settings.held_steps), held,
+    late = Series.of_runs(f"H2, modes held for {HELD} steps", times(settings.held_steps), held,
                           colour="purple", dash="dot")  # fmt: skip
     return Panel(
         "(d) The control rule",
-        "step t", "mean weight of each mode", [*series, late],
+        "step t", "mean weight of each hypothesis", [*series, late],
         xscale="log", ylim=(-0.02, 1.02),
         notes=["Bands: ± 2 standard errors"],
         legend="center right",

@@ -1,7 +1,7 @@
 """One replica: evidence for H1, which is true, under fixed policies, in spells, and by the rule.
 
-    d_t(m1‖m2), d_t(m1‖m3)     while only P1 or only P2 acts, and while the control rule does
-    spells of P1               d_t(m1‖m2) at the end, P1 for k steps and P2 for one, by turns
+    d_t(H1‖H2), d_t(H1‖H3)     while only P1 or only P2 acts, and while the control rule does
+    spells of P1               d_t(H1‖H2) at the end, P1 for k steps and P2 for one, by turns
     P(m | âo_≤t)               of the rule, and of the rule that holds each mode for a while
 
 The hypotheses are those of `problems.diagrams.core_diagram`.
@@ -16,17 +16,20 @@ import numpy as np
 
 from bayescontrol.arrays import IntArray
 from bayescontrol.convergence.divergence import divergences
+from bayescontrol.experiments.chains import acting
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.core.exact import spells
-from bayescontrol.experiments.policy_diagram.chains import acting
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.problems.diagrams import core_diagram
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import Every
 
-__all__ = ["HELD", "OTHERS", "RULE", "SPELLS", "TRUE", "WHO", "Settings", "acts", "modes", "run",
-           "spell", "times"]  # fmt: skip
+__all__ = ["FEWEST", "HELD", "OTHERS", "RULE", "SPELLS", "TRUE", "WHO", "Settings", "acts",
+           "modes", "run", "spell", "times"]  # fmt: skip
 
+#: With fewer runs nothing is judged: what holding a mode gains is small beside its spread.
+FEWEST: Final = 300
 TRUE: Final = 0
 #: H2 and H3, held against H1.
 OTHERS: Final = (1, 2)
@@ -48,7 +51,7 @@ class Settings:
     """
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 1000
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
     steps: Annotated[
         int, msgspec.Meta(ge=300, description="steps of the control rule, for its weights")
     ] = 3000
@@ -56,7 +59,7 @@ class Settings:
         int, msgspec.Meta(ge=12, description="steps of which every divergence is kept")
     ] = 60
     held_steps: Annotated[
-        int, msgspec.Meta(ge=12, description="steps of the rule that holds its modes")
+        int, msgspec.Meta(ge=150, le=300, description="steps of the rule that holds its modes")
     ] = 200
 
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.convergence.rates import mean_rates
 from bayescontrol.convergence.worlds import World
+from bayescontrol.experiments.chains import chain, shares
 from bayescontrol.experiments.divergence.controller import TRUE, controller
-from bayescontrol.experiments.policy_diagram.chains import chain, shares
 from bayescontrol.lab.statistics.quantiles import normal_quantile
 
 __all__ = ["DELTA", "band", "band_error", "rate", "spread"]

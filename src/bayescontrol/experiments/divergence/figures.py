@@ -33,7 +33,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
     >>> from bayescontrol.experiments.divergence.replica import run
     >>> one = {name: column[None] for name, column in run(Settings(), 0).items()}
-    >>> sorted(draw(Settings(runs=1), one))
+    >>> sorted(draw(Settings(runs=1), one))  # enough to draw, not to judge
     ['bands', 'policies', 'processes']
     """
     note = f"{settings.runs} runs of {settings.steps} steps"
@@ -41,29 +41,34 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "processes": Chart(
             "Evidence against four other modes",
             [_realisations(settings, columns), _posteriors(settings, columns)],
-            "A line on the left is the evidence, in one run, for the true mode m* against another. "
+            "Five modes: m* is true; m1 and m2 are wrong about the lever that m* pulls, m3 and m4 "
+            "only about the levers of m1 and m2. d(m*‖m) is the evidence for m* against m, the sum "
+            "of ln P(o|m*)/P(o|m) over what was observed: a line on the left is one run of it. "
             "Against m1 and m2 it grows without end, so their posteriors (right) vanish. Against "
-            "m3 and m4, which are wrong only about levers that nobody pulls any more, it stays "
-            "where it is, and so do they.",
+            "m3 and m4 it stays where it is, once nobody pulls the levers that would tell, and so "
+            "do they.",
             columns=2,
             note=note,
         ),
         "policies": Chart(
             "One process, several policies",
             [_policies(settings, columns), _parts(settings)],
-            "Left: the evidence against m3 grows fast, slowly or not at all, depending on which "
-            "mode acts. Right: the rule lets modes take turns. Each step of the process counts for "
-            "the mode in charge, and the parts add up to the whole; each wanders about its mean. "
-            "In this run luck spoke for m2 at first, and so it stayed in charge for long.",
+            "d(m*‖m) is the evidence for the true mode m* against m. Left: against m3 it grows "
+            "fast, slowly or not at all, depending on which mode acts. Right: the rule lets modes "
+            "take turns. Each step of d counts for the mode in charge, whose policy acts; the "
+            "parts g add up to d, and each wanders about its mean G. In this run luck spoke for "
+            "m2 at first, and so it stayed in charge for long.",
             columns=2,
             note=note,
         ),
         "bands": Chart(
             "How far evidence strays from its mean",
             [_around_mean(settings, columns), _widths(settings, columns)],
-            "Left: runs of the evidence against m1 while m* acts, around the mean. Right: how wide "
-            "a band must be to hold 95 % of the runs up to time t. While m* acts it grows like √t, "
-            "so no band holds for ever; for m2, which the rule soon draws no more, it levels off.",
+            "g is the evidence that is gathered while a mode is in charge, G its mean. Left: runs "
+            "of g against m1 while m* acts, around G. Right: C, how far from G a band must reach "
+            "to hold 95 % of the runs up to step t; σ is the spread of a single step of g. While "
+            "m* acts C grows like √t, so no band holds for ever; for m2, which the rule soon draws "
+            "no more, it levels off.",
             columns=2,
             note=note,
         ),
@@ -116,6 +121,7 @@ def _posteriors(settings: Settings, columns: Columns) -> Panel:
         ylim=(0.0, 0.65),
         notes=["Lines: medians. Bands: half of the runs"],
         legend="upper right",
+        legend_columns=2,
     )
 
 
@@ -190,8 +196,8 @@ def _widths(settings: Settings, columns: Columns) -> Panel:
     wide = [columns["far"], columns["far of two"][:, :, 1]]
     always, drawn = (np.quantile(far, 1 - DELTA, axis=0, method="inverted_cdf") for far in wide)
     return Panel(
-        "(b) The band that holds 95 % of runs up to time t",
-        "time t, in steps",
+        "(b) The band that holds 95 % of runs up to step t",
+        "step t",
         "C: sup |g − G| up to t [nats]",
         [
             Series("m* in charge, always", t, always, colour="blue", marker="circle"),

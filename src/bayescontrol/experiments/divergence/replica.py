@@ -14,11 +14,13 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, simulate_divergences
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.divergence.controller import TRUE, alone, controller
 from bayescontrol.lab import Columns
 from bayescontrol.problems.tabular import TabularModes
 
 __all__ = [
+    "FEWEST",
     "PAIR",
     "POLICIES",
     "ROUNDING",
@@ -31,6 +33,8 @@ __all__ = [
     "whole",
 ]
 
+#: With fewer runs nothing is judged.
+FEWEST: Final = 50
 #: Whose policies are applied alone.
 POLICIES: Final = (0, 1, 2)
 #: They are compared on d_t(m*‖m3).
@@ -50,7 +54,7 @@ class Settings:
     """
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 1000
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
     steps: Annotated[int, msgspec.Meta(ge=200, description="steps in a replica")] = 400
 
 

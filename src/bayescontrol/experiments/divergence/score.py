@@ -1,7 +1,7 @@
 """The claims of `divergence`: what is exact has no tolerance, the rest what chance may do.
 
-Means are compared at margins of Student's law, so that all comparisons of a claim together raise
-a false alarm once in a thousand seeds; with fewer than 20 runs nothing is compared.
+Means are compared at margins of Student's law, and the band at four standard errors: together
+they raise a false alarm once in a thousand seeds. With fewer than FEWEST runs nothing is judged.
 """
 
 from typing import Final
@@ -10,9 +10,11 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.convergence.core import core
+from bayescontrol.experiments.chance import compare, measured, told
 from bayescontrol.experiments.divergence.controller import MODES, TRUE, controller
 from bayescontrol.experiments.divergence.exact import DELTA, band, band_error, rate
 from bayescontrol.experiments.divergence.replica import (
+    FEWEST,
     POLICIES,
     ROUNDING,
     SHOWN,
@@ -20,34 +22,17 @@ from bayescontrol.experiments.divergence.replica import (
     far_times,
     times,
 )
-from bayescontrol.experiments.policy_diagram.chains import strain
-from bayescontrol.lab import Claim, Columns, Outcome, Table, mean_and_error
-from bayescontrol.report.tables import with_error
+from bayescontrol.lab import Claim, Columns, Outcome, Table
 
-__all__ = ["FEWEST", "judged", "score"]
+__all__ = ["score"]
 
-#: With fewer runs than these, no mean is compared.
-FEWEST: Final = 20
-_ALARMS: Final = 1e-3
+#: Of one in a thousand, the share of each of two claims; what is left is the band's.
+_ALARMS: Final = 1e-3 / 2.2
 _OTHERS: Final = range(1, len(MODES))
-
-
-def judged(runs: FloatArray, expected: FloatArray) -> tuple[bool, str]:
-    """Are the means of the runs as expected, as far as chance allows; and how far off, in words.
-
-    >>> judged(np.array([[0.1], [0.3]]), np.array([5.0]))
-    (True, 'too few runs to tell')
-    """
-    if len(runs) < FEWEST:
-        return True, "too few runs to tell"
-    mean, error = mean_and_error(runs)
-    gap = np.abs(mean - expected)
-    off = np.divide(gap, error, out=np.zeros_like(gap), where=error > 0)
-    worst = strain(runs, expected, _ALARMS)
-    return worst <= 1.0, (
-        f"at most {off.max():.1f} standard errors off, {worst:.2f} of the margin that chance is "
-        "given"
-    )
+#: The weight of two modes, 0.4 at the start, counts as vanishing below this.
+_VANISHED: Final = 0.1
+#: How far the band may be off: standard errors, and a share for steps that are few and not normal.
+_BAND: Final = (4.0, 0.02)
 
 
 def score(settings: Settings, columns: Columns) -> Outcome:
@@ -55,10 +40,14 @@ def score(settings: Settings, columns: Columns) -> Outcome:
 
     >>> from bayescontrol.experiments.divergence.replica import run
     >>> one = {name: column[None] for name, column in run(Settings(), 0).items()}
-    >>> all(claim.holds for claim in score(Settings(runs=1), one).claims if claim.source == "ours")
-    True
+    >>> only = score(Settings(runs=1), one)  # a single run is not judged
+    >>> only.claims, [table.title for table in only.tables][0]
+    ((), 'The five modes')
     """
     growth = _growth(settings, columns)
+    tables = _modes(), _table(growth)
+    if len(growth) < FEWEST:
+        return Outcome((), tables)
     claims = (
         _bound(settings, columns),
         _vanish(columns),
@@ -69,7 +58,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         _root(settings, columns),
         _one_band(settings, columns),
     )
-    return Outcome(claims, (_table(growth),))
+    return Outcome(claims, tables)
 
 
 def _bound(settings: Settings, columns: Columns) -> Claim:
@@ -77,7 +66,8 @@ def _bound(settings: Settings, columns: Columns) -> Claim:
     cases = len(columns["violations"]) * (settings.steps + 1) * len(MODES)
     return Claim(
         "posterior-bound",
-        "no posterior is ever above P(m)/P(m*) e^(-d); violations in all runs, steps and modes",
+        "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), d = d(m*‖m) the evidence for m* "
+        "against m; violations in all runs, steps and modes",
         "paper", 0, number, None, number == 0,
         reason=f"{cases} comparisons, {ROUNDING:g} allowed for rounding; the ln that the paper "
         "prints before the bound is a slip",
@@ -91,13 +81,13 @@ def _names(inside: bool) -> list[str]:
 
 def _vanish(columns: Columns) -> Claim:
     out = [MODES.index(name) for name in _names(inside=False)]
-    mean, error = mean_and_error(columns["posterior"][:, -1, out].sum(-1))
+    weight, error = measured(columns["posterior"][:, -1, out].sum(-1))
     return Claim(
         "two-diverge",
-        f"d of {' and '.join(_names(inside=False))} diverges, so their posteriors vanish; mean of "
-        "their weight at the end",
-        "paper", "→ 0, from 0.4", float(mean), float(error), bool(mean < 0.1),
-        reason="" if mean < 0.1 else "a quarter of it is left: too much for so many steps",
+        f"the evidence against {' and '.join(_names(inside=False))} grows without end, so their "
+        "posteriors vanish; mean of their weight at the end",
+        "paper", "→ 0, from 0.4", weight, error, weight < _VANISHED,
+        reason="" if weight < _VANISHED else f"more than {_VANISHED:g} of it is left",
     )  # fmt: skip
 
 
@@ -107,8 +97,8 @@ def _stay(columns: Columns) -> Claim:
     weight = float(np.median(columns["posterior"][:, -1, kept].sum(-1)))
     return Claim(
         "two-stay",
-        f"d of {' and '.join(_names(inside=True))} stays bounded: once the others are out, nothing "
-        "tells them from m*; nats a step under its policy",
+        f"the evidence against {' and '.join(_names(inside=True))} stays bounded: once the others "
+        "are out, nothing tells them from m*; its rate under the policy of m*, nats a step",
         "paper", 0.0, max(rates), None, max(rates) == 0.0,
         reason=f"exact; in half of the runs they end with a weight of {weight:.2f} or more",
     )  # fmt: skip
@@ -124,16 +114,15 @@ def _growth(settings: Settings, columns: Columns) -> FloatArray:
 
 def _rates(growth: FloatArray) -> Claim:
     exact = np.array([rate(policy, SHOWN) for policy in POLICIES])
-    holds, told = judged(growth, exact)
-    mean, error = mean_and_error(growth)
+    found = compare(growth, exact, _ALARMS)
     fastest = int(np.argmax(exact))
     return Claim(
         "rates-by-policy",
-        f"one process, three policies, three rates: d of {MODES[SHOWN]} under each policy alone; "
-        f"shown: that of {MODES[POLICIES[fastest]]}, nats a step",
-        "ours", float(exact[fastest]), float(mean[fastest]), float(error[fastest]),
-        holds and len(set(exact.round(6))) == len(exact),
-        reason=told,
+        f"how fast evidence against {MODES[SHOWN]} grows hangs on who acts: three policies, each "
+        f"alone, three rates; shown: that of {MODES[POLICIES[fastest]]}, nats a step",
+        "ours", float(exact[fastest]), *measured(growth[:, fastest]),
+        found.holds and len(set(exact.round(6))) == len(exact),
+        reason=found.words,
     )  # fmt: skip
 
 
@@ -141,23 +130,23 @@ def _adds_up(columns: Columns) -> Claim:
     worst = float(columns["unsplit"].max())
     return Claim(
         "parts-add-up",
-        "sub-divergences by mode in charge add up to the process; largest gap, relative",
-        "paper", 0.0, worst, ROUNDING, worst <= ROUNDING,
-        reason="" if worst <= ROUNDING else "an identity: the program is wrong",
+        "the evidence d is the sum of its parts g, each gathered while one mode was in charge (its "
+        "policy acted); largest gap, relative",
+        "paper", 0.0, float(f"{worst:.1g}"), None, worst <= ROUNDING,
+        reason=f"{ROUNDING:g} allowed for rounding" if worst <= ROUNDING
+        else "an identity: the program is wrong",
     )  # fmt: skip
 
 
 def _centred(columns: Columns) -> Claim:
     excess = columns["excess"][:, :, 1:]
     flat = excess.reshape(len(excess), -1)
-    holds, told = judged(flat, np.zeros(flat.shape[1]))
-    mean, error = mean_and_error(excess[:, TRUE, 0])
+    found = compare(flat, np.zeros(flat.shape[1]), _ALARMS)
     return Claim(
         "centred-on-its-mean",
-        "g - G has mean zero, for every mode in charge and every other mode; shown: m* in charge, "
-        "m1 the other, at the end, in nats",
-        "ours", 0.0, float(mean), float(error), holds,
-        reason=f"{flat.shape[1]} means: {told}",
+        "G is g with every term replaced by its mean: g - G has mean zero, for every mode in "
+        "charge and every other mode; shown: m* in charge, evidence against m1, at the end, nats",
+        "ours", 0.0, *measured(excess[:, TRUE, 0]), found.holds, reason=found.words,
     )  # fmt: skip
 
 
@@ -168,18 +157,17 @@ def _widths(settings: Settings, columns: Columns) -> tuple[FloatArray, int]:
 
 
 def _root(settings: Settings, columns: Columns) -> Claim:
-    runs = len(columns["far"])
     C, _ = _widths(settings, columns)
     expected = float(band(settings.steps, TRUE, 1))
-    error = band_error(settings.steps, TRUE, 1, runs)
-    # Four errors, and two per cent of C for steps that are few and not normal.
-    near = abs(C[-1] - expected) <= 4.0 * error + 0.02 * expected
+    error = band_error(settings.steps, TRUE, 1, len(columns["far"]))
+    off, (errors, share) = abs(float(C[-1]) - expected), _BAND
     return Claim(
         "band-grows-like-root-t",
-        f"the band that holds |g - G| up to time t in 95 % of runs is C = σ (2.24 √t - 0.58); "
-        f"here t = {settings.steps}, in nats",
-        "ours", expected, float(C[-1]), error, runs < FEWEST or near,
-        reason="too few runs to tell" if runs < FEWEST else "m* in charge all the time",
+        "C, the half-width of the band that holds |g - G| up to step t in 95 % of runs, is "
+        f"σ (2.24 √t - 0.58), σ the spread of a term; here t = {settings.steps}, in nats",
+        "ours", expected, float(C[-1]), error, off <= errors * error + share * expected,
+        reason=f"m* in charge all the time; z = {off / error:.1f} standard errors off, up to "
+        f"{errors:g} is chance, and {share:.0%} of C are for steps that are few",
     )  # fmt: skip
 
 
@@ -188,28 +176,44 @@ def _one_band(settings: Settings, columns: Columns) -> Claim:
     ratio = float(C[-1] / C[quarter])
     return Claim(
         "one-band-for-all-times",
-        "bounded: one C holds |g - G| at all times, so C at t and at t/4 are in the long run "
-        "the same; their ratio",
+        "boundedness: one C holds |g - G| at all times, so that the C up to step t and that up to "
+        "t/4 are in the long run the same; their ratio",
         "paper", 1.0, ratio, None, ratio < 1.2,
-        reason="while m* acts, likelihood ratios are independent but for the room, and g - G is a "
-        "random walk: C doubles whenever t is four times as long. Nothing is lost: the posterior "
-        "of m* is bounded from below without it (experiment lower-bound)",
+        reason="while m* acts, the terms of g - G are independent but for the room in which the "
+        "agent stands, so g - G is a random walk: C doubles whenever t is four times as long. "
+        "Nothing is lost: the posterior of m* is bounded from below without it (experiment "
+        "lower-bound)",
     )  # fmt: skip
 
 
+def _modes() -> Table:
+    modes, kept = controller(), core(controller(), TRUE)
+    levers = modes.labels.actions
+    rows = []
+    for m, name in enumerate(MODES):
+        wins = [", ".join(f"{p:g}" for p in room) for room in modes.hypothesis[m, :, :, 1]]
+        pulls = levers[int(np.argmax(modes.policy[m, 0]))]
+        where = "inside" if m in kept else "outside"
+        rows.append((name, f"the {pulls}", *wins, "the true mode" if m == TRUE else where))
+    return Table(
+        "The five modes",
+        ("mode", "pulls", "P(win) in room 0", "P(win) in room 1", "core of m*"),
+        tuple(rows),
+        f"P(win) of the {', '.join(levers)} lever. A win leads to room 1, a loss to room 0: the "
+        "room is where the agent stands. m* is true. The core of m* holds the modes that its own "
+        "policy cannot tell from it.",
+    )
+
+
 def _table(growth: FloatArray) -> Table:
-    mean, error = mean_and_error(growth)
     rows = tuple(
-        (
-            MODES[policy],
-            *(rate(policy, m) for m in _OTHERS),
-            with_error(float(mean[k]), float(error[k])),
-        )
+        (MODES[policy], *(rate(policy, m) for m in _OTHERS), told(growth[:, k]))
         for k, policy in enumerate(POLICIES)
     )
     return Table(
-        "Rates of d(m*‖m) in nats a step, by the policy that is applied",
-        ("policy of", *(f"{MODES[m]}, exact" for m in _OTHERS), f"{MODES[SHOWN]}, simulated"),
+        "How fast evidence d(m*‖m) grows against each mode, in nats a step, by who acts",
+        ("who acts", *(f"{MODES[m]}, exact" for m in _OTHERS), f"{MODES[SHOWN]}, simulated"),
         rows,
-        f"simulated: second halves of {len(growth)} runs, mean and standard error",
+        "d(m*‖m) is the sum of ln P(o|m*)/P(o|m) over what was observed. Simulated: second halves "
+        f"of {len(growth)} runs, mean ± standard error; one number where all runs agree.",
     )

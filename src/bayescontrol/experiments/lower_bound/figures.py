@@ -31,7 +31,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
     >>> from bayescontrol.experiments.lower_bound.replica import run
     >>> one = {name: column[None] for name, column in run(Settings(), 0).items()}
-    >>> list(draw(Settings(runs=1), one))
+    >>> list(draw(Settings(runs=1), one))  # enough to draw, not to judge
     ['lower-bound']
     """
     low = lowest(columns)
@@ -44,20 +44,22 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
                 _by_time(settings, columns),
                 _posterior(settings, columns),
             ],
-            "(a) counts the runs in which the true mode ever fell below a share δ of its prior "
-            "weight. For the control rule that is at most a share δ of them, in every world: the "
-            "blue lines stay below the dotted one. (b) is the same from the other side: what the "
-            "truth kept in all but a share δ of runs. (c) and (d) follow one world in time: the "
-            "rule stays below the line for ever and finds the truth; an agent that takes its own "
-            "actions for evidence loses it, for good, in most runs.",
+            "m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, "
+            "prize or frog and bias grid are three worlds. (a) counts the runs in which P(m*|·) "
+            "ever fell below δ P(m*). For the control rule that is at most a share δ of them, in "
+            "every world: the blue lines stay below the dotted one. (b) is the same from the other "
+            "side: λ, what share of its prior the truth kept in all but a share δ of runs. (c) and "
+            "(d) follow one world in time: the rule stays below the line for ever and finds the "
+            "truth; the naive agent, which takes its own actions for evidence, loses it for good "
+            "in most runs.",
             columns=2,
-            note=f"{settings.runs} runs of {settings.steps} steps",
+            note=f"{settings.runs} runs of {settings.steps} steps; bands: two standard errors",
         )
     }
 
 
 def _looks(world: str, agent: str) -> dict[str, Any]:
-    return {"colour": _COLOURS[agent], "dash": _DASHES[world]}
+    return {"colour": _COLOURS[agent], "dash": _DASHES[world], "group": world}
 
 
 def _shares(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Panel:
@@ -69,8 +71,10 @@ def _shares(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Pa
             fell = (low[world, agent][:, None] < delta).sum(0)
             bounds = wilson(fell, len(low[world, agent]), z=2.0)
             share = fell / len(low[world, agent])
-            label = f"{world}, {agent}"
-            series.append(Series(label, delta, share, *bounds, "step", **_looks(world, agent)))
+            series.append(
+                Series(f"{world}, {agent}", delta, share, *bounds, "step",
+                       in_legend=agent == "rule", **_looks(world, agent))
+            )  # fmt: skip
     exact = np.array([fallen(behind_by(float(d)), settings.steps) for d in delta])
     series.append(Series("prize or frog, exact", delta, exact, colour="ink", kind="step"))
     return Panel(
@@ -78,11 +82,11 @@ def _shares(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Pa
         "δ",
         "share of runs",
         series,
-        [Guide("Ville's bound: δ", direction="diagonal")],
+        [Guide("Ville's bound: δ", direction="diagonal", in_legend=False)],
         xscale="log",
         yscale="log",
         ylim=(0.001, 1.3),
-        notes=["Bands: two standard errors"],
+        notes=["Blue: rule. Orange: naive. Dotted: Ville's bound, δ"],
         legend="below",
         legend_columns=4,
     )
@@ -128,7 +132,6 @@ def _by_time(settings: Settings, columns: Columns) -> Panel:
         series,
         [Guide(f"Ville's bound: δ = {_DELTA:g}", _DELTA)],
         ylim=(-0.02, 1.02),
-        notes=["Bands: two standard errors"],
         legend="upper left",
     )
 
@@ -151,6 +154,5 @@ def _posterior(settings: Settings, columns: Columns) -> Panel:
         series,
         [Guide("prior", prior)],
         ylim=(-0.02, 1.02),
-        notes=["Bands: two standard errors"],
         legend="center right",
     )

@@ -5,18 +5,22 @@ low_t = min_{τ≤t} P(m* | ·) / P(m*)        how little the truth has ever bee
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 import numpy as np
 
 from bayescontrol.arrays import IntArray
 from bayescontrol.convergence.boundedness import simulate_divergences
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.lower_bound.worlds import AGENTS, worlds
 from bayescontrol.lab import Columns
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["Settings", "run", "times"]
+__all__ = ["FEWEST", "Settings", "run", "times"]
+
+#: With fewer runs nothing is judged.
+FEWEST: Final = 200
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Settings:
     """
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 4000
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 4000
     steps: Annotated[int, msgspec.Meta(ge=10, description="steps in a replica")] = 200
 
 

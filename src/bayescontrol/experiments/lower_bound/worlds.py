@@ -18,11 +18,17 @@ from bayescontrol.problems.bandits.bias_grid import bias_grid
 from bayescontrol.problems.prize import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["AGENTS", "RELIABILITY", "World", "levers", "naive", "worlds"]
+__all__ = ["AGENTS", "DOES", "RELIABILITY", "World", "levers", "naive", "worlds"]
 
 #: How often a box shows what it holds.
 RELIABILITY: Final = 0.75
 AGENTS: Final = ("rule", "naive")
+#: What a mode expects and does, by world.
+DOES: Final = {
+    "three levers": "its own lever wins with .6, the others with .4; pulls it 9 times in 10",
+    "prize or frog": "the prize is in its own box, seen 3 times in 4; opens it",
+    "bias grid": "two arms win with .2, .5 or .8 each; pulls the better one",
+}
 
 
 class World(NamedTuple):

@@ -44,8 +44,12 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "evidence": Chart(
             "The evidence that no mode fits, along single runs",
             [_paths(settings, columns, k) for k in range(len(DRAWN))],
-            "The alarm is raised where a line meets the dotted one. Inside the class the evidence "
-            "sinks, outside it climbs; here the agent goes on after the alarm.",
+            "Eₜ is how much better a predictor that assumes nothing explains what was observed up "
+            "to step t than the best of the modes does: a ratio of probabilities. The alarm is "
+            "raised where a line meets the dotted one, Eₜ = 1/δ. Inside the class (lever 0 is as "
+            "a mode expects) the evidence sinks; outside it climbs (worn 0.5: half of the misses "
+            "of lever 0 have become losses; streaks: a loss brings on the next). Here the agent "
+            "pulls on after the alarm.",
             columns=len(DRAWN),
             note=f"{shown} run{'s' * (shown > 1)} of each world; δ = {settings.delta:g}",
         ),
@@ -57,9 +61,14 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
                 _delay(settings, columns),
                 _earned(columns),
             ],
-            "(a) stays below δ at all times at once. (b) goes to 1. (c) The farther the world from "
-            "the nearest mode, the sooner the alarm; no alarm lies below the line on average. (d) "
-            "Resting pays where the levers do harm, and costs where they do not.",
+            "δ is how often the alarm may be false. Lever 0, 1, 2: worlds as one of three modes "
+            "expects. Worn θ: a share θ of the misses of the good lever have become losses. "
+            "Streaks: a loss brings on the next. (a) False alarms stay below δ at all times at "
+            "once. (b) True ones come for sure. (c) The farther the world from the nearest mode, D "
+            "nats a step, the sooner the alarm; on average none can be below the dashed line. (d) "
+            "The blind agent pulls on after the alarm, the other rests: it pulls no lever any more "
+            "and earns 0 from then on. That pays where the lever does harm, and costs where it "
+            "does not.",
             columns=2,
             note=f"{settings.runs} run{'s' * (settings.runs > 1)}; bands of (a) and (b): Wilson's "
             "at two standard errors",
@@ -90,11 +99,11 @@ def _shares(settings: Settings, columns: Columns, worlds: tuple[str, ...], title
         raised = (columns["step"][:, WORLDS.index(world), None] <= t).sum(axis=0)
         low, high = wilson(raised, runs, z=2.0)
         series.append(Series(world, t, raised / runs, low, high, colour=colour, dash=dash))
-    top = max(1.3 * settings.delta, float(max(s.high.max() for s in series if s.high is not None)))
+    top = max(1.9 * settings.delta, float(max(s.high.max() for s in series if s.high is not None)))
     return Panel(
         title, "step t", "share of runs with an alarm", series,
         [Guide("δ", settings.delta)], ylim=(0.0, min(1.0, 1.05 * top) if inside else 1.02),
-        legend="upper right" if inside else "lower right",
+        legend="upper right" if inside else "center right",
     )  # fmt: skip
 
 
@@ -123,7 +132,7 @@ def _earned(columns: Columns) -> Panel:
     x = np.arange(len(WORLDS))
     series = []
     looks: Mapping[str, tuple[str, Colour, Marker]] = {
-        "blind": ("goes on blindly", "ink", "square-open"),
+        "blind": ("pulls on, blindly", "ink", "square-open"),
         "guarded": ("rests after the alarm", "green", "circle"),
     }
     for name, (label, colour, marker) in looks.items():
@@ -131,6 +140,7 @@ def _earned(columns: Columns) -> Panel:
         series.append(Series.of_runs(label, x, columns[name], **look))
     return Panel(
         "(d) What was earned",
-        "world: 0-2 the modes, 3-6 worn 0.25 to 1, 7 streaks", "reward a step",
+        "world, by number", "reward a step",
         series, [Guide("resting", 0.0)], xticks=x.tolist(), legend="lower left",
+        notes=["0 1 2: levers 0 1 2; 3 to 6: worn 0.25 to 1; 7: streaks"],
     )  # fmt: skip

@@ -12,13 +12,16 @@ from typing import Annotated, Any, Final
 import msgspec
 import numpy as np
 
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.misspecified.worlds import OUTSIDE, REST, REWARD, WORLDS, machines
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, alarm_evidence
 
-__all__ = ["DRAWN", "PATHS", "Settings", "checkpoints", "guard", "run"]
+__all__ = ["DRAWN", "FEWEST", "PATHS", "Settings", "checkpoints", "guard", "run"]
 
+#: With fewer runs nothing is judged.
+FEWEST: Final = 100
 #: So many replicas are followed step by step, in these worlds, and drawn.
 PATHS: Final = 6
 DRAWN: Final = (WORLDS[0], OUTSIDE[1], OUTSIDE[-1])
@@ -35,7 +38,7 @@ class Settings:
     """
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 400
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 400
     steps: Annotated[int, msgspec.Meta(ge=1, description="steps in a replica")] = 1000
     delta: Annotated[
         float, msgspec.Meta(gt=0, lt=1, description="the alarm may be false so often, at most")

@@ -6,6 +6,7 @@
 
 Power is claimed of worlds that had the time to show: t D exceeds what q pays for learning. A
 sound claim fails by chance with probability of about 1e-3: three standard errors and one run.
+With fewer than FEWEST runs nothing is judged.
 """
 
 import math
@@ -15,9 +16,17 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.misspecified.replica import Settings
-from bayescontrol.experiments.misspecified.worlds import INSIDE, REWARD, WORLDS, distances, machines
-from bayescontrol.lab import Claim, Columns, Outcome, Table, mean_and_error, wilson
+from bayescontrol.experiments.chance import measured, told
+from bayescontrol.experiments.misspecified.replica import FEWEST, Settings
+from bayescontrol.experiments.misspecified.worlds import (
+    ABOUT,
+    INSIDE,
+    REWARD,
+    WORLDS,
+    distances,
+    machines,
+)
+from bayescontrol.lab import Claim, Columns, Outcome, Table, wilson
 from bayescontrol.report.tables import with_error
 
 __all__ = ["found", "score"]
@@ -44,14 +53,18 @@ def found(settings: Settings) -> list[int]:
 
 
 def score(settings: Settings, columns: Columns) -> Outcome:
-    """All claims, and one table.
+    """All claims, and two tables.
 
     >>> from bayescontrol.experiments.misspecified.replica import run
     >>> few = Settings(runs=1, steps=50)
-    >>> columns = {name: column[None] for name, column in run(few, 0).items()}
-    >>> [claim.name for claim in score(few, columns).claims]
-    ['false-alarms', 'false-alarm-cost']
+    >>> one = {name: column[None] for name, column in run(few, 0).items()}
+    >>> only = score(few, one)  # a single run is not judged
+    >>> only.claims, [table.title for table in only.tables][0]
+    ((), 'Eight machines')
     """
+    tables = _machines(), _table(settings, columns)
+    if len(columns["step"]) < FEWEST:
+        return Outcome((), tables)
     claims = [_false_alarms(settings, columns), _false_alarm_cost(settings, columns)]
     if found(settings):
         claims += [
@@ -62,7 +75,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         ]
     if settings.steps * distances()[WORLDS[_STREAKS]] >= _PRICE / 2 + math.log(1 / settings.delta):
         claims.append(_streaks(settings, columns))
-    return Outcome(tuple(claims), (_table(settings, columns),))
+    return Outcome(tuple(claims), tables)
 
 
 def _raised(columns: Columns) -> FloatArray:
@@ -89,7 +102,8 @@ def _false_alarms(settings: Settings, columns: Columns) -> Claim:
         "of the runs; here the worst mode",
         "ours", f"at most {delta:g}", share, _error(share, n),
         share <= delta + _slack(delta, n),
-        "Ville's inequality; it may be looked at after every step",
+        "Ville's inequality: it may be looked at after every step; chance alone would not go "
+        f"beyond {delta + _slack(delta, n):.2g}",
     )  # fmt: skip
 
 
@@ -99,7 +113,8 @@ def _false_alarm_cost(settings: Settings, columns: Columns) -> Claim:
     most = settings.delta * _BEST
     return Claim(
         "false-alarm-cost",
-        "inside the class the alarm costs at most δ times what the good lever earns, a step",
+        "inside the class, where the alarm is false, resting after it costs at most δ times what "
+        "the good lever earns, a step",
         "ours", f"at most {most:.3g}", mean, error,
         mean <= most + 3.0 * error + _BEST / settings.runs,
     )  # fmt: skip
@@ -121,9 +136,7 @@ def _power(settings: Settings, columns: Columns) -> Claim:
 def _delays(settings: Settings, columns: Columns) -> dict[int, tuple[float, float]]:
     """Mean steps to the alarm with their errors; a run without one has taken all its steps."""
     steps = np.minimum(columns["step"], settings.steps)
-    delays = {k: _mean(steps[:, k]) for k in found(settings)}
-    # A single delay tells its own spread: it is of the size of the delay.
-    return {k: (mean, mean if len(steps) == 1 else error) for k, (mean, error) in delays.items()}
+    return {k: _mean(steps[:, k]) for k in found(settings)}
 
 
 def _delay_bound(settings: Settings, columns: Columns) -> Claim:
@@ -135,11 +148,12 @@ def _delay_bound(settings: Settings, columns: Columns) -> Claim:
     least = min(spent, key=lambda k: spent[k][0])
     return Claim(
         "delay-bound",
-        "no alarm can spend less than ln 1/δ nats, E[step] D; here the quickest, in "
-        f"{WORLDS[least]}",
+        "no alarm can do with less than ln 1/δ nats of evidence on average, steps times D; here "
+        f"the quickest, in {WORLDS[least]}",
         "ours", f"at least {bound:.3g}", *spent[least],
         all(nats >= bound - 3.0 * error for nats, error in spent.values()),
-        f"the rest of the {spent[least][0]:.3g} nats is what q pays for learning the world",
+        f"D: how many nats a step tells; the rest of the {spent[least][0]:.3g} is what the alarm "
+        "pays for learning the world, of which it assumes nothing",
     )  # fmt: skip
 
 
@@ -147,9 +161,9 @@ def _delay_order(settings: Settings, columns: Columns) -> Claim:
     delays = list(_delays(settings, columns).values())
     return Claim(
         "delay-order",
-        "the farther the world from the nearest mode, the sooner the alarm: "
+        "the farther the world from the nearest mode, the sooner the alarm; mean steps in "
         f"{', '.join(WORLDS[k] for k in found(settings))}",
-        "ours", "falling mean steps", ", ".join(f"{mean:.4g}" for mean, _ in delays), None,
+        "ours", "falling", ", ".join(f"{mean:.4g}" for mean, _ in delays), None,
         all(near >= far - 3.0 * math.hypot(e, f) for (near, e), (far, f) in pairwise(delays)),
     )  # fmt: skip
 
@@ -160,8 +174,8 @@ def _fallback(settings: Settings, columns: Columns) -> Claim:
     mean, error = gains[least]
     return Claim(
         "fallback-gain",
-        "where going on blindly loses, resting from the alarm on earns more, a step; here the "
-        f"least, {WORLDS[least]}",
+        "where pulling on blindly, deaf to the alarm, loses, resting from the alarm on earns more, "
+        f"a step; here the least, {WORLDS[least]}",
         "ours", "above 0", mean, error,
         mean > 3.0 * error,
     )  # fmt: skip
@@ -183,9 +197,30 @@ def _streaks(settings: Settings, columns: Columns) -> Claim:
 
 
 def _mean(values: FloatArray) -> tuple[float, float]:
-    """Mean and standard error; one run has no error to speak of."""
-    mean, error = mean_and_error(values)
-    return float(mean), float(error) if math.isfinite(error) else 0.0
+    """Mean and standard error; none where all runs agree."""
+    mean, error = measured(values)
+    return mean, error or 0.0
+
+
+def _machines() -> Table:
+    rows = []
+    for k, world in enumerate(WORLDS):
+        lever = k if k < len(INSIDE) else 0
+        law = machines().hypothesis[k, :, lever]
+        rare, often = law[0, 2], law[1, 2]
+        share = rare / (1.0 + rare - often)  # of pulls that lose, in the long run
+        odds = law[0] + (law[1] - law[0]) * share
+        win, miss, loss = (float(f"{p:.6g}") for p in odds)
+        rows.append((world, ABOUT[world], win, miss, loss, float(f"{odds @ REWARD:.3g}")))
+    return Table(
+        "Eight machines",
+        ("world", "its good lever", "P(win)", "P(miss)", "P(loss)", "reward a pull"),
+        tuple(rows),
+        "A machine has three levers; a win pays 1, a miss 0, a loss costs 3. The first three are "
+        "the modes: mode k expects lever k to be good and the others poor (.2, .4, .4), and pulls "
+        "it. In the others lever 0 is not what any mode expects. Resting is always safe and earns "
+        "0.",
+    )
 
 
 def _table(settings: Settings, columns: Columns) -> Table:
@@ -198,21 +233,23 @@ def _table(settings: Settings, columns: Columns) -> Table:
         rows.append(
             (
                 world,
-                f"{far[world]:.4f}",
+                f"{far[world]:.4f}" if far[world] else "0",
                 with_error(float(share[k]), _error(float(share[k]), len(step))),
                 f"{middle:.0f}" if math.isfinite(middle) else "none",
                 f"{least:.1f}" if math.isfinite(least) else "never",
-                with_error(*_mean(columns["blind"][:, k])),
-                with_error(*_mean(columns["guarded"][:, k])),
+                told(columns["blind"][:, k]),
+                told(columns["guarded"][:, k]),
             )
         )
     return Table(
         f"Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned a step",
         (
-            "world", "D, nats a step", "runs with an alarm", "median step", "ln(1/δ) / D",
-            "blind", "rests after the alarm",
+            "world", "D", "runs with an alarm", "median step", "ln(1/δ) / D",
+            "pulls on, blindly", "rests after the alarm",
         ),
         tuple(rows),
-        "The first three worlds are the modes. D: relative entropy from the nearest mode. "
-        "ln(1/δ) / D: no alarm with this δ is quicker on average, whatever it knows of the world.",
+        "δ: how often the alarm may be false. D: how far the world is from the nearest mode, nats "
+        "a step (0: it is one of them). ln(1/δ) / D: no alarm is quicker on average, whatever it "
+        "knows of the world. Last columns: reward a step of an agent that is deaf to the alarm, "
+        "and of one that pulls no lever after it.",
     )  # fmt: skip

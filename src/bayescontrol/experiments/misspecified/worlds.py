@@ -18,7 +18,17 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.problems.tabular import Labels, TabularModes
 
-__all__ = ["INSIDE", "OUTSIDE", "REST", "REWARD", "WEAR", "WORLDS", "distances", "machines"]
+__all__ = [
+    "ABOUT",
+    "INSIDE",
+    "OUTSIDE",
+    "REST",
+    "REWARD",
+    "WEAR",
+    "WORLDS",
+    "distances",
+    "machines",
+]
 
 #: The action that is always safe, and earns nothing.
 REST: Final = 3
@@ -28,6 +38,12 @@ WEAR: Final = (0.25, 0.5, 0.75, 1.0)
 INSIDE: Final = ("lever 0", "lever 1", "lever 2")
 OUTSIDE: Final = (*(f"worn {theta:g}" for theta in WEAR), "streaks")
 WORLDS: Final = INSIDE + OUTSIDE
+#: What is told of the good lever of each world.
+ABOUT: Final = {
+    **{world: f"{world}, as mode {m} expects" for m, world in enumerate(INSIDE)},
+    **{f"worn {t:g}": f"lever 0, {t:.0%} of its misses now lose" for t in WEAR},
+    "streaks": "lever 0, but a loss brings on the next",
+}
 
 _GOOD: Final = np.array([0.6, 0.3, 0.1])
 _POOR: Final = np.array([0.2, 0.4, 0.4])

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from bayescontrol.experiments.policy_diagram.drawing import (
+from bayescontrol.experiments.drawing import (
     Places,
     chain_edges,
     framed_alike,
@@ -58,7 +58,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Both figures.
 
     >>> from bayescontrol.experiments.policy_diagram.replica import run
-    >>> few = Settings(runs=1)
+    >>> few = Settings(runs=1)  # enough to draw, not to judge
     >>> sorted(draw(few, {name: column[None] for name, column in run(few, 0).items()}))
     ['diagram', 'time']
     """
@@ -129,10 +129,12 @@ def _time(settings: Settings, columns: Columns) -> Chart:
     return Chart(
         "Where the time goes",
         [_pull(settings, columns), _states(columns)],
-        "Left: wherever a run starts, a policy soon is inside the subset that it selects, and it "
-        "never leaves. Right: the share of the time in each state, exact and as simulated; P1 and "
-        "P2 leave the states outside their subsets alone, the two by turns visit all of them, "
-        "s7 too, where neither would come alone.",
+        "P1 always takes action a, P2 always action b; by turns, either with probability 1/2 at "
+        "every step. Left: the probability to be inside the subset that a policy selects, after t "
+        "steps: wherever a run starts, it soon is inside, and it never leaves. Right: the share of "
+        "the time in each of the states s0 … s7, exact and as simulated; P1 and P2 leave the "
+        "states outside their subsets alone, the two by turns visit all of them, s7 too, where "
+        "neither would come alone.",
         columns=2,
         note=f"{settings.runs} runs of {settings.steps} steps, from states at random",
     )

@@ -16,7 +16,8 @@ import msgspec
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.policy_diagram.chains import acting, chain, path, shares
+from bayescontrol.experiments.chains import acting, chain, path, shares
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.problems.diagrams import policy_diagram
@@ -25,6 +26,7 @@ from bayescontrol.seeding import stream
 
 __all__ = [
     "BY_TURNS",
+    "FEWEST",
     "POLICIES",
     "SHOWN",
     "TRUE",
@@ -43,6 +45,8 @@ POLICIES: Final = ("P1", "P2", BY_TURNS)
 TRUE: Final = 0
 #: Of so many steps it is kept whether they were inside the subset.
 SHOWN: Final = 8
+#: With fewer runs nothing is judged.
+FEWEST: Final = 20
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Settings:
     """
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 1000
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
     steps: Annotated[
         int, msgspec.Meta(ge=200, description="steps in a replica; the second half is counted")
     ] = 2000

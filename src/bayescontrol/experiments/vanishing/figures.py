@@ -30,7 +30,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
     >>> from bayescontrol.experiments.vanishing.replica import run
     >>> one = {name: column[None] for name, column in run(Settings(), 0).items()}
-    >>> list(draw(Settings(runs=1), one))
+    >>> list(draw(Settings(runs=1), one))  # enough to draw, not to judge
     ['vanishing']
     """
     return {
@@ -42,13 +42,15 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
                 _slowly(settings, columns),
                 _left(settings, columns),
             ],
-            "The core of m* holds the modes that its own policy cannot tell from it. Whoever is "
-            "outside loses weight exponentially, a straight line in (a) and (b), and never exceeds "
-            "the dashed bound. Inside, m3 and m4 act as m* does and keep their weight. In (c) a "
-            "mode inside the core acts differently and refutes itself, but the less it weighs the "
-            "less it acts: it falls like 1/t, a straight line on these axes. (d) To vanish almost "
-            "surely may take long: in the core diagram m2 is refuted only where m* leads with "
-            "three steps in a row, and while m2 has most of the weight, m* rarely gets so many.",
+            "m* is the true mode. Its core holds the modes that its policy cannot tell from it; "
+            "d is the evidence for m* against a mode; (.8, .5) is a bandit whose two arms win with "
+            "probability .8 and .5. Whoever is outside the core loses weight exponentially, a "
+            "straight line in (a) and (b), and never exceeds the dashed bound. Inside, m3 and m4 "
+            "act as m* does and keep their weight. In (c) one inside the core acts differently "
+            "and refutes itself, but the less it weighs the less it acts: it falls like 1/t, a "
+            "straight line on these axes. (d) To vanish almost surely may take long: in the core "
+            "diagram m2 is refuted only where m* leads with three steps in a row, and while m2 has "
+            "most of the weight, m* rarely gets so many.",
             columns=2,
             note=f"{settings.runs} runs; lines are medians, bands hold nine runs in ten",
         )
@@ -78,7 +80,7 @@ def _falls(settings: Settings, columns: Columns, name: str, title: str, lowest: 
         yscale="log",
         ylim=(lowest, 3.0),
         notes=["Dashed: P(m)/P(m*) exp(−d), the median"],
-        legend="lower left",
+        legend="lower left" if name == FIVE else "upper right",
     )
 
 
@@ -86,8 +88,8 @@ def _slowly(settings: Settings, columns: Columns) -> Panel:
     modes, t = class_of(BIASES), times(settings, BIASES)
     v = columns[f"{BIASES} posterior"]
     shown: tuple[tuple[int, str, Colour], ...] = (
-        (RIVAL, "inside, acts differently", "vermillion"),
-        (TWIN, "inside, acts alike", "blue"),
+        (RIVAL, "inside, differs", "vermillion"),
+        (TWIN, "inside, alike", "blue"),
         (_STRANGER, "outside", "orange"),
     )
     series = [
@@ -104,8 +106,8 @@ def _slowly(settings: Settings, columns: Columns) -> Panel:
         series,
         xscale="log",
         yscale="log",
-        ylim=(1e-5, 1.5),
-        legend="lower left",
+        ylim=(1e-6, 1.5),
+        legend="lower right",
     )
 
 

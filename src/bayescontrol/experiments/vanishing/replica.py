@@ -14,6 +14,7 @@ import numpy as np
 
 from bayescontrol.arrays import IntArray
 from bayescontrol.convergence.boundedness import simulate_divergences
+from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.divergence.controller import TRUE, controller
 from bayescontrol.experiments.divergence.replica import ROUNDING, bound
 from bayescontrol.lab import Columns
@@ -21,13 +22,23 @@ from bayescontrol.problems.bandits.bias_grid import bias_grid
 from bayescontrol.problems.diagrams import core_diagram
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["BIASES", "CLASSES", "CORE", "FIVE", "Settings", "class_of", "run", "times"]
+__all__ = ["ABOUT", "BIASES", "CLASSES", "CORE", "FEWEST", "FIVE", "Settings", "class_of", "run",
+           "times"]  # fmt: skip
+
+#: With fewer runs nothing is judged.
+FEWEST: Final = 100
 
 FIVE: Final = "five modes"
 CORE: Final = "core diagram"
 BIASES: Final = "bias grid"
 #: The true mode of each class.
 CLASSES: Final = {FIVE: TRUE, CORE: 0, BIASES: 7}
+#: What each class is, in words.
+ABOUT: Final = {
+    FIVE: "three levers in two rooms (experiment divergence)",
+    CORE: "only P1 comes to region B, where H1 and H2 differ (experiment core)",
+    BIASES: "two arms win with .2, .5 or .8 each; a mode pulls its better arm",
+}
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,7 @@ class Settings:
     """
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 1000
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
     steps: Annotated[int, msgspec.Meta(ge=200, description="steps among five modes")] = 400
     long_steps: Annotated[
         int, msgspec.Meta(ge=500, description="steps in the core diagram and the bias grid")

@@ -10,8 +10,8 @@ For classes of `problems.diagrams`, where the label of a situation begins with i
 from collections.abc import Mapping
 from typing import Final
 
-from bayescontrol.experiments.policy_diagram.chains import chain, shares
-from bayescontrol.experiments.policy_diagram.drawing import Places, chain_edges, nodes, transitions
+from bayescontrol.experiments.chains import chain, shares
+from bayescontrol.experiments.drawing import Places, chain_edges, nodes, transitions
 from bayescontrol.lab.chart import Colour, Dash, Panel
 from bayescontrol.lab.graphs import Area, Edge, Graph
 from bayescontrol.problems.tabular import TabularModes

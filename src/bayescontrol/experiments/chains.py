@@ -7,21 +7,15 @@
 The situations of a class are the states of the diagram.
 """
 
-from typing import Final
-
 import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.worlds import World
-from bayescontrol.lab.statistics import mean_and_error
-from bayescontrol.lab.statistics.quantiles import t_quantile
 from bayescontrol.problems.mdp import MDP, stationary_distribution
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.record import Record
 
-__all__ = ["acting", "chain", "path", "shares", "strain"]
-
-_FEW: Final = 10
+__all__ = ["acting", "chain", "path", "shares"]
 
 
 def acting(modes: TabularModes, policy: FloatArray, start: int | None = None) -> TabularModes:
@@ -80,26 +74,3 @@ def path(modes: TabularModes, record: Record, start: int | None = None) -> IntAr
         x = successor[x][a][o]
         seen.append(x)
     return np.array(seen, np.int64)
-
-
-def strain(runs: FloatArray, expected: FloatArray, alarms: float) -> float:
-    """The largest |mean - expected| over the margin that chance is given; above 1 it is none.
-
-    The first axis of `runs` counts independent runs. The margins are Student's, for false
-    alarms at a rate of `alarms` over all components together. What is the same in all of ten
-    runs or more has no margin: it must be right to 1e-9. One run tells nothing of chance.
-
-    >>> runs = np.array([[0.1, 0.5], [0.3, 0.5]] * 5)
-    >>> strain(runs, np.array([0.2, 0.5]), 0.01), strain(runs, np.array([0.2, 0.6]), 0.01)
-    (0.0, inf)
-    """
-    if len(runs) < 2:
-        return 0.0
-    mean, error = mean_and_error(runs)
-    gap = np.abs(mean - expected)
-    gap = np.where(gap <= 1e-9, 0.0, gap)
-    margin = t_quantile(1 - alarms / (2 * gap.size), len(runs) - 1) * error
-    if len(runs) < _FEW:  # so few may be equal by chance
-        margin = np.where(error == 0.0, np.inf, margin)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.max(np.where(gap == 0.0, 0.0, gap / margin)))
