@@ -56,6 +56,16 @@ class Seen:
         """The median of J(K_T)/J* - 1."""
         return float(np.median(self.excess(plant, agent)[:, -1]))
 
+    def gain_interval(self, plant: str, agent: str) -> tuple[float, float]:
+        """95 % for the median of J(K_T)/J* - 1, by order statistics: it needs no law of them."""
+        ordered = np.sort(self.excess(plant, agent)[:, -1])
+        n = len(ordered)
+        tail, k = 0.5**n, 0  # P(Binomial(n, 1/2) <= k)
+        while tail <= 0.025 and k < n // 2:
+            k += 1
+            tail += math.comb(n, k) * 0.5**n
+        return float(ordered[max(k - 1, 0)]), float(ordered[min(n - k, n - 1)])
+
     def total(self, plant: str, agent: str) -> float:
         """The median of R_T/J*."""
         return float(np.median(self.regret(plant, agent)[:, -1]))
