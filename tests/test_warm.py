@@ -18,7 +18,7 @@ from bayescontrol import (
 )
 from bayescontrol.baselines.mdp import PosteriorSampling, RLearning
 from bayescontrol.errors import BadEvidence, BayesControlError, MissingCapability
-from bayescontrol.problems.linear import LinearAgent, LinearPlant, double_integrator
+from bayescontrol.problems.linear import LinearAgent, LinearPlant, LinearSystem, double_integrator
 from bayescontrol.problems.mdp import chain_mdp, mdp_agent
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import situation
@@ -239,3 +239,29 @@ def regret(seed: int) -> tuple[float, float]:
             played = interact(agent, world, 100, seed=seed + 1000, run=run)
             lost[i] += float((0.8 - world.means[played.actions]).sum()) / 50
     return float(lost[0]), float(lost[1])
+
+
+def test_a_regression_has_no_modes_that_a_demonstration_could_weigh() -> None:
+    agent = LinearAgent.on(double_integrator())
+    log = [(np.zeros(1), np.zeros(2))]
+    with pytest.raises(MissingCapability, match="no list of modes to weigh"):
+        warm_start(agent, log, demonstration=True)
+    assert warm_start(agent, log) == 1
+
+
+def test_rows_of_an_array_are_a_log() -> None:
+    rows, pairs = BernoulliBandit(2).agent(), BernoulliBandit(2).agent()
+    assert warm_start(rows, np.array([[0, 1], [0, 1], [1, 0]])) == 3
+    warm_start(pairs, [(0, 1), (0, 1), (1, 0)])
+    assert same_bits(rows.save(), pairs.save())
+    with pytest.raises(BadEvidence, match="entry 0"):
+        warm_start(rows, np.zeros((2, 4)))
+
+
+def test_pairs_of_vectors_in_one_array_are_a_log() -> None:
+    system = LinearSystem(np.eye(2), np.eye(2), np.eye(2), np.eye(2))
+    stacked, pairs = LinearAgent.on(system), LinearAgent.on(system)
+    log = np.arange(12.0).reshape(3, 2, 2)
+    assert warm_start(stacked, log) == 3
+    warm_start(pairs, [(u, o) for u, o in log])
+    assert same_bits(stacked.save(), pairs.save())

@@ -10,7 +10,10 @@ if the other is an expert who knows which mode is right do the choices tell it t
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+
 from bayescontrol.errors import BadEvidence, MissingCapability
+from bayescontrol.protocols import MixingBelief
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream, as_stream
@@ -36,11 +39,11 @@ def warm_start(
 ) -> int:
     """Take in what another controller has seen; gives the number of steps learnt from.
 
-    The log is a `Record`, or pairs (a, o), or triples (x, a, o). Pairs are one history, which
-    begins in the agent's situation and leaves it where the log ends: ready to take over. Triples,
-    and records with a column "situation", say the situation themselves, in any order and from
-    many runs, and the agent stays where it is. `rng` is for samplers alone: particles are renewed
-    on the way, as they would be if the agent acted.
+    The log is a `Record`, or pairs (a, o), or triples (x, a, o); rows of an array will do. Pairs
+    are one history, which begins in the agent's situation and leaves it where the log ends: ready
+    to take over. Triples, and records with a column "situation", say the situation themselves, in
+    any order and from many runs, and the agent stays where it is. `rng` is for samplers alone:
+    particles are renewed on the way, as they would be if the agent acted.
 
     A log with a bad entry changes nothing: it is first read by a twin.
 
@@ -58,6 +61,12 @@ def warm_start(
     """
     if not isinstance(agent, ControlRule):
         raise MissingCapability(f"{agent!r} has no belief to build: warm_start takes a ControlRule")
+    if demonstration and not isinstance(agent.belief, MixingBelief):
+        raise MissingCapability(
+            f"demonstration=True weighs the modes by what the other did, and {agent.belief!r} has "
+            "no list of modes to weigh (it lacks mix and reweigh): leave it out, so that its "
+            "actions are interventions, or use a FiniteBelief"
+        )
     steps = list(_steps(log))
     twin = agent.copy()
     stream = as_stream(rng)
@@ -78,6 +87,8 @@ def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
         raise BadEvidence(f"log={log!r}: give a Record, or pairs (a, o), or triples (x, a, o)")
     size = 0
     for t, step in enumerate(log):
+        if isinstance(step, np.ndarray) and step.ndim:
+            step = tuple(step.tolist() if step.ndim == 1 else step)
         if not isinstance(step, tuple | list) or len(step) not in (2, 3):
             raise BadEvidence(f"entry {t} of the log, {step!r}, is neither (a, o) nor (x, a, o)")
         if len(step) != (size or len(step)):

@@ -105,7 +105,7 @@ def test_what_does_not_fit_is_refused() -> None:
         CertaintyEquivalence.on(SYSTEM, exploration=-1.0)
     with pytest.raises(InvalidSystem, match="warm_up"):
         CertaintyEquivalence.on(SYSTEM, warm_up=-1)
-    with pytest.raises(InvalidSystem, match="2 states and 1 inputs"):
+    with pytest.raises(InvalidSystem, match=r"2 states and 1 input$"):
         OptimalController(SYSTEM, gain=[[1.0]])
     with pytest.raises(IncompatibleState, match="gain"):
         OptimalController(SYSTEM).load({"situation": np.zeros(2)})

@@ -252,3 +252,17 @@ def test_skipped_evidence_is_counted_and_time_passes_all_the_same() -> None:
 def test_bad_evidence_names_the_mode() -> None:
     with pytest.raises(BadEvidence, match=r"mode 0 \(0\.9\)"):
         make_fading().observe(None, "toss", 2)
+
+
+@pytest.mark.parametrize("value", ["a", 2.0, math.nan, [0.1]])
+def test_a_hazard_or_a_memory_that_is_no_probability_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidTable, match="hazard="):
+        SwitchingBelief([Coin(0.9), Coin(0.1)], hazard=value)
+    with pytest.raises(InvalidTable, match="forgetting="):
+        FadingBelief([Coin(0.9), Coin(0.1)], forgetting=value)
+
+
+def test_one_observation_is_in_the_singular() -> None:
+    belief = SwitchingBelief([Coin(0.9), Coin(0.1)], hazard=0.5)
+    belief.observe(None, None, 1)
+    assert repr(belief).startswith("SwitchingBelief(2 modes after 1 observation:")

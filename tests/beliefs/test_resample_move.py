@@ -9,7 +9,7 @@ import pytest
 from bayescontrol import ControlRule, ParticleBelief, Probe, Stream, interact
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.resample_move import ResampleMoveBelief
-from bayescontrol.errors import BadEvidence, IncompatibleState
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.problems.bandits import BernoulliBandit
 from bayescontrol.testing import (
     check_acting,
@@ -211,3 +211,30 @@ def test_a_copy_goes_its_own_way() -> None:
     assert belief.count == 1
     assert belief.save()["history/o"].tolist() == [1.0]
     assert twin.save()["history/o"].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["draw", "log_prior", "log_likelihoods", "act"])
+def test_what_is_no_function_is_refused_by_name(name: str) -> None:
+    parts: dict[str, Any] = {
+        "draw": normal, "log_prior": log_normal, "log_likelihoods": of_itself, "act": act
+    }  # fmt: skip
+    with pytest.raises(MissingCapability, match=f"{name}=3"):
+        ResampleMoveBelief(**{**parts, name: 3})
+
+
+def test_errors_name_no_option_that_the_constructor_lacks() -> None:
+    def never(theta: FloatArray, x: Any, a: Any, o: Any) -> FloatArray:
+        return np.full(len(theta), -np.inf)
+
+    def one(theta: FloatArray, x: Any, a: Any, o: Any) -> FloatArray:
+        return np.where(np.arange(len(theta)) == 0, 0.0, -np.inf)
+
+    belief = ResampleMoveBelief(normal, log_normal, never, act, 10)
+    with pytest.raises(BadEvidence, match="wider prior") as told:
+        belief.observe(None, 0, 1.0)
+    assert "on_impossible" not in str(told.value)
+    belief = ResampleMoveBelief(normal, log_normal, one, act, 10)
+    belief.observe(None, 0, 1.0)
+    with pytest.raises(BadEvidence, match="one particle") as told:
+        belief.sample(Stream(0))
+    assert "move of your own" not in str(told.value)

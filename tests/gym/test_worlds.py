@@ -8,7 +8,13 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from bayescontrol import BernoulliBandit, interact
-from bayescontrol.errors import InvalidSystem, InvalidTable, UnknownAction, UnknownState
+from bayescontrol.errors import (
+    InvalidSystem,
+    InvalidTable,
+    MissingCapability,
+    UnknownAction,
+    UnknownState,
+)
 from bayescontrol.gym import WORLDS, Continuing, drive, register
 from bayescontrol.problems.linear import DeterminantDoubling, LinearAgent, LinearPlant
 from bayescontrol.problems.mdp import Maze, mdp_agent
@@ -147,3 +153,26 @@ def test_bad_arguments_are_refused() -> None:
             env.step(a)
     with pytest.raises(ValueError, match="options"):
         env.reset(options={"k": 3})
+
+
+def test_a_linear_plant_shows_arrays_of_its_own() -> None:
+    env = gymnasium.make("bayescontrol/LinearPlant-v0")
+    first, _ = env.reset(seed=0)
+    seen = env.step(np.array([0.5]))[0]
+    assert isinstance(first, np.ndarray)
+    assert isinstance(seen, np.ndarray)
+    assert env.observation_space.contains(seen)
+
+
+@pytest.mark.parametrize("plant", [None, 3, "lift"])
+def test_a_plant_that_is_none_is_refused(plant: Any) -> None:
+    with pytest.raises(InvalidSystem, match="double-integrator"):
+        gymnasium.make("bayescontrol/LinearPlant-v0", plant=plant)
+
+
+def test_a_box_of_states_is_refused_with_the_way_out() -> None:
+    world = Continuing(gymnasium.make("CartPole-v1"))
+    with pytest.raises(MissingCapability, match=r"Box has no finite states.*drive"):
+        mdp_agent(world.actions, world.x)
+    with pytest.raises(TypeError, match="`drive` with experts"):
+        _ = world.states

@@ -19,6 +19,7 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable
 from bayescontrol.problems.linear.agent import LinearAgent
 from bayescontrol.problems.linear.belief import SystemBelief
+from bayescontrol.problems.linear.checks import counted
 from bayescontrol.problems.linear.mode import LinearMode
 from bayescontrol.problems.linear.plant import next_state
 from bayescontrol.problems.linear.schedule import DeterminantDoubling
@@ -49,7 +50,7 @@ class OptimalController:
         if self.x.shape != (system.states,) or self.gain.shape != (system.inputs, system.states):
             raise InvalidSystem(
                 f"start of shape {self.x.shape}, gain of shape {self.gain.shape}: the plant has "
-                f"{system.states} states and {system.inputs} inputs"
+                f"{counted(system.states, 'state')} and {counted(system.inputs, 'input')}"
             )
 
     def act(self, rng: Stream) -> FloatArray:
@@ -71,6 +72,8 @@ class OptimalController:
         for name, own in self.save().items():
             if name not in arrays or arrays[name].shape != own.shape:
                 raise IncompatibleState(f"the saved state has no array {name!r} of {own.shape}")
+            if not np.isfinite(arrays[name]).all():
+                raise IncompatibleState(f"the saved array {name!r} is not finite: damaged")
         self.x, self.gain = arrays["situation"].copy(), arrays["gain"].copy()
 
     def __repr__(self) -> str:

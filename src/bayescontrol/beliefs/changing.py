@@ -12,6 +12,7 @@ hazard says; fading is a rule of thumb without a law of change. Both depend on t
 """
 
 from abc import abstractmethod
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -95,8 +96,8 @@ class SwitchingBelief(_Changing[M]):
         super().__init__(modes, prior, on_impossible=on_impossible)
         if (hazard is None) == (transition is None):
             raise InvalidTable("SwitchingBelief: give either a hazard or a transition table")
-        if hazard is not None and not 0.0 <= hazard <= 1.0:
-            raise InvalidTable(f"SwitchingBelief(hazard={hazard}): a probability is in [0, 1]")
+        if hazard is not None and not (_is_number(hazard) and 0.0 <= hazard <= 1.0):
+            raise InvalidTable(f"SwitchingBelief(hazard={hazard!r}): a probability is in [0, 1]")
         if self._hypotheses.stateful:
             raise MissingCapability(
                 "modes with private state cannot be switched exactly: a filter that ran while "
@@ -158,8 +159,8 @@ class FadingBelief(_Changing[M]):
         on_impossible: OnImpossible = "raise",
     ) -> None:
         super().__init__(modes, prior, on_impossible=on_impossible)
-        if not 0.0 < forgetting <= 1.0:
-            raise InvalidTable(f"FadingBelief(forgetting={forgetting}): λ is in (0, 1]")
+        if not (_is_number(forgetting) and 0.0 < forgetting <= 1.0):
+            raise InvalidTable(f"FadingBelief(forgetting={forgetting!r}): λ is in (0, 1]")
         self._lam = float(forgetting)
 
     def _moved(self, now: Weights) -> Weights:
@@ -177,6 +178,10 @@ class FadingBelief(_Changing[M]):
 
     def _law(self) -> FloatArray:
         return np.array(self._lam)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)
 
 
 def _checked(transition: npt.ArrayLike, n: int) -> FloatArray:

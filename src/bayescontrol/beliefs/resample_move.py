@@ -18,7 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
-from bayescontrol.beliefs.particles import Act, Draw, LogLikelihoods, ParticleBelief
+from bayescontrol.beliefs.particles import (
+    Act,
+    Draw,
+    LogLikelihoods,
+    ParticleBelief,
+    require_functions,
+)
 from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
@@ -50,6 +56,9 @@ class ResampleMoveBelief(ParticleBelief):
     (0.8, 0.2)
     """
 
+    _remedy = "Take more particles or a wider prior"
+    _cure = "Take more particles, or sample more often between observations"
+
     def __init__(
         self,
         draw: Draw,
@@ -63,6 +72,7 @@ class ResampleMoveBelief(ParticleBelief):
         rng: int | Stream = 0,
         share: float = 0.5,
     ) -> None:
+        require_functions(log_prior=log_prior)
         if index(moves) < 1:
             raise ValueError(f"moves={moves}: a particle is moved at least once")
         if not 0.0 < scale < math.inf:

@@ -72,7 +72,10 @@ class Continuing:
 
     def _listed(self, space: FiniteSpace | BoxSpace, what: str) -> list[Any]:
         if isinstance(space, BoxSpace):
-            raise TypeError(f"the {what} are a {space.space}: they cannot be listed")
+            raise TypeError(
+                f"the {what} are a {space.space}: they cannot be listed, for a Box has no finite "
+                f"{what}. Use `drive` with experts"
+            )
         return list(space.names())
 
     def respond(self, a: Any, rng: Stream) -> Any:

@@ -195,8 +195,10 @@ class LinearPlantEnv(WorldEnv):
         limit: float = 1.0,
         render_mode: str | None = None,
     ) -> None:
-        if isinstance(plant, str) and plant not in PLANTS:
-            raise InvalidSystem(f"no plant {plant!r}: there are {', '.join(PLANTS)}")
+        if not isinstance(plant, LinearSystem) and plant not in PLANTS:
+            raise InvalidSystem(
+                f"no plant {plant!r}: give a LinearSystem or a name, {', '.join(PLANTS)}"
+            )
         if not (0.0 <= noise < np.inf and 0.0 < limit < np.inf):
             raise InvalidSystem(f"noise={noise}, limit={limit}: at least 0, above 0, and finite")
         s = PLANTS[plant]() if isinstance(plant, str) else plant
@@ -212,4 +214,4 @@ class LinearPlantEnv(WorldEnv):
         return world, world.x
 
     def _read(self, o: Any) -> tuple[FloatArray, float]:
-        return o.state, -float(o.cost)
+        return np.array(o.state, np.float64), -float(o.cost)

@@ -10,6 +10,7 @@ import pytest
 from bayescontrol import ControlRule, FiniteBelief, ParticleBelief, Stream, play
 from bayescontrol.baselines.experts import FixedExperts, dithered_mean, vote
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
+from bayescontrol.errors import MissingCapability, UnknownAction
 from bayescontrol.problems.experts import (
     CARTPOLE,
     MOUNTAIN_CAR,
@@ -23,6 +24,7 @@ from bayescontrol.problems.experts import (
     MountainCar,
     Pendulum,
     Plant,
+    SimulatorMode,
     cartpole_modes,
     limited,
     linearise,
@@ -206,5 +208,40 @@ def test_bumpless_takes_a_mode_for_new_when_it_is_drawn_anew_from_particles() ->
 
 @pytest.mark.parametrize("steps", [0, 2.5])
 def test_bumpless_takes_a_whole_number_of_steps(steps: Any) -> None:
+    with pytest.raises(ValueError, match="whole number"):
+        Bumpless(ControlRule(FiniteBelief(pendulum_modes())), steps)
+
+
+@pytest.mark.parametrize("u", [np.nan, None, "full", [0.0, np.nan], 1j])
+def test_limits_let_nothing_through_that_is_no_number(u: Any) -> None:
+    def broken(x: Any) -> Any:
+        return u
+
+    with pytest.raises(UnknownAction, match="broken"):
+        limited(broken, -1.0, 1.0)(None)
+
+
+@pytest.mark.parametrize("u", [0.5, [0.5], [0.5, 0.5, 0.5], [[0.5, 0.5]]])
+def test_limits_for_two_inputs_take_two_inputs(u: Any) -> None:
+    with pytest.raises(UnknownAction, match=r"shape \(2,\)"):
+        limited(lambda x: u, [-1.0, -1.0], [1.0, 1.0])(None)
+    with pytest.raises(ValueError, match="as many"):
+        limited(lambda x: u, [-1.0, -1.0], [1.0, 1.0, 1.0])
+
+
+def test_an_infinite_wish_is_limited_too() -> None:
+    assert limited(lambda x: np.inf, -1.0, 1.0)(None) == 1.0
+
+
+@pytest.mark.parametrize("u", [1, "left", np.array([1])])
+def test_choices_are_not_blended(u: Any) -> None:
+    mode = SimulatorMode(lambda x, u: x, lambda x: u)
+    agent = Bumpless(ControlRule(FiniteBelief([mode]), [0.0], next_state), steps=2)
+    with pytest.raises(MissingCapability, match="cannot blend"):
+        agent.act(Stream(0))
+
+
+@pytest.mark.parametrize("steps", [np.nan, np.inf, "two", None])
+def test_steps_that_are_no_number_are_refused(steps: Any) -> None:
     with pytest.raises(ValueError, match="whole number"):
         Bumpless(ControlRule(FiniteBelief(pendulum_modes())), steps)

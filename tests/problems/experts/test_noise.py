@@ -50,7 +50,7 @@ def test_without_a_floor_a_simulator_would_refute_itself(floor: float) -> None:
 def test_components_must_agree() -> None:
     with pytest.raises(BadEvidence, match="2 components, a simulated step of 3"):
         Gaussian(0.1).log_density([1.0, 2.0], [1.0, 2.0, 3.0])
-    with pytest.raises(BadEvidence, match="std one number or 3"):
+    with pytest.raises(BadEvidence, match="give one std, or 3"):
         Gaussian([0.1, 0.1]).log_density([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="state of 3"):
         Gaussian([0.1, 0.1]).draw(3, Stream(0))

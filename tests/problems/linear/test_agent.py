@@ -8,7 +8,13 @@ import pytest
 
 from bayescontrol import ControlRule, Probe, Stream, interact
 from bayescontrol.baselines.linear import CertaintyEquivalence, OptimalController
-from bayescontrol.errors import BadEvidence, InvalidSystem, MissingCapability, NotStabilisable
+from bayescontrol.errors import (
+    BadEvidence,
+    IncompatibleState,
+    InvalidSystem,
+    MissingCapability,
+    NotStabilisable,
+)
 from bayescontrol.fused import find_loop
 from bayescontrol.problems.linear import (
     PLANTS,
@@ -33,6 +39,7 @@ from bayescontrol.testing import (
     check_probes,
     check_resume,
     check_same_seed,
+    same_bits,
 )
 
 SCHEDULES = [every_step, Every(7), doubling, DeterminantDoubling(), DeterminantDoubling(1.1)]
@@ -206,3 +213,27 @@ def test_a_start_must_fit() -> None:
     with pytest.raises(InvalidSystem, match="'known' or 'unknown'"):
         LinearAgent.on(aircraft(), noise="loud")  # type: ignore[arg-type]
     assert np.isnan(LinearAgent.on(aircraft()).gain).all()
+
+
+@pytest.mark.parametrize("noise", ["known", "unknown"])
+def test_a_saved_agent_without_numbers_is_refused_and_changes_nothing(noise: Any) -> None:
+    saved = LinearAgent.on(SYSTEM, noise=noise)
+    interact(saved, plant(), 5)
+    good = saved.save()
+    floats = [name for name, a in good.items() if a.dtype == np.float64 and a.size]
+    assert {"situation", "drawn_in", "belief/drawn/K", "belief/sampler/diagonal"} <= set(floats)
+    for name in floats:
+        for bad in (np.nan, np.inf):
+            agent = LinearAgent.on(SYSTEM, noise=noise)
+            before = agent.save()
+            broken = good[name].copy()
+            broken.flat[0] = bad
+            with pytest.raises(IncompatibleState):
+                agent.load({**good, name: broken})
+            assert same_bits(agent.save(), before)
+
+
+@pytest.mark.parametrize("arrays", [None, 3, "state"])
+def test_what_is_no_mapping_is_not_loaded(arrays: Any) -> None:
+    with pytest.raises(IncompatibleState, match="mapping"):
+        LinearAgent.on(SYSTEM).load(arrays)

@@ -270,16 +270,54 @@ def test_unknown_costs_need_observations_with_a_cost() -> None:
 @pytest.mark.parametrize(
     "prior",
     [
-        SystemPrior(dof=1.0),
-        SystemPrior(precision=0.0),
-        SystemPrior(precision=[[1.0, 2.0], [2.0, 1.0]]),
-        SystemPrior(scatter=-1.0),
-        SystemPrior(mean=[1.0, 2.0]),
+        {"dof": 1.0},
+        {"precision": 0.0},
+        {"precision": [[1.0, 2.0], [2.0, 1.0]]},
+        {"scatter": -1.0},
+        {"mean": [1.0, 2.0]},
     ],
 )
-def test_a_prior_that_is_none_is_refused(prior: SystemPrior) -> None:
+def test_a_prior_that_is_none_is_refused(prior: dict[str, Any]) -> None:
     with pytest.raises(InvalidPrior):
-        SystemBelief(COSTS, prior=prior)
+        SystemBelief(COSTS, prior=SystemPrior(**prior))
+
+
+@pytest.mark.parametrize("name", ["mean", "precision", "scatter", "dof"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_prior_without_numbers_is_refused_where_it_is_made(name: str, value: float) -> None:
+    with pytest.raises(InvalidPrior, match=name):
+        SystemPrior(**{name: value})
+
+
+@pytest.mark.parametrize("value", ["much", None, [[np.nan]]])
+def test_a_precision_of_no_numbers_is_refused_where_it_is_made(value: Any) -> None:
+    with pytest.raises(InvalidPrior, match="precision"):
+        SystemPrior(precision=value)
+
+
+def test_a_belief_is_not_merged_with_itself() -> None:
+    belief = SystemBelief(COSTS)
+    belief.observe(np.ones(2), np.ones(1), np.ones(2))
+    before = belief.posterior()
+    with pytest.raises(IncompatibleState, match="itself"):
+        belief.merge(belief)
+    assert belief.count == 1
+    assert belief.posterior().tobytes() == before.tobytes()
+
+
+def test_a_state_that_is_no_number_is_not_called_divergence() -> None:
+    belief = SystemBelief(COSTS)
+    with pytest.raises(BadEvidence, match=r"the next state is .*not a number at \[1\]") as told:
+        belief.observe(np.ones(2), np.ones(1), [0.0, np.nan])
+    assert "diverged" not in str(told.value)
+    assert belief.count == 0
+
+
+def test_one_of_a_thing_is_in_the_singular() -> None:
+    belief = SystemBelief(Costs(np.eye(1), np.eye(1)))
+    belief.observe([1.0], [1.0], [1.0])
+    assert repr(belief) == "SystemBelief(1 state, 1 input, unknown noise, after 1 observation)"
+    assert repr(CostBelief(2, 1)) == "CostBelief(2 states, 1 input, after 0 costs)"
 
 
 def test_noise_and_costs_must_be_definite() -> None:

@@ -20,7 +20,8 @@ __all__ = ["Bumpless"]
 class Bumpless:
     """The agent, with its input blended over `steps` steps whenever its mode changes.
 
-    For inputs that are numbers or arrays. `steps=1` changes nothing. What the agent has
+    For inputs that are real numbers or arrays of them; whole numbers and names are choices, which
+    cannot be blended, and are refused. `steps=1` changes nothing. What the agent has
     (`belief`, `x`, `mode`) can be asked of it here.
 
     >>> from bayescontrol import FiniteBelief
@@ -35,8 +36,12 @@ class Bumpless:
     """
 
     def __init__(self, agent: ControlRule[Any, Any, Any, Any], steps: int) -> None:
-        if steps < 1 or steps != int(steps):
-            raise ValueError(f"Bumpless(steps={steps}): a whole number of steps, at least 1")
+        try:
+            whole = bool(1 <= steps < float("inf") and steps == int(steps))
+        except (TypeError, ValueError):
+            whole = False
+        if not whole:
+            raise ValueError(f"Bumpless(steps={steps!r}): a whole number of steps, at least 1")
         if not hasattr(agent, "belief"):
             raise MissingCapability(f"Bumpless: {agent!r} is no control rule: it has no belief")
         self.agent, self.steps = agent, int(steps)
@@ -48,6 +53,12 @@ class Bumpless:
     def act(self, rng: Stream) -> Any:
         """u_t = (1 - k/n) u₀ + (k/n) π_m(x_t)."""
         u = self.agent.act(rng)
+        if np.asarray(u).dtype.kind != "f":
+            raise MissingCapability(
+                f"Bumpless cannot blend the action {u!r}: it is no real number, nor an array of "
+                "them. Where it is meant as one, let the policy return a float; choices among "
+                "finitely many are not blended: use MinimumDwell"
+            )
         # A finite belief may hand out a new object for the same mode: there the number counts.
         mode = getattr(self.agent.belief, "drawn", self.agent.mode)
         same = mode == self._mode if isinstance(mode, int) else mode is self._mode

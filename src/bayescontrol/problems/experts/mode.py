@@ -7,12 +7,13 @@ Any two callables will do: a controller worked out on paper, a network that some
 simulator in any library. The situation x is the state, or whatever is observed of it.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
-from bayescontrol.errors import MissingCapability
+from bayescontrol.errors import BadEvidence, MissingCapability, UnknownAction
 from bayescontrol.problems.experts.noise import Gaussian
 from bayescontrol.seeding import Stream
 
@@ -28,10 +29,12 @@ class Noise(Protocol):
 def next_state(x: Any, u: Any, o: Any) -> Any:
     """T(x, u, o) = o: the observation is the next situation. For `ControlRule(advance=...)`.
 
+    A list becomes an array, and an array is copied: the world may write its next o over it.
+
     >>> next_state([0.0], 1, [0.5])
-    [0.5]
+    array([0.5])
     """
-    return o
+    return np.array(o) if isinstance(o, list | np.ndarray) else o
 
 
 class SimulatorMode:
@@ -72,20 +75,43 @@ class SimulatorMode:
             )
 
     def act(self, x: Any, rng: Stream) -> Any:
-        """u = π(x)."""
-        return self.policy(x)
+        """u = π(x); `UnknownAction` if that is None, or no finite number."""
+        return self._choice(x)
+
+    def _choice(self, x: Any) -> Any:
+        u = self.policy(x)
+        if type(u) is int or (type(u) is float and math.isfinite(u)):  # fast, and most common
+            return u
+        try:
+            fine = u is not None and bool(np.isfinite(u).all())
+        except (TypeError, ValueError):
+            fine = True  # a name, or a tuple of names
+        if not fine:
+            raise UnknownAction(f"{self!r}: its policy asks for {u!r} in situation {x!r}")
+        return u
 
     def log_likelihood(self, x: Any, u: Any, o: Any) -> float:
-        """ln N(o; f(x, u), S)."""
-        return self.noise.log_density(o, self.step(x, u))
+        """ln N(o; f(x, u), S); NaN, which a belief refuses, if the simulator gives no numbers."""
+        mean = self.step(x, u)
+        try:
+            density = self.noise.log_density(o, mean)
+        except BadEvidence as error:
+            raise BadEvidence(f"{self!r}: {error}") from None
+        if math.isfinite(density):
+            return density
+        if np.isnan(o).any():
+            raise BadEvidence(
+                f"{self!r} is asked about the observation {o!r}, no number: did a sensor drop out?"
+            )
+        return density if np.isfinite(mean).all() else math.nan
 
     def action_likelihood(self, x: Any, u: Any) -> float:
         """P(u | m, x): 1 for what the controller does, 0 for all else."""
-        return float(np.array_equal(self.policy(x), u))
+        return float(np.array_equal(self._choice(x), u))
 
     def action_probabilities(self, x: Any) -> Mapping[Any, float]:
         """P(u | m, x), all of it on π(x)."""
-        u = self.policy(x)
+        u = self._choice(x)
         try:
             return {u: 1.0}
         except TypeError:

@@ -57,20 +57,26 @@ class Gaussian:
         self._log_scale = float(np.log(self.scale).sum())
 
     def log_density(self, o: Any, mean: Any) -> float:
-        """ln N(o; mean, diag s²).
+        """ln N(o; mean, diag s²); a number stands for one component.
 
         >>> Gaussian(floor=1.0).log_density([0.0], [0.0, 0.0])
         Traceback (most recent call last):
         bayescontrol.errors.BadEvidence: an observation of 1 components, a simulated step of 2: ...
         """
+        o, mean = _components(o, "the observation"), _components(mean, "the simulated step")
         d = len(mean)
         inverse, log_scale = self._inverse, self._log_scale
         if len(inverse) == 1:
             inverse, log_scale = inverse * d, log_scale * d
-        if len(o) != d or len(inverse) != d:
+        if len(o) != d:
             raise BadEvidence(
-                f"an observation of {len(o)} components, a simulated step of {d}: they must be "
-                f"equal, and std one number or {d}"
+                f"an observation of {len(o)} components, a simulated step of {d}: they must be as "
+                "many"
+            )
+        if len(inverse) != d:
+            raise BadEvidence(
+                f"{self!r} has {len(inverse)} deviations, the observation {d} components: give one "
+                f"std, or {d}"
             )
         squares = 0.0
         seen = o.tolist() if isinstance(o, np.ndarray) else o
@@ -93,3 +99,19 @@ class Gaussian:
     def __repr__(self) -> str:
         std = float(self.std[0]) if self.std.size == 1 else self.std.tolist()
         return f"Gaussian(std={std}, floor={self.floor})"
+
+
+def _components(value: Any, what: str) -> Any:
+    """The value, as a sequence of numbers."""
+    if isinstance(value, list | tuple) and all(type(part) is float for part in value):
+        return value
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of unequal length
+        array = np.empty((0, 0))
+    if array.ndim > 1 or array.dtype.kind not in "fiu":
+        raise BadEvidence(
+            f"{what} is {value!r}: it must be one number for each component, a sequence or an "
+            "array of one dimension"
+        )
+    return value if array.ndim else [array.item()]

@@ -3,13 +3,14 @@
 m = (A, B, W) ~ P(m | âo_<t),   u_t = -K(m) x_t,   x_{t+1} = o_t
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, InvalidSystem
+from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidSystem
 from bayescontrol.problems.linear.belief import SystemBelief
 from bayescontrol.problems.linear.checks import as_vector
 from bayescontrol.problems.linear.mode import LinearMode
@@ -19,6 +20,7 @@ from bayescontrol.problems.linear.schedule import HeldSystem
 from bayescontrol.problems.linear.system import LinearSystem
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Held, Schedule, every_step
+from bayescontrol.values import unpack
 
 __all__ = ["LinearAgent"]
 
@@ -66,9 +68,12 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     ) -> Any:
         """An agent for a system of which it knows the costs, and the noise if that is "known".
 
+        `start` must be where the plant is: an agent that begins elsewhere takes the jump for
+        evidence about A and B.
+
         >>> from bayescontrol.problems.linear import double_integrator
         >>> LinearAgent.on(double_integrator()).belief
-        SystemBelief(2 states, 1 inputs, unknown noise, after 0 observations)
+        SystemBelief(2 states, 1 input, unknown noise, after 0 observations)
         """
         if noise not in ("known", "unknown"):
             raise InvalidSystem(f"noise={noise!r}: it is 'known' or 'unknown'")
@@ -83,6 +88,16 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
 
     def _held(self) -> Held[FloatArray]:
         return HeldSystem.of(super()._held(), self.belief.growth())
+
+    def load(self, arrays: Arrays) -> None:
+        """As `ControlRule.load`; states that are no numbers are refused, and nothing changes."""
+        if isinstance(arrays, Mapping):
+            for name in {"situation", "drawn_in"} & arrays.keys():
+                try:
+                    as_vector(unpack(arrays[name]), self.belief.states, f"the saved {name!r}")
+                except BadEvidence as error:
+                    raise IncompatibleState(f"the saved state is damaged: {error}") from None
+        super().load(arrays)
 
     # -- for compiled loops --------------------------------------------------------------------
 

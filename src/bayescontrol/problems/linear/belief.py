@@ -17,7 +17,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidPrior, NotStabilisable
-from bayescontrol.problems.linear.checks import as_definite, as_vector
+from bayescontrol.problems.linear.checks import as_definite, as_vector, counted
 from bayescontrol.problems.linear.costs import CostBelief, KnownCosts
 from bayescontrol.problems.linear.mode import LinearMode
 from bayescontrol.problems.linear.plant import split
@@ -39,7 +39,7 @@ class SystemBelief:
     >>> belief = SystemBelief(Costs(np.eye(1), np.eye(1)), noise=[[1.0]])
     >>> belief.observe([1.0], [2.0], [3.0])
     >>> belief
-    SystemBelief(1 states, 1 inputs, known noise, after 1 observations)
+    SystemBelief(1 state, 1 input, known noise, after 1 observation)
     >>> belief.mean().round(12)
     array([[0.5, 1. ]])
     >>> mode = belief.sample(Stream(0))
@@ -277,15 +277,21 @@ class SystemBelief:
                 raise IncompatibleState(f"the saved array {name!r} does not fit this belief")
         if arrays["noise"].tobytes() != own["noise"].tobytes():
             raise IncompatibleState("the saved belief knows another noise")
+        diagonal, redrawn = arrays["sampler/diagonal"], int(arrays["sampler/redrawn"])
+        if not ((diagonal > 0.0) & (diagonal < np.inf)).all() or redrawn < 0:
+            raise IncompatibleState(
+                f"the saved state is damaged: sampler/diagonal={diagonal}, redrawn={redrawn}"
+            )
         last = LinearMode.saved(arrays, self.states, self.inputs)
         self._fit, self.costs, self._last = fit, costs, last
-        self._diagonal = arrays["sampler/diagonal"].copy()
-        self.redrawn = int(arrays["sampler/redrawn"])
+        self._diagonal, self.redrawn = diagonal.copy(), redrawn
 
     def merge(self, other: "SystemBelief") -> None:
         """The evidence of both, the prior counted once."""
         if not isinstance(other, SystemBelief):
             raise IncompatibleState(f"{other!r} is not a SystemBelief: nothing to merge")
+        if other is self:
+            raise IncompatibleState("a belief merged with itself would count its evidence twice")
         if self.save()["noise"].tobytes() != other.save()["noise"].tobytes():
             raise IncompatibleState("beliefs can be merged only if they know the same noise")
         fit, costs = self._fit.copy(), self.costs.copy()
@@ -306,5 +312,5 @@ class SystemBelief:
     def __repr__(self) -> str:
         noise = "unknown noise" if self._V is None else "known noise"
         costs = ", unknown costs" * (not self.costs.known)
-        what = f"{self.states} states, {self.inputs} inputs, {noise}{costs}"
-        return f"SystemBelief({what}, after {self.count} observations)"
+        what = f"{counted(self.states, 'state')}, {counted(self.inputs, 'input')}, {noise}{costs}"
+        return f"SystemBelief({what}, after {counted(self.count, 'observation')})"

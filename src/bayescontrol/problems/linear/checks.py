@@ -12,10 +12,17 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidSystem
 
-__all__ = ["as_definite", "as_matrix", "as_vector", "factor"]
+__all__ = ["as_definite", "as_matrix", "as_vector", "counted", "factor"]
 
 #: Matrices and states beyond this are refused: their squares would leave the numbers.
 LARGEST = 1e100
+
+
+def _real(value: Any) -> FloatArray:
+    # NumPy would drop the imaginary part of an array with a warning.
+    if np.iscomplexobj(value):
+        raise TypeError("they are complex, not real")
+    return np.array(value, np.float64, order="C")
 
 
 def as_matrix(value: npt.ArrayLike, shape: tuple[int | None, int | None], what: str) -> FloatArray:
@@ -25,7 +32,7 @@ def as_matrix(value: npt.ArrayLike, shape: tuple[int | None, int | None], what: 
     array([[1., 2.]])
     """
     try:
-        matrix = np.array(value, np.float64, order="C")
+        matrix = _real(value)
     except (TypeError, ValueError) as error:
         raise InvalidSystem(f"{what} is no matrix of numbers: {error}") from None
     fits = matrix.ndim == 2 and all(
@@ -78,17 +85,33 @@ def as_vector(value: Any, size: int, what: str) -> FloatArray:
         vector = value
     else:
         try:
-            vector = np.array(value, np.float64, order="C")
+            vector = _real(value)
         except (TypeError, ValueError):
-            raise BadEvidence(f"{what} is {value!r}: it must be {size} numbers") from None
+            numbers = counted(size, "real number")
+            raise BadEvidence(f"{what} is {value!r}: it must be {numbers}") from None
     if vector.shape != (size,):
         raise BadEvidence(f"{what} has shape {vector.shape}, it must have shape ({size},)")
     if not kernels.lqr.within(vector):
+        missing = np.flatnonzero(np.isnan(vector)).tolist()
+        if missing:
+            raise BadEvidence(
+                f"{what} is {vector.tolist()}, not a number at {missing}: did a sensor drop out? "
+                "Leave such a step out"
+            )
         raise BadEvidence(
             f"{what} is {vector.tolist()}, beyond {LARGEST:g}: the loop has diverged; begin with a "
             "tighter prior, or with a log of another controller"
         )
     return vector
+
+
+def counted(n: int, thing: str) -> str:
+    """So many of a thing.
+
+    >>> counted(1, "state"), counted(2, "state")
+    ('1 state', '2 states')
+    """
+    return f"{n} {thing}{'s' * (n != 1)}"
 
 
 def factor(W: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
-from bayescontrol.problems.linear.checks import LARGEST
+from bayescontrol.problems.linear.checks import LARGEST, counted
 from bayescontrol.problems.linear.system import Costs
 from bayescontrol.seeding import Stream
 
@@ -234,4 +234,5 @@ class CostBelief:
         return twin
 
     def __repr__(self) -> str:
-        return f"CostBelief({self.n} states, {self.m} inputs, after {self.count} costs)"
+        what = f"{counted(self.n, 'state')}, {counted(self.m, 'input')}"
+        return f"CostBelief({what}, after {counted(self.count, 'cost')})"

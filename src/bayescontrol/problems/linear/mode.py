@@ -85,6 +85,8 @@ class LinearMode:
             part = arrays.get(f"drawn/{name}")
             if part is None or part.shape != shape or part.dtype != np.float64:
                 raise IncompatibleState(f"the saved mode has no {name} of shape {shape}")
+            if not np.isfinite(part).all():
+                raise IncompatibleState(f"the saved array 'drawn/{name}' is not finite: damaged")
             parts.append(part.copy())
         return cls(parts[:5], Costs(*parts[5:]))
 

@@ -21,7 +21,13 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, UnknownAction
-from bayescontrol.problems.linear.checks import as_definite, as_matrix, as_vector, factor
+from bayescontrol.problems.linear.checks import (
+    as_definite,
+    as_matrix,
+    as_vector,
+    counted,
+    factor,
+)
 from bayescontrol.problems.linear.riccati import riccati
 from bayescontrol.problems.linear.system import LinearSystem
 from bayescontrol.seeding import Stream
@@ -133,7 +139,7 @@ class OutputMode:
         return OutputPlant(self.system, self.C, self.V, self._x0 if start is None else start)
 
     def __repr__(self) -> str:
-        return f"OutputMode({self.name or self.system!r}, {len(self.C)} outputs)"
+        return f"OutputMode({self.name or self.system!r}, {counted(len(self.C), 'output')})"
 
 
 class OutputPlant:
@@ -174,4 +180,4 @@ class OutputPlant:
         return y
 
     def __repr__(self) -> str:
-        return f"OutputPlant({self.system!r}, {len(self.C)} outputs)"
+        return f"OutputPlant({self.system!r}, {counted(len(self.C), 'output')})"

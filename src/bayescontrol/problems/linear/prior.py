@@ -36,6 +36,22 @@ class SystemPrior:
     scatter: npt.ArrayLike = 1.0
     dof: float | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("mean", "precision", "scatter"):
+            value = getattr(self, name)
+            try:
+                finite = bool(np.isfinite(np.asarray(value, np.float64)).all())
+            except (TypeError, ValueError):
+                finite = False
+            positive = name == "mean" or np.ndim(value) > 0 or (finite and value > 0.0)
+            if not (finite and positive):
+                raise InvalidPrior(
+                    f"SystemPrior({name}={value!r}): finite numbers"
+                    + ", and above 0 if it is one number" * (name != "mean")
+                )
+        if self.dof is not None and not 0.0 <= self.dof < np.inf:
+            raise InvalidPrior(f"SystemPrior(dof={self.dof!r}): a finite number, above n - 1")
+
     def factor(self, n: int, m: int) -> FloatArray:
         """F₀ = [[R₀, R₀M₀ᵀ], [0, S₀]]: what F is before any evidence."""
         d = n + m

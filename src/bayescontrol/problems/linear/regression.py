@@ -133,7 +133,7 @@ class SystemRegression:
             count, nu0 = index(arrays["count"][()]), float(arrays["freedom"][()])
         except (KeyError, TypeError, ValueError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        if count < 0 or not nu0 > self.n - 1:
+        if count < 0 or not self.n - 1 < nu0 < np.inf:
             raise IncompatibleState(f"the saved state is damaged: count={count}, freedom={nu0}")
         twin.F, twin._prior = arrays["factor"].copy(), arrays["prior_factor"].copy()
         twin.count, twin._nu0 = count, nu0

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.problems.linear.checks import as_definite, as_matrix
+from bayescontrol.problems.linear.checks import as_definite, as_matrix, counted
 from bayescontrol.problems.linear.riccati import average_cost, riccati
 
 __all__ = ["Costs", "LinearSystem", "as_costs"]
@@ -47,7 +47,7 @@ class LinearSystem:
 
     >>> cart = LinearSystem([[1, 1], [0, 1]], [[0], [1]], np.eye(2), [[1]], name="cart")
     >>> cart
-    LinearSystem(cart: 2 states, 1 inputs, J* = 7.56)
+    LinearSystem(cart: 2 states, 1 input, J* = 7.56)
     >>> cart.K.round(3).tolist(), round(cart.cost(cart.K) / cart.best_cost, 9)
     ([[0.422, 1.244]], 1.0)
     >>> cart.cost([[0.0, 0.0]])
@@ -117,5 +117,6 @@ class LinearSystem:
         return average_cost(self.A, self.B, self.Q, self.R, self.W, K)
 
     def __repr__(self) -> str:
-        what = f"{self.name}: " * bool(self.name) + f"{self.states} states, {self.inputs} inputs"
-        return f"LinearSystem({what}, J* = {self.best_cost:.3g})"
+        name = f"{self.name}: " * bool(self.name)
+        what = f"{counted(self.states, 'state')}, {counted(self.inputs, 'input')}"
+        return f"LinearSystem({name}{what}, J* = {self.best_cost:.3g})"
