@@ -124,6 +124,20 @@ def test_the_verdict_agrees_with_core_and_consistency() -> None:
                     assert pair.consistent == consistent(modes, true, pair.other)
 
 
+def test_a_deadlock_in_one_world_is_one_in_the_other() -> None:
+    # Found anew in each world, not taken over from the first.
+    seen = 0
+    for seed in range(60):
+        modes = sparse_class(seed)
+        verdict = check(modes)
+        for pair in verdict.pairs:
+            if pair.deadlock is not None:
+                again = deadlocks.BlindSpots.of(World(modes, pair.true), pair.other).deadlock()
+                assert again is not None
+                seen += 1
+    assert seen > 50
+
+
 def test_the_prior_does_not_matter_but_for_its_support() -> None:
     for seed in range(20):
         modes = sparse_class(seed)

@@ -299,3 +299,16 @@ def test_a_mode_without_weight_is_never_drawn() -> None:
         weighed.see(np.where(rng.random(6) < 0.5, 1e-290, 1.0))
         for u in [0.0, 5e-324, 0.5, 1.0 - 2.0**-53, *rng.random(20)]:
             assert alive[weighed.draw(u)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("far", [-4e8, -6e8, -1e9, -1e9 - 0.5, -2e9, -1e13, -1e300])
+def test_evidence_that_is_far_from_every_mode_still_tells_them_apart(far: float, size: int) -> None:
+    gap = max(3.0, 4.0 * abs(far) * 2.0**-52)  # what the double itself can tell
+    evidence = np.full(size, far)
+    evidence[size // 2] += gap
+    weighed = Weighed(np.full(size, 1.0 / size))
+    assert finite.condition_log(weighed.w, weighed.e, weighed.blocks, evidence) == finite.OK
+    told = math.exp(min(evidence[size // 2] - far, 700.0))
+    expected = told / (told + size - 1)
+    assert weighed.posterior()[size // 2] == pytest.approx(expected, rel=1e-12)

@@ -64,7 +64,7 @@ class BlindSpots:
     >>> spots = BlindSpots.of(World(modes, 0), 1)
     >>> [modes.labels.situations[x] for x in np.flatnonzero(spots.situations)]
     ['A0', 'A1', 'A2']
-    >>> bool(spots.quarrels.any()), spots.deadlock().modes
+    >>> spots.may_quarrel, spots.deadlock().modes
     (True, (0, 1))
     """
 
@@ -97,6 +97,13 @@ class BlindSpots:
     def _refuted(self) -> BoolArray:
         """What the two do in x is evidence against mode k, as an array [k, x]."""
         return self.world.parted_by(self._together)
+
+    @cached_property
+    def may_quarrel(self) -> bool:
+        """Whether there is a situation that might occur for ever and in which they differ."""
+        apart = self.world.acts_differently(self.m)
+        # Where the two alone would stay they might for ever: no need to look at the others.
+        return any(apart[stay].any() for stay in self._stays) or bool(self.quarrels.any())
 
     @cached_property
     def quarrels(self) -> BoolArray:

@@ -16,7 +16,7 @@ a new mode at every step. How long it takes is another question: see `settling`.
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -239,13 +239,16 @@ def check(modes: Any, *, tolerance: float = 1e-12) -> Verdict:
     """
     tables = tabulate(modes)
     live = np.flatnonzero(tables.prior > 0.0).tolist()
-    pairs = (
-        pair for true in live for pair in _pairs(World(tables, true, tolerance=tolerance), live)
-    )
-    return Verdict(tables, tuple(pairs))
+    found: dict[tuple[int, int], PairVerdict] = {}
+    for true in live:
+        world = World(tables, true, tolerance=tolerance)
+        found |= {(true, pair.other): pair for pair in _pairs(world, live, found)}
+    return Verdict(tables, tuple(found.values()))
 
 
-def _pairs(world: World, live: list[int]) -> Iterator[PairVerdict]:
+def _pairs(
+    world: World, live: list[int], found: Mapping[tuple[int, int], PairVerdict]
+) -> Iterator[PairVerdict]:
     outside, alike = outside_core(world), policies_agree(world)
     for m in live:
         if m == world.true:
@@ -257,7 +260,12 @@ def _pairs(world: World, live: list[int]) -> Iterator[PairVerdict]:
         elif alike[m]:
             reason = Reason.CONSISTENT
         else:
-            reason, deadlock = _inconsistent(world, m)
+            # Where nothing parts two modes their worlds are one: a deadlock is one in both.
+            twin = found.get((m, world.true))
+            deadlock = twin.deadlock if twin is not None else None
+            reason = Reason.DEADLOCK
+            if deadlock is None:
+                reason, deadlock = _inconsistent(world, m)
         yield PairVerdict(world, m, reason, not outside[m], consistent, deadlock)
 
 
@@ -268,7 +276,7 @@ def _inconsistent(world: World, m: int) -> tuple[Reason, Deadlock | None]:
         return Reason.OWN_POLICY, None
     if not blind.situations.any():
         return Reason.TURNS, None
-    if not blind.quarrels.any():
+    if not blind.may_quarrel:
         return Reason.ALIKE_WHERE_BLIND, None
     deadlock = blind.deadlock()
     return (Reason.THIRD_MODE, None) if deadlock is None else (Reason.DEADLOCK, deadlock)

@@ -50,7 +50,7 @@ INFINITY_BITS = np.uint64(0x7FF << 52)
 LOW_BITS, HIGH_BITS = np.int64((1023 - 400) << 52), np.int64((1023 + 400) << 52)
 FACTOR_LOW_BITS, FACTOR_HIGH_BITS = np.int64((1023 - 256) << 52), np.int64((1023 + 256) << 52)
 FACTOR_SPREAD = 250
-#: A logarithm below the first counts as the first, one above the second is refused: the
+#: A logarithm so far below the best one counts as that far, one above the second is refused: the
 #: exponents fit into 32 bits, and their sums into a double for millions of steps.
 LEAST_LOG, MOST_LOG = -1e9, 1e9
 
@@ -90,6 +90,16 @@ def _possible(w: FloatArray, evidence: FloatArray, nothing: float) -> bool:
         if w[i] > 0.0 and evidence[i] > nothing:
             return True
     return False
+
+
+@jit
+def _best(w: FloatArray, log_likelihood: FloatArray) -> float:
+    """The largest logarithm of a mode with weight."""
+    best = -math.inf
+    for i in range(w.shape[0]):
+        if w[i] > 0.0:
+            best = max(best, log_likelihood[i])
+    return best
 
 
 @jit
@@ -160,8 +170,12 @@ def condition_log(
     bad = _first_bad_log(log_likelihood)
     if bad != OK:
         return bad
-    if not _possible(w, log_likelihood, -math.inf):
-        return IMPOSSIBLE
+    best = 0.0
+    if not _possible(w, log_likelihood, 0.5 * LEAST_LOG):  # all are far: count from the best one
+        best = _best(w, log_likelihood)
+        if best == -math.inf:
+            return IMPOSSIBLE
+    common, beyond = exp_split(max(best, LEAST_LOG))
     size = min(BLOCK, w.shape[0])
     scratch = np.empty(size)
     p = np.empty(size)
@@ -172,8 +186,8 @@ def condition_log(
         v, x = part(w, b), part(log_likelihood, b)
         n = v.shape[0]
         for i in range(n):
-            factor, exponent = exp_split(max(x[i], LEAST_LOG))
-            p[i] = factor if x[i] > -math.inf else 0.0
+            factor, exponent = exp_split(max(x[i] - best, LEAST_LOG))
+            p[i] = factor * common if x[i] > -math.inf else 0.0
             k[i] = np.int32(exponent)
         least, most = k[0], k[0]
         for i in range(n):
@@ -183,13 +197,13 @@ def condition_log(
                 power_bits[i] = np.int64(1023 + k[i] - most) << 52  # the double 2^(k - most)
             for i in range(n):
                 v[i] *= p[i] * power[i]
-            blocks[b, TOP] += most
+            blocks[b, TOP] += most + beyond
         else:
             spread(w, e, blocks, b)
             own = part(e, b)
             for i in range(n):
                 v[i] *= p[i]
-                own[i] += k[i]
+                own[i] += k[i] + beyond
         if _outside(v, LOW_BITS, HIGH_BITS):
             normalise(w, e, blocks, b)
         summarise(w, e, blocks, b, scratch)
