@@ -1,11 +1,13 @@
 """Controllers to compare with at a linear plant.
 
-optimal                   u = -K* x, of the true plant
-certainty equivalence     u = -K(mean [A B]) x: believes its best guess, and never asks
-... with exploration      u = -K(mean [A B]) x + σ t^(-1/4) n: variance σ²/√t, the rate of
-                          Simchowitz & Foster, "Naive exploration is optimal for online LQR" (2020)
-Thompson sampling, lazy   u = -K(m) x, m drawn when det Λ has doubled: Abbasi-Yadkori &
-                          Szepesvári (2015), the control rule under another schedule
+    optimal                   u = -K* x, of the true plant
+    certainty equivalence     u = -K(mean [A B]) x: believes its best guess, and never asks
+    ... with exploration      u = -K(mean [A B]) x + σ t^(-1/4) n: variance σ²/√t
+    Thompson sampling, lazy   u = -K(m) x, m drawn when det Λ has doubled
+
+Exploration has the rate of Simchowitz & Foster, "Naive exploration is optimal for online LQR"
+(2020); the lazy schedule is that of Abbasi-Yadkori & Szepesvári (2015), and with it Thompson
+sampling is the control rule.
 """
 
 from operator import index

@@ -1,13 +1,14 @@
 """Plants by name: those of the adaptive control literature, and two of chance.
 
-double-integrator   a cart on rails, step 1: |λ(A)| = 1, not stable by itself
-laplacian           three coupled nodes that drift apart, |λ(A)| up to 1.024: Dean, Mania, Matni,
-                    Recht & Tu, "On the sample complexity of the linear quadratic regulator"
-aircraft            longitudinal motion of a Boeing 747, 40,000 ft, 774 ft/s, step 1 s: Boyd &
-                    Vandenberghe, "Introduction to applied linear algebra", chapter 17, with
-                    their weights, Q = I and R = 100 I
-random-stable       entries N(0, 1), A scaled to |λ(A)| = 0.9
-random-unstable     entries N(0, 1), A scaled to |λ(A)| = 1.2
+    double-integrator   a cart on rails, step 1: |λ(A)| = 1, not stable by itself
+    laplacian           three coupled nodes that drift apart, |λ(A)| up to 1.024
+    aircraft            longitudinal motion of a Boeing 747, 40,000 ft, 774 ft/s, step 1 s
+    random-stable       entries N(0, 1), A scaled to |λ(A)| = 0.9
+    random-unstable     entries N(0, 1), A scaled to |λ(A)| = 1.2
+
+The Laplacian is that of Dean, Mania, Matni, Recht & Tu, "On the sample complexity of the linear
+quadratic regulator"; the aircraft, with its weights Q = I and R = 100 I, of Boyd & Vandenberghe,
+"Introduction to applied linear algebra", chapter 17.
 """
 
 from collections.abc import Callable, Mapping
