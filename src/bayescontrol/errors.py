@@ -12,6 +12,7 @@ __all__ = [
     "ConflictingKey",
     "DamagedLog",
     "DiskFull",
+    "EpisodeOver",
     "FeedbackDue",
     "HeadMoved",
     "ImpossibleCondition",
@@ -19,8 +20,10 @@ __all__ = [
     "IncompatibleState",
     "InvalidPrior",
     "InvalidRequest",
+    "InvalidSystem",
     "InvalidTable",
     "MissingCapability",
+    "MissingExtra",
     "ModelMismatch",
     "NetworkFileSystem",
     "NewerFormat",
@@ -28,12 +31,14 @@ __all__ = [
     "NotConverged",
     "NotDurable",
     "NotPermitted",
+    "NotStabilisable",
     "StoreBusy",
     "StoreFailed",
     "UnknownAction",
     "UnknownArm",
     "UnknownDecision",
     "UnknownMode",
+    "UnknownParameter",
     "UnknownState",
     "UnknownStore",
     "UnknownVariable",
@@ -161,6 +166,47 @@ class NotConverged(BayesControlError, ArithmeticError):
     """An iteration came to its limit before it came to its tolerance.
 
     >>> issubclass(NotConverged, ArithmeticError)
+    True
+    """
+
+
+class EpisodeOver(BayesControlError, RuntimeError):
+    """The world has ended its episode: there is no o after this a.
+
+    >>> issubclass(EpisodeOver, RuntimeError)
+    True
+    """
+
+
+class UnknownParameter(BayesControlError, LookupError):
+    """The plant has no parameter of that name.
+
+    >>> issubclass(UnknownParameter, LookupError)
+    True
+    """
+
+
+class MissingExtra(BayesControlError, ImportError):
+    """An optional dependency is not installed; the message says how to get it.
+
+    >>> raise MissingExtra("gymnasium is not installed: pip install 'bayescontrol[gym]'")
+    Traceback (most recent call last):
+    bayescontrol.errors.MissingExtra: gymnasium is not installed: pip install 'bayescontrol[gym]'
+    """
+
+
+class InvalidSystem(BayesControlError, ValueError):
+    """The matrices of a linear system do not fit, are not definite, or hold no numbers.
+
+    >>> issubclass(InvalidSystem, ValueError)
+    True
+    """
+
+
+class NotStabilisable(BayesControlError, ArithmeticError):
+    """No gain stabilises the system: the Riccati equation has no stabilising solution.
+
+    >>> issubclass(NotStabilisable, ArithmeticError)
     True
     """
 

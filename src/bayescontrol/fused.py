@@ -22,6 +22,7 @@ Finder: TypeAlias = Callable[[Any, Any], Loop | None]
 
 _ARMS = "problems.bandits.bandit.ArmsEnvironment"
 _MDP = "problems.mdp.environment.MDPEnvironment"
+_PLANT = "problems.linear.plant.LinearPlant"
 _BASELINES = {
     "bayesian": ("BayesUCB", "InformationDirected", "KnowledgeGradient"),
     "greedy": ("EpsilonGreedy", "Softmax"),
@@ -48,6 +49,9 @@ _OURS: dict[tuple[str, str], str] = {
     ("baselines.mdp.qlearning.QLearning", _MDP): "baselines.mdp.loops",
     ("baselines.mdp.bayesian_q.BayesianQ", _MDP): "baselines.mdp.loops",
     ("baselines.mdp.oracle.OptimalPolicy", _MDP): "baselines.mdp.loops:fused_oracle",
+    ("problems.linear.agent.LinearAgent", _PLANT): "problems.linear.loop",
+    ("baselines.linear.CertaintyEquivalence", _PLANT): "problems.linear.loop",
+    ("baselines.linear.OptimalController", _PLANT): "problems.linear.loop:fused_gain",
 } | {
     (f"baselines.bandits.{module}.{name}", _ARMS): "baselines.bandits.agent"
     for module, names in _BASELINES.items()

@@ -8,7 +8,7 @@ Draw a mode, do what it would do. Observations are evidence; the agent's own act
 interventions (the hats) and are not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -222,6 +222,8 @@ class ControlRule(Generic[M, X, A, O]):
 
     def load(self, arrays: Arrays) -> None:
         """Take over what `save` gave, for an agent built from the same parts."""
+        if not isinstance(arrays, Mapping):
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
         missing = {"clock", "situation", "drawn_in"} - arrays.keys()
         if missing or not isinstance(self.belief, Persistent):
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")

@@ -40,7 +40,12 @@ def line(belief: _Shown) -> str:
     shown = ", ".join(f"{name} {v:.3g}" for name, v in _leaders(belief, 4))
     more = ", …" if len(belief) > 4 else ""
     kind = type(belief).__name__
-    return f"{kind}({len(belief)} modes after {belief.count} observations: {shown}{more})"
+    return f"{kind}({_size(belief)}: {shown}{more})"
+
+
+def _size(belief: _Shown) -> str:
+    n, t = len(belief), belief.count
+    return f"{n} mode{'s' * (n != 1)} after {t} observation{'s' * (t != 1)}"
 
 
 def table(belief: _Shown) -> str:
@@ -56,6 +61,6 @@ def table(belief: _Shown) -> str:
         for name, v in _leaders(belief, 12)
     )
     return (
-        f"<table><caption>{len(belief)} modes after {belief.count} observations</caption>"
+        f"<table><caption>{_size(belief)}</caption>"
         f"<tr><th>mode</th><th>P(m | âo)</th><th></th></tr>{rows}</table>"
     )

@@ -15,12 +15,18 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.beliefs.weights import OnImpossible, Weights
-from bayescontrol.errors import BadEvidence, ImpossibleObservation, IncompatibleState, InvalidPrior
+from bayescontrol.errors import (
+    BadEvidence,
+    ImpossibleObservation,
+    IncompatibleState,
+    InvalidPrior,
+    MissingCapability,
+)
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["Particle", "ParticleBelief"]
+__all__ = ["Particle", "ParticleBelief", "require_functions"]
 
 #: draw(n, rng) -> θ of shape (n, d)
 Draw: TypeAlias = Callable[[int, Stream], Any]
@@ -58,6 +64,18 @@ class Particle:
         return f"Particle({', '.join(f'{t:.3g}' for t in self.theta)})"
 
 
+def require_functions(**given: Any) -> None:
+    """Is every argument a function?
+
+    >>> require_functions(act=3)
+    Traceback (most recent call last):
+    bayescontrol.errors.MissingCapability: act=3 must be a function
+    """
+    for name, value in given.items():
+        if not callable(value):
+            raise MissingCapability(f"{name}={value!r} must be a function")
+
+
 def _drawn(draw: Draw, n: int, rng: Stream) -> FloatArray:
     theta = np.array(draw(n, rng), np.float64, order="C")
     if theta.ndim != 2 or len(theta) != n or not theta.shape[1]:
@@ -89,10 +107,18 @@ class ParticleBelief:
     >>> for o in (1, 1, 0, 1, 1, 1):
     ...     belief.observe(None, "toss", o)
     >>> belief
-    ParticleBelief(500 particles of 1 parameters after 6 observations, effective size 26...)
+    ParticleBelief(500 particles of 1 parameter after 6 observations, effective size 26...)
     >>> belief.sample(Stream(1)).act(None, Stream(2))
     'toss'
     """
+
+    # The ways out of impossible evidence and of one particle alone, by options it has.
+    _remedy = (
+        "Take more particles or a wider prior, or choose on_impossible='skip' or Floor(epsilon)"
+    )
+    _cure = (
+        "Take more particles, sample more often between observations, or give a move of your own"
+    )
 
     def __init__(
         self,
@@ -107,6 +133,7 @@ class ParticleBelief:
         move: Move | None = None,
         on_impossible: OnImpossible = "raise",
     ) -> None:
+        require_functions(draw=draw, log_likelihoods=log_likelihoods, act=act)
         try:
             n = index(particles)
         except TypeError:
@@ -138,8 +165,7 @@ class ParticleBelief:
         except BadEvidence as error:
             told = type(error)(
                 f"{error} (of the particles); observation {o!r} after action {a!r} in situation "
-                f"{x!r}. Take more particles or a wider prior, or choose on_impossible='skip' or "
-                "Floor(epsilon)"
+                f"{x!r}. {self._remedy}"
             )
             told.mode = error.mode
             raise told from None
@@ -157,31 +183,27 @@ class ParticleBelief:
 
     def sample(self, rng: Stream) -> Particle:
         """θ ~ P(θ | âo_<t), after the particles were renewed if that is due."""
-        if self.effective_size < self._share * len(self):
-            self._renew(rng)
+        self.renew(rng)
         self._last = Particle(self._theta[self._weights.draw(rng)].copy(), self._act)
         return self._last
+
+    def renew(self, rng: Stream) -> bool:
+        """Resample and move the particles if n_eff is below its share of n; say whether it was."""
+        due = self.effective_size < self._share * len(self)
+        if due:
+            self._renew(rng)
+        return due
 
     def _renew(self, rng: Stream) -> None:
         p, n = self.posterior(), len(self)
         if self._move is None and kernels.particles.effective_size(p) < 2.0:
             raise BadEvidence(
                 f"after {self.count} observations the weights rest on one particle of {n}: what "
-                "it leaves out cannot be drawn again. Take more particles, sample more often "
-                "between observations, or give a move of your own"
+                f"it leaves out cannot be drawn again. {self._cure}"
             )
         chosen = np.empty(n, np.int64)
         kernels.particles.systematic(p, rng.random(), chosen)
-        if self._move is None:
-            theta = np.empty_like(self._theta)
-            m, V = self._moments()
-            C = np.empty_like(V)
-            kernels.particles.spread(V, C)
-            kernels.particles.shrink(
-                self._theta, chosen, m, C, self._shrinkage, np.empty_like(m), theta, rng.state
-            )
-        else:
-            theta = np.array(self._move(self._theta[chosen], rng), np.float64, order="C")
+        theta = self._moved(chosen, rng)
         if theta.shape != self._theta.shape or not np.isfinite(theta).all():
             raise BadEvidence(
                 f"the move gave parameters of shape {theta.shape}, or not all finite: they must be "
@@ -191,6 +213,24 @@ class ParticleBelief:
         weights.impossible = self._weights.impossible
         self._theta, self._weights = theta, weights
         self.renewals += 1
+
+    def _moved(self, chosen: IntArray, rng: Stream) -> FloatArray:
+        """The particles taken, scattered."""
+        if self._move is not None:
+            return np.array(self._move(self._theta[chosen], rng), np.float64, order="C")
+        m, C = self._mean_and_spread()
+        theta = np.empty_like(self._theta)
+        kernels.particles.shrink(
+            self._theta, chosen, m, C, self._shrinkage, np.empty_like(m), theta, rng.state
+        )
+        return theta
+
+    def _mean_and_spread(self) -> tuple[FloatArray, FloatArray]:
+        """m and C, C Cᵀ the covariance."""
+        m, V = self._moments()
+        C = np.empty_like(V)
+        kernels.particles.spread(V, C)
+        return m, C
 
     # -- what a reader or the rule may ask ------------------------------------------------
 
@@ -307,7 +347,7 @@ class ParticleBelief:
 
     def copy(self) -> "ParticleBelief":
         """The same belief, free to go its own way."""
-        twin = ParticleBelief.__new__(type(self))
+        twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._theta, twin._weights = self._theta.copy(), self._weights.copy()
         return twin
@@ -315,6 +355,7 @@ class ParticleBelief:
     def __repr__(self) -> str:
         n, d = self._theta.shape
         return (
-            f"ParticleBelief({n} particles of {d} parameters after {self.count} observations, "
+            f"{type(self).__name__}({n} particles of {d} parameter{'s' * (d != 1)} after "
+            f"{self.count} observation{'s' * (self.count != 1)}, "
             f"effective size {self.effective_size:.4g})"
         )

@@ -80,7 +80,7 @@ class ParametricModes:
     >>> agent = levers.agent()
     >>> agent.observe(0, 1)
     >>> agent.belief
-    FiniteBelief(2 modes after 1 observations: m0 0.818, m1 0.182)
+    FiniteBelief(2 modes after 1 observation: m0 0.818, m1 0.182)
     """
 
     def __init__(

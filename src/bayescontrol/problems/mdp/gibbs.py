@@ -21,7 +21,13 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, NotConverged
+from bayescontrol.errors import (
+    BadEvidence,
+    IncompatibleState,
+    InvalidPrior,
+    MissingCapability,
+    NotConverged,
+)
 from bayescontrol.problems.mdp.gibbs_prior import LARGEST, GibbsPrior
 from bayescontrol.problems.mdp.ledger import Ledger
 from bayescontrol.problems.mdp.ledger_arrays import from_arrays, to_arrays
@@ -306,6 +312,11 @@ def mdp_agent(
     >>> agent.x
     'away'
     """
+    if isinstance(start, np.ndarray):
+        raise MissingCapability(
+            f"start={start!r} is no name of a state: a Box has no finite states. Sort it into "
+            "bins, or use experts (`problems.experts`), with `gym.drive` in a world of Gymnasium's"
+        )
     return ControlRule(
         GibbsBelief(actions, prior, **options), start, advance=next_state, schedule=schedule
     )

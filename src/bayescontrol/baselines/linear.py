@@ -1,0 +1,154 @@
+"""Controllers to compare with at a linear plant.
+
+    optimal                   u = -K* x, of the true plant
+    certainty equivalence     u = -K(mean [A B]) x: believes its best guess, and never asks
+    ... with exploration      u = -K(mean [A B]) x + σ t^(-1/4) n: variance σ²/√t
+    Thompson sampling, lazy   u = -K(m) x, m drawn when det Λ has doubled
+
+Exploration has the rate of Simchowitz & Foster, "Naive exploration is optimal for online LQR"
+(2020); the lazy schedule is that of Abbasi-Yadkori & Szepesvári (2015), and with it Thompson
+sampling is the control rule.
+"""
+
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable
+from bayescontrol.problems.linear.agent import LinearAgent
+from bayescontrol.problems.linear.belief import SystemBelief
+from bayescontrol.problems.linear.checks import counted
+from bayescontrol.problems.linear.mode import LinearMode
+from bayescontrol.problems.linear.plant import next_state
+from bayescontrol.problems.linear.schedule import DeterminantDoubling
+from bayescontrol.problems.linear.system import LinearSystem
+from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.seeding import Stream
+
+__all__ = ["CertaintyEquivalence", "OptimalController", "lazy_thompson_sampling"]
+
+
+class OptimalController:
+    """u = -K x with the best gain of the true plant; or with any other gain.
+
+    >>> from bayescontrol.problems.linear import double_integrator
+    >>> agent = OptimalController(double_integrator(), start=[1.0, 0.0])
+    >>> agent.act(Stream(0)).round(3)
+    array([-0.422])
+    """
+
+    def __init__(
+        self,
+        system: LinearSystem,
+        start: npt.ArrayLike | None = None,
+        gain: npt.ArrayLike | None = None,
+    ) -> None:
+        self.x = np.zeros(system.states) if start is None else np.array(start, np.float64)
+        self.gain: FloatArray = system.K if gain is None else np.array(gain, np.float64, order="C")
+        if self.x.shape != (system.states,) or self.gain.shape != (system.inputs, system.states):
+            raise InvalidSystem(
+                f"start of shape {self.x.shape}, gain of shape {self.gain.shape}: the plant has "
+                f"{counted(system.states, 'state')} and {counted(system.inputs, 'input')}"
+            )
+
+    def act(self, rng: Stream) -> FloatArray:
+        """u = -K x."""
+        u = np.empty(len(self.gain))
+        kernels.lqr.control(self.gain, self.x, u)
+        return u
+
+    def observe(self, a: FloatArray, o: Any) -> None:
+        """x ← o; nothing is learnt."""
+        self.x = next_state(self.x, a, o)
+
+    def save(self) -> Arrays:
+        """The state and the gain."""
+        return {"situation": self.x.copy(), "gain": self.gain.copy()}
+
+    def load(self, arrays: Arrays) -> None:
+        """Take over what `save` gave."""
+        for name, own in self.save().items():
+            if name not in arrays or arrays[name].shape != own.shape:
+                raise IncompatibleState(f"the saved state has no array {name!r} of {own.shape}")
+            if not np.isfinite(arrays[name]).all():
+                raise IncompatibleState(f"the saved array {name!r} is not finite: damaged")
+        self.x, self.gain = arrays["situation"].copy(), arrays["gain"].copy()
+
+    def __repr__(self) -> str:
+        gain = np.array2string(self.gain, precision=3, separator=", ")
+        return f"OptimalController(K = {gain})"
+
+
+class CertaintyEquivalence(LinearAgent):
+    """u = -K x + σ t^(-1/4) n with the gain of the posterior mean; σ is `exploration`.
+
+    In the first `warm_up` steps the noise is standard normal: where the mean is zero, nothing else
+    moves the plant. A mean without a stabilising gain leaves the last gain in use, and counts in
+    `failed`.
+
+    >>> from bayescontrol import interact
+    >>> from bayescontrol.problems.linear import LinearPlant, double_integrator
+    >>> system = double_integrator()
+    >>> agent = CertaintyEquivalence.on(system, exploration=1.0)
+    >>> record = interact(agent, LinearPlant(system), 500)
+    >>> round(system.cost(agent.gain) / system.best_cost, 1), agent.failed
+    (1.0, 0)
+    """
+
+    sampled = False
+
+    def __init__(
+        self,
+        belief: SystemBelief,
+        start: npt.ArrayLike | None = None,
+        schedule: Schedule = every_step,
+        *,
+        exploration: float = 0.0,
+        warm_up: int = 0,
+    ) -> None:
+        super().__init__(belief, start, schedule)
+        if not 0.0 <= exploration < np.inf:
+            raise InvalidSystem(f"exploration={exploration}: a deviation is at least 0, and finite")
+        if index(warm_up) < 0:
+            raise InvalidSystem(f"warm_up={warm_up}: a number of steps is at least 0")
+        self.exploration, self.warm_up = float(exploration), index(warm_up)
+
+    @property
+    def failed(self) -> int:
+        """How often the mean had no stabilising gain."""
+        return int(self.belief.redrawn)
+
+    def decide(self, x: FloatArray, rng: Stream) -> tuple[LinearMode, FloatArray]:
+        """The mode of the mean; the one in charge if the mean has no gain."""
+        mode: LinearMode | None = self.belief.certain()
+        if mode is None:
+            mode = self.belief.hold()
+        if mode is None:
+            raise NotStabilisable(
+                f"the mean of {self.belief!r} has no stabilising gain, and there is none in use: "
+                "give a prior whose mean has one"
+            )
+        return mode, mode.act(x, rng)
+
+    def act(self, rng: Stream) -> FloatArray:
+        """u = -K x + σ t^(-1/4) n."""
+        u = super().act(rng)
+        kernels.lqr.explore(u, self.exploration, self.warm_up, self._t, rng.state)
+        return u
+
+
+def lazy_thompson_sampling(
+    system: LinearSystem, *, factor: float = 2.0, **options: Any
+) -> LinearAgent:
+    """The control rule that draws when det Λ has grown by `factor`; options as of `LinearAgent.on`.
+
+    >>> from bayescontrol.problems.linear import double_integrator
+    >>> lazy_thompson_sampling(double_integrator()).schedule
+    DeterminantDoubling(factor=2.0)
+    """
+    agent: LinearAgent = LinearAgent.on(system, schedule=DeterminantDoubling(factor), **options)
+    return agent

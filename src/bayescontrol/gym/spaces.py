@@ -1,0 +1,176 @@
+"""Gymnasium's spaces as sets of situations and actions.
+
+    finite     Discrete, MultiDiscrete, MultiBinary, and Tuple or Dict of these, flattened:
+               an element is named by the integers in it, (i_1, …, i_n), and by i if Discrete
+    Box        an element is an array; it is copied, for a simulator may write over its own
+
+A name is plain Python data: it can be the key of a dictionary, and be saved.
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bayescontrol.errors import InvalidTable, MissingCapability, UnknownAction
+from bayescontrol.gym.door import gymnasium
+
+__all__ = ["BoxSpace", "FiniteSpace", "as_space"]
+
+#: What stands for an element of a finite space.
+Name: TypeAlias = int | tuple[int, ...]
+#: So many names are listed at most.
+MOST = 1_000_000
+
+_spaces = gymnasium.spaces
+
+
+class FiniteSpace:
+    """name ↔ element of a space with finitely many.
+
+    >>> from gymnasium.spaces import Dict, Discrete, MultiDiscrete
+    >>> space = FiniteSpace(Dict(at=MultiDiscrete([3, 4]), light=Discrete(2, start=1)))
+    >>> space.size, space.name({"at": np.array([2, 0]), "light": 1})
+    (24, (2, 0, 1))
+    >>> space.element((2, 0, 1))["light"]
+    np.int64(1)
+    >>> FiniteSpace(Discrete(3, start=-1)).names()
+    [-1, 0, 1]
+    """
+
+    def __init__(self, space: Any) -> None:
+        self.space = space
+        self._ranges = _ranges(space)
+        self._plain = isinstance(space, _spaces.Discrete)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(n for _, n in self._ranges)
+
+    def name(self, element: Any) -> Name:
+        """(i_1, …, i_n): the integers in the element; i alone if the space is Discrete."""
+        return int(element) if self._plain else tuple(_integers(self.space, element))
+
+    def element(self, name: Any) -> Any:
+        """The element of that name; `UnknownAction` if there is none."""
+        try:
+            parts = [name] if self._plain else list(name)
+            inside = len(parts) == len(self._ranges) and all(
+                i == int(i) and first <= i < first + n
+                for i, (first, n) in zip(parts, self._ranges, strict=True)
+            )
+        except (TypeError, ValueError):
+            inside = False
+        if not inside:
+            raise UnknownAction(f"{name!r} names no element of {self.space}")
+        return _element(self.space, iter(parts))
+
+    def names(self) -> list[Name]:
+        """All of them, in order."""
+        if self.size > MOST:
+            raise InvalidTable(
+                f"{self.space} has {self.size} elements, too many to list: use an agent that "
+                "finds its states on the way, such as mdp_agent"
+            )
+        ranges = [range(first, first + n) for first, n in self._ranges]
+        return list(ranges[0]) if self._plain else list(product(*ranges))
+
+    def __repr__(self) -> str:
+        return f"FiniteSpace({self.space})"
+
+
+class BoxSpace:
+    """An array of real numbers, named by a copy of itself.
+
+    >>> from gymnasium.spaces import Box
+    >>> space = BoxSpace(Box(-2.0, 2.0, (1,)))
+    >>> space.element(1.5)
+    array([1.5], dtype=float32)
+    >>> space.element(3.0)
+    Traceback (most recent call last):
+    bayescontrol.errors.UnknownAction: 3.0 is outside of Box(-2.0, 2.0, (1,), float32): keep ...
+    """
+
+    def __init__(self, space: Any) -> None:
+        self.space = space
+
+    def name(self, element: Any) -> Any:
+        """A copy: the simulator may write its next observation over this one."""
+        return np.array(element)
+
+    def element(self, name: Any) -> Any:
+        """As an array of the space's shape and type; `UnknownAction` if it is outside."""
+        space = self.space
+        try:
+            element = np.asarray(name, space.dtype).reshape(space.shape)
+        except (TypeError, ValueError):
+            raise UnknownAction(f"{name!r} is no array of shape {space.shape}") from None
+        if not space.contains(element):
+            raise UnknownAction(f"{name!r} is outside of {space}: keep to its limits in the policy")
+        return element
+
+    def __repr__(self) -> str:
+        return f"BoxSpace({self.space})"
+
+
+def as_space(space: Any) -> FiniteSpace | BoxSpace:
+    """The names of a space's elements.
+
+    >>> from gymnasium.spaces import Box, Discrete, Text
+    >>> as_space(Discrete(4)), as_space(Box(0.0, 1.0, (2,)))
+    (FiniteSpace(Discrete(4)), BoxSpace(Box(0.0, 1.0, (2,), float32)))
+    >>> as_space(Text(3))
+    Traceback (most recent call last):
+    bayescontrol.errors.MissingCapability: Text(1, 3, ...) is neither finite nor a Box: ...
+    """
+    return BoxSpace(space) if isinstance(space, _spaces.Box) else FiniteSpace(space)
+
+
+def _ranges(space: Any) -> list[tuple[int, int]]:
+    """The first and the number of values of each integer in an element."""
+    match space:
+        case _spaces.Discrete():
+            return [(int(space.start), int(space.n))]
+        case _spaces.MultiDiscrete():
+            pairs = zip(space.start.ravel(), space.nvec.ravel(), strict=True)
+            return [(int(first), int(n)) for first, n in pairs]
+        case _spaces.MultiBinary():
+            return [(0, 2)] * math.prod(space.shape)
+        case _spaces.Tuple() | _spaces.Dict():
+            return [pair for part in _parts(space) for pair in _ranges(part)]
+    raise MissingCapability(
+        f"{space} is neither finite nor a Box: wrap the environment, for example with "
+        "gymnasium.wrappers.FlattenObservation"
+    )
+
+
+def _parts(space: Any) -> list[Any]:
+    return list(space.spaces.values() if isinstance(space, _spaces.Dict) else space.spaces)
+
+
+def _integers(space: Any, element: Any) -> Iterator[int]:
+    match space:
+        case _spaces.Dict():
+            for key, part in space.spaces.items():
+                yield from _integers(part, element[key])
+        case _spaces.Tuple():
+            for part, value in zip(space.spaces, element, strict=True):
+                yield from _integers(part, value)
+        case _:
+            yield from map(int, np.ravel(element))
+
+
+def _element(space: Any, integers: Iterator[int]) -> Any:
+    match space:
+        case _spaces.Dict():
+            return {key: _element(part, integers) for key, part in space.spaces.items()}
+        case _spaces.Tuple():
+            return tuple(_element(part, integers) for part in space.spaces)
+        case _spaces.Discrete():
+            return space.dtype.type(next(integers))
+        case _:
+            values = [next(integers) for _ in range(math.prod(space.shape))]
+            return np.array(values, space.dtype).reshape(space.shape)

@@ -1,0 +1,345 @@
+"""Adaptive linear-quadratic control: learn a system, draw one, solve it, act.
+
+    y = A x + B u + w,   w ~ N(0, W)          Θ = [A B],  z = (x, u),  d = n + m
+
+    F = [[R, Z], [0, S]]        FᵀF = prior + Σ (z, y)(z, y)ᵀ,     F upper triangular
+    Θᵀ | W ~ MN(R⁻¹Z, (RᵀR)⁻¹, W)             W ~ IW(SᵀS, ν)
+
+One triangle holds all of the regression: its mean, its precision RᵀR and the scatter SᵀS of what
+is left. A row (z, y) enters by rotations, which keep the digits that sums of squares lose.
+A covariance is given by a factor, W = VᵀV.
+"""
+
+import math
+from typing import NamedTuple
+
+from bayescontrol.arrays import FloatArray, UIntArray
+from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.linear import absorb
+from bayescontrol.kernels.random import gamma, normal
+from bayescontrol.kernels.riccati import Room, riccati
+
+__all__ = [
+    "LARGEST",
+    "Mode",
+    "advance",
+    "control",
+    "copy_mode",
+    "draw_mode",
+    "draw_noise",
+    "draw_system",
+    "explore",
+    "growth",
+    "learn",
+    "mean_mode",
+    "mean_noise",
+    "mean_system",
+    "within",
+]
+
+#: A state or an input beyond this is no evidence: its squares would leave the numbers.
+LARGEST = 1e100
+
+
+class Mode(NamedTuple):
+    """A system, and its solution: A, B, V with W = VᵀV, the costs to go P and the gain K.
+
+    >>> import numpy as np
+    >>> Mode(*(np.eye(1) for _ in range(5))).K
+    array([[1.]])
+    """
+
+    A: FloatArray
+    B: FloatArray
+    V: FloatArray
+    P: FloatArray
+    K: FloatArray
+
+
+@leaf
+def within(v: FloatArray) -> bool:
+    """Whether every entry is a number of at most `LARGEST`.
+
+    >>> import numpy as np
+    >>> within(np.array([1.0, -2.0])), within(np.array([np.nan])), within(np.array([1e101]))
+    (True, False, False)
+    """
+    for i in range(v.size):
+        if not abs(v[i]) <= LARGEST:
+            return False
+    return True
+
+
+@leaf
+def control(K: FloatArray, x: FloatArray, u: FloatArray) -> None:
+    """u = -K x.
+
+    >>> import numpy as np
+    >>> u = np.empty(1)
+    >>> control(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]), u)
+    >>> u
+    array([-11.])
+    """
+    for i in range(u.size):
+        total = 0.0
+        for j in range(x.size):
+            total += K[i, j] * x[j]
+        u[i] = -total
+
+
+@leaf
+def explore(u: FloatArray, sigma: float, warm_up: int, t: int, state: UIntArray) -> None:
+    """u ← u + s n, n standard normal: s = 1 at first, then σ t^(-1/4), a variance of σ²/√t.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> u, v = np.zeros(2), np.zeros(2)
+    >>> explore(u, 0.5, 0, 16, Stream(0).state)
+    >>> explore(v, 0.5, 16, 16, Stream(0).state)
+    >>> (v / u).tolist()
+    [4.0, 4.0]
+    """
+    scale = 1.0 if t <= warm_up else sigma / math.sqrt(math.sqrt(t))
+    if scale > 0.0:
+        for i in range(u.size):
+            u[i] += scale * normal(state)
+
+
+@leaf
+def advance(
+    A: FloatArray, B: FloatArray, V: FloatArray, x: FloatArray, u: FloatArray, y: FloatArray,
+    state: UIntArray,
+) -> None:  # fmt: skip
+    """y = A x + B u + Vᵀn, n standard normal.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> y, one = np.empty(1), np.ones((1, 1))
+    >>> advance(2 * one, one, 0 * one, np.array([3.0]), np.array([1.0]), y, Stream(0).state)
+    >>> y
+    array([7.])
+    """
+    for i in range(y.size):
+        total = 0.0
+        for j in range(x.size):
+            total += A[i, j] * x[j]
+        for j in range(u.size):
+            total += B[i, j] * u[j]
+        y[i] = total
+    for k in range(y.size):
+        w = normal(state)
+        for i in range(y.size):
+            y[i] += V[k, i] * w
+
+
+@leaf
+def learn(
+    F: FloatArray, x: FloatArray, u: FloatArray, y: FloatArray, row: FloatArray, v: FloatArray,
+    zero: FloatArray,
+) -> None:  # fmt: skip
+    """FᵀF ← FᵀF + (x, u, y)(x, u, y)ᵀ, in place; row, v and zero are room for d + n numbers.
+
+    >>> import numpy as np
+    >>> F = np.eye(3)
+    >>> x, u, y = np.array([1.0]), np.array([2.0]), np.array([3.0])
+    >>> learn(F, x, u, y, np.empty(3), np.empty(3), np.zeros(3))
+    >>> (F.T @ F).round(12).tolist()
+    [[2.0, 2.0, 3.0], [2.0, 5.0, 6.0], [3.0, 6.0, 10.0]]
+    """
+    n, m = x.size, u.size
+    for i in range(n):
+        row[i], row[n + m + i] = x[i], y[i]
+    for i in range(m):
+        row[n + i] = u[i]
+    absorb(F, zero, row, 1.0, 0.0, v)
+
+
+@leaf
+def growth(F: FloatArray, diagonal: FloatArray) -> float:
+    """det(RᵀR) as a multiple of what it was when R had this diagonal.
+
+    >>> import numpy as np
+    >>> growth(np.diag([2.0, 3.0, 1.0]), np.ones(2))
+    36.0
+    """
+    ratio = 1.0
+    for i in range(diagonal.size):
+        ratio *= F[i, i] / diagonal[i]
+    return ratio * ratio
+
+
+@leaf
+def draw_noise(F: FloatArray, nu: float, V: FloatArray, state: UIntArray) -> None:
+    """W = VᵀV ~ IW(SᵀS, ν): V = T⁻¹S with Bartlett's triangle T of normals and √χ².
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> V = np.empty((1, 1))
+    >>> draw_noise(np.diag([1.0, 1.0, 1e3]), 1e6, V, Stream(0).state)
+    >>> abs(V.item() - 1.0) < 0.01
+    True
+    """
+    n = V.shape[0]
+    d = F.shape[0] - n
+    for i in range(n):
+        for k in range(n):
+            V[i, k] = F[d + i, d + k] if k >= i else 0.0
+        for j in range(i):
+            t = normal(state)
+            for k in range(n):
+                V[i, k] -= t * V[j, k]
+        length = math.sqrt(2.0 * gamma(state, 0.5 * (nu - i)))
+        for k in range(n):
+            V[i, k] /= length
+
+
+@leaf
+def _read(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
+    """A and B hold the rows of R Θᵀ, transposed; turn them into Θ by substitution."""
+    n, m = B.shape
+    d = n + m
+    for i in range(n):
+        for k in range(d - 1, -1, -1):
+            rest = A[i, k] if k < n else B[i, k - n]
+            for j in range(k + 1, d):
+                rest -= F[k, j] * (A[i, j] if j < n else B[i, j - n])
+            rest /= F[k, k]
+            if k < n:
+                A[i, k] = rest
+            else:
+                B[i, k - n] = rest
+
+
+@leaf
+def mean_system(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
+    """[A B]ᵀ = R⁻¹Z: the mean, and the mode, of the posterior.
+
+    >>> import numpy as np
+    >>> A, B = np.empty((1, 1)), np.empty((1, 1))
+    >>> mean_system(np.array([[2.0, 0.0, 1.0], [0.0, 4.0, 2.0], [0.0, 0.0, 1.0]]), A, B)
+    >>> A.item(), B.item()
+    (0.5, 0.5)
+    """
+    n, m = B.shape
+    for i in range(n):
+        for k in range(n):
+            A[i, k] = F[k, n + m + i]
+        for k in range(m):
+            B[i, k] = F[n + k, n + m + i]
+    _read(F, A, B)
+
+
+@leaf
+def draw_system(
+    F: FloatArray, V: FloatArray, A: FloatArray, B: FloatArray, state: UIntArray
+) -> None:
+    """[A B]ᵀ = R⁻¹(Z + N V), N standard normal: a draw of MN(R⁻¹Z, (RᵀR)⁻¹, VᵀV).
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> A, B = np.empty((1, 1)), np.empty((1, 1))
+    >>> F = np.array([[1e9, 0.0, 5e8], [0.0, 1e9, 1e9], [0.0, 0.0, 1.0]])
+    >>> draw_system(F, np.eye(1), A, B, Stream(0).state)
+    >>> round(A.item(), 6), round(B.item(), 6)
+    (0.5, 1.0)
+    """
+    n, m = B.shape
+    for i in range(n):
+        for k in range(n):
+            A[i, k] = F[k, n + m + i]
+        for k in range(m):
+            B[i, k] = F[n + k, n + m + i]
+    for k in range(n + m):
+        for j in range(n):
+            noise = normal(state)
+            for i in range(n):
+                if k < n:
+                    A[i, k] += noise * V[j, i]
+                else:
+                    B[i, k - n] += noise * V[j, i]
+    _read(F, A, B)
+
+
+@leaf
+def draw_mode(
+    F: FloatArray, nu: float, Q: FloatArray, R: FloatArray, mode: Mode, tries: int, room: Room,
+    state: UIntArray,
+) -> int:  # fmt: skip
+    """A system that has a stabilising gain: gives how many draws had none, -1 if all `tries` did.
+
+    With ν > 0 the noise is drawn too; with ν = 0 it is known, and mode.V stays as it is.
+
+    >>> import numpy as np
+    >>> from bayescontrol.kernels.riccati import room
+    >>> from bayescontrol.seeding import Stream
+    >>> mode, one = Mode(*(np.ones((1, 1)) for _ in range(5))), np.ones((1, 1))
+    >>> draw_mode(np.eye(3), 0.0, one, one, mode, 10, room(1, 1), Stream(0).state)
+    0
+    >>> bool(abs(mode.A - mode.B * mode.K).item() < 1)
+    True
+    """
+    for failed in range(tries):
+        if nu > 0.0:
+            draw_noise(F, nu, mode.V, state)
+        draw_system(F, mode.V, mode.A, mode.B, state)
+        if riccati(mode.A, mode.B, Q, R, mode.P, mode.K, room):
+            return failed
+    return -1
+
+
+@leaf
+def mean_noise(F: FloatArray, nu: float, V: FloatArray) -> None:
+    """E[W] = VᵀV = SᵀS / (ν - n - 1); over ν while that has no mean.
+
+    >>> import numpy as np
+    >>> V = np.empty((1, 1))
+    >>> mean_noise(np.diag([1.0, 1.0, 6.0]), 11.0, V)
+    >>> V.item()
+    2.0
+    """
+    n = V.shape[0]
+    d = F.shape[0] - n
+    spare = nu - n - 1.0
+    scale = math.sqrt(spare if spare > 0.0 else nu)
+    for i in range(n):
+        for k in range(n):
+            V[i, k] = F[d + i, d + k] / scale
+
+
+@leaf
+def mean_mode(
+    F: FloatArray, nu: float, Q: FloatArray, R: FloatArray, mode: Mode, room: Room
+) -> bool:
+    """The mean system and its gain; False if it has none that stabilises.
+
+    With ν > 0 the noise is its mean; with ν = 0 it is known, and mode.V stays as it is.
+
+    >>> import numpy as np
+    >>> from bayescontrol.kernels.riccati import room
+    >>> mode, one = Mode(*(np.ones((1, 1)) for _ in range(5))), np.ones((1, 1))
+    >>> mean_mode(np.eye(3), 0.0, one, one, mode, room(1, 1)), mode.K.item()
+    (True, 0.0)
+    """
+    if nu > 0.0:
+        mean_noise(F, nu, mode.V)
+    mean_system(F, mode.A, mode.B)
+    return riccati(mode.A, mode.B, Q, R, mode.P, mode.K, room)
+
+
+@leaf
+def copy_mode(source: Mode, target: Mode) -> None:
+    """target ← source.
+
+    >>> import numpy as np
+    >>> one, two = (Mode(*(c * np.ones((1, 1)) for _ in range(5))) for c in (1.0, 2.0))
+    >>> copy_mode(two, one)
+    >>> one.K.item()
+    2.0
+    """
+    n, m = source.B.shape
+    for i in range(n):
+        for j in range(n):
+            target.A[i, j], target.V[i, j] = source.A[i, j], source.V[i, j]
+            target.P[i, j] = source.P[i, j]
+        for j in range(m):
+            target.B[i, j], target.K[j, i] = source.B[i, j], source.K[j, i]

@@ -1,0 +1,266 @@
+"""Riccati and Lyapunov equations of small systems, by doubling.
+
+    P = Q + AᵀP (I + G P)⁻¹ A,   G = B R⁻¹ Bᵀ          K = (R + BᵀPB)⁻¹ BᵀPA
+
+    A ← A W⁻¹ A,   G ← G + A W⁻¹ G Aᵀ,   H ← H + AᵀH W⁻¹ A,     W = I + G H,  from H = Q
+
+After k doublings H is the cost of 2ᵏ steps, and A the closed loop's transition over them: it
+vanishes, and H tends to P, just where the solution stabilises (Chu, Fan, Lin & Wang,
+"Structure-preserving algorithms for periodic discrete-time algebraic Riccati equations", 2004).
+Doubling costs a few dozen small products, with no eigenvalue routine and the same bits everywhere.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.kernels._jit import leaf
+
+__all__ = ["DOUBLINGS", "Room", "lyapunov", "riccati", "room", "solve"]
+
+#: 2⁴⁰ steps: what has not vanished by then counts as not stabilised.
+DOUBLINGS = 40
+#: The transition over so many steps counts as vanished: what it would still add is its square.
+_GONE = 1e-10
+#: What is so small a part of a matrix adds nothing to it.
+_NOTHING = 1e-16
+#: A cost that is no longer one.
+_LARGEST = 1e150
+
+
+class Room(NamedTuple):
+    """Where the kernels keep what they need on the way.
+
+    >>> room(3, 2).xy.shape
+    (3, 6)
+    """
+
+    a: FloatArray  #: n × n
+    g: FloatArray  #: n × n
+    w: FloatArray  #: n × n
+    t: FloatArray  #: n × n
+    xy: FloatArray  #: n × 2n
+    r: FloatArray  #: m × m
+    s: FloatArray  #: m × n
+
+
+def room(n: int, m: int) -> Room:
+    """Room for systems of n states and m inputs.
+
+    >>> room(3, 2).a.shape
+    (3, 3)
+    """
+    a, g, w, t = (np.empty((n, n)) for _ in range(4))
+    return Room(a, g, w, t, np.empty((n, 2 * n)), np.empty((m, m)), np.empty((m, n)))
+
+
+@leaf
+def solve(W: FloatArray, X: FloatArray) -> bool:
+    """X ← W⁻¹X by elimination with row pivots; W is used up. False if it is singular.
+
+    >>> W, X = np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([[4.0], [3.0]])
+    >>> solve(W, X), X.tolist()
+    (True, [[3.0], [2.0]])
+    """
+    n, columns = X.shape
+    for k in range(n):
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(W[i, k]) > abs(W[pivot, k]):
+                pivot = i
+        if not abs(W[pivot, k]) > 0.0:  # nor NaN
+            return False
+        if pivot != k:
+            for j in range(n):
+                W[k, j], W[pivot, j] = W[pivot, j], W[k, j]
+            for j in range(columns):
+                X[k, j], X[pivot, j] = X[pivot, j], X[k, j]
+        for i in range(k + 1, n):
+            f = W[i, k] / W[k, k]
+            for j in range(k + 1, n):
+                W[i, j] -= f * W[k, j]
+            for j in range(columns):
+                X[i, j] -= f * X[k, j]
+    for k in range(n - 1, -1, -1):
+        for j in range(columns):
+            rest = X[k, j]
+            for i in range(k + 1, n):
+                rest -= W[k, i] * X[i, j]
+            X[k, j] = rest / W[k, k]
+    return True
+
+
+@leaf
+def _copy(X: FloatArray, Z: FloatArray) -> None:
+    """Z ← X."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            Z[i, j] = X[i, j]
+
+
+@leaf
+def _product(X: FloatArray, Y: FloatArray, Z: FloatArray) -> None:
+    """Z ← X Y."""
+    for i in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
+            Z[i, j] = 0.0
+        for k in range(X.shape[1]):
+            f = X[i, k]
+            for j in range(Z.shape[1]):
+                Z[i, j] += f * Y[k, j]
+
+
+@leaf
+def _transposed_product(X: FloatArray, Y: FloatArray, Z: FloatArray) -> None:
+    """Z ← Xᵀ Y."""
+    for i in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
+            Z[i, j] = 0.0
+    for k in range(X.shape[0]):
+        for i in range(Z.shape[0]):
+            f = X[k, i]
+            for j in range(Z.shape[1]):
+                Z[i, j] += f * Y[k, j]
+
+
+@leaf
+def _largest(X: FloatArray) -> float:
+    """max |X_ij|; ∞ where an entry is no number."""
+    most = 0.0
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            if not abs(X[i, j]) <= most:
+                most = abs(X[i, j])
+                if math.isnan(most):
+                    return math.inf
+    return most
+
+
+@leaf
+def _add_symmetric(X: FloatArray, D: FloatArray) -> None:
+    """X ← X + (D + Dᵀ)/2."""
+    for i in range(X.shape[0]):
+        for j in range(i, X.shape[0]):
+            X[i, j] += 0.5 * (D[i, j] + D[j, i])
+            X[j, i] = X[i, j]
+
+
+@leaf
+def riccati(
+    A: FloatArray, B: FloatArray, Q: FloatArray, R: FloatArray,
+    P: FloatArray, K: FloatArray, room: Room,
+) -> bool:  # fmt: skip
+    """P and K of the equation above; False, and neither is of use, if no solution stabilises.
+
+    Q ⪰ 0 and R ≻ 0 are taken for granted.
+
+    >>> P, K = np.empty((1, 1)), np.empty((1, 1))
+    >>> one = np.ones((1, 1))
+    >>> riccati(one, one, one, one, P, K, room(1, 1)), P.round(12).item()  # P² - P - 1 = 0
+    (True, 1.61803398875)
+    >>> riccati(one, 0 * one, one, one, P, K, room(1, 1))
+    False
+    """
+    n = A.shape[0]
+    a, g, w, t, xy, r, s = room
+    # G = B R⁻¹ Bᵀ
+    _copy(R, r)
+    for i in range(B.shape[1]):
+        for j in range(n):
+            s[i, j] = B[j, i]
+    if not solve(r, s):
+        return False
+    _product(B, s, g)
+    _copy(A, a)
+    _copy(Q, P)
+    solved = False
+    for _ in range(DOUBLINGS):
+        if not _double(a, g, P, w, t, xy):
+            return False
+        size = _largest(P)
+        if not size < _LARGEST:
+            return False
+        # t is what P has just gained.
+        if _largest(t) <= _NOTHING * size and _largest(a) <= _GONE:
+            solved = True
+            break
+    if not solved:
+        return False
+    # K = (R + BᵀPB)⁻¹ BᵀPA
+    _transposed_product(B, P, s)
+    _product(s, B, r)
+    for i in range(R.shape[0]):
+        for j in range(R.shape[0]):
+            r[i, j] += R[i, j]
+    _product(s, A, K)
+    return solve(r, K)
+
+
+@leaf
+def _double(
+    a: FloatArray, g: FloatArray, P: FloatArray, w: FloatArray, t: FloatArray, xy: FloatArray
+) -> bool:
+    """One doubling of A, G and H, the last in P; t is left with what P has gained."""
+    n = a.shape[0]
+    _product(g, P, w)
+    for i in range(n):
+        w[i, i] += 1.0
+        for j in range(n):
+            xy[i, j], xy[i, n + j] = a[i, j], g[i, j]
+    if not solve(w, xy):
+        return False
+    # G ← G + (A W⁻¹G) Aᵀ
+    for i in range(n):
+        for j in range(n):
+            w[i, j] = 0.0
+            for k in range(n):
+                w[i, j] += a[i, k] * xy[k, n + j]
+    for i in range(n):
+        for j in range(n):
+            t[i, j] = 0.0
+            for k in range(n):
+                t[i, j] += w[i, k] * a[j, k]
+    _add_symmetric(g, t)
+    # H ← H + Aᵀ (H W⁻¹A)
+    for i in range(n):
+        for j in range(n):
+            w[i, j] = 0.0
+            for k in range(n):
+                w[i, j] += P[i, k] * xy[k, j]
+    _transposed_product(a, w, t)
+    _add_symmetric(P, t)
+    # A ← A W⁻¹A
+    for i in range(n):
+        for j in range(n):
+            w[i, j] = 0.0
+            for k in range(n):
+                w[i, j] += a[i, k] * xy[k, j]
+    _copy(w, a)
+    return True
+
+
+@leaf
+def lyapunov(F: FloatArray, Q: FloatArray, P: FloatArray, room: Room) -> bool:
+    """P = Q + FᵀPF = Σ_k Fᵏᵀ Q Fᵏ; False unless |λ(F)| < 1.
+
+    >>> P = np.empty((1, 1))
+    >>> lyapunov(np.array([[0.5]]), np.eye(1), P, room(1, 1)), P.round(12).item()
+    (True, 1.333333333333)
+    """
+    a, w, t = room.a, room.w, room.t
+    _copy(F, a)
+    _copy(Q, P)
+    for _ in range(DOUBLINGS):
+        _product(P, a, w)
+        _transposed_product(a, w, t)
+        _add_symmetric(P, t)
+        size = _largest(P)
+        if not size < _LARGEST:
+            return False
+        if _largest(t) <= _NOTHING * size and _largest(a) <= _GONE:
+            return True
+        _product(a, a, w)
+        _copy(w, a)
+    return False

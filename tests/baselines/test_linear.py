@@ -1,0 +1,111 @@
+"""Controllers to compare with at a linear plant."""
+
+import numpy as np
+import pytest
+
+from bayescontrol import Stream, interact
+from bayescontrol.baselines.linear import (
+    CertaintyEquivalence,
+    OptimalController,
+    lazy_thompson_sampling,
+)
+from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable
+from bayescontrol.problems.linear import (
+    Costs,
+    DeterminantDoubling,
+    LinearPlant,
+    SystemBelief,
+    SystemPrior,
+    aircraft,
+    double_integrator,
+    random_stable,
+)
+from bayescontrol.testing import check_resume, check_same_seed
+
+SYSTEM = double_integrator()
+
+
+def test_the_optimal_controller_costs_what_it_should() -> None:
+    """20,000 steps; 5 standard errors of means over pieces of 200 steps."""
+    plant = LinearPlant(SYSTEM)
+    costs = plant.costs(interact(OptimalController(SYSTEM), plant, 20_000)).reshape(100, 200)
+    error = costs.mean(axis=1).std(ddof=1) / 10
+    assert abs(costs.mean() - SYSTEM.best_cost) < 5 * error
+
+
+def test_certainty_equivalence_uses_the_gain_of_the_mean() -> None:
+    agent, plant = CertaintyEquivalence.on(SYSTEM, warm_up=20), LinearPlant(SYSTEM)
+    interact(agent, plant, 50)
+    A, B = np.hsplit(agent.belief.mean(), [2])
+    agent.act(Stream(0))
+    assert np.allclose(agent.mode.A, A)
+    assert np.allclose(agent.mode.B, B)
+
+
+def test_a_mean_of_zero_never_asks_and_so_never_learns_what_inputs_do() -> None:
+    agent = CertaintyEquivalence.on(random_stable())
+    record = interact(agent, LinearPlant(random_stable()), 200)
+    assert not record.actions.any()
+    assert not agent.belief.mean()[:, 4:].any()
+
+
+def test_exploration_decays_like_the_fourth_root() -> None:
+    """With an unmoving gain of 0 the inputs are the exploration: deviation within 5 errors."""
+    belief = SystemBelief(SYSTEM.costs, prior=SystemPrior(precision=1e12))
+    agent = CertaintyEquivalence(belief, exploration=2.0)
+    u = interact(agent, LinearPlant(SYSTEM), 20_000).actions[:, 0]
+    t = np.arange(1, 20_001)
+    scaled = u / (2.0 * t**-0.25)
+    assert abs(scaled.std() - 1.0) < 5 / np.sqrt(2 * 20_000)
+
+
+def test_a_mean_without_a_gain_leaves_the_last_gain_in_use_and_counts() -> None:
+    """States cost nothing, so a mean with |A| > 1 has no gain of its own."""
+    prior = SystemPrior(mean=[[0.5, 1.0]], precision=0.1)
+    agent = CertaintyEquivalence(
+        SystemBelief(Costs(np.zeros((1, 1)), np.eye(1)), prior=prior), exploration=1.0
+    )
+    p = Stream(0)
+    agent.act(p)
+    kept = agent.mode
+    for _ in range(30):
+        agent.observe(np.zeros(1), 3.0 * agent.x + 1.0)
+        agent.act(p)
+    assert agent.failed > 0
+    assert kept is not None
+    assert agent.mode is not None
+    assert abs(agent.mode.A.item()) < 1.0
+
+
+def test_without_any_gain_it_says_so() -> None:
+    prior = SystemPrior(mean=[[2.0, 0.0]], precision=1e6)
+    agent = CertaintyEquivalence(SystemBelief(Costs(np.zeros((1, 1)), np.eye(1)), prior=prior))
+    with pytest.raises(NotStabilisable, match="there is none in use"):
+        agent.act(Stream(0))
+
+
+def test_runs_repeat_and_resume() -> None:
+    def explorer() -> CertaintyEquivalence:
+        agent: CertaintyEquivalence = CertaintyEquivalence.on(SYSTEM, exploration=1.0, warm_up=5)
+        return agent
+
+    check_same_seed(explorer, lambda: LinearPlant(SYSTEM))
+    check_resume(explorer, lambda: LinearPlant(SYSTEM))
+    check_resume(lambda: OptimalController(SYSTEM), lambda: LinearPlant(SYSTEM))
+
+
+def test_lazy_thompson_sampling_is_the_rule_under_its_schedule() -> None:
+    agent = lazy_thompson_sampling(aircraft(), factor=3.0, noise="known")
+    assert agent.schedule == DeterminantDoubling(3.0)
+    assert "known noise" in repr(agent.belief)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(InvalidSystem, match="exploration"):
+        CertaintyEquivalence.on(SYSTEM, exploration=-1.0)
+    with pytest.raises(InvalidSystem, match="warm_up"):
+        CertaintyEquivalence.on(SYSTEM, warm_up=-1)
+    with pytest.raises(InvalidSystem, match=r"2 states and 1 input$"):
+        OptimalController(SYSTEM, gain=[[1.0]])
+    with pytest.raises(IncompatibleState, match="gain"):
+        OptimalController(SYSTEM).load({"situation": np.zeros(2)})

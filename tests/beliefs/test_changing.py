@@ -1,0 +1,268 @@
+"""Beliefs that follow a world that changes."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import FiniteBelief, Floor, Stream
+from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
+from bayescontrol.errors import (
+    BadEvidence,
+    ImpossibleObservation,
+    IncompatibleState,
+    InvalidTable,
+    MissingCapability,
+)
+from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save
+
+
+class Coin:
+    def __init__(self, p: float) -> None:
+        self.p, self.name = p, f"{p:g}"
+
+    def likelihood(self, x: Any, a: Any, o: int) -> float:
+        return (1.0 - self.p, self.p, math.nan)[o]
+
+    def act(self, x: Any, rng: Stream) -> str:
+        return "toss"
+
+
+COINS = [Coin(0.9), Coin(0.4), Coin(0.1)]
+PRIOR = np.array([0.5, 0.3, 0.2])
+EVENTS = [(None, "toss", o) for o in (1, 1, 0, 1, 0, 0, 0)]
+
+
+def watched(belief: FiniteBelief[Coin]) -> FiniteBelief[Coin]:
+    for x, a, o in EVENTS:
+        belief.observe(x, a, o)
+    return belief
+
+
+def by_paths(transition: Any) -> Any:
+    """P(m_{t+1} | o_≤t) and P(o_≤t) by enumeration of every path of modes."""
+    v = np.zeros(3)
+    for path in itertools.product(range(3), repeat=len(EVENTS) + 1):
+        p = PRIOR[path[0]]
+        for t, (x, a, o) in enumerate(EVENTS):
+            p *= COINS[path[t]].likelihood(x, a, o) * transition[path[t], path[t + 1]]
+        v[path[-1]] += p
+    return v / v.sum(), v.sum()
+
+
+def test_a_switching_belief_is_the_exact_filter() -> None:
+    h = 0.07
+    expected, total = by_paths((1 - h) * np.eye(3) + h * PRIOR[None])
+    belief = watched(SwitchingBelief(COINS, PRIOR, hazard=h))
+    assert belief.posterior() == pytest.approx(expected, abs=1e-14)
+    assert belief.code_length() == pytest.approx(-math.log2(total), abs=1e-12)
+
+
+def test_a_table_of_transitions_is_filtered_exactly() -> None:
+    table = np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.3, 0.0, 0.7]])
+    expected, total = by_paths(table)
+    belief = watched(SwitchingBelief(COINS, PRIOR, transition=table))
+    assert belief.posterior() == pytest.approx(expected, abs=1e-14)
+    assert belief.code_length() == pytest.approx(-math.log2(total), abs=1e-12)
+
+
+def test_fading_evidence_has_the_powers_of_lambda() -> None:
+    lam, n = 0.8, len(EVENTS)
+    logs = np.log(PRIOR)
+    for s, (x, a, o) in enumerate(EVENTS, start=1):
+        logs += lam ** (n - s + 1) * np.log([coin.likelihood(x, a, o) for coin in COINS])
+    expected = np.exp(logs) / np.exp(logs).sum()
+    belief = watched(FadingBelief(COINS, PRIOR, forgetting=lam))
+    assert belief.posterior() == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    "belief",
+    [SwitchingBelief(COINS, PRIOR, hazard=0.0), FadingBelief(COINS, PRIOR, forgetting=1.0)],
+)
+def test_without_hazard_or_forgetting_it_is_the_static_posterior(belief: Any) -> None:
+    static = watched(FiniteBelief(COINS, PRIOR))
+    assert watched(belief).posterior() == pytest.approx(static.posterior(), rel=1e-12)
+    assert belief.code_length() == pytest.approx(static.code_length(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "belief",
+    [SwitchingBelief(COINS, PRIOR, hazard=0.1), FadingBelief(COINS, PRIOR, forgetting=0.7)],
+)
+def test_the_code_length_is_the_sum_of_the_surprises(belief: Any) -> None:
+    bits = 0.0
+    for x, a, o in EVENTS:
+        bits += belief.surprise(x, a, o)
+        belief.observe(x, a, o)
+    assert belief.code_length() == pytest.approx(bits, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("belief", "follows"),
+    [
+        (FiniteBelief(COINS), False),
+        (SwitchingBelief(COINS, hazard=0.001), True),
+        (FadingBelief(COINS, forgetting=0.8), True),
+    ],
+)
+def test_a_static_posterior_cannot_follow_what_the_others_do(belief: Any, follows: bool) -> None:
+    for o in [1] * 2000 + [0] * 20:
+        belief.observe(None, "toss", o)
+    assert (belief.posterior()[2] > 0.8) == follows
+
+
+def test_a_mode_that_is_thousands_of_orders_behind_still_fades_back() -> None:
+    close = [Coin(1 - 1e-12), Coin(1e-12)]
+    belief = FadingBelief(close, forgetting=0.999)
+    for _ in range(3000):
+        belief.observe(None, "toss", 1)
+    for _ in range(1400):  # the memory is 1000 steps: 693 to be even
+        belief.observe(None, "toss", 0)
+    assert belief.posterior()[1] > 0.999
+
+
+def make_switching() -> SwitchingBelief[Coin]:
+    return SwitchingBelief(COINS, PRIOR, hazard=0.05)
+
+
+def make_fading() -> FadingBelief[Coin]:
+    return FadingBelief(COINS, PRIOR, forgetting=0.9)
+
+
+@pytest.mark.parametrize("make", [make_switching, make_fading])
+def test_the_laws_of_a_belief_hold(make: Any) -> None:
+    check_deterministic(make, EVENTS)
+    check_save(make, EVENTS)
+    check_bad_evidence(make, EVENTS, [(None, "toss", 2)])
+
+
+@pytest.mark.parametrize("make", [make_switching, make_fading])
+def test_a_copy_goes_its_own_way(make: Any) -> None:
+    belief = watched(make())
+    twin, before = belief.copy(), belief.posterior()
+    twin.observe(None, "toss", 1)
+    assert np.array_equal(belief.posterior(), before)
+    belief.observe(None, "toss", 1)
+    assert np.array_equal(belief.posterior(), twin.posterior())
+
+
+@pytest.mark.parametrize("make", [make_switching, make_fading])
+def test_what_depends_on_order_cannot_be_merged(make: Any) -> None:
+    with pytest.raises(IncompatibleState, match="order of events"):
+        make().merge(make())
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        (make_switching(), SwitchingBelief(COINS, PRIOR, hazard=0.06)),
+        (make_switching(), SwitchingBelief(COINS, PRIOR, transition=np.eye(3))),
+        (make_switching(), FiniteBelief(COINS, PRIOR)),
+        (make_fading(), FadingBelief(COINS, PRIOR, forgetting=0.8)),
+    ],
+)
+def test_a_state_of_another_law_of_change_is_refused(mine: Any, other: Any) -> None:
+    before = mine.posterior()
+    with pytest.raises(IncompatibleState, match="law of change"):
+        mine.load(watched(other).save())
+    assert np.array_equal(mine.posterior(), before)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        {},
+        {"hazard": 0.1, "transition": np.eye(3)},
+        {"hazard": -0.1},
+        {"hazard": 1.5},
+        {"hazard": math.nan},
+        {"transition": np.eye(2)},
+        {"transition": np.full((3, 3), 0.5)},
+        {"transition": [[2.0, -1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]},
+        {"transition": np.full((3, 3), np.nan)},
+    ],
+)
+def test_a_law_of_change_that_is_none_is_refused(law: dict[str, Any]) -> None:
+    with pytest.raises(InvalidTable):
+        SwitchingBelief(COINS, **law)
+
+
+@pytest.mark.parametrize("lam", [0.0, 1.1, -0.5, math.nan])
+def test_a_forgetting_out_of_range_is_refused(lam: float) -> None:
+    with pytest.raises(InvalidTable, match="forgetting"):
+        FadingBelief(COINS, forgetting=lam)
+
+
+def test_modes_with_private_state_cannot_be_switched_but_may_fade() -> None:
+    class Filter(Coin):
+        def start(self) -> int:
+            return 0
+
+        def advance(self, s: int, a: Any, o: Any) -> int:
+            return s + 1
+
+    filters = [Filter(0.9), Filter(0.1)]
+    with pytest.raises(MissingCapability, match="FadingBelief"):
+        SwitchingBelief(filters, hazard=0.1)
+    FadingBelief(filters, forgetting=0.9).observe(None, "toss", 1)
+
+
+def test_modes_come_and_go_under_a_hazard_and_not_under_a_table() -> None:
+    belief = watched(make_switching())
+    assert belief.add(Coin(0.6), mass=0.25) == 3
+    belief.retire(0)
+    belief.observe(None, "toss", 1)
+    assert belief.posterior()[0] == 0.0
+    assert belief.posterior().sum() == pytest.approx(1.0)
+    table = SwitchingBelief(COINS, transition=np.eye(3))
+    with pytest.raises(MissingCapability, match="cannot add"):
+        table.add(Coin(0.6), mass=0.25)
+    with pytest.raises(MissingCapability, match="cannot retire"):
+        table.retire(0)
+
+
+def test_a_mode_ruled_out_returns_by_switching_and_not_by_fading_unless_floored() -> None:
+    sure = [Coin(0.0), Coin(1.0)]
+    switching: SwitchingBelief[Any] = SwitchingBelief(sure, hazard=0.01)
+    fading: FadingBelief[Any] = FadingBelief(sure, forgetting=0.5)
+    floored: FadingBelief[Any] = FadingBelief(sure, forgetting=0.5, on_impossible=Floor(1e-9))
+    for belief in (switching, fading, floored):
+        belief.observe(None, 0, 0)
+    switching.observe(None, 0, 1)
+    assert switching.posterior()[1] > 0.99
+    with pytest.raises(ImpossibleObservation):
+        fading.observe(None, 0, 1)
+    assert fading.posterior().tolist() == [1.0, 0.0]
+    for _ in range(3):
+        floored.observe(None, 0, 1)
+    assert floored.posterior()[1] > 0.99
+    assert floored.impossible == 4
+
+
+def test_skipped_evidence_is_counted_and_time_passes_all_the_same() -> None:
+    belief = SwitchingBelief([Coin(1.0), Coin(1.0)], [0.9, 0.1], hazard=0.5, on_impossible="skip")
+    belief.observe(None, "toss", 0)
+    assert belief.impossible == belief.count == 1
+    assert belief.posterior() == pytest.approx([0.9, 0.1])
+
+
+def test_bad_evidence_names_the_mode() -> None:
+    with pytest.raises(BadEvidence, match=r"mode 0 \(0\.9\)"):
+        make_fading().observe(None, "toss", 2)
+
+
+@pytest.mark.parametrize("value", ["a", 2.0, math.nan, [0.1]])
+def test_a_hazard_or_a_memory_that_is_no_probability_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidTable, match="hazard="):
+        SwitchingBelief([Coin(0.9), Coin(0.1)], hazard=value)
+    with pytest.raises(InvalidTable, match="forgetting="):
+        FadingBelief([Coin(0.9), Coin(0.1)], forgetting=value)
+
+
+def test_one_observation_is_in_the_singular() -> None:
+    belief = SwitchingBelief([Coin(0.9), Coin(0.1)], hazard=0.5)
+    belief.observe(None, None, 1)
+    assert repr(belief).startswith("SwitchingBelief(2 modes after 1 observation:")

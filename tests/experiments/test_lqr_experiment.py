@@ -1,0 +1,134 @@
+"""The experiment `lqr`: its claims hold, and fail where a bug is planted."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.experiments.lqr import experiment
+from bayescontrol.experiments.lqr.figures import draw
+from bayescontrol.experiments.lqr.replica import (
+    AGENTS,
+    CERTAIN,
+    LAZY,
+    RULE,
+    WARM,
+    Settings,
+    checkpoints,
+    octaves,
+    run,
+    system,
+)
+from bayescontrol.experiments.lqr.score import STABLE, score
+from bayescontrol.experiments.lqr.seen import Seen, exponent, late
+from bayescontrol.interaction import interact
+from bayescontrol.lab import Claim, Columns, run_replicas
+from bayescontrol.problems.linear import PLANTS, LinearPlant
+from bayescontrol.report import figures as printed
+
+#: Small and quick.
+SMALL = Settings(seed=0, runs=4, steps=512)
+PLACE = {name: i for i, name in enumerate(AGENTS)}
+
+
+@pytest.fixture(scope="module")
+def columns() -> Columns:
+    return run_replicas(experiment, SMALL)
+
+
+def claims(columns: Columns) -> dict[str, Claim]:
+    return {claim.name: claim for claim in score(SMALL, columns).claims}
+
+
+def planted(columns: Columns, **changed: Any) -> Columns:
+    return {**columns, **changed}
+
+
+def test_every_claim_of_ours_holds_and_every_refuted_one_says_why(columns: Columns) -> None:
+    found = claims(columns)
+    assert {"posterior-is-regression", "sqrt-regret", "near-optimal-gain"} <= found.keys()
+    assert [c.name for c in found.values() if c.verdict == "fails"] == []
+    assert all(c.reason for c in found.values() if c.verdict == "refuted")
+    for name in ("beats-certainty-equivalence-", "beats-exploration-"):
+        assert sum(claim.startswith(name) for claim in found) == len(PLANTS)
+
+
+def test_a_posterior_that_strays_from_the_regression_fails(columns: Columns) -> None:
+    wrong = planted(columns, gap=columns["gap"] + 1e-8)
+    assert claims(wrong)["posterior-is-regression"].verdict == "fails"
+
+
+def test_gains_that_stay_dear_fail(columns: Columns) -> None:
+    wrong = columns["cost"].copy()
+    wrong[:, list(PLANTS).index(STABLE[0]), PLACE[RULE]] *= 2.0
+    assert claims(planted(columns, cost=wrong))["near-optimal-gain"].verdict == "fails"
+
+
+def test_regret_that_grows_in_proportion_to_time_fails(columns: Columns) -> None:
+    wrong = columns["regret"].copy()
+    wrong[:, 0, PLACE[RULE]] = np.arange(1.0, 5.0)[:, None] * checkpoints(SMALL)
+    found = claims(planted(columns, regret=wrong))["sqrt-regret"]
+    assert found.verdict == "fails"
+    assert found.ours == pytest.approx(1.0)
+
+
+def test_the_comparison_goes_both_ways(columns: Columns) -> None:
+    wrong = columns["regret"].copy()
+    wrong[:, 0, PLACE[WARM]] = 0.5 * wrong[:, 0, PLACE[CERTAIN]] - 1e9
+    wrong[:, 1, PLACE[WARM]] = wrong[:, 1, PLACE[CERTAIN]] + 1.0
+    many = {name: np.repeat(column, 5, axis=0) for name, column in columns.items()}
+    found = claims(planted(many, regret=np.repeat(wrong, 5, axis=0)))
+    first, second = (f"beats-certainty-equivalence-{name}" for name in list(PLANTS)[:2])
+    assert found[first].verdict == "holds"
+    assert found[second].verdict == "refuted"
+    assert "draws must be paid for" in found[second].reason
+
+
+def test_runs_that_diverge_are_counted_as_infinitely_dear(columns: Columns) -> None:
+    wrong = {name: columns[name].copy() for name in ("cost", "regret")}
+    for column in wrong.values():
+        column[:3, 2, PLACE[CERTAIN], 5:] = np.inf
+    changed = planted(columns, **wrong)
+    seen = Seen(SMALL, changed)
+    assert seen.gain("aircraft", CERTAIN) == np.inf
+    assert np.isnan(late(seen.octaves("aircraft", CERTAIN)))
+    assert exponent(seen.octaves("aircraft", CERTAIN))[0] == np.inf
+    score(SMALL, changed)
+    assert draw(SMALL, changed)
+
+
+def test_a_replica_is_the_same_every_time_and_begins_alike_where_it_should() -> None:
+    tiny = Settings(steps=64)
+    one, two = run(tiny, 3), run(tiny, 3)
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+    at = checkpoints(tiny)
+    assert at[octaves(tiny)].tolist() == [2, 4, 8, 16, 32, 64]
+    assert (np.diff(at) > 0).all()
+
+
+def test_costs_are_never_below_the_best(columns: Columns) -> None:
+    for plant in PLANTS:
+        for agent in AGENTS:
+            assert Seen(SMALL, columns).excess(plant, agent).min() > -1e-9
+            assert system(plant).best_cost > 0
+
+
+def test_there_are_three_figures_and_the_posterior_can_be_printed(columns: Columns) -> None:
+    charts = draw(SMALL, columns)
+    assert set(charts) == {"gains", "regret", "posterior"}
+    assert all(len(charts[name].panels) == len(PLANTS) for name in ("gains", "regret"))
+    assert printed.png(charts["posterior"]).startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plant", STABLE)
+@pytest.mark.parametrize("agent", [RULE, LAZY])
+def test_at_full_size_the_gain_in_use_is_within_one_per_cent(plant: str, agent: str) -> None:
+    """Medians of 50 runs of 10,000 steps, on other luck than the experiment's."""
+    full, s = Settings(seed=1), system(plant)
+    excess = []
+    for number in range(50):
+        learner = AGENTS[agent](full, s)
+        interact(learner, LinearPlant(s), full.steps, seed=full.seed, run=number)
+        excess.append(s.cost(learner.gain) / s.best_cost - 1.0)
+    assert np.median(excess) <= 0.01

@@ -1,0 +1,277 @@
+"""One agent in many lanes: resets are masked, and both modes of autoreset teach the same."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from bayescontrol import ControlRule, FiniteBelief, Record, Stream, interact
+from bayescontrol.baselines.mdp import UCRL2, OptimalPolicy, QLearning, RLearning
+from bayescontrol.errors import MissingCapability
+from bayescontrol.gym import Continuing, drive, place
+from bayescontrol.interaction import both_streams
+from bayescontrol.problems.mdp import chain_mdp, mdp_agent
+
+LAKE = "FrozenLake-v1"
+MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
+
+
+def lanes(n: int, mode: AutoresetMode, name: str = LAKE, **options: Any) -> Any:
+    return SyncVectorEnv([lambda: gymnasium.make(name, **options)] * n, autoreset_mode=mode)
+
+
+def allowed() -> dict[tuple[int, int], set[tuple[float, int]]]:
+    """What the lake's own table says may follow (x, a), an end leading to the start."""
+    lake: Any = gymnasium.make(LAKE).unwrapped
+    P = lake.P
+    return {
+        (x, a): {(float(r), 0 if end else int(y)) for _, y, r, end in P[x][a]}
+        for x in P
+        for a in P[x]
+    }
+
+
+def rows(record: Record) -> list[Any]:
+    return [(x, a, o) for x, (a, o) in zip(record["situation"].tolist(), record, strict=True)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("envs", [1, 5])
+def test_the_step_that_resets_is_never_learnt_from(mode: AutoresetMode, envs: int) -> None:
+    """Its transition, from a hole to the start whatever is done, is not in the table."""
+    agent = mdp_agent(4, 0)
+    record = drive(agent, lanes(envs, mode, max_episode_steps=-1), 400)
+    may = allowed()
+    assert all(tuple(o) in may[x, a] for x, a, o in rows(record))
+    assert record["ended"].sum() > 5 * envs
+    assert agent.belief.count == len(record)
+    assert not {5, 7, 11, 12, 15} & set(agent.belief.states)
+    if mode is AutoresetMode.SAME_STEP:
+        assert len(record) == 400 * envs
+
+
+def test_one_lane_is_the_same_stream_in_both_modes_and_in_a_single_environment() -> None:
+    """To the bit, as far as the shorter one goes: a step that only resets takes its time."""
+    records = [drive(mdp_agent(4, 0), lanes(1, mode), 500) for mode in MODES]
+    records.append(drive(mdp_agent(4, 0), gymnasium.make(LAKE), 500))
+    n = len(records[0])
+    assert n < 500 == len(records[1])
+    assert rows(records[0]) == rows(records[1])[:n]
+    assert records[1] == records[2]
+
+
+def test_a_single_environment_is_what_a_continuing_world_is() -> None:
+    """Same agent, same luck: `drive` with every end a transition is `interact`."""
+    driven = drive(mdp_agent(4, 0), gymnasium.make(LAKE), 300, seed=5, truncated="transition")
+    luck = both_streams(5, 0)[1].integers(2**31 - 1)
+    world = Continuing(gymnasium.make(LAKE), seed=luck)
+    played = interact(mdp_agent(4, 0), world, 300, seed=5)
+    assert np.array_equal(driven.actions, played.actions)
+    assert np.array_equal(driven.observations["state"], played.observations["state"])
+    assert world.ends == driven["ended"].sum()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_truncated_episode_is_cut_or_ends_as_the_user_says(mode: AutoresetMode) -> None:
+    """Along the cliff's left edge, with a limit of three steps: up, up, up, and again."""
+
+    class Up:
+        x: Any = None
+
+        def act(self, rng: Stream) -> int:
+            return 0
+
+        def observe(self, a: int, o: Any) -> None:
+            seen.append((self.x, o.state))
+
+    for truncated, last in (("mask", 0), ("transition", 36)):
+        seen: list[tuple[int, int]] = []
+        envs = lanes(1, mode, "CliffWalking-v1", max_episode_steps=3)
+        record = drive(Up(), envs, 8, truncated=truncated)  # type: ignore[arg-type]
+        assert seen[:6] == [(36, 24), (24, 12), (12, last)] * 2
+        assert record["ended"].tolist()[:3] == [False, False, True]
+
+
+def test_composite_observations_are_found_where_gymnasium_puts_the_last_one() -> None:
+    class Count(gymnasium.Env[Any, Any]):
+        """Counts up to 3; then it ends."""
+
+        observation_space = gymnasium.spaces.Dict(n=gymnasium.spaces.Discrete(4))
+        action_space = gymnasium.spaces.Discrete(2)
+        n = 0
+
+        def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            super().reset(seed=seed)
+            self.n = 0
+            return {"n": 0}, {}
+
+        def step(self, action: Any) -> Any:
+            self.n += 1
+            return {"n": self.n}, 1.0, self.n == 3, False, {}
+
+    for mode in MODES:
+        envs = SyncVectorEnv([Count, Count], autoreset_mode=mode)
+        agent = mdp_agent(2, (0,))
+        drive(agent, envs, 40, terminated="mask")
+        pairs = {(x, y) for x, _, y in agent.belief.transitions()}
+        assert pairs == {((0,), (1,)), ((1,), (2,)), ((2,), (3,))}
+
+
+def test_value_learners_share_the_lanes_too() -> None:
+    for agent in (RLearning(None, 4, start=0), QLearning(16, 4)):
+        record = drive(agent, lanes(3, AutoresetMode.NEXT_STEP), 100)
+        assert 250 < len(record) <= 300
+
+
+def test_an_agent_with_a_plan_for_one_history_is_refused() -> None:
+    with pytest.raises(MissingCapability, match="cannot be put into situation"):
+        drive(UCRL2(16, 4, bounds=(0.0, 1.0)), gymnasium.make(LAKE), 1)
+
+
+def test_placing_an_agent_teaches_it_nothing() -> None:
+    mdp = chain_mdp(3)
+    learner = RLearning(None, 2, start=0)
+    before = learner.q_values(0)
+    place(learner, 2)
+    assert learner.x == 2
+    assert learner.q_values(0) == before
+    oracle = OptimalPolicy(mdp)
+    place(oracle, 1)
+    assert oracle.x == 1
+
+    class Fixed:
+        __slots__ = ()
+
+    with pytest.raises(MissingCapability, match="attribute x"):
+        place(Fixed(), 0)
+
+
+class Push:
+    """A cart whose motor pushes to the right (+1) or the left: simulator and regulator."""
+
+    def __init__(self, sign: int) -> None:
+        self.name, self.sign = f"{sign:+d}", sign
+        env: Any = gymnasium.make("CartPole-v1")
+        self.simulator = env.unwrapped
+        self.simulator.reset(seed=0)
+        self.simulator.force_mag = 10.0 * sign
+
+    def act(self, x: Any, rng: Stream) -> int:
+        return int(self.sign * (0.5 * x[0] + x[1] + 12.0 * x[2] + 2.0 * x[3]) > 0.0)
+
+    def log_likelihood(self, x: Any, a: int, o: Any) -> float:
+        self.simulator.state = np.array(x, np.float64)
+        self.simulator.steps_beyond_terminated = None
+        return float(-0.5 * (((o - self.simulator.step(a)[0]) / 1e-3) ** 2).sum())
+
+
+def balancer() -> ControlRule[Any, Any, Any, Any]:
+    return ControlRule(FiniteBelief([Push(1), Push(-1)]), advance=lambda x, a, o: o)
+
+
+@pytest.mark.parametrize("kind", ["single", "vector", "sync"])
+def test_an_expert_mixture_balances_the_real_cart_pole(kind: str) -> None:
+    """Every lane survives to the limit of 500 steps, the jump to the next start is masked.
+
+    A mode is drawn at every step, and the wrong one is refuted by the first: one in two lanes
+    starts with a wrong push, from which the right expert recovers.
+    """
+    name = "CartPole-v1"
+    env = (
+        gymnasium.make(name)
+        if kind == "single"
+        else gymnasium.make_vec(name, 4, vectorization_mode="sync" if kind == "sync" else None)
+    )
+    agent = balancer()
+    record = drive(agent, env, 600, reward=False)
+    n = 1 if kind == "single" else 4
+    assert agent.belief.posterior()[0] == 1.0
+    assert record["ended"].sum() == n
+    for lane in range(n):
+        assert np.flatnonzero(record["ended"][record["lane"] == lane]).tolist() == [499]
+    assert record["situation"].shape == (len(record), 4)
+    assert record["reward"].sum() == len(record)
+
+
+def test_a_reset_that_is_learnt_from_upsets_an_expert_mixture() -> None:
+    """What `mask` is for: no simulator expects the jump, and its evidence is about nothing."""
+    env = gymnasium.make("CartPole-v1", max_episode_steps=50)
+    agent = balancer()
+    drive(agent, env, 300, reward=False)
+    masked = agent.belief.code_length() / 300
+    agent = balancer()
+    drive(agent, env, 300, reward=False, truncated="transition")
+    assert masked < 1.0 < 100.0 < agent.belief.code_length() / 300
+
+
+class Swing:
+    """A pendulum of mass m: energy, then a regulator about the upright; |u| ≤ 2."""
+
+    def __init__(self, m: float) -> None:
+        self.name, self.m = f"mass {m}", m
+
+    def act(self, x: Any, rng: Stream) -> float:
+        angle, speed = np.arctan2(x[1], x[0]), float(x[2])
+        if abs(angle) < 0.4:
+            return float(np.clip(-self.m * (10.0 * angle + 3.0 * speed), -2.0, 2.0))
+        energy = self.m * (speed**2 / 6.0 + 5.0 * (np.cos(angle) - 1.0))
+        return float(np.clip(-4.0 * energy * np.sign(speed or 1.0), -2.0, 2.0))
+
+    def log_likelihood(self, x: Any, a: float, o: Any) -> float:
+        push = 3.0 / self.m * np.float32(a)
+        speed = np.clip(x[2] + (15.0 * x[1] + push) * 0.05, -8.0, 8.0)
+        angle = np.arctan2(x[1], x[0]) + speed * 0.05
+        expected = np.array([np.cos(angle), np.sin(angle), speed])
+        return float(-0.5 * (((o.state - expected) / 1e-3) ** 2).sum())
+
+
+def test_an_expert_mixture_swings_the_real_pendulum_up() -> None:
+    """Of five masses it finds the right one; after two episodes of 200 steps it is upright."""
+    agent: ControlRule[Any, Any, Any, Any] = ControlRule(
+        FiniteBelief([Swing(m) for m in (0.25, 0.5, 1.0, 2.0, 4.0)]),
+        advance=lambda x, a, o: o.state,
+    )
+    record = drive(agent, gymnasium.make("Pendulum-v1"), 600)
+    assert agent.belief.posterior()[2] > 0.999
+    assert record["ended"].sum() == 3
+    height = np.array([o.state[0] for _, o in record])
+    assert height[350:400].min() > 0.9
+    assert height[550:].min() > 0.9
+
+
+def test_what_cannot_be_driven_is_refused() -> None:
+    agent = mdp_agent(4, 0)
+    with pytest.raises(MissingCapability, match="autoreset mode Disabled"):
+        drive(agent, lanes(1, AutoresetMode.DISABLED), 1)
+    with pytest.raises(TypeError, match="neither"):
+        drive(agent, "FrozenLake-v1", 1)
+    with pytest.raises(ValueError, match="terminated"):
+        drive(agent, gymnasium.make(LAKE), 1, terminated="end")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="steps"):
+        drive(agent, gymnasium.make(LAKE), -1)
+
+    class Filter:
+        def start(self) -> int:
+            return 0
+
+        def advance(self, s: int, a: Any, o: Any) -> int:
+            return s + 1
+
+        def likelihood(self, s: int, a: Any, o: Any) -> float:
+            return 1.0
+
+        def act(self, s: int, rng: Stream) -> int:
+            return 0
+
+    with pytest.raises(MissingCapability, match="private state"):
+        drive(ControlRule(FiniteBelief([Filter(), Filter()])), gymnasium.make(LAKE), 1)
+
+
+def test_the_same_seed_and_run_give_the_same_record() -> None:
+    def play(run: int) -> Record:
+        return drive(mdp_agent(4, 0), lanes(3, AutoresetMode.NEXT_STEP), 80, seed=4, run=run)
+
+    assert play(1) == play(1)
+    assert play(1) != play(2)

@@ -1,0 +1,130 @@
+"""Unknown mass and length of Gymnasium's own pendulum, by particles, against a fine grid.
+
+    v' ~ N(v + (3g/(2l) sin φ + 3u/(m l²)) Δt, σ²),   φ' = φ + v' Δt,   θ = (ln m, ln l)
+
+The environment is as it comes; between its steps its speed is jolted by noise, as its `state` may
+be set. There is no conjugate form for θ.
+"""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from bayescontrol import ControlRule, ParticleBelief, Stream, interact
+from bayescontrol.arrays import FloatArray
+from bayescontrol.beliefs.resample_move import ResampleMoveBelief
+from bayescontrol.record import Record
+from bayescontrol.warm import warm_start
+
+SIGMA, WIDTH, STEPS = 0.05, 0.5, 80
+
+
+class JoltedPendulum:
+    """Pendulum-v1 with noise on its speed; what is seen is (φ, v)."""
+
+    def __init__(self, seed: int) -> None:
+        env: Any = gymnasium.make("Pendulum-v1")
+        self.env = env.unwrapped
+        self.env.reset(seed=seed)
+        self.x = self.env.state.copy()
+
+    def respond(self, u: float, rng: Stream) -> Any:
+        phi = self.env.state[0]
+        self.env.step(np.array([u]))
+        v = self.env.state[1] + rng.normal(0.0, SIGMA)
+        self.env.state = np.array([phi + v * self.env.dt, v])
+        return self.env.state.copy()
+
+
+def draw(n: int, rng: Stream) -> FloatArray:
+    return WIDTH * rng.normal(size=(n, 2))
+
+
+def log_prior(theta: FloatArray) -> FloatArray:
+    return np.asarray(-0.5 * ((theta / WIDTH) ** 2).sum(1))
+
+
+def log_likelihoods(theta: FloatArray, x: Any, u: float, o: Any) -> FloatArray:
+    m, length = np.exp(theta).T
+    pull = 15.0 / length * np.sin(x[0]) + 3.0 * u / (m * length**2)
+    v = np.clip(x[1] + 0.05 * pull, -8.0, 8.0)
+    return np.asarray(-0.5 * ((o[1] - v) / SIGMA) ** 2)
+
+
+def act(theta: FloatArray, x: Any, rng: Stream) -> float:
+    return float(4.0 * rng.random() - 2.0)
+
+
+def make(kind: str, n: int = 2000, seed: int = 0) -> ParticleBelief:
+    if kind == "resample-move":
+        return ResampleMoveBelief(draw, log_prior, log_likelihoods, act, n, rng=seed)
+    return ParticleBelief(draw, log_likelihoods, act, n, rng=seed)
+
+
+def lived(kind: str, seed: int) -> tuple[ParticleBelief, FloatArray, Record]:
+    """The belief after STEPS of its own agent, the start and the record."""
+    world = JoltedPendulum(seed)
+    start = world.x
+    agent: ControlRule[Any, Any, Any, Any] = ControlRule(
+        make(kind, seed=seed), start, advance=lambda x, a, o: o
+    )
+    record = interact(agent, world, STEPS, seed=seed)
+    assert isinstance(agent.belief, ParticleBelief)
+    return agent.belief, start, record
+
+
+def on_grid(start: FloatArray, record: Record) -> tuple[FloatArray, FloatArray]:
+    """Mean and sds of θ, exact but for the 401 × 401 points."""
+    side = np.linspace(-0.4, 0.4, 401)
+    theta = np.stack(np.meshgrid(side, side, indexing="ij"), -1).reshape(-1, 2)
+    log_p, x = log_prior(theta), start
+    for u, o in record:
+        log_p = log_p + log_likelihoods(theta, x, u, o)
+        x = o
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    mean = p @ theta
+    return mean, np.sqrt(p @ (theta - mean) ** 2)
+
+
+def off(kind: str, seed: int) -> tuple[FloatArray, FloatArray]:
+    """(mean - exact) / sd and sd / exact, of ln m and ln l."""
+    belief, start, record = lived(kind, seed)
+    assert belief.renewals >= 2
+    assert belief.effective_size > 100
+    mean, sd = on_grid(start, record)
+    return (belief.mean() - mean) / sd, np.sqrt(np.diag(belief.covariance())) / sd
+
+
+@pytest.mark.parametrize(
+    ("kind", "shift", "scale"), [("resample-move", 0.15, 0.1), ("Liu-West", 0.5, 0.25)]
+)
+def test_particles_agree_with_a_fine_grid(kind: str, shift: float, scale: float) -> None:
+    """Of 20 other seeds, means were off by .03 sds, with Liu and West's move by .10; sds by 1.7 %
+    and 4.9 %, as standard deviations: each bound is 4.8 of them away or more.
+    """
+    mean, sd = off(kind, seed=0)
+    assert np.abs(mean).max() < shift
+    assert np.abs(sd - 1.0).max() < scale
+
+
+def test_the_truth_is_found() -> None:
+    """m = l = 1: within 4 posterior sds, and the sds are small."""
+    belief, start, record = lived("resample-move", seed=0)
+    _, sd = on_grid(start, record)
+    assert sd.max() < 0.1
+    assert np.abs(belief.mean() / sd).max() < 4.0
+
+
+def test_a_log_of_another_controller_gives_the_same_posterior() -> None:
+    """The same bound; the agent is at the end of the log, ready to take over."""
+    _, start, record = lived("Liu-West", seed=3)
+    agent: ControlRule[Any, Any, Any, Any] = ControlRule(
+        make("resample-move", seed=4), start, advance=lambda x, a, o: o
+    )
+    warm_start(agent, record)
+    mean, sd = on_grid(start, record)
+    assert np.abs((agent.belief.mean() - mean) / sd).max() < 0.3
+    assert np.array_equal(agent.x, record.observations[-1])
