@@ -21,8 +21,8 @@ from bayescontrol import BernoulliBandit, stream
 from bayescontrol.durable import open_agent, replay
 from bayescontrol.errors import (
     BadEvidence,
+    BadSituation,
     ConflictingFeedback,
-    ConflictingKey,
     FeedbackDue,
     UnknownDecision,
 )
@@ -76,7 +76,7 @@ class BanditMachine(RuleBasedStateMachine):
     @rule(key=keys)
     def act_elsewhere_under_a_used_key(self, key: str) -> None:
         if key in self.keyed:
-            with pytest.raises(ConflictingKey):
+            with pytest.raises(BadSituation):
                 self.agent.act("elsewhere", key=key)
 
     @precondition(lambda self: self.decisions)

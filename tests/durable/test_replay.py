@@ -1,14 +1,16 @@
 """A log as lines of JSON: exported, read, folded and drawn again without a store."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bayescontrol import BernoulliBandit, LinearBandit
 from bayescontrol.durable import export_log, named_model, open_agent, read_log, replay
-from bayescontrol.errors import DamagedLog, ModelMismatch
+from bayescontrol.errors import DamagedLog, InvalidRequest, ModelMismatch, StoreFailed
 from bayescontrol.seeding import Stream
 
 SHOP = LinearBandit(["red", "blue"], features=2)
@@ -83,3 +85,59 @@ def test_changed_code_is_found_out_by_drawing_again() -> None:
     assert replay(events, model((1, 1))).drawn == 20
     with pytest.raises(ModelMismatch, match="drawn again"):
         replay(events, model((1, 50)))
+
+
+def test_an_export_that_fails_leaves_the_old_file(exported: tuple[Path, Any, Any]) -> None:
+    path, _, events = exported
+    before = path.read_bytes()
+
+    def broken() -> Iterator[Any]:
+        yield from events[:3]
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        export_log(broken(), path)
+    assert path.read_bytes() == before
+    assert export_log(read_log(path), path) == len(events)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == ["shop.jsonl"]
+
+
+def test_a_store_is_never_exported_over(tmp_path: Path) -> None:
+    store = tmp_path / "shop.db"
+    with open_agent(f"sqlite:///{store}", "shop", SHOP) as agent:
+        agent.act([0.0, 1.0])
+        for name in ("shop.db", "shop.db-wal", "shop.db-lock"):
+            with pytest.raises(StoreFailed, match="SQLite"):
+                export_log(agent, tmp_path / name)
+        with pytest.raises(StoreFailed):
+            export_log(agent, tmp_path / "none" / "shop.jsonl")
+        with pytest.raises(StoreFailed):
+            export_log(agent, tmp_path)
+        agent.act([0.0, 1.0])
+    with open_agent(f"sqlite:///{store}", "shop") as agent:
+        assert agent.head == 3
+
+
+def test_an_agent_a_file_or_nothing_that_is_a_log(exported: tuple[Path, Any, Any]) -> None:
+    path, _, events = exported
+    assert replay(path).events == replay(str(path)).events == len(events)
+    mine = named_model("shop", version=1, build=BernoulliBandit(2).agent)
+    with open_agent("sqlite:///:memory:", "shop", mine) as agent:
+        agent.act()
+        assert replay(agent).drawn == 1
+    with pytest.raises(InvalidRequest, match="is no log"):
+        replay(None)  # type: ignore[arg-type]
+    with pytest.raises(StoreFailed, match="No such file"):
+        replay(path.with_name("none"))
+    path.write_bytes(b"SQLite format 3\0\xff\xfe")
+    with pytest.raises(DamagedLog):
+        replay(path)
+
+
+def test_a_probability_that_was_changed_is_found_out(exported: tuple[Path, Any, Any]) -> None:
+    _, _, events = exported
+    events[1] = msgspec.structs.replace(events[1], p=0.25)
+    with pytest.raises(ModelMismatch, match=r"probability 0\.25"):
+        replay(events)
+    assert replay(events, draw=False).events == len(events)

@@ -4,15 +4,16 @@ Coverage is tested over 200 logs with fixed seeds: of 200 intervals at 95 %, few
 the truth with probability 1e-4 if the level is right.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, CategoricalBandit, LinearBandit
-from bayescontrol.durable import named_model, open_agent, what_if
+from bayescontrol.durable import export_log, named_model, open_agent, what_if
 from bayescontrol.durable.events import Created, Decided, Event, Observed
-from bayescontrol.errors import MissingCapability
+from bayescontrol.errors import BadEvidence, InvalidRequest, MissingCapability, UnknownAction
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.schedules import Every
 from bayescontrol.seeding import Stream
@@ -136,7 +137,47 @@ def test_a_log_without_probabilities_cannot_be_used() -> None:
 
 
 def test_nothing_observed_is_no_estimate() -> None:
-    told = what_if(made_log(1, 0), policy)
-    assert told.decisions == 0
-    assert np.isnan(told.doubly_robust.mean)
-    assert told.doubly_robust.error == np.inf
+    for events in (made_log(1, 0), made_log(1, 1)[:2]):
+        with pytest.raises(InvalidRequest, match="no answer"):
+            what_if(events, policy)
+
+
+def test_what_was_never_done_has_no_narrow_interval() -> None:
+    only_blue = made_log(1, 100, p_red=1e-9)
+    for p in (1.0, 0.99):
+        told = what_if(only_blue, lambda x, p=p: {"red": p, "blue": 1 - p})
+        assert told.unsupported == pytest.approx(p)
+        assert (told.doubly_robust.low, told.doubly_robust.high) == (-np.inf, np.inf)
+        assert told.inverse_propensity.error == np.inf
+    assert what_if(only_blue, lambda x: {"red": 1.0}).effective == 0.0
+    assert what_if(only_blue, lambda x: {"blue": 1.0}).doubly_robust.error < 0.1
+
+
+def test_an_action_that_the_model_lacks_is_refused() -> None:
+    with pytest.raises(UnknownAction, match="'green'"):
+        what_if(made_log(1, 10), lambda x: {"red": 0.5, "green": 0.5})
+    assert what_if(made_log(1, 10), lambda x: {"blue": 1.0, "green": 0.0}).decisions == 10
+
+
+@pytest.mark.parametrize(
+    "wrong", [[0.5, 0.5], None, {}, {"red": float("nan")}, {"red": "all"}, {"red": 2.0, "blue": -1}]
+)
+def test_what_is_no_policy_is_refused(wrong: Any) -> None:
+    with pytest.raises(InvalidRequest, match="not probabilities"):
+        what_if(made_log(1, 10), lambda x: wrong)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), "1", None, [1]])
+def test_what_is_no_reward_is_refused(wrong: Any) -> None:
+    with pytest.raises(BadEvidence, match="reward"):
+        what_if(made_log(1, 10), policy, reward=lambda o: wrong)
+
+
+def test_an_agent_and_its_file_are_logs_too(tmp_path: Path) -> None:
+    with open_agent("sqlite:///:memory:", "s", BernoulliBandit(["red", "blue"]), seed=2) as agent:
+        for _ in range(10):
+            agent.observe(agent.act(), 1)
+        export_log(agent, tmp_path / "s.jsonl")
+        assert what_if(agent, policy) == what_if(tmp_path / "s.jsonl", policy)
+    with pytest.raises(InvalidRequest, match="is no log"):
+        what_if(7, policy)  # type: ignore[arg-type]

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.serve.raw import ask
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.cli.demo import demo
 from bayescontrol.cli.serve import serve
 from bayescontrol.durable import named_model, open_agent
-from bayescontrol.errors import BayesControlError, ModelMismatch
+from bayescontrol.errors import BadSituation, BayesControlError, ModelMismatch
 from bayescontrol.serve import Client
 from bayescontrol.serve.demo import running_demo
 from bayescontrol.serve.problems import BadSettings, InvalidKey, Unavailable
@@ -63,7 +64,7 @@ def test_a_number_out_of_range_ends_the_command_with_2(command: Any, line: list[
 
 @pytest.mark.parametrize("wrong", [{"rate": -1.0}, {"rate": float("nan")}, {"seed": -1}])
 def test_the_demo_itself_refuses_them_too(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError), running_demo(1.0, **wrong):
+    with pytest.raises(ValueError, match=r"rate|seed"), running_demo(1.0, **wrong):
         pass
 
 
@@ -134,9 +135,29 @@ def test_an_agent_whose_model_is_missing_is_named_with_the_way_out(tmp_path: Pat
                 client.agent("shop").act()
 
 
-def test_a_situation_given_to_an_agent_that_has_none_is_refused() -> None:
+def test_a_situation_given_to_an_agent_that_has_none_is_refused_in_the_words_of_http() -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(2), seed=0)
-        with pytest.raises(BayesControlError):
+        with pytest.raises(BadSituation, match=r"situation=.*a linear-bandit"):
             shop.act([1.0, 2.0])
+        answer = ask(server.url, "POST", "/v1/agents/shop/act", {"situation": [1.0, 2.0]})
+        assert (answer.status, answer.kind) == (422, "bad-situation")
         assert shop.info()["decisions"] == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"id": "2", "observation": 1, "observation": 0}',
+        b'{"id": "2", "observation": {"float": "1", "float": "0"}}',
+        b'{"id": "2", "observation": 1, "observ\\u0061tion": 0}',
+    ],
+)
+def test_a_key_that_stands_twice_in_an_object_is_refused(body: bytes) -> None:
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        shop = client.create("shop", BernoulliBandit(2), seed=0)
+        assert shop.act().id == "2"
+        answer = ask(server.url, "POST", "/v1/agents/shop/observe", body)
+        assert (answer.status, answer.kind) == (400, "bad-request")
+        assert "twice" in answer.json["detail"]
+        assert shop.info()["observations"] == 0

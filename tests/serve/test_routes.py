@@ -55,13 +55,13 @@ def test_another_model_or_seed_under_a_known_name_is_a_conflict(
     ("wrong", "kind"),
     [
         ({"model": "no-such-bandit"}, "unknown-model"),
-        ({"settings": {"legs": 2}}, "unknown-model"),
-        ({"settings": {"arms": 0}}, "refused"),
-        ({"settings": {"arms": 10**9}}, "unknown-model"),
-        ({"settings": {"arms": 2, "prior": "no prior"}}, "refused"),
-        ({"settings": {"arms": 2, "schedule": ["never"]}}, "unknown-model"),
-        ({"settings": {"arms": {"no": "tag"}}}, "bad-evidence"),
-        ({"model": "mine", "settings": {"arms": 3}}, "unknown-model"),
+        ({"settings": {"legs": 2}}, "bad-settings"),
+        ({"settings": {"arms": 0}}, "bad-settings"),
+        ({"settings": {"arms": 10**9}}, "bad-settings"),
+        ({"settings": {"arms": 2, "prior": "no prior"}}, "bad-settings"),
+        ({"settings": {"arms": 2, "schedule": ["never"]}}, "bad-settings"),
+        ({"settings": {"arms": {"no": "tag"}}}, "bad-settings"),
+        ({"model": "mine", "settings": {"arms": 3}}, "bad-settings"),
     ],
 )
 def test_settings_that_make_no_agent_are_refused(
@@ -217,7 +217,11 @@ def test_the_log_comes_as_lines_that_can_be_checked(url: str) -> None:
 
 def test_health_and_readiness_are_told(url: str) -> None:
     assert ask(url, "GET", "/v1/health/live").json == {"status": "ok"}
-    assert ask(url, "GET", "/v1/health/ready").json == {"status": "ok"}
+    assert ask(url, "GET", "/v1/health/ready").json == {
+        "status": "ok",
+        "failed": 0,
+        "unopened": [],
+    }
 
 
 def test_a_server_whose_store_has_failed_is_alive_but_not_ready(

@@ -76,7 +76,9 @@ def wrong_calls() -> Iterator[None]:
 )
 @click.argument("store", metavar="STORE")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=PORT, default=8000, show_default=True, help="The port; 0 for any free one.")
+@click.option(
+    "--port", type=PORT, default=8000, show_default=True, help="The port; 0 for any free one."
+)
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),

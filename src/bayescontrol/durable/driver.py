@@ -85,7 +85,7 @@ class Driver:
         self._has_law = True
         self._start = getattr(agent, "x", None)
         #: Whether no situation says anything to it.
-        self.context_free = self.alone and type(agent.belief).__name__ == "ArmsBelief"
+        self.context_free = self.alone and type(self.agent.belief).__name__ == "ArmsBelief"
         if not self.remembers:
             belief: Any = self.agent.belief
             self._undrawn = belief.save()["drawn"]

@@ -172,7 +172,8 @@ def opening(events: Iterator[Event]) -> Created:
 def replay(events: Source, model: Any = None, *, draw: bool = True) -> Replay:
     """Fold a whole log; with `draw`, require of every decision the same action and probability.
 
-    `events` are the events, the agent, or the file of an export. Without a model the log says what it is; what differs is a `ModelMismatch`.
+    `events` are the events, the agent, or the file of an export. Without a model the log says
+    what it is; what differs is a `ModelMismatch`.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent

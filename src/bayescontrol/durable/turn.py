@@ -195,8 +195,8 @@ class Turn:
             decision = self._decisions.get(n)
         except UnknownDecision:
             raise UnknownDecision(
-                f"no decision {shown(request.id)} in log {self._log.name!r}: give the id that `act` "
-                "returned"
+                f"no decision {shown(request.id)} in log {self._log.name!r}: give the id that "
+                "`act` returned"
             ) from None
         self._require_ours(request.id, decision)
         known = self.answered.get(n, self)
@@ -208,8 +208,8 @@ class Turn:
             if same_answer(known, o):
                 return False
             raise ConflictingFeedback(
-                f"decision {n} was answered by {shown(known)}, now {shown(o)} comes for it: the first "
-                "answer stands"
+                f"decision {n} was answered by {shown(known)}, now {shown(o)} comes for it: the "
+                "first answer stands"
             )
         if not self._before.driver.alone and n != self.fold.due:
             raise DamagedLog(f"decision {n} has no answer, and decisions after it were made")

@@ -213,11 +213,15 @@ class _Means:
         self._all = (self._all[0] + r, self._all[1] + 1)
 
 
+#: The decision, its weight, Σ_a π r̂, r̂ of its action, and π.
+_Pending: TypeAlias = tuple[Decided, float, float, float, Mapping[Any, float]]
+
+
 class _Evaluation:
     def __init__(self, other: _Fixed | _Learner, reward: Callable[[Any], float]) -> None:
         self._other, self._reward = other, reward
         self._means = _Means()
-        self._pending: dict[int, tuple[Decided, float, float, float, Mapping[Any, float]]] = {}
+        self._pending: dict[int, _Pending] = {}
         self._mass: dict[Any, float] = {}
         self._laws: dict[bytes, Mapping[Any, float]] = {}
 
@@ -247,17 +251,15 @@ class _Evaluation:
         effective = math.fsum(weights) ** 2 / squares if squares else 0.0
         unseen = math.fsum(p for a, p in self._mass.items() if not self._means.heard(a))
         unsupported = unseen / len(logged)
-        estimates = [Estimate.of(terms, level) for terms in (weighed, robust)]
+        ips, dr = Estimate.of(weighed, level), Estimate.of(robust, level)
         if effective == 0.0 or unsupported > 1.0 - level:
-            estimates = [Estimate(e.mean, math.inf, -math.inf, math.inf) for e in estimates]
+            ips, dr = (Estimate(e.mean, math.inf, -math.inf, math.inf) for e in (ips, dr))
         return WhatIf(
-            *estimates, Estimate.of(logged, level), len(logged), len(self._pending),
+            ips, dr, Estimate.of(logged, level), len(logged), len(self._pending),
             effective, max(weights), unsupported,
         )  # fmt: skip
 
-    def _answered(
-        self, event: Observed
-    ) -> tuple[Decided, float, float, float, Mapping[Any, float]]:
+    def _answered(self, event: Observed) -> _Pending:
         if event.n not in self._pending:
             raise DamagedLog(f"event {event.seq} answers decision {event.n}, which is not open")
         return self._pending.pop(event.n)

@@ -22,7 +22,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from bayescontrol.serve.distinct import require_distinct_keys
 from bayescontrol.serve.docs import docs_page, finished
 from bayescontrol.serve.gate import Gate
-from bayescontrol.serve.problems import MEDIA_TYPE, kind_of, problem_of
+from bayescontrol.serve.problems import MEDIA_TYPE, in_words_of_http, kind_of, problem_of
 from bayescontrol.serve.routes import PAGES, ROUTES
 from bayescontrol.serve.service import Service
 from bayescontrol.serve.tokens import Tokens
@@ -42,7 +42,6 @@ def application(
     >>> application(Service(open_store("sqlite:///:memory:"))).under_way
     0
     """
-
     service.secured = bool(tokens)
 
     @asynccontextmanager
@@ -120,7 +119,8 @@ def _problem(
         said = [f"{e.get('key', 'body')}: {e.get('message')}" for e in extra if isinstance(e, dict)]
         detail = "; ".join([error.detail, *said])
     else:
-        name, detail = kind_of(error), str(error) or type(error).__name__
+        name = kind_of(error)
+        detail = in_words_of_http(str(error)) or type(error).__name__
     if name == "internal":
         _logger.error("%s %s", request.method, request.url.path, exc_info=error)
         detail = "an error that the server did not expect"

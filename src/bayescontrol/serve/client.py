@@ -136,8 +136,8 @@ class Client:
 
     def _unavailable(self, error: Exception, seconds: float) -> Unavailable:
         return Unavailable(
-            f"{self.url} gave no answer in {seconds:.1f} s ({error or type(error).__name__}): is "
-            "the server running? Ask again with the same key: what was done is not done twice"
+            f"{self.url} gave no answer in {seconds:.1f} s ({_told(error)}): is the "
+            "server running? Ask again with the same key: what was done is not done twice"
         )
 
     def _send(
@@ -154,7 +154,7 @@ class Client:
         try:
             yield from self._connections.lines(path, self._headers, self.timeout, _error)
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"{self.url} broke off: {error or type(error).__name__}") from error
+            raise Unavailable(f"{self.url} broke off: {_told(error)}") from error
 
     def close(self) -> None:
         """Close the connections. Used again, it makes new ones."""
@@ -188,9 +188,7 @@ class RemoteAgent:
 
     def act(self, x: Any = None, *, key: str | None = None) -> Decision:
         """What to do in situation x. `key` is a name for the question; without one it gets one."""
-        if key is not None and not (isinstance(key, str) and re.fullmatch(r"[!-~]{1,200}", key)):
-            # Not shown: it goes where the token goes, and may have been mistaken for it.
-            raise InvalidKey("a key is a text of 1 to 200 visible ASCII characters")
+        _require_key(key)
         headers = {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
         body = {"situation": as_plain(x, "the situation")}
         return _decision(self._client.call("POST", f"{self._path}/act", body, headers))
@@ -237,6 +235,17 @@ class RemoteAgent:
 
     def __repr__(self) -> str:
         return f"RemoteAgent({self.name!r} at {self._client.url})"
+
+
+def _told(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _require_key(key: Any) -> None:
+    if key is None or (isinstance(key, str) and re.fullmatch(r"[!-~]{1,200}", key)):
+        return
+    # Not shown: it goes where the token goes, and may have been mistaken for it.
+    raise InvalidKey("a key is a text of 1 to 200 visible ASCII characters")
 
 
 def _law(plain: Any) -> dict[Any, float] | None:

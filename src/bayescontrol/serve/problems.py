@@ -6,12 +6,14 @@
 Every error of the library has its line here; the client turns the type back into the error.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import msgspec
 
 from bayescontrol import errors
+from bayescontrol.durable.kinds import KINDS
 from bayescontrol.errors import BayesControlError
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "Unavailable",
     "UnknownAgent",
     "UnknownModel",
+    "in_words_of_http",
     "kind_of",
     "of_value",
     "problem_of",
@@ -180,6 +183,7 @@ PROBLEMS: Final[dict[str, Kind]] = {
         422, "No mode allows the observation", _VALUE, errors.ImpossibleObservation
     ),
     "bad-evidence": Kind(422, "The observation cannot be learnt from", _VALUE, errors.BadEvidence),
+    "bad-situation": Kind(422, "The agent has no situations", _VALUE, errors.BadSituation),
     "invalid-name": Kind(422, "An agent cannot be called that", _VALUE, errors.UnknownStore),
     "disk-full": Kind(
         507, "The disk is full", "Nothing was written. Make room, then ask again.", errors.DiskFull
@@ -195,6 +199,12 @@ PROBLEMS: Final[dict[str, Kind]] = {
     "internal": Kind(500, "The server failed", f"Look at the server's own log. {_SAME}"),
 }  # fmt: skip
 
+#: A name in Python, and the same over HTTP.
+_WORDS: Final = {
+    r"^x=": "situation=",
+    r"^o=": "observation=",
+    r"^key=": "Idempotency-Key ",
+} | {rf"\b{kind.home.partition(':')[2]}\b": name for name, kind in KINDS.items()}
 _OF_VALUES: Final = (TypeError, ValueError, LookupError, ArithmeticError)
 
 
@@ -222,6 +232,17 @@ def of_value(error: BaseException) -> BaseException:
     """
     ours = isinstance(error, BayesControlError)
     return error if ours or not isinstance(error, _OF_VALUES) else Refused("refused", str(error))
+
+
+def in_words_of_http(detail: str) -> str:
+    """What the library says, with the names that things have over HTTP.
+
+    >>> in_words_of_http("x=3: this bandit knows no situations: use a LinearBandit")
+    'situation=3: this bandit knows no situations: use a linear-bandit'
+    """
+    for python, here in _WORDS.items():
+        detail = re.sub(python, here, detail)
+    return detail
 
 
 def problem_of(name: str, detail: str) -> Problem:

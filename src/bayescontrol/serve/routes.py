@@ -37,6 +37,7 @@ from bayescontrol.serve.schemas import (
     Posterior,
     Probabilities,
     Question,
+    Readiness,
     Status,
     law_of,
     value_of,
@@ -230,7 +231,7 @@ async def live() -> Status:
 
 
 @get("/v1/health/ready", operation_id="ready", tags=["server"], responses=_may())
-async def ready(service: NamedDependency[Service]) -> Status:
+async def ready(service: NamedDependency[Service]) -> Readiness:
     """The agents are open, but for those it names, and the store answers."""
     if not service.ready:
         kind = "shutting-down" if service.closing else "not-ready"
@@ -238,7 +239,7 @@ async def ready(service: NamedDependency[Service]) -> Status:
     await service.house.names()
     failed = service.failed
     # Nobody needs a token here: where one is needed elsewhere, names are not given away.
-    return Status("ok", len(failed), [] if service.secured else failed)
+    return Readiness("ok", len(failed), [] if service.secured else failed)
 
 
 @get("/v1/metrics", operation_id="metrics", tags=["server"], responses=_may())

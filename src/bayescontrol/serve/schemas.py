@@ -32,6 +32,7 @@ __all__ = [
     "Probabilities",
     "Probability",
     "Question",
+    "Readiness",
     "Status",
     "value_of",
 ]
@@ -218,6 +219,15 @@ class Status(msgspec.Struct, frozen=True):
     """
 
     status: str
+
+
+class Readiness(Status, frozen=True):
+    """Whether the agents are open.
+
+    >>> Readiness("ok", 1, ["shop"]).unopened
+    ['shop']
+    """
+
     #: Agents that could not be opened: how many, and, where no token is needed, which.
     failed: int = 0
     unopened: list[str] = msgspec.field(default_factory=list)

@@ -115,7 +115,7 @@ def _checked(token: str) -> str:
 def require_sendable(token: object) -> None:
     """`InvalidToken`, which does not show it, unless the token can be sent in a header.
 
-    >>> require_sendable("two lines\\n")
+    >>> require_sendable("two words")
     Traceback (most recent call last):
     bayescontrol.serve.tokens.InvalidToken: a token is a text of visible ASCII characters: ...
     """
