@@ -134,8 +134,12 @@ def require_same(created: Created, model: Model) -> None:
         differ.append(f"version {created.version}, not {model.version}")
     if created.model == model.name:
         for name in sorted(created.settings.keys() | model.settings.keys()):
-            then, now = (s.get(name, _MISSING) for s in (created.settings, model.settings))
-            if not same_value(then, now):
+            if name not in model.settings:
+                differ.append(f"{name} = {_shown(created.settings[name])}, now not given")
+            elif name not in created.settings:
+                differ.append(f"no {name}, now {_shown(model.settings[name])}")
+            elif not same_value(created.settings[name], model.settings[name]):
+                then, now = created.settings[name], model.settings[name]
                 differ.append(f"{name} = {_shown(then)}, not {_shown(now)}")
     if differ:
         raise ModelMismatch(
@@ -160,9 +164,6 @@ def require_alike(created: Created, model: Model) -> None:
             "made: its modes, their names or their prior have changed; give what it is now a new "
             "version, and a new log"
         )
-
-
-_MISSING = "missing"
 
 
 def _shown(value: Any) -> str:
