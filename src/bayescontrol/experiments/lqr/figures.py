@@ -138,7 +138,7 @@ def _posterior(seen: Seen, plant: str) -> Panel:
     begun = min(max(4, settings.warm_up), settings.steps)
     wanted = np.geomspace(begun, settings.steps, len(_SHADES))
     places = [int(np.argmin(np.abs(np.log(t / w)))) for w in wanted]
-    angle = np.linspace(0.0, 2 * np.pi, 121)
+    angle = np.linspace(0.0, 2 * np.pi, 120, endpoint=False)
     circle = _RADIUS * np.stack([np.cos(angle), np.sin(angle)])
     regions = []
     for place, shade in zip(places, _SHADES, strict=True):
