@@ -47,7 +47,7 @@ docs: setup  ## build the documentation, warnings are errors
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
-reproduce: setup  ## every claim and figure, one to two minutes, into report/
+reproduce: setup  ## every claim and figure, three to five minutes, into report/
 	@rm -rf report  # made anew: replicas of older code would be found and kept
 	$(BIN)/bayescontrol reproduce --out report
 

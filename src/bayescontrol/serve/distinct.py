@@ -17,7 +17,12 @@ __all__ = ["require_distinct_keys", "require_distinct_keys_in"]
 
 
 async def require_distinct_keys(request: Request[Any, Any, Any]) -> None:
-    """`Refused` if an object in the body has a key twice."""
+    """`Refused` if an object in the body has a key twice: a hook before every request.
+
+    >>> from bayescontrol.serve.distinct import require_distinct_keys
+    >>> require_distinct_keys.__name__
+    'require_distinct_keys'
+    """
     if request.method == "POST":
         require_distinct_keys_in(await request.body())
 
