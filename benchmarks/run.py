@@ -9,6 +9,8 @@ from benchmarks.convergence import verdicts
 from benchmarks.finite_belief import update_and_draw
 from benchmarks.imports import import_times
 from benchmarks.lab import runner_and_loop
+from benchmarks.lqr import BY_HAND as LQR_BY_HAND
+from benchmarks.lqr import step as linear_step
 from benchmarks.mdp import GYMNASIUM, NUMPY, gibbs_step, r_learning_step
 from benchmarks.timing import Timing
 from rich.console import Console
@@ -43,6 +45,7 @@ def main() -> None:
         ("a decision, 10 levers", per_decision, REFERENCE),
         ("three-cups, a step of the Gibbs agent", gibbs_step, NUMPY),
         ("three-cups, a step of R-learning", r_learning_step, GYMNASIUM),
+        ("a linear plant, 4 states and 2 inputs, a step", linear_step, LQR_BY_HAND),
         ("a verdict, 100 modes x 100 situations", verdicts, "solving 100 grid-worlds"),
         ("import, start-up subtracted", import_times, "numpy"),
         ("lab, a job of ten seconds", runner_and_loop, "replicas within bayescontrol"),
