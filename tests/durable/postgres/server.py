@@ -47,11 +47,25 @@ class Postgres:
         if os.geteuid() == 0:
             self._who = {"user": "nobody", "group": 65534, "extra_groups": []}
             shutil.chown(self.folder, "nobody")
+            self._bin = self._within_reach()
         self._shell: subprocess.Popen[str] | None = None
         self.pid = 0  #: 0 while it does not run
         command = [self._bin / "initdb", "-D", self._data, "-U", "postgres", "--auth=trust"]
         self._run([*command, "--encoding=UTF8", "--locale=C", "--no-sync"])
         (self._data / "pg_hba.conf").write_text(_ACCESS)
+
+    def _within_reach(self) -> Path:
+        """The programs, or a copy of them: a wheel may lie where only its owner may look."""
+        reach = subprocess.run(
+            ["test", "-x", self._bin / "postgres"], cwd=self.folder, check=False, **self._who
+        )
+        if reach.returncode == 0:
+            return self._bin
+        package, packages = self._bin.parents[1].name, self._bin.parents[2]
+        for name in (package, f"{package}.libs"):  # the programs look for their libraries there
+            if (packages / name).exists():
+                shutil.copytree(packages / name, self.folder / "programs" / name)
+        return self.folder / "programs" / self._bin.relative_to(packages)
 
     def _run(self, command: list[Any]) -> None:
         subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **self._who)
