@@ -9,7 +9,6 @@ rate at which the disk itself flushes is printed beside.
 
 import argparse
 import asyncio
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,10 +20,11 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from benchmarks.durable import flushes
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Load", "flushes", "load", "server"]
+__all__ = ["Load", "load", "server"]
 
 CONNECTIONS = 32
 _SERVER = """
@@ -124,19 +124,6 @@ def load(port: int, requests: int, connections: int = CONNECTIONS, agent: str = 
     return uvloop.run(_load(port, requests, connections, agent))
 
 
-def flushes(folder: Path, count: int = 200) -> float:
-    """How often a second this disk writes a page and flushes it."""
-    handle = os.open(folder / "flushed", os.O_CREAT | os.O_WRONLY)
-    try:
-        begun = time.perf_counter()
-        for _ in range(count):
-            os.write(handle, bytes(4096))
-            os.fsync(handle)
-        return count / (time.perf_counter() - begun)
-    finally:
-        os.close(handle)
-
-
 def main() -> None:
     """Rounds that take turns; the median of each side, and of their ratios."""
     parser = argparse.ArgumentParser()
@@ -147,7 +134,7 @@ def main() -> None:
     sides: dict[str, list[Load]] = {"durable": [], "not durable": []}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        disk = flushes(folder)
+        disk = flushes(folder, seconds=0.5)
         with server(folder, True) as durable, server(folder, False) as loose:
             ports = dict(zip(sides, (durable, loose), strict=True))
             for port in ports.values():

@@ -118,7 +118,7 @@ def test_the_share_of_one_mode_is_the_posterior_to_the_last_bit() -> None:
         interact(agent, modes.environment(0), 300)
         w, e, blocks = agent.belief.weight_arrays()
         s, k = kernels.finite.total(blocks)
-        shares = [kernels.settling.share(w, e, blocks, m, s, k) for m in range(count)]
+        shares = [kernels.finite.share(w, e, blocks, m, s, k) for m in range(count)]
         assert shares == agent.belief.posterior().tolist()
 
 

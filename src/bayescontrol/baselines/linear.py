@@ -21,13 +21,13 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable
 from bayescontrol.problems.linear.agent import LinearAgent
 from bayescontrol.problems.linear.belief import SystemBelief
-from bayescontrol.problems.linear.checks import counted
 from bayescontrol.problems.linear.mode import LinearMode
 from bayescontrol.problems.linear.plant import next_state
 from bayescontrol.problems.linear.schedule import DeterminantDoubling
 from bayescontrol.problems.linear.system import LinearSystem
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
+from bayescontrol.words import counted
 
 __all__ = ["CertaintyEquivalence", "OptimalController", "lazy_thompson_sampling"]
 

@@ -201,7 +201,7 @@ class FiniteBelief(Generic[M]):
                 f"number, not negative; observation {o!r} after action {a!r} in situation {x!r}"
             )
         out = np.empty(len(answers))
-        kernels.alarm.log_likelihoods(answers, out)
+        kernels.finite.log_likelihoods(answers, out)
         return out
 
     def surprise(self, x: Any, a: Any, o: Any) -> float:

@@ -18,6 +18,7 @@ from bayescontrol.convergence.rates import DivergenceRate
 from bayescontrol.convergence.settling import Settling
 from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdict
 from bayescontrol.report.tables import with_error
+from bayescontrol.words import counted
 
 __all__ = ["EXIT_CODES", "Times", "print_headline", "print_pairs"]
 
@@ -92,7 +93,7 @@ def print_pairs(console: Console, verdict: Verdict, times: Times, shown: int) ->
     ranked = sorted(verdict.pairs, key=lambda pair: (-pair.outcome, -_slowness(pair, times)))
     console.print(_table(ranked[:shown], times))
     if len(ranked) > shown:
-        rest = f"{_count(len(ranked) - shown, 'more pair')}, none of them worse"
+        rest = f"{counted(len(ranked) - shown, 'more pair')}, none of them worse"
         rest += " or slower: " if times else ": "
         console.print(Text(f"{rest}--all shows them", style="dim"))
     if times:
@@ -128,7 +129,7 @@ def _blame(verdict: Verdict) -> list[str]:
             places = _places(pair, pair.deadlock.situations)
             said.append(f"{nothing}, and the two act differently in {places}.")
     if len(blamed) > 2:
-        said.append(f"{_count(len(blamed) - 2, 'more pair')} like these.")
+        said.append(f"{counted(len(blamed) - 2, 'more pair')} like these.")
     return said
 
 
@@ -141,7 +142,7 @@ def _remarks(verdict: Verdict, times: Times) -> list[str]:
         runs = len(times[pair.true].first)
         if pair.outcome is Outcome.UNDECIDED and not time.unfinished:
             said.append(
-                f"Undecided by proof, but {other} was dropped in all of {_count(runs, 'run')} in "
+                f"Undecided by proof, but {other} was dropped in all of {counted(runs, 'run')} in "
                 f"the world of {true}: it is kept in at most {3 / runs:.2g} of them, at 95 %."
             )
     slow = [pair for pair in verdict.pairs if _is_slow(pair, times)]
@@ -270,11 +271,7 @@ def _slowness(pair: PairVerdict, times: Times) -> float:
 def _how_measured(one: Settling) -> str:
     return (
         f"Steps until dropped: until the weight is below {one.below:.2g}, mean of "
-        f"{_count(len(one.first), 'simulated run')} ± its standard error"
+        f"{counted(len(one.first), 'simulated run')} ± its standard error"
         + (f", each mode held for {one.hold} steps" if one.hold > 1 else "")
         + f"; > means that some runs took more than {one.horizon} steps."
     )
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'s' * (n != 1)}"

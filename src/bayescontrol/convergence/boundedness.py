@@ -21,11 +21,11 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.divergence import mode_index
-from bayescontrol.convergence.estimates import counted
 from bayescontrol.convergence.settling import class_and_hold
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability, UnknownMode
 from bayescontrol.interaction import both_streams
 from bayescontrol.record import Record
+from bayescontrol.words import counted
 
 __all__ = ["Bands", "Ensemble", "Ville", "bands", "simulate_divergences", "ville"]
 

@@ -18,10 +18,10 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.hypotheses import name_of
-from bayescontrol.convergence.estimates import counted
 from bayescontrol.convergence.reading import Rule, mean_steps, read
 from bayescontrol.errors import MissingCapability, UnknownMode
 from bayescontrol.record import Record
+from bayescontrol.words import counted
 
 __all__ = ["Divergences", "SubDivergences", "divergences", "sub_divergences"]
 

@@ -8,20 +8,12 @@ import math
 from typing import NamedTuple
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.words import counted
 
-__all__ = ["Rate", "Share", "clopper_pearson", "counted", "mean_rate", "with_error"]
+__all__ = ["Rate", "Share", "clopper_pearson", "mean_rate", "with_error"]
 
 #: An error so much smaller than the number itself is rounding.
 ROUNDING = 1e-12
-
-
-def counted(n: int, thing: str) -> str:
-    """So many of a thing.
-
-    >>> counted(1, "run"), counted(3, "run")
-    ('1 run', '3 runs')
-    """
-    return f"{n} {thing}{'s' * (n != 1)}"
 
 
 def with_error(value: float, error: float, digits: str = ".3g") -> str:

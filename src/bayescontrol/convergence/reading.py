@@ -17,12 +17,12 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.hypotheses import AllAtOnce, OneByOne, as_hypotheses
 from bayescontrol.beliefs.weights import Floor
-from bayescontrol.convergence.estimates import counted
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
+from bayescontrol.words import counted
 
 __all__ = ["Reading", "mean_steps", "read"]
 

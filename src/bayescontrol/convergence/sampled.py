@@ -27,7 +27,6 @@ from bayescontrol.convergence.estimates import (
     Rate,
     Share,
     clopper_pearson,
-    counted,
     mean_rate,
 )
 from bayescontrol.convergence.starts import Plan, Seen, look
@@ -36,6 +35,7 @@ from bayescontrol.convergence.walks import Walk
 from bayescontrol.errors import MissingCapability
 from bayescontrol.rule import stay
 from bayescontrol.seeding import Stream, stream
+from bayescontrol.words import counted
 
 __all__ = ["SampledPair", "SampledVerdict", "sampled_check", "sampled_rate"]
 

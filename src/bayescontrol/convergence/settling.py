@@ -19,7 +19,6 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import BoolArray, FloatArray, IntArray
 from bayescontrol.convergence.divergence import mode_index
-from bayescontrol.convergence.estimates import counted
 from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import BayesControlError, InvalidPrior, MissingCapability
 from bayescontrol.interaction import both_streams
@@ -27,6 +26,7 @@ from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
+from bayescontrol.words import counted
 
 __all__ = ["Settling", "SettlingTime", "class_and_hold", "settling_times"]
 

@@ -12,10 +12,10 @@ import math
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import log
-from bayescontrol.kernels.finite import OK, condition, draw
+from bayescontrol.kernels.finite import OK, condition, draw, log_likelihoods
 from bayescontrol.kernels.random import categorical, uniform
 
-__all__ = ["count", "interact", "log_estimate", "log_likelihoods", "weigh"]
+__all__ = ["count", "interact", "log_estimate", "weigh"]
 
 
 @leaf
@@ -42,20 +42,6 @@ def count(counts: IntArray, o: int) -> None:
     """
     counts[o] += 1
     counts[counts.shape[0] - 1] += 1
-
-
-@leaf
-def log_likelihoods(likelihood: FloatArray, out: FloatArray) -> None:
-    """ln P(o | m, x, a) for all m.
-
-    >>> import numpy as np
-    >>> out = np.empty(2)
-    >>> log_likelihoods(np.array([1.0, 0.0]), out)
-    >>> out
-    array([  0., -inf])
-    """
-    for m in range(likelihood.shape[0]):
-        out[m] = log(likelihood[m])
 
 
 @leaf

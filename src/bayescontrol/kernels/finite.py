@@ -11,11 +11,12 @@ in blocks (`kernels.blocks`), so a draw reads one block and not all modes.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.kernels._jit import jit
+from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.blocks import (
     BLOCK,
     FLAT,
@@ -36,9 +37,11 @@ __all__ = [
     "condition",
     "condition_log",
     "draw",
+    "log_likelihoods",
     "log_ratio",
     "merge",
     "posterior",
+    "share",
     "total",
 ]
 
@@ -155,6 +158,19 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
     return OK
 
 
+@leaf
+def log_likelihoods(likelihood: FloatArray, out: FloatArray) -> None:
+    """ln P(o | m, x, a) for all m.
+
+    >>> out = np.empty(2)
+    >>> log_likelihoods(np.array([1.0, 0.0]), out)
+    >>> out
+    array([  0., -inf])
+    """
+    for m in range(likelihood.shape[0]):
+        out[m] = log(likelihood[m])
+
+
 @jit
 def condition_log(
     w: FloatArray, e: IntArray, blocks: FloatArray, log_likelihood: FloatArray
@@ -264,6 +280,27 @@ def log_ratio(after: FloatArray, before: FloatArray) -> float:
     return log(s1 / s0) + (k1 - k0) * 0.6931471805599453
 
 
+@leaf
+def _share(v: float, own: Any, s: float, k: int) -> float:
+    """v 2^own / s 2^k."""
+    return math.ldexp(v / s, int(max(own - k, -4000)))
+
+
+@jit
+def share(w: FloatArray, e: IntArray, blocks: FloatArray, m: int, s: float, k: int) -> float:
+    """v_m / Σ v of one mode, Σ v = s · 2^k: the bits that `posterior` gives for all.
+
+    >>> from bayescontrol.kernels.blocks import build
+    >>> w, e = np.array([1.0, 3.0]), np.zeros(2, np.int64)
+    >>> blocks = build(w, e)
+    >>> share(w, e, blocks, 1, *total(blocks))
+    0.75
+    """
+    b = m // BLOCK
+    own = np.int64(blocks[b, TOP]) if blocks[b, FLAT] == 1.0 else e[m]
+    return _share(w[m], own, s, k)
+
+
 @jit
 def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -> None:
     """v_m / Σ v into `out`.
@@ -280,7 +317,7 @@ def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -
         flat, top = blocks[b, FLAT] == 1.0, np.int64(blocks[b, TOP])
         for i in range(v.shape[0]):
             own = top if flat else exponent[i]
-            answer[i] = math.ldexp(v[i] / s, int(max(own - k, -4000)))
+            answer[i] = _share(v[i], own, s, k)
 
 
 @jit

@@ -6,35 +6,15 @@
 Bit for bit the run of the readable agent: the same kernels draw, act and learn.
 """
 
-import math
-
-import numpy as np
-
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit
-from bayescontrol.kernels.blocks import BLOCK, FLAT, TOP
-from bayescontrol.kernels.finite import OK, condition, draw, total
+from bayescontrol.kernels.finite import OK, condition, draw, share, total
 from bayescontrol.kernels.random import categorical, uniform
 
-__all__ = ["NOT_YET", "settle", "share"]
+__all__ = ["NOT_YET", "settle"]
 
 #: No such step up to the horizon.
 NOT_YET = -1
-
-
-@jit
-def share(w: FloatArray, e: IntArray, blocks: FloatArray, m: int, s: float, k: int) -> float:
-    """v_m / Σ v of one mode, Σ v = s · 2^k: the bits that `finite.posterior` gives for all.
-
-    >>> from bayescontrol.kernels.blocks import build
-    >>> w, e = np.array([1.0, 3.0]), np.zeros(2, np.int64)
-    >>> blocks = build(w, e)
-    >>> share(w, e, blocks, 1, *total(blocks))
-    0.75
-    """
-    b = m // BLOCK
-    own = np.int64(blocks[b, TOP]) if blocks[b, FLAT] == 1.0 else e[m]
-    return math.ldexp(w[m] / s, int(max(own - k, -4000)))
 
 
 @jit
@@ -62,6 +42,7 @@ def settle(
     below. NOT_YET stands for a step that has not come by the horizon. Gives the steps done; if
     they are fewer for no such reason, the observation of the next one was bad evidence.
 
+    >>> import numpy as np
     >>> from bayescontrol.problems.chain import chain
     >>> modes, first, none = chain(2), np.empty(2, np.int64), np.empty(0, np.int64)
     >>> p, q = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64)

@@ -9,6 +9,7 @@ A ratio of q and P(o | m, x, a) means something only if both are probabilities, 
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from operator import index
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
@@ -41,7 +42,7 @@ class Predictor(Protocol):
     def update(self, x: Any, a: Any, o: Any, /) -> None: ...
 
 
-class _Keyed:
+class _Keyed(ABC):
     """One row of statistics for each key, `start` where nothing was seen yet."""
 
     def __init__(self, start: npt.NDArray[Any], key: Key | None) -> None:
@@ -89,8 +90,9 @@ class _Keyed:
             raise IncompatibleState("the saved predictor is damaged: impossible statistics")
         self._rows = dict(zip(keys, rows.copy(), strict=True))
 
+    @abstractmethod
     def _sound(self, rows: npt.NDArray[Any]) -> bool:
-        raise NotImplementedError
+        """Whether these could be statistics of this predictor."""
 
     def copy(self: Self) -> Self:
         """The same predictor, free to go its own way."""

@@ -23,6 +23,7 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
 from bayescontrol.systems import Situated
+from bayescontrol.words import counted
 
 __all__ = [
     "Labels",
@@ -225,7 +226,7 @@ class TabularModes:
     def __repr__(self) -> str:
         words = ("mode", "situation", "action", "observation")
         counts = zip(self.hypothesis.shape, words, strict=True)
-        return f"TabularModes({', '.join(f'{n} {word}' + 's' * (n != 1) for n, word in counts)})"
+        return f"TabularModes({', '.join(counted(n, word) for n, word in counts)})"
 
 
 class TabularMode:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidPrior, NotStabilisable
-from bayescontrol.problems.linear.checks import as_definite, as_vector, counted
+from bayescontrol.problems.linear.checks import as_definite, as_vector
 from bayescontrol.problems.linear.costs import CostBelief, KnownCosts
 from bayescontrol.problems.linear.mode import LinearMode
 from bayescontrol.problems.linear.plant import split
@@ -25,6 +25,7 @@ from bayescontrol.problems.linear.prior import SystemPrior
 from bayescontrol.problems.linear.regression import SystemRegression
 from bayescontrol.problems.linear.system import Costs, as_costs
 from bayescontrol.seeding import Stream
+from bayescontrol.words import counted
 
 __all__ = ["SystemBelief"]
 

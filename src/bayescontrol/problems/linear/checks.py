@@ -11,8 +11,9 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidSystem
+from bayescontrol.words import counted
 
-__all__ = ["as_definite", "as_matrix", "as_vector", "counted", "factor"]
+__all__ = ["as_definite", "as_matrix", "as_vector", "factor"]
 
 #: Matrices and states beyond this are refused: their squares would leave the numbers.
 LARGEST = 1e100
@@ -103,15 +104,6 @@ def as_vector(value: Any, size: int, what: str) -> FloatArray:
             "tighter prior, or with a log of another controller"
         )
     return vector
-
-
-def counted(n: int, thing: str) -> str:
-    """So many of a thing.
-
-    >>> counted(1, "state"), counted(2, "state")
-    ('1 state', '2 states')
-    """
-    return f"{n} {thing}{'s' * (n != 1)}"
 
 
 def factor(W: FloatArray) -> FloatArray:

@@ -14,9 +14,10 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
-from bayescontrol.problems.linear.checks import LARGEST, counted
+from bayescontrol.problems.linear.checks import LARGEST
 from bayescontrol.problems.linear.system import Costs
 from bayescontrol.seeding import Stream
+from bayescontrol.words import counted
 
 __all__ = ["CostBelief", "KnownCosts"]
 

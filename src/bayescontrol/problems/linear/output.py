@@ -25,12 +25,12 @@ from bayescontrol.problems.linear.checks import (
     as_definite,
     as_matrix,
     as_vector,
-    counted,
     factor,
 )
 from bayescontrol.problems.linear.riccati import riccati
 from bayescontrol.problems.linear.system import LinearSystem
 from bayescontrol.seeding import Stream
+from bayescontrol.words import counted
 
 __all__ = ["OutputMode", "OutputPlant"]
 

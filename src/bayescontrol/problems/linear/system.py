@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.problems.linear.checks import as_definite, as_matrix, counted
+from bayescontrol.problems.linear.checks import as_definite, as_matrix
 from bayescontrol.problems.linear.riccati import average_cost, riccati
+from bayescontrol.words import counted
 
 __all__ = ["Costs", "LinearSystem", "as_costs"]
 
