@@ -126,8 +126,10 @@ class DurableAgent:
         self._require_open()
         asked = [one for r in requests for one in (r.all if isinstance(r, _Many) else [r])]
         wanted = [r for r in asked if not isinstance(r, _Close)]
-        while wanted and not self._written(wanted):
-            pass
+        done = not wanted
+        while not done:
+            with self._log.turn():
+                done = self._written(wanted)
         if len(wanted) < len(asked):
             self._shut()
         elif self._fold.seq - self._kept >= self._every:

@@ -169,8 +169,9 @@ def fold_log(
     >>> fold_log(agent._log, agent.model.driver(), agent.created, Decisions(agent._log)).seq
     3
     """
+    kept = log.snapshots()  # before the head is asked for: others may keep one meanwhile
     end = log.head() if stop is None else stop
-    for snapshot in log.snapshots():
+    for snapshot in kept:
         if snapshot.seq > end:
             if stop is None:
                 warn(snapshot.seq, f"the log ends at {end}")

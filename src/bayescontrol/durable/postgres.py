@@ -8,9 +8,9 @@ what came and appends again. Where the connection breaks, whether the statement 
 found out before it is sent again: the rows carry the append's own name (`batch`).
 """
 
-import random
-import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
 from typing import Any, Final, LiteralString, NoReturn
 from uuid import UUID, uuid4
 
@@ -25,9 +25,8 @@ __all__ = ["PostgresLog", "PostgresStore", "open_store"]
 
 _CHUNK: Final = 10_000
 _KEPT: Final = 2
-#: Seconds; doubled by each race that is lost in a row.
-_PAUSE: Final = 0.004
-_MOST_LOSSES: Final = 4
+#: Appends that are queued for, after one that came too late.
+_CONTENDED: Final = 32
 _HEAD: Final = "SELECT head FROM {s}.logs WHERE name = %s"
 _ROWS: Final = "{row} AND seq BETWEEN %s AND %s ORDER BY seq"
 _ANSWER: Final = "{row} AND n = %s"
@@ -72,7 +71,10 @@ class PostgresLog:
     def __init__(self, server: Server, schema: str, name: str) -> None:
         self._server, self._schema, self._name = server, schema, name
         self._closed = False
-        self._losses = 0
+        self._contended = 0
+        self._queue = int.from_bytes(
+            blake2b(f"{schema} {name}".encode(), digest_size=8).digest(), signed=True
+        )
 
     @property
     def name(self) -> str:
@@ -102,17 +104,21 @@ class PostgresLog:
             except psycopg.errors.UniqueViolation as error:
                 self._conflict(error)
             if done == 0 and not self._is_mine(connection, first, batch):
+                self._contended = _CONTENDED
                 raise HeadMoved(f"log {self._name!r} has grown: the next row is not {first}")
 
         reach("in-transaction")
-        try:
-            self._server.run(appended)
-        except HeadMoved:
-            # All who lost would come back at once, and all but one lose again: spread them.
-            self._losses = min(self._losses + 1, _MOST_LOSSES)
-            time.sleep(random.uniform(0, _PAUSE * 2**self._losses))  # noqa: S311 - no secret
-            raise
-        self._losses = 0
+        self._server.run(appended)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Come after those who came before, if others have lately been in the way."""
+        if self._contended == 0:
+            yield
+            return
+        self._contended -= 1
+        with self._server.queued(self._queue):
+            yield
 
     def _is_mine(self, connection: Connection, first: int, batch: UUID) -> bool:
         """Whether this very append was committed before, by a connection that then was lost."""

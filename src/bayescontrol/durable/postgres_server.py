@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, TypeAlias, TypeVar
 
 from bayescontrol.durable.postgres_address import Address, psycopg
@@ -41,6 +41,10 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'),
        current_setting('synchronous_commit'), current_setting('server_encoding'),
        pg_is_in_recovery()
 """
+#: A lock of the session, and how long it is waited for in this statement only.
+_QUEUE: Final = "SELECT set_config('lock_timeout', %s, true), pg_advisory_lock(%s)"
+_LEAVE: Final = "SELECT pg_advisory_unlock(%s)"
+_LONGEST_WAIT: Final = "1s"
 _CONFIGURE: Final = """
 SELECT set_config('default_transaction_isolation', 'read committed', false),
        set_config('lock_timeout', %s, false),
@@ -118,6 +122,7 @@ class Server:
         self._process = os.getpid()
         self._guard = threading.Lock()
         self._places = threading.BoundedSemaphore(_MOST)
+        self._own = threading.local()
         self._closed = False
         self._idle: list[Connection] = [self._first()]
 
@@ -140,6 +145,35 @@ class Server:
             time.sleep(min(pause, until - now))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
+    @contextmanager
+    def queued(self, key: int) -> Iterator[None]:
+        """Those who want the same key come one after the other, in the order in which they came.
+
+        A courtesy that saves work, never a condition: whoever waits for too long goes on.
+        """
+        with ExitStack() as stack:
+            with suppress(_Lost):
+                stack.enter_context(self._held(key))
+            yield
+
+    @contextmanager
+    def _held(self, key: int) -> Iterator[None]:
+        """One connection for all that this thread does meanwhile: it never waits for a second."""
+        with self._lent() as first:
+            self._own.connection, is_locked = first, False
+            try:
+                with suppress(psycopg.Error):
+                    first.execute(_QUEUE, (_LONGEST_WAIT, key))
+                    is_locked = True
+                yield
+            finally:
+                last, self._own.connection = self._own.connection, None
+                if last is not first:
+                    self._give_back(last)
+                elif is_locked:
+                    with suppress(psycopg.Error):
+                        first.execute(_LEAVE, (key,))
+
     def close(self) -> None:
         """Give the connections back; those in use are closed by their users."""
         with self._guard:
@@ -154,17 +188,26 @@ class Server:
     @contextmanager
     def _lent(self) -> Iterator[Connection]:
         """A connection for this thread; `_Lost` if it breaks, our own error for any other."""
+        own: Connection | None = getattr(self._own, "connection", None)
+        if own is not None:
+            if own.closed:
+                own = self._own.connection = self._reconnected()
+            with self._judged(own):
+                yield own
+            return
         with self._places:
-            found = self._taken()
-            try:
-                connection = found or self._connected()
-            except psycopg.Error as error:
-                raise _Lost(error) from error
+            connection = self._taken() or self._reconnected()
             try:
                 with self._judged(connection):
                     yield connection
             finally:
                 self._give_back(connection)
+
+    def _reconnected(self) -> Connection:
+        try:
+            return self._connected()
+        except psycopg.Error as error:
+            raise _Lost(error) from error
 
     @contextmanager
     def _judged(self, connection: Connection) -> Iterator[None]:

@@ -10,6 +10,7 @@ One process writes to a file at a time; within it, any number of agents and thre
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -92,6 +93,10 @@ class SqliteLog:
         if "events.n" in what:
             return ConflictingFeedback(f"log {self._name!r}: a decision has one observation")
         return StoreFailed(f"log {self._name!r}: {what}")
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Nothing to wait for: there is one writer."""
+        return nullcontext()
 
     def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
         """The rows start … stop, in portions, so that a writer need not wait for long."""

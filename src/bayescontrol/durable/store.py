@@ -9,6 +9,7 @@ whoever reads them (`durable.events`), so that every store is checked alike.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -63,6 +64,13 @@ class Log(Protocol):
         second observation of one n is a `ConflictingFeedback`, a second decision under one key a
         `ConflictingKey`. On any error nothing was written, save `StoreFailed`, where that is
         unknown (`DiskFull` and `StoreBusy`: nothing was written).
+        """
+        ...
+
+    def turn(self) -> AbstractContextManager[None]:
+        """To read, decide and append in: of a crowded shared log, one process after the other.
+
+        It saves work and is no condition: `append` checks the head all the same.
         """
         ...
 

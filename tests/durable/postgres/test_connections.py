@@ -222,6 +222,69 @@ def test_who_waits_for_a_row_for_too_long_is_told_so_and_nothing_is_written(
     store.close()
 
 
+def test_who_holds_the_queue_and_sleeps_does_not_stop_the_others(
+    url: str, server: Postgres
+) -> None:
+    store = PostgresStore(url)
+    log, twin = store.log("checkout"), store.log("checkout")
+    log.append(ROWS[:1])
+    with pytest.raises(HeadMoved):
+        twin.append(ROWS[:1])
+    with psycopg.connect(server.url()) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", (twin._queue,))
+        began = time.monotonic()
+        with twin.turn():
+            twin.append(ROWS[1:2])
+        assert 0.5 < time.monotonic() - began < 5
+    store.close()
+
+
+def test_a_connection_lost_in_a_turn_is_replaced_where_it_was(url: str, server: Postgres) -> None:
+    store = PostgresStore(url)
+    log, twin = store.log("checkout"), store.log("checkout")
+    log.append(ROWS[:1])
+    with pytest.raises(HeadMoved):
+        twin.append(ROWS[:1])
+    # One place only: who asked for a second while it holds the first would wait for ever.
+    store._server._places = threading.BoundedSemaphore(1)
+    with twin.turn():
+        with psycopg.connect(server.url()) as other:
+            ours = store._server._own.connection.info.backend_pid
+            assert other.execute("SELECT pg_terminate_backend(%s)", (ours,)).fetchone() == (True,)
+        twin.append(ROWS[1:2])
+    assert log.head() == 2
+    with twin.turn():
+        twin.append(ROWS[2:3])
+    store.close()
+
+
+def test_turns_are_taken_one_by_one_where_there_is_a_crowd(url: str) -> None:
+    store = PostgresStore(url)
+    first = store.log("checkout")
+    first.append(ROWS[:1])
+    inside, most = 0, 0
+
+    def append() -> None:
+        nonlocal inside, most
+        log = store.log("checkout")
+        with pytest.raises(HeadMoved):
+            log.append(ROWS[:1])
+        for _ in range(5):
+            with log.turn():
+                inside += 1
+                most = max(most, inside)
+                log.append([decided(log.head() + 1)])
+                inside -= 1
+
+    crowd = [threading.Thread(target=append) for _ in range(6)]
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join()
+    assert (first.head(), most) == (31, 1)
+    store.close()
+
+
 def test_threads_of_one_process_are_committed_together(
     url: str, schema: str, server: Postgres
 ) -> None:
