@@ -70,13 +70,15 @@ class SqliteLog:
         self._require_open()
         if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
             raise ValueError(f"rows {[row.seq for row in rows]} are not dense: give n, n + 1, …")
-        with self._file.transaction() as db:
+        log = self._id
+
+        def insert(db: apsw.Connection) -> None:
+            nonlocal log
             if rows[0].seq != self._head + 1:
                 raise HeadMoved(
                     f"log {self._name!r} ends at {self._head}: the next row is not {rows[0].seq}"
                 )
             reach("in-transaction")
-            log = self._id
             if log is None:
                 db.execute("INSERT INTO logs (name) VALUES (?)", (self._name,))
                 log = db.last_insert_rowid()
@@ -85,6 +87,8 @@ class SqliteLog:
             except apsw.ConstraintError as error:
                 raise self._conflict(str(error)) from None
             reach("before-commit")
+
+        self._file.write(insert)
         self._id, self._head = log, rows[-1].seq
 
     def _conflict(self, what: str) -> Exception:
@@ -92,6 +96,8 @@ class SqliteLog:
             return ConflictingKey(f"log {self._name!r}: a key stands for one decision")
         if "events.n" in what:
             return ConflictingFeedback(f"log {self._name!r}: a decision has one observation")
+        if "events.seq" in what:
+            return HeadMoved(f"log {self._name!r} has grown meanwhile")
         return StoreFailed(f"log {self._name!r}: {what}")
 
     def turn(self) -> AbstractContextManager[None]:

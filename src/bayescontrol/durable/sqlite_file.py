@@ -10,13 +10,14 @@ refused, and the SQLite is apsw's own, not the system's.
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
 
+from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.places import WriterLock, flush_folder, reached, require_local
 from bayescontrol.errors import (
     DamagedLog,
@@ -79,6 +80,16 @@ def explained(place: str) -> Iterator[None]:
         ) from error
 
 
+class _Work(Request):
+    """To be done in a transaction, alone or with the work of other logs."""
+
+    __slots__ = ("do",)
+
+    def __init__(self, do: Callable[[apsw.Connection], None]) -> None:
+        super().__init__()
+        self.do = do
+
+
 class SqliteFile:
     """The connection, with a lock for the threads that share it.
 
@@ -95,6 +106,7 @@ class SqliteFile:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._broken: str | None = None
+        self._committer: Committer[_Work] = Committer(self._write)
         self._writer: WriterLock | None = None
         if path != MEMORY:
             self._require_place(Path(path))
@@ -188,6 +200,32 @@ class SqliteFile:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
+
+    def write(self, work: Callable[[apsw.Connection], None]) -> None:
+        """Do it in a transaction; whoever comes while the disk is busy shares the next flush.
+
+        >>> file = SqliteFile(MEMORY)
+        >>> file.write(lambda db: db.execute("INSERT INTO logs (name) VALUES ('checkout')"))
+        >>> file.all("SELECT name FROM logs")
+        [('checkout',)]
+        """
+        self._committer.submit(_Work(work))
+
+    def _write(self, batch: list[_Work]) -> None:
+        with self.transaction() as db:
+            if len(batch) == 1:
+                batch[0].do(db)
+                return
+            for work in batch:
+                db.execute("SAVEPOINT work")
+                try:
+                    work.do(db)
+                except apsw.Error:  # of the disk or the file: that of all
+                    raise
+                except Exception as error:  # its own: it takes no other along
+                    work.error = error
+                    db.execute("ROLLBACK TO work")
+                db.execute("RELEASE work")
 
     def _require_there(self) -> None:
         """What is written to a file that has lost its name is lost with it: never acknowledge."""
