@@ -11,11 +11,12 @@ from bayescontrol.durable.events import Created, Decided, Observed
 from bayescontrol.durable.explain import Explanation
 from bayescontrol.durable.gibbs import GibbsMDP
 from bayescontrol.durable.models import Model, named_model
+from bayescontrol.durable.off_policy import Estimate
 from bayescontrol.durable.opening import open_agent
 from bayescontrol.durable.replay import Replay, export_log, read_log, replay
 from bayescontrol.durable.snapshots import DamagedSnapshot
 from bayescontrol.durable.store import Store, open_store
-from bayescontrol.durable.what_if import Estimate, WhatIf, what_if
+from bayescontrol.durable.what_if import WhatIf, what_if
 
 __all__ = [
     "Created",

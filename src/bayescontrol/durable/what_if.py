@@ -2,64 +2,35 @@
 
     w_t = π_t(a_t | x_t) / p_t                         p_t, the probability of a_t, is in the log
     inverse propensity    mean of  w_t r_t
-    doubly robust         mean of  Σ_a π_t(a | x_t) r̂_t(x_t, a) + w_t (r_t - r̂_t(x_t, a_t))
+    doubly robust         mean of  Σ_b π_t(b | x_t) r̂_t(b) + w_t (r_t - r̂_t(a_t))
 
 π_t is the other's policy when decision t was taken: a fixed one, or that of an agent which learns
 from the same log as it goes. r̂_t, the mean reward of each action so far, knows nothing of r_t, so
-both are unbiased whatever r̂_t is worth: Σ (term - value of π_t) is a martingale. Decisions without
-an answer are left out; that is fair only if whether an answer comes does not depend on it.
+both are unbiased for the mean of v_t = Σ_b π_t(b | x_t) E[r_t | x_t, b, past] over the decisions
+of the log, whatever r̂_t is worth.
 
-Overlap: what was never done cannot be told. Where π has more than a share 1 - level of its
-probability on actions that no answered decision took, the intervals are infinite.
+Where the range of rewards is known, the intervals are those of `durable.off_policy`. Decisions
+without an answer are left out; that is fair only if whether an answer comes depends neither on
+the action nor on the reward.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
-from bayescontrol.durable.driver import Driver
+from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Created, Decided, Event, Observed
-from bayescontrol.durable.models import as_model
+from bayescontrol.durable.laws import Law, LoggedLaw, Policy, as_policy
+from bayescontrol.durable.models import as_model, model_of, require_same
+from bayescontrol.durable.off_policy import Estimate, Guess, Interval, guess
 from bayescontrol.durable.plain import as_plain, canonical, shown
 from bayescontrol.durable.replay import Source, events_from, opening
-from bayescontrol.errors import (
-    BadEvidence,
-    DamagedLog,
-    InvalidRequest,
-    MissingCapability,
-    UnknownAction,
-)
+from bayescontrol.durable.worth import Bounds, Worth, known_bounds, required_bounds, reward_of
+from bayescontrol.errors import DamagedLog, InvalidRequest, MissingCapability, ModelMismatch
+from bayescontrol.words import counted
 
-__all__ = ["Estimate", "WhatIf", "what_if"]
-
-#: π(x) -> {a: P(a | x)}
-Fixed: TypeAlias = Callable[[Any], Mapping[Any, float]]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean, its standard error, and the interval at the level asked for.
-
-    >>> Estimate.of([1.0, 0.0, 1.0, 0.0], 0.95)
-    Estimate(mean=0.5, error=0.2886..., low=-0.0657..., high=1.0657...)
-    """
-
-    mean: float
-    error: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, terms: list[float], level: float) -> "Estimate":
-        """By the central limit theorem for martingales: normal, with the terms' own spread."""
-        n = len(terms)
-        mean = math.fsum(terms) / n if n else math.nan
-        spread = math.fsum((t - mean) ** 2 for t in terms)
-        error = math.sqrt(spread / (n - 1) / n) if n > 1 else math.inf
-        z = NormalDist().inv_cdf(0.5 + level / 2)
-        return cls(mean, error, mean - z * error, mean + z * error)
+__all__ = ["WhatIf", "what_if"]
 
 
 @dataclass(frozen=True)
@@ -67,8 +38,12 @@ class WhatIf:
     """What the other would have earned a decision, what was earned, and how much that rests on.
 
     >>> one = Estimate(0.5, 0.1, 0.3, 0.7)
-    >>> WhatIf(one, one, one, 100, 3, 40.0, 2.0).decisions
-    100
+    >>> print(WhatIf(one, one, one, 100, 3, 40.0, 2.0, bounds=(0, 1), whole_law=True))
+    mean reward of a decision, with intervals at 95 %
+      the other, doubly robust       0.5, between 0.3 and 0.7
+      the other, inverse propensity  0.5, between 0.3 and 0.7
+      the log                        0.5, between 0.3 and 0.7
+    100 decisions answered, 3 not; they tell as much as 40 of the other's own, largest weight 2
     """
 
     inverse_propensity: Estimate
@@ -84,6 +59,30 @@ class WhatIf:
     largest_weight: float
     #: The share of the other's probability on actions that no answered decision took.
     unsupported: float = 0.0
+    #: The range of rewards for which the intervals hold; None: they are normal, and may not.
+    bounds: Bounds | None = None
+    #: Whether p_t of every action was at hand: if not, the interval cannot make use of r̂, and the
+    #: doubly robust estimate has that of inverse propensity.
+    whole_law: bool = False
+    level: float = 0.95
+
+    def __str__(self) -> str:
+        lines = [
+            f"mean reward of a decision, with intervals at {100 * self.level:.3g} %",
+            f"  the other, doubly robust       {self.doubly_robust}",
+            f"  the other, inverse propensity  {self.inverse_propensity}",
+            f"  the log                        {self.logged}",
+            f"{counted(self.decisions, 'decision')} answered, {self.unanswered} not; they tell as "
+            f"much as {self.effective:.0f} of the other's own, largest weight "
+            f"{self.largest_weight:.3g}",
+        ]
+        if self.bounds is None:
+            lines.append("normal intervals, too narrow where weights are heavy: give bounds=(…, …)")
+        elif not self.whole_law:
+            lines.append("the log's model is not at hand: give model=… for a narrower interval")
+        if self.effective < self.decisions / 10:
+            lines.append("the log hardly tried what the other does")
+        return "\n".join(lines)
 
 
 def what_if(
@@ -92,16 +91,22 @@ def what_if(
     *,
     reward: Callable[[Any], float] | None = None,
     level: float = 0.95,
+    bounds: Bounds | None = None,
+    model: Any = None,
 ) -> WhatIf:
     """How `other` would have fared on the decisions of this log.
 
     `other` is a problem of this library or a `named_model` (an agent that learns from the log's
-    own observations), or a function π(x) -> {a: probability}. `reward(o)` reads the reward off an
+    own observations), or a function π(x) -> {b: probability}. `reward(o)` reads the reward off an
     observation: by default o itself, or its first part. `events` are the events, the agent, or
     the file of an export.
 
-    The log must overlap with the other: if no decision did what the other does, `effective` is 0
-    or `unsupported` is large, and the intervals are infinite.
+    `bounds` are the least and the most that a reward can be. With them each interval holds the
+    mean of v_t with probability `level` at least, for any log and any number of decisions. Where
+    the log's model has finitely many outcomes they are known. Otherwise intervals are normal,
+    infinite where `effective` is 0 or `unsupported` is more than 1 - level.
+
+    `model` is the log's own, needed if it is a `named_model` and `events` are not the agent.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
@@ -110,20 +115,27 @@ def what_if(
     ...     for _ in range(200):
     ...         d = agent.act()
     ...         _ = agent.observe(d, int(d.action == "red"))
-    ...     always_blue = what_if(agent.log(), lambda x: {"blue": 1.0})
-    >>> always_blue.doubly_robust.mean, always_blue.decisions
-    (0.0, 200)
+    ...     always_red = what_if(agent, lambda x: {"red": 1.0})
+    >>> print(always_red.doubly_robust)
+    0.998, between 0.9... and 1
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level}: the share of intervals that hold the truth, 0.95 say")
+    share: Any = level
+    if not isinstance(share, int | float) or not 0.0 < share < 1.0:
+        raise InvalidRequest(
+            f"level={shown(share)}: the share of intervals that hold the truth, 0.95 say"
+        )
     if reward is not None and not callable(reward):
         raise InvalidRequest(f"reward={shown(reward)}: a function of the observation")
+    given = None if bounds is None else required_bounds(bounds)
     stream = events_from(events)
-    actions = _actions(opening(stream))
-    other_policy = (
-        _Fixed(other, actions) if _is_function(other) else _Learner(as_model(other).driver())
-    )
-    return _Evaluation(other_policy, reward or _reward).run(stream, level)
+    created = opening(stream)
+    chosen = reward or reward_of
+    worth = Worth(chosen, given or known_bounds(created, Worth(chosen, None)))
+    if model is None and isinstance(events, DurableAgent):
+        model = events.model
+    logged = _logged_law(created, model)
+    policy = as_policy(other, _actions(created))
+    return _Evaluation(policy, worth, None if worth.bounds is None else logged).run(stream, level)
 
 
 def _actions(created: Created) -> list[Any] | None:
@@ -134,75 +146,30 @@ def _actions(created: Created) -> list[Any] | None:
     return list(arms) if isinstance(arms, list | tuple) else None
 
 
-def _is_function(other: Any) -> bool:
-    return callable(other) and not hasattr(other, "agent")
-
-
-def _reward(o: Any) -> float:
-    first = o[0] if isinstance(o, tuple | list) and o else o
-    if isinstance(first, bool | int | float):
-        return float(first)
-    raise MissingCapability(f"observation {o!r} is no reward: say what it is worth, reward=…")
-
-
-class _Fixed:
-    def __init__(self, policy: Fixed, actions: list[Any] | None) -> None:
-        self._policy, self._actions = policy, actions
-
-    def law(self, x: Any) -> Mapping[Any, float]:
-        given: Any = self._policy(x)
-        where = f"the policy gives {shown(given)} in {shown(x)}"
-        if not isinstance(given, Mapping):
-            raise InvalidRequest(f"{where}: not probabilities, {{action: probability}}")
-        try:
-            law = {a: float(p) for a, p in given.items()}
-        except (TypeError, ValueError):
-            law = {}
-        if not (all(p >= 0.0 for p in law.values()) and abs(sum(law.values()) - 1.0) <= 1e-9):
-            raise InvalidRequest(f"{where}: not probabilities of sum 1")
-        for a, p in law.items():
-            if p and self._actions is not None and a not in self._actions:
-                raise UnknownAction(
-                    f"{where}: action {shown(a)} is none of the log's, {shown(self._actions)}"
-                )
-        return law
-
-    def learn(self, x: Any, a: Any, o: Any) -> None:
-        """A fixed policy does not."""
-
-
-class _Learner:
-    def __init__(self, driver: Driver) -> None:
-        if not driver.alone:
-            raise MissingCapability(
-                "an agent that moves by its observations cannot learn from the path of another: "
-                "what-if needs feedback that stands alone"
-            )
-        self._driver = driver
-
-    def law(self, x: Any) -> Mapping[Any, float]:
-        law = self._driver.law(self._driver.situation(None if self._driver.context_free else x))
-        if law is None:
-            raise MissingCapability(
-                f"{self._driver.agent!r} has no exact action probabilities: give a function "
-                "π(x) -> {action: probability}"
-            )
-        return law
-
-    def learn(self, x: Any, a: Any, o: Any) -> None:
-        self._driver.learn(x, a, o)
+def _logged_law(created: Created, model: Any) -> LoggedLaw | None:
+    if model is not None:
+        chosen = as_model(model)
+        require_same(created, chosen)
+        return LoggedLaw(chosen, created)
+    try:
+        return LoggedLaw(model_of(created), created)
+    except ModelMismatch:  # it says nothing that this release could fold
+        return None
 
 
 class _Means:
-    """r̂: the mean reward of each action so far, of all actions where one has none."""
+    """r̂: the mean reward of each action so far, of all actions where one has none, else `start`."""
 
     def __init__(self) -> None:
         self._sums: dict[Any, tuple[float, int]] = {}
         self._all = (0.0, 0)
 
-    def of(self, a: Any) -> float:
+    def of(self, a: Any, start: float = 0.0) -> float:
         total, n = self._sums.get(a, self._all)
-        return total / n if n else 0.0
+        return total / n if n else start
+
+    def overall(self, start: float) -> float:
+        return self._all[0] / self._all[1] if self._all[1] else start
 
     def heard(self, a: Any) -> bool:
         return a in self._sums
@@ -213,69 +180,61 @@ class _Means:
         self._all = (self._all[0] + r, self._all[1] + 1)
 
 
-#: The decision, its weight, Σ_a π r̂, r̂ of its action, and π.
-_Pending: TypeAlias = tuple[Decided, float, float, float, Mapping[Any, float]]
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A decision before its answer: all that its terms need but the reward."""
+
+    decided: Decided
+    law: Law
+    w: float
+    #: Σ_b π(b) r̂(b), and r̂(a).
+    expected: float
+    predicted: float
+    #: For the intervals of inverse propensity, doubly robust and logged.
+    held: tuple[Guess, Guess, Guess] | None
 
 
 class _Evaluation:
-    def __init__(self, other: _Fixed | _Learner, reward: Callable[[Any], float]) -> None:
-        self._other, self._reward = other, reward
+    def __init__(self, other: Policy, worth: Worth, logged: LoggedLaw | None) -> None:
+        self._other, self._worth, self._logged = other, worth, logged
+        self._whole_law = logged is not None
         self._means = _Means()
         self._pending: dict[int, _Pending] = {}
         self._mass: dict[Any, float] = {}
-        self._laws: dict[bytes, Mapping[Any, float]] = {}
+        self._laws: dict[bytes, Law] = {}
+        self._terms: tuple[list[float], list[float], list[float]] = ([], [], [])
+        self._intervals = Interval(), Interval(), Interval()
+        self._weights: list[float] = []
 
     def run(self, events: Iterable[Event], level: float) -> WhatIf:
-        weighed, robust, logged, weights = [], [], [], []
         for event in events:
             if isinstance(event, Decided):
                 self._decided(event)
             elif isinstance(event, Observed):
-                d, w, expected, predicted, law = self._answered(event)
-                r = self._worth(event)
-                for a, p in law.items():
-                    self._mass[a] = self._mass.get(a, 0.0) + p
-                weighed.append(w * r)
-                robust.append(expected + w * (r - predicted))
-                logged.append(r)
-                weights.append(w)
-                self._other.learn(d.x, d.a, event.o)
-                self._means.take(d.a, r)
-                self._laws.clear()
-        if not logged:
+                self._observed(event)
+        if not self._weights:
             raise InvalidRequest(
                 f"the log has {len(self._pending)} decisions and no answer to any: there is "
                 "nothing to tell from it yet"
             )
+        weights, n = self._weights, len(self._weights)
         squares = math.fsum(w * w for w in weights)
         effective = math.fsum(weights) ** 2 / squares if squares else 0.0
         unseen = math.fsum(p for a, p in self._mass.items() if not self._means.heard(a))
-        unsupported = unseen / len(logged)
-        ips, dr = Estimate.of(weighed, level), Estimate.of(robust, level)
-        if effective == 0.0 or unsupported > 1.0 - level:
+        ips, dr, logged = (Estimate.of(terms, level) for terms in self._terms)
+        if effective == 0.0 or unseen / n > 1.0 - level:
             ips, dr = (Estimate(e.mean, math.inf, -math.inf, math.inf) for e in (ips, dr))
-        return WhatIf(
-            ips, dr, Estimate.of(logged, level), len(logged), len(self._pending),
-            effective, max(weights), unsupported,
-        )  # fmt: skip
-
-    def _answered(self, event: Observed) -> _Pending:
-        if event.n not in self._pending:
-            raise DamagedLog(f"event {event.seq} answers decision {event.n}, which is not open")
-        return self._pending.pop(event.n)
-
-    def _worth(self, event: Observed) -> float:
-        given: Any = self._reward(event.o)
-        try:
-            r = math.nan if isinstance(given, str | bytes) else float(given)
-        except (TypeError, ValueError):
-            r = math.nan
-        if not math.isfinite(r):
-            raise BadEvidence(
-                f"event {event.seq}: observation {shown(event.o)} is worth {shown(given)}: a "
-                "reward is a finite number; say what it is worth, reward=…"
+        if self._worth.bounds is not None:
+            ips, dr, logged = (
+                replace(e, low=self._worth.unscaled(low), high=self._worth.unscaled(high))
+                for e, (low, high) in zip(
+                    (ips, dr, logged), (one.at(level) for one in self._intervals), strict=True
+                )
             )
-        return r
+        return WhatIf(
+            ips, dr, logged, n, len(self._pending), effective, max(weights), unseen / n,
+            self._worth.bounds, self._whole_law, level,
+        )  # fmt: skip
 
     def _decided(self, d: Decided) -> None:
         if not d.p:
@@ -287,5 +246,40 @@ class _Evaluation:
         if key not in self._laws:
             self._laws[key] = self._other.law(d.x)
         law = self._laws[key]
+        w = law.get(d.a, 0.0) / d.p
         expected = math.fsum(p * self._means.of(a) for a, p in law.items())
-        self._pending[d.seq] = (d, law.get(d.a, 0.0) / d.p, expected, self._means.of(d.a), law)
+        held = self._held(d, law, w) if self._worth.bounds is not None else None
+        self._pending[d.seq] = _Pending(d, law, w, expected, self._means.of(d.a), held)
+
+    def _held(self, d: Decided, law: Law, w: float) -> tuple[Guess, Guess, Guess]:
+        whole = None if self._logged is None else self._logged.decided(d)
+        self._whole_law &= whole is not None
+        scaled, start = self._worth.scaled, self._worth.unscaled(0.5)
+        b = [a for a, pi in law.items() if pi > 0.0]
+        pi, r_hat = [law[a] for a in b], [scaled(self._means.of(a, start)) for a in b]
+        # The log's own p of the action taken: w q(a) <= k to the last digit.
+        p = None if whole is None else [d.p or 0.0 if a == d.a else whole.get(a, 0.0) for a in b]
+        ips = guess(pi, None, r_hat, None, w)
+        dr = ips if p is None else guess(pi, p, r_hat, b.index(d.a) if d.a in b else None, w)
+        return ips, dr, guess([1.0], None, [scaled(self._means.overall(start))], 0, 1.0)
+
+    def _observed(self, event: Observed) -> None:
+        if event.n not in self._pending:
+            raise DamagedLog(f"event {event.seq} answers decision {event.n}, which is not open")
+        r = self._worth.of(event.o, f"event {event.seq}")
+        one = self._pending.pop(event.n)
+        for a, p in one.law.items():
+            self._mass[a] = self._mass.get(a, 0.0) + p
+        new = (one.w * r, one.expected + one.w * (r - one.predicted), r)
+        for terms, term in zip(self._terms, new, strict=True):
+            terms.append(term)
+        self._weights.append(one.w)
+        if one.held is not None:
+            for interval, held in zip(self._intervals, one.held, strict=True):
+                interval.take(held, self._worth.scaled(r))
+        d = one.decided
+        self._other.learn(d.x, d.a, event.o)
+        self._means.take(d.a, r)
+        self._laws.clear()
+        if self._logged is not None:
+            self._logged.observed(event)

@@ -1,0 +1,120 @@
+"""How often the intervals of `what_if` hold, and how wide they are.
+
+    python -m benchmarks.what_if                 the table of docs/durable.md, under a minute
+    python -m benchmarks.what_if --logs 10       a quick look
+
+A log is that of a Bernoulli agent on two arms that pay 0.2 and 0.3. For each of three policies it
+is asked what it would have earned; the answer is known. Beside the intervals of `what_if` stand
+normal ones: mean ± z standard errors.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, median
+from typing import Any
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import Estimate, WhatIf, what_if
+from bayescontrol.durable.events import Created, Decided, Event, Observed
+from bayescontrol.durable.models import as_model
+from bayescontrol.seeding import Stream
+
+__all__ = ["Coverage", "bandit_log", "coverage"]
+
+LEVEL = 0.95
+PAYS: dict[Any, float] = {"worse": 0.2, "better": 0.3}
+POLICIES: dict[str, dict[Any, float]] = {
+    "always the better arm": {"better": 1.0},
+    "both arms alike": {"worse": 0.5, "better": 0.5},
+    "always the worse arm": {"worse": 1.0},
+}
+
+
+def bandit_log(seed: int, decisions: int, pays: Mapping[Any, float]) -> list[Event]:
+    """The log of a Bernoulli agent whose answers come at once, without a store."""
+    model = as_model(BernoulliBandit(list(pays)))
+    driver, rng = model.driver(), Stream(seed)
+    events: list[Event] = [
+        Created(
+            seq=1, format=1, model=model.name, version=model.version,
+            settings=dict(model.settings), seed=seed, time=0.0,
+        )
+    ]  # fmt: skip
+    for n in range(2, 2 * decisions + 2, 2):
+        law = driver.law(None) or {}
+        a = rng.choice(list(law), p=list(law.values()))
+        o = int(rng.random() < pays[a])
+        driver.learn(None, a, o)
+        events.append(Decided(seq=n, x=None, a=a, p=law[a], key=None, time=0.0))
+        events.append(Observed(seq=n + 1, n=n, o=o, time=0.0))
+    return events
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Of how many logs the interval held the truth, and its mean width."""
+
+    held: float
+    width: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.held:.0f} %, {self.width:.2f}"
+
+
+def coverage(
+    told: list[WhatIf], truth: float, ends: Callable[[WhatIf], tuple[float, float]]
+) -> Coverage:
+    """Over the logs told of."""
+    both = [ends(one) for one in told]
+    held = fmean(low <= truth <= high for low, high in both)
+    return Coverage(held, fmean(high - low for low, high in both))
+
+
+def normal(estimate: Estimate) -> tuple[float, float]:
+    """Mean ± z standard errors."""
+    z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
+    return estimate.mean - z * estimate.error, estimate.mean + z * estimate.error
+
+
+def always(law: dict[Any, float]) -> Callable[[Any], dict[Any, float]]:
+    """The policy with this law in every situation."""
+    return lambda _: law
+
+
+def rows(logs: list[list[Event]]) -> list[tuple[str, ...]]:
+    """One for each policy."""
+    found = []
+    for name, law in POLICIES.items():
+        told = [what_if(log, always(law), level=LEVEL) for log in logs]
+        truth = sum(p * PAYS[a] for a, p in law.items())
+        shares = [
+            coverage(told, truth, lambda one: normal(one.inverse_propensity)),
+            coverage(
+                told, truth, lambda one: (one.inverse_propensity.low, one.inverse_propensity.high)
+            ),
+            coverage(told, truth, lambda one: normal(one.doubly_robust)),
+            coverage(told, truth, lambda one: (one.doubly_robust.low, one.doubly_robust.high)),
+        ]
+        effective = median(one.effective / one.decisions for one in told)
+        found.append((name, *map(str, shares), f"{effective:.2f}"))
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Coverage and width of what-if intervals.")
+    parser.add_argument("--logs", type=int, default=100)
+    parser.add_argument("--decisions", type=int, nargs="+", default=[200, 1000])
+    given = parser.parse_args()
+    heads = ("normal ips", "ips", "normal dr", "dr", "effective / decisions")
+    print(f"| decisions | the other policy | {' | '.join(heads)} |")
+    print("|" + "---|" * (len(heads) + 2))
+    for decisions in given.decisions:
+        logs = [bandit_log(seed, decisions, PAYS) for seed in range(given.logs)]
+        for row in rows(logs):
+            print(f"| {decisions} | {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""The supermartingale behind the intervals, by enumeration of every history.
+
+Two arms, six decisions, rewards and both policies that depend on all that came before: 4^6
+histories, each with its exact probability. Nothing here is random, so there are no false alarms.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from bayescontrol.durable.off_policy import CAP, LAM, RHO, Interval, guess, lower
+
+HORIZON = 6
+History = tuple[tuple[int, int], ...]
+Logging = Callable[[History], float]
+
+
+class Node(NamedTuple):
+    """A history with its probability, the interval so far, and Σ v."""
+
+    history: History
+    probability: float
+    interval: Interval
+    value: float
+    #: Whether an interval on the way, this one included, missed the mean of v.
+    missed: bool
+
+
+def eager(history: History) -> float:
+    """P(arm 1) of the log's agent: it follows success."""
+    wins = sum(r if a else 1 - r for a, r in history)
+    return (0.2 + wins) / (1.0 + len(history))
+
+
+def shy(history: History) -> float:
+    """The same, but after two failures in a row it does not try arm 1 at all."""
+    return 0.0 if len(history) > 1 and not any(r for _, r in history[-2:]) else eager(history)
+
+
+def other(history: History) -> float:
+    """P(arm 1) of one that learns too."""
+    return 0.9 if not history or history[-1][1] else 0.5
+
+
+def mean(history: History, a: int) -> float:
+    """E[r | a, past]: it drifts, and not alike."""
+    return 0.8 - 0.1 * len(history) if a else 0.2 + 0.1 * sum(r for _, r in history)
+
+
+def guessed(history: History) -> list[float]:
+    """r̂: the mean of each arm so far."""
+    return [
+        sum(r for b, r in history if b == a) / max(1, sum(b == a for b, _ in history))
+        for a in (0, 1)
+    ]
+
+
+def grown(
+    logging: Logging, robust: bool, level: float = 0.5, said: Logging | None = None
+) -> list[Node]:
+    """All histories of HORIZON decisions; `said` is the probability in the log, if it is wrong."""
+    nodes = [Node((), 1.0, Interval(), 0.0, False)]
+    for _ in range(HORIZON):
+        nodes = [c for n in nodes for c in children(n, logging, robust, level, said or logging)]
+    return nodes
+
+
+def children(
+    node: Node, logging: Logging, robust: bool, level: float, said: Logging
+) -> Iterator[Node]:
+    true, p_1, pi_1 = logging(node.history), said(node.history), other(node.history)
+    pi, p = [1 - pi_1, pi_1], [1 - p_1, p_1]
+    value = node.value + sum(pi[a] * mean(node.history, a) for a in (0, 1))
+    for a in (0, 1):
+        for r in (0, 1):
+            mu = mean(node.history, a)
+            chance = (true if a else 1 - true) * (mu if r else 1 - mu)
+            if not chance:
+                continue
+            interval = Interval()
+            interval.growth = node.interval.growth.copy()
+            interval.m, interval.decisions = node.interval.m.copy(), node.interval.decisions
+            r_hat = guessed(node.history)
+            interval.take(guess(pi, p if robust else None, r_hat, a, pi[a] / p[a]), r)
+            low, high = interval.at(level)
+            missed = not low <= value / interval.decisions <= high
+            yield Node(
+                (*node.history, (a, r)), node.probability * chance, interval, value,
+                node.missed or missed,
+            )  # fmt: skip
+
+
+def expected_wealth(nodes: list[Node]) -> np.ndarray:
+    """E[M_n(λ_j)], of both sides."""
+    total = np.zeros((2, len(LAM)))
+    for node in nodes:
+        values = np.array([[node.value], [HORIZON - node.value]])
+        total += node.probability * np.exp(node.interval.growth - LAM * (values - node.interval.m))
+    return total
+
+
+both = pytest.mark.parametrize("robust", [False, True], ids=["inverse", "robust"])
+
+
+@both
+@pytest.mark.parametrize("logging", [eager, shy])
+def test_no_bet_is_expected_to_win(logging: Logging, robust: bool) -> None:
+    nodes = grown(logging, robust)
+    assert sum(node.probability for node in nodes) == pytest.approx(1.0)
+    wealth = expected_wealth(nodes)
+    assert np.all(wealth <= 1.0 + 1e-12)
+    if logging is eager:  # a small bet loses λ² only: the inequality is as tight as can be
+        assert np.all(1.0 - wealth <= 10 * LAM**2)
+
+
+@both
+def test_a_bet_wins_if_the_probabilities_in_the_log_are_wrong(robust: bool) -> None:
+    """The planted bug: the test above can fail."""
+    nodes = grown(eager, robust, said=lambda history: eager(history) / 1.1)
+    assert expected_wealth(nodes).max() > 1.0001
+
+
+@both
+@pytest.mark.parametrize("logging", [eager, shy])
+@pytest.mark.parametrize("level", [0.1, 0.5])
+def test_intervals_hold_at_their_level_however_often_one_looks(
+    logging: Logging, robust: bool, level: float
+) -> None:
+    missed = sum(node.probability for node in grown(logging, robust, level) if node.missed)
+    assert 0.0 < missed <= 1.0 - level
+
+
+def test_no_factor_is_less_than_a_quarter() -> None:
+    """The worst there can be: the largest guesses, the least reward, any weight."""
+    assert pytest.approx(1.0) == RHO.sum()
+    assert np.allclose(LAM * (CAP + 1), 0.75)
+    for p in (1e-12, 0.01, 0.5, 1.0):
+        interval = Interval()
+        interval.take(guess([0.5, 0.5], [p, 1 - p], [1.0, 1.0], 0, 0.5 / p), 0.0)
+        assert interval.growth[0].min() >= np.log(0.25) - 1e-12
+
+
+@given(arrays(float, len(LAM), elements=st.floats(-1e3, 1e3)), st.floats(1e-6, 0.5))
+def test_the_bound_is_where_the_mixture_reaches_its_limit(growth: np.ndarray, alpha: float) -> None:
+    z = np.log(RHO) + growth - LAM * lower(growth, alpha)
+    assert np.logaddexp.reduce(z) == pytest.approx(-np.log(alpha), abs=1e-6)
+
+
+def test_the_order_of_answers_is_of_no_consequence() -> None:
+    held = [guess([0.3, 0.7], [0.6, 0.4], [0.2, 0.4], a, (0.5, 1.75)[a]) for a in (0, 1, 1, 0)]
+    ends = []
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        interval = Interval()
+        for i in order:
+            interval.take(held[i], i % 2)
+        ends.append(interval.at(0.9))
+    assert ends[0] == pytest.approx(ends[1], abs=1e-12)
+
+
+def test_sides_that_cross_are_given_with_all_between() -> None:
+    interval = Interval()
+    interval.growth[:], interval.decisions = 100.0, 10
+    low, high = interval.at(0.95)
+    assert 0.0 <= low <= high <= 1.0

@@ -1,0 +1,151 @@
+"""Intervals where the range of rewards is known: from where, in which units, and with which law."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import BernoulliBandit, GaussianBandit, JointBandit, LogisticBandit
+from bayescontrol.durable import named_model, open_agent, what_if
+from bayescontrol.durable.events import Created, Decided, Event, Observed
+from bayescontrol.durable.laws import LoggedLaw
+from bayescontrol.durable.models import model_of
+from bayescontrol.errors import BadEvidence, InvalidRequest, ModelMismatch
+from bayescontrol.problems.tabular import random_modes
+from bayescontrol.seeding import Stream
+
+MEANS = {"red": 0.7, "blue": 0.4}
+RED = {"red": 0.9, "blue": 0.1}
+TRUTH = 0.9 * 0.7 + 0.1 * 0.4
+
+
+def policy(x: Any) -> dict[str, float]:
+    return RED
+
+
+def bare_log(decisions: int, p_red: float = 0.3) -> list[Event]:
+    """A log of a model that nobody has at hand."""
+    rng = Stream(1)
+    events: list[Event] = [
+        Created(seq=1, format=1, model="m", version=1, settings={}, seed=0, time=0.0)
+    ]
+    for n in range(2, 2 * decisions + 2, 2):
+        red = rng.random() < p_red
+        a, p = ("red", p_red) if red else ("blue", 1 - p_red)
+        events.append(Decided(seq=n, x=None, a=a, p=p, key=None, time=0.0))
+        events.append(Observed(seq=n + 1, n=n, o=int(rng.random() < MEANS[a]), time=0.0))
+    return events
+
+
+def bernoulli_log(decisions: int = 40) -> list[Event]:
+    with open_agent("sqlite:///:memory:", "s", BernoulliBandit(["red", "blue"]), seed=2) as agent:
+        rng = Stream(0)
+        for _ in range(decisions):
+            d = agent.act()
+            agent.observe(d, int(rng.random() < MEANS[d.action]))
+        return list(agent.log())
+
+
+def test_the_range_of_rewards_is_known_where_outcomes_are_finitely_many() -> None:
+    models: list[tuple[Any, Any, Any]] = [
+        (BernoulliBandit(2), None, (0.0, 1.0)),
+        (JointBandit([[0.9, 0.1], [0.1, 0.9]]), None, (0.0, 1.0)),
+        (LogisticBandit(2, 1), [1.0], (0.0, 1.0)),
+        (random_modes(2, observations=3, seed=1), None, (0.0, 2.0)),
+        (GaussianBandit(2), None, None),
+    ]
+    for model, x, bounds in models:
+        with open_agent("sqlite:///:memory:", "s", model, seed=2) as agent:
+            agent.observe(agent.act(x), 1)
+            told = what_if(agent, lambda x: {0: 0.5, 1: 0.5})
+            assert (told.bounds, told.whole_law) == (bounds, bounds is not None)
+            if bounds is not None:
+                assert bounds[0] <= told.doubly_robust.low <= told.doubly_robust.high <= bounds[1]
+
+
+def test_intervals_are_in_the_units_of_the_reward() -> None:
+    events = bernoulli_log()
+    plain, priced = what_if(events, policy), what_if(events, policy, reward=lambda o: 3 * o - 1)
+    assert priced.bounds == (-1.0, 2.0)
+    for name in ("inverse_propensity", "doubly_robust", "logged"):
+        one, other = getattr(plain, name), getattr(priced, name)
+        assert other.low == pytest.approx(3 * one.low - 1, abs=1e-9)
+        assert other.high == pytest.approx(3 * one.high - 1, abs=1e-9)
+    fixed = what_if(events, policy, reward=lambda o: 7.0).doubly_robust
+    assert (fixed.low, fixed.high) == (7.0, 7.0)
+
+
+def test_wider_bounds_give_wider_intervals() -> None:
+    events = bare_log(300)
+    narrow = what_if(events, policy, bounds=(0, 1)).inverse_propensity
+    wide = what_if(events, policy, bounds=(-1, 3)).inverse_propensity
+    assert wide.low < narrow.low < TRUTH < narrow.high < wide.high
+    assert (wide.mean, wide.error) == (narrow.mean, narrow.error)
+
+
+def test_what_was_never_done_is_anywhere_within_bounds() -> None:
+    told = what_if(bare_log(100, p_red=1e-9), lambda x: {"red": 1.0}, bounds=(0, 1))
+    for one in (told.inverse_propensity, told.doubly_robust):
+        assert (one.low, one.high, one.error) == (0.0, 1.0, np.inf)
+    assert "hardly tried" in str(told)
+
+
+def test_a_reward_out_of_bounds_is_refused() -> None:
+    with pytest.raises(BadEvidence, match=r"worth 1\.0, not within \(0\.0, 0\.5\)"):
+        what_if(bare_log(10), policy, bounds=(0, 0.5))
+    for wrong in ((1, 0), (0, 0), (0, np.inf), (np.nan, 1), 3, "01x", (0, 1, 2)):
+        with pytest.raises(InvalidRequest, match="bounds="):
+            what_if(bare_log(10), policy, bounds=wrong)  # type: ignore[arg-type]
+
+
+def test_the_law_folded_again_is_that_of_the_log() -> None:
+    events = bernoulli_log()
+    assert isinstance(events[0], Created)
+    laws = LoggedLaw(model_of(events[0]), events[0])
+    for event in events:
+        if isinstance(event, Decided):
+            law = laws.decided(event)
+            assert law is not None
+            assert law[event.a] == event.p
+            assert sum(law.values()) == pytest.approx(1.0)
+        elif isinstance(event, Observed):
+            laws.observed(event)
+    last = events[-2]
+    assert isinstance(last, Decided)
+    events[-2] = Decided(seq=last.seq, x=None, a=last.a, p=0.123, key=None, time=0.0)
+    with pytest.raises(ModelMismatch, match=r"gives '\w+' probability 0\.123, the model"):
+        what_if(events, policy)
+
+
+def test_a_model_of_ones_own_must_be_at_hand_for_the_narrower_interval() -> None:
+    mine = named_model("mine", version=1, build=lambda: BernoulliBandit(["red", "blue"]).agent())
+    with open_agent("sqlite:///:memory:", "s", mine, seed=2) as agent:
+        rng = Stream(0)
+        for _ in range(200):
+            d = agent.act()
+            agent.observe(d, int(rng.random() < MEANS[d.action]))
+        with_it = what_if(agent, policy, bounds=(0, 1))
+        events = list(agent.log())
+    assert with_it.whole_law
+    assert what_if(events, policy, bounds=(0, 1), model=mine) == with_it
+    without = what_if(events, policy, bounds=(0, 1))
+    assert not without.whole_law
+    assert without.doubly_robust.mean == with_it.doubly_robust.mean
+    assert without.doubly_robust.low == without.inverse_propensity.low
+    assert without.doubly_robust.high == without.inverse_propensity.high
+    assert "give model=" in str(without)
+    assert "give model=" not in str(with_it)
+    with pytest.raises(ModelMismatch, match="version 1, not 2"):
+        what_if(events, policy, model=mine._replace(version=2))
+
+
+def test_one_stream_has_an_interval_too() -> None:
+    """What the other would have earned at each decision, on the path of the log."""
+    with open_agent(
+        "sqlite:///:memory:", "s", random_modes(3, situations=2, seed=3), seed=2
+    ) as agent:
+        for i in range(50):
+            agent.observe(agent.act(), i % 2)
+        told = what_if(agent, lambda x: {0: 0.5, 1: 0.5})
+    assert told.whole_law
+    assert told.doubly_robust.low < told.doubly_robust.high
