@@ -105,11 +105,15 @@ def opening(folder: Path, events: int = 1_000_000) -> Opening:
     log = store.log("shop")
     head = log.head()
     while head + 1 < events:
+        half = min(10_000, (events - head) // 2)
         rows = []
-        for n in range(head + 1, min(head + 20_000, events), 2):
-            a, o, at = rng.integers(10), rng.integers(2), 1.7e9 + n
-            rows.append(as_row(Decided(seq=n, x=None, a=a, p=0.1, key=None, time=at)))
-            rows.append(as_row(Observed(seq=n + 1, n=n, o=o, time=at)))
+        # Decisions first: opening draws the last of a log again, and these were not drawn by it.
+        for n in range(head + 1, head + half + 1):
+            a = rng.integers(10)
+            rows.append(as_row(Decided(seq=n, x=None, a=a, p=0.1, key=None, time=1.7e9 + n)))
+        for n in range(head + 1, head + half + 1):
+            o = rng.integers(2)
+            rows.append(as_row(Observed(seq=n + half, n=n, o=o, time=1.7e9 + n)))
         log.append(rows)
         head = log.head()
     store.close()

@@ -1,20 +1,30 @@
 """`make bench`: speed as ratios within one run. Machines are noisy; ratios are less so."""
 
 import platform
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from benchmarks.agents import act_and_observe, fused_and_readable, user_written_modes
 from benchmarks.bandit import REFERENCE, per_decision
 from benchmarks.convergence import verdicts
+from benchmarks.durable import MODEL, THREADS, group_commit
 from benchmarks.finite_belief import update_and_draw
 from benchmarks.imports import import_times
 from benchmarks.lab import runner_and_loop
 from benchmarks.lqr import BY_HAND as LQR_BY_HAND
 from benchmarks.lqr import step as linear_step
 from benchmarks.mdp import GYMNASIUM, NUMPY, gibbs_step, r_learning_step
+from benchmarks.serve import CONNECTIONS, LOOSE, request_times
 from benchmarks.timing import Timing
 from rich.console import Console
 from rich.table import Table
+
+from bayescontrol.durable import open_agent, open_store
+from bayescontrol.durable.events import as_row
+from bayescontrol.seeding import Stream
 
 
 def rows_of(what: str, timings: dict[str, Timing], reference: str) -> list[tuple[str, ...]]:
@@ -24,6 +34,49 @@ def rows_of(what: str, timings: dict[str, Timing], reference: str) -> list[tuple
         (what if i == 0 else "", name, str(t), f"{t.median / base:.3g}")
         for i, (name, t) in enumerate(timings.items())
     ]
+
+
+def _timings(seconds: Mapping[str, Sequence[float]]) -> dict[str, Timing]:
+    return {name: Timing(float(np.median(s)), min(s), max(s)) for name, s in seconds.items()}
+
+
+FLUSH = "one flush of the disk"
+FOLDED = "from its events"
+
+
+def durable_operation() -> dict[str, Timing]:
+    """Seconds for a decision or an observation on disk, beside what the disk takes for a flush."""
+    with tempfile.TemporaryDirectory() as place:
+        rounds = group_commit(Path(place), seconds=0.5, rounds=3)
+    return _timings(
+        {
+            FLUSH: [1.0 / one.flushes for one in rounds],
+            "one thread": [1.0 / one.one for one in rounds],
+            f"{THREADS} threads": [1.0 / one.many for one in rounds],
+        }
+    )
+
+
+def opened_log(visits: int = 10_000) -> dict[str, Timing]:
+    """Seconds to open a log, folded and from its snapshot."""
+    rng = Stream(0)
+    with open_agent("sqlite:///:memory:", "shop", MODEL, seed=1) as agent:
+        for _ in range(visits):
+            agent.observe(agent.act(), rng.integers(2))
+        rows = [as_row(event) for event in agent.log()]
+    told: dict[str, list[float]] = {FOLDED: [], "from a snapshot": []}
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as place:
+            url = f"sqlite:///{Path(place) / 'shop.db'}"
+            store = open_store(url)
+            store.log("shop").append(rows)
+            store.close()
+            for seconds in told.values():  # closed, it leaves a snapshot behind
+                start = time.perf_counter()
+                agent = open_agent(url, "shop")
+                seconds.append(time.perf_counter() - start)
+                agent.close()
+    return _timings(told)
 
 
 def main() -> None:
@@ -49,6 +102,9 @@ def main() -> None:
         ("a verdict, 100 modes x 100 situations", verdicts, "solving 100 grid-worlds"),
         ("import, start-up subtracted", import_times, "numpy"),
         ("lab, a job of ten seconds", runner_and_loop, "replicas within bayescontrol"),
+        ("a durable decision or observation, SQLite", durable_operation, FLUSH),
+        ("to open a log of 20,001 events", opened_log, FOLDED),
+        (f"an HTTP request, {CONNECTIONS} connections", request_times, LOOSE),
     ]
     for what, measure, reference in sections:
         with console.status(f"measuring: {what}"):

@@ -21,10 +21,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from benchmarks.durable import flushes
+from benchmarks.timing import Timing
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Load", "load", "server"]
+__all__ = ["DURABLE", "LOOSE", "Load", "in_turn", "load", "request_times", "server"]
 
 CONNECTIONS = 32
 _SERVER = """
@@ -124,6 +125,33 @@ def load(port: int, requests: int, connections: int = CONNECTIONS, agent: str = 
     return uvloop.run(_load(port, requests, connections, agent))
 
 
+DURABLE, LOOSE = "durable", "not durable"
+
+
+def in_turn(folder: Path, requests: int, rounds: int) -> dict[str, list[Load]]:
+    """Rounds of so many requests to a durable server and to one that is not, after a warm-up."""
+    sides: dict[str, list[Load]] = {DURABLE: [], LOOSE: []}
+    with server(folder, True) as durable, server(folder, False) as loose:
+        ports = {DURABLE: durable, LOOSE: loose}
+        for port in ports.values():
+            load(port, 2_000)
+        for _ in range(rounds):
+            for side, port in ports.items():
+                sides[side].append(load(port, requests))
+    return sides
+
+
+def request_times(requests: int = 2_000, rounds: int = 3) -> dict[str, Timing]:
+    """Seconds for a request, of all that are under way together: for `make bench`."""
+    with tempfile.TemporaryDirectory() as place:
+        sides = in_turn(Path(place), requests, rounds)
+    told = {}
+    for side, loads in sides.items():
+        seconds = [1.0 / one.rate for one in loads]
+        told[side] = Timing(float(np.median(seconds)), min(seconds), max(seconds))
+    return told
+
+
 def main() -> None:
     """Rounds that take turns; the median of each side, and of their ratios."""
     parser = argparse.ArgumentParser()
@@ -131,17 +159,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
     console = Console()
-    sides: dict[str, list[Load]] = {"durable": [], "not durable": []}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         disk = flushes(folder, seconds=0.5)
-        with server(folder, True) as durable, server(folder, False) as loose:
-            ports = dict(zip(sides, (durable, loose), strict=True))
-            for port in ports.values():
-                load(port, 2_000)
-            for _ in range(asked.rounds):
-                for side, port in ports.items():
-                    sides[side].append(load(port, asked.requests))
+        sides = in_turn(folder, asked.requests, asked.rounds)
     table = Table(title=f"{CONNECTIONS} connections, act and observe")
     for column in ("server", "requests/s", "median", "p99"):
         table.add_column(column, justify="left" if column == "server" else "right")

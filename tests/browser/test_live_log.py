@@ -195,3 +195,17 @@ def test_a_hundred_thousand_events_are_opened_in_seconds(alone: Page, tmp_path: 
     alone.locator("#file").set_input_files(path)
     expect(alone.locator("#history .facts")).to_contain_text("60,000")
     assert time.monotonic() - started < 10
+
+
+def test_actions_that_read_alike_stay_apart(alone: Page) -> None:
+    model = as_model(BernoulliBandit([1, "1"]))
+    settings = dict(model.settings)
+    events: list[Event] = [
+        Created(seq=1, format=1, model=model.name, version=1, settings=settings, seed=7, time=1e9)
+    ]
+    for seq, a in enumerate((1, "1", "1"), start=2):
+        events.append(Decided(seq=seq, x=None, a=a, p=0.5, key=None, time=1e9 + seq))
+    give(alone, as_lines(events))
+    expect(alone.locator("#history h2")).to_have_text("shop.jsonl")
+    told = {row[0]: row[1] for row in rows(alone, "Actions")}
+    assert told == {"1": "1", '"1"': "2"}

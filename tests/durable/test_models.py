@@ -13,16 +13,36 @@ from bayescontrol import (
     JointBandit,
     LinearBandit,
     LogisticBandit,
+    LogitNormalBandit,
     PoissonBandit,
     SharedLinearBandit,
 )
 from bayescontrol.durable import GibbsMDP, named_model
 from bayescontrol.durable.events import Created, as_row, event_of
-from bayescontrol.durable.kinds import KINDS, schedule_plain, unschedule
+from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.linear import LinearQuadratic
 from bayescontrol.durable.models import as_model, model_of, require_same
-from bayescontrol.errors import MissingCapability, ModelMismatch
+from bayescontrol.durable.plain_schedules import schedule_plain, unschedule
+from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
+from bayescontrol.problems.bandits import (
+    Bandit,
+    Bernoulli,
+    Categorical,
+    ContextualBandit,
+    GaussianNoise,
+    Logit,
+    NormalGamma,
+)
+from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.problems.classes import make, names
-from bayescontrol.problems.mdp import GibbsPrior
+from bayescontrol.problems.linear import (
+    DeterminantDoubling,
+    LinearAgent,
+    SystemPrior,
+    double_integrator,
+)
+from bayescontrol.problems.mdp import GibbsPrior, chain_mdp, mdp_modes
+from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.schedules import (
     Every,
@@ -50,7 +70,26 @@ PROBLEMS: dict[str, Any] = {
     "linear, prior": LinearBandit(2, features=2, prior=([0.1, 0.2], [[2, 0.1], [0.1, 1]])),
     "logistic": LogisticBandit(["a", "b"], features=3),
     "joint": JointBandit([[0.9, 0.1], [0.3, 0.9]], prior=[0.3, 0.7]),
+    "of Bernoulli arms": Bandit(Bernoulli(), ["a", "b"], prior=(2, 3)),
+    "of categorical arms": Bandit(Categorical([0, 2, 5]), 2),
+    "of unknown variance": Bandit(NormalGamma(), 2),
+    "contextual, Gaussian": ContextualBandit(GaussianNoise(0.3), 2, 2),
+    "contextual, 0 or 1": ContextualBandit(Logit(), ["a", "b"], 2, prior=(0.1, 2.0)),
+    "correlated": LogitNormalBandit([0.1, 1 / 3], [[1.0, 0.9], [0.9, 1.0]], particles=200),
     "tables": random_modes(4, situations=3, seed=1),
+    "MDPs": mdp_modes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1], start=1),
+    "growing chain": GrowingChain(scale=2),
+    "linear plant": LinearQuadratic.on(double_integrator(), start=[1.0, -1 / 3]),
+    "linear plant, known noise": LinearQuadratic(
+        [[2.0]],
+        [[0.1]],
+        noise=[[0.5]],
+        prior=SystemPrior(mean=[[0.5, 1.0]], precision=3.0),
+        tries=9,
+    ),
+    "linear plant, unknown costs": LinearQuadratic(
+        costs={"states": 2, "inputs": 1, "noise": 0.1}, prior={"scatter": [[1, 0.1], [0.1, 1]]}
+    ),
     "MDP": GibbsMDP(["left", "right"], "home", GibbsPrior(precision=None), sweeps=2),
     "MDP, declared": GibbsMDP(2, 0, GibbsPrior(mu0=0.1), states=4, partial=1, recentre=False),
 } | {f"class {name}": make(name) for name in names() if type(make(name)) is TabularModes}
@@ -108,7 +147,8 @@ def test_a_default_stands_in_the_log_in_full(stated: Any, implied: Any) -> None:
 
 def test_feedback_stands_alone_where_no_observation_moves_the_agent() -> None:
     alone = {name: as_model(problem).driver().alone for name, problem in PROBLEMS.items()}
-    moving = {"tables", "MDP", "MDP, declared"}
+    moving = {"tables", "MDP", "MDP, declared", "growing chain"}
+    moving |= {name for name, problem in PROBLEMS.items() if isinstance(problem, LinearQuadratic)}
     moving |= {
         name
         for name, problem in PROBLEMS.items()
@@ -128,6 +168,8 @@ def test_feedback_stands_alone_where_no_observation_moves_the_agent() -> None:
         WhenSituationReturns(home=(1, 2)),
         MinimumDwell(4),
         MinimumDwell(4, Every(6)),
+        DeterminantDoubling(3.0),
+        MinimumDwell(4, DeterminantDoubling()),
     ],
 )
 def test_a_schedule_comes_back_from_its_name(schedule: Any) -> None:
@@ -137,12 +179,75 @@ def test_a_schedule_comes_back_from_its_name(schedule: Any) -> None:
 def test_what_has_no_name_is_refused_with_a_way_out() -> None:
     with pytest.raises(ValueError, match="has no name: use one of"):
         as_model(BernoulliBandit(2), lambda held, rng: True)
-    shared = SharedLinearBandit(2, lambda x, a: [x], features=1)
-    for problem in (shared, BernoulliBandit(2).agent(), "bandit", None, 3):
+    for problem in ("bandit", None, 3):
         with pytest.raises(MissingCapability, match="named_model"):
             as_model(problem)
     with pytest.raises(MissingCapability, match="a setting of bernoulli-bandit is"):
         as_model(BernoulliBandit([object(), object()]))
+
+
+class Mine(BernoulliBandit):
+    """A class of the caller's own, though it looks like one of the library's."""
+
+
+class MyFamily(Bernoulli):
+    """A family of the caller's own, of the same name or not."""
+
+
+@pytest.mark.parametrize(
+    ("problem", "why"),
+    [
+        (SharedLinearBandit(2, lambda x, a: [x], features=1), r"\(its phi is code\)"),
+        (Bandit(MyFamily(), 2), r"\(its family is code of your own\)"),
+        (Mine(2), r"\(it is a BernoulliBandit with code of your own\)"),
+        (BernoulliBandit(2).agent(), r"\(it is an agent"),
+        (LinearAgent.on(double_integrator()), r"or describe it as a LinearQuadratic"),
+        (
+            ParametricModes(
+                [0.1, 0.9], likelihoods=lambda t, x, a, o: t, act=lambda t, x, s: 0, compiled=False
+            ),
+            r"\(its functions are code\)",
+        ),
+    ],
+    ids=lambda p: type(p).__name__,
+)
+def test_code_is_never_kept_and_the_error_says_which_it_is(problem: Any, why: str) -> None:
+    with pytest.raises(MissingCapability, match=rf"cannot describe itself.*{why}.*named_model"):
+        as_model(problem)
+
+
+def test_common_weights_can_be_kept_under_a_name_and_feedback_may_be_late() -> None:
+    bandit = SharedLinearBandit(["a", "b"], lambda x, a: [x, a == "a"], features=2)
+    assert named_model("offers", version=1, build=bandit.agent).driver().alone
+
+
+def test_a_schedule_that_asks_for_a_regression_is_for_linear_agents() -> None:
+    linear = PROBLEMS["linear plant"]
+    assert as_model(linear, DeterminantDoubling()).settings["schedule"][0] == "DeterminantDoubling"
+    for schedule in (DeterminantDoubling(), MinimumDwell(3, DeterminantDoubling())):
+        with pytest.raises(ValueError, match="is for a linear agent"):
+            as_model(BernoulliBandit(2), schedule)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"Q": [[1.0]]},
+        {"Q": [[1.0]], "R": [[1.0]], "costs": {"states": 1, "inputs": 1}},
+        {"Q": "x", "R": [[1.0]]},
+        {"Q": [[-1.0]], "R": [[1.0]]},
+        {"Q": [[1.0]], "R": [[1.0]], "start": [1.0, 2.0]},
+        {"Q": [[1.0]], "R": [[1.0]], "noise": [[1.0, 0.0]]},
+        {"costs": {"states": 1}},
+        {"costs": {"states": 1, "inputs": 1, "spread": 2.0}},
+        {"costs": 3},
+        {"Q": [[1.0]], "R": [[1.0]], "prior": {"spread": 2.0}},
+    ],
+)
+def test_a_linear_plant_of_wrong_settings_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSystem):
+        LinearQuadratic(**wrong)
 
 
 def test_a_named_model_says_its_name_and_version() -> None:

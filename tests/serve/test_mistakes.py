@@ -145,6 +145,25 @@ def test_a_situation_given_to_an_agent_that_has_none_is_refused_in_the_words_of_
         assert shop.info()["decisions"] == 0
 
 
+def test_a_situation_that_no_log_can_keep_is_a_bad_situation_and_not_bad_evidence() -> None:
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        client.create("shop", BernoulliBandit(2), seed=0)
+        for method, path, body in (
+            ("POST", "act", {"situation": {"a": 1}}),
+            ("GET", "probabilities?situation=%7B%22a%22:1%7D", None),
+        ):
+            answer = ask(server.url, method, f"/v1/agents/shop/{path}", body)
+            assert (answer.status, answer.kind) == (422, "bad-situation")
+
+
+def test_a_port_that_is_taken_is_said_once() -> None:
+    with Server("sqlite:///:memory:", port=0) as server:
+        port = int(server.url.rpartition(":")[2])
+        with pytest.raises(CannotListen, match=r"in use; choose another") as caught:
+            Server("sqlite:///:memory:", port=port)
+        assert str(caught.value).count("127.0.0.1") == 1
+
+
 @pytest.mark.parametrize(
     "body",
     [

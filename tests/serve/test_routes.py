@@ -99,7 +99,24 @@ def test_act_tells_the_action_its_probability_and_what_it_rests_on(url: str) -> 
 def test_the_same_key_gives_the_same_decision(url: str) -> None:
     key = {"Idempotency-Key": "visit-81"}
     one, two = (ask(url, "POST", "/v1/agents/shop/act", {}, key).json for _ in range(2))
-    assert (one["id"], one["action"], one["time"]) == (two["id"], two["action"], two["time"])
+    assert one == two
+    assert len(one["probabilities"]) == 2
+
+
+def test_the_same_key_gives_the_same_probabilities_after_the_server_was_started_again(
+    tmp_path: Path,
+) -> None:
+    store = f"sqlite:///{tmp_path / 'shop.db'}"
+    key, act = {"Idempotency-Key": "visit-81"}, "/v1/agents/shop/act"
+    with Server(store, port=0) as server:
+        ask(server.url, "POST", "/v1/agents", SHOP | {"seed": 1})
+        for reward in (1, 0, 1):
+            observed = {"id": decided(server.url), "observation": reward}
+            ask(server.url, "POST", "/v1/agents/shop/observe", observed)
+        one = ask(server.url, "POST", act, {}, key).json
+        ask(server.url, "POST", "/v1/agents/shop/observe", {"id": one["id"], "observation": 1})
+    with Server(store, port=0) as server:
+        assert ask(server.url, "POST", act, {}, key).json == one
 
 
 def test_a_key_with_another_situation_is_a_conflict(url: str) -> None:

@@ -10,6 +10,7 @@ from bayescontrol.durable.decision import Decision
 from bayescontrol.durable.events import Created, Decided, Observed
 from bayescontrol.durable.explain import Explanation
 from bayescontrol.durable.gibbs import GibbsMDP
+from bayescontrol.durable.linear import LinearQuadratic
 from bayescontrol.durable.models import Model, named_model
 from bayescontrol.durable.off_policy import Estimate
 from bayescontrol.durable.opening import open_agent
@@ -27,6 +28,7 @@ __all__ = [
     "Estimate",
     "Explanation",
     "GibbsMDP",
+    "LinearQuadratic",
     "Model",
     "Observed",
     "Replay",

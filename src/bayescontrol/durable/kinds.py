@@ -3,26 +3,19 @@
     BernoulliBandit(["red", "blue"])  ↔  "bernoulli-bandit", {"arms": …, "prior": …, "schedule": …}
 
 A kind is a class, a version of what its agents do, its settings as plain values, and the way back
-from them. A schedule is its name and its numbers.
+from them. What holds functions of the caller's has no kind: code is never kept.
 """
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-import numpy as np
+from bayescontrol.durable import plain_settings as read
+from bayescontrol.durable.plain_schedules import needs_regression, schedule_plain
+from bayescontrol.schedules import Schedule, every_step
 
-from bayescontrol.schedules import (
-    Every,
-    Geometric,
-    MinimumDwell,
-    Schedule,
-    WhenSituationReturns,
-    doubling,
-    every_step,
-)
-
-__all__ = ["KINDS", "Description", "Kind", "describe", "schedule_plain", "unschedule"]
+__all__ = ["KINDS", "Description", "Kind", "describe", "why_not"]
 
 
 class Description(NamedTuple):
@@ -46,6 +39,10 @@ class Kind(NamedTuple):
     home: str
     read: Callable[[Any], dict[str, Any]]
     version: int = 1
+    #: What its agents are made with, beside the schedule.
+    options: Mapping[str, Any] = MappingProxyType({})
+    #: Whether no situation says anything to it.
+    context_free: bool = False
 
     def cls(self) -> Any:
         """The class itself."""
@@ -58,76 +55,46 @@ class Kind(NamedTuple):
         return self.cls()(**given)
 
 
-# What a family takes for a prior where none is given, in the words in which one is given.
-_DEFAULTS: Final = {
-    "Bernoulli": (1.0, 1.0),
-    "Gaussian": (0.0, 1.0),
-    "NormalGamma": (0.0, 1.0, 1.0, 1.0),
-    "Poisson": (1.0, 1.0),
-    "Exponential": (2.0, 1.0),
-}
-
-
-def _arms(bandit: Any) -> dict[str, Any]:
-    """The prior stands in the log in full: a later default must not change an agent."""
-    arms, width = list(bandit.labels), bandit.prior.shape[1]
-    default = _DEFAULTS.get(type(bandit.family).__name__, (1.0,) * width)
-    stated = default if bandit.stated is None else bandit.stated
-    rows = np.broadcast_to(np.asarray(stated, np.float64), (len(arms), width))
-    return {"arms": arms, "prior": rows.tolist()}
-
-
-def _gaussian(bandit: Any) -> dict[str, Any]:
-    return _arms(bandit) | {"sd": getattr(bandit.family, "sd", None)}
-
-
-def _categorical(bandit: Any) -> dict[str, Any]:
-    return _arms(bandit) | {"values": bandit.family.constants.tolist()}
-
-
-def _logistic(bandit: Any) -> dict[str, Any]:
-    prior = bandit.prior
-    told = [np.asarray(part, np.float64).tolist() for part in prior or (0.0, 1.0)]
-    return {"arms": list(bandit.labels), "features": bandit.features, "prior": told}
-
-
-def _linear(bandit: Any) -> dict[str, Any]:
-    return _logistic(bandit) | {"sd": bandit.link.sd}
-
-
-def _joint(bandit: Any) -> dict[str, Any]:
-    return {"biases": bandit.biases.tolist(), "prior": bandit.prior.tolist()}
-
-
-def _tabular(modes: Any) -> dict[str, Any]:
-    return {
-        "policy": modes.policy.tolist(),
-        "hypothesis": modes.hypothesis.tolist(),
-        "successor": modes.successor.tolist(),
-        "start": modes.start,
-        "names": None if modes.names is None else list(modes.names),
-        "prior": modes.prior.tolist(),
-    }
-
-
-def _mdp(problem: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = problem.settings()
-    return settings
-
-
 _BANDITS: Final = "problems.bandits"
+_LINEAR: Final = "linear-quadratic"
 #: The kinds that describe themselves, by name.
 KINDS: Final[dict[str, Kind]] = {
-    "bernoulli-bandit": Kind(f"{_BANDITS}:BernoulliBandit", _arms),
-    "gaussian-bandit": Kind(f"{_BANDITS}:GaussianBandit", _gaussian),
-    "categorical-bandit": Kind(f"{_BANDITS}:CategoricalBandit", _categorical),
-    "poisson-bandit": Kind(f"{_BANDITS}:PoissonBandit", _arms),
-    "exponential-bandit": Kind(f"{_BANDITS}:ExponentialBandit", _arms),
-    "linear-bandit": Kind(f"{_BANDITS}:LinearBandit", _linear),
-    "logistic-bandit": Kind(f"{_BANDITS}:LogisticBandit", _logistic),
-    "joint-bandit": Kind(f"{_BANDITS}:JointBandit", _joint),
-    "tabular-modes": Kind("problems.tabular:TabularModes", _tabular),
-    "gibbs-mdp": Kind("durable.gibbs:GibbsMDP", _mdp),
+    "bernoulli-bandit": Kind(f"{_BANDITS}:BernoulliBandit", read.arms),
+    "gaussian-bandit": Kind(f"{_BANDITS}:GaussianBandit", read.gaussian),
+    "categorical-bandit": Kind(f"{_BANDITS}:CategoricalBandit", read.categorical),
+    "poisson-bandit": Kind(f"{_BANDITS}:PoissonBandit", read.arms),
+    "exponential-bandit": Kind(f"{_BANDITS}:ExponentialBandit", read.arms),
+    "linear-bandit": Kind(f"{_BANDITS}:LinearBandit", read.linear),
+    "logistic-bandit": Kind(f"{_BANDITS}:LogisticBandit", read.logistic),
+    "joint-bandit": Kind(f"{_BANDITS}:JointBandit", read.joint),
+    "logit-normal-bandit": Kind(
+        f"{_BANDITS}:LogitNormalBandit", read.logit_normal, options={"rng": 0}, context_free=True
+    ),
+    "tabular-modes": Kind("problems.tabular:TabularModes", read.tabular),
+    "growing-chain": Kind("problems.chain:GrowingChain", read.growing),
+    "gibbs-mdp": Kind("durable.gibbs:GibbsMDP", read.own),
+    _LINEAR: Kind("durable.linear:LinearQuadratic", read.own),
+}
+
+# The general class of several kinds: what in it tells which it is.
+_GENERAL: Final = {
+    "Bernoulli": "bernoulli-bandit",
+    "Gaussian": "gaussian-bandit",
+    "NormalGamma": "gaussian-bandit",
+    "Categorical": "categorical-bandit",
+    "Poisson": "poisson-bandit",
+    "Exponential": "exponential-bandit",
+    "GaussianNoise": "linear-bandit",
+    "Logit": "logistic-bandit",
+}
+# Why a class of ours has no kind.
+_CODE: Final = {
+    "SharedLinearBandit": "its phi is code",
+    "ParametricModes": "its functions are code",
+    "Bandit": "its family is code of your own",
+    "ContextualBandit": "its link is code of your own",
+    "LinearAgent": "it is an agent; or describe it as a LinearQuadratic(Q, R)",
+    "ControlRule": "it is an agent, and may hold code",
 }
 
 
@@ -138,57 +105,46 @@ def describe(problem: Any, schedule: Schedule = every_step) -> Description | Non
     >>> describe(BernoulliBandit(["red", "blue"]))
     Description(name='bernoulli-bandit', settings={'arms': ['red', 'blue'], ...})
     """
-    here = f"{type(problem).__module__}.{type(problem).__qualname__}"
+    name = _kind_of(problem)
+    if name is None:
+        return None
+    where = f"{type(problem).__module__}.{type(problem).__qualname__}"
+    plain = schedule_plain(schedule, where)
+    if needs_regression(schedule) and name != _LINEAR:
+        raise ValueError(f"schedule={plain}: it is for a linear agent, {where} has no regression")
+    return Description(name, KINDS[name].read(problem) | {"schedule": plain})
+
+
+def why_not(problem: Any) -> str:
+    """Why a problem is of no kind, where that is known.
+
+    >>> from bayescontrol import SharedLinearBandit
+    >>> why_not(SharedLinearBandit(2, lambda x, a: [x], features=1))
+    'its phi is code'
+    """
+    for cls in type(problem).__mro__:
+        if _is_ours(cls) and cls.__name__ in _CODE:
+            return _CODE[cls.__name__]
+        if any(kind.home.partition(":")[2] == cls.__name__ for kind in KINDS.values()):
+            return f"it is a {cls.__name__} with code of your own"
+    return ""
+
+
+def _kind_of(problem: Any) -> str | None:
+    """By the class itself: a class derived from it may do anything."""
+    cls = type(problem)
+    if not _is_ours(cls):
+        return None
+    if cls.__name__ == "MDPModes":
+        return "tabular-modes"
+    if cls.__name__ in ("Bandit", "ContextualBandit"):
+        part = type(problem.family if cls.__name__ == "Bandit" else problem.link)
+        return _GENERAL.get(part.__name__) if _is_ours(part) else None
     for name, kind in KINDS.items():
-        if type(problem).__name__ == kind.home.partition(":")[2] and type(problem) is kind.cls():
-            settings = kind.read(problem) | {"schedule": schedule_plain(schedule, here)}
-            return Description(name, settings)
+        if cls.__name__ == kind.home.partition(":")[2] and cls is kind.cls():
+            return name
     return None
 
 
-_SCHEDULES: Final[dict[str, Any]] = {
-    "every_step": every_step,
-    "doubling": doubling,
-    "Every": Every,
-    "Geometric": Geometric,
-    "WhenSituationReturns": WhenSituationReturns,
-    "MinimumDwell": MinimumDwell,
-}
-
-
-def schedule_plain(schedule: Schedule, where: str = "the model") -> list[Any]:
-    """The schedule by its name and its numbers.
-
-    >>> schedule_plain(MinimumDwell(4, Every(3)))
-    ['MinimumDwell', 4, ['Every', 3]]
-    """
-    if schedule is every_step:
-        return ["every_step"]
-    if schedule is doubling:
-        return ["doubling"]
-    if isinstance(schedule, Every):
-        return ["Every", schedule.k]
-    if isinstance(schedule, Geometric):
-        return ["Geometric", schedule.p]
-    if isinstance(schedule, WhenSituationReturns):
-        return ["WhenSituationReturns", schedule.home]
-    if isinstance(schedule, MinimumDwell):
-        return ["MinimumDwell", schedule.steps, schedule_plain(schedule.then, where)]
-    raise ValueError(
-        f"schedule={schedule!r} of {where} has no name: use one of bayescontrol.schedules, or "
-        "named_model(…)"
-    )
-
-
-def unschedule(plain: list[Any]) -> Schedule:
-    """The schedule of that name.
-
-    >>> unschedule(["Every", 3])
-    Every(k=3)
-    """
-    name, *numbers = plain
-    known = _SCHEDULES[name]
-    if name == "MinimumDwell":
-        return MinimumDwell(numbers[0], unschedule(numbers[1]))
-    schedule: Schedule = known(*numbers) if numbers else known
-    return schedule
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.startswith("bayescontrol.")

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created
-from bayescontrol.durable.kinds import KINDS, describe, unschedule
+from bayescontrol.durable.kinds import KINDS, describe, why_not
 from bayescontrol.durable.plain import as_plain, canonical, kept, same_value
+from bayescontrol.durable.plain_schedules import unschedule
 from bayescontrol.errors import MissingCapability, ModelMismatch
 from bayescontrol.schedules import Schedule, every_step
 
@@ -38,7 +39,10 @@ class Model(NamedTuple):
 
     def driver(self) -> Driver:
         """The agent as new, in the hands of a log."""
-        return Driver(self.build(), self.alone)
+        driver = Driver(self.build(), self.alone)
+        if self.name in KINDS and KINDS[self.name].context_free:
+            driver.context_free = True
+        return driver
 
 
 def named_model(
@@ -84,17 +88,22 @@ def as_model(problem: Any, schedule: Schedule = every_step) -> Model:
         return problem
     description = describe(problem, schedule)
     if description is None:
+        why = why_not(problem)
         raise MissingCapability(
-            f"{problem!r} cannot describe itself in a log: give it a name, "
+            f"{problem!r} cannot describe itself in a log{why and f' ({why})'}: give it a name, "
             'named_model("mine", version=1, build=lambda: the agent)'
         )
+    kind = KINDS[description.name]
+    if type(problem) is not kind.cls():  # a general class, or one with more than an agent needs
+        problem = kind.problem(description.settings)
     return _described(description.name, problem, description.settings)
 
 
 def _described(name: str, problem: Any, given: Mapping[str, Any]) -> Model:
     settings = kept(dict(given), f"a setting of {name}")
     schedule = unschedule(settings["schedule"])
-    return Model(name, KINDS[name].version, settings, lambda: problem.agent(schedule=schedule))
+    version, options = KINDS[name].version, KINDS[name].options
+    return Model(name, version, settings, lambda: problem.agent(schedule=schedule, **options))
 
 
 def model_of(created: Created) -> Model:

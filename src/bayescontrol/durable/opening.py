@@ -15,6 +15,7 @@ from bayescontrol.durable.events import FORMAT, Created, as_row, event_of
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.models import Model, as_model, model_of, require_alike, require_same
 from bayescontrol.durable.store import Log, Store, open_store
+from bayescontrol.durable.unchanged import require_unchanged
 from bayescontrol.errors import DamagedLog, HeadMoved, ModelMismatch, UnknownStore
 from bayescontrol.schedules import Schedule, every_step
 
@@ -60,6 +61,7 @@ def open_agent(
         created = _created(log, wanted, seed)
         if wanted is None:
             wanted = model_of(created)
+        require_unchanged(log, wanted, created)
         owned = isinstance(store, str)
         return DurableAgent(opened, log, wanted, created, snapshot_every, owned)
     except BaseException:

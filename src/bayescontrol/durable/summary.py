@@ -1,7 +1,9 @@
 """A posterior in a few plain numbers, for people and pages.
 
-arms     the mean reward of each, how often it was heard of, and the row of its family
-modes    P(m | âo_<t)
+arms       the mean reward of each, how often it was heard of, and the row of its family
+modes      P(m | âo_<t)
+systems    E[A], E[B]
+particles  E[θ]
 """
 
 from collections import Counter
@@ -9,8 +11,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.particles import ParticleBelief
+from bayescontrol.problems.linear.belief import SystemBelief
 
-__all__ = ["summary"]
+__all__ = ["mode_names", "summary", "texts"]
 
 
 def summary(agent: Any) -> dict[str, dict[str, Any]]:
@@ -24,13 +28,19 @@ def summary(agent: Any) -> dict[str, dict[str, Any]]:
     belief: Any = getattr(agent, "belief", None)
     if isinstance(belief, FiniteBelief):
         v = belief.posterior().tolist()
-        return {belief.name(m): {"probability": p} for m, p in enumerate(v)}
+        return {s: {"probability": p} for s, p in zip(mode_names(belief), v, strict=True)}
     if hasattr(belief, "family"):
         return _arms(belief)
     if hasattr(belief, "link"):
         pulls = belief.pulls
-        named = _named(belief.labels)
-        return {s: {"mean": belief.mean(a).tolist(), "count": pulls[a]} for s, a in named}
+        named = texts(belief.labels).items()
+        return {s: {"mean": belief.mean(a).tolist(), "count": pulls[a]} for a, s in named}
+    if isinstance(belief, SystemBelief):
+        n, mean = belief.states, belief.mean()
+        parts = {"A": mean[:, :n], "B": mean[:, n:]}
+        return {s: {"mean": part.tolist(), "count": belief.count} for s, part in parts.items()}
+    if isinstance(belief, ParticleBelief):
+        return {"theta": {"mean": belief.mean().tolist(), "count": belief.count}}
     if hasattr(belief, "rho"):
         return {"rho": {"mean": belief.rho, "count": belief.count}}
     count = getattr(belief, "count", None)
@@ -42,14 +52,35 @@ def _arms(belief: Any) -> dict[str, dict[str, Any]]:
     means = family.expected(rows).tolist()
     columns = getattr(family, "columns", ())
     told = {}
-    for (name, arm), row, mean in zip(_named(belief.labels), rows.tolist(), means, strict=True):
-        named = dict(zip(columns, row, strict=False))
-        told[name] = {"mean": mean, "count": pulls[arm], **named}
+    named = texts(belief.labels).items()
+    for (arm, name), row, mean in zip(named, rows.tolist(), means, strict=True):
+        told[name] = {"mean": mean, "count": pulls[arm], **dict(zip(columns, row, strict=False))}
     return told
 
 
-def _named(labels: Iterable[Any]) -> list[tuple[str, Any]]:
-    """Each arm with its name as a text: 1 and "1", which read alike, as Python writes them."""
-    arms = list(labels)
-    alike = Counter(map(str, arms))
-    return [(str(a) if alike[str(a)] == 1 else repr(a), a) for a in arms]
+def texts(values: Iterable[Any]) -> dict[Any, str]:
+    """Each value as a text of its own: those that read alike as Python writes them.
+
+    >>> texts(["red", 2]), texts([1, "1"])
+    ({'red': 'red', 2: '2'}, {1: '1', '1': "'1'"})
+    """
+    several = list(values)
+    alike = Counter(map(str, several))
+    told = {v: str(v) if alike[str(v)] == 1 else repr(v) for v in several}
+    if len(set(told.values())) < len(told):  # another is called as Python writes one of these
+        return {v: repr(v) for v in several}
+    return told
+
+
+def mode_names(belief: FiniteBelief[Any]) -> list[str]:
+    """The modes by name; those of one name by their number too.
+
+    >>> from bayescontrol import TabularModes
+    >>> two = TabularModes([[[1]], [[1]]], [[[[1, 0]]], [[[0, 1]]]], names=["twin", "twin"])
+    >>> mode_names(two.agent().belief)
+    ['twin (m0)', 'twin (m1)']
+    """
+    names = [belief.name(m) for m in range(len(belief.posterior()))]
+    alike = Counter(names)
+    told = [s if alike[s] == 1 else f"{s} (m{m})" for m, s in enumerate(names)]
+    return told if len(set(told)) == len(told) else [f"{s} (m{m})" for m, s in enumerate(names)]

@@ -10,12 +10,37 @@ The client needs nothing but Python; the server needs the extra `serve`.
 from typing import TYPE_CHECKING, Any
 
 from bayescontrol.serve.client import Client, RemoteAgent
+from bayescontrol.serve.problems import (
+    BadSettings,
+    InvalidKey,
+    Refused,
+    Unavailable,
+    UnknownAgent,
+    UnknownModel,
+)
+from bayescontrol.serve.tokens import InvalidToken, Tokens
+from bayescontrol.serve.wire import InvalidAddress
 
 if TYPE_CHECKING:
     from bayescontrol.serve.limits import Limits
     from bayescontrol.serve.server import Server, serve
 
-__all__ = ["Client", "Limits", "RemoteAgent", "Server", "serve"]
+__all__ = [
+    "BadSettings",
+    "Client",
+    "InvalidAddress",
+    "InvalidKey",
+    "InvalidToken",
+    "Limits",
+    "Refused",
+    "RemoteAgent",
+    "Server",
+    "Tokens",
+    "Unavailable",
+    "UnknownAgent",
+    "UnknownModel",
+    "serve",
+]
 
 
 def __getattr__(name: str) -> Any:

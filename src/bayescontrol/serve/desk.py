@@ -9,7 +9,7 @@ halves the work of a request.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -26,6 +26,8 @@ T = TypeVar("T")
 _logger = logging.getLogger("bayescontrol.serve")
 #: Requests that wait for one agent, beyond those under way.
 _MOST_WAITING: Final = 1024
+#: Decisions under a key whose probabilities are remembered.
+_MOST_REMEMBERED: Final = 1024
 #: Requests of one commit.
 _MOST_TOGETHER: Final = 256
 _Waiting: TypeAlias = tuple[Request, "asyncio.Future[Any]"]
@@ -72,6 +74,7 @@ class Desk:
         self._idle = asyncio.Event()
         self._idle.set()
         self._closing = False
+        self._laws: dict[str, Mapping[Any, float]] = {}
 
     @property
     def waiting(self) -> int:
@@ -81,7 +84,27 @@ class Desk:
     async def act(self, x: Any, key: str | None) -> Decision:
         """As `DurableAgent.act`."""
         decision: Decision = await self._put(Act(x, key))
-        return decision
+        if key is None or decision.probability is None:
+            return decision
+        return await self._with_law(decision)
+
+    async def _with_law(self, d: Decision) -> Decision:
+        """The same with P(a | past) of every action, however often it is asked for.
+
+        Who asks again does so soon, and often when there is much to do: so it is remembered. That
+        of an old one is drawn again from the log.
+        """
+        law = d.probabilities
+        if law is None:
+            law = self._laws.get(d.id)
+            if law is None:
+                law = (await self.read(lambda agent: agent.explain(d))).probabilities
+            d = Decision(d.id, d.action, d.probability, d.situation, d.basis, d.time, law, d.agent)
+        if law is not None:
+            self._laws[d.id] = law
+            if len(self._laws) > _MOST_REMEMBERED:
+                del self._laws[next(iter(self._laws))]
+        return d
 
     async def observe(self, id: str, o: Any) -> bool:
         """As `DurableAgent.observe`."""

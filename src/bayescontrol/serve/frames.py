@@ -14,8 +14,10 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.durable.agent import DurableAgent
+from bayescontrol.durable.decision import Decision
 from bayescontrol.durable.events import Observed
 from bayescontrol.durable.plain import as_plain
+from bayescontrol.durable.summary import mode_names, texts
 from bayescontrol.errors import BayesControlError
 
 __all__ = ["alarm", "counts", "label", "law", "modes"]
@@ -24,15 +26,18 @@ _TAILS: Final = np.array([0.025, 0.975])
 _LN2: Final = math.log(2.0)
 
 
-def label(value: Any) -> str:
-    """A value as a short text: itself if it is one, else JSON.
+def label(decision: Decision) -> str:
+    """Its action as a text: as it is called among the others, or as JSON.
 
-    >>> label("red"), label(("left", 2))
-    ('red', '{"tuple":["left",2]}')
+    >>> label(Decision("2", 1, 0.5, None, 1, 0.0, {1: 0.5, "1": 0.5}))
+    '1'
+    >>> label(Decision("2", ("left", 2), None, None, 1, 0.0))
+    '{"tuple":["left",2]}'
     """
-    if isinstance(value, str):
-        return value
-    return msgspec.json.encode(as_plain(value, "an action")).decode()
+    a = decision.action
+    if decision.probabilities:
+        return texts(decision.probabilities)[a]
+    return a if isinstance(a, str) else msgspec.json.encode(as_plain(a, "an action")).decode()
 
 
 def counts(agent: DurableAgent) -> tuple[int, int]:
@@ -70,14 +75,15 @@ def modes(rule: Any) -> list[dict[str, Any]]:
     belief: Any = getattr(rule, "belief", None)
     if isinstance(belief, FiniteBelief):
         v = belief.posterior().tolist()
-        return [_mode(belief.name(m), weight=p) for m, p in enumerate(v)]
+        return [_mode(s, weight=p) for s, p in zip(mode_names(belief), v, strict=True)]
+    names = texts(getattr(belief, "labels", ())).values()
     if not hasattr(belief, "family"):
-        return [_mode(str(a)) for a in getattr(belief, "labels", ())]
+        return [_mode(name) for name in names]
     rows, family = belief.posterior(), belief.family
     means, ends = family.expected(rows).tolist(), _interval(family, rows).tolist()
     return [
-        _mode(str(a), mean=mean, low=low, high=high)
-        for a, mean, (low, high) in zip(belief.labels, means, ends, strict=True)
+        _mode(name, mean=mean, low=low, high=high)
+        for name, mean, (low, high) in zip(names, means, ends, strict=True)
     ]
 
 
@@ -121,7 +127,7 @@ def law(agent: DurableAgent) -> dict[str, float] | None:
         found = agent.probabilities()
     except (BayesControlError, TypeError, ValueError, LookupError):
         return None
-    return None if found is None else {label(a): p for a, p in found.items()}
+    return None if found is None else {name: found[a] for a, name in texts(found).items()}
 
 
 def alarm(rule: Any) -> dict[str, Any] | None:

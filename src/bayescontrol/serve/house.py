@@ -17,7 +17,7 @@ from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.models import Model, require_same
 from bayescontrol.durable.opening import open_agent
 from bayescontrol.durable.store import Store, require_name
-from bayescontrol.errors import BadEvidence, BayesControlError, ModelMismatch, UnknownStore
+from bayescontrol.errors import BayesControlError, ModelMismatch, UnknownStore
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.desk import Desk, Watcher
 from bayescontrol.serve.problems import BadSettings, Refused, UnknownAgent
@@ -81,10 +81,7 @@ class House:
     ) -> tuple[Desk, bool]:
         """The agent of that name, and whether it is new; `ModelMismatch` if it is another's."""
         require_name(name)
-        try:
-            given = {key: value_of(v, f"setting {key}") for key, v in settings.items()}
-        except BadEvidence as error:
-            raise BadSettings(str(error)) from None
+        given = {key: value_of(v, f"setting {key}", BadSettings) for key, v in settings.items()}
         wanted = await self._loop.run_in_executor(
             self._readers, described, model, given, self.models
         )

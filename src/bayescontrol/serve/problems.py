@@ -183,7 +183,9 @@ PROBLEMS: Final[dict[str, Kind]] = {
         422, "No mode allows the observation", _VALUE, errors.ImpossibleObservation
     ),
     "bad-evidence": Kind(422, "The observation cannot be learnt from", _VALUE, errors.BadEvidence),
-    "bad-situation": Kind(422, "The agent has no situations", _VALUE, errors.BadSituation),
+    "bad-situation": Kind(
+        422, "The agent knows no such situation", _VALUE, errors.BadSituation
+    ),
     "invalid-name": Kind(422, "An agent cannot be called that", _VALUE, errors.UnknownStore),
     "disk-full": Kind(
         507, "The disk is full", "Nothing was written. Make room, then ask again.", errors.DiskFull

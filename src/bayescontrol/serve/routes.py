@@ -21,6 +21,7 @@ from litestar.response import Stream
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Event, to_line
 from bayescontrol.durable.plain import as_plain
+from bayescontrol.errors import BadSituation
 from bayescontrol.serve import frames
 from bayescontrol.serve.desk import Desk
 from bayescontrol.serve.metrics import Metrics
@@ -134,7 +135,7 @@ async def act(
 ) -> DecisionInfo:
     """What to do: drawn, and on disk before it is answered."""
     desk = await service.house.desk(name)
-    x = None if data is None else value_of(data.situation, "the situation")
+    x = None if data is None else value_of(data.situation, "the situation", BadSituation)
     return DecisionInfo.of(await desk.act(x, key))
 
 
@@ -192,7 +193,7 @@ async def probabilities(
         plain = None if situation is None else msgspec.json.decode(situation)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise Refused("bad-request", f"situation is not JSON: {error}") from None
-    x = value_of(plain, "the situation")
+    x = value_of(plain, "the situation", BadSituation)
     law = await desk.read(lambda agent: agent.probabilities(x), values=True)
     return Probabilities(None if law is None else law_of(law))
 

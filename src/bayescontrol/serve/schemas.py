@@ -17,7 +17,7 @@ from msgspec import Meta
 from bayescontrol.durable.decision import Decision
 from bayescontrol.durable.explain import Explanation
 from bayescontrol.durable.plain import as_plain, from_plain
-from bayescontrol.errors import BadEvidence, DamagedLog
+from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
 
 __all__ = [
     "NAME",
@@ -247,8 +247,8 @@ def law_of(law: Mapping[Any, float]) -> list[Probability]:
     return [Probability(as_plain(a, "an action"), _chance(p) or 0.0) for a, p in law.items()]
 
 
-def value_of(plain: Any, what: str) -> Any:
-    """The value that was sent; `BadEvidence` if it is none that a log can keep.
+def value_of(plain: Any, what: str, wrong: type[BayesControlError] = BadEvidence) -> Any:
+    """The value that was sent; the error `wrong` if it is none that a log can keep.
 
     >>> value_of({"tuple": [1, "b"]}, "the observation")
     (1, 'b')
@@ -260,7 +260,7 @@ def value_of(plain: Any, what: str) -> Any:
         _require_numeric(plain)
         return from_plain(plain)
     except (DamagedLog, RecursionError):
-        raise BadEvidence(
+        raise wrong(
             f"{what} {str(plain)[:80]} is not a value that a log keeps: write a tuple as "
             '{"tuple": […]} and an object as {"dict": [["key", value], …]}'
         ) from None

@@ -194,8 +194,10 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=512)
     except OSError as error:
+        # Python adds to what the system says the address, which stands here already.
+        why = str(error.strerror or error).partition(" (while attempting")[0]
         raise CannotListen(
-            f"cannot listen on {host}, port {port}: {error.strerror or error}; choose another "
+            f"cannot listen on {host}, port {port}: {why}; choose another "
             "with --host and --port (port 0: any free one)"
         ) from None
 

@@ -7,22 +7,27 @@ What is said of wrong settings is said of the settings, not of the code that the
 """
 
 import inspect
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from bayescontrol.durable.kinds import KINDS, Kind, unschedule
+from bayescontrol.durable.kinds import KINDS, Kind
 from bayescontrol.durable.models import Model, as_model
 from bayescontrol.durable.plain import same_value
+from bayescontrol.durable.plain_schedules import unschedule
 from bayescontrol.errors import BayesControlError
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.serve.problems import BadSettings, UnknownModel
 
 __all__ = ["described"]
 
-#: Arms, actions, states or features that can be asked for over HTTP.
+#: Arms, actions, states, features, sweeps or tries that can be asked for over HTTP.
 _MOST: Final = 1_000
-_COUNTS: Final = ("arms", "actions", "states", "features")
+_COUNTS: Final = ("arms", "actions", "states", "features", "sweeps", "partial", "tries")
+_PARTICLES: Final = 10_000
+#: Numbers in the belief of a model that is asked for over HTTP: a few words could ask for any.
+_NUMBERS: Final = 1_000_000
 _OF_SETTINGS: Final = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
 #: How the library begins what it says of a value: its name and the value.
 _NAMED: Final = re.compile(r"(\w+)(\[[^]]*\])*\s?=")
@@ -46,11 +51,7 @@ def described(name: str, settings: Mapping[str, Any], models: Mapping[str, Model
     if kind is None:
         raise UnknownModel(f"no model {name!r}: there are {', '.join([*models, *KINDS])}")
     _require_known(name, kind, settings)
-    for setting in _COUNTS:
-        given = settings.get(setting)
-        size = given if isinstance(given, int) else len(given) if isinstance(given, list) else 0
-        if size > _MOST:
-            raise BadSettings(f"{size} {setting}: over HTTP up to {_MOST}")
+    _require_small(settings)
     schedule = _schedule(settings)
     try:
         model = as_model(kind.problem(settings), schedule)
@@ -73,6 +74,34 @@ def _require_known(name: str, kind: Kind, settings: Mapping[str, Any]) -> None:
     for setting, parameter in parameters.items():
         if parameter.default is parameter.empty and setting not in settings:
             raise BadSettings(f"model {name!r}: the setting {setting!r} is missing")
+
+
+def _require_small(settings: Mapping[str, Any]) -> None:
+    for setting in _COUNTS:
+        if (size := _size(settings.get(setting))) > _MOST:
+            raise BadSettings(f"{size} {setting}: over HTTP up to {_MOST:,}")
+    if (size := _size(settings.get("particles"))) > _PARTICLES:
+        raise BadSettings(f"{size} particles: over HTTP up to {_PARTICLES:,}")
+    weights = _size(settings.get("arms")) * _size(settings.get("features")) ** 2
+    if weights > _NUMBERS:
+        raise BadSettings(
+            f"arms times features squared is {weights:,}: over HTTP up to {_NUMBERS:,}"
+        )
+    costs = settings.get("costs")
+    if isinstance(costs, dict):
+        n, m = (_size(costs.get(name)) for name in ("states", "inputs"))
+        entries = (n * (n + 1) + m * (m + 1)) // 2
+        if entries**2 > _NUMBERS:
+            raise BadSettings(
+                f"costs of {n} states and {m} inputs have {entries:,} unknown entries: over HTTP "
+                f"up to {math.isqrt(_NUMBERS):,}"
+            )
+
+
+def _size(given: Any) -> int:
+    if isinstance(given, list | tuple):
+        return len(given)
+    return max(given, 0) if isinstance(given, int) else 0
 
 
 def _schedule(settings: Mapping[str, Any]) -> Schedule:

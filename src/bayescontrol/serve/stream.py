@@ -143,7 +143,7 @@ class Monitor:
         if now - self._shown >= _SAMPLE and self._loop is not None:
             self._shown = now
             told = {
-                "agent": name, "id": d.id, "action": frames.label(d.action),
+                "agent": name, "id": d.id, "action": frames.label(d),
                 "probability": d.probability, "time": d.time,
             }  # fmt: skip
             self._loop.call_soon_threadsafe(self._tell, _event("decision", told))

@@ -59,7 +59,7 @@ class LogitNormalBandit:
             self._C: FloatArray = np.asarray(np.linalg.cholesky(Sigma), np.float64)
         except np.linalg.LinAlgError:
             raise InvalidPrior("the covariance is not positive definite") from None
-        self.mean, self.particles = mu, particles
+        self.mean, self.covariance, self.particles = mu, Sigma, particles
         self._labels = Names("arm", mu.size)
 
     def _draw(self, n: int, rng: Stream) -> FloatArray:

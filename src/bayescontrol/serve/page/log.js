@@ -23,6 +23,7 @@ class Log {
     this.last = null;
     this.places = new Map(); // id -> place of the decision
     this.names = new Map(); // action -> its number, in the order of appearance
+    this.called = new Map(); // the JSON of an action -> its name
     this.id = [];
     this.time = [];
     this.x = [];
@@ -59,8 +60,18 @@ class Log {
     this.created = event;
   }
 
+  // What an action is called: of two that read alike, as 1 and "1" do, the second by its JSON.
+  nameOf(a) {
+    const json = JSON.stringify(a);
+    if (!this.called.has(json)) {
+      const name = label(a);
+      this.called.set(json, [...this.called.values()].includes(name) ? json : name);
+    }
+    return this.called.get(json);
+  }
+
   decide({ seq, time, x, a, p }) {
-    const name = label(a);
+    const name = this.nameOf(a);
     if (!this.names.has(name)) this.names.set(name, this.names.size);
     this.places.set(seq, this.id.length);
     this.id.push(seq);
@@ -109,7 +120,7 @@ class Log {
     if (this.created?.model !== "bernoulli-bandit") return null;
     const { arms, prior } = Object.fromEntries(this.created.settings?.dict ?? []);
     if (!Array.isArray(arms) || arms.length !== prior?.length) return null;
-    return new Map(arms.map((arm, i) => [label(arm), prior[i]]));
+    return new Map(arms.map((arm, i) => [this.nameOf(arm), prior[i]]));
   }
 }
 

@@ -1,0 +1,106 @@
+"""Whether a named model still does what the log says that it did, when the log is opened.
+
+    before snapshot:  fold, draw again, compare a_n and P(a_n | âo_<n)
+    at the snapshot:  compare the states
+
+A snapshot spares the fold of what came before it, and with it would go the notice that the code
+has changed. So a stretch is folded all the same: from the snapshot before it, or, where that is too
+near to tell, from the beginning.
+"""
+
+from collections.abc import Mapping
+from itertools import islice
+from math import isclose
+from typing import Any, Final
+
+import numpy as np
+
+from bayescontrol.arrays import Arrays
+from bayescontrol.durable.events import Created, Decided, events_of
+from bayescontrol.durable.fold import Decisions, Fold
+from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import Model
+from bayescontrol.durable.snapshots import arrays_of
+from bayescontrol.durable.store import Log, Snapshot
+from bayescontrol.errors import IncompatibleState, ModelMismatch
+
+__all__ = ["require_unchanged"]
+
+#: Events that are folded to find out.
+_STRETCH: Final = 1_000
+#: Fewer events may hold no decision, and tell nothing of a policy.
+_FEWEST: Final = 100
+#: Another machine's last bits are no other model.
+_CLOSE: Final = 1e-6
+
+
+def require_unchanged(log: Log, model: Model, created: Created) -> None:
+    """`ModelMismatch` if a model of the caller's own does not come out as it did.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import named_model, open_agent
+    >>> shop = named_model("shop", version=1, build=BernoulliBandit(2).agent)
+    >>> agent = open_agent("sqlite:///:memory:", "shop", shop, seed=1)
+    >>> _ = agent.observe(agent.act(), 1), agent.snapshot()
+    >>> require_unchanged(agent._log, shop, agent.created)
+    """
+    kept = [] if model.name in KINDS else list(log.snapshots())
+    if not kept:
+        return
+    newest, fold = kept[0], _before(kept, model, created)
+    decisions = Decisions(log)
+    for event in islice(events_of(log, fold.seq + 1, newest.seq), _STRETCH):
+        law = fold.driver.law(event.x) if isinstance(event, Decided) else None
+        fold.take([event], decisions, event.seq)
+        if isinstance(event, Decided) and law is not None:
+            _require_same_probability(event, law)
+    if fold.seq == newest.seq and not _alike(_state(newest), fold.state()):
+        raise ModelMismatch(
+            f"model {model.name!r} version {model.version} is not what it was: at event "
+            f"{newest.seq} it believes something else than it did then; give what it is now a new "
+            "version, and a new log"
+        )
+
+
+def _before(kept: list[Snapshot], model: Model, created: Created) -> Fold:
+    """The fold as it was at a snapshot well before the newest, or as new."""
+    for snapshot in kept[1:]:
+        if snapshot.seq > kept[0].seq - _FEWEST:
+            continue
+        fold = Fold(model.driver(), created.seed)
+        try:
+            fold.load(snapshot)
+        except IncompatibleState:
+            continue
+        return fold
+    return Fold(model.driver(), created.seed)
+
+
+def _require_same_probability(event: Decided, law: Mapping[Any, float]) -> None:
+    p = float(law.get(event.a, 0.0))
+    if event.p is not None and not isclose(p, event.p, rel_tol=_CLOSE, abs_tol=_CLOSE):
+        raise ModelMismatch(
+            f"decision {event.seq}, {event.a!r}, had probability {event.p:.6g}, now it comes out "
+            f"as {p:.6g}: the code of the model has changed; give what it is now a new version, "
+            "and a new log"
+        )
+
+
+def _state(snapshot: Snapshot) -> Arrays | None:
+    try:
+        return arrays_of(snapshot)
+    except IncompatibleState:  # passed over, with a warning, by whoever opens the log
+        return None
+
+
+def _alike(then: Arrays | None, now: Arrays) -> bool:
+    return then is None or all(name in then and _close(then[name], v) for name, v in now.items())
+
+
+def _close(one: Any, two: Any) -> bool:
+    if one.shape != two.shape or one.dtype.kind != two.dtype.kind:
+        return False
+    if one.dtype.kind != "f":
+        return bool(np.array_equal(one, two))
+    scale = _CLOSE * float(np.abs(two[np.isfinite(two)]).max(initial=0.0))
+    return bool(np.allclose(one, two, rtol=_CLOSE, atol=scale, equal_nan=True))

@@ -1,0 +1,92 @@
+"""A named model whose code has changed is found out when its log is opened, snapshot or not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
+from bayescontrol.durable import Model, named_model, open_agent, open_store, unchanged
+from bayescontrol.errors import ModelMismatch
+
+
+def levers(pays: float, policy: float = 1.0, name: str = "levers") -> Model:
+    """Two levers; the good one pays so often, and its mode pulls it so often."""
+
+    def lever(good: str, bad: str) -> DiscreteMode[None, str, int]:
+        return DiscreteMode(
+            lambda x: {good: policy, bad: 1.0 - policy},
+            lambda x, a: {1: pays, 0: 1.0 - pays} if a == good else {1: 0.3, 0: 0.7},
+            name=good,
+        )
+
+    modes = [lever("left", "right"), lever("right", "left")]
+    return named_model(name, version=1, build=lambda: ControlRule(FiniteBelief(modes)))
+
+
+def written(tmp_path: Path, steps: int, snapshot_every: int = 10_000) -> str:
+    store = f"sqlite:///{tmp_path / 'levers.db'}"
+    with open_agent(store, "m", levers(0.8), seed=1, snapshot_every=snapshot_every) as agent:
+        for _ in range(steps):
+            d = agent.act()
+            agent.observe(d, int(d.action == "right"))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("steps", "every"), [(3, 10_000), (60, 10), (60, 10_000), (200, 150), (800, 10_000)]
+)
+@pytest.mark.parametrize(
+    "changed", [levers(0.81), levers(0.8, policy=0.99)], ids=["likelihood", "policy"]
+)
+def test_a_likelihood_or_policy_that_changed_a_little_is_refused_though_a_snapshot_is_at_the_head(
+    tmp_path: Path, steps: int, every: int, changed: Model
+) -> None:
+    store = written(tmp_path, steps, every)
+    with pytest.raises(ModelMismatch, match="new version"):
+        open_agent(store, "m", changed)
+    with open_agent(store, "m", levers(0.8)) as agent:
+        assert agent.head == 1 + 2 * steps
+
+
+def test_one_observation_is_enough_to_tell_another_likelihood(tmp_path: Path) -> None:
+    store = written(tmp_path, 1)
+    with pytest.raises(ModelMismatch, match="believes something else"):
+        open_agent(store, "m", levers(0.81))
+
+
+def test_no_more_than_a_stretch_is_folded_to_find_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = written(tmp_path, 60)
+    learnt: list[int] = []
+    build = levers(0.8).build
+
+    def counting() -> Any:
+        agent = build()
+        learn = agent.learn
+
+        def counted(x: None, a: str, o: int) -> None:
+            learnt.append(o)
+            learn(x, a, o)
+
+        agent.learn = counted
+        return agent
+
+    monkeypatch.setattr(unchanged, "_STRETCH", 20)
+    open_agent(store, "m", named_model("levers", version=1, build=counting)).close()
+    assert len(learnt) == 10
+
+
+def test_a_damaged_snapshot_does_not_hide_the_log(tmp_path: Path) -> None:
+    store = written(tmp_path, 10)
+    opened = open_store(store)
+    log = opened.log("m")
+    newest = log.snapshots()[0]
+    log.keep(newest._replace(checksum=b"0" * 16))
+    opened.close()
+    with (
+        pytest.warns(UserWarning, match="passed over"),
+        open_agent(store, "m", levers(0.8)) as agent,
+    ):
+        assert agent.head == 21

@@ -1,0 +1,104 @@
+"""Every model that describes itself can be made over HTTP, and is asked there as it is here."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.durable.test_kinds import observation, situation
+from tests.durable.test_models import PROBLEMS
+
+from bayescontrol import BernoulliBandit, Stream, TabularModes
+from bayescontrol.durable import open_agent
+from bayescontrol.durable.models import as_model
+from bayescontrol.durable.plain import as_plain
+from bayescontrol.serve import Client, Server
+from bayescontrol.serve.problems import BadSettings
+from bayescontrol.serve.settings import described
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        yield client
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_model_made_over_http_decides_as_one_made_here(client: Client, name: str) -> None:
+    problem, number = PROBLEMS[name], list(PROBLEMS).index(name)
+    there = client.create(f"agent-{number}", problem, seed=number)
+    rng, hers = Stream(1), Stream(1)
+    with open_agent("sqlite:///:memory:", "here", problem, seed=number) as here:
+        for _ in range(3):
+            one, two = here.act(situation(problem, rng)), there.act(situation(problem, hers))
+            plain = as_plain(one.action, "an action")
+            assert plain == as_plain(two.action, "an action")
+            for agent, d, stream in ((here, one, rng), (there, two, hers)):
+                agent.observe(d.id, observation(problem, here, one.action, one.situation, stream))
+        assert there.posterior() == here.posterior()
+        settings = there.info()["settings"]
+    # What an agent says of itself makes it again.
+    again = client.call(
+        "POST",
+        "/v1/agents",
+        {"name": there.name, "model": as_model(problem).name, "settings": settings},
+    )
+    assert again["settings"] == settings
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "said"),
+    [
+        ("linear-bandit", {"arms": 1000, "features": 1000}, "arms times features squared"),
+        ("linear-quadratic", {"costs": {"states": 900, "inputs": 1}}, "unknown entries"),
+        ("linear-quadratic", {"costs": 3}, "costs"),
+        (
+            "logit-normal-bandit",
+            {"mean": [0.0], "covariance": [[1.0]], "particles": 10**9},
+            "1000000000 particles",
+        ),
+        ("linear-quadratic", {"Q": [[1.0]], "R": [[1.0]], "tries": 10**6}, "1000000 tries"),
+        ("gibbs-mdp", {"actions": 2, "start": 0, "sweeps": 10**9}, "sweeps"),
+        ("bernoulli-bandit", {"arms": 2, "schedule": ["DeterminantDoubling"]}, "linear agent"),
+        ("bernoulli-bandit", {"arms": 2, "schedule": ["Every"]}, "its name and its numbers"),
+    ],
+)
+def test_settings_that_would_cost_too_much_or_do_not_fit_are_refused(
+    model: str, settings: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BadSettings, match=said):
+        described(model, settings, {})
+
+
+ALIKE: list[list[Any]] = [
+    [1, "1"],
+    [1, "1", "'1'"],
+    [None, "None", ("a", 1), "('a', 1)"],
+    [0.5, "0.5", True, "True"],
+]
+
+
+@pytest.mark.parametrize("arms", ALIKE, ids=str)
+def test_arms_that_read_alike_stay_apart_on_the_wire(client: Client, arms: list[Any]) -> None:
+    shop = client.create(f"alike-{ALIKE.index(arms)}", BernoulliBandit(arms), seed=3)
+    d = shop.act()
+    shop.observe(d.id, 1)
+    assert type(d.action) is type(arms[arms.index(d.action)])
+    for law in (
+        d.probabilities,
+        shop.probabilities(),
+        shop.explain(d.id)["decision"].probabilities,
+    ):
+        assert law is not None
+        assert list(law) == arms
+    posterior = shop.posterior()
+    assert len(posterior) == len(shop.explain(d.id)["posterior"]) == len(arms)
+    counts = [told["count"] for told in posterior.values()]
+    assert counts == [int(arm == d.action) for arm in arms]
+
+
+def test_modes_of_one_name_stay_apart_on_the_wire(client: Client) -> None:
+    twins = TabularModes([[[1]], [[1]]], [[[[1.0, 0.0]]], [[[0.5, 0.5]]]], names=["twin", "twin"])
+    assert client.create("twins", twins).posterior() == {
+        "twin (m0)": {"probability": 0.5},
+        "twin (m1)": {"probability": 0.5},
+    }

@@ -1,0 +1,31 @@
+"""The page of the server names every kind of problem beside its status."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bayescontrol import errors, serve
+from bayescontrol.errors import BayesControlError
+from bayescontrol.serve.problems import PROBLEMS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_problem_stands_on_the_page_beside_its_status(name: str) -> None:
+    rows = re.findall(r"^\| (\d{3}[^|]*)\| (.*) \|$", PAGE, re.MULTILINE)
+    statuses = {status for row, kinds in rows if f"`{name}`" in kinds for status in row.split(", ")}
+    assert str(PROBLEMS[name].status) in {status.strip() for status in statuses}
+
+
+def test_every_error_that_the_client_raises_for_a_problem_can_be_imported_and_is_on_the_page() -> (
+    None
+):
+    for kind in PROBLEMS.values():
+        if kind.error not in (None, BayesControlError):
+            name = kind.error.__name__
+            assert hasattr(errors, name) or name in serve.__all__
+            assert f"`{name}`" in PAGE
+    for name in ("Refused", "Unavailable", "InvalidAddress", "InvalidKey", "InvalidToken"):
+        assert issubclass(getattr(serve, name), BayesControlError)
