@@ -7,7 +7,8 @@ event by event as they come.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from math import isclose
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from bayescontrol.arrays import Arrays
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, Decided, Event, Observed, event_of, events_of
-from bayescontrol.durable.plain import kept, same_value
+from bayescontrol.durable.plain import kept, same_value, shown
 from bayescontrol.durable.snapshots import arrays_of, snapshot_of, warn
 from bayescontrol.durable.store import Log, Snapshot
 from bayescontrol.durable.streams import Streams
@@ -100,6 +101,22 @@ class Fold:
             raise ModelMismatch(
                 f"decision {event.seq} was {event.a!r}, drawn again it is {a!r}: the code of the "
                 "model has changed; give what it is now a new version, and a new log"
+            )
+
+    def require_probability(self, event: Decided, law: Mapping[Any, float] | None) -> None:
+        """`ModelMismatch` if `law`, P(a | âo_<n), is not what the log says of the action taken.
+
+        Another machine's last digits are no other model.
+        """
+        if event.p is None:
+            return
+        p = None if law is None else float(law.get(event.a, 0.0))
+        if p is None or not isclose(p, event.p, rel_tol=1e-6, abs_tol=1e-9):
+            now = "no probability" if p is None else f"{p:.6g}"
+            raise ModelMismatch(
+                f"decision {event.seq}, {shown(event.a)}, had probability {event.p:.6g}, now it "
+                f"has {now}: the log, or the code of the model, has changed; give what it is now a "
+                "new version, and a new log"
             )
 
     def moved(self, n: int) -> None:

@@ -15,7 +15,7 @@ from bayescontrol.durable.events import Created, Decided, Observed
 from bayescontrol.durable.fold import Decisions, Fold
 from bayescontrol.durable.models import Model, as_model
 from bayescontrol.durable.plain import as_plain, canonical, shown
-from bayescontrol.errors import InvalidRequest, MissingCapability, ModelMismatch, UnknownAction
+from bayescontrol.errors import InvalidRequest, MissingCapability, UnknownAction
 
 __all__ = ["Fixed", "FixedPolicy", "Law", "Learner", "LoggedLaw", "Policy", "as_policy"]
 
@@ -142,12 +142,8 @@ class LoggedLaw:
         if key not in self._known:
             self._known[key] = self._fold.driver.law(d.x)
         law = self._known[key]
-        p = None if law is None else law.get(d.a, 0.0)
-        if p is not None and d.p is not None and abs(p - d.p) > 1e-9:
-            raise ModelMismatch(
-                f"decision {d.seq}: the log gives {shown(d.a)} probability {d.p}, the model {p}: "
-                "the log or the code of the model has been changed"
-            )
+        if law is not None:
+            self._fold.require_probability(d, law)
         self._fold.take([d], self._decisions)
         if self._fold.driver.remembers:
             self._known.clear()

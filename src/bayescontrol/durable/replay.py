@@ -27,7 +27,7 @@ from bayescontrol.durable.models import as_model, model_of, require_same
 from bayescontrol.durable.places import flush_folder, reached
 from bayescontrol.durable.plain import as_plain, canonical, shown
 from bayescontrol.durable.summary import summary
-from bayescontrol.errors import DamagedLog, InvalidRequest, ModelMismatch, StoreFailed
+from bayescontrol.errors import DamagedLog, InvalidRequest, StoreFailed
 
 __all__ = ["Replay", "Source", "events_from", "export_log", "opening", "read_log", "replay"]
 
@@ -196,8 +196,11 @@ def replay(events: Source, model: Any = None, *, draw: bool = True) -> Replay:
         if isinstance(event, Observed) or fold.driver.remembers:
             laws.clear()
         if isinstance(event, Decided):
-            if draw:
-                _require_probability(fold, event, laws)
+            if draw and event.p is not None:
+                key = canonical(as_plain(event.x, "the situation"))
+                if key not in laws:
+                    laws[key] = fold.driver.law(event.x)
+                fold.require_probability(event, laws[key])
             if again:
                 fold.require_same(event, fold.driver.draw(event.x, fold.streams[event.seq])[1])
             drawn += again or fold.driver.remembers
@@ -209,18 +212,3 @@ def replay(events: Source, model: Any = None, *, draw: bool = True) -> Replay:
 def _after(first: Event, rest: Iterable[Event]) -> Iterator[Event]:
     yield first
     yield from rest
-
-
-def _require_probability(fold: Fold, event: Decided, laws: dict[bytes, Any]) -> None:
-    """The probability in the log is the one that the posterior gives; others share it."""
-    if event.p is None:
-        return
-    key = canonical(as_plain(event.x, "the situation"))
-    if key not in laws:
-        laws[key] = fold.driver.law(event.x)
-    p = None if laws[key] is None else laws[key].get(event.a, 0.0)
-    if p is None or abs(p - event.p) > 1e-9:
-        raise ModelMismatch(
-            f"decision {event.seq}: the log gives {shown(event.a)} probability {event.p}, the "
-            f"model {p}: the log or the code of the model has been changed"
-        )

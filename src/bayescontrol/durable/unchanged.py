@@ -8,9 +8,7 @@ has changed. So a stretch is folded all the same: from the snapshot before it, o
 near to tell, from the beginning.
 """
 
-from collections.abc import Mapping
 from itertools import islice
-from math import isclose
 from typing import Any, Final
 
 import numpy as np
@@ -53,7 +51,7 @@ def require_unchanged(log: Log, model: Model, created: Created) -> None:
         law = fold.driver.law(event.x) if isinstance(event, Decided) else None
         fold.take([event], decisions, event.seq)
         if isinstance(event, Decided) and law is not None:
-            _require_same_probability(event, law)
+            fold.require_probability(event, law)
     if fold.seq == newest.seq and not _alike(_state(newest), fold.state()):
         raise ModelMismatch(
             f"model {model.name!r} version {model.version} is not what it was: at event "
@@ -74,16 +72,6 @@ def _before(kept: list[Snapshot], model: Model, created: Created) -> Fold:
             continue
         return fold
     return Fold(model.driver(), created.seed)
-
-
-def _require_same_probability(event: Decided, law: Mapping[Any, float]) -> None:
-    p = float(law.get(event.a, 0.0))
-    if event.p is not None and not isclose(p, event.p, rel_tol=_CLOSE, abs_tol=_CLOSE):
-        raise ModelMismatch(
-            f"decision {event.seq}, {event.a!r}, had probability {event.p:.6g}, now it comes out "
-            f"as {p:.6g}: the code of the model has changed; give what it is now a new version, "
-            "and a new log"
-        )
 
 
 def _state(snapshot: Snapshot) -> Arrays | None:
