@@ -5,7 +5,8 @@
 
 One thread waits for the disk at every decision and every observation; of many, all that come
 while the disk is busy go together. What is gained depends on the disk, so its own rate of flushes
-is measured beside, in the same rounds.
+is measured beside, in the same rounds; and what it costs without the disk (`durable=False`), and
+what threads cost alone, that hand over to one another and write nothing but a page.
 """
 
 import argparse
@@ -14,15 +15,17 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import DurableAgent, open_agent, open_store
+from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.events import Decided, Observed, as_row
 from bayescontrol.seeding import Stream
 
-__all__ = ["GroupCommit", "Opening", "group_commit", "opening"]
+__all__ = ["Costs", "GroupCommit", "Opening", "costs", "group_commit", "opening"]
 
 MODEL = BernoulliBandit(10)
 THREADS = 32
@@ -67,13 +70,19 @@ def rate(agent: DurableAgent, threads: int, seconds: float) -> float:
             agent.observe(agent.act().id, rng.integers(2))
             done[i] += 2
 
+    seconds = _at_once(threads, work)
+    return sum(done) / seconds
+
+
+def _at_once(threads: int, work: Callable[[int], None]) -> float:
+    """Seconds until all threads are done."""
     workers = [threading.Thread(target=work, args=(i,)) for i in range(threads)]
     start = time.perf_counter()
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    return sum(done) / (time.perf_counter() - start)
+    return time.perf_counter() - start
 
 
 def group_commit(folder: Path, seconds: float = 2.0, rounds: int = 5) -> list[GroupCommit]:
@@ -85,6 +94,41 @@ def group_commit(folder: Path, seconds: float = 2.0, rounds: int = 5) -> list[Gr
             disk = flushes(folder, seconds / 2)
             told.append(GroupCommit(disk, rate(agent, 1, seconds), rate(agent, THREADS, seconds)))
     return told
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Microseconds for an operation where nobody waits for the disk, and for threads alone."""
+
+    one: float
+    many: float
+    #: 32 threads of which each hands over to the next, and a page is flushed for all of them.
+    threads: float
+
+
+def costs(folder: Path, seconds: float = 2.0) -> Costs:
+    """What is left of an operation on a disk that flushes for free, and what no agent can save."""
+    url = f"sqlite:///{folder / 'free.db'}"
+    with open_agent(url, "shop", MODEL, seed=1, durable=False) as agent:
+        rate(agent, 2, 0.5)  # compile
+        one, many = rate(agent, 1, seconds), rate(agent, THREADS, seconds)
+    handle = os.open(folder / "page", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+
+    def write(requests: list[Request]) -> None:
+        os.pwrite(handle, b"x" * 4096, 0)
+        os.fsync(handle)
+
+    committer, done = Committer(write), [0] * THREADS
+    end = time.perf_counter() + seconds
+
+    def work(i: int) -> None:
+        while time.perf_counter() < end:
+            committer.submit(Request())
+            done[i] += 1
+
+    took = _at_once(THREADS, work)
+    os.close(handle)
+    return Costs(1e6 / one, 1e6 / many, 1e6 * took / sum(done))
 
 
 @dataclass(frozen=True)
@@ -139,6 +183,11 @@ def main() -> None:
         for one in told:
             print(f"{one.flushes:9,.0f}   {one.one:10,.0f}   {one.many:12,.0f}   {one.ratio:5.1f}")
         print(f"median ratio {statistics.median(one.ratio for one in told):.1f}")
+        cost = costs(Path(place), options.seconds)
+        print(
+            f"without waiting for the disk: {cost.one:.0f} µs an operation, with {THREADS} threads "
+            f"{cost.many:.0f} µs; the threads alone, with flushes, {cost.threads:.0f} µs"
+        )
         found = opening(Path(place), options.events)
         print(
             f"{found.events:,} events opened in {found.seconds:.1f} s "

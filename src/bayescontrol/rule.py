@@ -94,6 +94,7 @@ class ControlRule(Generic[M, X, A, O]):
         self._drawn_at = 0
         self._drawn_in = situation
         self._draws_actions = isinstance(belief, ActionDraws)
+        self._capable: dict[type, bool] = {}
 
     # -- the rule, as two pure halves -----------------------------------------------------
 
@@ -168,7 +169,7 @@ class ControlRule(Generic[M, X, A, O]):
     def action_probabilities(self) -> dict[A, float]:
         """P(a_t | âo_<t) = Σ_m P(a_t | m, x) P(m | âo_<t): the law of `decide(x)`."""
         x = self.x
-        if isinstance(self.belief, ActionProbabilities):
+        if self._offers(ActionProbabilities):
             return dict(self.belief.action_probabilities(x))
         mixing: MixingBelief = self._able(MixingBelief)
         return mixing.mix(ActionProbabilities, lambda m: m.action_probabilities(x))
@@ -197,8 +198,14 @@ class ControlRule(Generic[M, X, A, O]):
                 ActionProbabilities, lambda m: m.action_probabilities(x).get(a, 0.0), what
             )
 
+    def _offers(self, capability: type) -> bool:
+        """Whether the belief can do this; remembered, since to ask is slow."""
+        if capability not in self._capable:
+            self._capable[capability] = isinstance(self.belief, capability)
+        return self._capable[capability]
+
     def _able(self, capability: Any) -> Any:
-        if not isinstance(self.belief, capability):
+        if not self._offers(capability):
             lacking = [
                 n for n in capability.__dict__ if not (n[0] == "_" or hasattr(self.belief, n))
             ]

@@ -37,6 +37,7 @@ from bayescontrol.durable import (
 )
 from bayescontrol.errors import (
     BadEvidence,
+    BadSituation,
     ConflictingFeedback,
     ConflictingKey,
     FeedbackDue,
@@ -420,11 +421,8 @@ def test_changed_code_under_the_same_version_is_found_out(tmp_path: Path) -> Non
     with open_agent(url(tmp_path), "m", model("left"), seed=0) as agent:
         d = agent.act()
         assert agent.explain(d).decision.action == "left"
-    with (
-        open_agent(url(tmp_path), "m", model("right")) as agent,
-        pytest.raises(ModelMismatch, match=r"was 'left', drawn again it is 'right'.*new version"),
-    ):
-        agent.explain(d)
+    with pytest.raises(ModelMismatch, match=r"was 'left', drawn again it is 'right'.*new version"):
+        open_agent(url(tmp_path), "m", model("right"))
 
 
 def test_the_log_says_what_it_is_of(tmp_path: Path) -> None:
@@ -556,3 +554,14 @@ def test_agents_that_cannot_be_kept_are_refused_before_a_log_is_made(tmp_path: P
 def test_bad_settings_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         open_agent("sqlite:///:memory:", "shop", SHOP, **options)
+
+
+@pytest.mark.parametrize("x", [1, -1, [1.0], "a", True, 0.0])
+def test_a_situation_that_the_tables_lack_is_refused_and_nothing_is_written(x: Any) -> None:
+    joint = JointBandit([[0.9, 0.1], [0.1, 0.9]])
+    with open_agent("sqlite:///:memory:", "joint", joint, seed=0) as agent:
+        for ask in (agent.act, agent.probabilities):
+            with pytest.raises(BadSituation, match="the situation is 0, or none is given"):
+                ask(x)
+        assert agent.head == 1
+        assert agent.act(0).situation == agent.act().situation == 0

@@ -10,10 +10,11 @@ bitwise where its log ends.
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from os import PathLike
 from types import TracebackType
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.durable.committer import Committer, Request

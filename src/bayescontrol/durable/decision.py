@@ -4,16 +4,16 @@ action ~ P(a | âo_<n),   probability = P(action | âo_<n),   n = its id
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from bayescontrol.durable.events import Decided
 
 __all__ = ["Decision", "decision_number"]
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What was decided, on disk before anyone saw it.
 
     >>> Decision("2", "red", 0.5, None, 1, 0.0, {"red": 0.5, "blue": 0.5})
@@ -32,9 +32,9 @@ class Decision:
     #: Seconds since 1970.
     time: float
     #: P(a | past) of every action, when it was just computed; later `explain` tells.
-    probabilities: Mapping[Any, float] | None = field(default=None, compare=False, repr=False)
+    probabilities: Mapping[Any, float] | None = None
     #: The name of the log that it stands in, where it is known.
-    agent: str | None = field(default=None, compare=False, repr=False)
+    agent: str | None = None
 
     @classmethod
     def of(
@@ -47,6 +47,21 @@ class Decision:
         """
         n, p = event.seq, event.p
         return cls(str(n), event.a, p, event.x, n - 1, event.time, law, agent)
+
+    def _logged(self) -> tuple[Any, ...]:
+        """What the log says of it."""
+        return self.id, self.action, self.probability, self.situation, self.basis, self.time
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Decision) and self._logged() == other._logged()
+
+    def __hash__(self) -> int:
+        return hash(self._logged())
+
+    def __repr__(self) -> str:
+        names = self.__struct_fields__
+        told = ", ".join(f"{n}={v!r}" for n, v in zip(names, self._logged(), strict=False))
+        return f"Decision({told})"
 
 
 def decision_number(id: str | Decision) -> int:

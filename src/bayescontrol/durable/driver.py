@@ -86,6 +86,8 @@ class Driver:
         self._start = getattr(agent, "x", None)
         #: Whether no situation says anything to it.
         self.context_free = self.alone and type(self.agent.belief).__name__ == "ArmsBelief"
+        tables = getattr(getattr(agent, "advance", None), "__self__", None)
+        self._numbered = len(getattr(tables, "successor", ()))
         if not self.remembers:
             belief: Any = self.agent.belief
             self._undrawn = belief.save()["drawn"]
@@ -100,6 +102,9 @@ class Driver:
                 f"x={shown(x)}: this bandit knows no situations: ask without one, or use a "
                 "LinearBandit or LogisticBandit"
             )
+        if self._numbered and x is not None and not (type(x) is int and 0 <= x < self._numbered):
+            ours = "0" if self._numbered == 1 else f"0 … {self._numbered - 1}"
+            raise BadSituation(f"x={shown(x)}: the situation is {ours}, or none is given")
         return own if x is None else x
 
     def draw(self, x: Any, rng: Stream) -> tuple[Any, Any]:

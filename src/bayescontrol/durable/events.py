@@ -128,21 +128,21 @@ def as_row(event: Event) -> Row:
     Row(seq=3, kind='observed', n=2, key=None, payload=b'{"o":1,"time":0.5}', checksum=...)
     """
     n = key = None
-    match event:
-        case Created():
-            kind = "created"
-            settings = as_plain(event.settings, "a setting of the model")
-            body: Any = _CreatedBody(
-                event.format, event.model, event.version, settings, str(event.seed), event.time,
-                event.fingerprint,
-            )  # fmt: skip
-        case Decided():
-            kind, key = "decided", event.key
-            x, a = as_plain(event.x, "the situation"), as_plain(event.a, "the action")
-            body = _DecidedBody(x, a, event.time, event.p)
-        case Observed():
-            kind, n = "observed", event.n
-            body = _ObservedBody(as_plain(event.o, "the observation"), event.time)
+    if type(event) is Decided:
+        kind, key = "decided", event.key
+        x, a = as_plain(event.x, "the situation"), as_plain(event.a, "the action")
+        body: Any = _DecidedBody(x, a, event.time, event.p)
+    elif type(event) is Observed:
+        kind, n = "observed", event.n
+        body = _ObservedBody(as_plain(event.o, "the observation"), event.time)
+    else:
+        assert isinstance(event, Created)
+        kind = "created"
+        settings = as_plain(event.settings, "a setting of the model")
+        body = _CreatedBody(
+            event.format, event.model, event.version, settings, str(event.seed), event.time,
+            event.fingerprint,
+        )  # fmt: skip
     payload = _encode(body)
     return Row(event.seq, kind, n, key, payload, _checksum(event.seq, kind, n, key, payload))
 

@@ -19,6 +19,7 @@ __all__ = ["as_plain", "canonical", "from_plain", "kept", "same_answer", "same_v
 
 _NUMERIC: Final = "biuf"
 _SCALARS: Final = frozenset({type(None), bool, str})
+_MOST: Final = 2**63
 
 
 def as_plain(value: Any, what: str) -> Any:
@@ -36,7 +37,7 @@ def as_plain(value: Any, what: str) -> Any:
     if kind is float:
         return value if math.isfinite(value) else {"float": repr(value)}
     if kind is int:
-        return value if -(2**63) <= value < 2**63 else {"int": str(value)}
+        return value if -_MOST <= value < _MOST else {"int": str(value)}
     if kind is list:
         return [as_plain(v, what) for v in value]
     if isinstance(value, tuple):
@@ -91,7 +92,10 @@ def kept(value: Any, what: str) -> Any:
     >>> kept(np.float64(0.5), "the observation")
     0.5
     """
-    if type(value) in _SCALARS:
+    kind = type(value)
+    if kind in _SCALARS or (kind is int and -_MOST <= value < _MOST):
+        return value
+    if kind is float and value == value:  # there are many NaNs, of which a log keeps one
         return value
     return from_plain(as_plain(value, what))
 

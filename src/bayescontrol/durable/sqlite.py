@@ -68,8 +68,9 @@ class SqliteLog:
     def append(self, rows: Sequence[Row]) -> None:
         """All rows or none, on disk when it returns."""
         self._require_open()
-        if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
-            raise ValueError(f"rows {[row.seq for row in rows]} are not dense: give n, n + 1, …")
+        numbers = [row.seq for row in rows]
+        if not rows or numbers != list(range(numbers[0], numbers[0] + len(rows))):
+            raise ValueError(f"rows {numbers} are not dense: give n, n + 1, …")
         log = self._id
 
         def insert(db: apsw.Connection) -> None:
@@ -83,7 +84,7 @@ class SqliteLog:
                 db.execute("INSERT INTO logs (name) VALUES (?)", (self._name,))
                 log = db.last_insert_rowid()
             try:
-                db.executemany(_INSERT, ((log, *row) for row in rows))
+                db.executemany(_INSERT, [(log, *row) for row in rows])
             except apsw.ConstraintError as error:
                 raise self._conflict(str(error)) from None
             reach("before-commit")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.decision import Decision, decision_number
-from bayescontrol.durable.events import Decided, Event, Observed, as_row, event_of
+from bayescontrol.durable.events import Decided, Observed, as_row, event_of
 from bayescontrol.durable.fold import Decisions, Fold
 from bayescontrol.durable.plain import as_plain, canonical, kept, same_answer, same_value, shown
 from bayescontrol.durable.store import Log, Row
@@ -89,6 +89,7 @@ class Turn:
     def __init__(self, fold: Fold, log: Log, decisions: Decisions, laws: dict[bytes, Any]) -> None:
         self._before, self._log, self._decisions = fold, log, decisions
         self._known_laws = laws
+        self._alone, self._name = fold.driver.alone, log.name
 
     def compute(self, requests: Sequence[Request]) -> None:
         """Find the rows; a request that the agent refuses is left out, and all begins anew."""
@@ -114,11 +115,12 @@ class Turn:
         self._laws = self._known_laws
         self._time = time.time()
         ordered = requests
-        if self._before.driver.alone:  # equal ones keep their order
-            ordered = sorted(requests, key=lambda r: isinstance(r, Observe))
+        if self._alone and len(requests) > 1:
+            ordered = [r for r in requests if type(r) is Act]
+            ordered += [r for r in requests if type(r) is not Act]
         for request in ordered:
             try:
-                result = self._act(request) if isinstance(request, Act) else self._observe(request)
+                result = self._act(request) if type(request) is Act else self._observe(request)
             except _REFUSED as error:
                 request.error = error
             else:
@@ -134,7 +136,7 @@ class Turn:
     def _act(self, request: Act) -> Decision:
         known = None if request.key is None else self._keyed(request.key)
         if known is not None:
-            asked = self._before.driver.alone and not same_value(
+            asked = self._alone and not same_value(
                 known.situation, self._before.driver.situation(request.x)
             )
             if asked:
@@ -148,25 +150,27 @@ class Turn:
                 f"decision {self.fold.due} has not been answered, and its answer leads to the "
                 f"next situation: observe({str(self.fold.due)!r}, o) first"
             )
-        n = self.fold.seq + 1
-        if self._before.driver.remembers:
+        fold = self.fold
+        n = fold.seq + 1
+        if fold.driver.remembers:
             self._own()
-        driver = self.fold.driver
+        driver = fold.driver
         try:
             x = driver.situation(request.x)
             law = self._law(x)
-            _, a = driver.draw(x, self.fold.streams[n])
+            _, a = driver.draw(x, fold.streams[n])
             x, a = kept(x, "the situation"), kept(a, "the action")
             p = None if law is None else float(law.get(a, 0.0))
             event = Decided(seq=n, x=x, a=a, p=p, key=request.key, time=self._time)
-            self._add(event)
+            self.rows.append(as_row(event))
         except Exception as error:
             raise _Rejected(request, error) from error
-        self.fold.moved(n)
+        fold.moved(n)
         if driver.remembers:
             self._laws = {}
         self.decided.append(event)
-        decision = Decision.of(event, law, self._log.name)
+        # A copy: what a caller does with it must not change what the next ones are told.
+        decision = Decision.of(event, None if law is None else dict(law), self._name)
         if request.key is not None:
             self._keys[request.key] = decision
         return decision
@@ -176,7 +180,7 @@ class Turn:
             return self._keys[key]
         row = self._log.keyed(key)
         event = None if row is None else event_of(row)
-        return Decision.of(event, None, self._log.name) if isinstance(event, Decided) else None
+        return Decision.of(event, None, self._name) if isinstance(event, Decided) else None
 
     def _law(self, x: Any) -> dict[Any, float] | None:
         """P(a | past) in x, computed once for each posterior and each situation."""
@@ -195,10 +199,11 @@ class Turn:
             decision = self._decisions.get(n)
         except UnknownDecision:
             raise UnknownDecision(
-                f"no decision {shown(request.id)} in log {self._log.name!r}: give the id that "
+                f"no decision {shown(request.id)} in log {self._name!r}: give the id that "
                 "`act` returned"
             ) from None
-        self._require_ours(request.id, decision)
+        if isinstance(request.id, Decision):
+            self._require_ours(request.id, decision)
         known = self.answered.get(n, self)
         if known is self and n not in self._decisions.open:
             row = self._log.observation(n)
@@ -211,12 +216,12 @@ class Turn:
                 f"decision {n} was answered by {shown(known)}, now {shown(o)} comes for it: the "
                 "first answer stands"
             )
-        if not self._before.driver.alone and n != self.fold.due:
+        if not self._alone and n != self.fold.due:
             raise DamagedLog(f"decision {n} has no answer, and decisions after it were made")
         self._own()
         learnt = Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time)
         try:
-            self._add(learnt)
+            self.rows.append(as_row(learnt))
             self.fold.observed(learnt, decision.x, decision.a)
         except TypeError as error:
             if "unhashable" not in str(error):
@@ -232,20 +237,15 @@ class Turn:
         self._laws = {}
         return True
 
-    def _require_ours(self, given: Any, logged: Decided) -> None:
+    def _require_ours(self, given: Decision, logged: Decided) -> None:
         """A `Decision` of another log or another store may have the number of one of ours."""
-        if not isinstance(given, Decision):
-            return
-        ours = given.agent in (None, self._log.name) and given.time == logged.time
+        ours = given.agent in (None, self._name) and given.time == logged.time
         if not (ours and same_value(given.action, logged.a)):
             raise UnknownDecision(
                 f"decision {given.id} of {given.agent or 'another log'!r}, action "
                 f"{shown(given.action)}, is not the decision {logged.seq} of log "
-                f"{self._log.name!r}, action {shown(logged.a)}: give it to the agent that made it"
+                f"{self._name!r}, action {shown(logged.a)}: give it to the agent that made it"
             )
-
-    def _add(self, event: Event) -> None:
-        self.rows.append(as_row(event))
 
     def _own(self) -> None:
         """From here on the fold changes: let it be a copy."""

@@ -13,7 +13,7 @@ import numpy as np
 from bayescontrol.arrays import UIntArray
 from bayescontrol.kernels._jit import leaf
 
-__all__ = ["seed_state"]
+__all__ = ["seed_state", "seed_states"]
 
 MASK = np.uint64(0xFFFFFFFF)
 U16, U32 = np.uint64(16), np.uint64(32)
@@ -63,3 +63,18 @@ def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
             state[i >> 1] |= v << U32
         else:
             state[i >> 1] = v
+
+
+@leaf
+def seed_states(entropy: UIntArray, k: int, pool: UIntArray, states: UIntArray) -> None:
+    """The states for so many streams in a row: from each to the next, word k grows by one.
+
+    >>> entropy, states = np.array([7, 0, 0, 0, 3, 9], np.uint64), np.empty((2, 4), np.uint64)
+    >>> seed_states(entropy, 4, np.empty(4, np.uint64), states)
+    >>> from numpy.random import SeedSequence
+    >>> bool((SeedSequence(7, spawn_key=(4, 9)).generate_state(4, np.uint64) == states[1]).all())
+    True
+    """
+    for i in range(states.shape[0]):
+        seed_state(entropy, pool, states[i])
+        entropy[k] += np.uint64(1)

@@ -66,6 +66,7 @@ class ArmsBelief(InPlay):
         self._prior = family.prior(prior, len(self.labels))
         self._rows = self._prior.copy()
         self._screening = screening
+        self._best = family.best if isinstance(family, BestArm) else None
         self._last: MeanRewards | None = None
         self._refresh()
 
@@ -105,7 +106,7 @@ class ArmsBelief(InPlay):
         j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
             kernels.screening.learn(self._rows, self._cache, j, r)
-            if self._rows[j].max() > _MOST_COUNTS:
+            if self._rows[j, 0] > _MOST_COUNTS or self._rows[j, 1] > _MOST_COUNTS:
                 self._refresh()
         else:
             row = self._rows[j].copy()
@@ -142,12 +143,12 @@ class ArmsBelief(InPlay):
 
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:
         """P(a | âo_<t) = P(m_a is the largest | âo_<t), by quadrature."""
-        if not isinstance(self.family, BestArm):
+        if self._best is None:
             raise MissingCapability(
                 f"the arms of {self.family!r} have no exact action probabilities: count how often "
                 "`draw_action` chooses each arm"
             )
-        best = self.family.best(self._rows[self._roster.active])
+        best = self._best(self._rows[self._roster.active])
         return dict(zip(self.arms, best.tolist(), strict=True))
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:

@@ -7,6 +7,7 @@ The equations are kernels (`kernels.arms`), found by the family's number; a fami
 person needs: names, defaults, checks, densities.
 """
 
+import math
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -163,6 +164,6 @@ def number(o: Any, support: str) -> float:
         r = float("not a number" if text else o)
     except (TypeError, ValueError, OverflowError):
         raise BadEvidence(f"reward {o!r} is not a number: it must be {support}") from None
-    if not np.isfinite(r):
+    if not math.isfinite(r):
         raise BadEvidence(f"reward {o!r}: it must be {support}")
     return r

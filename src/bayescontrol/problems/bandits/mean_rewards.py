@@ -32,8 +32,11 @@ class MeanRewards:
 
     def act(self, x: Any, rng: Stream) -> Any:
         """arg max_j m_j."""
-        best = self._best()
-        return self.arms[best[rng.integers(best.size)] if best.size > 1 else best[0]]
+        best = int(self.means.argmax())
+        if np.count_nonzero(self.means == self.means[best]) > 1:
+            several = self._best()
+            best = several[rng.integers(several.size)]
+        return self.arms[best]
 
     def action_probabilities(self, x: Any) -> dict[Any, float]:
         """1 for the best arm."""

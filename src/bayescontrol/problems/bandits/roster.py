@@ -31,13 +31,14 @@ class Roster:
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
         self.labels = Names("arm", arms)
-        self.active: IntArray = np.arange(len(self.labels))
         self.counts: IntArray = np.zeros(len(self.labels), np.int64)
+        self._play(np.arange(len(self.labels)))
 
-    @property
-    def arms(self) -> tuple[Any, ...]:
-        """The arms in play."""
-        return tuple(self.labels[j] for j in self.active)
+    def _play(self, active: IntArray) -> None:
+        """These are in play; their names are wanted at every draw."""
+        self.active = active
+        #: The arms in play.
+        self.arms: tuple[Any, ...] = tuple(self.labels[j] for j in active.tolist())
 
     @property
     def pulls(self) -> dict[Any, int]:
@@ -51,8 +52,8 @@ class Roster:
     def add(self, arm: Hashable) -> None:
         """A new arm is in play."""
         self.labels = self.labels.and_one_more(arm)
-        self.active = np.append(self.active, len(self.labels) - 1)
         self.counts = np.append(self.counts, 0)
+        self._play(np.append(self.active, len(self.labels) - 1))
 
     def retire(self, arm: Hashable) -> None:
         """Out of play, its place is kept."""
@@ -61,14 +62,14 @@ class Roster:
             raise UnknownArm(f"arm {arm!r} is retired already")
         if len(self) == 1:
             raise UnknownArm(f"arm {arm!r} is the last one in play: add another before it goes")
-        self.active = self.active[self.active != j]
+        self._play(self.active[self.active != j])
 
     def restore(self, arm: Hashable) -> None:
         """A retired arm is in play again."""
         j = self.labels.place(arm)
         if j in self.active:
             raise UnknownArm(f"arm {arm!r} is in play: only a retired arm can be restored")
-        self.active = np.sort(np.append(self.active, j))
+        self._play(np.sort(np.append(self.active, j)))
 
     def save(self) -> Arrays:
         """Named arrays: `arms`, `active`, `pulls`.
@@ -103,7 +104,8 @@ class Roster:
             raise IncompatibleState(f"the saved state is damaged: active arms {active}")
         if counts.shape != roster.counts.shape or counts.min() < 0:
             raise IncompatibleState(f"the saved state is damaged: pulls {counts}")
-        roster.active, roster.counts = active, counts
+        roster.counts = counts
+        roster._play(active)
         return roster
 
     def copy(self) -> "Roster":
@@ -115,7 +117,8 @@ class Roster:
         (0, 1)
         """
         twin = Roster.__new__(Roster)
-        twin.labels, twin.active, twin.counts = self.labels, self.active.copy(), self.counts.copy()
+        twin.labels, twin.active, twin.arms = self.labels, self.active.copy(), self.arms
+        twin.counts = self.counts.copy()
         return twin
 
 
