@@ -18,17 +18,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import apsw
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import DurableAgent, open_agent, open_store
 from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.events import Decided, Observed, as_row
+from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.seeding import Stream
 
 __all__ = ["Costs", "GroupCommit", "Opening", "costs", "group_commit", "opening"]
 
 MODEL = BernoulliBandit(10)
 THREADS = 32
+#: Seconds more for each flush: a good disk without a battery, and a slow one.
+SLOWER = (1e-3, 5e-3)
 
 
 @dataclass(frozen=True)
@@ -85,14 +91,46 @@ def _at_once(threads: int, work: Callable[[int], None]) -> float:
     return time.perf_counter() - start
 
 
-def group_commit(folder: Path, seconds: float = 2.0, rounds: int = 5) -> list[GroupCommit]:
-    """One thread, then 32, on the same agent, with the disk's own rate before them, in turn."""
+class _SlowFile(apsw.VFSFile):
+    def __init__(self, name: Any, flags: list[int], wait: float) -> None:
+        super().__init__("", name, flags)
+        self._wait = wait
+
+    def xSync(self, flags: int) -> None:  # noqa: N802 - SQLite calls it so
+        """Flush, and be as slow as another disk."""
+        super().xSync(flags)
+        time.sleep(self._wait)
+
+
+class _SlowDisk(apsw.VFS):
+    """The disk here, with `wait` seconds more for every flush."""
+
+    def __init__(self, wait: float) -> None:
+        self._wait = wait
+        self.called = f"slower by {wait}"
+        super().__init__(self.called, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> _SlowFile:  # noqa: N802 - SQLite calls it so
+        return _SlowFile(name, flags, self._wait)
+
+
+def group_commit(
+    folder: Path, seconds: float = 2.0, rounds: int = 5, wait: float = 0.0
+) -> list[GroupCommit]:
+    """One thread, then 32, on the same agent, with the disk's own rate before them, in turn.
+
+    `wait` seconds are added to each flush, to see what a slower disk would make of it.
+    """
     told = []
-    with open_agent(f"sqlite:///{folder / 'shop.db'}", "shop", MODEL, seed=1) as agent:
+    disk = _SlowDisk(wait) if wait else None  # alive while the store is
+    store = SqliteStore(str(folder / f"shop {wait}.db"), vfs=None if disk is None else disk.called)
+    with open_agent(store, "shop", MODEL, seed=1) as agent:
         rate(agent, 2, 0.5)  # compile
         for _ in range(rounds):
-            disk = flushes(folder, seconds / 2)
-            told.append(GroupCommit(disk, rate(agent, 1, seconds), rate(agent, THREADS, seconds)))
+            own = flushes(folder, seconds / 2)
+            own = 1.0 / (1.0 / own + wait)
+            told.append(GroupCommit(own, rate(agent, 1, seconds), rate(agent, THREADS, seconds)))
+    store.close()
     return told
 
 
@@ -178,11 +216,15 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the disk to be measured is mounted")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
-        told = group_commit(Path(place), options.seconds)
         print("flushes/s   1 thread/s   32 threads/s   ratio")
-        for one in told:
-            print(f"{one.flushes:9,.0f}   {one.one:10,.0f}   {one.many:12,.0f}   {one.ratio:5.1f}")
-        print(f"median ratio {statistics.median(one.ratio for one in told):.1f}")
+        for wait in (0.0, *SLOWER):
+            rounds = 3 if wait else 5
+            told = group_commit(Path(place), options.seconds, rounds, wait)
+            for one in told:
+                rates = f"{one.flushes:9,.0f}   {one.one:10,.0f}   {one.many:12,.0f}"
+                print(f"{rates}   {one.ratio:5.1f}", flush=True)
+            disk = f"each flush made {1e3 * wait:g} ms slower" if wait else "the disk as it is"
+            print(f"{disk}: median ratio {statistics.median(one.ratio for one in told):.1f}")
         cost = costs(Path(place), options.seconds)
         print(
             f"without waiting for the disk: {cost.one:.0f} µs an operation, with {THREADS} threads "
