@@ -237,3 +237,11 @@ def test_a_saved_agent_without_numbers_is_refused_and_changes_nothing(noise: Any
 def test_what_is_no_mapping_is_not_loaded(arrays: Any) -> None:
     with pytest.raises(IncompatibleState, match="mapping"):
         LinearAgent.on(SYSTEM).load(arrays)
+
+
+@pytest.mark.parametrize("o", ["x", ([0, 0], 1.0), None, [[1.0], 2.0]])
+def test_an_observation_that_is_no_state_is_refused_and_moves_nothing(o: Any) -> None:
+    agent = LinearAgent.on(double_integrator(), start=[1.0, 2.0])
+    with pytest.raises(BadEvidence):
+        agent.observe(np.zeros(1), o)
+    assert agent.x.tolist() == [1.0, 2.0]

@@ -58,7 +58,8 @@ def test_bad_evidence_is_refused_by_name_and_changes_nothing(name: str) -> None:
     check_bad_evidence(make, good, [(x, a, o)])
     with pytest.raises(error, match=message):
         make().observe(x, a, o)
-    agent = mdp_agent(3, x, allowed=offers)
+    agent = mdp_agent(3, "x", allowed=offers)
+    agent.x = x  # also where no agent would start
     before = agent.belief.save()
     with pytest.raises(error):
         agent.observe(a, o)
@@ -104,6 +105,12 @@ def test_a_prior_that_makes_no_sense_is_not_built(name: str, value: Any) -> None
     if name != "mu0":
         with pytest.raises(InvalidPrior, match=f"{name} = 0"):
             GibbsPrior(**{name: 0})
+
+
+@pytest.mark.parametrize("start", [9, [0], math.nan], ids=["undeclared", "unhashable", "nan"])
+def test_an_agent_does_not_start_where_it_could_not_go_on(start: Any) -> None:
+    with pytest.raises(BadEvidence, match="to start in"):
+        mdp_agent(2, start, states=[0, 1])
 
 
 def test_a_chain_that_has_left_the_doubles_says_so_in_either_loop() -> None:

@@ -51,7 +51,10 @@ def next_state(x: FloatArray, u: FloatArray, o: Any) -> FloatArray:
     >>> next_state(np.zeros(1), np.zeros(1), Measured((1.0,), 2.0))
     array([1.])
     """
-    return np.array(split(o)[0], np.float64)
+    try:
+        return np.array(split(o)[0], np.float64)
+    except (TypeError, ValueError):
+        raise BadEvidence(f"observation {o!r} is no state: give a list of numbers") from None
 
 
 class LinearPlant:

@@ -157,6 +157,10 @@ class GibbsBelief:
         """The states found, in the order in which they are swept."""
         return tuple(self._ledger.places)
 
+    def require_state(self, x: Any, where: str) -> None:
+        """`BadEvidence` unless x is a state, or may become one."""
+        self._ledger.checked(x, where)
+
     def q_values(self, x: Any) -> dict[Any, float]:
         """Q(x,·) as drawn last.
 
@@ -317,6 +321,6 @@ def mdp_agent(
             f"start={start!r} is no name of a state: a Box has no finite states. Sort it into "
             "bins, or use experts (`problems.experts`), with `gym.drive` in a world of Gymnasium's"
         )
-    return ControlRule(
-        GibbsBelief(actions, prior, **options), start, advance=next_state, schedule=schedule
-    )
+    belief = GibbsBelief(actions, prior, **options)
+    belief.require_state(start, "to start in")
+    return ControlRule(belief, start, advance=next_state, schedule=schedule)

@@ -181,8 +181,8 @@ class Ledger:
     ) -> None:
         """n(x,a,y) += n, Σ r += total, Σ (r - r̄)² += scatter. On an error nothing has changed."""
         column = self.action(a, x)
-        here = self._checked(x, f"before action {a!r}")
-        there = self._checked(y, f"after action {a!r} in state {x!r}")
+        here = self.checked(x, f"before action {a!r}")
+        there = self.checked(y, f"after action {a!r} in state {x!r}")
         offered, beyond = self.offered(x), self.offered(y)
         if not offered[column]:
             raise UnknownAction(
@@ -199,8 +199,8 @@ class Ledger:
         while learn(self.evidence, self.chain, here, i, there, n, total, scatter) == full:
             self.make_room(i, 2 * int(self.evidence.room[i]))
 
-    def _checked(self, y: Any, where: str) -> int | None:
-        """The number of state y, None if it is new and may enter."""
+    def checked(self, y: Any, where: str) -> int | None:
+        """The number of state y, None if it is new and may enter; `BadEvidence` if it may not."""
         try:
             place = self.place(y)
         except BadEvidence as error:
