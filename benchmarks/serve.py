@@ -31,7 +31,6 @@ CONNECTIONS = 32
 _SERVER = """
 import sys
 from bayescontrol.serve.server import Server
-from bayescontrol.serve.limits import Limits
 server = Server(sys.argv[1], port=0, durable=sys.argv[2] == "durable")
 print(server.url, flush=True)
 server.run()

@@ -9,7 +9,7 @@ normal ones: mean ± z standard errors.
 """
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, median
 from typing import Any
@@ -31,9 +31,21 @@ POLICIES: dict[str, dict[Any, float]] = {
 }
 
 
-def bandit_log(seed: int, decisions: int, pays: Mapping[Any, float]) -> list[Event]:
-    """The log of a Bernoulli agent whose answers come at once, without a store."""
-    model = as_model(BernoulliBandit(list(pays)))
+def bandit_log(
+    seed: int,
+    decisions: int,
+    arms: Sequence[Any],
+    pays: Callable[[Any, int], float],
+    *,
+    prior: Any = None,
+    late: int = 0,
+    silent: float = 0.0,
+) -> list[Event]:
+    """The log of a Bernoulli agent, without a store: arm a pays 1 with probability pays(a, t).
+
+    Answers come up to `late` decisions late, and with probability `silent` not at all.
+    """
+    model = as_model(BernoulliBandit(arms, prior=prior))
     driver, rng = model.driver(), Stream(seed)
     events: list[Event] = [
         Created(
@@ -41,13 +53,25 @@ def bandit_log(seed: int, decisions: int, pays: Mapping[Any, float]) -> list[Eve
             settings=dict(model.settings), seed=seed, time=0.0,
         )
     ]  # fmt: skip
-    for n in range(2, 2 * decisions + 2, 2):
+    due: list[tuple[int, int, Any, int]] = []
+
+    def answer(until: float) -> None:
+        for one in sorted(d for d in due if d[0] <= until):
+            due.remove(one)
+            _, n, a, o = one
+            driver.learn(None, a, o)
+            events.append(Observed(seq=len(events) + 1, n=n, o=o, time=0.0))
+
+    for t in range(decisions):
         law = driver.law(None) or {}
         a = rng.choice(list(law), p=list(law.values()))
-        o = int(rng.random() < pays[a])
-        driver.learn(None, a, o)
+        n = len(events) + 1
         events.append(Decided(seq=n, x=None, a=a, p=law[a], key=None, time=0.0))
-        events.append(Observed(seq=n + 1, n=n, o=o, time=0.0))
+        o = int(rng.random() < pays(a, t))
+        if not silent or rng.random() >= silent:
+            due.append((t + (rng.integers(late + 1) if late else 0), n, a, o))
+        answer(t)
+    answer(float("inf"))
     return events
 
 
@@ -111,7 +135,10 @@ def main() -> None:
     print(f"| decisions | the other policy | {' | '.join(heads)} |")
     print("|" + "---|" * (len(heads) + 2))
     for decisions in given.decisions:
-        logs = [bandit_log(seed, decisions, PAYS) for seed in range(given.logs)]
+        logs = [
+            bandit_log(seed, decisions, list(PAYS), lambda a, _: PAYS[a])
+            for seed in range(given.logs)
+        ]
         for row in rows(logs):
             print(f"| {decisions} | {' | '.join(row)} |", flush=True)
 

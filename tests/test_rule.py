@@ -5,7 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, Stream, interact
+from bayescontrol import (
+    BernoulliBandit,
+    ControlRule,
+    DiscreteMode,
+    FiniteBelief,
+    NaiveMixture,
+    Stream,
+    interact,
+)
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.problems.tabular import TabularMode, random_modes
@@ -190,3 +198,33 @@ def test_an_agent_shows_itself_in_a_terminal_and_in_a_notebook() -> None:
     assert repr(agent).startswith("ControlRule(FiniteBelief(2 modes")
     assert "situation 3, t=0" in repr(agent)
     assert "<table>" in agent._repr_html_()
+
+
+def test_another_belief_is_asked_anew_what_it_can_do() -> None:
+    class Bare:
+        """A belief that knows two verbs and nothing else."""
+
+        def sample(self, rng: Stream) -> Lever:
+            return lever("left")
+
+        def observe(self, x: None, a: str, o: int) -> None: ...
+
+    agent: ControlRule[Lever, None, str, int] = ControlRule(belief())
+    assert agent.action_probabilities() == {"left": 0.5, "right": 0.5}
+    assert set(agent.batch(40, Stream(0))) == {"left", "right"}
+    agent.belief = Bare()
+    with pytest.raises(MissingCapability, match="Bare"):
+        agent.action_probabilities()
+    assert set(agent.batch(40, Stream(0))) == {"left"}
+    agent.belief = belief()
+    assert agent.action_probabilities() == {"left": 0.5, "right": 0.5}
+
+
+def test_a_belief_that_draws_actions_may_take_the_place_of_one_that_does_not() -> None:
+    agent: ControlRule[Lever, None, str, int] = ControlRule(belief())
+    agent.act(Stream(0))
+    agent.belief = BernoulliBandit(["red"]).belief()
+    assert agent.act(Stream(0)) == "red"
+    assert agent.mode is None  # drawn without one
+    agent.belief = belief()
+    assert agent.act(Stream(0)) in ("left", "right")

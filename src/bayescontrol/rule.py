@@ -93,8 +93,7 @@ class ControlRule(Generic[M, X, A, O]):
         self._t = 0
         self._drawn_at = 0
         self._drawn_in = situation
-        self._draws_actions = isinstance(belief, ActionDraws)
-        self._capable: dict[type, bool] = {}
+        self._capable: dict[tuple[type, type], bool] = {}
 
     # -- the rule, as two pure halves -----------------------------------------------------
 
@@ -118,7 +117,7 @@ class ControlRule(Generic[M, X, A, O]):
             raise TypeError(f"rng={rng!r}: an agent draws from a Stream; make one, Stream(seed)")
         m = self.mode
         a: A
-        if self._draws_actions and self.schedule is every_step:
+        if self.schedule is every_step and self._offers(ActionDraws):
             self.mode, a = None, self.belief.draw_action(self.x, rng)
             self._drawn_at, self._drawn_in = self._t, self.x
         elif m is None or self.schedule is every_step or self.schedule(self._held(), rng):
@@ -159,7 +158,7 @@ class ControlRule(Generic[M, X, A, O]):
         """Be where `acted` steps of a compiled loop have led; the belief is there already."""
         self._t += acted
         self._drawn_at, self._drawn_in, self.x = self._t - 1, drawn_in, x
-        self.mode = None if self._draws_actions else self._able(Resumable).last()
+        self.mode = None if self._offers(ActionDraws) else self._able(Resumable).last()
 
     def _held(self) -> Held[X]:
         return Held(self._t, self._t - self._drawn_at, self.x, self._drawn_in)
@@ -199,10 +198,11 @@ class ControlRule(Generic[M, X, A, O]):
             )
 
     def _offers(self, capability: type) -> bool:
-        """Whether the belief can do this; remembered, since to ask is slow."""
-        if capability not in self._capable:
-            self._capable[capability] = isinstance(self.belief, capability)
-        return self._capable[capability]
+        """Whether the belief can do this; remembered for its type, since to ask is slow."""
+        key = type(self.belief), capability
+        if key not in self._capable:
+            self._capable[key] = isinstance(self.belief, capability)
+        return self._capable[key]
 
     def _able(self, capability: Any) -> Any:
         if not self._offers(capability):

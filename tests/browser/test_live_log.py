@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from scipy.special import betaincinv  # type: ignore[import-untyped]
 from tests.browser.live_stub import Open, Stub, figure, live, rows, tabs
 
 from bayescontrol import BernoulliBandit
+from bayescontrol.durable import GibbsMDP
 from bayescontrol.durable.events import Created, Decided, Event, Observed, to_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.serve.page import page
@@ -167,8 +169,8 @@ def test_a_log_with_a_torn_end_a_gap_and_strangers_is_shown_and_it_says_so(alone
         [
             "The last line is cut off and was left out.",
             "The file starts at event 5: what came before is not in it.",
-            "Events are missing in 1 places.",
-            "1 observations are of decisions that are not in the file.",
+            "Events are missing in 1 place.",
+            "1 observation of decisions that are not in the file: left out.",
         ]
     )
     expect(alone.locator("#history")).to_contain_text("model unknown")
@@ -186,6 +188,83 @@ def test_a_log_of_situations_and_texts_is_shown_without_means(alone: Page) -> No
     ]
     expect(figure(alone, "Means by counts")).to_be_hidden()
     expect(figure(alone, "Action shares")).to_be_visible()
+
+
+def axis(page: Page, title: str) -> tuple[list[str], str]:
+    """The marks of the horizontal axis, and its name."""
+    drawn = figure(page, title).locator(".canvas svg")
+    expect(drawn).to_be_visible()
+    marks: list[str] = drawn.locator(".tick.middle").all_text_contents()
+    return marks, drawn.locator(".name").last.text_content() or ""
+
+
+@pytest.mark.parametrize(
+    ("steps", "apart", "name"),
+    [
+        (40, 0.02, "time since the first decision (ms)"),
+        (2, 0.3, "time since the first decision (ms)"),
+        (40, 2.0, "time since the first decision (s)"),
+        (3, 0.0, "decision (number)"),
+        (1, 0.0, "decision (number)"),
+    ],
+)
+def test_however_short_a_log_is_its_axes_hold_it_and_nothing_before_it(
+    alone: Page, steps: int, apart: float, name: str
+) -> None:
+    events: list[Event] = []
+    for i in range(steps):
+        seq, now = 2 * i + 1, 1e9 + apart * i
+        a = ("red", "blue")[i % 2]
+        events.append(Decided(seq=seq, x=None, a=a, p=0.5, key=None, time=now))
+        events.append(Observed(seq=seq + 1, n=seq, o=1, time=now + 0.001))
+    give(alone, as_lines(events))
+    marks, named = axis(alone, "Action shares")
+    assert named == name
+    assert marks[0] == ("1" if apart == 0.0 else "0")
+    areas = figure(alone, "Action shares").locator("path.area")
+    boxes = [box for area in areas.all() if (box := area.bounding_box()) is not None]
+    grid = figure(alone, "Action shares").locator("line.axis").last.bounding_box()
+    assert grid is not None
+    left, right = min(b["x"] for b in boxes), max(b["x"] + b["width"] for b in boxes)
+    assert left == pytest.approx(grid["x"], abs=2.0)
+    assert right == pytest.approx(grid["x"] + grid["width"], abs=2.0)
+    marks, named = axis(alone, "Means by counts as they moved")
+    assert (marks[0], named) == ("0", "observations (count)")
+
+
+def test_a_state_that_is_none_is_told_from_no_situation(alone: Page) -> None:
+    def log(model: Any, situations: list[Any]) -> str:
+        kept = as_model(model)
+        settings = dict(kept.settings)
+        events: list[Event] = [
+            Created(seq=1, format=1, model=kept.name, version=1, settings=settings, seed=7, time=1)
+        ]
+        for seq, x in enumerate(situations, start=2):
+            events.append(Decided(seq=seq, x=x, a="red", p=None, key=None, time=1e9))
+        return as_lines(events)
+
+    for model, situations, told in (
+        (GibbsMDP(["red", "blue"], None), [None, None], ["None", "None"]),
+        (GibbsMDP(["red", "blue"], "home"), ["home", None], ["None", "home"]),
+        (BernoulliBandit(["red", "blue"]), [None, None], ["–", "–"]),
+    ):
+        give(alone, log(model, situations), f"{told[-1]}-{len(situations)}.jsonl")
+        expect(alone.locator("#history h2")).to_have_text(f"{told[-1]}-2.jsonl")
+        assert [row[2] for row in rows(alone, "Decisions")] == told
+
+
+def test_actions_made_of_numbers_are_drawn_and_have_no_shares(alone: Page) -> None:
+    events: list[Event] = []
+    for i in range(30):
+        u = np.array([0.1 * i, 1.0 / 3.0])
+        events.append(Decided(seq=i + 1, x=u, a=u, p=None, key=None, time=1e9 + i))
+    give(alone, as_lines(events))
+    drawn = figure(alone, "Actions as they were taken")
+    expect(drawn.locator(".canvas path.line")).to_have_count(2)
+    expect(drawn.locator(".legend")).to_have_text("last:entry 0 2.90entry 1 0.333")
+    expect(figure(alone, "Action shares")).to_be_hidden()
+    expect(alone.locator("table:has(caption:text-is('Actions'))")).to_be_hidden()
+    assert rows(alone, "Decisions")[0][2:4] == ["[2.90, 0.333]", "[2.90, 0.333]"]
 
 
 def test_a_hundred_thousand_events_are_opened_in_seconds(alone: Page, tmp_path: Path) -> None:

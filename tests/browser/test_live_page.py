@@ -110,6 +110,77 @@ def test_modes_of_a_finite_class_show_weights_and_evidence_and_no_regret(
     expect(figure(page, "Regret")).to_be_hidden()
 
 
+def numbered(means: dict[str, float], **other: Any) -> dict[str, Any]:
+    """An agent whose posterior is made of numbers without intervals, and has no probabilities."""
+    modes = [
+        {"name": name, "weight": None, "mean": m, "low": None, "high": None}
+        for name, m in means.items()
+    ]
+    return agent(modes=modes, probabilities=None, regret=None, surprise_bits=None) | other
+
+
+def test_a_posterior_of_other_numbers_is_drawn_by_its_name_and_without_an_interval(
+    tab: Open, stub: Stub
+) -> None:
+    page: Page = tab(stub.url)
+    connected(page)
+    why = ["What an arm pays depends on the situation.", "<b>And</b> so do the probabilities."]
+    measure = {"name": "mean weight of a feature", "unit": "score by feature"}
+    stub.say("agents", [numbered({"red[0]": 0.5, "red[1]": -0.25}, measure=measure, remarks=why)])
+    expect(page.locator("#agent .remarks li")).to_have_text(why)
+    posterior = figure(page, "Posterior now")
+    expect(posterior.locator("circle.dot")).to_have_count(2)
+    expect(posterior.locator("svg .name").last).to_have_text(
+        "mean weight of a feature (score by feature)"
+    )
+    head = page.locator("table:has(caption:text-is('Arms, modes and actions')) thead th:visible")
+    expect(head).to_have_text(["name", "mean"])
+    assert "–" not in page.locator("#agent").inner_text()
+    plain = numbered({"red": 1.0}, measure={"name": "mean reward", "unit": "reward"})
+    stub.say("agents", [plain])  # as of categorical arms
+    expect(posterior.locator("svg .name").last).to_have_text("mean reward (reward)")
+    expect(page.locator("#agent .remarks li")).to_have_count(0)
+
+
+def test_there_is_no_table_of_dashes(tab: Open, stub: Stub) -> None:
+    page: Page = tab(stub.url)
+    connected(page)
+    nothing = {"name": "a", "weight": None, "mean": None, "low": None, "high": None}
+    stub.say("agents", [agent(modes=[nothing], probabilities=None, remarks=["There is none."])])
+    expect(page.locator("#agent .remarks")).to_have_text("There is none.")
+    expect(page.locator("table:has(caption:text-is('Arms, modes and actions'))")).to_be_hidden()
+    expect(figure(page, "Posterior now")).to_be_hidden()
+
+
+def test_without_probabilities_what_was_done_is_drawn(tab: Open, stub: Stub) -> None:
+    page: Page = tab(stub.url)
+    connected(page)
+    stub.say("agents", [numbered({"rho": 0.5})])
+    for i, action in enumerate(("left", "right", "left", "left", '{"tuple":["up",2]}')):
+        stub.say("decision", decision(i, action=action, probability=None))
+    taken = figure(page, "Actions taken (a sample)")
+    expect(taken.locator("svg .number")).to_have_text(["0.600", "0.200", "0.200"])
+    expect(taken).to_contain_text("Of 5 decisions seen since this page was opened.")
+    expect(taken).to_contain_text("(up, 2)")
+    expect(figure(page, "Actions as they were taken (a sample)")).to_be_hidden()
+    stub.say("agents", [agent()])
+    expect(taken).to_be_hidden()  # there are probabilities
+
+
+def test_actions_made_of_numbers_are_drawn_by_entry(tab: Open, stub: Stub) -> None:
+    page: Page = tab(stub.url)
+    connected(page)
+    stub.say("agents", [numbered({"A[0, 0]": 0.5})])
+    for i in range(6):
+        action = json.dumps({"array": [0.1 * i, -1 / 3], "shape": [2], "dtype": "<f8"})
+        stub.say("decision", decision(i, action=action, probability=None))
+    drawn = figure(page, "Actions as they were taken (a sample)")
+    expect(drawn.locator(".canvas path.line")).to_have_count(2)
+    expect(drawn.locator(".legend")).to_have_text("last:entry 0 0.500entry 1 −0.333")
+    expect(figure(page, "Actions taken (a sample)")).to_be_hidden()
+    assert rows(page, "Last decisions (a sample)")[0][2] == "[0.5, −0.333]"
+
+
 def test_an_alarm_is_said_once_and_seen_whoever_is_looked_at(tab: Open, stub: Stub) -> None:
     page = live(tab, stub)
     page.evaluate("""() => {

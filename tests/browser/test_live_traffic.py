@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 from tests.browser.live_stub import Open, figure, tabs
+
+_PATIENCE = 60_000.0  # milliseconds, after which it has hung
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def demo() -> Iterator[str]:
     """The address of a demo that ends by itself; in a process of its own, as a user starts it."""
     code = "from bayescontrol.cli import main; main()"
     with subprocess.Popen(
-        [sys.executable, "-c", code, "demo", "--seconds", "30"],
+        [sys.executable, "-c", code, "demo", "--seconds", "21", "--rate", "120"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -30,24 +31,67 @@ def demo() -> Iterator[str]:
         process.terminate()
 
 
-def test_the_page_shows_real_traffic_as_it_comes(tab: Open, demo: str) -> None:
+def facts(page: Page) -> dict[str, str]:
+    """What the page says of the agent that is looked at."""
+    lines = page.locator("#agent .facts").inner_text().split("\n")
+    return dict(zip(lines[::2], lines[1::2], strict=True))
+
+
+def fact(page: Page, name: str) -> float:
+    return float(facts(page)[name].replace(",", ""))
+
+
+def require_drawn(page: Page, *drawn: tuple[str, str]) -> None:
+    for title, marks in drawn:
+        expect(figure(page, title).locator(".canvas svg").locator(marks).first).to_be_visible(
+            timeout=_PATIENCE
+        )
+
+
+def test_the_page_shows_real_traffic_as_it_comes_and_the_alarm_of_the_lever_that_breaks(
+    tab: Open, demo: str
+) -> None:
+    """Pulled fifty times before it breaks, the lever raises no alarm with a chance below 3e-3."""
     assert demo.startswith("http://127.0.0.1:")
     said: list[str] = []
     page = tab(demo, said=said)
-    expect(page.locator("#agents button")).to_have_count(2, timeout=10_000)
-    first = _decisions(page.locator("#agent .facts").inner_text())
-    time.sleep(3.0)
-    later = _decisions(page.locator("#agent .facts").inner_text())
-    assert later > first
-    for title, marks in (
+    expect(page.locator("#agents button")).to_have_count(2, timeout=_PATIENCE)
+    page.get_by_role("button", name="checkout").click()
+    first = fact(page, "decisions")
+    page.wait_for_function(
+        """before => {
+          const told = [...document.querySelectorAll("#agent .facts div")];
+          const of = Object.fromEntries(
+            told.map((row) => [...row.children].map((cell) => cell.innerText)));
+          const number = (name) => Number((of[name] ?? "").replace(",", ""));
+          return number("decisions") > before && number("surprise (bits)") > 0
+            && number("regret (reward)") > 0;
+        }""",
+        arg=first,
+        timeout=_PATIENCE,
+    )
+    assert "no mode fits" not in facts(page)
+    require_drawn(
+        page,
         ("Posterior now", "circle.dot"),
         ("Action probabilities now", "rect.bar"),
         ("Decisions per second", "path.line"),
-    ):
-        expect(figure(page, title).locator(".canvas svg").locator(marks).first).to_be_visible()
+        ("Surprise", "path.line"),
+        ("Regret", "path.line"),
+    )
+    alert = page.get_by_role("alert")
+    expect(alert).to_have_text("dispenser: no mode fits what is observed.", timeout=_PATIENCE)
+    assert page.title() == "Alarm: dispenser · bayescontrol"
+    page.get_by_role("button", name="dispenser").click()
+    expect(page.locator("#agent h2")).to_have_text("dispenser")
+    assert facts(page)["no mode fits"] == "ALARM"
+    assert fact(page, "surprise (bits)") > 0.0
+    require_drawn(
+        page,
+        ("Posterior now", "rect.bar"),
+        ("Surprise", "path.line"),
+        ("Evidence that no mode fits", "path.line"),
+    )
+    expect(figure(page, "Evidence that no mode fits")).to_contain_text("alarm at 6.64 bits")
+    expect(figure(page, "Regret")).to_be_hidden()
     assert said == []
-
-
-def _decisions(facts: str) -> int:
-    lines = facts.split("\n")
-    return int(lines[lines.index("decisions") + 1].replace(",", ""))

@@ -1,12 +1,22 @@
-"""Group commit: everyone is answered once, with what was written, and nobody waits for ever."""
+"""Group commit: everyone is answered once, with what was written, and nobody waits for ever.
+
+Who comes when is decided by events: each thread is held until the others are where they should be.
+"""
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import pytest
 
+from bayescontrol.durable import committer as module
 from bayescontrol.durable.committer import Committer, Request
+
+#: Seconds after which a test is given up; nothing is measured by it.
+HANGS = 60
 
 
 class Number(Request):
@@ -17,74 +27,89 @@ class Number(Request):
         self.value = value
 
 
-def test_many_threads_are_served_in_few_writes() -> None:
-    batches: list[int] = []
+def until(happened: Callable[[], bool]) -> None:
+    given_up = time.monotonic() + HANGS
+    while not happened():
+        assert time.monotonic() < given_up
+        time.sleep(0.0005)
+
+
+def started(works: list[Callable[[], Any]]) -> list[threading.Thread]:
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def all_end(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join(timeout=HANGS)
+        assert not thread.is_alive()
+
+
+def queued(committer: Committer[Any], requests: list[Request]) -> list[threading.Thread]:
+    """A thread for each request, which come in this order; an interrupt is the end of its own.
+
+    The first leads, and its write must last until all the others wait.
+    """
+
+    def work(request: Request) -> None:
+        with suppress(KeyboardInterrupt):
+            committer.submit(request)
+
+    def waits(i: int) -> bool:
+        return committer._leader is not None and len(committer._waiting) == i
+
+    threads: list[threading.Thread] = []
+    for i, request in enumerate(requests):
+        threads += started([partial(work, request)])
+        until(partial(waits, i))
+    return threads
+
+
+def test_many_threads_are_each_answered_once_and_one_writes_at_a_time() -> None:
+    inside = threading.Lock()
     seen: list[int] = []
+    answers: list[tuple[int, int]] = []
 
     def write(requests: list[Number]) -> None:
-        batches.append(len(requests))
-        time.sleep(0.002)
+        assert inside.acquire(blocking=False)
         for request in requests:
             seen.append(request.value)
             request.result = -request.value
-
-    committer = Committer(write)
-    answers: list[tuple[int, int]] = []
-
-    def work(i: int) -> None:
-        for k in range(20):
-            value = 100 * i + k
-            answers.append((value, committer.submit(Number(value))))
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
-        assert not thread.is_alive()
-    assert len(answers) == 320
-    assert all(answer == -value for value, answer in answers)
-    assert sorted(seen) == sorted(value for value, _ in answers)
-    assert len(batches) < 320 / 3
-
-
-def test_one_writes_at_a_time() -> None:
-    inside = threading.Lock()
-
-    def write(requests: list[Request]) -> None:
-        assert inside.acquire(blocking=False)
-        time.sleep(0.0002)
+        time.sleep(0.0002)  # others come meanwhile
         inside.release()
 
     committer = Committer(write)
 
-    def work() -> None:
-        for _ in range(30):
-            committer.submit(Request())
+    def work(i: int) -> None:
+        for value in range(20 * i, 20 * i + 20):
+            answer = committer.submit(Number(value))
+            answers.append((value, answer))
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
-        assert not thread.is_alive()
+    all_end(started([partial(work, i) for i in range(16)]))
+    assert sorted(answers) == [(value, -value) for value in range(320)]
+    assert sorted(seen) == list(range(320))
 
 
-def test_a_batch_has_its_limit() -> None:
-    sizes: list[int] = []
+@pytest.mark.parametrize(
+    ("most", "sizes"), [(1024, [1, 19]), (20, [1, 19]), (4, [1, 4, 4, 4, 4, 3]), (1, [1] * 20)]
+)
+def test_who_comes_during_a_write_goes_with_the_next_and_a_batch_has_its_limit(
+    most: int, sizes: list[int]
+) -> None:
+    go = threading.Event()
+    batches: list[list[int]] = []
 
-    def write(requests: list[Request]) -> None:
-        sizes.append(len(requests))
-        time.sleep(0.005)
+    def write(requests: list[Number]) -> None:
+        go.wait(HANGS)
+        batches.append([request.value for request in requests])
 
-    committer = Committer(write, most=4)
-    threads = [threading.Thread(target=lambda: committer.submit(Request())) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
-    assert max(sizes) <= 4
-    assert sum(sizes) == 20
+    threads = queued(Committer(write, most=most), [Number(value) for value in range(20)])
+    go.set()
+    all_end(threads)
+    assert list(map(len, batches)) == sizes
+    assert [value for batch in batches for value in batch] == list(range(20))
 
 
 def test_the_error_of_a_request_is_its_own_and_that_of_the_write_is_everybodys() -> None:
@@ -104,62 +129,40 @@ def test_the_error_of_a_request_is_its_own_and_that_of_the_write_is_everybodys()
     assert committer.submit(Number(3)) == "done"
 
 
-def test_a_waiter_that_is_interrupted_does_not_stop_the_others() -> None:
-    started, go = threading.Event(), threading.Event()
-
-    def write(requests: list[Request]) -> None:
-        started.set()
-        go.wait(10)
-
-    class Interrupted(Request):
-        __slots__ = ()
-
-        def sleep(self) -> None:
-            go.set()
-            time.sleep(0.05)  # long enough to be chosen to lead
-            raise KeyboardInterrupt
-
-    committer = Committer(write)
-    leader = threading.Thread(target=lambda: committer.submit(Request()))
-    leader.start()
-    started.wait(10)
-
-    def interrupted() -> None:
-        with pytest.raises(KeyboardInterrupt):
-            committer.submit(Interrupted())
-
-    waiter = threading.Thread(target=interrupted)
-    later = threading.Thread(target=lambda: committer.submit(Request()))
-    waiter.start()
-    later.start()
-    for thread in (leader, waiter, later):
-        thread.join(timeout=10)
-        assert not thread.is_alive()
-    committer.submit(Request())
-
-
-def test_who_comes_again_at_once_is_waited_for() -> None:
+def test_who_comes_again_at_once_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without waiting, the callers fall into two groups, and a batch is half of them."""
+    monkeypatch.setattr(module, "_PAUSE", HANGS)  # the leader waits until all have come
+    callers, rounds = 8, 10
+    go = threading.Event()
     sizes: list[int] = []
 
     def write(requests: list[Request]) -> None:
+        go.wait(HANGS)
         sizes.append(len(requests))
-        time.sleep(0.002)
 
-    committer = Committer(write)
+    committer: Committer[Request] = Committer(write)
 
-    def work() -> None:
-        for _ in range(40):
+    def again() -> None:
+        for _ in range(rounds - 1):
             committer.submit(Request())
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
-        assert not thread.is_alive()
-    assert sum(sizes) == 320
-    assert sorted(sizes)[len(sizes) // 2] >= 7
+    def first() -> None:
+        committer.submit(Request())
+        until(lambda: committer._complete is not None)  # the next leader waits, for this one
+        committer.submit(Request())
+        again()
+
+    def other() -> None:
+        committer.submit(Request())
+        again()
+
+    threads = started([first])
+    until(lambda: committer._leader is not None)
+    threads += started([other] * (callers - 1))
+    until(lambda: len(committer._waiting) == callers - 1)
+    go.set()
+    all_end(threads)
+    assert sizes == [1] + rounds * [callers]
 
 
 def test_who_does_not_come_again_is_not_waited_for_every_time() -> None:
@@ -180,27 +183,28 @@ def test_who_does_not_come_again_is_not_waited_for_every_time() -> None:
     assert 8 <= waits <= 11
 
 
-def _all_end(threads: list[threading.Thread]) -> None:
-    for thread in threads:
-        thread.join(timeout=10)
-        assert not thread.is_alive()
+def test_a_waiter_that_is_interrupted_when_it_should_lead_does_not_stop_the_others() -> None:
+    go = threading.Event()
 
+    class Interrupted(Request):
+        __slots__ = ()
 
-def _queued(committer: Committer[Request], requests: list[Request]) -> list[threading.Thread]:
-    """A thread for each request, which come in this order; an interrupt is the end of its own."""
+        def sleep(self) -> None:
+            until(lambda: committer._leader is self)
+            raise KeyboardInterrupt
 
-    def work(request: Request) -> None:
-        with suppress(KeyboardInterrupt):
-            committer.submit(request)
+    def write(batch: list[Request]) -> None:
+        go.wait(HANGS)
+        for request in batch:
+            request.result = "written"
 
-    threads = []
-    for i, request in enumerate(requests):
-        thread = threading.Thread(target=work, args=(request,), daemon=True)
-        thread.start()
-        threads.append(thread)
-        while i and len(committer._waiting) < i:
-            time.sleep(0.0005)
-    return threads
+    committer: Committer[Request] = Committer(write)
+    requests = [Request(), Interrupted(), Request()]
+    threads = queued(committer, requests)
+    go.set()
+    all_end(threads)
+    assert [request.result for request in requests] == ["written", None, "written"]
+    assert committer.submit(Request()) == "written"
 
 
 def test_who_is_interrupted_while_it_is_written_is_not_missed_by_those_behind() -> None:
@@ -210,23 +214,23 @@ def test_who_is_interrupted_while_it_is_written_is_not_missed_by_those_behind() 
         __slots__ = ()
 
         def sleep(self) -> None:
-            now.wait(10)
+            now.wait(HANGS)
             raise KeyboardInterrupt
 
     requests = [Request(), Request(), Interrupted(), Interrupted(), Request(), Request()]
     threads: list[threading.Thread] = []
 
     def write(batch: list[Request]) -> None:
-        go.wait(10)
+        go.wait(HANGS)
         if len(batch) > 1:
             now.set()
-            _all_end(threads[2:4])
+            all_end(threads[2:4])
         for request in batch:
             request.result = "written"
 
-    threads += _queued(Committer(write), requests)
+    threads += queued(Committer(write), requests)
     go.set()
-    _all_end(threads)
+    all_end(threads)
     assert [request.result for request in requests] == ["written"] * 6
 
 
@@ -241,12 +245,12 @@ def test_who_is_interrupted_when_it_wakes_still_wakes_the_next() -> None:
             raise KeyboardInterrupt
 
     def write(batch: list[Request]) -> None:
-        go.wait(10)
+        go.wait(HANGS)
 
     requests = [Request(), Request(), Interrupted(), Interrupted(), Request(), Request()]
-    threads = _queued(Committer(write), requests)
+    threads = queued(Committer(write), requests)
     go.set()
-    _all_end(threads)
+    all_end(threads)
 
 
 def test_a_leader_that_is_interrupted_while_it_waits_hands_on() -> None:
@@ -263,7 +267,7 @@ def test_a_leader_that_is_interrupted_while_it_waits_hands_on() -> None:
     with pytest.raises(KeyboardInterrupt):
         committer.submit(Number(1))
     committer._gather = gather  # type: ignore[method-assign]
-    assert committer._heir is other
+    assert committer._leader is other
     assert committer._slept(other)
     committer._lead(other)
     committer.submit(Number(3))

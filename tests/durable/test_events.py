@@ -1,6 +1,7 @@
 """Events: rows and lines that are checked before they are believed."""
 
 import dataclasses
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from bayescontrol.durable.events import (
     Event,
     Observed,
     as_row,
+    checksum_of,
     event_of,
     events_of,
     from_line,
@@ -100,11 +102,117 @@ def test_a_line_that_is_none_is_damage(line: str) -> None:
         from_line(line)
 
 
-@given(st.binary(max_size=40), st.sampled_from(["created", "decided", "observed", "other"]))
-def test_no_bytes_whatever_make_an_event_raise_anything_else(payload: bytes, kind: str) -> None:
-    row = as_row(OBSERVED)._replace(kind=kind, payload=payload)
+#: What a column of a line cannot be.
+WRONG: dict[str, list[Any]] = {
+    "seq": ["x", 1.5, None, True, [1], {}],
+    "kind": [["a"], None, 1],
+    "n": ["z", 1.5, [2]],
+    "key": [3, ["k"], {"k": 1}],
+    "checksum": ["1", None, 0.5],
+}
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    ("column", "wrong"), [(column, v) for column, values in WRONG.items() for v in values]
+)
+def test_a_line_with_a_column_of_another_type_is_damage(
+    event: Event, column: str, wrong: Any
+) -> None:
+    line = msgspec.json.decode(to_line(event)) | {column: wrong}
+    with pytest.raises(DamagedLog, match="not a line of a log"):
+        from_line(msgspec.json.encode(line).decode())
+
+
+def test_a_line_that_never_ends_its_brackets_is_damage() -> None:
+    deep = "[" * 100_000
+    for line in (deep, '{"seq":1,"kind":"observed","checksum":0,"o":' + deep):
+        with pytest.raises(DamagedLog):
+            from_line(line)
+
+
+def checked(kind: str, payload: bytes, n: int | None = None, key: str | None = None) -> Row:
+    """A row whose checksum holds, so that what it says is looked at."""
+    return Row(1, kind, n, key, payload, checksum_of(1, kind, n, key, payload))
+
+
+def body(event: Event, **wrong: Any) -> bytes:
+    """The payload of the event with other values."""
+    return msgspec.json.encode(msgspec.json.decode(as_row(event).payload) | wrong)
+
+
+#: What a field of a creation cannot be.
+NO_AGENT: dict[str, list[Any]] = {
+    "seed": ["abc", "", "-1", str(2**128), "9" * 5000, 7, None, "1.5"],
+    "settings": [[1], None, 3, "x", {"tuple": []}, {"dict": [[1, 2]]}],
+    "format": ["x"],
+    "version": ["x"],
+    "time": ["x"],
+    "model": [3],
+    "fingerprint": [3],
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"), [(field, v) for field, values in NO_AGENT.items() for v in values]
+)
+def test_a_creation_that_makes_no_agent_is_damage_though_its_checksum_holds(
+    field: str, wrong: Any
+) -> None:
+    assert event_of(checked("created", body(CREATED))) == CREATED
     with pytest.raises(DamagedLog):
-        event_of(row)
+        event_of(checked("created", body(CREATED, **{field: wrong})))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["tuple", "dict", "float", "int", "array", "shape", "dtype", "a"]),
+            inner | st.sampled_from(["<f8", "|u1", "O", "U99999999", "f8,(", "nan", "7"]),
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+FIELDS = ["format", "model", "version", "settings", "seed", "time", "x", "a", "p", "o"]
+
+
+@given(
+    kind=st.sampled_from(["created", "decided", "observed", "other"]),
+    payload=st.binary(max_size=40)
+    | JSON.map(msgspec.json.encode)
+    | st.builds(
+        lambda event, wrong: body(event, **wrong),
+        st.sampled_from(EVENTS),
+        st.dictionaries(st.sampled_from(FIELDS), JSON, min_size=1, max_size=2),
+    ),
+    n=st.none() | st.integers(),
+    key=st.none() | st.text(st.characters(codec="utf-8"), max_size=4),
+)
+def test_whatever_a_row_says_it_is_an_event_or_damage(
+    kind: str, payload: bytes, n: int | None, key: str | None
+) -> None:
+    try:
+        event = event_of(checked(kind, payload, n, key))
+    except (DamagedLog, NewerFormat):
+        return
+    assert to_line(event_of(as_row(event))) == to_line(event)
+
+
+@given(
+    st.sampled_from(EVENTS),
+    st.dictionaries(
+        st.sampled_from([*FIELDS, "seq", "kind", "n", "key", "checksum"]), JSON, max_size=2
+    ),
+)
+def test_whatever_a_line_says_it_is_an_event_or_damage(event: Event, wrong: dict[str, Any]) -> None:
+    line = msgspec.json.decode(to_line(event)) | wrong
+    try:
+        from_line(msgspec.json.encode(line).decode())
+    except (DamagedLog, NewerFormat):
+        return
 
 
 def test_events_cannot_be_changed() -> None:

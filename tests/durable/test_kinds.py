@@ -2,72 +2,19 @@
 
 import subprocess
 import sys
-from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.durable.test_models import PROBLEMS
+from tests.durable.problems import PROBLEMS, digest
 
-from bayescontrol import Stream
-from bayescontrol.durable import DurableAgent, open_agent, replay
-from bayescontrol.durable.linear import LinearQuadratic
+from bayescontrol.durable import open_agent, replay
 from bayescontrol.durable.models import as_model
 from bayescontrol.errors import BadEvidence, BadSituation, FeedbackDue
-from bayescontrol.problems.chain import GrowingChain
-from bayescontrol.problems.tabular import TabularModes
-
-STEPS = 12
-
-
-def situation(problem: Any, rng: Stream) -> Any:
-    """A context, where there is one to give."""
-    features = getattr(problem, "features", None)
-    return None if features is None else rng.normal(size=features).tolist()
-
-
-def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: Stream) -> Any:
-    """What may come of an action."""
-    if isinstance(problem, TabularModes):
-        p = problem.hypothesis[0, 0 if x is None else x, action]
-        return int(np.flatnonzero(p)[rng.integers(int((p > 0.0).sum()))])
-    if isinstance(problem, GrowingChain):
-        t, _, n = problem.advance(x, action, 0)
-        return int(action == 0 and n >= problem.required(t))
-    if isinstance(problem, LinearQuadratic):
-        y = rng.normal(size=len(x)).tolist()
-        return y if problem.known is not None else (y, float(x @ x + action @ action))
-    match agent.model.name:
-        case "gibbs-mdp":
-            return (rng.random(), rng.integers(3) if problem.states else f"room {rng.integers(3)}")
-        case "categorical-bandit":
-            return problem.family.constants[0].item()
-        case "gaussian-bandit" | "linear-bandit" | "exponential-bandit":
-            return rng.random()
-    return rng.integers(2)
-
-
-def live(problem: Any, agent: DurableAgent, seed: int) -> None:
-    """Some decisions, answered; the last is not."""
-    rng = Stream(seed)
-    for _ in range(STEPS):
-        d = agent.act(situation(problem, rng))
-        agent.observe(d, observation(problem, agent, d.action, d.situation, rng))
-    agent.act(situation(problem, rng))
-
-
-def digest(agent: DurableAgent) -> str:
-    """Of the state, to the last bit."""
-    told = blake2b(digest_size=8)
-    for name, v in sorted(agent.state().items()):
-        told.update(f"{name} {v.dtype} {v.shape}".encode() + v.tobytes())
-    return f"{agent.head} {told.hexdigest()}"
-
 
 _LIFE = """
 import os, sys
 from bayescontrol.durable import open_agent, open_store
-from tests.durable.test_kinds import PROBLEMS, digest, live
+from tests.durable.problems import PROBLEMS, digest, live
 store = open_store(sys.argv[1])
 for i, (name, problem) in enumerate(PROBLEMS.items()):
     agent = open_agent(store, f"agent-{i}", problem, seed=i)

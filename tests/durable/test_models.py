@@ -4,46 +4,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.durable.problems import PROBLEMS
 
 from bayescontrol import (
     BernoulliBandit,
     CategoricalBandit,
     ExponentialBandit,
     GaussianBandit,
-    JointBandit,
     LinearBandit,
-    LogisticBandit,
-    LogitNormalBandit,
     PoissonBandit,
     SharedLinearBandit,
 )
-from bayescontrol.durable import GibbsMDP, named_model
+from bayescontrol.durable import named_model
 from bayescontrol.durable.events import Created, as_row, event_of
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.linear import LinearQuadratic
 from bayescontrol.durable.models import as_model, model_of, require_same
 from bayescontrol.durable.plain_schedules import schedule_plain, unschedule
 from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
-from bayescontrol.problems.bandits import (
-    Bandit,
-    Bernoulli,
-    Categorical,
-    ContextualBandit,
-    GaussianNoise,
-    Logit,
-    NormalGamma,
-)
-from bayescontrol.problems.chain import GrowingChain
-from bayescontrol.problems.classes import make, names
-from bayescontrol.problems.linear import (
-    DeterminantDoubling,
-    LinearAgent,
-    SystemPrior,
-    double_integrator,
-)
-from bayescontrol.problems.mdp import GibbsPrior, chain_mdp, mdp_modes
+from bayescontrol.problems.bandits import Bandit, Bernoulli
+from bayescontrol.problems.linear import DeterminantDoubling, LinearAgent, double_integrator
 from bayescontrol.problems.parametric import ParametricModes
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import (
     Every,
     Geometric,
@@ -52,47 +34,6 @@ from bayescontrol.schedules import (
     doubling,
     every_step,
 )
-
-PROBLEMS: dict[str, Any] = {
-    "bernoulli": BernoulliBandit(["red", ("a", 1), 3]),
-    "bernoulli, prior": BernoulliBandit(2, prior=[(2, 3), (0.5, 1 / 3)]),
-    "gaussian": GaussianBandit(3, sd=0.1, prior=(1 / 3, 7)),
-    "gaussian, default": GaussianBandit(3),
-    "unknown variance": GaussianBandit(2, sd=None),
-    "unknown variance, prior": GaussianBandit(2, sd=None, prior=(0, 1, 2, 3)),
-    "categorical": CategoricalBandit(["a", "b"], values=[-1, 0.1, 10]),
-    "categorical, prior": CategoricalBandit(2, values=[0, 1], prior=[[1, 2], [3, 4]]),
-    "poisson": PoissonBandit(2, prior=(3, 0.3)),
-    "poisson, default": PoissonBandit(2),
-    "exponential": ExponentialBandit(2),
-    "exponential, prior": ExponentialBandit(2, prior=(3, 0.1)),
-    "linear": LinearBandit(["a", "b"], features=2, sd=0.3),
-    "linear, prior": LinearBandit(2, features=2, prior=([0.1, 0.2], [[2, 0.1], [0.1, 1]])),
-    "logistic": LogisticBandit(["a", "b"], features=3),
-    "joint": JointBandit([[0.9, 0.1], [0.3, 0.9]], prior=[0.3, 0.7]),
-    "of Bernoulli arms": Bandit(Bernoulli(), ["a", "b"], prior=(2, 3)),
-    "of categorical arms": Bandit(Categorical([0, 2, 5]), 2),
-    "of unknown variance": Bandit(NormalGamma(), 2),
-    "contextual, Gaussian": ContextualBandit(GaussianNoise(0.3), 2, 2),
-    "contextual, 0 or 1": ContextualBandit(Logit(), ["a", "b"], 2, prior=(0.1, 2.0)),
-    "correlated": LogitNormalBandit([0.1, 1 / 3], [[1.0, 0.9], [0.9, 1.0]], particles=200),
-    "tables": random_modes(4, situations=3, seed=1),
-    "MDPs": mdp_modes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1], start=1),
-    "growing chain": GrowingChain(scale=2),
-    "linear plant": LinearQuadratic.on(double_integrator(), start=[1.0, -1 / 3]),
-    "linear plant, known noise": LinearQuadratic(
-        [[2.0]],
-        [[0.1]],
-        noise=[[0.5]],
-        prior=SystemPrior(mean=[[0.5, 1.0]], precision=3.0),
-        tries=9,
-    ),
-    "linear plant, unknown costs": LinearQuadratic(
-        costs={"states": 2, "inputs": 1, "noise": 0.1}, prior={"scatter": [[1, 0.1], [0.1, 1]]}
-    ),
-    "MDP": GibbsMDP(["left", "right"], "home", GibbsPrior(precision=None), sweeps=2),
-    "MDP, declared": GibbsMDP(2, 0, GibbsPrior(mu0=0.1), states=4, partial=1, recentre=False),
-} | {f"class {name}": make(name) for name in names() if type(make(name)) is TabularModes}
 
 
 def written(model: Any, seed: int = 0) -> Created:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bayescontrol import BernoulliBandit, ControlRule, DiscreteMode, FiniteBelief, LinearBandit
-from bayescontrol.durable import DamagedSnapshot, named_model, open_agent
+from bayescontrol.durable import SnapshotNotKept, named_model, open_agent
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
@@ -80,7 +80,7 @@ def test_a_file_that_is_gone_is_no_disk(tmp_path: Path, replaced: bool) -> None:
     for _ in range(2):
         with pytest.raises(StoreFailed, match="removed or replaced"):
             agent.act()
-    with pytest.warns(DamagedSnapshot, match="removed or replaced"):
+    with pytest.warns(SnapshotNotKept, match="removed or replaced"):
         agent.close()
 
 

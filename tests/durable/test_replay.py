@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from bayescontrol import BernoulliBandit, LinearBandit
-from bayescontrol.durable import export_log, named_model, open_agent, read_log, replay
+from bayescontrol.durable import export_log, named_model, open_agent, read_log, replay, what_if
 from bayescontrol.errors import DamagedLog, InvalidRequest, ModelMismatch, StoreFailed
 from bayescontrol.seeding import Stream
 
@@ -83,8 +83,27 @@ def test_changed_code_is_found_out_by_drawing_again() -> None:
             agent.act()
         events = list(agent.log())
     assert replay(events, model((1, 1))).drawn == 20
+    # Of a log that says nothing of how the agent was before its first event.
+    silent = [msgspec.structs.replace(events[0], fingerprint=None), *events[1:]]
+    assert replay(silent, model((1, 1))).drawn == 20
     with pytest.raises(ModelMismatch, match="drawn again"):
-        replay(events, model((1, 50)))
+        replay(silent, model((1, 50)))
+
+
+def test_another_prior_under_the_old_name_is_found_out_before_anything_is_folded() -> None:
+    def model(prior: tuple[int, int]) -> Any:
+        return named_model("shop", version=1, build=BernoulliBandit(2, prior=prior).agent)
+
+    with open_agent("sqlite:///:memory:", "shop", model((1, 1)), seed=1) as agent:
+        agent.observe(agent.act(), 1)
+        events = list(agent.log())
+    for asked in (
+        lambda wrong: replay(events, wrong),
+        lambda wrong: replay(events, wrong, draw=False),
+        lambda wrong: what_if(events, lambda x: {0: 1.0}, model=wrong),
+    ):
+        with pytest.raises(ModelMismatch, match="is not what it was when the log was made"):
+            asked(model((2, 2)))
 
 
 def test_an_export_that_fails_leaves_the_old_file(exported: tuple[Path, Any, Any]) -> None:

@@ -1,10 +1,12 @@
 """A turn tells its callers the truth, and what they do with it changes nothing."""
 
+from typing import Any
+
 import pytest
 
-from bayescontrol import BernoulliBandit
-from bayescontrol.durable import open_agent
-from bayescontrol.durable.turn import Act, Observe
+from bayescontrol import BernoulliBandit, ControlRule, DiscreteMode, FiniteBelief
+from bayescontrol.durable import Act, Observe, named_model, open_agent
+from bayescontrol.errors import BadEvidence, InvalidRequest
 
 
 def test_what_a_caller_does_with_the_probabilities_does_not_change_those_of_the_next() -> None:
@@ -37,3 +39,24 @@ def test_together_or_alone_the_decisions_of_one_posterior_are_the_same(arms: int
         requests = [Act(None, None) for _ in range(40)]
         many.together(requests)
     assert [r.result.action for r in requests] == alone
+
+
+def test_what_an_agent_says_of_a_value_that_can_be_looked_up_is_told_as_it_is() -> None:
+    class Moody(FiniteBelief[Any]):
+        def observe(self, x: Any, a: Any, o: Any) -> None:
+            raise TypeError("my own table holds an unhashable list")
+
+    mode: Any = DiscreteMode(lambda x: {"go": 1.0}, lambda x, a: {1: 1.0})
+    mine = named_model("moody", version=1, build=lambda: ControlRule(Moody([mode])), alone=True)
+    with open_agent("sqlite:///:memory:", "shop", mine, seed=1) as shop:
+        d = shop.act()
+        with pytest.raises(TypeError, match=r"^my own table holds an unhashable list$"):
+            shop.observe(d, 1)
+        with pytest.raises(BadEvidence, match=r"observation \(1, \[2\]\).*cannot be looked up"):
+            shop.observe(d, (1, [2]))
+
+
+@pytest.mark.parametrize("key", ["", "k" * 201, "a\nb", 3])
+def test_a_key_is_looked_at_whichever_way_the_question_comes(key: Any) -> None:
+    with pytest.raises(InvalidRequest, match="a key is a text of 1 to 200"):
+        Act(None, key)

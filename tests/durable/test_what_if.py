@@ -1,8 +1,9 @@
 """What another would have earned: unbiased estimates, what they rest on, and what is refused.
 
 Where the range of rewards is not known intervals are normal. On logs of a fixed policy they hold:
-of 200 at 95 %, fewer than 178 hold the truth with probability 1e-4 if the level is right; seeds
-are fixed. Those that hold on any log are tested in test_off_policy and test_what_if_coverage.
+of 200 at 95 %, fewer than 176 hold the truth with probability 3e-5 if the level is right, 6e-5 for
+either of two estimates; seeds are fixed. Those that hold on any log are tested in test_off_policy
+and test_what_if_coverage.
 """
 
 from pathlib import Path
@@ -10,33 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.durable.fixed_logs import MEANS, fixed_log
 
 from bayescontrol import BernoulliBandit, CategoricalBandit, LinearBandit
 from bayescontrol.durable import export_log, named_model, open_agent, what_if
-from bayescontrol.durable.events import Created, Decided, Event, Observed
+from bayescontrol.durable.events import Event, Observed
 from bayescontrol.errors import BadEvidence, InvalidRequest, MissingCapability, UnknownAction
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.schedules import Every
 from bayescontrol.seeding import Stream
-
-MEANS = {"red": 0.7, "blue": 0.4}
-
-
-def made_log(seed: int, decisions: int, p_red: float = 0.3) -> list[Event]:
-    """A log of a policy that pulls red with a known probability."""
-    rng = Stream(seed)
-    settings = {"arms": ["red", "blue"]}
-    events: list[Event] = [
-        Created(seq=1, format=1, model="m", version=1, settings=settings, seed=0, time=0.0)
-    ]
-    for i in range(decisions):
-        red = rng.random() < p_red
-        a, p = ("red", p_red) if red else ("blue", 1 - p_red)
-        n = 2 * i + 2
-        events.append(Decided(seq=n, x=None, a=a, p=p, key=None, time=0.0))
-        o = int(rng.random() < MEANS[a])
-        events.append(Observed(seq=n + 1, n=n, o=o, time=0.0))
-    return events
 
 
 def policy(x: Any) -> dict[str, float]:
@@ -47,35 +30,31 @@ TRUTH = 0.9 * 0.7 + 0.1 * 0.4
 
 
 def test_both_estimates_are_unbiased_and_normal_intervals_hold_for_a_fixed_policy() -> None:
-    told = [what_if(made_log(seed, 200), policy) for seed in range(200)]
+    told = [what_if(fixed_log(seed, 200), policy) for seed in range(200)]
     for name in ("inverse_propensity", "doubly_robust"):
         estimates = [getattr(one, name) for one in told]
         means = np.array([e.mean for e in estimates])
-        # Four standard errors: a false alarm in 16,000.
+        # Four standard errors: a false alarm in 16,000, in 8,000 for either of the two.
         assert abs(means.mean() - TRUTH) < 4 * means.std() / np.sqrt(len(means))
-        assert sum(e.low <= TRUTH <= e.high for e in estimates) >= 178
+        assert sum(e.low <= TRUTH <= e.high for e in estimates) >= 176
     ips = np.mean([one.inverse_propensity.error for one in told])
     robust = np.mean([one.doubly_robust.error for one in told])
-    assert robust < 0.8 * ips
+    # On 1,000 other seeds 0.648, of 200 logs ± 0.004: thirteen standard errors.
+    assert robust < 0.7 * ips
 
 
 def test_a_wrong_probability_in_the_log_would_bias_it() -> None:
     """The planted bug: the test above can fail."""
-    wrong = []
-    for seed in range(50):
-        events = [
-            Decided(seq=e.seq, x=e.x, a=e.a, p=0.5, key=None, time=0.0)
-            if isinstance(e, Decided)
-            else e
-            for e in made_log(seed, 200)
-        ]
-        wrong.append(what_if(events, policy).inverse_propensity.mean)
+    wrong = [
+        what_if(fixed_log(seed, 200, said=0.5), policy).inverse_propensity.mean
+        for seed in range(50)
+    ]
     means = np.array(wrong)
     assert abs(means.mean() - TRUTH) > 10 * means.std() / np.sqrt(len(means))
 
 
 def test_the_logged_policy_itself_is_worth_what_was_earned() -> None:
-    events = made_log(1, 100)
+    events = fixed_log(1, 100)
     told = what_if(events, lambda x: {"red": 0.3, "blue": 0.7})
     assert told.inverse_propensity.mean == pytest.approx(told.logged.mean)
     assert told.effective == pytest.approx(100)
@@ -111,7 +90,7 @@ def test_contexts_are_taken_into_account() -> None:
 
 
 def test_what_cannot_be_told_is_said() -> None:
-    events = made_log(1, 10)
+    events = fixed_log(1, 10)
     with pytest.raises(ValueError, match="not probabilities"):
         what_if(events, lambda x: {"red": 0.7})
     with pytest.raises(ValueError, match="level"):
@@ -138,13 +117,13 @@ def test_a_log_without_probabilities_cannot_be_used() -> None:
 
 
 def test_nothing_observed_is_no_estimate() -> None:
-    for events in (made_log(1, 0), made_log(1, 1)[:2]):
+    for events in (fixed_log(1, 0), fixed_log(1, 1)[:2]):
         with pytest.raises(InvalidRequest, match="no answer"):
             what_if(events, policy)
 
 
 def test_what_was_never_done_has_no_narrow_interval() -> None:
-    only_blue = made_log(1, 100, p_red=1e-9)
+    only_blue = fixed_log(1, 100, p_red=1e-9)
     for p in (1.0, 0.99):
         told = what_if(only_blue, lambda x, p=p: {"red": p, "blue": 1 - p})
         assert told.unsupported == pytest.approx(p)
@@ -156,8 +135,8 @@ def test_what_was_never_done_has_no_narrow_interval() -> None:
 
 def test_an_action_that_the_model_lacks_is_refused() -> None:
     with pytest.raises(UnknownAction, match="'green'"):
-        what_if(made_log(1, 10), lambda x: {"red": 0.5, "green": 0.5})
-    assert what_if(made_log(1, 10), lambda x: {"blue": 1.0, "green": 0.0}).decisions == 10
+        what_if(fixed_log(1, 10), lambda x: {"red": 0.5, "green": 0.5})
+    assert what_if(fixed_log(1, 10), lambda x: {"blue": 1.0, "green": 0.0}).decisions == 10
 
 
 @pytest.mark.parametrize(
@@ -165,13 +144,13 @@ def test_an_action_that_the_model_lacks_is_refused() -> None:
 )
 def test_what_is_no_policy_is_refused(wrong: Any) -> None:
     with pytest.raises(InvalidRequest, match="not probabilities"):
-        what_if(made_log(1, 10), lambda x: wrong)
+        what_if(fixed_log(1, 10), lambda x: wrong)
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), "1", None, [1]])
 def test_what_is_no_reward_is_refused(wrong: Any) -> None:
     with pytest.raises(BadEvidence, match="reward"):
-        what_if(made_log(1, 10), policy, reward=lambda o: wrong)
+        what_if(fixed_log(1, 10), policy, reward=lambda o: wrong)
 
 
 def test_an_agent_and_its_file_are_logs_too(tmp_path: Path) -> None:
@@ -185,9 +164,9 @@ def test_an_agent_and_its_file_are_logs_too(tmp_path: Path) -> None:
 
 
 def test_it_says_what_it_rests_on() -> None:
-    told = what_if(made_log(1, 50), policy, level=0.9)
+    told = what_if(fixed_log(1, 50), policy, level=0.9)
     assert str(told).splitlines()[0] == "mean reward of a decision, with intervals at 90 %"
     assert "give bounds=" in str(told)
     assert "50 decisions answered, 0 not" in str(told)
     with pytest.raises(InvalidRequest, match="level='x'"):
-        what_if(made_log(1, 50), policy, level="x")  # type: ignore[arg-type]
+        what_if(fixed_log(1, 50), policy, level="x")  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.durable.fixed_logs import MEANS, fixed_log
 
 from bayescontrol import BernoulliBandit, GaussianBandit, JointBandit, LogisticBandit
 from bayescontrol.durable import named_model, open_agent, what_if
@@ -14,27 +15,12 @@ from bayescontrol.errors import BadEvidence, InvalidRequest, ModelMismatch
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.seeding import Stream
 
-MEANS = {"red": 0.7, "blue": 0.4}
 RED = {"red": 0.9, "blue": 0.1}
 TRUTH = 0.9 * 0.7 + 0.1 * 0.4
 
 
 def policy(x: Any) -> dict[str, float]:
     return RED
-
-
-def bare_log(decisions: int, p_red: float = 0.3) -> list[Event]:
-    """A log of a model that nobody has at hand."""
-    rng = Stream(1)
-    events: list[Event] = [
-        Created(seq=1, format=1, model="m", version=1, settings={}, seed=0, time=0.0)
-    ]
-    for n in range(2, 2 * decisions + 2, 2):
-        red = rng.random() < p_red
-        a, p = ("red", p_red) if red else ("blue", 1 - p_red)
-        events.append(Decided(seq=n, x=None, a=a, p=p, key=None, time=0.0))
-        events.append(Observed(seq=n + 1, n=n, o=int(rng.random() < MEANS[a]), time=0.0))
-    return events
 
 
 def bernoulli_log(decisions: int = 40) -> list[Event]:
@@ -76,7 +62,7 @@ def test_intervals_are_in_the_units_of_the_reward() -> None:
 
 
 def test_wider_bounds_give_wider_intervals() -> None:
-    events = bare_log(300)
+    events = fixed_log(1, 300)
     narrow = what_if(events, policy, bounds=(0, 1)).inverse_propensity
     wide = what_if(events, policy, bounds=(-1, 3)).inverse_propensity
     assert wide.low < narrow.low < TRUTH < narrow.high < wide.high
@@ -84,18 +70,18 @@ def test_wider_bounds_give_wider_intervals() -> None:
 
 
 def test_what_was_never_done_is_anywhere_within_bounds() -> None:
-    told = what_if(bare_log(100, p_red=1e-9), lambda x: {"red": 1.0}, bounds=(0, 1))
+    told = what_if(fixed_log(1, 100, p_red=1e-9), lambda x: {"red": 1.0}, bounds=(0, 1))
     for one in (told.inverse_propensity, told.doubly_robust):
         assert (one.low, one.high, one.error) == (0.0, 1.0, np.inf)
-    assert "hardly tried" in str(told)
+    assert "100 % of what the other does the log never did" in str(told)
 
 
 def test_a_reward_out_of_bounds_is_refused() -> None:
     with pytest.raises(BadEvidence, match=r"worth 1\.0, not within \(0\.0, 0\.5\)"):
-        what_if(bare_log(10), policy, bounds=(0, 0.5))
+        what_if(fixed_log(1, 10), policy, bounds=(0, 0.5))
     for wrong in ((1, 0), (0, 0), (0, np.inf), (np.nan, 1), 3, "01x", (0, 1, 2)):
         with pytest.raises(InvalidRequest, match="bounds="):
-            what_if(bare_log(10), policy, bounds=wrong)  # type: ignore[arg-type]
+            what_if(fixed_log(1, 10), policy, bounds=wrong)  # type: ignore[arg-type]
 
 
 def test_the_law_folded_again_is_that_of_the_log() -> None:
@@ -109,7 +95,7 @@ def test_the_law_folded_again_is_that_of_the_log() -> None:
             assert law[event.a] == event.p
             assert sum(law.values()) == pytest.approx(1.0)
         elif isinstance(event, Observed):
-            laws.observed(event)
+            laws.take(event)
     last = events[-2]
     assert isinstance(last, Decided)
     events[-2] = Decided(seq=last.seq, x=None, a=last.a, p=0.123, key=None, time=0.0)

@@ -1,8 +1,8 @@
 """Intervals hold on logs of agents that learn, where normal ones do not.
 
 Of 100 intervals at 95 %, fewer than 85 hold the truth with probability 4e-5 if the level is
-right; seeds are fixed. The same check fails on normal intervals and on a wrong probability in
-the log.
+right, so a test of two estimates has a false alarm in 12,000 at most; seeds are fixed. The same
+check fails on normal intervals and on a wrong probability in the log.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,12 +11,13 @@ from statistics import NormalDist, fmean
 from typing import Any, cast
 
 import pytest
+from benchmarks.what_if import bandit_log
+from tests.durable.fixed_logs import MEANS, fixed_log
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Estimate, WhatIf, what_if
-from bayescontrol.durable.events import Created, Decided, Event, Observed
+from bayescontrol.durable.events import Decided, Event, Observed
 from bayescontrol.durable.models import as_model
-from bayescontrol.seeding import Stream
 
 ENOUGH = 85
 PAYS = {"worse": 0.2, "better": 0.5}
@@ -26,42 +27,9 @@ ESTIMATES = ("inverse_propensity", "doubly_robust")
 
 
 def log(
-    seed: int,
-    decisions: int,
-    pays: Callable[[Any, int], float] = lambda a, _: PAYS[a],
-    prior: Any = None,
-    late: int = 0,
-    silent: float = 0.0,
+    seed: int, decisions: int, pays: Callable[[Any, int], float] = lambda a, _: PAYS[a], **how: Any
 ) -> list[Event]:
-    """Of a Bernoulli agent whose answers come up to `late` decisions late, or not at all."""
-    model = as_model(BernoulliBandit(list(PAYS), prior=prior))
-    driver, rng = model.driver(), Stream(seed)
-    events: list[Event] = [
-        Created(
-            seq=1, format=1, model=model.name, version=model.version,
-            settings=dict(model.settings), seed=seed, time=0.0,
-        )
-    ]  # fmt: skip
-    due: list[tuple[int, int, Any, int]] = []
-
-    def answer(until: float) -> None:
-        for one in sorted(d for d in due if d[0] <= until):
-            due.remove(one)
-            _, n, a, o = one
-            driver.learn(None, a, o)
-            events.append(Observed(seq=len(events) + 1, n=n, o=o, time=0.0))
-
-    for t in range(decisions):
-        law = cast("dict[Any, float]", driver.law(None))
-        a = rng.choice(list(law), p=list(law.values()))
-        n = len(events) + 1
-        events.append(Decided(seq=n, x=None, a=a, p=law[a], key=None, time=0.0))
-        o = int(rng.random() < pays(a, t))
-        if rng.random() >= silent:
-            due.append((t + int(rng.integers(late + 1)), n, a, o))
-        answer(t)
-    answer(float("inf"))
-    return events
+    return bandit_log(seed, decisions, list(PAYS), pays, **how)
 
 
 @cache
@@ -105,18 +73,11 @@ def test_normal_intervals_would_not_hold() -> None:
 
 def test_nor_would_any_if_the_log_gave_wrong_probabilities() -> None:
     """The planted bug: of an arm tried with 0.7 the log says 0.5."""
-    inside = 0
-    for seed in range(100):
-        rng = Stream(seed)
-        events: list[Event] = [
-            Created(seq=1, format=1, model="m", version=1, settings={}, seed=0, time=0.0)
-        ]
-        for n in range(2, 1002, 2):
-            red = rng.random() < 0.7
-            events.append(Decided(seq=n, x=None, a=red, p=0.5, key=None, time=0.0))
-            events.append(Observed(seq=n + 1, n=n, o=int(rng.random() < 0.7), time=0.0))
-        told = what_if(events, lambda x: {True: 1.0}, bounds=(0, 1))
-        inside += told.inverse_propensity.low <= 0.7 <= told.inverse_propensity.high
+    told = [
+        what_if(fixed_log(seed, 500, p_red=0.7, said=0.5), lambda x: {"red": 1.0}, bounds=(0, 1))
+        for seed in range(100)
+    ]
+    inside = held(told, "inverse_propensity", MEANS["red"])
     assert inside < ENOUGH
 
 
@@ -160,25 +121,29 @@ def test_one_that_learns_from_the_log_is_judged_by_its_own_laws() -> None:
     assert min(inside.values()) >= ENOUGH
 
 
-def test_a_good_guess_narrows_the_interval_and_a_bad_one_hardly_widens_it() -> None:
+def test_a_good_guess_narrows_the_interval_and_a_bad_one_does_not_widen_it_in_the_mean() -> None:
+    """One log says little: a ratio of widths has been 2. Means and deviations on 300 other seeds:
+
+        good 0.68 ± 0.15, bad 0.88 ± 0.17 (20 of each); learning 0.961 ± 0.038 (30)
+
+    The limits are five standard errors away: false alarms below 1e-6.
+    """
+
     def narrowed(events: list[Event], law: dict[str, float]) -> float:
         told = what_if(events, lambda x: law)
         assert told.whole_law
         ips, robust = told.inverse_propensity, told.doubly_robust
         return (robust.high - robust.low) / (ips.high - ips.low)
 
-    strong = [(1e4, 1e4), (1e4, 1e4)]  # hardly learns: both arms alike throughout
-    good = [narrowed(log(s, 500, lambda a, _: 0.9, strong), {"better": 1.0}) for s in range(5)]
-    assert fmean(good) < 0.75
+    def mean(pays: Callable[[Any, int], float]) -> float:
+        strong = [(1e4, 1e4), (1e4, 1e4)]  # hardly learns: both arms alike throughout
+        logs = (log(seed, 500, pays, prior=strong) for seed in range(20))
+        return fmean(narrowed(events, {"better": 1.0}) for events in logs)
+
+    assert mean(lambda a, _: 0.9) < 0.85
     # What paid pays no longer, and back: the means of the past are wrong most of the time.
-    bad = [
-        narrowed(log(s, 500, lambda a, t: float(t // 100 % 2), strong), {"better": 1.0})
-        for s in range(5)
-    ]
-    assert max(bad) < 1.1
-    learning = [narrowed(events, law) for events in plain_logs()[:30] for law in LAWS]
-    assert max(learning) < 1.25
-    assert fmean(learning) < 1.0
+    assert mean(lambda a, t: float(t // 100 % 2)) < 1.07
+    assert fmean(narrowed(events, law) for events in plain_logs()[:30] for law in LAWS) < 1.0
 
 
 def test_answers_that_come_after_all_decisions_may_come_in_any_order() -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
-from tests.durable.test_kinds import observation, situation
-from tests.durable.test_models import PROBLEMS
+from tests.durable.problems import PROBLEMS, observation, situation
 
 from bayescontrol import BernoulliBandit, Stream, TabularModes
 from bayescontrol.durable import open_agent
@@ -58,6 +58,28 @@ def test_a_model_made_over_http_decides_as_one_made_here(client: Client, name: s
         ),
         ("linear-quadratic", {"Q": [[1.0]], "R": [[1.0]], "tries": 10**6}, "1000000 tries"),
         ("gibbs-mdp", {"actions": 2, "start": 0, "sweeps": 10**9}, "sweeps"),
+        (
+            "gibbs-mdp",
+            {"actions": 1000, "start": 0, "states": 1000},
+            "states times actions is 1,000,000: over HTTP up to 100,000",
+        ),
+        (
+            "gibbs-mdp",
+            {"actions": list("abcdefghijk"), "start": 0, "states": 1000, "sweeps": 1000},
+            "states times actions times sweeps is 11,000,000: over HTTP up to 10,000,000",
+        ),
+        ("categorical-bandit", {"arms": 1000, "values": [*range(1001)]}, "arms times values"),
+        ("bernoulli-bandit", {"arms": np.arange(1001)}, "1001 arms"),
+        (
+            "logit-normal-bandit",
+            {"mean": [0.0] * 101, "covariance": np.eye(101), "particles": 10_000},
+            "particles times arms",
+        ),
+        (
+            "linear-quadratic",
+            {"Q": np.eye(60).tolist(), "R": np.eye(60).tolist()},
+            "states plus inputs is 120",
+        ),
         ("bernoulli-bandit", {"arms": 2, "schedule": ["DeterminantDoubling"]}, "linear agent"),
         ("bernoulli-bandit", {"arms": 2, "schedule": ["Every"]}, "its name and its numbers"),
     ],

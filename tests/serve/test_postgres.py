@@ -1,13 +1,14 @@
 """Two servers, one PostgreSQL: clients of either see one agent."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("psycopg")
 
 from tests.durable.postgres.server import Postgres, programs
-from tests.serve.test_history import CLIENTS, SHOP, histories, require_exactly_once, visitors
+from tests.serve.visits import CLIENTS, SHOP, require_exactly_once, visitors
 
 from bayescontrol.durable import replay
 from bayescontrol.serve import Client
@@ -27,7 +28,9 @@ def url() -> Iterator[str]:
         postgres.remove()
 
 
-def test_clients_of_two_servers_share_one_agent_and_every_operation_happens_once(url: str) -> None:
+def test_clients_of_two_servers_share_one_agent_and_every_operation_happens_once(
+    url: str, tmp_path: Path
+) -> None:
     with (
         Server(url, port=0) as one,
         Server(url, port=0) as two,
@@ -37,7 +40,8 @@ def test_clients_of_two_servers_share_one_agent_and_every_operation_happens_once
         first.create("shop", SHOP, seed=1)
         assert second.agents() == ["shop"]
         urls = [one.url, two.url] * (CLIENTS // 2)
-        acknowledged = histories(visitors(urls, 30))
+        with visitors(urls, 30, tmp_path) as running:
+            acknowledged = running.history()
         events = list(second.agent("shop").log())
         posteriors = [client.agent("shop").posterior() for client in (first, second)]
     require_exactly_once(acknowledged, events)

@@ -7,7 +7,9 @@ import pytest
 
 from bayescontrol import errors, serve
 from bayescontrol.errors import BayesControlError
-from bayescontrol.serve.problems import PROBLEMS
+from bayescontrol.serve.client import _error
+from bayescontrol.serve.problems import PROBLEMS, answer_of, kind_of
+from bayescontrol.serve.wire import Reply
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text()
 
@@ -19,6 +21,16 @@ def test_a_problem_stands_on_the_page_beside_its_status(name: str) -> None:
     assert str(PROBLEMS[name].status) in {status.strip() for status in statuses}
 
 
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_problem_becomes_an_error_that_tells_its_kind(name: str) -> None:
+    """A type of its own, or `Refused` with the kind; never the root of all errors."""
+    status, headers, body = answer_of(name, "what happened")
+    error = _error(Reply(status, body, headers))
+    assert type(error) is not BayesControlError
+    assert kind_of(error) == name
+    assert "what happened" in str(error)
+
+
 def test_every_error_that_the_client_raises_for_a_problem_can_be_imported_and_is_on_the_page() -> (
     None
 ):
@@ -27,5 +39,10 @@ def test_every_error_that_the_client_raises_for_a_problem_can_be_imported_and_is
             name = kind.error.__name__
             assert hasattr(errors, name) or name in serve.__all__
             assert f"`{name}`" in PAGE
-    for name in ("Refused", "Unavailable", "InvalidAddress", "InvalidKey", "InvalidToken"):
+    own = (
+        "CannotListen", "InvalidAddress", "InvalidKey", "InvalidToken", "PublicBind", "Refused",
+        "Unavailable",
+    )  # fmt: skip
+    for name in own:
+        assert name in serve.__all__
         assert issubclass(getattr(serve, name), BayesControlError)

@@ -1,10 +1,9 @@
 """What the live page is told, as it reads it."""
 
-import json
-from collections.abc import Generator
 from typing import Any
 
 import pytest
+from tests.serve.listening import events
 from tests.serve.raw import ask
 
 from bayescontrol import (
@@ -19,16 +18,6 @@ from bayescontrol.durable import GibbsMDP
 from bayescontrol.serve import Client, frames
 from bayescontrol.serve.demo import dispenser
 from bayescontrol.serve.server import Server
-
-
-def events(client: Client) -> Generator[tuple[str, Any], None, None]:
-    kind = ""
-    for line in client.lines("/events"):
-        name, _, value = line.decode().partition(": ")
-        if name == "event":
-            kind = value
-        elif name == "data":
-            yield kind, json.loads(value)
 
 
 def test_agents_are_told_at_once_and_then_every_second_with_what_was_decided() -> None:

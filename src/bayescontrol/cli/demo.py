@@ -38,7 +38,7 @@ def demo(seconds: float, port: int, rate: float, seed: int, store: str | None) -
     """Show the live page with a simulated stream of visitors, for a bounded time.
 
     One agent chooses between four designs of a page, where the truth is known and the regret can
-    be shown; another pulls a lever that breaks half-way, which raises its alarm.
+    be shown; another pulls a lever that breaks after a third of the time, which raises its alarm.
     """
     with wrong_calls():
         from bayescontrol.serve.demo import running_demo

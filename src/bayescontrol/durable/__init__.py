@@ -15,11 +15,13 @@ from bayescontrol.durable.models import Model, named_model
 from bayescontrol.durable.off_policy import Estimate
 from bayescontrol.durable.opening import open_agent
 from bayescontrol.durable.replay import Replay, export_log, read_log, replay
-from bayescontrol.durable.snapshots import DamagedSnapshot
-from bayescontrol.durable.store import Store, open_store
+from bayescontrol.durable.requests import Act, Observe
+from bayescontrol.durable.snapshots import DamagedSnapshot, SnapshotNotKept
+from bayescontrol.durable.store import Log, Store, open_store
 from bayescontrol.durable.what_if import WhatIf, what_if
 
 __all__ = [
+    "Act",
     "Created",
     "DamagedSnapshot",
     "Decided",
@@ -29,9 +31,12 @@ __all__ = [
     "Explanation",
     "GibbsMDP",
     "LinearQuadratic",
+    "Log",
     "Model",
+    "Observe",
     "Observed",
     "Replay",
+    "SnapshotNotKept",
     "Store",
     "WhatIf",
     "export_log",

@@ -7,9 +7,9 @@ The log is the truth, the belief its fold. Killed at any moment and opened again
 bitwise where its log ends.
 """
 
-import threading
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from os import PathLike
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,39 +17,24 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from bayescontrol.arrays import Arrays
-from bayescontrol.durable.committer import Committer, Request
+from bayescontrol.durable.committer import Committer, Request, own
+from bayescontrol.durable.current import Current
 from bayescontrol.durable.decision import Decision
 from bayescontrol.durable.events import Created, Event, events_of
 from bayescontrol.durable.explain import Explanation, explained
 from bayescontrol.durable.faults import reach
-from bayescontrol.durable.fold import Decisions, fold_log
+from bayescontrol.durable.fold import Fold
 from bayescontrol.durable.models import Model
-from bayescontrol.durable.plain import kept, shown
-from bayescontrol.durable.snapshots import warn
-from bayescontrol.durable.store import Log, Store
+from bayescontrol.durable.plain import kept
+from bayescontrol.durable.requests import Act, Close, Many, Observe
+from bayescontrol.durable.snapshots import warn_not_kept
+from bayescontrol.durable.store import Log, Store, closed
 from bayescontrol.durable.summary import summary
-from bayescontrol.durable.turn import Act, Observe, Turn
-from bayescontrol.errors import HeadMoved, InvalidRequest, MissingCapability, StoreFailed
+from bayescontrol.errors import InvalidRequest, MissingCapability, StoreBusy, StoreFailed
 
 __all__ = ["DurableAgent"]
 
 T = TypeVar("T")
-
-
-class _Close(Request):
-    """Let all that came before be done, then close."""
-
-    __slots__ = ()
-
-
-class _Many(Request):
-    """Several, to be done in one turn."""
-
-    __slots__ = ("all",)
-
-    def __init__(self, requests: Sequence[Request]) -> None:
-        super().__init__()
-        self.all = requests
 
 
 class DurableAgent:
@@ -76,12 +61,10 @@ class DurableAgent:
         self._owns_store = owns_store
         #: The model, and what the first event of the log says of it.
         self.model, self.created = model, created
-        self._guard = threading.RLock()
-        self._decisions = Decisions(log)
-        self._fold = fold_log(log, model.driver(), created, self._decisions)
-        self._laws: dict[bytes, Any] = {}
-        self._kept = max((s.seq for s in log.snapshots() if s.seq <= self._fold.seq), default=0)
+        self._now = Current(log, model.driver(), created, shared=store.shared)
+        self._kept = max((s.seq for s in log.snapshots() if s.seq <= self.head), default=0)
         self._committer: Committer[Request] = Committer(self._write)
+        self._process = os.getpid()
         self._closed = False
 
     # -- the two verbs ---------------------------------------------------------------------------
@@ -92,7 +75,6 @@ class DurableAgent:
         `key` is a name for this question: asked again under the same key, also after a crash, the
         answer is the same decision.
         """
-        _require_key(key)
         decision: Decision = self._submitted(Act(x, key))
         if decision.probabilities is None and decision.probability is not None:  # asked before
             decision = replace(decision, probabilities=self.explain(decision).probabilities)
@@ -110,7 +92,7 @@ class DurableAgent:
     def together(self, requests: Sequence[Request]) -> None:
         """Many at once, in one turn: each `Act` and `Observe` ends with a result or an error."""
         try:
-            self._submitted(_Many(requests))
+            self._submitted(Many(requests))
         except Exception as error:  # whoever is without an answer has this one
             for request in requests:
                 if request.error is None and request.result is None:
@@ -125,47 +107,26 @@ class DurableAgent:
     def _write(self, requests: list[Request]) -> None:
         """One turn: compute, append, and only then believe."""
         self._require_open()
-        asked = [one for r in requests for one in (r.all if isinstance(r, _Many) else [r])]
-        wanted = [r for r in asked if not isinstance(r, _Close)]
+        asked = [one for r in requests for one in (r.all if isinstance(r, Many) else [r])]
+        wanted = [r for r in asked if not isinstance(r, Close)]
         done = not wanted
-        while not done:
-            with self._log.turn():
-                done = self._written(wanted)
+        try:
+            while not done:
+                with self._log.turn():
+                    done = self._now.write(wanted)
+        except Exception as error:  # of those who asked, not of whoever closes
+            for request in requests:
+                if not isinstance(request, Close):
+                    request.error = request.error or own(error)
         if len(wanted) < len(asked):
             self._shut()
-        elif self._fold.seq - self._kept >= self._every:
-            with suppress(StoreFailed):  # a cache: what it stands for is on disk
-                self.snapshot()
-
-    def _written(self, requests: list[Request]) -> bool:
-        """Whether it is done; if not, another process was faster."""
-        reach("before-compute")
-        with self._guard:
-            self._catch_up()
-            turn = Turn(self._fold, self._log, self._decisions, self._laws)
-            turn.compute(requests)
-        if turn.rows:
-            reach("before-append")
+        elif self.head - self._kept >= self._every:
             try:
-                self._log.append(turn.rows)
-            except HeadMoved:
-                if self._store.shared:
-                    return False
-                raise
-            reach("after-commit")
-            with self._guard:
-                self._fold, self._laws = turn.fold, turn.laws
-                for decision in turn.decided:
-                    self._decisions.put(decision)
-                self._decisions.open.difference_update(turn.answered)
-        turn.grant()
-        return True
-
-    def _catch_up(self) -> None:
-        """Fold what other processes have appended; the guard is held."""
-        if self._store.shared and self._log.head() > self._fold.seq:
-            self._fold.take(events_of(self._log, self._fold.seq + 1), self._decisions)
-            self._laws = {}
+                self.snapshot()
+            except Exception as error:  # a cache: what it stands for is on disk
+                self._kept = self.head  # not again at every turn
+                with suppress(Warning):  # also where a warning is an error: all is granted already
+                    warn_not_kept(self.head, error)
 
     # -- what a reader may ask -------------------------------------------------------------------
 
@@ -180,9 +141,20 @@ class DurableAgent:
         return self.created.seed
 
     @property
+    def alone(self) -> bool:
+        """Whether an answer may come at any time; else it is due before the next `act`.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])).alone
+        True
+        """
+        return self._now.fold.driver.alone
+
+    @property
     def head(self) -> int:
         """The event that the belief has got to."""
-        return self._fold.seq
+        return self._now.fold.seq
 
     def posterior(self) -> dict[str, dict[str, Any]]:
         """What is believed now, by arm or mode, in plain values.
@@ -192,13 +164,13 @@ class DurableAgent:
         >>> open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])).posterior()
         {'red': {'mean': 0.5, 'count': 0, 'alpha': 1.0, 'beta': 1.0}}
         """
-        with self._reading():
-            return summary(self._fold.driver.agent)
+        with self._reading() as fold:
+            return summary(fold.driver.agent)
 
     def probabilities(self, x: Any = None) -> dict[Any, float] | None:
         """P(a | âo, x) for every action, if it were to act now; None where it is not exact."""
-        with self._reading():
-            driver = self._fold.driver
+        with self._reading() as fold:
+            driver = fold.driver
             law: Mapping[Any, float] | None = driver.law(driver.situation(kept(x, "x")))
             return None if law is None else dict(law)
 
@@ -211,19 +183,17 @@ class DurableAgent:
         ...     shop.ask(lambda agent: agent.belief.surprise(None, "red", 1))
         1.0
         """
-        with self._reading():
-            return question(self._fold.driver.agent)
+        with self._reading() as fold:
+            return question(fold.driver.agent)
 
     def state(self) -> Arrays:
         """The state as named arrays: bitwise a function of the log."""
-        with self._reading():
-            return self._fold.state()
+        with self._reading() as fold:
+            return fold.state()
 
-    def _reading(self) -> Any:
+    def _reading(self) -> AbstractContextManager[Fold]:
         self._require_open()
-        with self._guard:
-            self._catch_up()
-        return self._guard
+        return self._now.reading()
 
     def log(self, start: int = 1, stop: int | None = None) -> Iterator[Event]:
         """The events, checked one by one; without `stop` to the head of now."""
@@ -243,8 +213,8 @@ class DurableAgent:
     def snapshot(self) -> int:
         """Keep the fold beside the log, so that it opens faster. Gives its place in the log."""
         self._require_open()
-        with self._guard:
-            snapshot = self._fold.save()
+        with self._now.still() as fold:
+            snapshot = fold.save()
         reach("before-snapshot")
         self._log.keep(snapshot)
         reach("after-snapshot")
@@ -265,15 +235,15 @@ class DurableAgent:
         Again: nothing.
         """
         with suppress(StoreFailed):  # closed already
-            self._submitted(_Close())
+            self._submitted(Close())
 
     def _shut(self) -> None:
         reach("before-close")
         try:
-            if self._fold.seq > max(self._kept, 1):
+            if self.head > max(self._kept, 1):
                 self.snapshot()
         except StoreFailed as error:
-            warn(self._fold.seq, error)
+            warn_not_kept(self.head, error)
         finally:
             self._closed = True
             self._log.close()
@@ -293,14 +263,12 @@ class DurableAgent:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise StoreFailed(f"agent {self.name!r} is closed: open it again")
+            raise closed(f"agent {self.name!r}")
+        if self._process != os.getpid():  # its locks may be held by threads that are not here
+            raise StoreBusy(
+                f"agent {self.name!r} is open in the process that this one was forked from"
+            )
 
     def __repr__(self) -> str:
         about = f"{self.model.name!r} version {self.model.version}"
         return f"DurableAgent({self.name!r}, {about}, {self.head} events, {self._store.url})"
-
-
-def _require_key(key: Any) -> None:
-    if key is None or (isinstance(key, str) and 1 <= len(key) <= 200 and key.isprintable()):
-        return
-    raise InvalidRequest(f"key={shown(key)}: a key is a text of 1 to 200 printable characters")

@@ -12,10 +12,14 @@ themselves, so the leader may choose one.
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from copy import copy
 from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
 
-__all__ = ["Committer", "Request"]
+from bayescontrol.errors import StoreFailed
+
+__all__ = ["Committer", "Request", "own"]
 
 R = TypeVar("R", bound="Request")
 
@@ -36,7 +40,7 @@ class Request:
     3
     """
 
-    __slots__ = ("_gone", "_party", "_wake", "error", "result")
+    __slots__ = ("_gone", "_party", "_wake", "error", "refused", "result")
 
     _wake: threading.Lock
     #: Whether its caller was interrupted, and need not be woken.
@@ -47,6 +51,8 @@ class Request:
     def __init__(self) -> None:
         self.result: Any = None
         self.error: BaseException | None = None
+        #: Whether the error is the agent's word on the value that came with the request.
+        self.refused = False
 
     def answer(self) -> Any:
         """The result, or the error raised."""
@@ -63,10 +69,6 @@ class Request:
     def sleep(self) -> None:
         """Until woken."""
         self._wake.acquire()
-
-    def wake(self) -> None:
-        """Done, or to lead."""
-        self._wake.release()
 
 
 class Committer(Generic[R]):
@@ -85,8 +87,10 @@ class Committer(Generic[R]):
         self._write, self._most = write, most
         self._guard = threading.Lock()
         self._waiting: list[R] = []
-        self._led = False
-        self._heir: R | None = None
+        # Who leads, or was woken to; what it writes, and whether that has been dealt with.
+        self._leader: R | None = None
+        self._batch: list[R] = []
+        self._dealt = True
         # While the leader waits for others: what wakes it. They are complete with so many.
         self._complete: threading.Lock | None = None
         self._expected = 0
@@ -95,41 +99,53 @@ class Committer(Generic[R]):
 
     def submit(self, request: R) -> Any:
         """The request's result, when it is durable; its error, if it has one."""
-        with self._guard:
-            leads = not self._led
-            self._led = True
-            if not leads:
-                request.prepare()
-                self._waiting.append(request)
-                if self._complete is not None and len(self._waiting) >= self._expected:
-                    self._complete.release()
-                    self._complete = None
-        if leads or self._slept(request):
-            self._lead(request)
+        request.prepare()
+        try:
+            with self._guard:
+                leads = self._leader is None
+                if leads:
+                    self._leader = request
+                else:
+                    self._waiting.append(request)
+                    if self._complete is not None and len(self._waiting) >= self._expected:
+                        self._complete.release()
+                        self._complete = None
+            if leads or self._slept(request):
+                self._lead(request)
+        except BaseException:  # interrupted, wherever that was: nobody may wait for it
+            while not request._gone or self._leader is request or request._party:
+                with suppress(KeyboardInterrupt):  # another: it must be left all the same
+                    self._leave(request)
+            raise
         return request.answer()
+
+    def _leave(self, request: R) -> None:
+        with self._guard:
+            if request in self._waiting:
+                self._waiting.remove(request)
+            leads = self._leader is request
+            if leads and not self._dealt:
+                for one in self._batch:
+                    one.error = one.error or _interrupted()
+            if leads:
+                request._party = deque(self._batch[1:])
+            request._gone = True
+        if leads:
+            self._hand_on(len(self._batch))
+        if request._party:
+            self._wake_one(request._party)
+        request._party = None
 
     # -- who sleeps ------------------------------------------------------------------------------
 
     def _slept(self, request: R) -> bool:
         """Whether the request is to lead, and not done already."""
-        try:
-            request.sleep()
-        except BaseException:  # interrupted: it may have been written, and must not be waited for
-            with self._guard:
-                request._gone = True
-                if request in self._waiting:
-                    self._waiting.remove(request)
-                heirless = self._heir is request
-            if heirless:
-                self._hand_on()
-            raise
-        finally:
+        request.sleep()
+        if self._leader is not request:
             if request._party:
                 self._wake_one(request._party)
-        if self._heir is not request:
             return False
         with self._guard:
-            self._heir = None
             self._waiting.remove(request)
         return True
 
@@ -137,36 +153,35 @@ class Committer(Generic[R]):
         """The first of them, who wakes the next: all at once would only queue for the processor."""
         with self._guard:
             while party:
-                request = party.popleft()
-                if not request._gone:
+                request = party[0]
+                if not request._gone and request._party is None:
                     request._party = party
-                    request.wake()
+                    request._wake.release()
+                    party.popleft()
                     return
+                party.popleft()
 
     # -- who leads -------------------------------------------------------------------------------
 
     def _lead(self, mine: R) -> None:
         if len(self._waiting) < self._expected:
-            try:
-                self._gather()
-            except BaseException:  # interrupted: nothing of it was written
-                self._hand_on()
-                raise
+            self._gather()
         with self._guard:
             batch = [mine, *self._waiting[: self._most - 1]]
+            self._batch, self._dealt = batch, False
             del self._waiting[: self._most - 1]
         began = perf_counter()
         try:
             self._write(batch)
-        except BaseException as error:  # whoever waits must hear of it, whatever it is
+        except Exception as error:  # whoever waits must hear of it, each in its own words
             for request in batch:
                 if request.error is None:
-                    request.error = error
-        finally:
-            self._longest = max(_WAIT, _SHARE * (perf_counter() - began))
-            self._hand_on(len(batch))
-            if len(batch) > 1:
-                self._wake_one(deque(batch[1:]))
+                    request.error = own(error)
+        self._dealt = True
+        self._longest = max(_WAIT, _SHARE * (perf_counter() - began))
+        party = mine._party = deque(batch[1:])
+        self._hand_on(len(batch))
+        self._wake_one(party)
 
     def _gather(self) -> None:
         """Wait for those who were served last, as long as they keep coming."""
@@ -189,12 +204,34 @@ class Committer(Generic[R]):
         """The next leads, if there is one; it may expect so many to come again."""
         with self._guard:
             self._complete = None
-            self._heir = self._waiting[0] if self._waiting else None
-            self._led = self._heir is not None
             self._expected = 0
             if self._reserve:
                 self._reserve -= 1
             else:
                 self._expected = min(served + len(self._waiting), self._most) - 1
-            if self._heir is not None:
-                self._heir.wake()
+            heir = self._waiting[0] if self._waiting else None
+            self._leader, self._batch = heir, []
+            if heir is not None:
+                heir._wake.release()  # no function of ours, which an interrupt could keep out
+
+
+def own(error: Exception) -> Exception:
+    """The same for another thread: a raised error grows with every frame that it passes.
+
+    >>> one = ValueError("no room")
+    >>> own(one), own(one) is one, own(one).__cause__ is one
+    (ValueError('no room'), False, True)
+    """
+    try:
+        twin = copy(error)
+    except Exception:
+        return error
+    twin.__cause__ = error.__cause__ or error
+    return twin
+
+
+def _interrupted() -> StoreFailed:
+    return StoreFailed(
+        "who wrote was interrupted; whether this was written is unknown: ask again under the same "
+        "key"
+    )

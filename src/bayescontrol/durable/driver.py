@@ -10,14 +10,17 @@ folds the log draws again.
 """
 
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.durable.plain import shown
-from bayescontrol.errors import BadSituation, IncompatibleState, MissingCapability
+from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
+from bayescontrol.problems.bandits.arms import ArmsBelief
+from bayescontrol.problems.bandits.linear_belief import LinearBelief
+from bayescontrol.problems.bandits.shared import SharedLinearBelief
 from bayescontrol.protocols import Persistent
 from bayescontrol.rule import ControlRule, stay
 from bayescontrol.schedules import every_step
@@ -27,7 +30,7 @@ from bayescontrol.values import pack, unpack
 __all__ = ["Driver", "stands_alone"]
 
 # Beliefs whose `sample` changes nothing but the mode drawn last.
-_FORGETFUL = ("ArmsBelief", "LinearBelief", "SharedLinearBelief", "FiniteBelief")
+_FORGETFUL: Final = (ArmsBelief, LinearBelief, SharedLinearBelief, FiniteBelief)
 
 
 def stands_alone(agent: Any) -> bool:
@@ -55,12 +58,21 @@ def stands_alone(agent: Any) -> bool:
 def _is_remembered(agent: Any) -> bool:
     if type(agent) is not ControlRule or agent.schedule is not every_step:
         return True
-    kind = type(agent.belief)
-    return not (kind.__module__.startswith("bayescontrol.") and kind.__name__ in _FORGETFUL)
+    return type(agent.belief) not in _FORGETFUL  # what is derived from one may do anything
+
+
+def _bad_situation(x: Any, error: BadEvidence) -> BadSituation:
+    """Whatever is wrong when nothing has been observed yet is wrong with x."""
+    if x is None:
+        return BadSituation("no situation was given, and this agent decides by one: act(x)")
+    return BadSituation(str(error))
 
 
 class Driver:
     """The agent, whether its feedback stands `alone`, and whether it `remembers` its draws.
+
+    `context_free` says that no situation says anything to it: asked in one, it refuses. Of
+    independent arms that is known.
 
     >>> from bayescontrol import BernoulliBandit
     >>> driver = Driver(BernoulliBandit(["red", "blue"]).agent())
@@ -69,7 +81,7 @@ class Driver:
     {'red': 0.666..., 'blue': 0.333...}
     """
 
-    def __init__(self, agent: Any, alone: bool | None = None) -> None:
+    def __init__(self, agent: Any, alone: bool | None = None, context_free: bool = False) -> None:
         self.agent: Any = agent
         if not (hasattr(agent, "act") and hasattr(agent, "observe")):
             hint = "; its agent is what `.agent()` gives" if hasattr(agent, "agent") else ""
@@ -84,8 +96,7 @@ class Driver:
         self.remembers = _is_remembered(agent)
         self._has_law = True
         self._start = getattr(agent, "x", None)
-        #: Whether no situation says anything to it.
-        self.context_free = self.alone and type(self.agent.belief).__name__ == "ArmsBelief"
+        self.context_free = self.alone and (context_free or type(self.agent.belief) is ArmsBelief)
         tables = getattr(getattr(agent, "advance", None), "__self__", None)
         self._numbered = len(getattr(tables, "successor", ()))
         if not self.remembers:
@@ -96,7 +107,10 @@ class Driver:
         """The situation of the next decision: the one given, or the agent's own."""
         own = self._start if self.alone else getattr(self.agent, "x", None)
         if not self.alone and x is not None:
-            raise TypeError(f"x={x!r}: this agent moves by its observations and is in {own!r}")
+            raise BadSituation(
+                f"x={shown(x)}: this agent moves by its observations and is in {shown(own)}: ask "
+                "without one"
+            )
         if self.context_free and x is not None and own is None:
             raise BadSituation(
                 f"x={shown(x)}: this bandit knows no situations: ask without one, or use a "
@@ -113,16 +127,22 @@ class Driver:
         if not isinstance(agent, ControlRule):
             return None, agent.act(rng)
         agent.x = x
-        if agent.schedule is every_step:  # by a mode, which can be told, also where a belief
-            mode, a = agent.decide(x, rng)  # could draw the action without one
-            agent.mode = mode
-            agent.issue(a)
-            return mode, a
-        a = agent.act(rng)
+        try:
+            if agent.schedule is every_step:  # by a mode, which can be told, also where a belief
+                mode, a = agent.decide(x, rng)  # could draw the action without one
+                agent.mode = mode
+                agent.issue(a)
+                return mode, a
+            a = agent.act(rng)
+        except BadEvidence as error:
+            raise _bad_situation(x, error) from error
         return agent.mode, a
 
     def law(self, x: Any) -> dict[Any, float] | None:
-        """P(a | âo_<n) for every a, where it is known exactly: not while a mode is held."""
+        """P(a | âo_<n) for every a, where it is known exactly: not while a mode is held.
+
+        Nor where arms are so far apart that the integral fails: to act goes on.
+        """
         agent = self.agent
         if not self._has_law or getattr(agent, "schedule", every_step) is not every_step:
             return None
@@ -135,6 +155,10 @@ class Driver:
         except MissingCapability:
             self._has_law = False
             return None
+        except ArithmeticError:
+            return None
+        except BadEvidence as error:
+            raise _bad_situation(x, error) from error
         return law
 
     def learn(self, x: Any, a: Any, o: Any) -> None:

@@ -15,7 +15,7 @@ from zlib import crc32
 
 import msgspec
 
-from bayescontrol.durable.plain import as_plain, from_plain
+from bayescontrol.durable.plain import as_plain, from_plain, shown
 from bayescontrol.durable.store import Log, Row
 from bayescontrol.errors import DamagedLog, NewerFormat
 
@@ -26,9 +26,11 @@ __all__ = [
     "Event",
     "Observed",
     "as_row",
+    "checksum_of",
     "event_of",
     "events_of",
     "from_line",
+    "numbered",
     "to_line",
 ]
 
@@ -95,6 +97,16 @@ class _CreatedBody(msgspec.Struct, omit_defaults=True):
     fingerprint: str | None = None
 
 
+class _Head(msgspec.Struct):
+    """The columns of a row, as a line has them beside its payload."""
+
+    seq: int
+    kind: str
+    checksum: int
+    n: int | None = None
+    key: str | None = None
+
+
 class _DecidedBody(msgspec.Struct, omit_defaults=True, gc=False):
     x: Any
     a: Any
@@ -107,6 +119,7 @@ class _ObservedBody(msgspec.Struct, gc=False):
     time: float
 
 
+_COLUMNS: Final = frozenset(_Head.__struct_fields__)
 _BEGIN: Final = {"created": 0x63726561, "decided": 0x64656369, "observed": 0x6F627365}
 _encode: Final = msgspec.json.Encoder().encode
 _created: Final = msgspec.json.Decoder(_CreatedBody).decode
@@ -115,8 +128,13 @@ _observed: Final = msgspec.json.Decoder(_ObservedBody).decode
 _format: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def _checksum(seq: int, kind: str, n: int | None, key: str | None, payload: bytes) -> int:
-    """CRC-32 of the payload, begun with a word made of all the rest."""
+def checksum_of(seq: int, kind: str, n: int | None, key: str | None, payload: bytes) -> int:
+    """CRC-32 of the payload, begun with a word made of all the rest.
+
+    >>> row = as_row(Observed(seq=3, n=2, o=1, time=0.5))
+    >>> checksum_of(3, "observed", 2, None, row.payload) == row.checksum
+    True
+    """
     start = seq * 2654435761 + (n or 0) * 2246822519 + _BEGIN.get(kind, 0) & 0xFFFFFFFF
     return crc32(payload, start if key is None else crc32(key.encode(), start))
 
@@ -144,17 +162,17 @@ def as_row(event: Event) -> Row:
             event.fingerprint,
         )  # fmt: skip
     payload = _encode(body)
-    return Row(event.seq, kind, n, key, payload, _checksum(event.seq, kind, n, key, payload))
+    return Row(event.seq, kind, n, key, payload, checksum_of(event.seq, kind, n, key, payload))
 
 
 def event_of(row: Row) -> Event:
-    """The event that a row holds; `DamagedLog` if its checksum does not hold.
+    """The event that a row holds; `DamagedLog` if its checksum does not hold, or it is none.
 
     >>> event_of(as_row(Observed(seq=3, n=2, o=(1.0, "b"), time=0.5)))
     Observed(seq=3, n=2, o=(1.0, 'b'), time=0.5)
     """
     seq, kind, n, key, payload, checksum = row
-    if checksum != _checksum(seq, kind, n, key, payload):
+    if checksum != checksum_of(seq, kind, n, key, payload):
         raise DamagedLog(f"event {seq} is not what was written: its checksum does not hold")
     try:
         if kind == "observed" and n is not None:
@@ -166,7 +184,7 @@ def event_of(row: Row) -> Event:
             return Decided(seq=seq, x=x, a=a, p=d.p, key=key, time=d.time)
         if kind == "created":
             return _as_created(seq, payload)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedLog(f"event {seq} cannot be read: {error}") from None
     raise DamagedLog(f"event {seq} is of kind {kind!r}: none that a log holds")
 
@@ -179,9 +197,13 @@ def _as_created(seq: int, payload: bytes) -> Created:
             "install a later one"
         )
     c = _created(payload)
+    settings, seed = from_plain(c.settings), int(c.seed)
+    named = type(settings) is dict and all(isinstance(name, str) for name in settings)
+    if not named or not 0 <= seed < 2**128:
+        raise DamagedLog(f"event {seq}: settings {shown(settings)} and seed {seed} make no agent")
     return Created(
-        seq=seq, format=c.format, model=c.model, version=c.version,
-        settings=from_plain(c.settings), seed=int(c.seed), time=c.time, fingerprint=c.fingerprint,
+        seq=seq, format=c.format, model=c.model, version=c.version, settings=settings, seed=seed,
+        time=c.time, fingerprint=c.fingerprint,
     )  # fmt: skip
 
 
@@ -223,15 +245,20 @@ def from_line(line: str) -> Event:
     """
     try:
         body = msgspec.json.decode(line, type=dict[str, Any])
-        seq, kind, checksum = body.pop("seq"), body.pop("kind"), body.pop("checksum")
-    except (msgspec.DecodeError, KeyError) as error:
+        head = msgspec.convert(body, _Head)
+        payload = _encode({name: v for name, v in body.items() if name not in _COLUMNS})
+    except (ValueError, RecursionError) as error:
         raise DamagedLog(f"{line[:60]!r} is not a line of a log ({error})") from None
-    n, key = body.pop("n", None), body.pop("key", None)
-    return event_of(Row(seq, kind, n, key, msgspec.json.encode(body), checksum))
+    return event_of(Row(head.seq, head.kind, head.n, head.key, payload, head.checksum))
 
 
 def numbered(events: Iterable[Event]) -> Iterator[Event]:
-    """The same events, if they are 1, 2, 3, …"""
+    """The same events, if they are 1, 2, 3, …
+
+    >>> list(numbered([Observed(seq=3, n=2, o=1, time=0.5)]))
+    Traceback (most recent call last):
+    bayescontrol.errors.DamagedLog: event 3 stands where event 1 should be
+    """
     for i, event in enumerate(events, 1):
         if event.seq != i:
             raise DamagedLog(f"event {event.seq} stands where event {i} should be")

@@ -57,10 +57,11 @@ def explained(log: Log, model: Model, created: Created, id: str | Decision) -> E
     """Decision `id` of a log, drawn again; `ModelMismatch` if another action comes out.
 
     >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent
-    >>> agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]))
-    >>> d = agent.act()
-    >>> explained(agent._log, agent.model, agent.created, d.id).probabilities
+    >>> from bayescontrol.durable import open_agent, open_store
+    >>> store = open_store("sqlite:///:memory:")
+    >>> with open_agent(store, "shop", BernoulliBandit(["red", "blue"])) as agent:
+    ...     d, model, created = agent.act(), agent.model, agent.created
+    >>> explained(store.log("shop"), model, created, d.id).probabilities
     {'red': 0.5, 'blue': 0.5}
     """
     decisions = Decisions(log)

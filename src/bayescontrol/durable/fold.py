@@ -6,9 +6,9 @@ Deterministic, and bitwise the same whenever it is done: from the first event, f
 event by event as they come.
 """
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping
-from math import isclose
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from bayescontrol.arrays import Arrays
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, Decided, Event, Observed, event_of, events_of
 from bayescontrol.durable.plain import kept, same_value, shown
-from bayescontrol.durable.snapshots import arrays_of, snapshot_of, warn
+from bayescontrol.durable.snapshots import arrays_of, snapshot_of, warn_passed_over
 from bayescontrol.durable.store import Log, Snapshot
 from bayescontrol.durable.streams import Streams
 from bayescontrol.errors import DamagedLog, IncompatibleState, ModelMismatch, UnknownDecision
@@ -48,6 +48,8 @@ class Decisions:
 
     def put(self, decision: Decided) -> None:
         """Remember one that was just made."""
+        if decision.seq in self._recent:  # folded again
+            return
         self._recent[decision.seq] = decision
         self.open.add(decision.seq)
         if self._most is not None:
@@ -75,7 +77,7 @@ class Fold:
 
     >>> from bayescontrol import BernoulliBandit
     >>> fold = Fold(Driver(BernoulliBandit(["red", "blue"]).agent()), seed=7)
-    >>> fold.decided(Decided(seq=2, x=None, a="red", p=0.5, key=None, time=0.0))
+    >>> fold.decided(Decided(seq=2, x=None, a="red", p=0.5, key=None, time=0.0), draw=False)
     >>> fold.observed(Observed(seq=3, n=2, o=1, time=0.0), None, "red")
     >>> fold.seq, fold.driver.agent.belief.expected()
     (3, {'red': 0.666..., 'blue': 0.5})
@@ -88,12 +90,14 @@ class Fold:
         #: Of an agent that moves by its observations: the decision without one; 0 if there is none.
         self.due = due
 
-    def decided(self, event: Decided) -> None:
-        """Draw again, where draws are remembered; the action must be the same."""
-        if self.driver.remembers:
+    def decided(self, event: Decided, *, draw: bool) -> None:
+        """With `draw`, which must be where draws are remembered, the action must come out again."""
+        if draw:
             _, a = self.driver.draw(event.x, self.streams[event.seq])
             self.require_same(event, a)
-        self.moved(event.seq)
+        self.seq = event.seq
+        if not self.driver.alone:
+            self.due = event.seq
 
     def require_same(self, event: Decided, a: Any) -> None:
         """`ModelMismatch` if the model would not have done what it did."""
@@ -111,19 +115,13 @@ class Fold:
         if event.p is None:
             return
         p = None if law is None else float(law.get(event.a, 0.0))
-        if p is None or not isclose(p, event.p, rel_tol=1e-6, abs_tol=1e-9):
+        if p is None or not math.isclose(p, event.p, rel_tol=1e-6, abs_tol=1e-9):
             now = "no probability" if p is None else f"{p:.6g}"
             raise ModelMismatch(
                 f"decision {event.seq}, {shown(event.a)}, had probability {event.p:.6g}, now it "
                 f"has {now}: the log, or the code of the model, has changed; give what it is now a "
                 "new version, and a new log"
             )
-
-    def moved(self, n: int) -> None:
-        """Decision n has been drawn."""
-        self.seq = n
-        if not self.driver.alone:
-            self.due = n
 
     def observed(self, event: Observed, x: Any, a: Any) -> None:
         """Learn from o, the answer to a in x."""
@@ -134,23 +132,24 @@ class Fold:
         self, events: Iterable[Event], decisions: Decisions, check_from: int | None = None
     ) -> None:
         """Fold these events, which follow; draw decisions again from `check_from` on."""
-        driver, remembers = self.driver, self.driver.remembers
+        first = math.inf if check_from is None else check_from
+        if self.driver.remembers:
+            first = 0
+        get, put, answer = decisions.get, decisions.put, decisions.open.discard
         for event in events:
             if type(event) is Observed:
-                decision = decisions.get(event.n)
-                decisions.open.discard(event.n)
-                driver.learn(decision.x, decision.a, event.o)
-                self.seq, self.due = event.seq, 0
+                decision = get(event.n)
+                answer(event.n)
+                self.observed(event, decision.x, decision.a)
             elif type(event) is Decided:
-                decisions.put(event)
-                if remembers:
-                    self.decided(event)
-                else:
-                    if check_from is not None and event.seq >= check_from:
-                        self.require_same(event, driver.draw(event.x, self.streams[event.seq])[1])
-                    self.moved(event.seq)
+                put(event)
+                self.decided(event, draw=event.seq >= first)
             else:
                 raise DamagedLog(f"event {event.seq}: a log is created once, by its first event")
+
+    def copy(self) -> "Fold":
+        """The same, free to go its own way."""
+        return Fold(self.driver.copy(), self.streams, self.seq, self.due)
 
     def save(self) -> Snapshot:
         """The fold as a snapshot."""
@@ -180,10 +179,13 @@ def fold_log(
     The driver must be as new.
 
     >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent
-    >>> agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]))
-    >>> _ = agent.observe(agent.act(), 1)
-    >>> fold_log(agent._log, agent.model.driver(), agent.created, Decisions(agent._log)).seq
+    >>> from bayescontrol.durable import open_agent, open_store
+    >>> store = open_store("sqlite:///:memory:")
+    >>> with open_agent(store, "shop", BernoulliBandit(["red", "blue"])) as agent:
+    ...     _ = agent.observe(agent.act(), 1)
+    ...     driver, created = agent.model.driver(), agent.created
+    >>> log = store.log("shop")
+    >>> fold_log(log, driver, created, Decisions(log)).seq
     3
     """
     kept = log.snapshots()  # before the head is asked for: others may keep one meanwhile
@@ -191,13 +193,13 @@ def fold_log(
     for snapshot in kept:
         if snapshot.seq > end:
             if stop is None:
-                warn(snapshot.seq, f"the log ends at {end}")
+                warn_passed_over(snapshot.seq, f"the log ends at {end}")
             continue
         fold = Fold(driver.copy(), created.seed)
         try:
             fold.load(snapshot)
         except IncompatibleState as error:
-            warn(snapshot.seq, error)
+            warn_passed_over(snapshot.seq, error)
             continue
         break
     else:

@@ -13,6 +13,7 @@ from bayescontrol.problems.mdp.gibbs import mdp_agent
 from bayescontrol.problems.mdp.gibbs_prior import GibbsPrior
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.words import counted
 
 __all__ = ["GibbsMDP"]
 
@@ -21,6 +22,8 @@ class GibbsMDP:
     """The settings of `mdp_agent`, all plain values: no `allowed`, which is code.
 
     >>> problem = GibbsMDP(["left", "right"], start="home")
+    >>> problem
+    GibbsMDP(2 actions, unknown states, start 'home')
     >>> problem.agent()
     ControlRule(GibbsBelief(0 states, 2 actions after 0 transitions: ρ = 0), situation 'home', t=0)
     >>> problem.settings()["actions"]
@@ -60,3 +63,7 @@ class GibbsMDP:
             states=self.states,
             **self.options,
         )
+
+    def __repr__(self) -> str:
+        states = "unknown states" if self.states is None else counted(len(self.states), "state")
+        return f"GibbsMDP({counted(len(self.actions), 'action')}, {states}, start {self.start!r})"

@@ -41,8 +41,10 @@ class Kind(NamedTuple):
     version: int = 1
     #: What its agents are made with, beside the schedule.
     options: Mapping[str, Any] = MappingProxyType({})
-    #: Whether no situation says anything to it.
+    #: Whether no situation says anything to it; of independent arms the agent tells.
     context_free: bool = False
+    #: Of one with finitely many observations 0, 1, 2, …: how many, by its settings.
+    outcomes: Callable[[Mapping[str, Any]], int] | None = None
 
     def cls(self) -> Any:
         """The class itself."""
@@ -55,22 +57,30 @@ class Kind(NamedTuple):
         return self.cls()(**given)
 
 
+def _two(settings: Mapping[str, Any]) -> int:
+    return 2
+
+
+def _columns(settings: Mapping[str, Any]) -> int:
+    return len(settings["hypothesis"][0][0][0])
+
+
 _BANDITS: Final = "problems.bandits"
 _LINEAR: Final = "linear-quadratic"
 #: The kinds that describe themselves, by name.
 KINDS: Final[dict[str, Kind]] = {
-    "bernoulli-bandit": Kind(f"{_BANDITS}:BernoulliBandit", read.arms),
+    "bernoulli-bandit": Kind(f"{_BANDITS}:BernoulliBandit", read.arms, outcomes=_two),
     "gaussian-bandit": Kind(f"{_BANDITS}:GaussianBandit", read.gaussian),
     "categorical-bandit": Kind(f"{_BANDITS}:CategoricalBandit", read.categorical),
     "poisson-bandit": Kind(f"{_BANDITS}:PoissonBandit", read.arms),
     "exponential-bandit": Kind(f"{_BANDITS}:ExponentialBandit", read.arms),
     "linear-bandit": Kind(f"{_BANDITS}:LinearBandit", read.linear),
-    "logistic-bandit": Kind(f"{_BANDITS}:LogisticBandit", read.logistic),
-    "joint-bandit": Kind(f"{_BANDITS}:JointBandit", read.joint),
+    "logistic-bandit": Kind(f"{_BANDITS}:LogisticBandit", read.logistic, outcomes=_two),
+    "joint-bandit": Kind(f"{_BANDITS}:JointBandit", read.joint, outcomes=_two),
     "logit-normal-bandit": Kind(
         f"{_BANDITS}:LogitNormalBandit", read.logit_normal, options={"rng": 0}, context_free=True
     ),
-    "tabular-modes": Kind("problems.tabular:TabularModes", read.tabular),
+    "tabular-modes": Kind("problems.tabular:TabularModes", read.tabular, outcomes=_columns),
     "growing-chain": Kind("problems.chain:GrowingChain", read.growing),
     "gibbs-mdp": Kind("durable.gibbs:GibbsMDP", read.own),
     _LINEAR: Kind("durable.linear:LinearQuadratic", read.own),

@@ -36,13 +36,12 @@ class Model(NamedTuple):
     build: Callable[[], Any]
     #: Whether feedback stands alone; None: what the agent looks like.
     alone: bool | None = None
+    #: Whether no situation says anything to it; of independent arms the agent tells.
+    context_free: bool = False
 
     def driver(self) -> Driver:
         """The agent as new, in the hands of a log."""
-        driver = Driver(self.build(), self.alone)
-        if self.name in KINDS and KINDS[self.name].context_free:
-            driver.context_free = True
-        return driver
+        return Driver(self.build(), self.alone, self.context_free)
 
 
 def named_model(
@@ -102,8 +101,11 @@ def as_model(problem: Any, schedule: Schedule = every_step) -> Model:
 def _described(name: str, problem: Any, given: Mapping[str, Any]) -> Model:
     settings = kept(dict(given), f"a setting of {name}")
     schedule = unschedule(settings["schedule"])
-    version, options = KINDS[name].version, KINDS[name].options
-    return Model(name, version, settings, lambda: problem.agent(schedule=schedule, **options))
+    kind = KINDS[name]
+    return Model(
+        name, kind.version, settings, lambda: problem.agent(schedule=schedule, **kind.options),
+        context_free=kind.context_free,
+    )  # fmt: skip
 
 
 def model_of(created: Created) -> Model:

@@ -60,9 +60,9 @@ class Estimate:
         """
         n = len(terms)
         mean = math.fsum(terms) / n if n else math.nan
-        spread = math.fsum((t - mean) ** 2 for t in terms)
+        spread = math.fsum((t - mean) * (t - mean) for t in terms)
         error = math.sqrt(spread / (n - 1) / n) if n > 1 else math.inf
-        z = NormalDist().inv_cdf(0.5 + level / 2)
+        z = -NormalDist().inv_cdf((1.0 - level) / 2)
         return cls(mean, error, mean - z * error, mean + z * error)
 
     def __str__(self) -> str:
@@ -105,8 +105,9 @@ def guess(
     m = (r @ law)[:, None]
     if p is None:
         return Guess(w, m, _NOTHING, _NOTHING)
-    q = np.minimum(r[:, None, :], CAP[:, None] * (np.asarray(p) / law))
-    return Guess(w, m, _NOTHING if a is None else q[:, :, a], q @ law)
+    with np.errstate(over="ignore"):  # where π(b) is next to nothing it is r̂; 0 · p comes first
+        q = np.minimum(r[:, None, :], CAP[:, None] * np.asarray(p) / law)
+    return Guess(w, m, _NOTHING if a is None else q[:, :, a].copy(), q @ law)
 
 
 class Interval:

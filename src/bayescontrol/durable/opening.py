@@ -76,7 +76,6 @@ def _created(log: Log, model: Model | None, seed: int | None) -> Created:
     """The first event; written, if the log is empty."""
     if log.head() == 0:
         if model is None:
-            log.close()
             raise UnknownStore(f"there is no agent {log.name!r}: give a model to make it")
         driver = model.driver()  # what cannot be driven is not written
         made = Created(

@@ -67,7 +67,7 @@ def from_plain(plain: Any) -> Any:
         return plain
     try:
         return _tagged(plain)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise DamagedLog(f"{str(plain)[:80]} is not a value that a log keeps") from None
 
 
@@ -81,7 +81,7 @@ def _tagged(plain: dict[str, Any]) -> Any:
             return float(text)
         case {"int": text}:
             return int(text)
-        case {"array": flat, "shape": shape, "dtype": dtype}:
+        case {"array": flat, "shape": shape, "dtype": dtype} if np.dtype(dtype).kind in _NUMERIC:
             return np.array(from_plain(flat), dtype).reshape(shape)
     raise KeyError
 

@@ -3,7 +3,7 @@
 BernoulliBandit(["red", "blue"])  ->  {"arms": ["red", "blue"], "prior": [[1, 1], [1, 1]]}
 """
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -20,15 +20,6 @@ __all__ = [
     "tabular",
 ]
 
-# What a family takes for a prior where none is given, in the words in which one is given.
-_DEFAULTS: Final = {
-    "Bernoulli": (1.0, 1.0),
-    "Gaussian": (0.0, 1.0),
-    "NormalGamma": (0.0, 1.0, 1.0, 1.0),
-    "Poisson": (1.0, 1.0),
-    "Exponential": (2.0, 1.0),
-}
-
 
 def arms(bandit: Any) -> dict[str, Any]:
     """Arms of one family, each with its row of the prior.
@@ -38,8 +29,7 @@ def arms(bandit: Any) -> dict[str, Any]:
     {'arms': [0, 1], 'prior': [[1.0, 1.0], [1.0, 1.0]]}
     """
     labels, width = list(bandit.labels), bandit.prior.shape[1]
-    default = _DEFAULTS.get(type(bandit.family).__name__, (1.0,) * width)
-    stated = default if bandit.stated is None else bandit.stated
+    stated = bandit.family.default if bandit.stated is None else bandit.stated
     rows = np.broadcast_to(np.asarray(stated, np.float64), (len(labels), width))
     return {"arms": labels, "prior": rows.tolist()}
 

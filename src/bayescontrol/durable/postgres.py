@@ -18,13 +18,20 @@ from bayescontrol.durable.faults import reach
 from bayescontrol.durable.postgres_address import address_of
 from bayescontrol.durable.postgres_schema import phrase, prepare
 from bayescontrol.durable.postgres_server import Connection, Server, psycopg
-from bayescontrol.durable.store import Row, Snapshot, require_name
-from bayescontrol.errors import ConflictingFeedback, ConflictingKey, HeadMoved, StoreFailed
+from bayescontrol.durable.store import (
+    CHUNK,
+    KEPT,
+    Row,
+    Snapshot,
+    closed,
+    doubled,
+    require_dense,
+    require_name,
+)
+from bayescontrol.errors import HeadMoved, StoreFailed
 
 __all__ = ["PostgresLog", "PostgresStore", "open_store"]
 
-_CHUNK: Final = 10_000
-_KEPT: Final = 2
 #: Appends that are queued for, after one that came too late.
 _CONTENDED: Final = 32
 _HEAD: Final = "SELECT head FROM {s}.logs WHERE name = %s"
@@ -89,8 +96,7 @@ class PostgresLog:
     def append(self, rows: Sequence[Row]) -> None:
         """All rows or none, on the server's disk when it returns."""
         self._require_open()
-        if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
-            raise ValueError(f"rows {[row.seq for row in rows]} are not dense: give n, n + 1, …")
+        require_dense(rows)
         first, last, batch = rows[0].seq, rows[-1].seq, uuid4()
         values: tuple[Any, ...] = (batch, *map(list, zip(*rows, strict=True)))
         if first == 1:
@@ -128,11 +134,9 @@ class PostgresLog:
     def _conflict(self, error: psycopg.errors.UniqueViolation) -> NoReturn:
         match error.diag.constraint_name:
             case "keys":
-                raise ConflictingKey(f"log {self._name!r}: a key stands for one decision") from None
+                raise doubled(self._name, "key") from None
             case "observations":
-                raise ConflictingFeedback(
-                    f"log {self._name!r}: a decision has one observation"
-                ) from None
+                raise doubled(self._name, "n") from None
         raise error
 
     def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
@@ -140,7 +144,7 @@ class PostgresLog:
         last = self.head() if stop is None else stop
         start = max(start, 1)
         while start <= last:
-            end = min(start + _CHUNK - 1, last)
+            end = min(start + CHUNK - 1, last)
             rows = self._all(_ROWS, self._name, start, end)
             yield from map(Row._make, rows)
             if len(rows) <= end - start:
@@ -170,7 +174,7 @@ class PostgresLog:
                 if place == 0:
                     raise StoreFailed(f"log {self._name!r} is empty: there is nothing to keep")
                 reach("in-snapshot")
-                connection.execute(self._phrase(_DROP), (self._name, self._name, _KEPT))
+                connection.execute(self._phrase(_DROP), (self._name, self._name, KEPT))
 
         self._server.run(kept)
 
@@ -192,7 +196,7 @@ class PostgresLog:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise StoreFailed(f"log {self._name!r} is closed: open it again")
+            raise closed(f"log {self._name!r}")
 
 
 class PostgresStore:
@@ -231,7 +235,7 @@ class PostgresStore:
         require_name(name)
         log = PostgresLog(self._server, self._schema, name)
         log.head()
-        self._logs.append(log)
+        self._logs = [one for one in self._logs if not one._closed] + [log]
         return log
 
     def close(self) -> None:

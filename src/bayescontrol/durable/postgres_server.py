@@ -16,16 +16,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, TypeAlias, TypeVar
 
 from bayescontrol.durable.postgres_address import Address, psycopg
-from bayescontrol.errors import (
-    DamagedLog,
-    DiskFull,
-    NotDurable,
-    NotPermitted,
-    StoreBusy,
-    StoreFailed,
-)
+from bayescontrol.durable.postgres_errors import translation
+from bayescontrol.durable.store import closed
+from bayescontrol.errors import NotDurable, NotPermitted, StoreBusy, StoreFailed
 
-__all__ = ["Connection", "Server", "explain", "psycopg"]
+__all__ = ["Connection", "Server", "psycopg"]
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
@@ -61,52 +56,6 @@ class _Lost(Exception):
         self.error = error
 
 
-def explain(error: psycopg.Error, place: str) -> StoreFailed:
-    """An error of PostgreSQL as ours, with its way out.
-
-    >>> explain(psycopg.errors.DiskFull("No space left on device"), "postgresql:///shop")
-    DiskFull('postgresql:///shop: no room for another event (No space left on device); ...')
-    """
-    what = str(error).strip().partition("\n")[0]
-    match error:
-        case psycopg.errors.DiskFull():
-            return DiskFull(
-                f"{place}: no room for another event ({what}); nothing was written. Make room on "
-                "the server and ask again"
-            )
-        case psycopg.errors.InsufficientPrivilege() | psycopg.errors.InvalidPassword():
-            return NotPermitted(f"{place}: {what}; have the role granted what it lacks")
-        case psycopg.errors.InvalidAuthorizationSpecification():
-            return NotPermitted(f"{place}: {what}")
-        case psycopg.errors.ReadOnlySqlTransaction():
-            return NotPermitted(
-                f"{place} only reads ({what}); nothing was written. Name the primary server"
-            )
-        case (
-            psycopg.errors.LockNotAvailable()
-            | psycopg.errors.QueryCanceled()
-            | psycopg.errors.DeadlockDetected()
-            | psycopg.errors.TooManyConnections()
-        ):
-            return StoreBusy(f"{place} is busy ({what}); nothing was written, ask again")
-        case (
-            psycopg.errors.UndefinedTable()
-            | psycopg.errors.UndefinedColumn()
-            | psycopg.errors.InvalidSchemaName()
-            | psycopg.errors.DatatypeMismatch()
-            | psycopg.errors.DataCorrupted()
-            | psycopg.errors.IndexCorrupted()
-        ):
-            return DamagedLog(
-                f"{place}: the tables are not as they were made ({what}): put back a copy, or name "
-                "another schema"
-            )
-    return StoreFailed(
-        f"{place}: {what}; what was acknowledged is kept, whether the last event was written is "
-        "unknown: ask again under the same key"
-    )
-
-
 class Server:
     """The connections of one store; any thread may ask for work to be done.
 
@@ -122,6 +71,8 @@ class Server:
         self._process = os.getpid()
         self._guard = threading.Lock()
         self._places = threading.BoundedSemaphore(_MOST)
+        # One place is always left for those who hold an agent's guard while they read.
+        self._queues = threading.BoundedSemaphore(_MOST - 1)
         self._own = threading.local()
         self._closed = False
         self._idle: list[Connection] = [self._first()]
@@ -141,7 +92,7 @@ class Server:
                 now = time.monotonic()
                 until = until or now + self._patience
                 if now >= until:
-                    raise explain(lost.error, self.place) from lost.error
+                    raise translation(lost.error, self.place) from lost.error
             time.sleep(min(pause, until - now))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -152,8 +103,10 @@ class Server:
         A courtesy that saves work, never a condition: whoever waits for too long goes on.
         """
         with ExitStack() as stack:
-            with suppress(_Lost):
-                stack.enter_context(self._held(key))
+            if self._queues.acquire(blocking=False):
+                stack.callback(self._queues.release)
+                with suppress(_Lost):
+                    stack.enter_context(self._held(key))
             yield
 
     @contextmanager
@@ -171,8 +124,10 @@ class Server:
                 if last is not first:
                     self._give_back(last)
                 elif is_locked:
-                    with suppress(psycopg.Error):
+                    try:
                         first.execute(_LEAVE, (key,))
+                    except psycopg.Error:  # the lock ends with its session
+                        first.close()
 
     def close(self) -> None:
         """Give the connections back; those in use are closed by their users."""
@@ -215,7 +170,7 @@ class Server:
             yield
         except psycopg.Error as error:
             if not _is_lost(connection, error):
-                raise explain(error, self.place) from error
+                raise translation(error, self.place) from error
             self._forget(connection)
             raise _Lost(error) from error
         except Exception:
@@ -227,7 +182,7 @@ class Server:
     def _taken(self) -> Connection | None:
         with self._guard:
             if self._closed:
-                raise StoreFailed(f"{self.place} is closed: open it again")
+                raise closed(self.place)
             if self._process != os.getpid():
                 raise StoreBusy(
                     f"{self.place} was opened by the process that this one was forked from: open "
@@ -276,7 +231,7 @@ class Server:
             )
         if error.sqlstate is None:
             return StoreFailed(f"{self.place}: no connection ({what}); is this its address?")
-        return explain(error, self.place)
+        return translation(error, self.place)
 
     def _connected(self) -> Connection:
         connection: Connection = psycopg.connect(self._conninfo, autocommit=True)

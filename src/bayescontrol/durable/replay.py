@@ -7,29 +7,31 @@ replay(read_log(file))   ->  the belief at its end, and every action drawn again
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.events import (
-    Created,
-    Decided,
-    Event,
-    Observed,
-    from_line,
-    numbered,
-    to_line,
-)
-from bayescontrol.durable.fold import Decisions, Fold
-from bayescontrol.durable.models import as_model, model_of, require_same
+from bayescontrol.durable.events import Created, Decided, Event, from_line, numbered, to_line
+from bayescontrol.durable.laws import LoggedLaw
+from bayescontrol.durable.models import Model, as_model, model_of, require_alike, require_same
 from bayescontrol.durable.places import flush_folder, reached
-from bayescontrol.durable.plain import as_plain, canonical, shown
+from bayescontrol.durable.plain import shown
 from bayescontrol.durable.summary import summary
 from bayescontrol.errors import DamagedLog, InvalidRequest, StoreFailed
 
-__all__ = ["Replay", "Source", "events_from", "export_log", "opening", "read_log", "replay"]
+__all__ = [
+    "Replay",
+    "Source",
+    "chosen_model",
+    "events_from",
+    "export_log",
+    "first_event",
+    "read_log",
+    "replay",
+]
 
 #: A log: its events, its agent, or the file that it was exported to.
 Source: TypeAlias = Iterable[Event] | DurableAgent | str | PathLike[str]
@@ -156,10 +158,10 @@ def read_log(path: str | PathLike[str]) -> Iterator[Event]:
             ) from None
 
 
-def opening(events: Iterator[Event]) -> Created:
+def first_event(events: Iterator[Event]) -> Created:
     """The first event, which says of which model the others are.
 
-    >>> opening(iter([]))
+    >>> first_event(iter([]))
     Traceback (most recent call last):
     bayescontrol.errors.DamagedLog: no event `created`: a log begins with it, give all of it
     """
@@ -167,6 +169,26 @@ def opening(events: Iterator[Event]) -> Created:
     if not isinstance(first, Created):
         raise DamagedLog("no event `created`: a log begins with it, give all of it")
     return first
+
+
+def chosen_model(source: Source, created: Created, model: Any) -> Model:
+    """The model to fold a log with: the one given, the agent's, or what the log itself says.
+
+    One that the log was not written with is a `ModelMismatch`.
+
+    >>> made = Created(seq=1, format=1, model="coin", version=3, settings={}, seed=7, time=0.0)
+    >>> chosen_model([made], made, None)
+    Traceback (most recent call last):
+    bayescontrol.errors.ModelMismatch: the log is of model 'coin', version 3, which is not this ...
+    """
+    if model is None and isinstance(source, DurableAgent):
+        model = source.model
+    if model is None:
+        return model_of(created)
+    chosen = as_model(model)
+    require_same(created, chosen)
+    require_alike(created, chosen)
+    return chosen
 
 
 def replay(events: Source, model: Any = None, *, draw: bool = True) -> Replay:
@@ -183,32 +205,16 @@ def replay(events: Source, model: Any = None, *, draw: bool = True) -> Replay:
     {'red': {'mean': 0.666..., 'count': 1, 'alpha': 2.0, 'beta': 1.0}}
     """
     stream = events_from(events)
-    created = opening(stream)
-    if model is None and isinstance(events, DurableAgent):
-        model = events.model
-    chosen = model_of(created) if model is None else as_model(model)
-    require_same(created, chosen)
-    fold = Fold(chosen.driver(), created.seed)
-    decisions, drawn = Decisions(None), 0
-    again = draw and not fold.driver.remembers
-    laws: dict[bytes, Any] = {}
-    for event in numbered(_after(created, stream)):
-        if isinstance(event, Observed) or fold.driver.remembers:
-            laws.clear()
-        if isinstance(event, Decided):
-            if draw and event.p is not None:
-                key = canonical(as_plain(event.x, "the situation"))
-                if key not in laws:
-                    laws[key] = fold.driver.law(event.x)
-                fold.require_probability(event, laws[key])
-            if again:
-                fold.require_same(event, fold.driver.draw(event.x, fold.streams[event.seq])[1])
-            drawn += again or fold.driver.remembers
-        if event is not created:
-            fold.take([event], decisions)
+    created = first_event(stream)
+    logged, decided = LoggedLaw(chosen_model(events, created, model), created), 0
+    rest = numbered(chain([created], stream))
+    next(rest)
+    for event in rest:
+        decided += isinstance(event, Decided)
+        if isinstance(event, Decided) and draw:
+            logged.decided(event, draw=True)
+        else:
+            logged.take(event)
+    fold = logged.fold
+    drawn = decided if draw or fold.driver.remembers else 0
     return Replay(fold.driver.agent, fold.state(), fold.seq, drawn)
-
-
-def _after(first: Event, rest: Iterable[Event]) -> Iterator[Event]:
-    yield first
-    yield from rest

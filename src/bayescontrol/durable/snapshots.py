@@ -16,13 +16,28 @@ from bayescontrol.arrays import Arrays
 from bayescontrol.durable.store import Snapshot
 from bayescontrol.errors import IncompatibleState
 
-__all__ = ["DamagedSnapshot", "arrays_of", "snapshot_of", "warn"]
+__all__ = [
+    "DamagedSnapshot",
+    "SnapshotNotKept",
+    "arrays_of",
+    "snapshot_of",
+    "warn_not_kept",
+    "warn_passed_over",
+]
 
 
 class DamagedSnapshot(UserWarning):
     """A snapshot was passed over; the log is folded instead, which takes longer.
 
     >>> issubclass(DamagedSnapshot, UserWarning)
+    True
+    """
+
+
+class SnapshotNotKept(UserWarning):
+    """A snapshot could not be written. Nothing is lost: the next opening takes longer.
+
+    >>> issubclass(SnapshotNotKept, UserWarning)
     True
     """
 
@@ -72,17 +87,34 @@ def arrays_of(snapshot: Snapshot) -> Arrays:
         raise IncompatibleState(f"it cannot be read: {error}") from None
 
 
-def warn(seq: int, why: object) -> None:
+def warn_passed_over(seq: int, why: object) -> None:
     """Say that the snapshot at seq is passed over.
 
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     warn(3, "its checksum does not hold")
+    ...     warn_passed_over(3, "its checksum does not hold")
     >>> print(caught[0].message)
     the snapshot after event 3 is passed over (its checksum does not hold): the log is folded ...
     """
     warnings.warn(
         f"the snapshot after event {seq} is passed over ({why}): the log is folded instead",
         DamagedSnapshot,
+        stacklevel=4,
+    )
+
+
+def warn_not_kept(seq: int, why: object) -> None:
+    """Say that there is no snapshot at seq.
+
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_not_kept(3, "no room")
+    >>> print(caught[0].message)
+    no snapshot was kept after event 3 (no room): the log has every event, opening takes longer
+    """
+    warnings.warn(
+        f"no snapshot was kept after event {seq} ({why}): the log has every event, opening takes "
+        "longer",
+        SnapshotNotKept,
         stacklevel=4,
     )

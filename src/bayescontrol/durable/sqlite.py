@@ -10,7 +10,7 @@ One process writes to a file at a time; within it, any number of agents and thre
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,23 +18,24 @@ import apsw
 
 from bayescontrol.durable.faults import reach
 from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile
-from bayescontrol.durable.store import Row, Snapshot, require_name
-from bayescontrol.errors import (
-    ConflictingFeedback,
-    ConflictingKey,
-    HeadMoved,
-    StoreBusy,
-    StoreFailed,
-    UnknownStore,
+from bayescontrol.durable.store import (
+    CHUNK,
+    KEPT,
+    Row,
+    Snapshot,
+    closed,
+    doubled,
+    require_dense,
+    require_name,
 )
+from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
 __all__ = ["SqliteLog", "SqliteStore", "open_store"]
 
-_CHUNK: Final = 10_000
 _COLUMNS: Final = "seq, kind, n, key, payload, checksum"
+# Of constants of this file: no value that anyone gives comes into the text.
 _INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ? AND "  # noqa: S608
-_KEPT: Final = 2
 
 
 class SqliteLog:
@@ -50,10 +51,16 @@ class SqliteLog:
     def __init__(self, file: SqliteFile, name: str, names: set[str]) -> None:
         self._file, self._name, self._names = file, name, names
         self._closed = False
-        found = file.all("SELECT id FROM logs WHERE name = ?", (name,))
-        self._id: int | None = found[0][0] if found else None
-        head = file.all("SELECT max(seq) FROM events WHERE log = ?", (self._id,))
-        self._head: int = head[0][0] or 0
+        self._id: int | None = None
+        self._head = 0
+        self._look()
+
+    def _look(self) -> None:
+        """Where the log ends in the file."""
+        found = self._file.all("SELECT id FROM logs WHERE name = ?", (self._name,))
+        log = found[0][0] if found else None
+        head = self._file.all("SELECT max(seq) FROM events WHERE log = ?", (log,))
+        self._id, self._head = log, head[0][0] or 0
 
     @property
     def name(self) -> str:
@@ -68,9 +75,7 @@ class SqliteLog:
     def append(self, rows: Sequence[Row]) -> None:
         """All rows or none, on disk when it returns."""
         self._require_open()
-        numbers = [row.seq for row in rows]
-        if not rows or numbers != list(range(numbers[0], numbers[0] + len(rows))):
-            raise ValueError(f"rows {numbers} are not dense: give n, n + 1, …")
+        require_dense(rows)
         log = self._id
 
         def insert(db: apsw.Connection) -> None:
@@ -80,24 +85,29 @@ class SqliteLog:
                     f"log {self._name!r} ends at {self._head}: the next row is not {rows[0].seq}"
                 )
             reach("in-transaction")
-            if log is None:
-                db.execute("INSERT INTO logs (name) VALUES (?)", (self._name,))
-                log = db.last_insert_rowid()
             try:
+                if log is None:
+                    db.execute("INSERT INTO logs (name) VALUES (?)", (self._name,))
+                    log = db.last_insert_rowid()
                 db.executemany(_INSERT, [(log, *row) for row in rows])
             except apsw.ConstraintError as error:
                 raise self._conflict(str(error)) from None
             reach("before-commit")
 
-        self._file.write(insert)
-        self._id, self._head = log, rows[-1].seq
+        try:
+            self._file.write(insert)
+        except BaseException:  # it may have been interrupted after its commit
+            with suppress(StoreFailed):
+                self._look()
+            raise
+        self._id, self._head = log, max(self._head, rows[-1].seq)
 
     def _conflict(self, what: str) -> Exception:
         if "events.key" in what:
-            return ConflictingKey(f"log {self._name!r}: a key stands for one decision")
+            return doubled(self._name, "key")
         if "events.n" in what:
-            return ConflictingFeedback(f"log {self._name!r}: a decision has one observation")
-        if "events.seq" in what:
+            return doubled(self._name, "n")
+        if "events.seq" in what or "logs.name" in what:
             return HeadMoved(f"log {self._name!r} has grown meanwhile")
         return StoreFailed(f"log {self._name!r}: {what}")
 
@@ -111,7 +121,7 @@ class SqliteLog:
         last = self._head if stop is None else min(stop, self._head)
         while start <= last:
             self._require_open()
-            end = min(start + _CHUNK - 1, last)
+            end = min(start + CHUNK - 1, last)
             query = _SELECT + "seq BETWEEN ? AND ? ORDER BY seq"
             yield from map(Row._make, self._file.all(query, (self._id, start, end)))
             start = end + 1
@@ -141,7 +151,7 @@ class SqliteLog:
             db.execute(
                 "DELETE FROM snapshots WHERE log = ?1 AND seq NOT IN "
                 "(SELECT seq FROM snapshots WHERE log = ?1 ORDER BY seq DESC LIMIT ?2)",
-                (self._id, _KEPT),
+                (self._id, KEPT),
             )
 
     def snapshots(self) -> list[Snapshot]:
@@ -158,7 +168,7 @@ class SqliteLog:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise StoreFailed(f"log {self._name!r} is closed: open it again")
+            raise closed(f"log {self._name!r}")
 
 
 class SqliteStore:
@@ -200,7 +210,7 @@ class SqliteStore:
                 )
             log = SqliteLog(at.file, name, at.names)
             at.names.add(name)
-        self._logs.append(log)
+        self._logs = [one for one in self._logs if not one._closed] + [log]
         return log
 
     def backup(self, path: str | os.PathLike[str]) -> None:
@@ -217,7 +227,7 @@ class SqliteStore:
 
     def _require_open(self) -> "_Open":
         if self._open is None:
-            raise StoreFailed(f"{self._path} is closed: open it again")
+            raise closed(self._path)
         return self._open
 
 
@@ -229,8 +239,18 @@ class _Open:
         self.names: set[str] = set()
 
 
-_LOCK: Final = threading.Lock()
+_LOCK = threading.Lock()
 _OPEN: Final[dict[tuple[str, int], _Open]] = {}
+
+
+def _anew() -> None:
+    """In a forked child: a thread of the parent's may have held it."""
+    global _LOCK
+    _LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_anew)
 
 
 def _opened(path: str, durable: bool, vfs: str | None) -> _Open:

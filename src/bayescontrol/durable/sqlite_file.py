@@ -10,6 +10,7 @@ refused, and the SQLite is apsw's own, not the system's.
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,15 +20,11 @@ import apsw
 
 from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.places import WriterLock, flush_folder, reached, require_local
-from bayescontrol.errors import (
-    DamagedLog,
-    DiskFull,
-    NewerFormat,
-    StoreBusy,
-    StoreFailed,
-)
+from bayescontrol.durable.sqlite_errors import translated
+from bayescontrol.durable.store import closed
+from bayescontrol.errors import DamagedLog, NewerFormat, StoreBusy, StoreFailed
 
-__all__ = ["MEMORY", "SqliteFile", "explained"]
+__all__ = ["APPLICATION", "LAYOUT", "MEMORY", "SqliteFile"]
 
 MEMORY: Final = ":memory:"
 #: "BaCo", in the header of every file of ours.
@@ -47,37 +44,6 @@ CREATE TABLE snapshots (
     PRIMARY KEY (log, seq)
 ) STRICT;
 """
-
-
-@contextmanager
-def explained(place: str) -> Iterator[None]:
-    """Errors of SQLite as ours, each with its way out.
-
-    >>> with explained("shop.db"):
-    ...     raise apsw.FullError("database or disk is full")
-    Traceback (most recent call last):
-    bayescontrol.errors.DiskFull: shop.db: no room for another event; ...
-    """
-    try:
-        yield
-    except apsw.FullError:
-        raise DiskFull(
-            f"{place}: no room for another event; nothing was written. Make room and ask again"
-        ) from None
-    except (apsw.BusyError, apsw.LockedError):
-        raise StoreBusy(
-            f"{place} is open in another program: close it there; one process writes at a time"
-        ) from None
-    except (apsw.NotADBError, apsw.CorruptError, apsw.FormatError) as error:
-        raise DamagedLog(
-            f"{place} is not a store, or is damaged ({error}): put back a copy, or name another "
-            "file; nothing in it was changed"
-        ) from None
-    except apsw.Error as error:
-        raise StoreFailed(
-            f"{place}: {error}; what was acknowledged is kept, whether the last event was "
-            "written is unknown: reopen the store"
-        ) from error
 
 
 class _Work(Request):
@@ -113,9 +79,11 @@ class SqliteFile:
             with reached(path):
                 self._writer = WriterLock(Path(path))
         self._db: apsw.Connection | None = None
+        _files.add(self)
         self._stat: os.stat_result | None = None
+        self._wal: os.stat_result | None = None
         try:
-            with explained(path), reached(path):
+            with translated(path), reached(path):
                 self._db = self._connected(vfs)
                 self._prepare(self._db)
                 if path != MEMORY and vfs is None:
@@ -176,7 +144,7 @@ class SqliteFile:
 
     def _open(self) -> apsw.Connection:
         if self._db is None:
-            raise StoreFailed(f"{self.path} is closed: open it again")
+            raise closed(self.path)
         if self._process != os.getpid():
             raise StoreBusy(f"{self.path} is open in the process that this one was forked from")
         if self._broken:
@@ -186,10 +154,10 @@ class SqliteFile:
     @contextmanager
     def transaction(self) -> Iterator[apsw.Connection]:
         """All that is done inside, durably at its end, or nothing of it."""
-        with self._lock, explained(self.path):
+        with self._lock, translated(self.path):
             db = self._open()
-            db.execute("BEGIN IMMEDIATE")
             try:
+                db.execute("BEGIN IMMEDIATE")
                 yield db
                 db.execute("COMMIT")
                 self._require_there()
@@ -232,7 +200,10 @@ class SqliteFile:
         if self._stat is None:
             return
         try:
+            wal = os.stat(f"{self.path}-wal")  # a commit has just been written to it
+            self._wal = self._wal or wal
             there = os.path.samestat(self._stat, os.stat(self.path))
+            there = there and os.path.samestat(self._wal, wal)
         except OSError:
             there = False
         if not there:
@@ -247,7 +218,7 @@ class SqliteFile:
         if path.exists() or path.is_symlink():
             raise StoreFailed(f"{path} is there already: name a new file for the backup")
         beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        with reached(str(path)), explained(str(path)):
+        with reached(str(path)), translated(str(path)):
             try:
                 self._copy(beside)
                 with beside.open("rb+") as file:
@@ -275,7 +246,7 @@ class SqliteFile:
         >>> SqliteFile(MEMORY).all("SELECT count(*) FROM events")
         [(0,)]
         """
-        with self._lock, explained(self.path):
+        with self._lock, translated(self.path):
             return self._open().execute(query, values).fetchall()
 
     def close(self) -> None:
@@ -286,7 +257,21 @@ class SqliteFile:
                     self._db.close()
                 except apsw.Error:  # the last checkpoint failed: the next opening does it
                     self._db.close(True)
-            self._db = None
+            self._db = None  # in a forked child `_inherited` still has it
             if self._writer is not None:
                 self._writer.release()
                 self._writer = None
+
+
+_files: Final["weakref.WeakSet[SqliteFile]"] = weakref.WeakSet()
+#: In a forked child: the parent's connections. One that is let go is closed by SQLite, which
+#: removes the write-ahead log that the parent writes to.
+_inherited: Final[list[apsw.Connection]] = []
+
+
+def _keep() -> None:
+    _inherited.extend(file._db for file in _files if file._db is not None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keep)

@@ -11,11 +11,33 @@ whoever reads them (`durable.events`), so that every store is checked alike.
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from bayescontrol.errors import UnknownStore
+from bayescontrol.errors import (
+    ConflictingFeedback,
+    ConflictingKey,
+    StoreFailed,
+    UnknownStore,
+)
 
-__all__ = ["Log", "Row", "Snapshot", "Store", "open_store", "require_name"]
+__all__ = [
+    "CHUNK",
+    "KEPT",
+    "Log",
+    "Row",
+    "Snapshot",
+    "Store",
+    "closed",
+    "doubled",
+    "open_store",
+    "require_dense",
+    "require_name",
+]
+
+#: Rows that are read at once.
+CHUNK: Final = 10_000
+#: Snapshots of a log that are kept.
+KEPT: Final = 2
 
 
 class Row(NamedTuple):
@@ -46,7 +68,13 @@ class Snapshot(NamedTuple):
 
 
 class Log(Protocol):
-    """One agent's log. Its methods may be called from any thread."""
+    """One agent's log. Its methods may be called from any thread.
+
+    >>> log: Log = open_store("sqlite:///:memory:").log("checkout")
+    >>> log.append([Row(1, "created", None, None, b"{}", 0)])
+    >>> log.head(), [row.kind for row in log.read()]
+    (1, ['created'])
+    """
 
     @property
     def name(self) -> str:
@@ -90,7 +118,7 @@ class Log(Protocol):
         ...
 
     def keep(self, snapshot: Snapshot, /) -> None:
-        """Put a snapshot beside the log, durably; the newest two are kept."""
+        """Put a snapshot beside the log, durably; the newest `KEPT` are kept."""
         ...
 
     def snapshots(self) -> list[Snapshot]:
@@ -103,7 +131,12 @@ class Log(Protocol):
 
 
 class Store(Protocol):
-    """Logs by name."""
+    """Logs by name.
+
+    >>> store: Store = open_store("sqlite:///:memory:")
+    >>> store.names(), store.shared
+    ([], False)
+    """
 
     @property
     def url(self) -> str:
@@ -176,3 +209,38 @@ def require_name(name: str) -> str:
             f"name={name!r}: a log is called by 1 to {_LONGEST_NAME} printable characters"
         )
     return name
+
+
+# -- what every store says alike -----------------------------------------------------------------
+
+
+def require_dense(rows: Sequence[Row]) -> None:
+    """ValueError unless the rows are n, n + 1, …, and at least one.
+
+    >>> require_dense([Row(2, "decided", None, None, b"{}", 0)])
+    >>> require_dense([])
+    Traceback (most recent call last):
+    ValueError: rows [] are not dense: give n, n + 1, …
+    """
+    if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
+        raise ValueError(f"rows {[row.seq for row in rows]} are not dense: give n, n + 1, …")
+
+
+def doubled(name: str, column: Literal["key", "n"]) -> ConflictingKey | ConflictingFeedback:
+    """What is there once in a log has come again.
+
+    >>> doubled("checkout", "n")
+    ConflictingFeedback("log 'checkout': a decision has one observation")
+    """
+    if column == "key":
+        return ConflictingKey(f"log {name!r}: a key stands for one decision")
+    return ConflictingFeedback(f"log {name!r}: a decision has one observation")
+
+
+def closed(what: str) -> StoreFailed:
+    """It was given back, and is used all the same.
+
+    >>> closed("shop.db")
+    StoreFailed('shop.db is closed: open it again')
+    """
+    return StoreFailed(f"{what} is closed: open it again")

@@ -12,7 +12,10 @@ from typing import Any
 
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.particles import ParticleBelief
+from bayescontrol.problems.bandits.arms import ArmsBelief
+from bayescontrol.problems.bandits.linear_belief import LinearBelief
 from bayescontrol.problems.linear.belief import SystemBelief
+from bayescontrol.problems.mdp.gibbs import GibbsBelief
 
 __all__ = ["mode_names", "summary", "texts"]
 
@@ -29,9 +32,9 @@ def summary(agent: Any) -> dict[str, dict[str, Any]]:
     if isinstance(belief, FiniteBelief):
         v = belief.posterior().tolist()
         return {s: {"probability": p} for s, p in zip(mode_names(belief), v, strict=True)}
-    if hasattr(belief, "family"):
+    if isinstance(belief, ArmsBelief):
         return _arms(belief)
-    if hasattr(belief, "link"):
+    if isinstance(belief, LinearBelief):
         pulls = belief.pulls
         named = texts(belief.labels).items()
         return {s: {"mean": belief.mean(a).tolist(), "count": pulls[a]} for a, s in named}
@@ -41,20 +44,23 @@ def summary(agent: Any) -> dict[str, dict[str, Any]]:
         return {s: {"mean": part.tolist(), "count": belief.count} for s, part in parts.items()}
     if isinstance(belief, ParticleBelief):
         return {"theta": {"mean": belief.mean().tolist(), "count": belief.count}}
-    if hasattr(belief, "rho"):
+    if isinstance(belief, GibbsBelief):
         return {"rho": {"mean": belief.rho, "count": belief.count}}
     count = getattr(belief, "count", None)
     return {} if count is None else {"all": {"count": int(count)}}
 
 
-def _arms(belief: Any) -> dict[str, dict[str, Any]]:
+def _arms(belief: ArmsBelief) -> dict[str, dict[str, Any]]:
     rows, pulls, family = belief.posterior(), belief.pulls, belief.family
     means = family.expected(rows).tolist()
-    columns = getattr(family, "columns", ())
     told = {}
     named = texts(belief.labels).items()
     for (arm, name), row, mean in zip(named, rows.tolist(), means, strict=True):
-        told[name] = {"mean": mean, "count": pulls[arm], **dict(zip(columns, row, strict=False))}
+        told[name] = {
+            "mean": mean,
+            "count": pulls[arm],
+            **dict(zip(family.columns, row, strict=True)),
+        }
     return told
 
 

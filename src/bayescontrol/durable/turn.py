@@ -12,14 +12,17 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bayescontrol.durable.committer import Request
-from bayescontrol.durable.decision import Decision, decision_number
+from bayescontrol.durable.decision import Decision
 from bayescontrol.durable.events import Decided, Observed, as_row, event_of
 from bayescontrol.durable.fold import Decisions, Fold
-from bayescontrol.durable.plain import as_plain, canonical, kept, same_answer, same_value, shown
+from bayescontrol.durable.laws import Laws
+from bayescontrol.durable.plain import kept, same_answer, same_value, shown
+from bayescontrol.durable.requests import Act, Observe
 from bayescontrol.durable.store import Log, Row
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
+    BayesControlError,
     ConflictingFeedback,
     ConflictingKey,
     DamagedLog,
@@ -27,48 +30,20 @@ from bayescontrol.errors import (
     UnknownDecision,
 )
 
-__all__ = ["Act", "Observe", "Turn"]
-
-
-class Act(Request):
-    """What to do in x? Its result is a `Decision`.
-
-    >>> Act(None, "visit-81").key
-    'visit-81'
-    """
-
-    __slots__ = ("key", "x")
-
-    def __init__(self, x: Any, key: str | None) -> None:
-        super().__init__()
-        self.x, self.key = kept(x, "the situation"), key
-
-
-class Observe(Request):
-    """Decision n was answered by o. Its result is whether that is news.
-
-    >>> Observe("2", 1).n
-    2
-    """
-
-    __slots__ = ("id", "n", "o")
-
-    def __init__(self, id: str | Decision, o: Any) -> None:
-        super().__init__()
-        self.id, self.n, self.o = id, decision_number(id), kept(o, "the observation")
+__all__ = ["Turn"]
 
 
 _REFUSED: Final = (
-    BadSituation, ConflictingFeedback, ConflictingKey, FeedbackDue, UnknownDecision,
+    BadSituation, ConflictingFeedback, ConflictingKey, DamagedLog, FeedbackDue, UnknownDecision,
 )  # fmt: skip
 
 
 class _Rejected(Exception):
     """The agent raised: whatever the copy is now, it is not used."""
 
-    def __init__(self, request: Request, error: Exception) -> None:
+    def __init__(self, error: Exception) -> None:
         super().__init__()
-        self.request, self.error = request, error
+        self.error = error
 
 
 class Turn:
@@ -78,32 +53,30 @@ class Turn:
     are on disk.
 
     >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent
-    >>> agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]))
-    >>> turn = Turn(agent._fold, agent._log, agent._decisions, {})
+    >>> from bayescontrol.durable import open_agent, open_store
+    >>> store = open_store("sqlite:///:memory:")
+    >>> with open_agent(store, "shop", BernoulliBandit(["red", "blue"])) as agent:
+    ...     driver, created = agent.model.driver(), agent.created
+    >>> log = store.log("shop")
+    >>> turn = Turn(Fold(driver, created.seed), log, Decisions(log), Laws(driver.law))
     >>> turn.compute([Act(None, None), Act(None, None), Observe("9", 1)])
     >>> [row.seq for row in turn.rows]
     [2, 3]
     """
 
-    def __init__(self, fold: Fold, log: Log, decisions: Decisions, laws: dict[bytes, Any]) -> None:
+    def __init__(self, fold: Fold, log: Log, decisions: Decisions, laws: Laws[Any]) -> None:
         self._before, self._log, self._decisions = fold, log, decisions
         self._known_laws = laws
         self._alone, self._name = fold.driver.alone, log.name
 
     def compute(self, requests: Sequence[Request]) -> None:
-        """Find the rows; a request that the agent refuses is left out, and all begins anew."""
-        left = list(requests)
-        while True:
-            try:
-                self._compute(left)
-            except _Rejected as rejected:
-                rejected.request.error = rejected.error
-                left = [r for r in left if r.error is None]
-            else:
-                return
+        """Find the rows; a request that the agent refuses is left out, as if it had never come."""
+        try:
+            self._compute(requests, careful=False)
+        except _Rejected:  # again: with a copy before each that could leave half of a change behind
+            self._compute(requests, careful=True)
 
-    def _compute(self, requests: Sequence[Request]) -> None:
+    def _compute(self, requests: Sequence[Request], *, careful: bool) -> None:
         before = self._before
         # The agent itself is copied when it first changes.
         self.fold = Fold(before.driver, before.streams, before.seq, before.due)
@@ -112,17 +85,29 @@ class Turn:
         self._results: list[tuple[Request, Any]] = []
         self._keys: dict[str, Decision] = {}
         self.answered: dict[int, Any] = {}
-        self._laws = self._known_laws
+        #: The action probabilities that hold after this turn.
+        self.laws = self._known_laws
         self._time = time.time()
         ordered = requests
         if self._alone and len(requests) > 1:
             ordered = [r for r in requests if type(r) is Act]
             ordered += [r for r in requests if type(r) is not Act]
         for request in ordered:
+            # What an attempt that came to nothing found does not hold.
+            request.error, request.refused = None, False
+            rows, driver, laws = len(self.rows), self.fold.driver, self.laws
+            if careful and (driver.remembers or type(request) is not Act):
+                self._fork()
             try:
                 result = self._act(request) if type(request) is Act else self._observe(request)
             except _REFUSED as error:
                 request.error = error
+            except _Rejected as rejected:
+                if not careful:
+                    raise
+                request.error, request.refused = rejected.error, True
+                del self.rows[rows:]
+                self.fold.driver, self.laws = driver, laws
             else:
                 self._results.append((request, result))
 
@@ -157,17 +142,17 @@ class Turn:
         driver = fold.driver
         try:
             x = driver.situation(request.x)
-            law = self._law(x)
+            law = self.laws.of(x)
             _, a = driver.draw(x, fold.streams[n])
             x, a = kept(x, "the situation"), kept(a, "the action")
             p = None if law is None else float(law.get(a, 0.0))
             event = Decided(seq=n, x=x, a=a, p=p, key=request.key, time=self._time)
             self.rows.append(as_row(event))
         except Exception as error:
-            raise _Rejected(request, error) from error
-        fold.moved(n)
+            raise _Rejected(error) from error
+        fold.decided(event, draw=False)
         if driver.remembers:
-            self._laws = {}
+            self.laws.clear()
         self.decided.append(event)
         # A copy: what a caller does with it must not change what the next ones are told.
         decision = Decision.of(event, None if law is None else dict(law), self._name)
@@ -181,16 +166,6 @@ class Turn:
         row = self._log.keyed(key)
         event = None if row is None else event_of(row)
         return Decision.of(event, None, self._name) if isinstance(event, Decided) else None
-
-    def _law(self, x: Any) -> dict[Any, float] | None:
-        """P(a | past) in x, computed once for each posterior and each situation."""
-        key = b"" if x is None else canonical(as_plain(x, "the situation"))
-        if key not in self._laws:
-            if len(self._laws) >= 256:
-                self._laws.clear()
-            self._laws[key] = self.fold.driver.law(x)
-        law: dict[Any, float] | None = self._laws[key]
-        return law
 
     def _observe(self, request: Request) -> bool:
         assert isinstance(request, Observe)
@@ -223,18 +198,10 @@ class Turn:
         try:
             self.rows.append(as_row(learnt))
             self.fold.observed(learnt, decision.x, decision.a)
-        except TypeError as error:
-            if "unhashable" not in str(error):
-                raise _Rejected(request, error) from error
-            told = BadEvidence(
-                f"observation {shown(o)} of decision {n} cannot be looked up ({error}): give a "
-                "number, a text or a tuple"
-            )
-            raise _Rejected(request, told) from error
         except Exception as error:
-            raise _Rejected(request, error) from error
+            raise _Rejected(_told(error, n, o)) from error
         self.answered[n] = o
-        self._laws = {}
+        self.laws.clear()
         return True
 
     def _require_ours(self, given: Decision, logged: Decided) -> None:
@@ -250,10 +217,22 @@ class Turn:
     def _own(self) -> None:
         """From here on the fold changes: let it be a copy."""
         if self.fold.driver is self._before.driver:
-            self.fold.driver = self._before.driver.copy()
-            self._laws = {}
+            self._fork()
 
-    @property
-    def laws(self) -> dict[bytes, Any]:
-        """The action probabilities that hold after this turn."""
-        return self._laws
+    def _fork(self) -> None:
+        self.fold.driver = self.fold.driver.copy()
+        self.laws = Laws(self.fold.driver.law)
+
+
+def _told(error: Exception, n: int, o: Any) -> Exception:
+    """What the agent says of o: where it looks observations up, a list is none."""
+    if not isinstance(error, TypeError) or isinstance(error, BayesControlError):
+        return error
+    try:
+        hash(o)
+    except TypeError:
+        return BadEvidence(
+            f"observation {shown(o)} of decision {n} cannot be looked up ({error}): give a "
+            "number, a text or a tuple"
+        )
+    return error

@@ -1,11 +1,11 @@
 """Whether a named model still does what the log says that it did, when the log is opened.
 
-    before snapshot:  fold, draw again, compare a_n and P(a_n | âo_<n)
-    at the snapshot:  compare the states
+    first 1,000 events after the older snapshot:  draw again, compare a_n and P(a_n | âo_<n)
+    at the newer one, if it is among them:        compare the states
 
 A snapshot spares the fold of what came before it, and with it would go the notice that the code
-has changed. So a stretch is folded all the same: from the snapshot before it, or, where that is too
-near to tell, from the beginning.
+has changed. So a stretch is folded all the same: from the older of the two snapshots, or, where
+there is none or it is too near to tell, from the beginning.
 """
 
 from itertools import islice
@@ -36,11 +36,12 @@ def require_unchanged(log: Log, model: Model, created: Created) -> None:
     """`ModelMismatch` if a model of the caller's own does not come out as it did.
 
     >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import named_model, open_agent
+    >>> from bayescontrol.durable import named_model, open_agent, open_store
     >>> shop = named_model("shop", version=1, build=BernoulliBandit(2).agent)
-    >>> agent = open_agent("sqlite:///:memory:", "shop", shop, seed=1)
-    >>> _ = agent.observe(agent.act(), 1), agent.snapshot()
-    >>> require_unchanged(agent._log, shop, agent.created)
+    >>> store = open_store("sqlite:///:memory:")
+    >>> with open_agent(store, "shop", shop, seed=1) as agent:
+    ...     _, created = agent.observe(agent.act(), 1), agent.created
+    >>> require_unchanged(store.log("shop"), shop, created)
     """
     kept = [] if model.name in KINDS else list(log.snapshots())
     if not kept:

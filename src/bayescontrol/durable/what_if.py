@@ -19,13 +19,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Created, Decided, Event, Observed
-from bayescontrol.durable.laws import Law, LoggedLaw, Policy, as_policy
-from bayescontrol.durable.models import as_model, model_of, require_same
+from bayescontrol.durable.laws import Decider, Law, Laws, LoggedLaw, as_decider
 from bayescontrol.durable.off_policy import Estimate, Guess, Interval, guess
-from bayescontrol.durable.plain import as_plain, canonical, shown
-from bayescontrol.durable.replay import Source, events_from, opening
+from bayescontrol.durable.plain import shown
+from bayescontrol.durable.replay import Source, chosen_model, events_from, first_event
 from bayescontrol.durable.worth import Bounds, Worth, known_bounds, required_bounds, reward_of
 from bayescontrol.errors import DamagedLog, InvalidRequest, MissingCapability, ModelMismatch
 from bayescontrol.words import counted
@@ -76,12 +74,24 @@ class WhatIf:
             f"much as {self.effective:.0f} of the other's own, largest weight "
             f"{self.largest_weight:.3g}",
         ]
-        if self.bounds is None:
+        estimates = self.doubly_robust, self.inverse_propensity
+        if self.unsupported > 0.0:
+            lines.append(
+                f"{100 * self.unsupported:.3g} % of what the other does the log never did: of that "
+                "it tells nothing"
+            )
+        elif self.effective < self.decisions / 10:
+            lines.append("the log hardly tried what the other does")
+        if self.bounds is None and all(math.isfinite(e.error) for e in estimates):
             lines.append("normal intervals, too narrow where weights are heavy: give bounds=(…, …)")
+        elif self.bounds is None:
+            lines.append("for an interval that is finite give bounds=(…, …)")
         elif not self.whole_law:
             lines.append("the log's model is not at hand: give model=… for a narrower interval")
-        if self.effective < self.decisions / 10:
-            lines.append("the log hardly tried what the other does")
+        if not all(e.low <= e.mean <= e.high for e in estimates):
+            lines.append(
+                "a mean outside its interval: few heavy weights moved it; trust the interval"
+            )
         return "\n".join(lines)
 
 
@@ -103,7 +113,8 @@ def what_if(
 
     `bounds` are the least and the most that a reward can be. With them each interval holds the
     mean of v_t with probability `level` at least, for any log and any number of decisions. Where
-    the log's model has finitely many outcomes they are known. Otherwise intervals are normal,
+    the log is of a `BernoulliBandit`, `LogisticBandit`, `JointBandit` or `TabularModes` they are
+    known. Otherwise intervals are normal,
     infinite where `effective` is 0 or `unsupported` is more than 1 - level.
 
     `model` is the log's own, needed if it is a `named_model` and `events` are not the agent.
@@ -128,14 +139,12 @@ def what_if(
         raise InvalidRequest(f"reward={shown(reward)}: a function of the observation")
     given = None if bounds is None else required_bounds(bounds)
     stream = events_from(events)
-    created = opening(stream)
+    created = first_event(stream)
     chosen = reward or reward_of
     worth = Worth(chosen, given or known_bounds(created, Worth(chosen, None)))
-    if model is None and isinstance(events, DurableAgent):
-        model = events.model
-    logged = _logged_law(created, model)
-    policy = as_policy(other, _actions(created))
-    return _Evaluation(policy, worth, None if worth.bounds is None else logged).run(stream, level)
+    logged = _logged_law(events, created, model)
+    decider = as_decider(other, _actions(created))
+    return _Evaluation(decider, worth, None if worth.bounds is None else logged).run(stream, level)
 
 
 def _actions(created: Created) -> list[Any] | None:
@@ -146,15 +155,13 @@ def _actions(created: Created) -> list[Any] | None:
     return list(arms) if isinstance(arms, list | tuple) else None
 
 
-def _logged_law(created: Created, model: Any) -> LoggedLaw | None:
-    if model is not None:
-        chosen = as_model(model)
-        require_same(created, chosen)
-        return LoggedLaw(chosen, created)
+def _logged_law(source: Source, created: Created, model: Any) -> LoggedLaw | None:
     try:
-        return LoggedLaw(model_of(created), created)
-    except ModelMismatch:  # it says nothing that this release could fold
-        return None
+        return LoggedLaw(chosen_model(source, created, model), created)
+    except ModelMismatch:
+        if model is not None:
+            raise
+        return None  # the log says nothing that this release could fold
 
 
 class _Means:
@@ -195,13 +202,13 @@ class _Pending:
 
 
 class _Evaluation:
-    def __init__(self, other: Policy, worth: Worth, logged: LoggedLaw | None) -> None:
+    def __init__(self, other: Decider, worth: Worth, logged: LoggedLaw | None) -> None:
         self._other, self._worth, self._logged = other, worth, logged
         self._whole_law = logged is not None
         self._means = _Means()
         self._pending: dict[int, _Pending] = {}
         self._mass: dict[Any, float] = {}
-        self._laws: dict[bytes, Law] = {}
+        self._laws = Laws(other.law)
         self._terms: tuple[list[float], list[float], list[float]] = ([], [], [])
         self._intervals = Interval(), Interval(), Interval()
         self._weights: list[float] = []
@@ -218,8 +225,9 @@ class _Evaluation:
                 "nothing to tell from it yet"
             )
         weights, n = self._weights, len(self._weights)
-        squares = math.fsum(w * w for w in weights)
-        effective = math.fsum(weights) ** 2 / squares if squares else 0.0
+        most = max(weights)  # by which they are divided: squares of large ones have no number
+        squares = math.fsum((w / most) ** 2 for w in weights) if most else 0.0
+        effective = math.fsum(w / most for w in weights) ** 2 / squares if squares else 0.0
         unseen = math.fsum(p for a, p in self._mass.items() if not self._means.heard(a))
         ips, dr, logged = (Estimate.of(terms, level) for terms in self._terms)
         if effective == 0.0 or unseen / n > 1.0 - level:
@@ -242,11 +250,10 @@ class _Evaluation:
                 f"decision {d.seq} has no probability in the log: what another would have earned "
                 "cannot be told from it"
             )
-        key = canonical(as_plain(d.x, "the situation"))
-        if key not in self._laws:
-            self._laws[key] = self._other.law(d.x)
-        law = self._laws[key]
+        law = self._laws.of(d.x)
         w = law.get(d.a, 0.0) / d.p
+        if not math.isfinite(w):
+            raise DamagedLog(f"decision {d.seq} had probability {d.p}: nothing is ever so rare")
         expected = math.fsum(p * self._means.of(a) for a, p in law.items())
         held = self._held(d, law, w) if self._worth.bounds is not None else None
         self._pending[d.seq] = _Pending(d, law, w, expected, self._means.of(d.a), held)
@@ -282,4 +289,4 @@ class _Evaluation:
         self._means.take(d.a, r)
         self._laws.clear()
         if self._logged is not None:
-            self._logged.observed(event)
+            self._logged.take(event)

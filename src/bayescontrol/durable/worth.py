@@ -1,15 +1,16 @@
 """What an observation is worth: r = reward(o), a finite number in [least, most].
 
-Of a model with finitely many outcomes the range is known: that of reward(o) over all of them. It
-must hold every reward there can be, not just those that came: an interval made of rewards in
-[least, most] says nothing of others.
+Of a kind that says how many outcomes it has (`Kind.outcomes`) the range is known: that of reward(o)
+over all of them. It must hold every reward there can be, not just those that came: an interval made
+of rewards in [least, most] says nothing of others.
 """
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from bayescontrol.durable.events import Created
+from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.plain import shown
 from bayescontrol.errors import BadEvidence, InvalidRequest, MissingCapability
 
@@ -17,8 +18,6 @@ __all__ = ["Bounds", "Worth", "known_bounds", "required_bounds", "reward_of"]
 
 #: The least and the most that a reward can be.
 Bounds: TypeAlias = tuple[float, float]
-
-_BINARY: Final = ("bernoulli-bandit", "logistic-bandit", "joint-bandit")
 
 
 class Worth:
@@ -88,24 +87,21 @@ def required_bounds(bounds: Any) -> Bounds:
         least, most = (float(b) for b in bounds)
     except (TypeError, ValueError):
         least = most = math.nan
-    if not -math.inf < least < most < math.inf:
+    if not (least < most and math.isfinite(most - least)):
         raise InvalidRequest(f"bounds={shown(bounds)}: the least and the most a reward can be")
     return least, most
 
 
 def known_bounds(created: Created, worth: Worth) -> Bounds | None:
-    """min and max of reward(o), where the log's model has finitely many outcomes o.
+    """min and max of reward(o) over all outcomes o, where the kind of the log's model tells them.
 
     >>> made = Created(seq=1, format=1, model="bernoulli-bandit", version=1, settings={}, seed=0,
     ...                time=0.0)
     >>> known_bounds(made, Worth(lambda o: 3 * o - 1, None))
     (-1.0, 2.0)
     """
-    if created.model in _BINARY:
-        outcomes = 2
-    elif created.model == "tabular-modes":
-        outcomes = len(created.settings["hypothesis"][0][0][0])
-    else:
+    kind = KINDS.get(created.model)
+    if kind is None or kind.outcomes is None:
         return None
-    rewards = [worth.of(o, "the model") for o in range(outcomes)]
+    rewards = [worth.of(o, "the model") for o in range(kind.outcomes(created.settings))]
     return min(rewards), max(rewards)

@@ -4,7 +4,7 @@
     shop = Client("http://127.0.0.1:8000").agent("checkout")
     d = shop.act();  shop.observe(d.id, 1)
 
-The client needs nothing but Python; the server needs the extra `serve`.
+The client needs nothing but this library; the server needs the extra `serve`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,20 +18,22 @@ from bayescontrol.serve.problems import (
     UnknownAgent,
     UnknownModel,
 )
-from bayescontrol.serve.tokens import InvalidToken, Tokens
+from bayescontrol.serve.tokens import InvalidToken, PublicBind, Tokens
 from bayescontrol.serve.wire import InvalidAddress
 
 if TYPE_CHECKING:
     from bayescontrol.serve.limits import Limits
-    from bayescontrol.serve.server import Server, serve
+    from bayescontrol.serve.server import CannotListen, Server, serve
 
 __all__ = [
     "BadSettings",
+    "CannotListen",
     "Client",
     "InvalidAddress",
     "InvalidKey",
     "InvalidToken",
     "Limits",
+    "PublicBind",
     "Refused",
     "RemoteAgent",
     "Server",
@@ -49,7 +51,7 @@ def __getattr__(name: str) -> Any:
         from bayescontrol.serve.limits import Limits
 
         return Limits
-    if name in ("Server", "serve"):
+    if name in ("CannotListen", "Server", "serve"):
         from bayescontrol.serve import server
 
         return getattr(server, name)

@@ -3,6 +3,7 @@
     gate( paths( desks( agents( store ) ) ) )
 
 Whatever is raised becomes a problem with a stable type; what is not known is a 500, and is logged.
+What a store says of its failure is logged too, and not sent: it may hold a path or an address.
 """
 
 import logging
@@ -19,10 +20,11 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
+from bayescontrol.errors import StoreFailed
 from bayescontrol.serve.distinct import require_distinct_keys
 from bayescontrol.serve.docs import docs_page, finished
 from bayescontrol.serve.gate import Gate
-from bayescontrol.serve.problems import MEDIA_TYPE, in_words_of_http, kind_of, problem_of
+from bayescontrol.serve.problems import answer_of, in_words_of_http, kind_of
 from bayescontrol.serve.routes import PAGES, ROUTES
 from bayescontrol.serve.service import Service
 from bayescontrol.serve.tokens import Tokens
@@ -68,7 +70,8 @@ def application(
         request_max_body_size=None,  # the gate's business
         openapi_config=None,
     )
-    return Gate(app, tokens or Tokens(), service.limits, service.metrics, hosts)  # type: ignore[arg-type]
+    asgi: Any = app  # the same protocol, in Litestar's own types
+    return Gate(asgi, tokens or Tokens(), service.limits, service.metrics, hosts)
 
 
 @cache
@@ -98,10 +101,11 @@ def _documents(secured: bool) -> list[Any]:
         )
 
     @get("/docs", include_in_schema=False)
-    async def docs() -> Response[str]:
+    async def docs(request: Request[Any, Any, Any]) -> Response[str]:
         policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
         heads = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
-        page = docs_page(openapi_document(secured))
+        heads["Cache-Control"] = "no-store"  # its examples name the host that was asked
+        page = docs_page(openapi_document(secured), request.headers.get("host", ""))
         return Response(page, media_type="text/html", headers=heads)
 
     return [openapi, docs]
@@ -124,13 +128,9 @@ def _problem(
     if name == "internal":
         _logger.error("%s %s", request.method, request.url.path, exc_info=error)
         detail = "an error that the server did not expect"
-    problem = problem_of(name, detail)
-    if problem.status == 503:
-        headers.setdefault("Retry-After", "1")
+    elif isinstance(error, StoreFailed):  # its words are of files, hosts and roles
+        _logger.error("%s %s: %s", request.method, request.url.path, error)
+        detail = "the server's own log says how"
     service.metrics.problems.add(name)
-    return Response(
-        msgspec.json.encode(problem),
-        status_code=problem.status,
-        media_type=MEDIA_TYPE,
-        headers=headers,
-    )
+    status, heads, body = answer_of(name, detail, headers)
+    return Response(body, status_code=status, media_type=heads.pop("Content-Type"), headers=heads)

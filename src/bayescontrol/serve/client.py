@@ -26,6 +26,7 @@ from bayescontrol.durable.decision import Decision
 from bayescontrol.durable.events import Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
+from bayescontrol.errors import BayesControlError
 from bayescontrol.serve.problems import PROBLEMS, InvalidKey, Problem, Refused, Unavailable
 from bayescontrol.serve.tokens import require_sendable
 from bayescontrol.serve.wire import Connections, Reply
@@ -266,6 +267,6 @@ def _error(reply: Reply) -> Exception:
         return Refused("internal", f"{reply.status}: {reply.body[:200].decode(errors='replace')}")
     name = problem.type.rpartition(":")[2]
     kind = PROBLEMS.get(name)
-    if kind is None or kind.error is None:
+    if kind is None or kind.error is None or kind.error is BayesControlError:
         return Refused(name, f"{problem.title}: {problem.detail}. {problem.next}")
     return kind.error(problem.detail)

@@ -2,8 +2,8 @@
 
     checkout     four designs of a page; a visitor buys with a probability that is known here, so
                  that the regret can be shown; answers come late, twice, or never
-    dispenser    three experts on a lever, guarded by the alarm; half-way the lever breaks, and
-                 no expert fits any more
+    dispenser    three experts on a lever, guarded by the alarm; after a third of the time the
+                 lever breaks, and no expert fits any more
 
 The visitors come over HTTP, as real ones would.
 """
@@ -34,8 +34,10 @@ __all__ = ["CHECKOUT", "DISPENSER", "dispenser", "running_demo"]
 #: P(a visitor buys | design), by design.
 CHECKOUT: Final = {"plain": 0.05, "short form": 0.07, "with pictures": 0.09, "one click": 0.14}
 #: P(the lever pays | expert): what each expert believes of it.
-DISPENSER: Final = {"thrifty": 0.5, "fair": 0.7, "generous": 0.9}
-_BROKEN: Final = 0.1
+DISPENSER: Final = {"thrifty": 0.7, "fair": 0.8, "generous": 0.9}
+#: What the lever pays when it is broken, and when: late enough to be seen well, early enough for
+#: the alarm, since over the whole time it pays less than any expert believes.
+_BROKEN, _BREAKS = 0.1, 1.0 / 3.0
 _NEVER, _TWICE = 0.1, 0.05
 _PATIENCE: Final = 2.0  # seconds until an answer, on average
 
@@ -146,7 +148,8 @@ def _heard_of(rng: Stream) -> int:
 def _pull(client: Client, ends: float, rate: float, seed: int) -> Iterator[float]:
     """The lever pays as the generous expert says, then breaks."""
     agent, rng = client.agent("dispenser"), stream(seed, 0, "lever")
-    breaks = (time.monotonic() + ends) / 2.0
+    now = time.monotonic()
+    breaks = now + _BREAKS * (ends - now)
     while True:
         decision = _asked(agent)
         works = DISPENSER["generous"] if time.monotonic() < breaks else _BROKEN

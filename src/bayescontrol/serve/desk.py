@@ -13,10 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
+from msgspec.structs import replace
+
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.turn import Act, Observe
+from bayescontrol.durable.requests import Act, Observe
 from bayescontrol.errors import StoreFailed
 from bayescontrol.serve.problems import Refused, of_value
 
@@ -34,7 +36,15 @@ _Waiting: TypeAlias = tuple[Request, "asyncio.Future[Any]"]
 
 
 class Watcher(Protocol):
-    """Who sees what goes over a desk; called in a worker thread."""
+    """Who sees what goes over a desk; called in a worker thread.
+
+    >>> class Counter:
+    ...     seen = 0
+    ...     def before(self, desk, requests): ...
+    ...     def after(self, desk, requests):
+    ...         self.seen += len(requests)
+    >>> watcher: Watcher = Counter()
+    """
 
     def before(self, desk: "Desk", requests: Sequence[Request], /) -> None:
         """These are about to be written."""
@@ -99,7 +109,7 @@ class Desk:
             law = self._laws.get(d.id)
             if law is None:
                 law = (await self.read(lambda agent: agent.explain(d))).probabilities
-            d = Decision(d.id, d.action, d.probability, d.situation, d.basis, d.time, law, d.agent)
+            d = replace(d, probabilities=law)
         if law is not None:
             self._laws[d.id] = law
             if len(self._laws) > _MOST_REMEMBERED:
@@ -111,15 +121,21 @@ class Desk:
         learnt: bool = await self._put(Observe(id, o))
         return learnt
 
-    async def read(self, question: Callable[[DurableAgent], T], *, values: bool = False) -> T:
-        """What the question says of the agent, asked in a thread.
+    async def probabilities(self, x: Any) -> Mapping[Any, float] | None:
+        """As `DurableAgent.probabilities`."""
 
-        With `values`, it carries a value of the caller's, which the agent may refuse.
-        """
-        try:
-            return await self._loop.run_in_executor(self._readers, question, self.agent)
-        except Exception as error:
-            raise of_value(error) if values else error from None
+        def asked(agent: DurableAgent) -> Mapping[Any, float] | None:
+            agent.ask(lambda _: None)  # takes in what others wrote: what fails there is not x
+            try:
+                return agent.probabilities(x)
+            except Exception as error:
+                raise of_value(error) from error
+
+        return await self.read(asked)
+
+    async def read(self, question: Callable[[DurableAgent], T]) -> T:
+        """What the question says of the agent, asked in a thread."""
+        return await self._loop.run_in_executor(self._readers, question, self.agent)
 
     def _put(self, request: Request) -> "asyncio.Future[Any]":
         if self._closing:
@@ -173,7 +189,8 @@ class Desk:
             if future.done():
                 continue
             if request.error is not None:
-                future.set_exception(of_value(request.error))
+                error = of_value(request.error) if request.refused else request.error
+                future.set_exception(error)
             elif request.result is None:  # never acknowledge what nobody has written
                 future.set_exception(StoreFailed("it is not known whether this was written"))
             else:

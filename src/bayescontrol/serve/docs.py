@@ -4,6 +4,8 @@ Litestar reads the paths and parameters off the routes; msgspec knows the bodies
 bound and unknown field; the problems are the same for every path.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from inspect import signature
@@ -14,6 +16,7 @@ import msgspec
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.serve import schemas
 from bayescontrol.serve.gate import PUBLIC
+from bayescontrol.serve.models import MODELS, SCHEDULE, ModelDoc
 from bayescontrol.serve.problems import MEDIA_TYPE, PROBLEMS, Problem
 
 __all__ = ["docs_page", "finished"]
@@ -73,7 +76,7 @@ def _finish(operation: dict[str, Any]) -> None:
             response["content"] = {MEDIA_TYPE: {"schema": {"$ref": f"{_REF}Problem"}}}
     if operation["operationId"] in ("log", "metrics"):
         content = operation["responses"]["200"]["content"]
-        media = "application/jsonl" if operation["operationId"] == "log" else "text/plain"
+        media = schemas.LINES if operation["operationId"] == "log" else "text/plain"
         content.clear()
         content[media] = {"schema": {"type": "string"}}
 
@@ -81,8 +84,8 @@ def _finish(operation: dict[str, Any]) -> None:
 # -- the page ----------------------------------------------------------------------------------
 
 
-def docs_page(document: Mapping[str, Any]) -> str:
-    """The document for people.
+def docs_page(document: Mapping[str, Any], host: str = "") -> str:
+    """The document for people, with examples for the `Host` that was asked, if it can be one.
 
     >>> docs_page(finished({"info": {"title": "t", "version": "1"}, "paths": {}}))[:15]
     '<!doctype html>'
@@ -93,6 +96,7 @@ def docs_page(document: Mapping[str, Any]) -> str:
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     ]
+    url = f"http://{host if _HOST.fullmatch(host) else _LOCAL}"
     title = f"{escape(info['title'])} {escape(info['version'])}"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -100,10 +104,10 @@ def docs_page(document: Mapping[str, Any]) -> str:
         f"<title>{title}</title><style>{_STYLE}</style></head><body><main>"
         f"<h1>{title}</h1><p>{escape(_ABOUT)}</p>"
         '<p><a href="/openapi.json">The OpenAPI document</a> · <a href="/">The live page</a></p>'
-        f"<pre>{escape(_EXAMPLE)}</pre>"
+        f"{_code(_EXAMPLE.replace('URL', url))}"
         f"<h2>Paths</h2>{''.join(operations)}"
         f"<h2>Bodies</h2>{''.join(_schema(name, one) for name, one in components.items())}"
-        f"<h2>Models</h2><p>The settings of each; those with = may be left out.</p>{_models()}"
+        f"<h2>Models</h2>{_models(url)}"
         f"<h2>Problems</h2>{_problems()}</main></body></html>"
     )
 
@@ -111,16 +115,24 @@ def docs_page(document: Mapping[str, Any]) -> str:
 _STYLE: Final = (
     ":root { color-scheme: light dark; } "
     "body { margin: 0; font: 1rem/1.5 system-ui, sans-serif; } "
-    "main { max-width: 60rem; margin: auto; padding: 1rem; } "
-    "pre, table { overflow-x: auto; display: block; } td { padding: .2rem 1rem .2rem 0; "
-    "vertical-align: top; } h3 { margin-bottom: 0; }"
+    "main { max-width: 60rem; margin: auto; padding: 1rem; overflow-wrap: anywhere; } "
+    "pre { padding: .6rem; border: 1px solid; white-space: pre-wrap; } "
+    "td { padding: .2rem 1rem .2rem 0; vertical-align: top; } "
+    "td:not(:last-child) { overflow-wrap: break-word; } h3 { margin-bottom: 0; } "
+    # On a phone a row reads downwards.
+    "@media (max-width: 40rem) { table, tbody, tr, td { display: block; } td { padding: 0; } "
+    "tr { margin-bottom: .8rem; } td:empty { display: none; } }"
 )
-_EXAMPLE: Final = """\
-curl -H 'Content-Type: application/json' -d '{"name": "checkout", "model": "bernoulli-bandit",
-  "settings": {"arms": ["red", "blue"]}}' http://127.0.0.1:8000/v1/agents
-curl -X POST -H 'Idempotency-Key: visit-81' http://127.0.0.1:8000/v1/agents/checkout/act
-curl -H 'Content-Type: application/json' -d '{"id": "2", "observation": 1}' \\
-  http://127.0.0.1:8000/v1/agents/checkout/observe
+_LOCAL: Final = "127.0.0.1:8000"
+#: A name or an address, with or without a port: what came with a request is not believed.
+_HOST: Final = re.compile(r"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
+_JSON: Final = "curl -H 'Content-Type: application/json'"
+_EXAMPLE: Final = f"""\
+{_JSON} URL/v1/agents \\
+  -d '{{"name": "checkout", "model": "bernoulli-bandit", "settings": {{"arms": ["red", "blue"]}}}}'
+curl -X POST -H 'Idempotency-Key: visit-81' URL/v1/agents/checkout/act
+{_JSON} URL/v1/agents/checkout/observe \\
+  -d '{{"id": "2", "observation": 1}}'
 with a token: -H "Authorization: Bearer $BAYESCONTROL_TOKEN\""""
 
 
@@ -164,13 +176,40 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
     return f'<h3 id="{name}">{name}</h3><p>{about}</p>{_table(rows)}'
 
 
-def _models() -> str:
-    rows = []
-    for name, kind in KINDS.items():
-        taken = signature(kind.cls()).parameters.values()
-        told = [p.name + ("" if p.default is p.empty else f" = {p.default!r}") for p in taken]
-        rows.append((f"<code>{name}</code>", escape(", ".join(told))))
-    return _table(rows)
+def _models(url: str) -> str:
+    told = "".join(_model(name, MODELS[name], url) for name in KINDS)
+    every = _table([("<code>schedule</code>", "", escape(SCHEDULE.shape), SCHEDULE.meaning)])
+    return f"<p>What may be left out is not marked as required. Of every model:</p>{every}{told}"
+
+
+def _model(name: str, model: ModelDoc, url: str) -> str:
+    taken = signature(KINDS[name].cls()).parameters
+    rows = [
+        (f"<code>{one}</code>", "required" if taken[one].default is taken[one].empty else "",
+         escape(about.shape), escape(about.meaning))
+        for one, about in model.settings.items()
+    ]  # fmt: skip
+    body = {"name": f"my-{name}", "model": name, "settings": model.example}
+    lines = [f"{_JSON} {url}/v1/agents \\\n  -d '{_plain(body)}'"]
+    act = f"{url}/v1/agents/my-{name}/act -H 'Idempotency-Key: step-1'"
+    if model.situation is None:
+        lines.append(f"curl -X POST {act}")
+    else:
+        lines.append(f"{_JSON} {act} \\\n  -d '{_plain({'situation': model.situation})}'")
+    answer = {"id": "2", "observation": model.observation}
+    lines.append(f"{_JSON} {url}/v1/agents/my-{name}/observe \\\n  -d '{_plain(answer)}'")
+    return (
+        f'<h3 id="{name}"><code>{name}</code></h3><p>{escape(model.about)}</p>{_table(rows)}'
+        f"<p>An observation is {escape(model.feedback)}.</p>{_code(chr(10).join(lines))}"
+    )
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _code(text: str) -> str:
+    return f"<pre>{escape(text)}</pre>"
 
 
 def _problems() -> str:

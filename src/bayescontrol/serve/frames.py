@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.decision import Decision
@@ -19,6 +18,8 @@ from bayescontrol.durable.events import Observed
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.summary import mode_names, texts
 from bayescontrol.errors import BayesControlError
+from bayescontrol.problems.bandits.family import Intervals
+from bayescontrol.serve.parameters import parameters
 
 __all__ = ["alarm", "counts", "label", "law", "modes"]
 
@@ -65,8 +66,8 @@ def _observed(rule: Any) -> int | None:
     return None if count is None else int(count)
 
 
-def modes(rule: Any) -> list[dict[str, Any]]:
-    """What the page shows of the posterior.
+def modes(rule: Any, model: str = "") -> list[dict[str, Any]]:
+    """What the page shows of the posterior; `model` is the name of what the agent is made by.
 
     >>> from bayescontrol import BernoulliBandit
     >>> modes(BernoulliBandit(["red"]).agent())
@@ -76,14 +77,17 @@ def modes(rule: Any) -> list[dict[str, Any]]:
     if isinstance(belief, FiniteBelief):
         v = belief.posterior().tolist()
         return [_mode(s, weight=p) for s, p in zip(mode_names(belief), v, strict=True)]
-    names = texts(getattr(belief, "labels", ())).values()
     if not hasattr(belief, "family"):
-        return [_mode(name) for name in names]
+        return [_mode(name, **known) for name, known in parameters(rule, model)]
+    names = texts(belief.labels).values()
     rows, family = belief.posterior(), belief.family
-    means, ends = family.expected(rows).tolist(), _interval(family, rows).tolist()
+    known = isinstance(family, Intervals)
+    ends = family.interval(rows, _TAILS) if known else np.full((len(rows), 2), np.nan)
     return [
         _mode(name, mean=mean, low=low, high=high)
-        for name, mean, (low, high) in zip(names, means, ends, strict=True)
+        for name, mean, (low, high) in zip(
+            names, family.expected(rows).tolist(), ends.tolist(), strict=True
+        )
     ]
 
 
@@ -91,27 +95,6 @@ def _mode(name: str, **known: float) -> dict[str, Any]:
     empty: dict[str, Any] = dict.fromkeys(("weight", "mean", "low", "high"))
     finite = {key: v for key, v in known.items() if math.isfinite(v)}
     return {"name": name} | empty | finite
-
-
-def _interval(family: Any, rows: FloatArray) -> FloatArray:
-    """The central 95 % of each arm's mean reward, shape (arms, 2); NaN where none is known."""
-    from scipy import special  # type: ignore[import-untyped]
-
-    first, second = rows[:, :1], rows[:, 1:2]
-    ends: Any = np.full((len(rows), 2), np.nan)
-    match type(family).__name__:
-        case "Bernoulli":
-            ends = special.betaincinv(first, second, _TAILS)
-        case "Gaussian":
-            ends = first + special.ndtri(_TAILS) / np.sqrt(second)
-        case "NormalGamma":
-            alpha, beta = rows[:, 2:3], rows[:, 3:4]
-            ends = first + special.stdtrit(2.0 * alpha, _TAILS) * np.sqrt(beta / (alpha * second))
-        case "Poisson":
-            ends = special.gammaincinv(first, _TAILS) / second
-        case "Exponential":
-            ends = second / special.gammainccinv(first, _TAILS)
-    return np.asarray(ends, np.float64)
 
 
 def law(agent: DurableAgent) -> dict[str, float] | None:

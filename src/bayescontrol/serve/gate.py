@@ -12,11 +12,9 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final, TypeAlias
 
-import msgspec
-
 from bayescontrol.serve.limits import Buckets, Limits
 from bayescontrol.serve.metrics import Metrics
-from bayescontrol.serve.problems import MEDIA_TYPE, Refused, problem_of
+from bayescontrol.serve.problems import Refused, answer_of
 from bayescontrol.serve.tokens import Tokens
 
 __all__ = ["PUBLIC", "STREAM", "Gate"]
@@ -172,13 +170,12 @@ class Gate:
         self._metrics.seconds.add(route, value=seconds)
 
     async def _refuse(self, scope: _Scope, send: _Send, refused: Refused) -> None:
-        problem = problem_of(refused.kind, str(refused))
-        body = msgspec.json.encode(problem)
-        self._count(scope, problem.status, 0.0)
+        status, heads, body = answer_of(refused.kind, str(refused), refused.headers)
+        self._count(scope, status, 0.0)
         self._metrics.problems.add(refused.kind)
-        heads = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body)), **refused.headers}
+        heads["Content-Length"] = str(len(body))
         raw = [(name.lower().encode(), text.encode("latin-1")) for name, text in heads.items()]
-        await send({"type": "http.response.start", "status": problem.status, "headers": raw})
+        await send({"type": "http.response.start", "status": status, "headers": raw})
         await send({"type": "http.response.body", "body": body})
 
 

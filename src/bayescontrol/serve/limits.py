@@ -41,7 +41,7 @@ class Limits:
     deadline: float = 10.0
     #: Pages that listen to the stream of events.
     streams: int = 32
-    #: Agents that can be made over HTTP.
+    #: Agents in the store, beyond which none is made over HTTP.
     agents: int = 1_000
     #: Seconds for what is under way when the server is stopped.
     grace: float = 10.0

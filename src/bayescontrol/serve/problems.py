@@ -27,6 +27,7 @@ __all__ = [
     "Unavailable",
     "UnknownAgent",
     "UnknownModel",
+    "answer_of",
     "in_words_of_http",
     "kind_of",
     "of_value",
@@ -255,3 +256,18 @@ def problem_of(name: str, detail: str) -> Problem:
     """
     kind = PROBLEMS[name]
     return Problem(_URN + name, kind.title, kind.status, detail, kind.next)
+
+
+def answer_of(
+    name: str, detail: str, headers: Mapping[str, str] | None = None
+) -> tuple[int, dict[str, str], bytes]:
+    """The status, the headers and the body of an answer that is a problem of that kind.
+
+    >>> status, headers, body = answer_of("overloaded", "256 requests are under way")
+    >>> status, headers
+    (503, {'Retry-After': '1', 'Content-Type': 'application/problem+json'})
+    """
+    problem = problem_of(name, detail)
+    heads = {"Retry-After": "1"} if problem.status == 503 else {}
+    heads |= {"Content-Type": MEDIA_TYPE, **(headers or {})}
+    return problem.status, heads, msgspec.json.encode(problem)

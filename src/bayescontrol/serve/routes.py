@@ -6,6 +6,7 @@ POST /v1/agents/{name}/act               act           GET /v1/agents/{name}/dec
 POST /v1/agents/{name}/observe           observe       GET /v1/agents/{name}/log
 """
 
+import logging
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from typing import Annotated, Final
@@ -21,13 +22,14 @@ from litestar.response import Stream
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Event, to_line
 from bayescontrol.durable.plain import as_plain
-from bayescontrol.errors import BadSituation
+from bayescontrol.errors import BadSituation, StoreFailed
 from bayescontrol.serve import frames
 from bayescontrol.serve.desk import Desk
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.page import headers, page
 from bayescontrol.serve.problems import MEDIA_TYPE, Problem, Refused
 from bayescontrol.serve.schemas import (
+    LINES,
     AgentInfo,
     AgentList,
     Answer,
@@ -45,10 +47,9 @@ from bayescontrol.serve.schemas import (
 )
 from bayescontrol.serve.service import Service
 
-__all__ = ["LINES", "PAGES", "ROUTES"]
+__all__ = ["PAGES", "ROUTES"]
 
-#: The media type of a log.
-LINES: Final = "application/jsonl"
+_logger = logging.getLogger("bayescontrol.serve")
 _PORTION: Final = 500
 
 Name = Annotated[str, PathParameter(description="The agent's name.", min_length=1)]
@@ -110,7 +111,7 @@ async def _info(desk: Desk) -> AgentInfo:
         decided, observed = frames.counts(agent)
         about = agent.created
         settings = {k: as_plain(v, "a setting") for k, v in about.settings.items()}
-        when = "any time" if agent.model.driver().alone else "in turn"
+        when = "any time" if agent.alone else "in turn"
         head = 1 + decided + observed
         return AgentInfo(
             agent.name, about.model, about.version, settings, when, head, decided, observed
@@ -194,7 +195,7 @@ async def probabilities(
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise Refused("bad-request", f"situation is not JSON: {error}") from None
     x = value_of(plain, "the situation", BadSituation)
-    law = await desk.read(lambda agent: agent.probabilities(x), values=True)
+    law = await desk.probabilities(x)
     return Probabilities(None if law is None else law_of(law))
 
 
@@ -237,7 +238,11 @@ async def ready(service: NamedDependency[Service]) -> Readiness:
     if not service.ready:
         kind = "shutting-down" if service.closing else "not-ready"
         raise Refused(kind, "not ready", {"Retry-After": "1"})
-    await service.house.names()
+    try:
+        await service.house.names()
+    except StoreFailed as error:
+        _logger.warning("the store does not answer: %s", error)
+        raise Refused("store-failed", "the store does not answer") from error
     failed = service.failed
     # Nobody needs a token here: where one is needed elsewhere, names are not given away.
     return Readiness("ok", len(failed), [] if service.secured else failed)

@@ -20,6 +20,7 @@ from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
 
 __all__ = [
+    "LINES",
     "NAME",
     "AgentInfo",
     "AgentList",
@@ -34,9 +35,12 @@ __all__ = [
     "Question",
     "Readiness",
     "Status",
+    "law_of",
     "value_of",
 ]
 
+#: The media type of a log.
+LINES: Final = "application/jsonl"
 #: Names that need no escaping in an address.
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z"
 _DTYPE: Final = re.compile(r"[<>|=]?[biuf][1248]\Z")

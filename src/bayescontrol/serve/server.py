@@ -46,6 +46,7 @@ class _Protocol(HttpToolsProtocol):
 
     _alarm: asyncio.TimerHandle | None = None
 
+    # Uvicorn narrows the argument in the same way.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._expect_head()

@@ -9,8 +9,10 @@ What is said of wrong settings is said of the settings, not of the code that the
 import inspect
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
+
+import numpy as np
 
 from bayescontrol.durable.kinds import KINDS, Kind
 from bayescontrol.durable.models import Model, as_model
@@ -28,6 +30,12 @@ _COUNTS: Final = ("arms", "actions", "states", "features", "sweeps", "partial", 
 _PARTICLES: Final = 10_000
 #: Numbers in the belief of a model that is asked for over HTTP: a few words could ask for any.
 _NUMBERS: Final = 1_000_000
+#: Pairs of a state and an action, for each of which a chain keeps several numbers.
+_PAIRS: Final = 100_000
+#: Pairs that a chain visits for one decision, in all its sweeps.
+_VISITS: Final = 10_000_000
+#: States and inputs of a linear plant, whose cube is the work of one try.
+_ORDER: Final = 100
 _OF_SETTINGS: Final = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
 #: How the library begins what it says of a value: its name and the value.
 _NAMED: Final = re.compile(r"(\w+)(\[[^]]*\])*\s?=")
@@ -82,11 +90,9 @@ def _require_small(settings: Mapping[str, Any]) -> None:
             raise BadSettings(f"{size} {setting}: over HTTP up to {_MOST:,}")
     if (size := _size(settings.get("particles"))) > _PARTICLES:
         raise BadSettings(f"{size} particles: over HTTP up to {_PARTICLES:,}")
-    weights = _size(settings.get("arms")) * _size(settings.get("features")) ** 2
-    if weights > _NUMBERS:
-        raise BadSettings(
-            f"arms times features squared is {weights:,}: over HTTP up to {_NUMBERS:,}"
-        )
+    for told, size, most in _products(settings):
+        if size > most:
+            raise BadSettings(f"{told} is {size:,}: over HTTP up to {most:,}")
     costs = settings.get("costs")
     if isinstance(costs, dict):
         n, m = (_size(costs.get(name)) for name in ("states", "inputs"))
@@ -98,8 +104,23 @@ def _require_small(settings: Mapping[str, Any]) -> None:
             )
 
 
+def _products(settings: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
+    """What several settings ask for together: its name, its size, and how much there may be."""
+    size = {name: _size(given) for name, given in settings.items()}
+    arms = size.get("arms", 0)
+    yield "arms times features squared", arms * size.get("features", 0) ** 2, _NUMBERS
+    yield "arms times values", arms * size.get("values", 0), _NUMBERS
+    yield "particles times arms", size.get("particles", 0) * size.get("mean", 0), _NUMBERS
+    pairs = size.get("states", 0) * size.get("actions", 0)
+    yield "states times actions", pairs, _PAIRS
+    yield "states times actions times sweeps", pairs * size.get("sweeps", 1), _VISITS
+    yield "states plus inputs", size.get("Q", 0) + size.get("R", 0), _ORDER
+
+
 def _size(given: Any) -> int:
-    if isinstance(given, list | tuple):
+    if isinstance(given, np.ndarray):
+        return given.size
+    if isinstance(given, list | tuple | dict):
         return len(given)
     return max(given, 0) if isinstance(given, int) else 0
 
@@ -117,9 +138,9 @@ def _schedule(settings: Mapping[str, Any]) -> Schedule:
 
 
 def _said(error: Exception, settings: Mapping[str, Any]) -> str:
-    """What the library itself says of a setting; of what Python says, only that it is wrong."""
+    """What names a setting and its value; of what only Python says, that it is wrong."""
     text = str(error)
     named = _NAMED.match(text)
-    if isinstance(error, BayesControlError) or (named and named[1] in settings):
+    if named and named[1] in settings:
         return text
     return f"no agent can be made of the settings {', '.join(settings)}: see what each is"

@@ -1,7 +1,7 @@
 """The stream of events that the live page listens to.
 
     event: agents      once a second: every agent that is open, in numbers
-    event: decision    a sample of the decisions, at most twenty a second
+    event: decision    a sample of the decisions: twenty a second, and one of each agent
 
 The monitor sees what goes over the desks. It computes nothing while nobody listens, but for two
 sums: decisions, and the regret Σ_t (best mean - mean of a_t) where the truth is known.
@@ -21,8 +21,8 @@ import msgspec
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.turn import Act, Observe
-from bayescontrol.serve import frames
+from bayescontrol.durable.requests import Act, Observe
+from bayescontrol.serve import frames, parameters
 from bayescontrol.serve.desk import Desk
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.problems import Refused
@@ -31,6 +31,7 @@ __all__ = ["Monitor"]
 
 _MOST_AGENTS: Final = 200
 _SAMPLE: Final = 0.05  # seconds between two decisions, or two surprises, that are shown
+_TURN: Final = 1.0  # seconds after which a decision of an agent is shown whatever others do
 _RECENT: Final = 4096
 
 
@@ -44,6 +45,7 @@ class _Seen:
         self.recent: dict[str, Decision] = {}
         self.surprises: deque[float] = deque(maxlen=50)
         self.looked = 0.0
+        self.shown = 0.0
         self.rates: deque[tuple[float, int]] = deque(maxlen=6)
 
     def rate(self, now: float) -> float:
@@ -89,8 +91,10 @@ class Monitor:
         if not self._queues or now - seen.looked < _SAMPLE:
             return
         for request in requests:
-            decision = seen.recent.get(str(request.id)) if isinstance(request, Observe) else None
-            if decision is not None and isinstance(request, Observe):
+            if not isinstance(request, Observe):
+                continue
+            decision = seen.recent.get(str(request.id))
+            if decision is not None:
                 seen.looked = now
                 self._surprise(desk, seen, decision, request.o)
                 return
@@ -135,13 +139,14 @@ class Monitor:
             if len(seen.recent) >= _RECENT:
                 seen.recent.clear()
             seen.recent[decision.id] = decision
-            self._sample(name, decision)
+            self._sample(seen, name, decision)
         return True
 
-    def _sample(self, name: str, d: Decision) -> None:
+    def _sample(self, seen: _Seen, name: str, d: Decision) -> None:
         now = time.monotonic()
-        if now - self._shown >= _SAMPLE and self._loop is not None:
-            self._shown = now
+        due = now - self._shown >= _SAMPLE or now - seen.shown >= _TURN
+        if due and self._loop is not None:
+            self._shown = seen.shown = now
             told = {
                 "agent": name, "id": d.id, "action": frames.label(d),
                 "probability": d.probability, "time": d.time,
@@ -172,15 +177,19 @@ class Monitor:
         seen = self._of(desk)
         decided, observed = frames.counts(agent)
         few = list(seen.surprises)
+        model, law = agent.model.name, frames.law(agent)
+        modes = agent.ask(lambda rule: frames.modes(rule, model))
         return {
             "name": agent.name,
-            "model": f"{agent.model.name} {agent.model.version}",
+            "model": f"{model} {agent.model.version}",
             "decisions": decided,
             "observations": observed,
             "pending": decided - observed,
             "rate_per_s": seen.rate(time.monotonic()),
-            "modes": agent.ask(frames.modes),
-            "probabilities": frames.law(agent),
+            "modes": modes,
+            "measure": agent.ask(lambda rule: parameters.measure(rule, model)),
+            "probabilities": law,
+            "remarks": parameters.remarks(agent, modes, law),
             "surprise_bits": sum(few) / len(few) if few else None,
             "alarm": agent.ask(frames.alarm),
             "regret": seen.regret if agent.name in self._truths else None,

@@ -1,6 +1,7 @@
 """One real server for a whole test session, and a schema of its own for each test."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
 
 import pytest
@@ -41,5 +42,11 @@ def url(server: Postgres) -> str:
 @pytest.fixture(scope="session")
 def nursery() -> Iterator[Nursery]:
     """A process that is warm, and forks those that are to be killed."""
-    with Nursery() as nursery:
+    with closing(Nursery()) as nursery:
         yield nursery
+
+
+@pytest.fixture
+def schema(url: str) -> str:
+    """The name of that schema."""
+    return url.rpartition("=")[2]

@@ -9,12 +9,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from bayescontrol.arrays import Arrays
-from bayescontrol.durable import Created, Decided, Observed
+from bayescontrol.durable import Created, Decided, Observed, open_agent, replay
 
 
 @dataclass
@@ -152,3 +153,20 @@ def _of_time(ops: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
         if starts and seq < highest:
             yield f"event {seq} was asked for after event {highest} was acknowledged"
         highest = highest if starts else max(highest, seq)
+
+
+def checked(url: str, name: str, files: list[Path]) -> tuple[list[Op], int]:
+    """The operations and the number of events, once nothing is wrong with them."""
+    ops: list[Op] = []
+    states: list[tuple[int, str]] = []
+    for file in files:
+        its_ops, its_states = read_ops(file.read_bytes().splitlines(keepends=True))
+        ops += its_ops
+        states += its_states
+    with open_agent(url, name) as agent:
+        events = list(agent.log())
+        states.append((agent.head, digest(agent.state())))
+    assert complaints(ops, events) == []
+    for head, state in states:
+        assert digest(replay(events[:head]).state) == state, f"the belief at event {head}"
+    return ops, len(events)

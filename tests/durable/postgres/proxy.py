@@ -12,7 +12,6 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 _NAME: Final = ".s.PGSQL.5432"
@@ -31,15 +30,8 @@ class Proxy:
         self.cuts = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def __enter__(self) -> "Proxy":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Take the wire away."""
         self._listening.close()
         shutil.rmtree(self.folder)
 

@@ -3,29 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.durable.postgres.history import Op, complaints, digest, read_ops
+from tests.durable.postgres.history import checked
 from tests.durable.postgres.worker import Nursery
 
-from bayescontrol.durable import open_agent, replay
-
 PROCESSES = 8
-
-
-def checked(url: str, name: str, files: list[Path]) -> tuple[list[Op], int]:
-    """The operations and the number of events, once nothing is wrong with them."""
-    ops: list[Op] = []
-    states: list[tuple[int, str]] = []
-    for file in files:
-        its_ops, its_states = read_ops(file.read_bytes().splitlines(keepends=True))
-        ops += its_ops
-        states += its_states
-    with open_agent(url, name) as agent:
-        events = list(agent.log())
-        states.append((agent.head, digest(agent.state())))
-    assert complaints(ops, events) == []
-    for head, state in states:
-        assert digest(replay(events[:head]).state) == state, f"the belief at event {head}"
-    return ops, len(events)
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import msgspec
@@ -125,20 +124,15 @@ def _serve() -> None:
 class Nursery:
     """The process that forks the others."""
 
-    def __enter__(self) -> "Nursery":
+    def __init__(self) -> None:
         paths = os.pathsep.join(filter(None, [str(_ROOT), *sys.path]))
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.durable.postgres.worker"], cwd=_ROOT,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths},
         )  # fmt: skip
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """It ends, and those who are left with it."""
         self._process.communicate(timeout=60)
 
     def fork(self, **job: Any) -> int:

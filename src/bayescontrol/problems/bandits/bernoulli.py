@@ -36,12 +36,12 @@ class Bernoulli:
     kind: Final = 0
     constants: Final = _NOTHING
     columns: Final = ("alpha", "beta")
+    #: (α, β)
+    default: Final = (1.0, 1.0)
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """(α, β), by default (1, 1): every bias alike."""
-        return parameter_rows(
-            (1.0, 1.0) if given is None else given, arms, self.columns, self.columns
-        )
+        return self.rows(self.default if given is None else given, arms)
 
     def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
         """(α, β)."""
@@ -82,6 +82,12 @@ class Bernoulli:
     def best(self, rows: FloatArray) -> FloatArray:
         """P(m_j > all others), by quadrature."""
         return beta_best(rows[:, 0], rows[:, 1])
+
+    def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """m with I_m(α, β) = p: the regularised incomplete beta function, inverted."""
+        from scipy import special  # type: ignore[import-untyped]
+
+        return np.asarray(special.betaincinv(rows[:, :1], rows[:, 1:], tails))
 
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
         """Counts add up."""

@@ -53,10 +53,12 @@ class Categorical:
             raise InvalidTable(f"values={values!r}: they must differ from each other")
         self.constants: FloatArray = v + 0.0  # no -0.0: it has another repr
         self.columns = tuple(f"alpha[{value}]" for value in self.constants)
+        #: α_1 … α_K
+        self.default = (1.0,) * v.size
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """α_1 … α_K, by default all 1: every distribution over the values alike."""
-        return self.rows(np.ones(self.constants.size) if given is None else given, arms)
+        return self.rows(self.default if given is None else given, arms)
 
     def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
         """α_1 … α_K."""

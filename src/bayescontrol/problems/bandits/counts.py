@@ -50,10 +50,12 @@ class Poisson:
     kind: Final = 3
     constants: Final = _NOTHING
     columns: Final = ("a", "b")
+    #: (a, b)
+    default: Final = (1.0, 1.0)
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """(a, b), by default (1, 1): the mean reward is exponential with mean 1."""
-        return self.rows((1.0, 1.0) if given is None else given, arms)
+        return self.rows(self.default if given is None else given, arms)
 
     def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
         """(a, b)."""
@@ -93,6 +95,12 @@ class Poisson:
         """P(m_j > all others), by quadrature."""
         return gamma_best(rows[:, 0], rows[:, 1])
 
+    def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """m with P(a, b m) = p: the regularised incomplete gamma function, inverted."""
+        from scipy import special  # type: ignore[import-untyped]
+
+        return np.asarray(special.gammaincinv(rows[:, :1], tails) / rows[:, 1:])
+
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
         """Events and pulls add up."""
         return one + (two - prior)
@@ -114,10 +122,12 @@ class Exponential:
     kind: Final = 4
     constants: Final = _NOTHING
     columns: Final = ("a", "b")
+    #: (a, b)
+    default: Final = (2.0, 1.0)
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """(a, b), by default (2, 1): the expected mean reward is b / (a - 1) = 1."""
-        return self.rows((2.0, 1.0) if given is None else given, arms)
+        return self.rows(self.default if given is None else given, arms)
 
     def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
         """(a, b)."""
@@ -161,6 +171,12 @@ class Exponential:
     def best(self, rows: FloatArray) -> FloatArray:
         """P(m_j > all others) = P(θ_j < all others), by quadrature."""
         return gamma_best(rows[:, 0], rows[:, 1], largest=False)
+
+    def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """m with Q(a, b / m) = p, as m = 1/θ ≤ 1/t where θ ≥ t."""
+        from scipy import special
+
+        return np.asarray(rows[:, 1:] / special.gammainccinv(rows[:, :1], tails))
 
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
         """Pulls and times add up."""

@@ -21,6 +21,7 @@ __all__ = [
     "BestArm",
     "Family",
     "FiniteRewards",
+    "Intervals",
     "number",
     "parameter_rows",
     "true_rows",
@@ -86,6 +87,19 @@ class FiniteRewards(Protocol):
     """The family pays one of finitely many rewards."""
 
     def predictive(self, row: FloatArray) -> dict[float, float]: ...
+
+
+@runtime_checkable
+class Intervals(Protocol):
+    """The family knows how the mean reward of an arm is distributed.
+
+    >>> from bayescontrol.problems.bandits import Bernoulli
+    >>> Bernoulli().interval(np.array([[1.0, 1.0]]), np.array([0.025, 0.975]))
+    array([[0.025, 0.975]])
+    """
+
+    def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """The m with P(m_j ≤ m | past) = p for each p of `tails`, shape (arms, tails)."""
 
 
 def parameter_rows(

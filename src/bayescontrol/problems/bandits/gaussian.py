@@ -60,6 +60,8 @@ class Gaussian:
 
     kind: Final = 1
     columns: Final = ("mu", "lam")
+    #: (mean, standard deviation) of m
+    default: Final = (0.0, 1.0)
 
     def __init__(self, sd: float = 1.0) -> None:
         try:
@@ -76,7 +78,8 @@ class Gaussian:
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """(mean, standard deviation) of m, by default (0, 1): kept as μ and λ = 1/sd²."""
-        rows = _checked((0.0, 1.0) if given is None else given, arms, ("mean", "sd"), ("sd",))
+        stated = self.default if given is None else given
+        rows = _checked(stated, arms, ("mean", "sd"), ("sd",))
         with np.errstate(over="ignore", divide="ignore"):
             rows[:, 1] = 1.0 / rows[:, 1] ** 2
         return self.rows(rows, arms)
@@ -116,6 +119,12 @@ class Gaussian:
         """P(m_j > all others), by quadrature."""
         return normal_best(rows[:, 0], 1.0 / np.sqrt(rows[:, 1]))
 
+    def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """μ + Φ⁻¹(p) / √λ."""
+        from scipy import special  # type: ignore[import-untyped]
+
+        return np.asarray(rows[:, :1] + special.ndtri(tails) / np.sqrt(rows[:, 1:]))
+
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
         """λ = λ₁ + λ₂ - λ₀,  λ (μ - μ₀) = λ₁ (μ₁ - μ₀) + λ₂ (μ₂ - μ₀)."""
         mu0, lam0 = prior.T
@@ -140,13 +149,15 @@ class NormalGamma:
     kind: Final = 2
     constants: Final = _NOTHING
     columns: Final = ("mu", "kappa", "alpha", "beta")
+    #: (μ, κ, α, β)
+    default: Final = (0.0, 1.0, 1.0, 1.0)
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """(μ, κ, α, β), by default (0, 1, 1, 1).
 
         μ is worth κ rewards and the variance β/α worth 2α of them; α > ½ gives m a mean.
         """
-        return self.rows((0.0, 1.0, 1.0, 1.0) if given is None else given, arms)
+        return self.rows(self.default if given is None else given, arms)
 
     def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
         """(μ, κ, α, β)."""
@@ -201,6 +212,15 @@ class NormalGamma:
         """P(m_j > all others), by quadrature."""
         mu, kappa, alpha, beta = rows.T
         return student_best(mu, np.sqrt(beta / alpha / kappa), 2.0 * alpha)
+
+    def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """μ + t_2α⁻¹(p) √(β/ακ)."""
+        from scipy import special
+
+        mu, kappa, alpha, beta = rows.T[:, :, None]
+        return np.asarray(
+            mu + special.stdtrit(2.0 * alpha, tails) * np.sqrt(beta / (alpha * kappa))
+        )
 
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
         """Chan's formula, relative to the prior: d = μ - μ₀, κ = κ₁ + κ₂ - κ₀.

@@ -8,16 +8,20 @@ as `Authorization: Bearer …`, never in the address. Two kinds of events:
     data: [{"name": "checkout", "model": "bernoulli-bandit 1",
             "decisions": 812, "observations": 790, "pending": 22, "rate_per_s": 40.5,
             "modes": [{"name": "red", "weight": null, "mean": 0.31, "low": 0.27, "high": 0.35}],
-            "probabilities": {"red": 0.93, "blue": 0.07},
+            "measure": {"name": "mean reward", "unit": "reward"},
+            "probabilities": {"red": 0.93, "blue": 0.07}, "remarks": [],
             "surprise_bits": 0.88, "regret": 3.5,
             "alarm": {"raised": false, "evidence_bits": 1.2, "threshold_bits": 9.97}}]
 
-    event: decision     a sample, at most twenty a second
+    event: decision     a sample: about twenty a second, and one a second of each agent
     data: {"agent": "checkout", "id": "17", "action": "red", "probability": 0.93,
            "time": 1700000000.5}
 
     modes              arms have a mean and the central 95 % interval low … high; modes of a finite
-                       class a weight P(m | âo_≤t). What there is none of is null.
+                       class a weight P(m | âo_≤t); of another posterior, each number its mean.
+                       What there is none of is null.
+    measure            what the means are means of; null if there are none
+    remarks            why something is not shown
     probabilities      P(a | âo_<t) by the action as text; null if they need a situation
     surprise_bits      -log2 P(o_t | âo_<t â_t), of the last observation or a mean of the last few
     alarm              null if the agent has none; threshold_bits, log2 1/δ, may be missing

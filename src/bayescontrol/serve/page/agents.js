@@ -2,12 +2,26 @@
 // this page was opened. When it is full every second sample goes, and samples come half as often.
 const LAST_DECISIONS = 15;
 const ALL_SAMPLES = 40_000;
+const MOST_VECTORS = 600;
+const MOST_ACTIONS = 1000;
+
+// An action that is no text comes as its JSON.
+function meant(action) {
+  if (typeof action !== "string" || !action.startsWith("{")) return action;
+  try {
+    return JSON.parse(action);
+  } catch {
+    return action;
+  }
+}
 
 class Agent {
   constructor(name) {
     this.name = name;
     this.samples = [];
     this.decisions = [];
+    this.taken = new Map(); // action -> how often, of the decisions that were seen
+    this.vectors = []; // of actions made of numbers: the last few, with their times
     this.slots = new Map();
     this.heard = 0;
     this.stride = 1;
@@ -45,8 +59,18 @@ class Agent {
   }
 
   decided(decision) {
-    this.decisions.unshift(decision);
+    const action = meant(decision.action);
+    const told = { ...decision, action: label(action) };
+    this.decisions.unshift(told);
     this.decisions.length = Math.min(this.decisions.length, LAST_DECISIONS);
+    const numbers = vector(action);
+    if (numbers) {
+      this.vectors.push({ time: decision.time, numbers });
+      if (this.vectors.length > MOST_VECTORS) this.vectors.shift();
+    } else if (this.taken.has(told.action) || this.taken.size < MOST_ACTIONS) {
+      this.slot(told.action);
+      this.taken.set(told.action, (this.taken.get(told.action) ?? 0) + 1);
+    }
   }
 }
 

@@ -6,8 +6,8 @@ const CHARACTER = 6.7; // about the width of a figure at the size of the labels
 
 const mark = (slot) => `c${slot % COLOURS} d${Math.floor(slot / COLOURS) % 3}`;
 
-function ticks(from, to, most) {
-  const raw = (to - from) / Math.max(1, most);
+function ticks(from, to, most, least = 0) {
+  const raw = Math.max(least, (to - from) / Math.max(1, most));
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((k) => k * power).find((size) => size >= raw * 0.999);
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
@@ -80,7 +80,7 @@ function stretches(x, there, gap) {
 const course = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${a.toFixed(1)} ${b.toFixed(1)}`).join("");
 
 // spec: x, xLabel, xUnit (seconds or one), origin, yLabel, bounds, series {name, slot, y, low, high},
-// stacked, guides {y, text}, gap, when(x) -> text
+// stacked, guides {y, text}, gap, when(x) -> text, range [from, to] of the axis, whole (numbers only)
 function drawLines(spec, width, at) {
   const { x, series, guides = [], stacked = false, gap = Infinity } = spec;
   const under = x.map(() => 0); // in a stack: the top of the series below
@@ -94,10 +94,10 @@ function drawLines(spec, width, at) {
   const [from, to] = domain([...all, ...guides.map((guide) => guide.y)], spec.bounds);
   const yTicks = ticks(from, to, 4);
   const left = gutter(yTicks);
-  const xs = { from: x[0], to: x.at(-1), label: spec.xLabel };
-  if (xs.to - xs.from < spec.xUnit * 2) xs.from = xs.to - spec.xUnit * 2;
+  const [start, end] = spec.range ?? [Math.min(x[0], x.at(-1) - spec.xUnit * 2), x.at(-1)];
+  const xs = { from: start, to: end, label: spec.xLabel };
   const shown = ticks((xs.from - spec.origin) / spec.xUnit, (xs.to - spec.origin) / spec.xUnit,
-    Math.max(2, (width - left) / 90));
+    Math.max(2, (width - left) / 90), spec.whole ? 1 : 0);
   xs.ticks = shown.map(([value, text]) => [value * spec.xUnit + spec.origin, text]);
   const f = frame(width, HEIGHT, xs, { from, to, ticks: yTicks, label: spec.yLabel }, left);
   const area = (part, { low, high }) => course([

@@ -38,9 +38,12 @@ function table(caption, ...names) {
   const node = h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption }, grid);
   return {
     node,
-    fill(rows) {
-      node.hidden = !rows.length;
+    // Tidy: a column that says nothing in any row is not shown, nor a table of names alone.
+    fill(rows, tidy = false) {
       fill(body, rows);
+      const told = names.map((_, j) => !tidy || !j || rows.some((cells) => cells[j] !== "–"));
+      for (const row of [head, ...body.rows]) [...row.cells].forEach((cell, j) => { cell.hidden = !told[j]; });
+      node.hidden = !rows.length || (tidy && !told.slice(1).some(Boolean));
     },
   };
 }
@@ -57,6 +60,7 @@ function short(value) {
   return minus + size.toPrecision(3);
 }
 
+const many = (n, thing) => `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
 const count = (n) => (isNumber(n) ? n.toLocaleString("en") : "–");
 const between = (low, high) => (isNumber(low) && isNumber(high) ? `${short(low)} to ${short(high)}` : "–");
 
@@ -83,10 +87,13 @@ function moment(seconds) {
 }
 
 // A value of a log as a reader would write it: tuples, arrays, dicts and numbers come in tagged.
+// None is a value as any other; "–" stands for what is not there.
 function label(value) {
-  if (value === null || value === undefined) return "–";
+  if (value === undefined) return "–";
+  if (value === null) return "None";
   if (typeof value !== "object") return String(value);
-  const listed = (items) => items.map(label).join(", ");
+  const entry = (v) => (isNumber(v) && String(v).length > 7 ? short(v) : label(v));
+  const listed = (items) => items.map(entry).join(", ");
   if (Array.isArray(value)) return `[${listed(value)}]`;
   if (Array.isArray(value.tuple)) return `(${listed(value.tuple)})`;
   if (Array.isArray(value.array)) return `[${listed(value.array)}]`;
@@ -94,4 +101,15 @@ function label(value) {
     return `{${value.dict.map(([key, held]) => `${label(key)}: ${label(held)}`).join(", ")}}`;
   }
   return String(value.float ?? value.int ?? JSON.stringify(value));
+}
+
+// The numbers of an action that is made of numbers, as that of a linear plant is; else null.
+function vector(value) {
+  const numbers = value?.array;
+  return Array.isArray(numbers) && numbers.length && numbers.every(isNumber) ? numbers : null;
+}
+
+// One line for each entry of the vectors.
+function componentsOf(vectors) {
+  return vectors.at(-1).map((_, j) => ({ name: `entry ${j}`, slot: j, y: vectors.map((v) => v[j] ?? null) }));
 }

@@ -10,6 +10,7 @@ const past = {
   remarks: h("ul", { class: "remarks" }),
   facts: h("dl", { class: "facts" }),
   shares: new Figure("Action shares"),
+  vectors: new Figure("Actions as they were taken"),
   delays: new Figure("Feedback delay"),
   means: new Figure("Means by counts"),
   meansPath: new Figure("Means by counts as they moved"),
@@ -22,13 +23,16 @@ const past = {
 
 // Where decision i stands on the axis of time: seconds since the first, or its number.
 function timeline(log) {
-  const timed = log.time.length > 1 && log.time.every(isNumber) && log.time.at(-1) > log.time[0];
-  if (!timed) {
-    return { at: (i) => i + 1, xUnit: 1, xLabel: "decision (number)", when: (x) => `decision ${count(Math.round(x))}` };
+  const size = log.time.length;
+  const span = log.time.at(-1) - log.time[0];
+  if (!log.time.every(isNumber) || !(span > 0)) {
+    const number = (x) => Math.min(size, Math.max(1, Math.round(x)));
+    return { at: (i) => i + 1, xUnit: 1, range: [0.5, size + 0.5], whole: true, origin: 0,
+      xLabel: "decision (number)", when: (x) => `decision ${count(number(x))}` };
   }
-  const [xUnit, unit] = unitOf(log.time.at(-1) - log.time[0]);
-  return { at: (i) => log.time[i] - log.time[0], xUnit, xLabel: `time since the first decision (${unit})`,
-    when: (x) => `after ${duration(Math.max(0, x))}` };
+  const [xUnit, unit] = span < 2 ? [1e-3, "ms"] : unitOf(span);
+  return { at: (i) => log.time[i] - log.time[0], xUnit, range: [0, span], origin: 0,
+    xLabel: `time since the first decision (${unit})`, when: (x) => `after ${duration(Math.max(0, x))}` };
 }
 
 function mostTaken(log) {
@@ -40,11 +44,11 @@ function mostTaken(log) {
 }
 
 function shares(log, { names, drawn, remark }) {
-  if (!log.id.length) return null;
+  if (!log.id.length || log.ofNumbers) return null;
   const { at, ...axis } = timeline(log);
-  const [from, to] = [at(0), at(log.id.length - 1)];
+  const [from, to] = axis.range;
   const bins = Math.min(BINS, log.id.length);
-  const size = (to - from) / bins || 1;
+  const size = (to - from) / bins;
   const taken = Array.from({ length: bins }, () => new Map());
   const totals = Array(bins).fill(0);
   log.action.forEach((a, i) => {
@@ -54,12 +58,25 @@ function shares(log, { names, drawn, remark }) {
     totals[bin] += 1;
   });
   // A bin without a decision says nothing: the stack goes on with the shares of the one before.
-  const kept = totals.flatMap((n, bin) => (n ? [bin] : []));
+  const told = totals.flatMap((n, bin) => (n ? [bin] : []));
+  // The first and the last reach to the ends of the axis, a single one to both.
+  const kept = told.length > 1 ? told : [told[0], told[0]];
+  const x = kept.map((bin, i) => (i === 0 ? from : i === kept.length - 1 ? to : from + (bin + 0.5) * size));
   const series = drawn.map((name) => ({
     name, slot: log.names.get(name), y: kept.map((bin) => (taken[bin].get(name) ?? 0) / totals[bin]),
   }));
-  return { kind: "lines", x: kept.map((bin) => from + (bin + 0.5) * size), origin: 0, ...axis, stacked: true,
-    yLabel: "share of decisions, stacked", bounds: [0, 1], series, remark };
+  return { kind: "lines", x, ...axis, stacked: true, yLabel: "share of decisions, stacked", bounds: [0, 1], series, remark };
+}
+
+// Of actions made of numbers: each entry, of as many decisions as can be told apart.
+function vectorsOf(log) {
+  if (!log.ofNumbers) return null;
+  const every = Math.ceil(log.id.length / (10 * BINS));
+  const kept = [...log.id.keys()].filter((i) => i % every === 0);
+  const { at, ...axis } = timeline(log);
+  const series = componentsOf(kept.map((i) => log.vector[i])).slice(0, MOST_DRAWN);
+  const remark = every > 1 ? `One in ${every} decisions is drawn.` : "";
+  return { kind: "lines", x: kept.map(at), ...axis, yLabel: "entry of the action (its own unit)", series, remark };
 }
 
 function delaysOf(log) {
@@ -79,7 +96,7 @@ function delays(log) {
   const within = (share) => duration(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]);
   const told = `half within ${within(0.5)}, nine tenths within ${within(0.9)}`;
   return { kind: "columns", edges, counts, ticks: marks, xLabel: "delay (logarithmic, time as marked)",
-    yLabel: "observations (count)", told, remark: `Of ${count(sorted.length)} observations ${told}.` };
+    yLabel: "observations (count)", told, remark: `Of ${many(sorted.length, "observation")} ${told}.` };
 }
 
 // Counts by action after each stretch of the feedback, in the order of the log.
@@ -125,8 +142,9 @@ function means(log, { drawn, remark }) {
   const everywhere = log.x.some((x) => x !== null) ? "Over all situations together. " : "";
   return [
     { kind: "rows", xLabel: yLabel, items, told, remark: everywhere + remark },
-    { kind: "lines", x: points.map(({ k }) => k), xUnit: 1, origin: 0, xLabel: "observations (count)", yLabel,
-      series, when: (k) => `after ${count(k)} observations`, remark: everywhere + remark },
+    { kind: "lines", x: points.map(({ k }) => k), xUnit: 1, origin: 0, range: [0, points.at(-1).k], whole: true,
+      xLabel: "observations (count)", yLabel, series, when: (k) => `after ${many(k, "observation")}`,
+      remark: everywhere + remark },
     last,
   ];
 }
@@ -137,14 +155,15 @@ let newest = 0; // of the decisions in the table: how many are newer than its fi
 function showDecisions() {
   const size = opened.id.length;
   const names = [...opened.names.keys()];
+  const { situated } = opened;
   const last = size - newest;
   const first = Math.max(0, last - PAGE);
   const rows = [];
   for (let i = last - 1; i >= first; i -= 1) {
     const waits = opened.o[i] === undefined;
     const delay = opened.answered[i] === null || opened.time[i] === null ? null : opened.answered[i] - opened.time[i];
-    rows.push([String(opened.id[i]), opened.time[i] === null ? "–" : moment(opened.time[i]), label(opened.x[i]),
-      names[opened.action[i]], short(opened.p[i]), waits ? "none yet" : label(opened.o[i]), duration(delay)]);
+    rows.push([String(opened.id[i]), opened.time[i] === null ? "–" : moment(opened.time[i]),
+      situated ? label(opened.x[i]) : "–", opened.vector[i] ? label({ array: opened.vector[i] }) : names[opened.action[i]], short(opened.p[i]), waits ? "none yet" : label(opened.o[i]), duration(delay)]);
   }
   past.decisions.fill(rows);
   past.older.disabled = first === 0;
@@ -161,7 +180,7 @@ function showHistory(log, name) {
   opened = log;
   newest = 0;
   if (!$("history").hasChildNodes()) {
-    const figures = [past.shares, past.delays, past.means, past.meansPath].map(({ node }) => node);
+    const figures = [past.shares, past.vectors, past.delays, past.means, past.meansPath].map(({ node }) => node);
     past.older.addEventListener("click", () => turn(PAGE));
     past.newer.addEventListener("click", () => turn(-PAGE));
     $("history").append(past.name, past.model, past.remarks, past.facts, h("div", { class: "charts" }, ...figures),
@@ -179,14 +198,16 @@ function showHistory(log, name) {
   const most = mostTaken(log);
   const [now, path, last] = means(log, most);
   past.shares.show(shares(log, most));
+  past.vectors.show(vectorsOf(log));
   past.delays.show(delays(log));
   past.means.show(now);
   past.meansPath.show(path);
   const fed = new Map();
   for (const i of order) fed.set(most.names[log.action[i]], (fed.get(most.names[log.action[i]]) ?? 0) + 1);
-  past.byAction.fill([...new Set([...most.names, ...(log.priors?.keys() ?? [])])].slice(0, MOST_LISTED).map((action) => {
+  const listed = log.ofNumbers ? [] : [...new Set([...most.names, ...(log.priors?.keys() ?? [])])];
+  past.byAction.fill(listed.slice(0, MOST_LISTED).map((action) => {
     const { mean, low, high } = last?.get(action) ?? {};
     return [action, count(most.taken.get(action) ?? 0), count(fed.get(action) ?? 0), short(mean), between(low, high)];
-  }));
+  }), true);
   showDecisions();
 }

@@ -6,11 +6,14 @@ const agents = new Agents();
 const live = {
   name: h("h2"),
   model: h("p", { class: "note" }),
+  remarks: h("ul", { class: "remarks note" }),
   facts: h("dl", { class: "facts" }),
   posterior: new Figure("Posterior now"),
   posteriorPath: new Figure("Posterior as it moved"),
   actions: new Figure("Action probabilities now"),
   actionsPath: new Figure("Action probabilities as they moved"),
+  taken: new Figure("Actions taken (a sample)"),
+  vectors: new Figure("Actions as they were taken (a sample)"),
   surprise: new Figure("Surprise"),
   evidence: new Figure("Evidence that no mode fits"),
   regret: new Figure("Regret"),
@@ -18,7 +21,7 @@ const live = {
   numbers: table("Arms, modes and actions", "name", "mean", "95 % interval", "weight", "action probability"),
   decisions: table("Last decisions (a sample)", "time", "id", "action", "probability"),
 };
-$("agent").append(live.name, live.model, live.facts,
+$("agent").append(live.name, live.model, live.remarks, live.facts,
   h("div", { class: "charts" }, ...Object.values(live).filter((one) => one instanceof Figure).map(({ node }) => node)),
   h("div", { class: "charts" }, live.numbers.node, live.decisions.node));
 
@@ -30,14 +33,18 @@ function fewest(names, size) {
 
 const left = (names, drawn) => (drawn.length < names.length ? `The ${drawn.length} largest of ${names.length} are drawn.` : "");
 
-// A chart over the time since the page was opened; null if there is nothing to draw.
-function path(agent, yLabel, series, more = {}) {
-  const x = agent.samples.map(({ time }) => time);
+// A chart over the time up to the last of x; null if there is nothing to draw.
+function upTo(what, x, yLabel, series, more = {}) {
   if (!series.some(({ y }) => y.some(isNumber))) return null;
   const [xUnit, unit] = unitOf(x.at(-1) - x[0]);
-  const gap = Math.max(5, 3 * agent.stride);
-  return { kind: "lines", x, xUnit, origin: x.at(-1), xLabel: `time before now (${unit})`, gap,
+  return { kind: "lines", x, xUnit, origin: x.at(-1), xLabel: `time before ${what} (${unit})`,
     when: (time) => `at ${clock(time)}`, yLabel, series, ...more };
+}
+
+// The same since the page was opened.
+function path(agent, yLabel, series, more = {}) {
+  const gap = Math.max(5, 3 * agent.stride);
+  return upTo("now", agent.samples.map(({ time }) => time), yLabel, series, { gap, ...more });
 }
 
 const single = (agent, field, name) => [{ name, slot: 0, y: agent.samples.map((sample) => sample[field]) }];
@@ -60,7 +67,9 @@ function posteriors(agent) {
     name, slot: agent.slot(name), y: track(name, field),
     ...(means ? { low: track(name, "low"), high: track(name, "high") } : {}),
   }));
-  const yLabel = means ? "mean reward and 95 % interval (reward)" : "weight of the mode (probability)";
+  const { name: what = "mean reward", unit = "reward" } = agent.now.measure ?? {};
+  const interval = agent.now.modes.some(({ low, high }) => isNumber(low) && isNumber(high));
+  const yLabel = means ? `${what}${interval ? " and 95 % interval" : ""} (${unit})` : "weight of the mode (probability)";
   const bounds = means ? [] : [0, 1];
   return [
     { kind: "rows", xLabel: yLabel, bounds, bars: !means, items, told, remark },
@@ -85,6 +94,25 @@ function actions(agent) {
   ];
 }
 
+// Where there are no probabilities: what was done, of the decisions that came by.
+function taken(agent) {
+  const total = [...agent.taken.values()].reduce((sum, n) => sum + n, 0);
+  if (Object.keys(agent.now.probabilities ?? {}).length || !total) return null;
+  const names = [...agent.taken.keys()].sort((a, b) => agent.slot(a) - agent.slot(b));
+  const share = (name) => agent.taken.get(name) / total;
+  const drawn = fewest(names, share);
+  const items = drawn.map((name) => ({ name, slot: agent.slot(name), value: share(name) }));
+  const told = items.map(({ name, value }) => `${name} ${short(value)}`).join(", ");
+  const remark = `Of ${many(total, "decision")} seen since this page was opened. ${left(names, drawn)}`;
+  return { kind: "rows", xLabel: "share of decisions", bounds: [0, 1], bars: true, items, told, remark };
+}
+
+function vectors({ vectors: seen }) {
+  if (!seen.length) return null;
+  const series = componentsOf(seen.map(({ numbers }) => numbers)).slice(0, MOST_DRAWN);
+  return upTo("the last", seen.map(({ time }) => time), "entry of the action (its own unit)", series);
+}
+
 function numbers(agent) {
   const modes = new Map(agent.now.modes.map((mode) => [String(mode.name), mode]));
   const p = agent.now.probabilities ?? {};
@@ -102,26 +130,31 @@ function showAgent(agent) {
   say(live.name, agent.name);
   say(live.model, `model ${now.model}`);
   const facts = { decisions: count(now.decisions), observations: count(now.observations),
-    "feedback awaited": count(now.pending), "decisions per second": short(now.rate_per_s),
-    "surprise (bits)": short(now.surprise_bits) };
+    "feedback awaited": count(now.pending), "decisions per second": short(now.rate_per_s) };
+  if (isNumber(now.surprise_bits)) facts["surprise (bits)"] = short(now.surprise_bits);
   if (isNumber(now.regret)) facts["regret (reward)"] = short(now.regret);
   if (now.alarm) facts["no mode fits"] = now.alarm.raised ? "ALARM" : "no alarm";
   showFacts(live.facts, facts);
+  const remarks = now.remarks ?? [];
+  while (live.remarks.children.length > remarks.length) live.remarks.lastChild.remove();
+  remarks.forEach((text, i) => say(live.remarks.children[i] ?? live.remarks.appendChild(h("li")), text));
   const [posterior, posteriorPath] = posteriors(agent);
   const [law, lawPath] = actions(agent);
   live.posterior.show(posterior);
   live.posteriorPath.show(posteriorPath);
   live.actions.show(law);
   live.actionsPath.show(lawPath);
+  live.taken.show(taken(agent));
+  live.vectors.show(vectors(agent));
   const at = now.alarm?.threshold_bits;
   live.rate.show(path(agent, "decisions per second (1/s)", single(agent, "rate", "decisions"), { bounds: [0] }));
   live.surprise.show(path(agent, "surprise of an observation (bits)", single(agent, "surprise", "surprise")));
   live.evidence.show(path(agent, "evidence against the best mode (bits)", single(agent, "evidence", "evidence"),
     isNumber(at) ? { guides: [{ y: at, text: `alarm at ${short(at)} bits` }] } : {}));
   live.regret.show(path(agent, "regret since the start (reward)", single(agent, "regret", "regret")));
-  live.numbers.fill(numbers(agent));
+  live.numbers.fill(numbers(agent), true);
   live.decisions.fill(agent.decisions.map(({ time, id, action, probability }) =>
-    [clock(time), String(id), label(action), short(probability)]));
+    [clock(time), String(id), action, short(probability)]), true);
 }
 
 function showFacts(list, facts) {

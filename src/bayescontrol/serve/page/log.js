@@ -24,10 +24,12 @@ class Log {
     this.places = new Map(); // id -> place of the decision
     this.names = new Map(); // action -> its number, in the order of appearance
     this.called = new Map(); // the JSON of an action -> its name
+    this.callings = new Set(); // the names that are given
     this.id = [];
     this.time = [];
     this.x = [];
     this.action = [];
+    this.vector = []; // the numbers of an action that is made of them, or null
     this.p = [];
     this.o = [];
     this.answered = []; // when
@@ -65,7 +67,8 @@ class Log {
     const json = JSON.stringify(a);
     if (!this.called.has(json)) {
       const name = label(a);
-      this.called.set(json, [...this.called.values()].includes(name) ? json : name);
+      this.called.set(json, this.callings.has(name) ? json : name);
+      this.callings.add(name);
     }
     return this.called.get(json);
   }
@@ -78,6 +81,7 @@ class Log {
     this.time.push(isNumber(time) ? time : null);
     this.x.push(x ?? null);
     this.action.push(this.names.get(name));
+    this.vector.push(vector(a));
     this.p.push(p ?? null);
     this.o.push(undefined);
     this.answered.push(null);
@@ -98,10 +102,20 @@ class Log {
     const told = [];
     if (this.torn) told.push("The last line is cut off and was left out.");
     if (this.first > 1) told.push(`The file starts at event ${this.first}: what came before is not in it.`);
-    if (this.gaps) told.push(`Events are missing in ${this.gaps} places.`);
-    if (this.strangers) told.push(`${this.strangers} observations are of decisions that are not in the file.`);
-    if (this.repeated) told.push(`${this.repeated} observations came for decisions that had one: the first stands.`);
+    if (this.gaps) told.push(`Events are missing in ${many(this.gaps, "place")}.`);
+    if (this.strangers) told.push(`${many(this.strangers, "observation")} of decisions that are not in the file: left out.`);
+    if (this.repeated) told.push(`${many(this.repeated, "observation")} of decisions that had one already: the first stands.`);
+    if (this.ofNumbers) told.push("The actions are made of numbers: they are drawn, and have no shares.");
     return told;
+  }
+
+  // Whether null is a situation, as a state may be, or there is none.
+  get situated() {
+    return this.created?.model === "gibbs-mdp" || this.x.some((x) => x !== null);
+  }
+
+  get ofNumbers() {
+    return this.vector.length > 0 && this.vector.every((v) => v !== null);
   }
 
   // Rewards as numbers, true and false as 1 and 0; null if an observation is none.

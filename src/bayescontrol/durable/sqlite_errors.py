@@ -1,0 +1,45 @@
+"""Errors of SQLite as ours: what happened, what is on disk, and the way out.
+
+nothing was written    `DiskFull`, `StoreBusy`, `DamagedLog`
+nobody knows           `StoreFailed`: what was acknowledged is kept, the last event perhaps not
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from bayescontrol.errors import DamagedLog, DiskFull, StoreBusy, StoreFailed
+
+__all__ = ["translated"]
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """Errors of SQLite as ours, each with its way out.
+
+    >>> with translated("shop.db"):
+    ...     raise apsw.FullError("database or disk is full")
+    Traceback (most recent call last):
+    bayescontrol.errors.DiskFull: shop.db: no room for another event; ...
+    """
+    try:
+        yield
+    except apsw.FullError:
+        raise DiskFull(
+            f"{place}: no room for another event; nothing was written. Make room and ask again"
+        ) from None
+    except (apsw.BusyError, apsw.LockedError):
+        raise StoreBusy(
+            f"{place} is open in another program: close it there; one process writes at a time"
+        ) from None
+    except (apsw.NotADBError, apsw.CorruptError, apsw.FormatError) as error:
+        raise DamagedLog(
+            f"{place} is not a store, or is damaged ({error}): put back a copy, or name another "
+            "file; nothing in it was changed"
+        ) from None
+    except apsw.Error as error:
+        raise StoreFailed(
+            f"{place}: {error}; what was acknowledged is kept, whether the last event was "
+            "written is unknown: reopen the store"
+        ) from error

@@ -1,0 +1,127 @@
+"""Agents of every kind: a model, what they are asked and answered, and what they come to."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from bayescontrol import (
+    BernoulliBandit,
+    CategoricalBandit,
+    ControlRule,
+    DiscreteMode,
+    FiniteBelief,
+    GaussianBandit,
+    JointBandit,
+    LinearBandit,
+    LogisticBandit,
+    LogitNormalBandit,
+    PoissonBandit,
+    SharedLinearBandit,
+)
+from bayescontrol.durable import DurableAgent, GibbsMDP, named_model
+from bayescontrol.problems.tabular import random_modes
+from bayescontrol.schedules import Every
+from bayescontrol.seeding import Stream
+
+Question: TypeAlias = Callable[[Stream], Any]
+Answer: TypeAlias = Callable[[Any, Stream], Any]
+
+
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'shop.db'}"
+
+
+def same_state(one: DurableAgent, two: Any) -> bool:
+    s, t = one.state(), two if isinstance(two, dict) else two.state()
+    return s.keys() == t.keys() and all(
+        s[n].dtype == t[n].dtype and s[n].shape == t[n].shape and s[n].tobytes() == t[n].tobytes()
+        for n in s
+    )
+
+
+def nothing(rng: Stream) -> None:
+    return None
+
+
+def coin(a: Any, rng: Stream) -> int:
+    return rng.integers(2)
+
+
+SHOP = BernoulliBandit(["red", "blue"])
+
+
+def lever(good: str, name: str = "") -> DiscreteMode[Any, Any, Any]:
+    return DiscreteMode(
+        lambda x: {good: 1.0},
+        lambda x, a: {1: 0.9, 0: 0.1} if a == good else {1: 0.2, 0: 0.8},
+        name or good,
+    )
+
+
+def levers() -> Any:
+    return ControlRule(FiniteBelief([lever("left"), lever("right")]))
+
+
+#: Every kind of agent: a model, the situation of a question, an answer to an action.
+MODELS: dict[str, tuple[Any, Question, Answer]] = {
+    "bernoulli": (SHOP, nothing, coin),
+    "bernoulli, held": (
+        named_model("held", version=1, build=lambda: SHOP.agent(schedule=Every(3))),
+        nothing,
+        coin,
+    ),
+    "gaussian": (GaussianBandit(3, sd=2.0, prior=(1, 3)), nothing, lambda a, rng: rng.normal()),
+    "unknown variance": (GaussianBandit(2, sd=None), nothing, lambda a, rng: rng.normal()),
+    "categorical": (
+        CategoricalBandit(["a", "b"], values=[-1, 0, 10]),
+        nothing,
+        lambda a, rng: rng.choice([-1, 0, 10]),
+    ),
+    "poisson": (PoissonBandit(2), nothing, lambda a, rng: rng.integers(5)),
+    "linear": (
+        LinearBandit(["a", "b", "c"], features=2, sd=0.5),
+        lambda rng: rng.normal(size=2),
+        lambda a, rng: rng.normal(),
+    ),
+    "logistic": (LogisticBandit(2, features=3), lambda rng: rng.normal(size=3).tolist(), coin),
+    "shared": (
+        named_model(
+            "shared",
+            version=1,
+            build=SharedLinearBandit(["a", "b"], lambda x, a: [x, a == "a"], features=2).agent,
+        ),
+        lambda rng: rng.random(),
+        lambda a, rng: rng.normal(),
+    ),
+    "joint": (JointBandit([[0.9, 0.1], [0.1, 0.9]]), nothing, coin),
+    "particles": (
+        named_model(
+            "particles",
+            version=1,
+            build=LogitNormalBandit([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]], particles=50).agent,
+        ),
+        nothing,
+        coin,
+    ),
+    "finite modes": (named_model("levers", version=3, build=levers), nothing, coin),
+    "one stream, tables": (random_modes(4, situations=3, seed=1), nothing, coin),
+    "one stream, MDP": (
+        GibbsMDP(["left", "right"], start=0),
+        nothing,
+        lambda a, rng: (rng.random(), rng.integers(3)),
+    ),
+}
+
+
+def live(agent: DurableAgent, steps: int, case: str, seed: int = 0) -> None:
+    """Ask and answer; where feedback stands alone, late, out of order, or not at all."""
+    _, question, answer = MODELS[case]
+    rng = Stream(seed)
+    waiting: list[Any] = []
+    alone = agent.model.driver().alone
+    for _ in range(steps):
+        d = agent.act(question(rng)) if alone else agent.act()
+        waiting.append(d)
+        if not alone or rng.random() < 0.7:
+            d = waiting.pop(rng.integers(len(waiting)))
+            assert agent.observe(d.id, answer(d.action, rng))

@@ -1,0 +1,17 @@
+"""A store in a file, for the tests of what may befall a file."""
+
+from pathlib import Path
+
+import pytest
+from tests.durable.conformance import ROWS
+
+from bayescontrol.durable.sqlite import SqliteStore
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with a log of six rows, closed."""
+    store = SqliteStore(str(tmp_path / "shop.db"))
+    store.log("checkout").append(ROWS)
+    store.close()
+    return tmp_path / "shop.db"

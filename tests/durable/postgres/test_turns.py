@@ -1,0 +1,127 @@
+"""Writers of one log take turns: nobody waits for ever, and nobody for who sleeps."""
+
+import threading
+import time
+
+import psycopg
+import pytest
+from tests.durable.conformance import ROWS, decided
+from tests.durable.postgres.server import Postgres
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import open_agent, postgres_server
+from bayescontrol.durable.postgres import PostgresStore
+from bayescontrol.errors import HeadMoved, StoreBusy
+
+SHOP = BernoulliBandit(["red", "blue"])
+#: Seconds after which a test is given up; nothing is measured by it.
+HANGS = 60
+
+
+def test_who_waits_for_a_row_for_too_long_is_told_so_and_nothing_is_written(
+    url: str, schema: str, server: Postgres
+) -> None:
+    store = PostgresStore(url, patience=0.2)
+    log = store.log("checkout")
+    log.append(ROWS[:1])
+    with psycopg.connect(server.url()) as other:
+        other.execute(f"SELECT * FROM {schema}.logs FOR UPDATE".encode())
+        with pytest.raises(StoreBusy, match="nothing was written"):
+            log.append(ROWS[1:2])
+    assert log.head() == 1
+    log.append(ROWS[1:2])
+    store.close()
+
+
+def test_who_holds_the_queue_and_sleeps_does_not_stop_the_others(
+    url: str, server: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_server, "_LONGEST_WAIT", "3s")  # long enough to be seen waiting
+    store = PostgresStore(url)
+    log, twin = store.log("checkout"), store.log("checkout")
+    log.append(ROWS[:1])
+    with pytest.raises(HeadMoved):
+        twin.append(ROWS[:1])
+
+    def append() -> None:
+        with twin.turn():
+            twin.append(ROWS[1:2])
+
+    with psycopg.connect(server.url()) as sleeper:
+        sleeper.execute("SELECT pg_advisory_lock(%s)", (twin._queue,))
+        other = threading.Thread(target=append)
+        other.start()
+        waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        given_up = time.monotonic() + HANGS
+        while server.sql(waits) == [(0,)]:
+            assert time.monotonic() < given_up
+            time.sleep(0.01)
+        assert log.head() == 1
+        other.join(timeout=HANGS)
+        assert log.head() == 2
+    store.close()
+
+
+def test_a_connection_lost_in_a_turn_is_replaced_where_it_was(url: str, server: Postgres) -> None:
+    store = PostgresStore(url)
+    log, twin = store.log("checkout"), store.log("checkout")
+    log.append(ROWS[:1])
+    with pytest.raises(HeadMoved):
+        twin.append(ROWS[:1])
+    # One place only: who asked for a second while it holds the first would wait for ever.
+    store._server._places = threading.BoundedSemaphore(1)
+    with twin.turn():
+        with psycopg.connect(server.url()) as other:
+            ours = store._server._own.connection.info.backend_pid
+            assert other.execute("SELECT pg_terminate_backend(%s)", (ours,)).fetchone() == (True,)
+        twin.append(ROWS[1:2])
+    assert log.head() == 2
+    with twin.turn():
+        twin.append(ROWS[2:3])
+    store.close()
+
+
+def test_turns_are_taken_one_by_one_where_there_is_a_crowd(url: str) -> None:
+    store = PostgresStore(url)
+    first = store.log("checkout")
+    first.append(ROWS[:1])
+    inside, most = 0, 0
+
+    def append() -> None:
+        nonlocal inside, most
+        log = store.log("checkout")
+        with pytest.raises(HeadMoved):
+            log.append(ROWS[:1])
+        for _ in range(5):
+            with log.turn():
+                inside += 1
+                most = max(most, inside)
+                log.append([decided(log.head() + 1)])
+                inside -= 1
+
+    crowd = [threading.Thread(target=append) for _ in range(6)]
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join()
+    assert (first.head(), most) == (31, 1)
+    store.close()
+
+
+def test_threads_of_one_process_are_committed_together(
+    url: str, schema: str, server: Postgres
+) -> None:
+    with open_agent(url, "shop", SHOP) as agent:
+
+        def visit() -> None:
+            for _ in range(5):
+                agent.observe(agent.act(), 1)
+
+        threads = [threading.Thread(target=visit) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert agent.head == 161
+    ((batches,),) = server.sql(f"SELECT count(DISTINCT batch) FROM {schema}.events")
+    assert batches < 80

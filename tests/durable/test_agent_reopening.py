@@ -1,0 +1,65 @@
+"""An agent of every kind, reopened, is bitwise the same, and knows why it did what it did."""
+
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+from tests.durable.agents import MODELS, live, same_state, url
+
+from bayescontrol.durable import Decided, open_agent, replay
+
+
+def forget_snapshots(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "shop.db"))
+    db.execute("DELETE FROM snapshots")
+    db.close()
+
+
+@pytest.mark.parametrize("case", MODELS)
+class TestEveryKindOfAgent:
+    def test_is_bitwise_the_same_after_reopening_with_and_without_a_snapshot(
+        self, tmp_path: Path, case: str
+    ) -> None:
+        model = MODELS[case][0]
+        with open_agent(url(tmp_path), "shop", model, seed=5) as agent:
+            live(agent, 25, case)
+            before = agent.state()
+        with open_agent(url(tmp_path), "shop", model) as agent:  # from the snapshot of closing
+            assert same_state(agent, before)
+            live(agent, 10, case, seed=1)
+            before = agent.state()
+        forget_snapshots(tmp_path)
+        with open_agent(url(tmp_path), "shop", model) as agent:  # from the log alone
+            assert same_state(agent, before)
+            assert same_state(agent, replay(agent.log(), model).state)
+
+    def test_goes_on_after_reopening_as_if_it_had_not_been_closed(
+        self, tmp_path: Path, case: str
+    ) -> None:
+        model = MODELS[case][0]
+        with open_agent("sqlite:///:memory:", "shop", model, seed=5) as agent:
+            live(agent, 10, case)
+            live(agent, 10, case, seed=1)
+            whole = agent.state()
+        with open_agent(url(tmp_path), "shop", model, seed=5) as agent:
+            live(agent, 10, case)
+        with open_agent(url(tmp_path), "shop", model) as agent:
+            live(agent, 10, case, seed=1)
+            assert same_state(agent, whole)
+
+    def test_can_explain_every_decision(self, tmp_path: Path, case: str) -> None:
+        model = MODELS[case][0]
+        with open_agent(url(tmp_path), "shop", model, seed=5) as agent:
+            live(agent, 12, case)
+            agent.snapshot()
+            live(agent, 12, case, seed=1)
+            for event in agent.log():
+                if isinstance(event, Decided):
+                    why = agent.explain(str(event.seq))
+                    assert np.all(why.decision.action == event.a)
+                    assert why.decision.probability == event.p
+                    assert (why.probabilities is None) == (event.p is None)
+                    if why.probabilities is not None:
+                        assert why.probabilities[event.a] == event.p
+                    assert why.mode is not None

@@ -1,0 +1,91 @@
+"""A forked child has its parent's agent in its hands, and must not do anything with it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import SnapshotNotKept, open_agent
+from bayescontrol.errors import StoreFailed
+
+MODEL = BernoulliBandit(["red", "blue"])
+BEGIN = """
+import os, signal, sys, threading
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import open_agent
+from bayescontrol.errors import StoreBusy
+url = f"sqlite:///{sys.argv[1]}"
+agent = open_agent(url, "shop", BernoulliBandit(["red", "blue"]), seed=1)
+for _ in range(5):
+    agent.act()
+"""
+FORK = """
+child = os.fork()
+if child == 0:
+    {does}
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+for _ in range(5):
+    last = agent.act()
+print(last.id, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+BUSY = """
+busy, go = threading.Event(), threading.Event()
+append = agent._log.append
+def slow(rows):
+    busy.set()
+    go.wait()
+    append(rows)
+agent._log.append = slow
+writer = threading.Thread(target=agent.act)
+writer.start()
+busy.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)                      # a guard against hanging
+    for ask in (agent.act, agent.posterior, agent.close):
+        try:
+            ask()
+        except StoreBusy:
+            pass
+    os._exit(0)
+status = os.waitpid(child, 0)[1]
+go.set()
+writer.join()
+agent.close()
+print(status, flush=True)
+"""
+
+
+def run(code: str, path: Path) -> str:
+    command = [sys.executable, "-W", "ignore", "-c", code, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+@pytest.mark.parametrize("does", ["pass", "agent.close()", "agent.close(); del agent"])
+def test_what_the_parent_acknowledges_after_a_fork_outlives_it(tmp_path: Path, does: str) -> None:
+    path = tmp_path / "shop.db"
+    acknowledged = run(BEGIN + FORK.format(does=does), path)
+    assert acknowledged == "11"
+    with open_agent(f"sqlite:///{path}", "shop", MODEL) as agent:
+        assert agent.head == 11
+
+
+def test_a_child_forked_during_a_write_is_told_and_does_not_hang(tmp_path: Path) -> None:
+    assert run(BEGIN + BUSY, tmp_path / "shop.db") == "0"
+
+
+def test_a_write_ahead_log_that_was_removed_is_noticed_before_anything_is_acknowledged(
+    tmp_path: Path,
+) -> None:
+    agent = open_agent(f"sqlite:///{tmp_path / 'shop.db'}", "shop", MODEL, seed=1)
+    agent.act()
+    os.unlink(tmp_path / "shop.db-wal")
+    with pytest.raises(StoreFailed, match="removed or replaced"):
+        agent.act()
+    with pytest.warns(SnapshotNotKept, match="removed or replaced"):
+        agent.close()

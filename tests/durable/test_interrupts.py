@@ -1,0 +1,233 @@
+"""Ctrl-C at any moment: nobody else waits for ever, and the agent goes on."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import committer, open_agent, replay
+from bayescontrol.durable.committer import Committer, Request
+from bayescontrol.durable.sqlite_file import SqliteFile
+from bayescontrol.errors import StoreFailed
+
+MODEL = BernoulliBandit(["red", "blue"])
+#: No thread needs so long; it guards against hanging.
+GUARD = 20.0
+FUNCTIONS = ("submit", "prepare", "_slept", "sleep", "_wake_one", "_lead", "_gather", "_hand_on")
+
+
+class Interrupt:
+    """KeyboardInterrupt as the nth call of a function begins, where Python looks for signals."""
+
+    def __init__(self, function: str, nth: int) -> None:
+        self._function, self._left = function, nth
+
+    def __call__(self, frame: Any, event: str, arg: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename == committer.__file__:
+            self._left -= code.co_name == self._function
+            if self._left == 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+
+
+def until(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + GUARD
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("role", ["leader", "heir", "follower"])
+def test_an_interrupt_as_any_function_begins_leaves_nobody_behind(
+    role: str, function: str, nth: int
+) -> None:
+    writing, go = threading.Event(), threading.Event()
+
+    def write(batch: list[Request]) -> None:
+        writing.set()
+        go.wait(GUARD)
+
+    shared = Committer(write)
+    threads: list[threading.Thread] = []
+
+    def start(count: int) -> None:
+        for _ in range(count):
+            threads.append(threading.Thread(target=lambda: shared.submit(Request()), daemon=True))
+            threads[-1].start()
+
+    def late() -> None:
+        writing.wait(GUARD)
+        start(3)
+        time.sleep(0.02)
+        go.set()
+
+    before = {"leader": 0, "heir": 1, "follower": 2}[role]
+    if before:
+        start(1)
+        writing.wait(GUARD)
+        start(before - 1)
+    helper = threading.Thread(target=late, daemon=True)
+    helper.start()
+    traced = sys.gettrace()
+    sys.settrace(Interrupt(function, nth))
+    try:
+        shared.submit(Request())
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(traced)
+    writing.set()  # if the interrupt came before anyone wrote
+    go.set()
+    helper.join(GUARD)
+    start(1)
+    for thread in threads:
+        thread.join(GUARD)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_who_waits_for_an_interrupted_leader_hears_that_nobody_knows() -> None:
+    entered = threading.Event()
+
+    def write(batch: list[Request]) -> None:
+        if len(batch) == 1:
+            entered.set()
+            until(lambda: len(shared._waiting) == 2)
+        else:
+            raise KeyboardInterrupt
+
+    shared = Committer(write)
+    told: list[BaseException | None] = []
+
+    def ask() -> None:
+        try:
+            shared.submit(Request())
+            told.append(None)
+        except BaseException as error:
+            told.append(error)
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
+    threads[0].start()
+    entered.wait(GUARD)
+    for thread in threads[1:]:
+        thread.start()
+    for thread in threads:
+        thread.join(GUARD)
+    assert sorted(type(error).__name__ for error in told) == [
+        "KeyboardInterrupt",
+        "NoneType",
+        "StoreFailed",
+    ]
+
+
+def test_interrupted_after_its_commit_the_agent_goes_on_where_its_log_ends(tmp_path: Path) -> None:
+    with open_agent(f"sqlite:///{tmp_path / 'shop.db'}", "shop", MODEL, seed=1) as agent:
+        file = agent._log._file  # type: ignore[attr-defined]
+        inner = file.write
+
+        def interrupted(work: Any) -> None:
+            inner(work)
+            raise KeyboardInterrupt
+
+        file.write = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            agent.act(key="visit-1")
+        file.write = inner
+        assert agent.act(key="visit-1").id == "2"
+        assert agent.observe("2", 1)
+        assert agent.head == 3
+        state, again = agent.state(), replay(agent.log()).state
+        assert all(again[name].tobytes() == state[name].tobytes() for name in state)
+
+
+def test_real_interrupts_do_not_end_an_agent(tmp_path: Path) -> None:
+    stop, is_asking, hits = threading.Event(), False, 0
+
+    def disturb() -> None:
+        while not stop.wait(0.003):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def interrupt(signum: int, frame: object) -> None:
+        if is_asking:
+            raise KeyboardInterrupt
+
+    usual = signal.signal(signal.SIGINT, interrupt)
+    disturber = threading.Thread(target=disturb)
+    with open_agent(f"sqlite:///{tmp_path / 'shop.db'}", "shop", MODEL, seed=1) as agent:
+        for _ in range(3):  # kernels are loaded: who interrupts a compiler ends it
+            agent.observe(agent.act(), 1)
+            replay(agent.log())
+        disturber.start()
+        for _ in range(400):
+            try:
+                is_asking = True
+                agent.act()
+                is_asking = False
+            except KeyboardInterrupt:
+                is_asking = False
+                hits += 1
+        stop.set()
+        disturber.join()
+        signal.signal(signal.SIGINT, usual)
+        assert hits > 3
+        agent.posterior()  # the last may have been interrupted after its commit
+        before = agent.head
+        assert agent.act().id == str(before + 1)
+        assert replay(agent.log()).events == before + 1
+
+
+def test_an_interrupt_as_a_transaction_begins_leaves_none_open(tmp_path: Path) -> None:
+    file = SqliteFile(str(tmp_path / "shop.db"))
+    db = file._db
+
+    class Interrupted:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(db, name)
+
+        def execute(self, query: str, *values: Any) -> Any:
+            told = db.execute(query, *values)  # type: ignore[union-attr]
+            if query.startswith("BEGIN"):
+                raise KeyboardInterrupt
+            return told
+
+    file._db = Interrupted()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        file.write(lambda _: None)
+    file._db = db
+    file.write(lambda _: None)
+    file.close()
+
+
+def test_each_who_waits_has_an_error_of_its_own(tmp_path: Path) -> None:
+    broken = StoreFailed("broken")
+
+    def write(batch: list[Request]) -> None:
+        if len(batch) == 1:
+            until(lambda: len(shared._waiting) == 8)
+        raise broken
+
+    shared = Committer(write)
+    told: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            shared.submit(Request())
+        except StoreFailed as error:
+            told.append(error)
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(GUARD)
+    assert len({id(error) for error in told}) == 9
+    assert {str(error) for error in told} == {"broken"}

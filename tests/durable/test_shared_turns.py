@@ -1,0 +1,118 @@
+"""Turns that meet others: a close, a failure, a lost race, a value that is refused."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import DurableAgent, open_agent, replay
+from bayescontrol.durable.driver import Driver
+from bayescontrol.durable.requests import Act, Observe
+from bayescontrol.errors import BadEvidence, ConflictingFeedback, DiskFull
+
+MODEL = BernoulliBandit(["red", "blue"])
+#: No thread needs so long; it guards against hanging.
+GUARD = 20.0
+
+
+def until(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + GUARD
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("error", [DiskFull("no room"), ConflictingFeedback("of another")])
+def test_who_closes_in_a_turn_that_fails_has_closed(tmp_path: Path, error: Exception) -> None:
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    agent = open_agent(url, "shop", MODEL, seed=1)
+    busy, go, append = threading.Event(), threading.Event(), agent._log.append
+
+    def first_then_fail(rows: Any) -> None:
+        if busy.is_set():
+            raise error
+        busy.set()
+        go.wait(GUARD)
+        append(rows)
+
+    agent._log.append = first_then_fail  # type: ignore[method-assign]
+    told: list[object] = []
+
+    def act() -> None:
+        try:
+            told.append(agent.act())
+        except Exception as raised:
+            told.append(type(raised))
+
+    threads = [threading.Thread(target=act), threading.Thread(target=act)]
+    threads[0].start()
+    assert busy.wait(GUARD)
+    threads[1].start()
+    until(lambda: len(agent._committer._waiting) == 1)
+    threads.append(threading.Thread(target=agent.close))
+    threads[2].start()
+    until(lambda: len(agent._committer._waiting) == 2)
+    go.set()
+    for thread in threads:
+        thread.join(GUARD)
+    assert type(error) in told
+    with open_agent(url, "shop") as again:
+        assert again.head == 2
+
+
+def test_a_snapshot_that_fails_takes_no_answer_away(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    with open_agent(url, "shop", MODEL, seed=1, snapshot_every=2) as agent:
+        agent._log.keep = _raises(MemoryError("no memory"))  # type: ignore[method-assign]
+        assert [agent.act().id for _ in range(4)] == ["2", "3", "4", "5"]
+        agent._log.keep = lambda snapshot: None  # type: ignore[method-assign]
+
+
+def _raises(error: Exception) -> Any:
+    def raising(*_: object) -> None:
+        raise error
+
+    return raising
+
+
+def test_values_that_are_refused_leave_the_others_as_if_they_had_never_come() -> None:
+    def asked() -> DurableAgent:
+        agent = open_agent("sqlite:///:memory:", "shop", MODEL, seed=1)
+        for _ in range(40):
+            agent.act()
+        return agent
+
+    with asked() as agent, asked() as twin:
+        good = [Observe(str(n), n % 2) for n in range(2, 22)]
+        bad = [Observe(str(n), 0.5) for n in range(22, 42)]
+        mixed = [one for pair in zip(bad, good, strict=True) for one in pair]
+        agent.together([*mixed, Act(None, None)])
+        twin.together([Act(None, None), *(Observe(str(n), n % 2) for n in range(2, 22))])
+        assert all(type(one.error) is BadEvidence and one.refused for one in bad)
+        assert [one.result for one in good] == [True] * 20
+        state, other = agent.state(), twin.state()
+        assert all(other[name].tobytes() == state[name].tobytes() for name in state)
+        assert replay(agent.log()).events == agent.head == twin.head
+
+
+def test_the_copies_that_refused_values_cost_do_not_grow_with_their_square(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copies, copy = [0], Driver.copy
+
+    def counted(self: Driver) -> Driver:
+        copies[0] += 1
+        return copy(self)
+
+    with open_agent("sqlite:///:memory:", "shop", MODEL, seed=1) as agent:
+        for _ in range(100):
+            agent.act()
+        monkeypatch.setattr(Driver, "copy", counted)
+        asked = [Observe(str(n), 0.5 if n % 2 else 1) for n in range(2, 102)]
+        agent.together(asked)
+        assert sum(one.error is not None for one in asked) == 50
+        assert copies[0] <= 102

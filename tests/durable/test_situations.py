@@ -1,0 +1,50 @@
+"""What `act` is asked in: a situation that is none is refused, and an odd one does not end it."""
+
+from typing import Any
+
+import pytest
+
+from bayescontrol import GaussianBandit, LinearBandit
+from bayescontrol.durable import DurableAgent, GibbsMDP, open_agent, replay
+from bayescontrol.errors import BadSituation
+
+MEMORY = "sqlite:///:memory:"
+
+
+@pytest.mark.parametrize("x", [None, [1.0, 2.0, 3.0], "x", [float("nan"), 1.0], 3.0])
+def test_a_context_that_is_missing_or_none_is_refused_and_nothing_is_written(x: Any) -> None:
+    with open_agent(MEMORY, "shop", LinearBandit(["red", "blue"], features=2)) as agent:
+        for ask in (agent.act, agent.probabilities):
+            with pytest.raises(BadSituation):
+                ask(x)
+        assert agent.head == 1
+
+
+def test_who_moves_by_its_observations_is_not_told_where_it_is() -> None:
+    with open_agent(MEMORY, "robot", GibbsMDP(2, start="home")) as robot:
+        with pytest.raises(BadSituation, match="is in 'home'"):
+            robot.act("kitchen")
+        assert robot.head == 1
+
+
+def after_an_outlier() -> DurableAgent:
+    agent = open_agent(MEMORY, "shop", GaussianBandit(["red", "blue"]), seed=1)
+    agent.observe(agent.act(), 1e20)
+    return agent
+
+
+def test_where_the_probabilities_cannot_be_computed_the_agent_goes_on_without() -> None:
+    with after_an_outlier() as agent:
+        d = agent.act()
+        assert (d.probability, d.probabilities, agent.probabilities()) == (None, None, None)
+        assert agent.explain(d).decision.action == d.action
+        assert agent.observe(d, 2.0)
+        assert replay(agent).drawn == 2
+
+
+def test_they_are_given_again_when_they_can_be() -> None:
+    with open_agent(MEMORY, "shop", LinearBandit(["red", "blue"], features=2), seed=1) as agent:
+        agent.observe(agent.act([1e20, 1.0]), 1e20)
+        odd = [agent.act([1e20, 1.0]).probability for _ in range(3)]
+        assert None in odd
+        assert agent.act([0.0, 1.0]).probability is not None

@@ -1,0 +1,132 @@
+"""A disk that is full or fails: what was acknowledged stays, and what is unknown is said."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.durable.conformance import decided
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import open_agent
+from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.errors import DiskFull, StoreFailed
+
+SHOP = BernoulliBandit(["red", "blue"])
+
+
+def test_a_full_disk_is_said_and_nothing_is_written_and_it_goes_on_later(tmp_path: Path) -> None:
+    with open_agent(f"sqlite:///{tmp_path / 'shop.db'}", "shop", SHOP) as agent:
+        d = agent.act()
+        file = agent._store._require_open().file  # type: ignore[attr-defined]
+        pages = file.all("PRAGMA page_count")[0][0]
+        file.all(f"PRAGMA max_page_count = {pages}")
+        key = 0
+        with pytest.raises(DiskFull, match="no room for another event; nothing was written"):  # noqa: PT012
+            for key in range(10_000):
+                agent.act(key=f"{key:0200d}")
+        head, state = agent.head, agent.state()
+        for _ in range(2):
+            with pytest.raises(DiskFull):
+                agent.act(key=f"{key:0200d}")
+        assert agent.head == head == len(list(agent.log()))
+        file.all("PRAGMA max_page_count = 1000000")
+        assert agent.observe(d, 1)
+        assert agent.act(key=f"{key:0200d}").id == str(head + 2)
+        assert state.keys() == agent.state().keys()
+
+
+SMALL_DISK = """
+import os, sys
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import open_agent
+from bayescontrol.errors import DiskFull
+place = sys.argv[1]
+agent = open_agent(f"sqlite:///{place}/shop.db", "shop", BernoulliBandit(2))
+filler = open(f"{place}/filler", "wb", buffering=0)
+try:
+    while True:
+        filler.write(b"x" * 4096)
+except OSError:
+    pass
+made = 0
+try:
+    for made in range(100_000):
+        agent.act()
+except DiskFull as error:
+    print(type(error).__name__)
+os.unlink(f"{place}/filler")
+filler.close()
+head = agent.head
+assert head == made + 1, (head, made)
+agent.act()
+agent.close()
+again = open_agent(f"sqlite:///{place}/shop.db", "shop")
+assert again.head == head + 1
+print("whole")
+"""
+
+
+def test_a_disk_that_is_really_full_loses_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("making a small disk needs to be root")
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine does not let us make a small disk")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", SMALL_DISK, str(place)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+    assert done.stdout.split() == ["DiskFull", "whole"], done.stderr
+
+
+def test_a_flush_that_fails_ends_the_use_of_the_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is on disk is unknown then; only opening anew finds out."""
+
+    class Broken(apsw.VFS):
+        def __init__(self) -> None:
+            super().__init__("broken", "")
+
+        def xOpen(self, name: object, flags: list[int]) -> "BrokenFile":
+            return BrokenFile(name, flags)
+
+    class BrokenFile(apsw.VFSFile):
+        failing = False
+
+        def __init__(self, name: object, flags: list[int]) -> None:
+            super().__init__("", name, flags)  # type: ignore[arg-type]
+
+        def xSync(self, flags: int) -> None:
+            if BrokenFile.failing:
+                raise apsw.IOError
+            super().xSync(flags)
+
+    vfs = Broken()
+    store = SqliteStore(str(path), vfs="broken")
+    log = store.log("checkout")
+    log.append([decided(7)])
+    monkeypatch.setattr(BrokenFile, "failing", True)
+    monkeypatch.setattr(sys, "excepthook", lambda *_: None)  # apsw tells it of errors in a VFS
+    monkeypatch.setattr(sys, "unraisablehook", lambda *_: None)
+    with pytest.raises(StoreFailed, match="unknown: reopen"):
+        log.append([decided(8)])
+    monkeypatch.setattr(BrokenFile, "failing", False)
+    with pytest.raises(StoreFailed, match="failed before"):
+        log.append([decided(8)])
+    store.close()
+    del vfs
+    again = SqliteStore(str(path))
+    assert again.log("checkout").head() in (7, 8)
+    again.close()

@@ -1,0 +1,121 @@
+"""One process writes a file, by one connection: all others are refused."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.durable.conformance import ROWS, decided
+
+from bayescontrol.durable import open_store
+from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.errors import StoreBusy
+
+
+def test_a_closed_store_is_one_file(path: Path) -> None:
+    assert os.listdir(path.parent) == ["shop.db"]
+
+
+HOLDER = """
+import sys
+from bayescontrol.durable.sqlite import SqliteStore
+store = SqliteStore(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+store.close()
+"""
+
+
+def test_a_second_process_is_refused_until_the_first_is_gone(path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        with pytest.raises(StoreBusy, match=f"written by process {holder.pid} on .*postgresql"):
+            SqliteStore(str(path))
+        holder.kill()  # its lock dies with it
+        holder.wait()
+    store = SqliteStore(str(path))
+    assert list(store.log("checkout").read()) == ROWS
+    store.close()
+
+
+def test_a_second_process_is_refused_even_if_sqlite_has_lost_its_lock(path: Path) -> None:
+    """POSIX locks go when *any* handle of the file is closed in the process; ours do not."""
+    store = SqliteStore(str(path))
+    with path.open("rb"):  # a backup, say
+        pass
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    second = subprocess.run(command, capture_output=True, text=True, check=False, input="")
+    assert "StoreBusy" in second.stderr
+    store.close()
+
+
+def test_another_program_that_writes_is_noticed(path: Path) -> None:
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(StoreBusy, match="another program"):
+        SqliteStore(str(path))
+    other.execute("ROLLBACK")
+    other.close()
+    SqliteStore(str(path)).close()
+
+
+def test_there_is_never_a_second_connection_that_could_checkpoint(path: Path) -> None:
+    """The corruption of old SQLites needs two; ours is exclusive, and its SQLite is not old."""
+    store = SqliteStore(str(path))
+    store.log("checkout").append([decided(7)])
+    assert not Path(f"{path}-shm").exists()  # no shared memory: nobody else can join
+    other = apsw.Connection(str(path))
+    with pytest.raises(apsw.BusyError):
+        other.execute("SELECT * FROM events").fetchall()
+    other.close()
+    other = apsw.Connection(str(path))
+    with pytest.raises(apsw.BusyError):
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    other.close()
+    store.close()
+    assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
+
+
+def test_many_threads_and_checkpoints_leave_a_sound_file(path: Path) -> None:
+    store = SqliteStore(str(path))
+    log = store.log("checkout")
+    store._require_open().file.all("PRAGMA wal_autocheckpoint = 2")
+    for seq in range(7, 200):
+        log.append([decided(seq, payload=b"x" * 3000)])
+    store.close()
+    db = apsw.Connection(str(path))
+    assert db.pragma("integrity_check") == "ok"
+    db.close()
+
+
+def test_one_file_has_one_way_to_be_durable(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/shop.db")
+    with pytest.raises(StoreBusy, match="durable=True"):
+        open_store(f"sqlite:///{tmp_path}/shop.db", durable=False)
+    store.close()
+
+
+def test_a_forked_child_may_not_use_the_parents_store(path: Path) -> None:
+    code = """
+import os, sys
+from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.errors import StoreBusy
+store = SqliteStore(sys.argv[1])
+if os.fork() == 0:
+    try:
+        store.names()
+    except StoreBusy:
+        os._exit(7)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+store.names()
+store.close()
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert done.returncode == 0

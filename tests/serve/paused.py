@@ -1,0 +1,37 @@
+"""An agent that does something first whenever it acts: it waits, or it fails."""
+
+from collections.abc import Callable
+from typing import Any
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import Model, named_model
+
+
+class Paused:
+    """The agent of a bandit of two arms; `first` is called before each act."""
+
+    def __init__(self, first: Callable[[], object]) -> None:
+        self.rule, self.first = BernoulliBandit(2).agent(), first
+
+    def act(self, rng: Any) -> Any:
+        self.first()
+        return self.rule.act(rng)
+
+    def observe(self, a: Any, o: Any) -> None:
+        self.rule.observe(a, o)
+
+    def copy(self) -> "Paused":
+        twin = Paused(self.first)
+        twin.rule = self.rule.copy()
+        return twin
+
+    def save(self) -> Any:
+        return self.rule.save()
+
+    def load(self, arrays: Any) -> None:
+        self.rule.load(arrays)
+
+
+def paused(first: Callable[[], object]) -> dict[str, Model]:
+    """A model of the name "paused", as a server takes it."""
+    return {"paused": named_model("paused", version=1, build=lambda: Paused(first))}

@@ -1,0 +1,63 @@
+"""The documentation of the models: complete, and every example does what it says."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from html import unescape
+from inspect import signature
+
+import pytest
+from tests.serve.raw import ask
+
+from bayescontrol.durable.kinds import KINDS
+from bayescontrol.serve import Server
+from bayescontrol.serve.app import openapi_document
+from bayescontrol.serve.docs import docs_page
+from bayescontrol.serve.models import MODELS
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with Server("sqlite:///:memory:", port=0) as server:
+        yield server.url
+
+
+def commands(url: str, of: str) -> list[list[str]]:
+    """The example of a model on the page, as a shell would read it."""
+    section = ask(url, "GET", "/docs").body.decode().partition(f'<h3 id="{of}">')[2]
+    text = unescape(section.partition("<pre>")[2].partition("</pre>")[0])
+    return [shlex.split(line) for line in text.replace("\\\n", "").splitlines()]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_setting_of_every_model_is_explained(name: str) -> None:
+    assert list(MODELS[name].settings) == list(signature(KINDS[name].cls()).parameters)
+    assert MODELS[name].example.keys() <= MODELS[name].settings.keys()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_example_of_a_model_makes_an_agent_that_acts_and_learns(url: str, name: str) -> None:
+    create, act, observe = commands(url, name)
+    answers = []
+    for command in (create, act, observe):
+        address = next(word for word in command if word.startswith(url))
+        body = json.loads(command[command.index("-d") + 1]) if "-d" in command else None
+        answers.append(ask(url, "POST", address.removeprefix(url), body))
+    assert [answer.status for answer in answers] == [201, 200, 200], answers
+    assert answers[0].json["model"] == name
+    assert answers[2].json == {"learnt": True}
+
+
+def test_the_examples_name_the_host_that_was_asked_unless_it_is_none() -> None:
+    document = openapi_document()
+    for host, told in (
+        ("shop.example:8080", "http://shop.example:8080/v1"),
+        ("[::1]:8000", "http://[::1]:8000/v1"),
+        ("localhost", "http://localhost/v1"),
+        ("", "http://127.0.0.1:8000/v1"),
+        ("x';rm -rf ~;'", "http://127.0.0.1:8000/v1"),
+        ("<script>", "http://127.0.0.1:8000/v1"),
+    ):
+        page = docs_page(document, host)
+        assert told in page
+        assert page.count("http://") == page.count(told)

@@ -1,0 +1,166 @@
+"""What fails behind the server is told by its kind; what was said of it stays with the server."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serve.paused import Paused, paused
+from tests.serve.raw import Raw, ask
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import named_model, open_store
+from bayescontrol.durable.sqlite import SqliteLog, SqliteStore
+from bayescontrol.errors import DamagedLog, DiskFull, StoreBusy, StoreFailed
+from bayescontrol.serve import Client, Refused, Server, Tokens
+
+TOKEN = "a-token-that-nobody-guesses"
+SECRET = "a-folder-of-ours"
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.INFO, "bayescontrol.serve"):
+        yield caplog
+
+
+def test_health_and_readiness_are_told() -> None:
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        client.call("GET", "/v1/health/ready")  # asked again until it is
+        assert ask(server.url, "GET", "/v1/health/live").json == {"status": "ok"}
+        ready = ask(server.url, "GET", "/v1/health/ready").json
+        assert ready == {"status": "ok", "failed": 0, "unopened": []}
+
+
+def test_a_file_that_is_gone_is_told_to_the_log_and_its_place_to_nobody(
+    tmp_path: Path, log: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / SECRET
+    folder.mkdir()
+    with Server(f"sqlite:///{folder}/shop.db", port=0, tokens=Tokens([TOKEN])) as server:
+        url, known = server.url, {"Authorization": f"Bearer {TOKEN}"}
+        with Client(url, TOKEN) as client:
+            client.call("GET", "/v1/health/ready")
+            client.create("shop", BernoulliBandit(2))
+        (folder / "shop.db").rename(folder / "other.db")
+        act = ask(url, "POST", "/v1/agents/shop/act", {}, known)
+        ready = ask(url, "GET", "/v1/health/ready")
+        listed = ask(url, "GET", "/v1/agents", headers=known)
+        assert ask(url, "GET", "/v1/health/live").status == 200
+    for answer in (act, ready, listed):
+        assert (answer.status, answer.kind) == (503, "store-failed")
+        assert int(answer.headers["retry-after"]) >= 1
+        assert b"shop.db" not in answer.body
+        assert SECRET.encode() not in answer.body
+    assert ready.json["detail"] == "the store does not answer"
+    assert log.text.count(f"{SECRET}/shop.db") >= 3
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind"),
+    [
+        (StoreBusy, 503, "store-busy"),
+        (DiskFull, 507, "disk-full"),
+        (DamagedLog, 500, "damaged-log"),
+        (StoreFailed, 503, "store-failed"),
+    ],
+)
+def test_what_a_store_says_of_its_failure_is_not_sent(
+    error: type[StoreFailed],
+    status: int,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+    log: pytest.LogCaptureFixture,
+) -> None:
+    store = open_store("sqlite:///:memory:")
+    with Server(store, port=0) as server, Client(server.url) as client:
+        client.call("GET", "/v1/health/ready")
+
+        def failed() -> list[str]:
+            raise error(f"role shopkeeper on db.{SECRET}: it is broken")
+
+        monkeypatch.setattr(store, "names", failed)
+        listed, ready = (
+            ask(server.url, "GET", path) for path in ("/v1/agents", "/v1/health/ready")
+        )
+        monkeypatch.undo()
+    assert (listed.status, listed.kind) == (status, kind)
+    assert (ready.status, ready.kind) == (503, "store-failed")
+    assert SECRET.encode() not in listed.body + ready.body
+    assert SECRET in log.text
+
+
+def broken(*_: Any) -> Any:
+    raise KeyError(SECRET)
+
+
+def require_internal(answer: Raw, log: pytest.LogCaptureFixture) -> None:
+    assert (answer.status, answer.kind) == (500, "internal")
+    assert SECRET.encode() not in answer.body
+    assert f"KeyError: '{SECRET}'" in log.text
+
+
+@pytest.mark.parametrize("verb", ["act", "observe"])
+def test_a_bug_of_ours_is_a_500_and_logged_and_not_the_callers_value(
+    verb: str, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
+) -> None:
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        decision = client.create("shop", BernoulliBandit(2)).act()
+        body = {"act": {}, "observe": {"id": decision.id, "observation": 1}}[verb]
+        monkeypatch.setattr(SqliteLog, "append", broken)
+        answer = ask(server.url, "POST", f"/v1/agents/shop/{verb}", body)
+        monkeypatch.undo()
+    require_internal(answer, log)
+
+
+def test_a_bug_of_ours_while_the_log_is_read_is_a_500_too(
+    monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(SqliteStore, "shared", True)  # so that others may have written
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        client.create("shop", BernoulliBandit(2))
+        monkeypatch.setattr(SqliteLog, "head", broken)
+        answer = ask(server.url, "GET", "/v1/agents/shop/probabilities")
+        monkeypatch.undo()
+    require_internal(answer, log)
+
+
+def test_what_the_agent_itself_raises_is_refused_and_changes_nothing() -> None:
+    wrong: list[Exception] = []
+
+    def first() -> None:
+        if wrong:
+            raise wrong[0]
+
+    with (
+        Server("sqlite:///:memory:", port=0, models=paused(first)) as server,
+        Client(server.url) as client,
+    ):
+        shop = client.create("shop", "paused")
+        wrong.append(ValueError("not on a Sunday"))
+        answer = ask(server.url, "POST", "/v1/agents/shop/act", {})
+        assert (answer.status, answer.kind) == (422, "refused")
+        assert answer.json["detail"] == "not on a Sunday"
+        with pytest.raises(Refused, match="not on a Sunday") as caught:
+            shop.act()
+        assert caught.value.kind == "refused"
+        assert shop.info()["decisions"] == 0
+
+
+def test_an_agent_is_not_built_again_to_tell_of_it() -> None:
+    built: list[Paused] = []
+
+    def build() -> Paused:
+        built.append(Paused(lambda: None))
+        return built[-1]
+
+    models = {"mine": named_model("mine", version=1, build=build)}
+    with (
+        Server("sqlite:///:memory:", port=0, models=models) as server,
+        Client(server.url) as client,
+    ):
+        shop, before = client.create("shop", "mine"), len(built)
+        assert shop.info()["feedback"] == "in turn"
+        assert client.create("other", BernoulliBandit(2)).info()["feedback"] == "any time"
+    assert len(built) == before > 0

@@ -1,0 +1,111 @@
+"""What the live page is told of every kind of agent: something to draw, or why there is nothing."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.durable.problems import PROBLEMS, live
+from tests.serve.listening import events
+from tests.serve.listening import frames as listened
+
+from bayescontrol import BernoulliBandit, LogitNormalBandit
+from bayescontrol.durable import named_model, open_agent
+from bayescontrol.serve import Client, Server, frames, parameters
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_of_every_kind_there_is_a_posterior_to_draw_and_a_reason_for_what_is_not(name: str) -> None:
+    problem = PROBLEMS[name]
+    with open_agent("sqlite:///:memory:", "here", problem, seed=1) as agent:
+        live(problem, agent, 1)
+        kind, law = agent.model.name, frames.law(agent)
+        modes = agent.ask(lambda rule: frames.modes(rule, kind))
+        measure = agent.ask(lambda rule: parameters.measure(rule, kind))
+        said = parameters.remarks(agent, modes, law)
+    assert modes
+    assert all((one["mean"] is None) != (one["weight"] is None) for one in modes)
+    assert (measure is None) == (modes[0]["mean"] is None)
+    assert len({one["name"] for one in modes}) == len(modes)
+    assert any("action probabilities" in text for text in said) == (law is None)
+    assert not any("no posterior" in text for text in said)
+
+
+def test_the_bias_of_a_correlated_arm_is_that_of_the_particles() -> None:
+    bandit = LogitNormalBandit([0.0, 0.5], [[1.0, 0.5], [0.5, 2.0]], particles=4000)
+    agent = bandit.agent()
+    for o in (1, 1, 0):
+        agent.observe(0, o)
+    told = frames.modes(agent, parameters.CORRELATED)
+    assert [one["name"] for one in told] == ["0", "1"]
+    w, bias = agent.belief.posterior(), 1.0 / (1.0 + np.exp(-agent.belief.theta))
+    for a, one in enumerate(told):
+        assert one["mean"] == pytest.approx(2.0 ** -agent.belief.surprise(None, a, 1))
+        inside = w[(bias[:, a] >= one["low"]) & (bias[:, a] <= one["high"])].sum()
+        assert inside == pytest.approx(0.95, abs=0.002)  # the interval ends at particles
+
+
+def test_a_model_of_ones_own_that_shows_nothing_says_so() -> None:
+    class Silent:
+        """A rule that acts, and whose belief has no numbers for people."""
+
+        belief = None
+
+        def __init__(self) -> None:
+            self._agent = BernoulliBandit(["a", "b"]).agent()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._agent, name)
+
+    model = named_model("silent", version=1, build=Silent)
+    with open_agent("sqlite:///:memory:", "here", model, seed=1) as agent:
+        modes = agent.ask(frames.modes)
+        assert modes == []
+        assert agent.ask(parameters.measure) is None
+        assert "no posterior" in parameters.remarks(agent, modes, frames.law(agent))[0]
+
+
+def test_not_more_numbers_are_told_than_anyone_reads() -> None:
+    from bayescontrol import LinearBandit
+
+    bandit = LinearBandit(30, features=20)
+    with open_agent("sqlite:///:memory:", "here", bandit) as agent:
+        modes = agent.ask(frames.modes)
+        assert len(modes) == 200
+        assert "at most 200" in " ".join(parameters.remarks(agent, modes, None))
+    with open_agent("sqlite:///:memory:", "here", BernoulliBandit(200)) as agent:
+        modes = agent.ask(frames.modes)
+        assert parameters.remarks(agent, modes, {"0": 1.0}) == []
+
+
+def test_an_agent_that_always_comes_second_is_in_the_sample_too() -> None:
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        first, second = (client.create(name, BernoulliBandit(2)) for name in ("first", "second"))
+        stream = events(client)
+        next(stream)
+        for _ in range(20):
+            time.sleep(0.06)  # so long that the first is always due, and the second just after
+            first.act()
+            second.act()
+        told = []
+        for kind, value in stream:
+            if kind == "decision":
+                told.append(value["agent"])
+            elif {one["name"]: one["decisions"] for one in value} == {"first": 20, "second": 20}:
+                break
+        stream.close()
+    assert told.count("first") >= 5
+    assert told.count("second") >= 1
+
+
+def test_the_stream_tells_what_the_means_are_and_why_something_is_missing() -> None:
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        client.create("plain", BernoulliBandit(2))
+        client.create("walker", PROBLEMS["MDP"])
+        stream = listened(client)
+        told = next(stream)
+        stream.close()
+    assert told["plain"]["measure"] == {"name": "mean reward", "unit": "reward"}
+    assert told["plain"]["remarks"] == []
+    assert told["walker"]["measure"]["unit"] == "reward a step"
+    assert len(told["walker"]["remarks"]) == 1
