@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from bayescontrol import GaussianBandit, LinearBandit
+from bayescontrol import BernoulliBandit, GaussianBandit, LinearBandit
 from bayescontrol.durable import DurableAgent, GibbsMDP, open_agent, replay
-from bayescontrol.errors import BadSituation
+from bayescontrol.errors import BadSituation, UnknownDecision
 
 MEMORY = "sqlite:///:memory:"
 
@@ -48,3 +49,12 @@ def test_they_are_given_again_when_they_can_be() -> None:
         odd = [agent.act([1e20, 1.0]).probability for _ in range(3)]
         assert None in odd
         assert agent.act([0.0, 1.0]).probability is not None
+
+
+def test_an_id_that_became_a_number_is_one_all_the_same() -> None:
+    with open_agent(MEMORY, "shop", BernoulliBandit(["red", "blue"]), seed=np.int64(3)) as agent:
+        n: Any = int(agent.act().id)
+        assert agent.observe(n, 1)
+        assert agent.explain(n).observation == 1
+        with pytest.raises(UnknownDecision):
+            agent.observe(n + 5, 1)

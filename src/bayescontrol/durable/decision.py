@@ -64,12 +64,14 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
         return f"Decision({told})"
 
 
-def decision_number(id: str | Decision) -> int:
-    """n; 0, which no decision has, if the id is none.
+def decision_number(id: str | int | Decision) -> int:
+    """n; 0, which no decision has, if the id is none. A number that was a text is one again.
 
-    >>> decision_number("12"), decision_number("twelve"), decision_number("012")
-    (12, 0, 0)
+    >>> [decision_number(id) for id in ("12", 12, "twelve", "012")]
+    [12, 12, 0, 0]
     """
     text: Any = id.id if isinstance(id, Decision) else id
+    if type(text) is int:
+        return text if 0 < text < 10**18 else 0
     plain = isinstance(text, str) and text.isascii() and text.isdigit() and text[0] != "0"
     return int(text) if plain and len(text) < 19 else 0

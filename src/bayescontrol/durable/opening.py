@@ -7,8 +7,9 @@ The model must be the one that the log was written with; without one, the log sa
 
 import time
 from contextlib import suppress
+from operator import index
 from os import urandom
-from typing import Any
+from typing import Any, SupportsIndex
 
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import FORMAT, Created, as_row, event_of
@@ -27,7 +28,7 @@ def open_agent(
     name: str,
     model: Any = None,
     *,
-    seed: int | None = None,
+    seed: SupportsIndex | None = None,
     schedule: Schedule = every_step,
     durable: bool = True,
     snapshot_every: int = 10_000,
@@ -46,6 +47,8 @@ def open_agent(
     """
     if type(snapshot_every) is not int or snapshot_every < 1:
         raise ValueError(f"snapshot_every={snapshot_every!r}: a number of events, at least 1")
+    if isinstance(seed, SupportsIndex) and not isinstance(seed, bool):
+        seed = index(seed)
     if seed is not None and not (type(seed) is int and 0 <= seed < 2**128):
         raise ValueError(f"seed={seed!r}: a whole number from 0, below 2**128")
     wanted = None if model is None else as_model(model, schedule)

@@ -130,6 +130,10 @@ def events_from(source: Source) -> Iterator[Event]:
     """
     if isinstance(source, DurableAgent):
         return source.log()
+    if isinstance(source, str) and "://" in source:
+        raise InvalidRequest(
+            f"{shown(source)} is the address of a store: open an agent of it, and give that"
+        )
     if isinstance(source, str | PathLike):
         return read_log(source)
     if isinstance(source, Iterable):

@@ -217,6 +217,8 @@ class SqliteFile:
         """A copy in a new file: beside first, flushed, then under its name."""
         if path.exists() or path.is_symlink():
             raise StoreFailed(f"{path} is there already: name a new file for the backup")
+        if not path.parent.is_dir():
+            raise StoreFailed(f"{path}: there is no folder {path.parent}: make it first")
         beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         with reached(str(path)), translated(str(path)):
             try:

@@ -196,8 +196,7 @@ class RemoteAgent:
 
     def observe(self, id: str | Decision, o: Any) -> bool:
         """The answer to a decision: True if it was learnt, False if it was known."""
-        n = id.id if isinstance(id, Decision) else id
-        body = {"id": n, "observation": as_plain(o, "the observation")}
+        body = {"id": _id(id), "observation": as_plain(o, "the observation")}
         learnt: bool = self._client.call("POST", f"{self._path}/observe", body)["learnt"]
         return learnt
 
@@ -223,7 +222,7 @@ class RemoteAgent:
 
     def explain(self, id: str | Decision) -> dict[str, Any]:
         """Why it was done: the decision, the posterior then, the mode drawn, the answer."""
-        n = quote(id.id if isinstance(id, Decision) else id, safe="")
+        n = quote(_id(id), safe="")
         told: dict[str, Any] = self._client.call("GET", f"{self._path}/decisions/{n}")
         told["decision"] = _decision(told["decision"])
         told["observation"] = from_plain(told["observation"])
@@ -240,6 +239,10 @@ class RemoteAgent:
 
 def _told(error: Exception) -> str:
     return str(error) or type(error).__name__
+
+
+def _id(id: str | Decision) -> str:
+    return str(id.id if isinstance(id, Decision) else id)
 
 
 def _require_key(key: Any) -> None:
