@@ -42,7 +42,9 @@ def test_other_feedback_is_a_conflict_and_changes_nothing(tmp_path: Path) -> Non
         assert agent.head == head
 
 
-@pytest.mark.parametrize("wrong", ["", "1", "3", "99", "02", "two", "-2", "2.0", "²", 2, None])
+@pytest.mark.parametrize(
+    "wrong", ["", "1", "3", "99", "02", "two", "-2", "2.0", "²", 99, 2.0, True, None]
+)
 def test_an_id_that_no_decision_has_is_unknown(tmp_path: Path, wrong: Any) -> None:
     with open_agent(url(tmp_path), "shop", SHOP) as agent:
         agent.observe(agent.act(), 1)
