@@ -1,4 +1,4 @@
-"""Writes the logs that are kept: of every kind, in a file, as lines, as a dump of PostgreSQL.
+"""Write the fixtures of a format: logs of every kind, belief class and agent class.
 
     python -m tests.durable.logs.make tests/durable/logs/v1
 
@@ -7,8 +7,12 @@
     lines/….jsonl    an export of each log
     expected.json    what each agent had decided and believed, and what it does next
 
-What is kept is never written again: it is what the release of its time wrote. Whoever raises
-`events.FORMAT` or a layout of the tables makes a new folder. The seeds are fixed, the clock counts.
+    named.db, agents.db, problems.db       SQLite: the models and problems of tests/durable/named.py
+    named.json, agents.json, problems.json what was expected of them
+
+Released fixtures are never regenerated: they are what the code of their time wrote, and the script
+leaves a file alone that is there. Whoever raises `events.FORMAT`, the version of a kind or a layout
+of the tables makes a new folder. The seeds are fixed, the clock counts.
 """
 
 import json
@@ -24,10 +28,13 @@ from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
+from tests.durable import named
+from tests.durable.fixtures import expected_of, numbers
 from tests.durable.kept import NAMED, levers, model_of, plain, told, went_on
 from tests.durable.problems import PROBLEMS, observation, situation
 
 from bayescontrol.durable import DurableAgent, export_log, open_agent, open_store
+from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.store import Store
 from bayescontrol.schedules import Geometric
 from bayescontrol.seeding import Stream
@@ -116,8 +123,77 @@ def postgres(expected: dict[str, Any]) -> str:
         server.remove()
 
 
+#: Which decisions are answered after decision i, where answers may come late: 1 and 6 come out of
+#: order, 6 after the snapshot; 3 and 8 are never answered, and 11 not yet.
+ANSWERED = [[0], [], [2], [], [4, 1], [5], [], [7], [], [9, 6], [10], []]
+
+
+def live_long(agent: DurableAgent, case: named.Case, rng: Stream) -> tuple[str, Any]:
+    """Ask and answer, with a snapshot in the middle while a decision waits for its answer.
+
+    Returns the id of the last decision, which is not answered yet, and its answer.
+    """
+    answers = []
+    for i, late in enumerate(ANSWERED):
+        d = agent.act(case.question(rng), key=f"visit {i} ✓" if i % 3 else None)
+        answers.append((d.id, case.answer(d.situation, d.action, rng)))
+        if i == 6:
+            agent.snapshot()
+        for n in late if agent.alone else [i] if i < 11 else []:
+            agent.observe(*answers[n])
+    return answers[-1]
+
+
+def live_on(
+    agent: DurableAgent, case: named.Case, rng: Stream, n: str, o: Any
+) -> list[dict[str, Any]]:
+    """Answer decision n by o, then ask and answer a few times; the steps, as JSON has them."""
+    steps = []
+    for _ in range(4):
+        agent.observe(n, o)
+        steps.append({"n": int(n), "o": as_plain(o, "o")})
+        d = agent.act(case.question(rng))
+        told = {"n": int(d.id), "a": plain(d.action), "p": d.probability}
+        steps.append({"x": as_plain(None if agent.alone is False else d.situation, "x"), **told})
+        n, o = d.id, case.answer(d.situation, d.action, rng)
+    return steps
+
+
+def write_named(folder: Path, file: str) -> None:
+    """One SQLite file of `named.FILES`, and what is expected of its logs."""
+    expected, waiting, moments = {}, {}, count(1_700_000_000)
+    address, cases = f"sqlite:///{folder / file}.db", named.FILES[file]
+    with patch("time.time", lambda: float(next(moments))), closing(open_store(address)) as store:
+        for seed, (name, case) in enumerate(cases.items(), 1):
+            model = named.model_of(file, name) or case.model
+            with open_agent(store, name, model, seed=seed, schedule=case.schedule) as agent:
+                waiting[name] = live_long(agent, case, Stream(seed))
+                expected[name] = expected_of(agent)
+    with tempfile.TemporaryDirectory() as place:
+        copy = shutil.copy(folder / f"{file}.db", place)
+        with (
+            patch("time.time", lambda: float(next(moments))),
+            closing(open_store(f"sqlite:///{copy}")) as store,
+        ):
+            for seed, (name, case) in enumerate(cases.items(), 1000):
+                with open_agent(store, name, named.model_of(file, name)) as agent:
+                    then = live_on(agent, case, Stream(seed), *waiting[name])
+                    expected[name] |= {"then": then, "at the end": numbers(agent.state())}
+    lines = [f"{json.dumps(name)}: {json.dumps(of)}" for name, of in expected.items()]
+    (folder / f"{file}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
 def main(folder: Path) -> None:
-    """Write the folder."""
+    """Write what the folder lacks."""
+    if not folder.exists():
+        write_kinds(folder)
+    for file in named.FILES:
+        if not (folder / f"{file}.db").exists():
+            write_named(folder, file)
+
+
+def write_kinds(folder: Path) -> None:
+    """The logs of `KINDS` in a new folder."""
     (folder / "lines").mkdir(parents=True)
     file = folder / "kinds.db"
     expected = write(f"sqlite:///{file}", folder / "lines")
