@@ -9,7 +9,7 @@ interventions (the hats) and are not.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -64,6 +64,9 @@ class ControlRule(Generic[M, X, A, O]):
     >>> agent.action_probabilities()
     {'left': 0.818..., 'right': 0.181...}
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "ControlRule"
 
     def __init__(
         self,

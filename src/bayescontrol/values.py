@@ -2,6 +2,9 @@
 
 A NumPy array stays itself; anything that Python can read back from its own `repr` as a
 literal (None, numbers, strings, and tuples, lists, dicts, sets of them) becomes text.
+
+Classes and their parameters stand in stored data under names that do not depend on the code:
+`format_name` and `format_text`.
 """
 
 import ast
@@ -12,7 +15,7 @@ import numpy.typing as npt
 
 from bayescontrol.errors import IncompatibleState, MissingCapability
 
-__all__ = ["pack", "unpack"]
+__all__ = ["format_name", "format_text", "pack", "unpack"]
 
 NUMERIC = "biufc"
 
@@ -52,3 +55,32 @@ def unpack(array: npt.NDArray[Any]) -> Any:
         return ast.literal_eval(array.item())
     except (ValueError, SyntaxError, TypeError):
         raise IncompatibleState(f"{str(array)[:80]!r} is not a saved value") from None
+
+
+def format_name(cls: type, default: str) -> str:
+    """Return the name of a class in stored data: the `format_name` that the class declares.
+
+    A class that declares none has the `default`, its own name. The declaration is not inherited: a
+    derived class is another class.
+
+    >>> class Renamed:
+    ...     format_name = "Original"
+    >>> format_name(Renamed, "Renamed"), format_name(int, "int")
+    ('Original', 'int')
+    """
+    name: str = vars(cls).get("format_name", default)
+    return name
+
+
+def format_text(value: Any) -> str:
+    """Return the text of a value in stored data: what its class gives as `format_text()`.
+
+    Otherwise its repr. As with `format_name`, the method of a base class does not count.
+
+    >>> class Prior:
+    ...     def format_text(self): return "Prior(scale=2)"
+    >>> format_text(Prior()), format_text((1, 2))
+    ('Prior(scale=2)', '(1, 2)')
+    """
+    own = vars(type(value)).get("format_text")
+    return repr(value) if own is None else str(own(value))

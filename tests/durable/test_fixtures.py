@@ -5,7 +5,10 @@ and are never regenerated; `logs/make.py` made them from the models in `named.py
 each says what was expected of its logs and what they did next.
 """
 
+import inspect
 import json
+import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,9 +19,14 @@ from tests.durable.fixtures import numbers, require_expected, require_goes_on
 from tests.durable.kept import LOGS, alike, require_drawn_again
 from tests.durable.test_formats import FOUND, copied
 
+from bayescontrol.baselines.bandits import CountingAgent
+from bayescontrol.baselines.mdp.learner import TabularLearner
+from bayescontrol.beliefs.changing import _Changing
 from bayescontrol.durable import Decided, Observed, open_agent, open_store
 from bayescontrol.durable.events import events_of
 from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.snapshots import DamagedSnapshot
+from bayescontrol.errors import BayesControlError
 from bayescontrol.schedules import every_step
 
 #: (folder, file) of each fixture.
@@ -79,3 +87,91 @@ def test_every_built_in_kind_is_kept_with_and_without_a_schedule() -> None:
     for name, told in expected("v1", "problems").items():
         kept[told["model"][0]].add(named.PROBLEMS[name].schedule is every_step)
     assert kept == {kind: {True, False} for kind in KINDS}
+
+
+def _parts_of_the_library() -> Iterator[Any]:
+    """The classes of beliefs, agents, problems and schedules, and all functions beside them."""
+    homes = ("baselines", "beliefs", "live", "modes", "problems", "rule", "schedules")
+    prefixes = tuple(f"bayescontrol.{home}" for home in (*homes, "durable.gibbs", "durable.linear"))
+    for name, module in list(sys.modules.items()):
+        for thing in list(vars(module).values()) if name.startswith(prefixes) else ():
+            if getattr(thing, "__module__", None) == name:
+                if inspect.isclass(thing):
+                    yield thing
+                    yield from filter(inspect.isfunction, vars(thing).values())
+                elif inspect.isfunction(thing):
+                    yield thing
+
+
+@pytest.fixture
+def renamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """The library with another name, another module and another repr for everything.
+
+    The files of the Gittins index count as edited: its tables are cached under a digest of them.
+    """
+    monkeypatch.setattr("bayescontrol.baselines.gittins.cache._code", lambda: "edited")
+    monkeypatch.setattr("bayescontrol.baselines.gittins.cache.folder", lambda: tmp_path)
+    before = [(thing, thing.__name__, thing.__qualname__) for thing in _parts_of_the_library()]
+    for thing, name, _ in before:
+        monkeypatch.setattr(thing, "__module__", "elsewhere")
+        if inspect.isclass(thing) and not issubclass(thing, tuple):
+            monkeypatch.setattr(thing, "__repr__", lambda self: "another text")
+        thing.__name__, thing.__qualname__ = f"Other{name}", f"Elsewhere.Other{name}"
+    yield
+    for thing, name, qualname in before:
+        thing.__name__, thing.__qualname__ = name, qualname
+
+
+@pytest.mark.parametrize("snapshots", ["all", "none"])
+@pytest.mark.parametrize(("folder", "file"), FIXTURES)
+@pytest.mark.usefixtures("renamed")
+def test_a_log_opens_whatever_the_code_is_called(
+    tmp_path: Path, folder: str, file: str, snapshots: str
+) -> None:
+    url = copied(LOGS / folder / f"{file}.db", tmp_path, snapshots)
+    broken = {}
+    with closing(open_store(url, durable=False)) as store:
+        for name, told in expected(folder, file).items():
+            try:
+                with open_agent(store, name, named.model_of(file, name)) as agent:
+                    require_expected(agent, told)
+                    require_goes_on(agent, told["then"])
+            except (AssertionError, BayesControlError, DamagedSnapshot) as error:
+                broken[name] = error
+    assert broken == {}
+
+
+#: Bases of other classes, of which there are no instances.
+_BASES = {CountingAgent, TabularLearner, _Changing}
+
+
+def _kept_classes() -> set[type]:
+    """The classes of agents and beliefs that a durable agent can be made of."""
+    verbs = ("observe", "save", "load", "copy")
+    return {
+        cls
+        for cls in _parts_of_the_library()
+        if inspect.isclass(cls)
+        and all(hasattr(cls, verb) for verb in verbs)
+        and (hasattr(cls, "sample") or hasattr(cls, "act"))
+    } - _BASES
+
+
+def test_every_class_of_agents_and_beliefs_declares_its_name_in_the_format() -> None:
+    classes = _kept_classes()
+    assert len(classes) > 30
+    names = {cls: vars(cls).get("format_name") for cls in classes}
+    assert [cls for cls, name in names.items() if name is None] == []
+    assert len(set(names.values())) == len(names)
+
+
+def test_every_class_of_agents_and_beliefs_has_a_log_among_the_fixtures() -> None:
+    """A new class needs a case in `named.py`, in a file of its own: those here are written."""
+    built = [
+        named.model_of(file, name).build()  # type: ignore[union-attr]
+        for file, cases in named.FILES.items()
+        for name in (cases if file != "problems" else ())
+    ]
+    parts = [part for agent in built for part in (agent, getattr(agent, "belief", None))]
+    found = {vars(type(part)).get("format_name") for part in parts}
+    assert {vars(cls).get("format_name") for cls in _kept_classes()} - found == set()

@@ -1,5 +1,7 @@
 """Models by name, version and settings: what the log says is enough to build them again."""
 
+from contextlib import closing
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,13 +11,14 @@ from tests.durable.problems import PROBLEMS
 from bayescontrol import (
     BernoulliBandit,
     CategoricalBandit,
+    ControlRule,
     ExponentialBandit,
     GaussianBandit,
     LinearBandit,
     PoissonBandit,
     SharedLinearBandit,
 )
-from bayescontrol.durable import named_model
+from bayescontrol.durable import Model, named_model, open_agent, open_store
 from bayescontrol.durable.events import Created, as_row, event_of
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.linear import LinearQuadratic
@@ -155,6 +158,46 @@ class MyFamily(Bernoulli):
 def test_code_is_never_kept_and_the_error_says_which_it_is(problem: Any, why: str) -> None:
     with pytest.raises(MissingCapability, match=rf"cannot describe itself.*{why}.*named_model"):
         as_model(problem)
+
+
+class Greeter(ControlRule[Any, Any, Any, Any]):
+    """A user's own agent."""
+
+
+class Welcomer(ControlRule[Any, Any, Any, Any]):
+    """The same after it was renamed."""
+
+    format_name = "Greeter"
+
+
+class Stranger(Welcomer):
+    """Another agent, derived from it."""
+
+
+def test_a_renamed_class_of_a_user_opens_its_log_if_it_declares_the_old_name() -> None:
+    def model(kind: Any) -> Model:
+        belief = BernoulliBandit(2).belief
+        return named_model("greeter", version=1, build=lambda: kind(belief()))
+
+    def opened(store: Any, kind: Any) -> str:
+        with open_agent(store, "greeter", model(kind)) as agent:
+            return agent.created.fingerprint or ""
+
+    with closing(open_store("sqlite:///:memory:")) as store:
+        assert opened(store, Greeter) == opened(store, Welcomer)
+        for kind in (ControlRule, Stranger):
+            with pytest.raises(ModelMismatch, match="is not what it was"):
+                opened(store, kind)
+
+
+def test_an_advance_that_is_no_function_moves_the_agent() -> None:
+    class Shift:
+        def __call__(self, x: int, a: Any, o: Any) -> int:
+            return x + 1
+
+    for advance in (Shift(), partial(lambda step, x, a, o: x + step, 1)):
+        agent = ControlRule(BernoulliBandit(2).belief(), 0, advance)
+        assert not named_model("shift", version=1, build=agent.copy).driver().alone
 
 
 def test_common_weights_can_be_kept_under_a_name_and_feedback_may_be_late() -> None:

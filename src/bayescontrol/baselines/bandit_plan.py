@@ -14,6 +14,7 @@ The same counts give the exact expected total of any agent that is a function of
 from collections.abc import Callable
 from math import comb
 from operator import index
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -136,6 +137,9 @@ class BayesOptimalBandit:
     >>> a, agent.act(Stream(0)), agent.left
     (0, 1, 9)
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "BayesOptimalBandit"
 
     def __init__(self, plan: BanditPlan) -> None:
         #: The plan in use, and the counts since its beginning.

@@ -11,7 +11,7 @@ sampling is the control rule.
 """
 
 from operator import index
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -98,6 +98,9 @@ class CertaintyEquivalence(LinearAgent):
     >>> round(system.cost(agent.gain) / system.best_cost, 1), agent.failed
     (1.0, 0)
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "CertaintyEquivalence"
 
     sampled = False
 

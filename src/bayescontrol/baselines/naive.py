@@ -7,7 +7,7 @@ It minimises the relative entropy D. Having drawn a mode and done what it would 
 that the mode predicted this well, and believes in it more: it deludes itself.
 """
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from bayescontrol.protocols import Policy
 from bayescontrol.rule import ControlRule
@@ -33,6 +33,9 @@ class NaiveMixture(ControlRule[M, X, A, O]):
     >>> agent.act(Stream(0)) in ("left", "right"), sorted(agent.belief.posterior().tolist())
     (True, [0.0, 1.0])
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "NaiveMixture"
 
     def issue(self, a: A) -> None:
         """P(m | ao_<t a_t) ∝ P(a_t | m, x) P(m | ao_<t): the mistake."""

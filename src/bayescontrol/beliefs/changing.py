@@ -13,7 +13,7 @@ hazard says; fading is a rule of thumb without a law of change. Both depend on t
 
 from abc import abstractmethod
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,9 @@ class SwitchingBelief(_Changing[M]):
     ([1.0, 0.0], [0.008, 0.992])
     """
 
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "SwitchingBelief"
+
     def __init__(
         self,
         modes: Modes[M],
@@ -149,6 +152,9 @@ class FadingBelief(_Changing[M]):
     >>> belief.posterior().round(3).tolist()
     [0.046, 0.954]
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "FadingBelief"
 
     def __init__(
         self,

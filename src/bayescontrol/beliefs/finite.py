@@ -9,7 +9,7 @@ own: that actions are interventions is not a rule to remember here but the shape
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from operator import index
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +65,9 @@ class FiniteBelief(Generic[M]):
     >>> belief.predictive(None, "toss")
     {'H': 0.545..., 'T': 0.454...}
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "FiniteBelief"
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray
+from bayescontrol.values import format_name
 
 __all__ = ["AllAtOnce", "OneByOne", "as_hypotheses", "name_of", "require", "require_same"]
 
@@ -224,7 +225,9 @@ class AllAtOnce(Generic[M]):
 
     def names(self) -> npt.NDArray[np.str_]:
         """What the modes are called, or what kind of array they are."""
-        return np.array(getattr(self.modes, "names", None) or [type(self.modes).__name__], np.str_)
+        kind = type(self.modes)
+        names = getattr(self.modes, "names", None) or [format_name(kind, kind.__name__)]
+        return np.array(names, np.str_)
 
     def able(self, capability: type) -> bool:
         """Does the array have the capability?"""

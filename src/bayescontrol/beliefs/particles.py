@@ -10,7 +10,7 @@ sampler, saved for an exact resume, and never merged.
 
 from collections.abc import Callable, Mapping
 from operator import index
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -111,6 +111,9 @@ class ParticleBelief:
     >>> belief.sample(Stream(1)).act(None, Stream(2))
     'toss'
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "ParticleBelief"
 
     # The ways out of impossible evidence and of one particle alone, by options it has.
     _remedy = (

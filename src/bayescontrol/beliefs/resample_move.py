@@ -12,7 +12,7 @@ settles, about one each time the evidence doubles.
 
 import math
 from operator import index
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,9 @@ class ResampleMoveBelief(ParticleBelief):
     >>> round(float(belief.mean()[0]), 1), round(float(belief.covariance()[0, 0]), 1)  # 5/6, 1/6
     (0.8, 0.2)
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "ResampleMoveBelief"
 
     _remedy = "Take more particles or a wider prior"
     _cure = "Take more particles, or sample more often between observations"

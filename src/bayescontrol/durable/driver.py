@@ -25,7 +25,7 @@ from bayescontrol.protocols import Persistent
 from bayescontrol.rule import ControlRule, stay
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
-from bayescontrol.values import pack, unpack
+from bayescontrol.values import format_name, pack, unpack
 
 __all__ = ["Driver", "stands_alone"]
 
@@ -50,9 +50,7 @@ def stands_alone(agent: Any) -> bool:
     table = getattr(owner, "successor", None)
     if table is not None:  # one situation only
         return not np.any(table != agent.x)
-    name = f"{agent.advance.__module__}.{agent.advance.__qualname__}"
-    contextual = name.startswith("bayescontrol.problems.bandits.")
-    return agent.advance is stay or contextual
+    return agent.advance is stay or getattr(agent.advance, "accepts_late_feedback", False)
 
 
 def _is_remembered(agent: Any) -> bool:
@@ -192,12 +190,15 @@ class Driver:
         self.agent.x = x
 
     def fingerprint(self) -> str:
-        """Of the agent as new: its kind, the names of its modes or arms, its prior.
+        """Return a digest of the new agent: its kind, the names of its modes or arms, its prior.
 
-        To nine digits, so that another machine's last bit is no other model.
+        Numbers count to nine digits, so that the last bits of another machine do not matter. The
+        digest is stored: everything in it is part of the format and independent of names in the
+        code, but for classes that declare no `format_name`.
         """
         belief: Any = getattr(self.agent, "belief", None)
-        told = [type(self.agent).__qualname__, type(belief).__qualname__, str(self.alone)]
+        kinds = [format_name(kind, kind.__qualname__) for kind in (type(self.agent), type(belief))]
+        told = [*kinds, str(self.alone)]
         if isinstance(belief, FiniteBelief):
             told += [belief.name(m) for m in range(len(belief.posterior()))]
         told += map(repr, getattr(belief, "labels", ()))

@@ -7,7 +7,7 @@ draws are remembered, and a fold draws again.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ _PRIOR: Final = ("mean", "precision", "scatter")
 
 class _Measuring(LinearAgent):
     """Learns the costs too: from a log, `Measured` comes back as the plain pair that it is."""
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "_Measuring"
 
     def observe(self, a: FloatArray, o: Any) -> None:
         """Learn from (y, c), then move on to y."""

@@ -10,7 +10,7 @@ goes on: the belief stays as it was and the situation moves. Without one the bel
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -54,6 +54,9 @@ class Guarded:
     >>> agent.alarm
     Alarm(δ = 0.01, raised at step 5, now at 20, 3.87 bits against the best mode)
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "Guarded"
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ the last bit.
 
 from collections.abc import Callable, Sequence
 from operator import index
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +82,9 @@ class ParametricModes:
     >>> agent.belief
     FiniteBelief(2 modes after 1 observation: m0 0.818, m1 0.182)
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "ParametricModes"
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ object answers for all modes at once, and the interaction runs in a compiled loo
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,9 @@ class TabularModes:
     >>> agent.action_probabilities()
     {0: 0.5, 1: 0.5}
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "TabularModes"
 
     def __init__(
         self,

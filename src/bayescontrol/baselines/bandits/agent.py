@@ -23,7 +23,7 @@ from bayescontrol.problems.bandits.family import number
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
-from bayescontrol.values import pack
+from bayescontrol.values import format_name, pack
 
 __all__ = ["CountingAgent", "beta_prior", "fused_loop", "horizon_of", "real"]
 
@@ -106,8 +106,9 @@ class CountingAgent:
     def save(self) -> Arrays:
         """Named arrays from which `load` continues bit for bit."""
         pulls, rewards, squares = self._counts.copy()
+        kind = type(self)
         return {
-            "policy": np.array(type(self).__name__),
+            "policy": np.array(format_name(kind, kind.__name__)),
             "arms": pack(list(self._labels), "the names of the arms"),
             "parameters": self._parameters.copy(),
             "pulls": pulls,

@@ -30,6 +30,9 @@ class BayesUCB(CountingAgent):
     {0: 0.7071, 1: 0.5}
     """
 
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "BayesUCB"
+
     kind: ClassVar[int] = 8
     support: ClassVar[int] = 2
 
@@ -60,6 +63,9 @@ class KnowledgeGradient(CountingAgent):
     >>> {a: round(i, 4) for a, i in agent.indices().items()}  # one reward of arm 1: no better
     {0: 0.6667, 1: 0.5}
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "KnowledgeGradient"
 
     kind: ClassVar[int] = 9
     support: ClassVar[int] = 2
@@ -95,6 +101,9 @@ class InformationDirected(CountingAgent):
     >>> {a: round(r, 10) for a, r in regret.items()}  # E max - m = 3/4 - 2/3 and 3/4 - 1/2
     {0: 0.0833333333, 1: 0.25}
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "InformationDirected"
 
     kind: ClassVar[int] = 10
     support: ClassVar[int] = 2

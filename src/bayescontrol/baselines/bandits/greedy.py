@@ -30,6 +30,9 @@ class EpsilonGreedy(CountingAgent):
     {0: 0.4, 1: 0.5}
     """
 
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "EpsilonGreedy"
+
     kind: ClassVar[int] = 2
 
     def __init__(
@@ -48,6 +51,9 @@ class Softmax(CountingAgent):
     >>> {a: round(p, 4) for a, p in agent.action_probabilities().items()}  # 1/(1 + e^-1)
     {0: 0.7311, 1: 0.2689}
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "Softmax"
 
     kind: ClassVar[int] = 3
 

@@ -27,6 +27,9 @@ class UCB1(CountingAgent):
     {0: 1.5481, 1: 1.4823}
     """
 
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "UCB1"
+
     kind: ClassVar[int] = 4
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
@@ -42,6 +45,9 @@ class UCBTuned(CountingAgent):
     >>> {a: round(i, 4) for a, i in agent.indices().items()}
     {0: 0.8706, 1: 0.5241}
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "UCBTuned"
 
     kind: ClassVar[int] = 5
 
@@ -59,6 +65,9 @@ class MOSS(CountingAgent):
     >>> {a: round(i, 4) for a, i in agent.indices().items()}
     {0: 3.4929, 1: inf}
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "MOSS"
 
     kind: ClassVar[int] = 6
 
@@ -78,6 +87,9 @@ class KLUCB(CountingAgent):
     >>> {a: round(i, 4) for a, i in agent.indices().items()}
     {0: 0.933, 1: 0.75}
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "KLUCB"
 
     kind: ClassVar[int] = 7
 

@@ -23,6 +23,9 @@ class UniformLevers(CountingAgent):
     True
     """
 
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "UniformLevers"
+
     kind: ClassVar[int] = 0
     support: ClassVar[int] = 0
 
@@ -41,6 +44,9 @@ class Oracle(CountingAgent):
     >>> Oracle(3, biases=[0.2, 0.9, 0.5]).act(Stream(0))
     1
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "Oracle"
 
     kind: ClassVar[int] = 1
     support: ClassVar[int] = 0

@@ -7,7 +7,7 @@ in the agent: feedback may come late, in any order, or never.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,9 @@ class GittinsAgent:
     >>> agent.act(Stream(0)), agent.pulls
     ('red', {'red': 1, 'blue': 0})
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "GittinsAgent"
 
     def __init__(
         self,
@@ -120,10 +123,18 @@ class GittinsAgent:
         """Named arrays from which `load` continues bit for bit."""
         return {
             "arms": pack(list(self._labels), "the names of the arms"),
-            "table": np.array(self.table.key),
+            "table": np.array(self._table_text()),
             "successes": self._counts[0].copy(),
             "failures": self._counts[1].copy(),
         }
+
+    def _table_text(self) -> str:
+        """What the table was made for. Part of the format, as is the constant at its end."""
+        p = self.table.problem
+        return (
+            f"Problem(alpha={p.alpha!r}, beta={p.beta!r}, gamma={p.gamma!r}, pulls={p.pulls!r}, "
+            f"lookahead={p.lookahead!r}) to {self.table.tolerance!r} code 1af50bceb73ad4e8"
+        )
 
     def load(self, arrays: Arrays) -> None:
         """Take over what `save` gave, for the same arms and the same table."""

@@ -11,7 +11,7 @@ with the number of histories. `baselines.bayes_optimal` has the plan itself, for
 import math
 import zlib
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,9 @@ class BAMCP:
     >>> agent.act(Stream(0))
     1
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "BAMCP"
 
     def __init__(
         self,

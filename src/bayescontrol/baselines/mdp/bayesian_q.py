@@ -12,7 +12,7 @@ that was ever expected weighs alike, first guesses included: a mean nears its va
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,9 @@ class BayesianQ(TabularLearner):
     >>> agent.means(0)[0] > agent.means(0)[1]
     True
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "BayesianQ"
 
     def __init__(
         self,

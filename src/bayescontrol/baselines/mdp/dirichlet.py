@@ -12,7 +12,7 @@ import math
 import zlib
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.seeding import Stream
+from bayescontrol.values import format_text
 
 __all__ = ["DirichletMDPBelief", "ModelPrior"]
 
@@ -61,6 +62,13 @@ class ModelPrior:
             if value is not None and not 0.0 < value < math.inf:
                 raise InvalidPrior(f"{name} = {value} must be positive and finite")
 
+    def format_text(self) -> str:
+        """Return the text of the prior in stored data, which is part of the format."""
+        return (
+            f"ModelPrior(alpha={self.alpha!r}, mu0={self.mu0!r}, lambda0={self.lambda0!r}, "
+            f"precision={self.precision!r})"
+        )
+
 
 class DirichletMDPBelief:
     """P(m | âo_<t) over models m of an MDP with declared states.
@@ -79,6 +87,9 @@ class DirichletMDPBelief:
     bayescontrol.errors.BadEvidence: reward nan after action 'go' in state 0: it must be a ...
     """
 
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "DirichletMDPBelief"
+
     def __init__(
         self,
         states: int | Iterable[Hashable],
@@ -93,7 +104,8 @@ class DirichletMDPBelief:
         if rewards not in ("pair", "transition"):
             raise ValueError(f"rewards={rewards!r}: write 'pair' or 'transition'")
         self.prior = ModelPrior() if prior is None else prior
-        book = Book(states, actions, allowed, {"prior": repr(self.prior), "rewards": rewards})
+        settings = {"prior": format_text(self.prior), "rewards": rewards}
+        book = Book(states, actions, allowed, settings)
         pairs = book.allowed.shape
         shape = (*pairs, pairs[0])
         may = _mask(possible, shape) & book.allowed[:, :, None]

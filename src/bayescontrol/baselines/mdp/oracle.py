@@ -6,7 +6,7 @@ What it earns on average is ρ*, the most that any agent can.
 """
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class OptimalPolicy:
     >>> float(record.observations["reward"].mean()), oracle.plan.gain
     (0.25, 0.25)
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "OptimalPolicy"
 
     def __init__(
         self, mdp: MDP, start: Hashable | None = None, *, plan: Plan | None = None

@@ -12,7 +12,7 @@ where an episode ends.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -105,6 +105,9 @@ class PosteriorSampling(ControlRule[SampledModel, Any, Any, Any]):
     >>> agent.episode.length <= agent.episode.last + 1
     True
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "PosteriorSampling"
 
     def __init__(
         self, belief: DirichletMDPBelief, start: Hashable | None = None, ends: Ends = tsde

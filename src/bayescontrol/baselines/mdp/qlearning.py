@@ -9,7 +9,7 @@ action is disappointing until it has been tried often. Of several best actions t
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,9 @@ class QLearning(TabularLearner):
     >>> float(record.observations["reward"][-300:].mean()) > 0.3
     True
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "QLearning"
 
     def __init__(
         self,

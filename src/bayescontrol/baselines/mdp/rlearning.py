@@ -44,6 +44,9 @@ class RLearning(TabularLearner):
     True
     """
 
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "RLearning"
+
     _derived: ClassVar[tuple[str, ...]] = ("bonus",)
 
     def __init__(

@@ -11,7 +11,7 @@ its bound on regret; a smaller c has none, and explores for far less long.
 
 import math
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,9 @@ class UCRL2:
     Traceback (most recent call last):
     bayescontrol.errors.BadEvidence: reward 3.0 after action 0 in state ...: bounds=(0.0, 1.0)
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "UCRL2"
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ exchangeable, so feedback may come late, in any order, or never; arms may come a
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from bayescontrol.problems.bandits.family import BestArm, Family, FiniteRewards
 from bayescontrol.problems.bandits.mean_rewards import MeanRewards
 from bayescontrol.problems.bandits.roster import InPlay, Roster
 from bayescontrol.seeding import Stream
+from bayescontrol.values import format_text
 
 __all__ = ["Arms", "ArmsBelief"]
 
@@ -52,6 +53,9 @@ class ArmsBelief(InPlay):
     >>> belief.chooses
     'by drawing every arm: the posterior of green is not of whole numbers'
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "ArmsBelief"
 
     def __init__(
         self,
@@ -248,7 +252,7 @@ class ArmsBelief(InPlay):
         """Named arrays from which `load` continues bit for bit."""
         return {
             **self._roster.save(),
-            "family": np.array(repr(self.family)),
+            "family": np.array(format_text(self.family)),
             "prior": self._prior.copy(),
             "rows": self._rows.copy(),
             "drawn": np.empty(0) if self._last is None else self.drawn,
@@ -261,7 +265,7 @@ class ArmsBelief(InPlay):
         missing = {"family", "prior", "rows", "drawn"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
-        if str(arrays["family"]) != repr(self.family):
+        if str(arrays["family"]) != format_text(self.family):
             raise IncompatibleState(f"saved for {arrays['family']}, this is {self.family!r}")
         roster = Roster.loaded(arrays)
         size = len(roster.labels)

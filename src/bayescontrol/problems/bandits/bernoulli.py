@@ -93,6 +93,10 @@ class Bernoulli:
         """Counts add up."""
         return one + two - prior
 
+    def format_text(self) -> str:
+        """Return the text of the family in stored data, which is part of the format."""
+        return "Bernoulli()"
+
     def __repr__(self) -> str:
         return "Bernoulli()"
 

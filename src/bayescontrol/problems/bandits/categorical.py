@@ -119,6 +119,10 @@ class Categorical:
         """Counts add up."""
         return one + (two - prior)
 
+    def format_text(self) -> str:
+        """Return the text of the family in stored data, which is part of the format."""
+        return f"Categorical({self.constants.tolist()})"
+
     def __repr__(self) -> str:
         return f"Categorical({self.constants.tolist()})"
 

@@ -6,7 +6,8 @@ In a stream the next context comes with the reward. Where rewards come late or a
 used by its two halves: `agent.decide(x, rng)` now, `agent.learn(x, a, r)` when r is known.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +20,14 @@ __all__ = [
     "LARGEST",
     "NoContext",
     "Outcome",
+    "accept_late_feedback",
     "as_context",
     "comparable",
     "next_context",
     "reward_of",
 ]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Numbers beyond this are refused: squares and sums of such numbers stay numbers.
 LARGEST = 1e50
@@ -55,6 +59,19 @@ class Outcome(NamedTuple):
 
     reward: float
     context: tuple[float, ...]
+
+
+def accept_late_feedback(advance: F) -> F:
+    """Mark a function `advance` of agents that are given their context with each question.
+
+    Their feedback may come late, in any order, or never: it leads to no situation. A durable agent
+    looks for the attribute `accepts_late_feedback` of its `advance`.
+
+    >>> next_context.accepts_late_feedback
+    True
+    """
+    advance.__dict__["accepts_late_feedback"] = True
+    return advance
 
 
 def as_context(x: npt.ArrayLike, features: int) -> FloatArray:
@@ -92,6 +109,7 @@ def comparable(v: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(v, -exponent))
 
 
+@accept_late_feedback
 def next_context(x: FloatArray | None, a: Any, o: Any) -> FloatArray:
     """T(x, a, o): the context in o; a reward that came alone leaves x.
 

@@ -105,6 +105,10 @@ class Poisson:
         """Events and pulls add up."""
         return one + (two - prior)
 
+    def format_text(self) -> str:
+        """Return the text of the family in stored data, which is part of the format."""
+        return "Poisson()"
+
     def __repr__(self) -> str:
         return "Poisson()"
 
@@ -181,6 +185,10 @@ class Exponential:
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
         """Pulls and times add up."""
         return one + (two - prior)
+
+    def format_text(self) -> str:
+        """Return the text of the family in stored data, which is part of the format."""
+        return "Exponential()"
 
     def __repr__(self) -> str:
         return "Exponential()"

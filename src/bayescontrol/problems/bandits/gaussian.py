@@ -132,6 +132,10 @@ class Gaussian:
         shift = one[:, 1] * (one[:, 0] - mu0) + two[:, 1] * (two[:, 0] - mu0)
         return np.column_stack([mu0 + shift / lam, lam])
 
+    def format_text(self) -> str:
+        """Return the text of the family in stored data, which is part of the format."""
+        return f"Gaussian(sd={self.sd})"
+
     def __repr__(self) -> str:
         return f"Gaussian(sd={self.sd})"
 
@@ -244,6 +248,10 @@ class NormalGamma:
                 beta1 + (beta2 - beta0) + 0.5 * (between - within) / kappa,
             ]
         )
+
+    def format_text(self) -> str:
+        """Return the text of the family in stored data, which is part of the format."""
+        return "NormalGamma()"
 
     def __repr__(self) -> str:
         return "NormalGamma()"

@@ -68,6 +68,10 @@ class GaussianNoise:
         variance = q + self.sd * self.sd
         return -0.5 * ((r - s) ** 2 / variance + math.log(2.0 * math.pi * variance))
 
+    def format_text(self) -> str:
+        """Return the text of the link in stored data, which is part of the format."""
+        return f"GaussianNoise(sd={self.sd:g})"
+
     def __repr__(self) -> str:
         return f"GaussianNoise(sd={self.sd:g})"
 

@@ -8,7 +8,7 @@ given context only the scores matter, and `draw_action` draws nothing else.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from bayescontrol.problems.bandits.link import FiniteLink, Link
 from bayescontrol.problems.bandits.regression import Prior, Regressions
 from bayescontrol.problems.bandits.roster import InPlay, Roster
 from bayescontrol.seeding import Stream
+from bayescontrol.values import format_text
 
 __all__ = ["LinearBelief"]
 
@@ -44,6 +45,9 @@ class LinearBelief(InPlay):
     >>> {a: round(r, 12) for a, r in belief.expected([1.0, 1.0]).items()}
     {'red': 1.0, 'blue': 0.0}
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "LinearBelief"
 
     def __init__(
         self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
@@ -213,7 +217,7 @@ class LinearBelief(InPlay):
         return {
             **self._roster.save(),
             **self._fits.save(),
-            "link": np.array(repr(self.link)),
+            "link": np.array(format_text(self.link)),
             "drawn": np.empty((0, self.features)) if self._last is None else self.drawn,
         }
 
@@ -224,7 +228,7 @@ class LinearBelief(InPlay):
         missing = {"link", "drawn"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
-        if str(arrays["link"]) != repr(self.link):
+        if str(arrays["link"]) != format_text(self.link):
             raise IncompatibleState(f"saved for {arrays['link']}, this is {self.link!r}")
         roster = Roster.loaded(arrays)
         fits = self._fits.loaded(arrays, len(roster.labels))

@@ -92,6 +92,10 @@ class Logit:
         """ln P(r)."""
         return math.log(self.expected(s if r else -s, q))
 
+    def format_text(self) -> str:
+        """Return the text of the link in stored data, which is part of the format."""
+        return "Logit()"
+
     def __repr__(self) -> str:
         return "Logit()"
 

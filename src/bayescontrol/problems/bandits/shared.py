@@ -8,7 +8,7 @@ save None: that is no context. A φ that reads no x may be given any, `agent(sta
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,13 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
-from bayescontrol.problems.bandits.contexts import NoContext, Outcome, as_context, comparable
+from bayescontrol.problems.bandits.contexts import (
+    NoContext,
+    Outcome,
+    accept_late_feedback,
+    as_context,
+    comparable,
+)
 from bayescontrol.problems.bandits.linear import GaussianNoise
 from bayescontrol.problems.bandits.linear_belief import LinearBelief
 from bayescontrol.problems.bandits.link import Link
@@ -80,6 +86,9 @@ class SharedLinearBelief(InPlay):
     >>> {a: round(p, 4) for a, p in belief.action_probabilities(1.0).items()}
     {1: 0.0023, 2: 0.9977}
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "SharedLinearBelief"
 
     def __init__(
         self,
@@ -281,6 +290,7 @@ class SharedLinearBandit:
         """
         return ControlRule(self.belief(), start, self.advance, schedule)
 
+    @accept_late_feedback
     def advance(self, x: Any, a: Any, o: Any) -> Any:
         """T(x, a, o): the context in o; a reward that came alone leaves x."""
         if not isinstance(o, Outcome):

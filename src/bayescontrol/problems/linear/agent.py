@@ -4,7 +4,7 @@ m = (A, B, W) ~ P(m | âo_<t),   u_t = -K(m) x_t,   x_{t+1} = o_t
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     >>> round(system.cost(agent.gain) / system.best_cost, 1)
     1.0
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "LinearAgent"
 
     #: Whether modes are drawn; a baseline may take the mean instead.
     sampled = True

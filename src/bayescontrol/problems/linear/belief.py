@@ -9,7 +9,7 @@ the prior on the systems that can be stabilised.
 
 from collections.abc import Mapping
 from operator import index
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,9 @@ class SystemBelief:
     >>> bool(abs(mode.A - mode.B @ mode.K) < 1), belief.redrawn
     (True, 0)
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "SystemBelief"
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ conditionals are in `kernels.gibbs`.
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from bayescontrol.problems.mdp.q_values import QValues
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
-from bayescontrol.values import pack, unpack
+from bayescontrol.values import format_text, pack, unpack
 
 if TYPE_CHECKING:
     from bayescontrol.kernels.gibbs import How
@@ -58,6 +58,9 @@ class GibbsBelief:
     >>> belief.draw_action("c", Stream(0)) in (0, 1)
     True
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "GibbsBelief"
 
     def __init__(
         self,
@@ -237,7 +240,7 @@ class GibbsBelief:
         }
 
     def _settings(self) -> list[Any]:
-        return [repr(self.prior), *self._how]
+        return [format_text(self.prior), *self._how]
 
     def load(self, arrays: Arrays) -> None:
         """Take over what `save` gave, for a belief built alike."""

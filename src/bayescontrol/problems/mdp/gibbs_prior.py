@@ -53,3 +53,14 @@ class GibbsPrior:
                     f"between {1 / LARGEST:g} and {LARGEST:g}"
                 )
             object.__setattr__(self, field.name, float(value))
+
+    def format_text(self) -> str:
+        """Return the text of the prior in stored data, which is part of the format.
+
+        >>> GibbsPrior(precision=None).format_text()
+        'GibbsPrior(mu0=1.0, lambda0=1.0, precision=None, shape=1.0, rate=1.0)'
+        """
+        return (
+            f"GibbsPrior(mu0={self.mu0!r}, lambda0={self.lambda0!r}, precision={self.precision!r}, "
+            f"shape={self.shape!r}, rate={self.rate!r})"
+        )

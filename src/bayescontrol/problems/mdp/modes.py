@@ -9,7 +9,7 @@ is a full table of states × actions × pairs (r, y): for classes of a few hundr
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ Step(reward=1.0, state=0)]
     >>> modes.number(Step(1.0, 0)), modes.rewards
     (3, array([0., 0., 0., 1.]))
     """
+
+    #: The name in stored data: part of the format.
+    format_name: ClassVar[str] = "MDPModes"
 
     def __init__(
         self,
