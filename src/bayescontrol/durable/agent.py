@@ -153,7 +153,10 @@ class DurableAgent:
 
     @property
     def head(self) -> int:
-        """The event that the belief has got to."""
+        """The event that the belief has got to.
+
+        Others may write between two calls: what belongs together is read in one `ask`.
+        """
         return self._now.fold.seq
 
     def posterior(self) -> dict[str, dict[str, Any]]:
@@ -175,7 +178,9 @@ class DurableAgent:
             return None if law is None else dict(law)
 
     def ask(self, question: Callable[[Any], T]) -> T:
-        """What `question(agent)` says of the agent as it is now; it must change nothing.
+        """Return `question(agent)`, asked of the agent as it is now; it must change nothing.
+
+        All that the question reads, `head` and `posterior()` included, is of the same event.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent

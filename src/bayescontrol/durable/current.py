@@ -41,6 +41,7 @@ class Current:
     def __init__(self, log: Log, driver: Driver, created: Created, *, shared: bool) -> None:
         self._log, self._shared = log, shared
         self._guard = threading.RLock()
+        self._is_reading = False  # whether the thread that holds the guard is in `reading`
         self._decisions = Decisions(log)
         self.fold = fold_log(log, driver, created, self._decisions)
         self._laws = Laws(self.fold.driver.law)
@@ -80,10 +81,19 @@ class Current:
 
     @contextmanager
     def reading(self) -> Iterator[Fold]:
-        """The fold with all that others have appended; it stands still meanwhile."""
+        """The fold with all that others have appended; it stands still meanwhile.
+
+        A reading within a reading is of the same fold.
+        """
         with self._guard:
-            self._catch_up()
-            yield self.fold
+            nested = self._is_reading
+            try:
+                if not nested:
+                    self._catch_up()
+                    self._is_reading = True
+                yield self.fold
+            finally:
+                self._is_reading = nested
 
     @contextmanager
     def still(self) -> Iterator[Fold]:

@@ -21,7 +21,7 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.problems.bandits.family import Intervals
 from bayescontrol.serve.parameters import parameters
 
-__all__ = ["alarm", "counts", "label", "law", "modes"]
+__all__ = ["alarm", "counted", "counts", "label", "law", "modes", "observed"]
 
 _TAILS: Final = np.array([0.025, 0.975])
 _LN2: Final = math.log(2.0)
@@ -51,14 +51,31 @@ def counts(agent: DurableAgent) -> tuple[int, int]:
     ...     counts(shop)
     (2, 1)
     """
-    observed, head = agent.ask(lambda rule: (_observed(rule), agent.head))
-    if observed is None:  # a belief of the caller's own, that does not count
-        events = agent.log(1, head)
-        observed = sum(isinstance(event, Observed) for event in events)
-    return head - 1 - observed, observed
+    return counted(agent, *agent.ask(lambda rule: (agent.head, observed(rule))))
 
 
-def _observed(rule: Any) -> int | None:
+def counted(agent: DurableAgent, head: int, count: int | None) -> tuple[int, int]:
+    """Decisions and observations among the first `head` events, `count` being `observed(rule)`.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
+    ...     _ = shop.act(), shop.observe(shop.act(), 1)
+    ...     counted(shop, 4, 1), counted(shop, 4, None)
+    ((2, 1), (2, 1))
+    """
+    if count is None:
+        count = sum(isinstance(event, Observed) for event in agent.log(1, head))
+    return head - 1 - count, count
+
+
+def observed(rule: Any) -> int | None:
+    """How many observations the agent has learnt; None for a belief that does not count them.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> observed(BernoulliBandit(["red"]).agent())
+    0
+    """
     watch = getattr(rule, "alarm", None)
     if watch is not None:
         return int(watch.t)

@@ -172,9 +172,13 @@ async def explain(service: NamedDependency[Service], name: Name, decision: Id) -
     tags=["agents"],
 )
 async def posterior(service: NamedDependency[Service], name: Name) -> Posterior:
-    """What is believed now, by arm or mode."""
+    """What is believed now, by arm or mode, and the event that the belief has got to."""
+
+    def told(agent: DurableAgent) -> Posterior:
+        return agent.ask(lambda _: Posterior(agent.head, agent.posterior()))
+
     desk = await service.house.desk(name)
-    return Posterior(*await desk.read(lambda agent: (agent.head, agent.posterior())))
+    return await desk.read(told)
 
 
 @get(

@@ -174,11 +174,21 @@ class Monitor:
         return _event("agents", told)
 
     def _told(self, desk: Desk, agent: DurableAgent) -> dict[str, Any]:
-        seen = self._of(desk)
-        decided, observed = frames.counts(agent)
+        seen, model = self._of(desk), agent.model.name
+
+        def believed(rule: Any) -> tuple[int, int | None, dict[str, Any]]:
+            modes, law = frames.modes(rule, model), frames.law(agent)
+            return agent.head, frames.observed(rule), {
+                "modes": modes,
+                "measure": parameters.measure(rule, model),
+                "probabilities": law,
+                "remarks": parameters.remarks(agent, modes, law),
+                "alarm": frames.alarm(rule),
+            }  # fmt: skip
+
+        head, count, now = agent.ask(believed)
+        decided, observed = frames.counted(agent, head, count)
         few = list(seen.surprises)
-        model, law = agent.model.name, frames.law(agent)
-        modes = agent.ask(lambda rule: frames.modes(rule, model))
         return {
             "name": agent.name,
             "model": f"{model} {agent.model.version}",
@@ -186,14 +196,9 @@ class Monitor:
             "observations": observed,
             "pending": decided - observed,
             "rate_per_s": seen.rate(time.monotonic()),
-            "modes": modes,
-            "measure": agent.ask(lambda rule: parameters.measure(rule, model)),
-            "probabilities": law,
-            "remarks": parameters.remarks(agent, modes, law),
             "surprise_bits": sum(few) / len(few) if few else None,
-            "alarm": agent.ask(frames.alarm),
             "regret": seen.regret if agent.name in self._truths else None,
-        }
+        } | now
 
     def _tell(self, event: bytes) -> None:
         for queue in self._queues:

@@ -54,6 +54,31 @@ def test_what_a_reader_folds_between_a_commit_and_its_belief_is_not_learnt_again
         require_the_fold_of_its_log(other)
 
 
+def before_each_look(agent: DurableAgent, do: Any) -> None:
+    """Whenever it asks the store how far the log is."""
+    head = agent._log.head
+
+    def looked() -> int:
+        do()
+        return head()
+
+    agent._log.head = looked  # type: ignore[method-assign]
+
+
+def test_all_that_one_question_reads_is_of_one_event(url: str) -> None:
+    with open_agent(url, "shop", MODEL, seed=1) as writer, open_agent(url, "shop", MODEL) as reader:
+        before_each_look(reader, lambda: writer.observe(writer.act(), 1))
+
+        def told(rule: Any) -> tuple[int, int, int, int]:
+            before, posterior = reader.head, reader.posterior()
+            counts = sum(row["count"] for row in posterior.values())
+            return before, rule.belief.count, counts, reader.head
+
+        for _ in range(3):
+            before, count, counts, after = reader.ask(told)
+            assert before == after == 1 + 2 * count == 1 + 2 * counts
+
+
 def test_an_error_of_an_attempt_that_lost_its_race_is_forgotten(url: str) -> None:
     model = GibbsMDP(2, start=0)
     with open_agent(url, "robot", model, seed=1) as agent, open_agent(url, "robot", model) as other:
