@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Stream
+from bayescontrol import BernoulliBandit, ControlRule, DiscreteMode, FiniteBelief, Stream
+from bayescontrol.problems.tabular import random_modes
 from bayescontrol.schedules import (
     Every,
     Geometric,
@@ -101,3 +102,51 @@ def test_any_function_is_a_schedule() -> None:
 def test_a_schedule_that_makes_no_sense_is_refused(nonsense: Callable[[], object]) -> None:
     with pytest.raises(ValueError, match=r"="):
         nonsense()
+
+
+# -- retired while held ------------------------------------------------------------------------
+
+HOLDING = [doubling, MinimumDwell(50, doubling), Geometric(1e-9), WhenSituationReturns(home=7)]
+
+
+@pytest.mark.parametrize("schedule", HOLDING, ids=range(len(HOLDING)))
+def test_a_retired_mode_no_longer_acts_while_it_is_held(schedule: Schedule) -> None:
+    """Before, at and after the retirement the actions are those that the agent says it takes."""
+
+    def always(name: str) -> DiscreteMode[Any, str, int]:
+        return DiscreteMode(lambda _x: {name: 1.0}, lambda _x, _a: {0: 1.0}, name)
+
+    agent: ControlRule[Any, Any, str, int] = ControlRule(
+        FiniteBelief([always("left"), always("right")]), schedule=schedule
+    )
+    rng = Stream(1)
+    for _ in range(9):  # doubling has drawn at 8 and holds until 16
+        held = agent.act(rng)
+        agent.observe(held, 0)
+    copied, loaded = agent.copy(), agent.copy()
+    agent.belief.retire(held)
+    copied.belief.retire(held)
+    loaded.load(agent.save())
+    (other,) = agent.action_probabilities()
+    assert other != held
+    twins = [rng.copy(), rng.copy()]
+    assert agent.batch(5, rng) == [other] * 5
+    assert [copied.batch(5, twins[0]), loaded.batch(5, twins[1])] == [[other] * 5] * 2
+
+
+def test_a_held_mode_stays_in_charge_when_another_one_is_retired() -> None:
+    modes = random_modes(4, actions=4, seed=3)
+    agent, rng = modes.agent(schedule=Every(50)), Stream(2)
+    agent.act(rng)
+    held = agent.mode
+    agent.belief.retire(next(m for m in range(4) if m != agent.belief.drawn))
+    agent.act(rng)
+    assert agent.mode is held
+
+
+def test_a_mode_that_knew_only_a_retired_arm_is_drawn_again() -> None:
+    agent, rng = BernoulliBandit(["red"]).agent(schedule=doubling), Stream(0)
+    agent.batch(9, rng)
+    agent.belief.add("blue")
+    agent.belief.retire("red")
+    assert agent.batch(5, rng) == ["blue"] * 5

@@ -186,7 +186,7 @@ class Predictions(Protocol[X_contra, A_contra, O]):
 
 @runtime_checkable
 class Resumable(Protocol[M_co]):
-    """The mode drawn last, and a twin that goes its own way."""
+    """The mode drawn last, None if it was retired since, and a twin that goes its own way."""
 
     def last(self) -> M_co | None: ...
     def copy(self) -> Any: ...

@@ -123,7 +123,7 @@ class ControlRule(Generic[M, X, A, O]):
         if self.schedule is every_step and self._offers(ActionDraws):
             self.mode, a = None, self.belief.draw_action(self.x, rng)
             self._drawn_at, self._drawn_in = self._t, self.x
-        elif m is None or self.schedule is every_step or self.schedule(self._held(), rng):
+        elif m is None or self.schedule is every_step or self._due(rng):
             self.mode, a = self.decide(self.x, rng)
             self._drawn_at, self._drawn_in = self._t, self.x
         else:
@@ -162,6 +162,11 @@ class ControlRule(Generic[M, X, A, O]):
         self._t += acted
         self._drawn_at, self._drawn_in, self.x = self._t - 1, drawn_in, x
         self.mode = None if self._offers(ActionDraws) else self._able(Resumable).last()
+
+    def _due(self, rng: Stream) -> bool:
+        """Whether the belief has retired the held mode, or the schedule gives it up."""
+        retired = self._offers(Resumable) and self.belief.last() is None
+        return retired or self.schedule(self._held(), rng)
 
     def _held(self) -> Held[X]:
         return Held(self._t, self._t - self._drawn_at, self.x, self._drawn_in)

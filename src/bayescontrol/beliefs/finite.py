@@ -261,11 +261,11 @@ class FiniteBelief(Generic[M]):
 
     @property
     def drawn(self) -> int:
-        """The index of the mode drawn last; -1 before the first draw."""
+        """The index of the mode drawn last; -1 before the first draw, or if it was retired."""
         return self._drawn
 
     def last(self) -> M | None:
-        """The mode drawn last, as the rule should ask it."""
+        """The mode drawn last, as the rule should ask it; None if it was retired since."""
         return None if self._drawn < 0 else self._hypotheses.mode(self._drawn)
 
     def name(self, m: int) -> str:
@@ -319,7 +319,8 @@ class FiniteBelief(Generic[M]):
     def retire(self, mode: int | str) -> float:
         """P(m | ·) ← 0 for good; gives the mass it had. Indices stay as they are.
 
-        The mode is given by its index or by its name.
+        The mode is given by its index or by its name. An agent that holds it draws another one
+        at its next action, whatever its schedule.
 
         >>> class Coin:
         ...     def __init__(self, p): self.p = p
@@ -335,6 +336,8 @@ class FiniteBelief(Generic[M]):
         self._log_base += self._weights.log_total(before)
         self._prior[m] = 0.0
         self._prior /= self._prior.sum()
+        if m == self._drawn:
+            self._drawn = -1
         return mass
 
     def _index(self, mode: int | str) -> int:

@@ -200,7 +200,7 @@ class ArmsBelief(InPlay):
         return drawn
 
     def last(self) -> MeanRewards | None:
-        """The mode drawn last, unless an action has been drawn without one since."""
+        """The mode drawn last, unless an action was drawn without one since, or no arm is left."""
         return self._last
 
     # -- arms come and go --------------------------------------------------------------------
@@ -232,6 +232,8 @@ class ArmsBelief(InPlay):
         self._roster.retire(arm)
         if self._last is not None:
             self._last.retire(arm)
+            if np.isneginf(self._last.means).all():  # drawn before the arms now in play came
+                self._last = None
 
     # -- for compiled loops --------------------------------------------------------------------
 

@@ -188,16 +188,15 @@ class LinearBelief(InPlay):
     def retire(self, arm: Hashable) -> None:
         """Never pull this arm again, a mode in charge neither. Late feedback is still learnt.
 
-        A mode that knew no other arm takes the means of those in play.
+        A mode that knew no other arm is dropped: the next action draws another one.
         """
         self._roster.retire(arm)
         mode = self._last
         if mode is not None:
             kept = [k for k, a in enumerate(mode.arms) if a != arm]
-            if kept:
-                mode.become([mode.arms[k] for k in kept], mode.weights[kept])
-            else:
-                mode.become(self.arms, np.array([self.mean(a) for a in self.arms]))
+            mode.become([mode.arms[k] for k in kept], mode.weights[kept])
+            if not kept:
+                self._last = None
 
     # -- for compiled loops --------------------------------------------------------------------
 
