@@ -1,6 +1,7 @@
 """The rule: draw a mode, do what it would do; observations are evidence, own actions are not."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,6 +71,44 @@ def test_witnessing_another_agent_is_evidence_about_its_mode() -> None:
     ControlRule(seen).witness(None, "a")
     assert seen.posterior() == pytest.approx([0.75, 0.25])
     assert seen.count == 0
+
+
+class Follower:
+    """Goes `step` to the right, with a Gaussian density of what it does instead."""
+
+    def __init__(self, step: float) -> None:
+        self.step = step
+
+    def act(self, x: float, rng: object) -> float:
+        return x + self.step
+
+    def action_likelihood(self, x: float, a: float) -> float:
+        return math.exp(-0.5 * (a - self.act(x, None)) ** 2)
+
+    def likelihood(self, x: float, a: float, o: object) -> float:
+        return 1.0
+
+
+def test_a_witnessed_action_counts_in_the_situation_it_was_seen_in() -> None:
+    """The agent is in situation 0; the other one was seen in situation 1, where roles differ."""
+
+    def expert(p: float) -> DiscreteMode[int, str, int]:
+        def policy(x: int) -> dict[str, float]:
+            a = p if x == 0 else 1.0 - p
+            return {"a": a, "b": 1.0 - a}
+
+        return DiscreteMode(policy, lambda _x, _a: {0: 1.0})
+
+    seen = FiniteBelief([expert(0.75), expert(0.5)])
+    agent: ControlRule[Any, int, str, int] = ControlRule(seen, 0, stay)
+    agent.witness(1, "a")
+    assert seen.posterior() == pytest.approx([1 / 3, 2 / 3])
+    assert agent.x == 0
+    densities = FiniteBelief([Follower(1.0), Follower(-1.0)])
+    other: ControlRule[Any, float, float, int] = ControlRule(densities, 0.0, stay)
+    other.witness(5.0, 6.0)
+    assert densities.posterior()[1] == pytest.approx(math.exp(-2.0) / (1.0 + math.exp(-2.0)))
+    assert other.x == 0.0
 
 
 def test_a_situation_moves_only_when_the_evidence_was_good() -> None:
