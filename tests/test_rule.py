@@ -233,7 +233,7 @@ def test_stay_stays() -> None:
 
 
 def test_an_agent_shows_itself_in_a_terminal_and_in_a_notebook() -> None:
-    agent = ControlRule(belief(), situation=3)
+    agent = ControlRule(belief(), 3, stay)
     assert repr(agent).startswith("ControlRule(FiniteBelief(2 modes")
     assert "situation 3, t=0" in repr(agent)
     assert "<table>" in agent._repr_html_()

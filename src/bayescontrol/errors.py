@@ -345,7 +345,9 @@ class InvalidRequest(BayesControlError, ValueError):
 
 
 class BadSituation(BayesControlError, ValueError):
-    """The agent decides without a situation, and one was given: it would be ignored for ever.
+    """A situation that the agent cannot use, or that is not the world's.
+
+    It knows none, has no map to the next one, or follows the world's state and is in another.
 
     >>> issubclass(BadSituation, ValueError)
     True

@@ -17,6 +17,7 @@ from bayescontrol.fused import find_loop
 from bayescontrol.protocols import Agent, Environment
 from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import Stream, stream
+from bayescontrol.situations import require_same_start
 
 __all__ = ["both_streams", "interact", "play"]
 
@@ -53,6 +54,7 @@ def play(
     >>> list(islice(play(Echo(), Echo()), 2))
     [('hello', 'HELLO'), ('hello', 'HELLO')]
     """
+    require_same_start(agent, environment)
     p, q = streams or both_streams(seed, run)
     while True:
         a = _own(agent.act(p))
@@ -100,6 +102,7 @@ def interact(
     for name, probe in (probes or {}).items():
         if not isinstance(probe, Probe):
             raise TypeError(f"probe {name!r} is {probe!r}: write Probe(measure, when='after')")
+    require_same_start(agent, environment)
     p, q = streams or both_streams(seed, run)
     if count and not probes and (loop := find_loop(agent, environment)) is not None:
         return loop(agent, environment, count, p, q)

@@ -28,6 +28,7 @@ from bayescontrol.protocols import (
 )
 from bayescontrol.schedules import Held, Schedule, every_step
 from bayescontrol.seeding import Stream
+from bayescontrol.situations import as_advance, stay
 from bayescontrol.values import pack, unpack
 
 __all__ = ["ControlRule", "stay"]
@@ -38,20 +39,11 @@ A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 
-def stay(x: X, a: Any, o: Any) -> X:
-    """T(ao_≤t) = T(ao_<t): the situation never changes.
-
-    >>> stay("here", "any action", "any observation")
-    'here'
-    """
-    return x
-
-
 class ControlRule(Generic[M, X, A, O]):
     """One adaptive agent out of a belief over operation modes.
 
-    `situation` is x at the start and `advance(x, a, o)` the next one, the paper's map T;
-    `schedule` says when to draw a mode again, at every step by default.
+    `situation` is x at the start and `advance(x, a, o)` the next one, the paper's map T: give
+    both or neither. `schedule` says when to draw a mode again, at every step by default.
 
     >>> from bayescontrol import DiscreteMode, FiniteBelief, Stream
     >>> def lever(good):  # hypothesis: `good` pays in 9 of 10 pulls; policy: pull it
@@ -72,7 +64,7 @@ class ControlRule(Generic[M, X, A, O]):
         self,
         belief: Belief[M, X, A, O],
         situation: X = None,  # type: ignore[assignment]
-        advance: Callable[[X, A, O], X] = stay,
+        advance: Callable[[X, A, O], X] | None = None,
         schedule: Schedule = every_step,
     ) -> None:
         if not (hasattr(belief, "sample") and hasattr(belief, "observe")):
@@ -80,16 +72,12 @@ class ControlRule(Generic[M, X, A, O]):
                 f"{belief!r} is not a belief: it lacks sample(rng) or observe(x, a, o); "
                 "for a list of modes write ControlRule(FiniteBelief(modes))"
             )
-        for name, function in (("advance", advance), ("schedule", schedule)):
-            if not callable(function):
-                raise TypeError(
-                    f"{name}={function!r} must be a function: advance(x, a, o) -> x, "
-                    "or a schedule such as Every(3)"
-                )
+        if not callable(schedule):
+            raise TypeError(f"schedule={schedule!r} must be a function, such as Every(3)")
         #: Typed loosely: what it offers beyond `Belief` (a posterior, say) is its own affair.
         self.belief: Any = belief
         self.x = situation
-        self.advance = advance
+        self.advance: Callable[[X, A, O], X] = as_advance(situation, advance)
         self.schedule = schedule
         #: The mode in charge.
         self.mode: M | None = None

@@ -15,9 +15,10 @@ from typing import Any, Generic, TypeVar
 from bayescontrol.errors import MissingCapability
 from bayescontrol.modes import draw_from
 from bayescontrol.protocols import IOSystem
-from bayescontrol.rule import ControlRule, stay
+from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
+from bayescontrol.situations import Advance, as_advance
 
 __all__ = [
     "AgentSystem",
@@ -48,11 +49,10 @@ class Situated:
     {'H': 0.5, 'T': 0.5}
     """
 
-    def __init__(
-        self, mode: Any, situation: Any = None, advance: Callable[[Any, Any, Any], Any] = stay
-    ) -> None:
+    def __init__(self, mode: Any, situation: Any = None, advance: Advance | None = None) -> None:
         self.mode, self.situation = mode, situation
-        self._advance = getattr(mode, "advance", advance)
+        own: Advance | None = getattr(mode, "advance", None)
+        self._advance = as_advance(situation, advance) if own is None else own
         self.action_probabilities: Callable[[Any], Mapping[Any, float]] = mode.action_probabilities
         self.observation_probabilities: Callable[[Any, Any], Mapping[Any, float]] = (
             mode.observation_probabilities

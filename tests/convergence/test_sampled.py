@@ -32,6 +32,7 @@ from bayescontrol.problems.diagrams import (
 from bayescontrol.problems.mdp import policy_iteration, random_mdp
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.rule import stay
 from bayescontrol.systems import Situated, SystemEnvironment
 
 
@@ -378,8 +379,8 @@ def test_parametric_modes_with_continuous_observations_settle() -> None:
         )[0]
 
     found = sampled_check(
-        draw, world=lambda m: m.modes.environment(m.m), situation=0, modes=6, steps=100,
-        wander_steps=10, seed=1,
+        draw, world=lambda m: m.modes.environment(m.m), situation=0, advance=stay, modes=6,
+        steps=100, wander_steps=10, seed=1,
     )  # fmt: skip
     assert found.in_core.hits == 0
     assert found.outcome <= Outcome.UNDECIDED

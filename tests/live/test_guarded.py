@@ -27,6 +27,7 @@ from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredict
 from bayescontrol.live.loop import fused_loop
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import posterior
+from bayescontrol.rule import stay
 from bayescontrol.testing.agent_laws import check_fused, check_resume, check_same_seed
 from bayescontrol.testing.state import same_bits, through_disk
 
@@ -367,7 +368,7 @@ class Elements:
     "modes", [outside(), [Declared(0.3), Declared(0.6)], [Tossed(0.3), Declared(0.6)], Elements()]
 )
 def test_a_density_is_not_held_against_probabilities(modes: Any) -> None:
-    rule = ControlRule(FiniteBelief(modes), 0)
+    rule = ControlRule(FiniteBelief(modes), 0, stay)
     bell = Alarm(StudentPredictor(), 0.01)
     with pytest.raises(MissingCapability, match=r"gives a density .* use KrichevskyTrofimov"):
         Guarded(rule, bell)

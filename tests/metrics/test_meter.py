@@ -23,6 +23,7 @@ from bayescontrol.metrics import delusion
 from bayescontrol.problems.prize import FROG, PRIZE, THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import posterior
+from bayescontrol.rule import stay
 
 
 def bits(p: FloatArray, q: FloatArray) -> float:
@@ -119,7 +120,7 @@ def test_the_agent_is_never_changed_and_may_be_of_either_kind(kind: type[Any]) -
 def test_a_list_of_modes_reads_as_the_array_does() -> None:
     modes = three_modes()
     record = interact(modes.agent(THREE_MODES_PRIOR), modes.environment(1), 25)
-    listed = ControlRule(FiniteBelief([modes[m] for m in range(3)], THREE_MODES_PRIOR), 0)
+    listed = ControlRule(FiniteBelief([modes[m] for m in range(3)], THREE_MODES_PRIOR), 0, stay)
     one, other = delusion(record, listed), delusion(record, modes.agent(THREE_MODES_PRIOR))
     assert one.total_bits.tobytes() == other.total_bits.tobytes()
     assert one.log_odds.tobytes() == other.log_odds.tobytes()
@@ -217,9 +218,11 @@ def test_thousands_of_bits_are_counted_and_not_lost_to_underflow() -> None:
 
 def test_evidence_that_the_belief_skips_or_floors_is_read_so() -> None:
     record = Record([0, 2], [PRIZE, FROG])
-    skips = ControlRule(FiniteBelief(prize_with_a_third_box(), on_impossible="skip"), 0)
+    skips = ControlRule(FiniteBelief(prize_with_a_third_box(), on_impossible="skip"), 0, stay)
     assert delusion(record, skips).step_bits.tolist() == [1.0, 0.0]
-    floors = ControlRule(FiniteBelief(prize_with_a_third_box(), on_impossible=Floor(2.0**-10)), 0)
+    floors = ControlRule(
+        FiniteBelief(prize_with_a_third_box(), on_impossible=Floor(2.0**-10)), 0, stay
+    )
     assert delusion(record, floors).log_odds[0] @ [1, -1] == pytest.approx(10.0)
 
 

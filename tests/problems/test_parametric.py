@@ -21,6 +21,7 @@ from bayescontrol.problems.parametric import (
     NotCompilable,
     ParametricModes,
 )
+from bayescontrol.rule import stay
 from bayescontrol.schedules import Every
 from bayescontrol.testing import LawBroken, check_fused, check_modes, same_bits
 
@@ -209,7 +210,7 @@ def test_only_the_plain_rule_over_the_very_class_takes_the_loop() -> None:
     for agent in (
         modes.agent(schedule=Every(2)),
         ControlRule(belief, modes.start, modes.advance),
-        ControlRule(FiniteBelief(modes), modes.start),
+        ControlRule(FiniteBelief(modes), modes.start, stay),
         ControlRule(FiniteBelief(modes), None, modes.advance),
     ):
         assert find_loop(agent, modes.environment(0)) is None

@@ -41,6 +41,9 @@ class OptimalController:
     array([-0.422])
     """
 
+    #: T(x, a, o) = y: the situation is the state.
+    advance = staticmethod(next_state)
+
     def __init__(
         self,
         system: LinearSystem,

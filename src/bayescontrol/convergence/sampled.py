@@ -33,7 +33,6 @@ from bayescontrol.convergence.starts import Plan, Seen, look
 from bayescontrol.convergence.verdict import Outcome, Reason
 from bayescontrol.convergence.walks import Walk
 from bayescontrol.errors import MissingCapability
-from bayescontrol.rule import stay
 from bayescontrol.seeding import Stream, stream
 from bayescontrol.words import counted
 
@@ -50,7 +49,7 @@ def sampled_rate(
     world: Callable[[Any], Any],
     policy: Any = None,
     situation: Any = None,
-    advance: Callable[[Any, Any, Any], Any] = stay,
+    advance: Callable[[Any, Any, Any], Any] | None = None,
     wander: Sequence[Any] = (),
     wander_steps: int = 100,
     burn: int = 0,
@@ -211,7 +210,7 @@ def sampled_check(
     *,
     world: Callable[[Any], Any],
     situation: Any = None,
-    advance: Callable[[Any, Any, Any], Any] = stay,
+    advance: Callable[[Any, Any, Any], Any] | None = None,
     modes: int = 40,
     starts: int = 60,
     steps: int = 200,

@@ -17,6 +17,7 @@ from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability
 from bayescontrol.interaction import both_streams
 from bayescontrol.priors import TOLERANCE as SUM_TOLERANCE
 from bayescontrol.seeding import stream
+from bayescontrol.situations import as_advance
 
 __all__ = ["Told", "Walk"]
 
@@ -52,7 +53,7 @@ class Walk:
         modes: Sequence[Any],
         world: Callable[[Any], Any],
         situation: Any,
-        advance: Callable[[Any, Any, Any], Any],
+        advance: Callable[[Any, Any, Any], Any] | None,
         *,
         seed: int = 0,
         run: int = 0,
@@ -77,7 +78,7 @@ class Walk:
                 "it lacks respond(a, rng)"
             )
         self.x = situation
-        self.advance = advance
+        self.advance = as_advance(situation, advance)
         self._private = [callable(getattr(mode, "start", None)) for mode in self.modes]
         self._states = [
             mode.start() if own else None

@@ -13,7 +13,7 @@ What an agent may not learn from, a jump that no hypothesis knows, cannot be hid
 for that, and for many environments at a time, see `lanes`.
 """
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from bayescontrol.gym.door import gymnasium
 from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space
@@ -37,6 +37,9 @@ class Continuing:
     >>> interact(agent, world, 100)
     Record(100 steps: actions int64, observations (reward float64, state int64))
     """
+
+    #: `interact` refuses an agent that follows the states and is in another one.
+    shows_state: ClassVar[bool] = True
 
     def __init__(
         self,

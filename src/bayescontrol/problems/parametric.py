@@ -27,9 +27,10 @@ from bayescontrol.errors import (
     MissingCapability,
     UnknownMode,
 )
-from bayescontrol.rule import ControlRule, stay
+from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
+from bayescontrol.situations import as_advance, stay
 
 __all__ = [
     "NotCompilable",
@@ -57,8 +58,9 @@ class ParametricModes:
     """Modes θ_0 … θ_{M-1}, the rows of `theta`, with the functions that they share.
 
     Actions and observations are numbers, int or float as the functions return them;
-    situations are numbers or arrays of floats, as `start` is. Without `advance` the situation
-    stays; without `respond` there is no simulated world, and `observation` says what o is.
+    situations are numbers or arrays of floats, as `start` is. Without `start` and `advance` the
+    situation is always 0; without `respond` there is no simulated world, and `observation` says
+    what o is.
 
     Compiling takes one to a few seconds, once in a process for each set of functions: define
     them once, at the top of a module, and make as many classes of them as you like. Nothing
@@ -92,9 +94,9 @@ class ParametricModes:
         *,
         likelihoods: Callable[..., Any],
         act: Callable[..., Any],
-        advance: Callable[..., Any] = stay,
+        advance: Callable[..., Any] | None = None,
         respond: Callable[..., Any] | None = None,
-        start: npt.ArrayLike = 0,
+        start: npt.ArrayLike | None = None,
         observation: type[int] | type[float] = float,
         names: Sequence[str] | None = None,
         compiled: bool = True,
@@ -106,9 +108,10 @@ class ParametricModes:
             raise InvalidTable(f"{len(names)} names for {len(self)} modes")
         if observation not in (int, float):
             raise InvalidTable(f"observation={observation!r}: an observation is an int or a float")
-        self.start: Situation = _situation(start)
+        self.start: Situation = _situation(0 if start is None else start)
         self.names = tuple(names) if names is not None else None
         self.compiled = compiled
+        advance = as_advance(start, None) if advance is None else advance
         self._given = (likelihoods, act, advance, respond)
         for name, function in self._functions().items():
             if not callable(function):

@@ -20,7 +20,8 @@ from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability
 from bayescontrol.problems.answers import NOTHING, Advance, AllAnswer, EachAnswers, Laws, as_answers
 from bayescontrol.problems.tabular import Labels, TabularMode, TabularModes
-from bayescontrol.rule import ControlRule, stay
+from bayescontrol.rule import ControlRule
+from bayescontrol.situations import as_advance
 
 __all__ = ["TooManySituations", "tabulate"]
 
@@ -89,7 +90,7 @@ observations=('False', 'True')))
     if situation is None and advance is None and _are_of_one_table(modes):
         situation, advance = modes[0].modes.start, modes[0].modes.advance
     answers = as_answers(modes)
-    return _tables(answers, situation, stay if advance is None else advance, prior, limit)
+    return _tables(answers, situation, as_advance(situation, advance), prior, limit)
 
 
 def _are_of_one_table(modes: Any) -> bool:

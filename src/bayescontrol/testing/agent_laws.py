@@ -42,8 +42,9 @@ def check_intervention(
     >>> from bayescontrol import ControlRule, FiniteBelief, NaiveMixture
     >>> from bayescontrol.problems.tabular import random_modes
     >>> modes = random_modes(3)
-    >>> check_intervention(lambda modes: ControlRule(FiniteBelief(modes), 0), modes, [(0, 1)])
-    >>> check_intervention(lambda modes: NaiveMixture(FiniteBelief(modes), 0), modes, [(0, 1)])
+    >>> def agent(kind): return lambda these: kind(FiniteBelief(these), 0, modes.advance)
+    >>> check_intervention(agent(ControlRule), modes, [(0, 1)])
+    >>> check_intervention(agent(NaiveMixture), modes, [(0, 1)])
     Traceback (most recent call last):
     bayescontrol.testing.state.LawBroken: the belief of NaiveMixture depends on the policies ...
     """

@@ -27,8 +27,9 @@ from bayescontrol.protocols import (
     Stateful,
 )
 from bayescontrol.record import drawn_mode, log_score, posterior
-from bayescontrol.rule import ControlRule, stay
+from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream, stream
+from bayescontrol.situations import as_advance
 from bayescontrol.testing.agent_laws import (
     check_acting,
     check_fused,
@@ -90,7 +91,7 @@ def check_modes(
     *,
     prior: npt.ArrayLike | None = None,
     situation: Any = None,
-    advance: Callable[[Any, Any, Any], Any] = stay,
+    advance: Callable[[Any, Any, Any], Any] | None = None,
     environment: Callable[[int], Any] | None = None,
     bad: Sequence[Any] = (math.nan,),
     steps: int = 40,
@@ -117,7 +118,7 @@ def check_modes(
     bayescontrol.testing.state.LawBroken: observation nan after action 'toss' in situation None
     was taken for evidence: give it likelihood 0, or raise
     """
-    size = len(modes)
+    size, advance = len(modes), as_advance(situation, advance)
     make_environment = environment or _worlds(modes, situation, advance)
 
     def belief(these: Any = modes) -> FiniteBelief[Any]:

@@ -23,6 +23,7 @@ from bayescontrol.problems.mdp.gibbs import GibbsBelief, mdp_agent
 from bayescontrol.problems.mdp.gibbs_loop import fused_loop
 from bayescontrol.problems.mdp.gibbs_prior import GibbsPrior
 from bayescontrol.record import Probe
+from bayescontrol.rule import stay
 from bayescontrol.testing import check_bad_evidence, same_bits
 
 BAD: dict[str, tuple[Any, Any, Any, type[BayesControlError], str]] = {
@@ -162,7 +163,7 @@ def test_where_agent_and_world_do_not_fit_there_is_no_compiled_loop() -> None:
     assert fused_loop(mdp_agent(2, "elsewhere"), mdp.environment()) is None
     assert fused_loop(mdp_agent(3, 0), mdp.environment()) is None
     assert fused_loop(mdp_agent(["a", "b"], 0), mdp.environment()) is None
-    assert fused_loop(ControlRule(GibbsBelief(2), 0), mdp.environment()) is None
+    assert fused_loop(ControlRule(GibbsBelief(2), 0, stay), mdp.environment()) is None
     rich = MDP([[[1.0]]], [[1e200]])
     assert fused_loop(mdp_agent(1, 0), rich.environment()) is None
 

@@ -27,7 +27,7 @@ from bayescontrol.errors import (
     InvalidTable,
     UnknownState,
 )
-from bayescontrol.problems.mdp.environment import Step
+from bayescontrol.problems.mdp.environment import Step, advance
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.seeding import Stream
 
@@ -55,6 +55,8 @@ class BAMCP:
 
     #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "BAMCP"
+    #: T(x, a, o) = y: the situation is the state.
+    advance = staticmethod(advance)
 
     def __init__(
         self,

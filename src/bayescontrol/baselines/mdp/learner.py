@@ -17,6 +17,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
 from bayescontrol.baselines.mdp.checks import read_step
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
+from bayescontrol.problems.mdp.environment import advance
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.problems.names import Names
 from bayescontrol.seeding import Stream
@@ -46,6 +47,9 @@ class TabularLearner(ABC):
     Traceback (most recent call last):
     bayescontrol.errors.BadEvidence: reward nan after action 'left' in state 'away': it must be ...
     """
+
+    #: T(x, a, o) = y: the situation is the state.
+    advance = staticmethod(advance)
 
     #: The arrays, by name: [x, a], or with more axes, and those without a row per state. The
     #: first of all is -∞ where x does not offer a.

@@ -13,6 +13,7 @@ import numpy as np
 from bayescontrol.arrays import Arrays
 from bayescontrol.baselines.mdp.checks import read_step
 from bayescontrol.errors import IncompatibleState
+from bayescontrol.problems.mdp.environment import advance
 from bayescontrol.problems.mdp.planning import Plan, policy_iteration
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.seeding import Stream
@@ -34,6 +35,8 @@ class OptimalPolicy:
 
     #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "OptimalPolicy"
+    #: T(x, a, o) = y: the situation is the state.
+    advance = staticmethod(advance)
 
     def __init__(
         self, mdp: MDP, start: Hashable | None = None, *, plan: Plan | None = None

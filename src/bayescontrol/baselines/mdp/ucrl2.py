@@ -20,6 +20,7 @@ from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.baselines.mdp.book import Book
 from bayescontrol.baselines.mdp.checks import between
 from bayescontrol.errors import BadEvidence, IncompatibleState
+from bayescontrol.problems.mdp.environment import advance
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.seeding import Stream
 
@@ -49,6 +50,8 @@ class UCRL2:
 
     #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "UCRL2"
+    #: T(x, a, o) = y: the situation is the state.
+    advance = staticmethod(advance)
 
     def __init__(
         self,

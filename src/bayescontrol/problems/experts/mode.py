@@ -16,6 +16,7 @@ import numpy as np
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownAction
 from bayescontrol.problems.experts.noise import Gaussian
 from bayescontrol.seeding import Stream
+from bayescontrol.situations import follows_state
 
 __all__ = ["Noise", "SimulatorMode", "next_state"]
 
@@ -26,6 +27,7 @@ class Noise(Protocol):
     def log_density(self, o: Any, mean: Any, /) -> float: ...
 
 
+@follows_state
 def next_state(x: Any, u: Any, o: Any) -> Any:
     """T(x, u, o) = o: the observation is the next situation. For `ControlRule(advance=...)`.
 

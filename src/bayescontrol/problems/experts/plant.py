@@ -14,7 +14,7 @@ somewhat too sure of itself.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -106,6 +106,9 @@ class Plant:
     ((4,), True, False)
     """
 
+    #: `interact` refuses an agent that follows the observations and is elsewhere.
+    shows_state: ClassVar[bool] = True
+
     def __init__(
         self,
         kind: Kind,
@@ -120,6 +123,8 @@ class Plant:
         first = self._env.reset(seed=as_stream(rng).integers(2**31))[0]
         #: What is observed before the first action: the agent's first situation.
         self.start: FloatArray = np.array(first, np.float64)
+        #: What was observed last: the agent's situation.
+        self.x: FloatArray = self.start.copy()
         #: Steps since the start.
         self.steps = 0
         #: Has the environment said that the episode is over?
@@ -139,6 +144,7 @@ class Plant:
         o = np.array(self.kind.observe(env.state), np.float64)
         if self._measurement.std.any():
             o += self._measurement.draw(o.size, rng)
+        self.x = o.copy()
         return o
 
     def become(self, **attributes: float) -> None:

@@ -6,7 +6,7 @@ The agent's situation is the state. It must begin where the plant is.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from bayescontrol.problems.linear.checks import as_vector, factor
 from bayescontrol.problems.linear.system import LinearSystem
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
+from bayescontrol.situations import follows_state
 
 __all__ = ["LinearPlant", "Measured", "next_state", "split"]
 
@@ -45,6 +46,7 @@ def split(o: Any) -> tuple[Any, float | None]:
     return o, None
 
 
+@follows_state
 def next_state(x: FloatArray, u: FloatArray, o: Any) -> FloatArray:
     """T(x, u, o) = y: what is observed is where the plant is.
 
@@ -67,6 +69,9 @@ class LinearPlant:
     >>> LinearPlant(system, start=[4.0], cost_noise=0.0).respond([1.0], Stream(0)).cost
     17.0
     """
+
+    #: `interact` refuses an agent that follows the states and is in another one.
+    shows_state: ClassVar[bool] = True
 
     def __init__(
         self,

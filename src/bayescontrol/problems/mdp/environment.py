@@ -6,11 +6,12 @@ The agent sees every state, so its situation is the last one: advance(x, a, o) =
 """
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bayescontrol import kernels
 from bayescontrol.errors import UnknownAction
 from bayescontrol.seeding import Stream
+from bayescontrol.situations import follows_state
 
 if TYPE_CHECKING:
     from bayescontrol.problems.mdp.table import MDP
@@ -29,6 +30,7 @@ class Step(NamedTuple):
     state: Any
 
 
+@follows_state
 def advance(x: Any, a: Any, o: Step) -> Any:
     """T(x, a, o) = y: the state that was seen is the situation.
 
@@ -49,6 +51,9 @@ class MDPEnvironment:
     Traceback (most recent call last):
     bayescontrol.errors.UnknownAction: no action 2: the actions are 0, 1
     """
+
+    #: `interact` refuses an agent that follows the states and is in another one.
+    shows_state: ClassVar[bool] = True
 
     def __init__(self, mdp: "MDP", start: Hashable | None = None) -> None:
         self.mdp = mdp

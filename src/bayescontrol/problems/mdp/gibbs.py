@@ -35,6 +35,7 @@ from bayescontrol.problems.mdp.q_values import QValues
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
+from bayescontrol.situations import follows_state
 from bayescontrol.values import format_text, pack, unpack
 
 if TYPE_CHECKING:
@@ -291,8 +292,9 @@ class GibbsBelief:
         )
 
 
+@follows_state
 def next_state(x: Any, a: Any, o: Any) -> Any:
-    """T(x, a, o) = y for o = (r, y); what is none of this kind moves nothing.
+    """T(x, a, o) = y for o = (r, y); malformed observations leave the state unchanged.
 
     >>> next_state("home", "go", (1.0, "away"))
     'away'

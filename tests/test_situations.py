@@ -1,0 +1,183 @@
+"""The situation: how it moves on, and that agent and world begin in the same one."""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, interact, play
+from bayescontrol.baselines.linear import OptimalController
+from bayescontrol.baselines.mdp import (
+    BAMCP,
+    UCRL2,
+    OptimalPolicy,
+    PosteriorSampling,
+    QLearning,
+)
+from bayescontrol.convergence import sampled_check, sampled_rate
+from bayescontrol.errors import BadSituation
+from bayescontrol.problems.experts import (
+    MOUNTAIN_CAR,
+    Bumpless,
+    Gaussian,
+    SimulatorMode,
+    mountain_car_modes,
+    next_state,
+)
+from bayescontrol.problems.linear import LinearAgent, LinearPlant, double_integrator
+from bayescontrol.problems.mdp import chain_mdp, mdp_agent
+from bayescontrol.problems.parametric import ParametricModes
+from bayescontrol.problems.tabulate import tabulate
+from bayescontrol.record import Probe
+from bayescontrol.rule import stay
+from bayescontrol.systems import Situated, SystemEnvironment
+from bayescontrol.testing import check_modes, same_bits
+
+# -- a situation without a map --------------------------------------------------------------------
+
+
+def coin(p: float) -> DiscreteMode[Any, str, int]:
+    return DiscreteMode(lambda _x: {"toss": 1.0}, lambda _x, _a: {1: p, 0: 1.0 - p})
+
+
+def world(mode: Any) -> SystemEnvironment:
+    return SystemEnvironment(Situated(mode))
+
+
+def belief() -> FiniteBelief[Any]:
+    return FiniteBelief([coin(0.2), coin(0.7)])
+
+
+@pytest.mark.parametrize(
+    "careless",
+    [
+        lambda: ControlRule(belief(), 5.0),
+        lambda: NaiveMixture(belief(), situation=0),
+        lambda: Situated(coin(0.5), 5.0),
+        lambda: ParametricModes([0.2], likelihoods=abs, act=abs, start=5.0, compiled=False),
+        lambda: tabulate([coin(0.2), coin(0.7)], 5.0),
+        lambda: check_modes([coin(0.2), coin(0.7)], situation=5.0, steps=5),
+        lambda: sampled_rate(coin(0.2), coin(0.7), world=world, situation=5.0, steps=1, runs=1),
+        lambda: sampled_check(lambda _rng: coin(0.5), world=world, situation=5.0),
+    ],
+    ids=["rule", "naive", "situated", "parametric", "tabulate", "check_modes", "rate", "sampled"],
+)
+def test_a_situation_without_a_map_is_refused(careless: Callable[[], object]) -> None:
+    with pytest.raises(BadSituation, match=r"advance=stay"):
+        careless()
+
+
+def test_a_situation_that_never_changes_is_said_to_stay() -> None:
+    agent: ControlRule[Any, Any, Any, Any] = ControlRule(belief(), 5.0, stay)
+    agent.observe("toss", 1)
+    assert agent.x == 5.0
+    assert ControlRule(belief()).advance is stay
+    assert tabulate([coin(0.2), coin(0.7)], 5.0, stay).policy.shape == (2, 1, 1)
+
+
+def test_what_is_no_map_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"advance=7 .* function"):
+        ControlRule(belief(), 5.0, 7)  # type: ignore[arg-type]
+
+
+# -- agent and world begin in the same state -----------------------------------------------------
+
+MDP = chain_mdp(4)
+SYSTEM = double_integrator()
+
+
+def expert(x: Any) -> Any:
+    modes = [SimulatorMode(lambda x, u: x, lambda _x: np.zeros(1), name=n) for n in ("a", "b")]
+    return ControlRule(FiniteBelief(modes), np.array(x), next_state)
+
+
+def climber(plant: Any, x: Any) -> Any:
+    modes = mountain_car_modes(Gaussian(0.01))[:2]
+    return ControlRule(FiniteBelief(modes), x, next_state)
+
+
+AGENTS = {
+    "gibbs": lambda x: mdp_agent(2, start=x),
+    "q-learning": lambda x: QLearning.on(MDP, start=x),
+    "posterior sampling": lambda x: PosteriorSampling.on(MDP, start=x),
+    "ucrl2": lambda x: UCRL2.on(MDP, start=x),
+    "bamcp": lambda x: BAMCP.on(MDP, start=x, simulations=5),
+    "oracle": lambda x: OptimalPolicy(MDP, x),
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize(
+    "probes", [None, {"n": Probe(lambda _agent, _a, _o: 1)}], ids=["", "probe"]
+)
+def test_an_agent_that_starts_elsewhere_than_its_mdp_is_refused(name: str, probes: Any) -> None:
+    agent, world = AGENTS[name](0), MDP.environment(start=2)
+    before = agent.save()
+    with pytest.raises(BadSituation, match="the agent is in 0, the world in 2"):
+        interact(agent, world, 10, probes=probes)
+    with pytest.raises(BadSituation):
+        next(play(agent, world))
+    assert same_bits(before, agent.save())
+    assert world.x == 2
+    assert len(interact(AGENTS[name](2), world, 10, probes=probes)) == 10
+
+
+def test_a_run_may_go_on_where_it_ended_and_not_in_a_new_world() -> None:
+    agent, world = mdp_agent(2, start=0), MDP.environment()
+    interact(agent, world, 7)
+    interact(agent, world, 7)
+    elsewhere = next(x for x in MDP.states if x != agent.x)
+    with pytest.raises(BadSituation):
+        interact(agent, MDP.environment(start=elsewhere), 7)
+    assert agent.belief.count == 14
+
+
+def test_an_agent_with_a_map_of_its_own_may_be_anywhere() -> None:
+    modes = [coin(0.2), coin(0.7)]
+    agent: Any = ControlRule(FiniteBelief(modes), 0, lambda t, _a, _o: t + 1)
+
+    class Blind(type(MDP.environment())):  # type: ignore[misc]
+        def respond(self, a: Any, rng: Any) -> int:
+            return int(rng.random() < 0.5)
+
+    assert len(interact(agent, Blind(MDP, 2), 5)) == 5
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: LinearAgent.on(SYSTEM, start=x),
+        lambda x: OptimalController(SYSTEM, start=x),
+        lambda x: expert(x),
+        lambda x: Bumpless(expert(x), steps=3),
+    ],
+    ids=["linear agent", "controller", "expert", "bumpless"],
+)
+def test_an_agent_that_starts_elsewhere_than_its_plant_is_refused(make: Any) -> None:
+    with pytest.raises(BadSituation, match="world"):
+        interact(make([0.0, 0.0]), LinearPlant(SYSTEM, start=[1.0, 0.0]), 5)
+    assert len(interact(make([1.0, 0.0]), LinearPlant(SYSTEM, start=[1.0, 0.0]), 5)) == 5
+
+
+def test_an_expert_that_starts_elsewhere_than_the_simulated_plant_is_refused() -> None:
+    pytest.importorskip("gymnasium")
+    plant = MOUNTAIN_CAR.plant(rng=1)
+    with pytest.raises(BadSituation):
+        interact(climber(plant, np.zeros(2)), plant, 3)
+    agent = climber(plant, plant.start)
+    assert len(list(islice(play(agent, plant), 3))) == 3
+    assert len(interact(agent, plant, 3)) == 3
+
+
+def test_an_agent_that_starts_elsewhere_than_a_gymnasium_world_is_refused() -> None:
+    gymnasium = pytest.importorskip("gymnasium")
+    from bayescontrol.gym import Continuing
+
+    world = Continuing(gymnasium.make("CliffWalking-v1"))
+    agent = mdp_agent(world.actions, 0)
+    with pytest.raises(BadSituation, match="the agent is in 0, the world in 36"):
+        interact(agent, world, 10)
+    assert agent.belief.count == 0
+    assert len(interact(mdp_agent(world.actions, world.x), world, 10)) == 10
