@@ -20,9 +20,10 @@ from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
 from bayescontrol.fused import register_loop
 from bayescontrol.live.alarm import Alarm
-from bayescontrol.live.evidence import finite_belief, gives_probabilities
+from bayescontrol.live.evidence import finite_belief, gives_probabilities, require_bound
 from bayescontrol.live.fallbacks import as_fallback, fallback_action, fallback_law
 from bayescontrol.live.loop import fused_loop
+from bayescontrol.live.predictors import StudentPredictor
 from bayescontrol.live.state import saved_arrays
 from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.rule import ControlRule
@@ -40,8 +41,11 @@ class Guarded:
     `fallback` is an action, or a policy: something with `act(x, rng)`, or a function of (x, rng).
     `on_alarm` is called with this agent when the alarm is raised: a function, or several. Modes
     are weighed as the belief weighs them: under a `Floor` none is ever impossible, and the alarm
-    errs no more often for it. Modes without weight, retired ones say, are not of the class; those
-    that join later are judged from then on. `agent.agent` is the rule inside.
+    errs no more often for it. Where δ would bound no false alarms the combination is refused:
+    beliefs about changing worlds, modes whose `Gaussian` noise is mostly floor, and a
+    `StudentPredictor` that needs a `key` and has none. Modes without weight, retired ones say,
+    are not of the class; those that join later are judged from then on. `agent.agent` is the
+    rule inside.
 
     >>> from bayescontrol import TabularModes, interact
     >>> from bayescontrol.live import Alarm, KrichevskyTrofimov
@@ -80,6 +84,10 @@ class Guarded:
                 "ratio is no evidence, and δ would bound nothing; use "
                 "KrichevskyTrofimov(observations)"
             )
+        require_bound(agent.belief)
+        if isinstance(alarm.predictor, StudentPredictor):
+            alarm.predictor.require_key(agent.x)
+        self._modes = len(agent.belief)
         #: The agent that is guarded.
         self.rule: ControlRule[Any, Any, Any, Any] = agent
         self.alarm = alarm
@@ -145,6 +153,9 @@ class Guarded:
         self._take(x, a, o, log_e)
 
     def _weighed(self, x: Any, a: Any, o: Any) -> FloatArray:
+        if len(self.belief) > self._modes:
+            require_bound(self.belief, self._modes)
+            self._modes = len(self.belief)
         try:
             log_p = self.belief.log_likelihoods(x, a, o)
         except TypeError:

@@ -208,8 +208,9 @@ class StudentPredictor(_Keyed):
     The prior: o ~ N(m, v) with v ~ inverse-gamma(α, β) and m ~ N(μ, v / κ); a vector's
     coordinates are independent. `mean` is μ, a vector if observations are, and `beta` is a
     number or one for each coordinate; beforehand E[1/v] = α/β, so let β be of the size of α v.
-    After n observations κ and α are κ + n and α + n/2. For continuous situations give `key`,
-    which puts (x, a) into bins. It is for modes that give densities.
+    After n observations κ and α are κ + n and α + n/2. For situations or actions of real numbers
+    give `key`, which puts (x, a) into bins: they hardly ever return, and a predictor with a row
+    for each of them never learns. It is for modes that give densities.
 
     >>> q = StudentPredictor(mean=0.0, key=lambda x, a: (round(x), a))
     >>> print(f"{q.log_predict(0.2, 'left', 1.0):.4f}")
@@ -248,6 +249,28 @@ class StudentPredictor(_Keyed):
         self.shape = mu.shape
         # A row: μ, then β, then κ and α, which all coordinates share.
         super().__init__(np.concatenate([mu.ravel(), spread.ravel(), [kappa, alpha]]), key)
+
+    def require_key(self, *parts: Any) -> None:
+        """Refuse situations and actions with real numbers in them, if there is no `key`.
+
+        >>> StudentPredictor().require_key((3, "left"))
+        >>> StudentPredictor().require_key((0.3, 0.1))
+        Traceback (most recent call last):
+        bayescontrol.errors.MissingCapability: (0.3, 0.1) holds real numbers, ...
+        """
+        if self._key is None:
+            for part in parts:
+                if _holds_reals(part):
+                    raise MissingCapability(
+                        f"{part!r} holds real numbers, which hardly ever return: the predictor "
+                        "would begin a new row at every step and the alarm would never be raised. "
+                        "Pass key=, a function of (x, a) that puts them into bins; if they do "
+                        "return, key=lambda x, a: (x, a)"
+                    )
+
+    def _at(self, x: Any, a: Any) -> Hashable:
+        self.require_key(x, a)
+        return super()._at(x, a)
 
     def _parts(self, x: Any, a: Any) -> tuple[FloatArray, FloatArray, float, float]:
         row, d = self._row(self._at(x, a)), len(self._start) // 2 - 1
@@ -302,3 +325,9 @@ class StudentPredictor(_Keyed):
 def _plain(value: Any) -> Any:
     """NumPy's numbers as Python's own: they are equal, but not when they are written down."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _holds_reals(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(map(_holds_reals, value))
+    return isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") == "f"
