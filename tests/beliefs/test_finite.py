@@ -20,6 +20,7 @@ from bayescontrol.errors import (
     UnknownMode,
 )
 from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.rule import stay
 from bayescontrol.testing import evidence, exact_posterior, in_logarithms, same_bits
 
 Coin = DiscreteMode[None, str, object]
@@ -101,7 +102,7 @@ def test_only_observations_cost_code_whatever_else_moves_the_weights() -> None:
     """Witnessed actions, new modes and retired ones change the odds, not the bits spent."""
     modes = random_modes(3, seed=4)
     belief = FiniteBelief(list(modes))
-    agent = NaiveMixture(belief, 0)
+    agent = NaiveMixture(belief, 0, stay)
     bits = 0.0
     for t, (_, a, o) in enumerate(histories(modes, 40)):
         agent.issue(a)
