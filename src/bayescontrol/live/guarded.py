@@ -25,6 +25,7 @@ from bayescontrol.live.fallbacks import as_fallback, fallback_action, fallback_l
 from bayescontrol.live.loop import fused_loop
 from bayescontrol.live.predictors import StudentPredictor
 from bayescontrol.live.state import saved_arrays
+from bayescontrol.problems.experts.bumpless import Bumpless
 from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
@@ -71,7 +72,8 @@ class Guarded:
         on_alarm: Called | Iterable[Called] = (),
     ) -> None:
         finite_belief(agent, "the alarm")
-        if not isinstance(agent, ControlRule) or type(agent).issue is not ControlRule.issue:
+        rule = agent.agent if isinstance(agent, Bumpless) else agent
+        if not isinstance(rule, ControlRule) or type(rule).issue is not ControlRule.issue:
             raise MissingCapability(
                 f"{agent!r} is not a control rule: an agent that takes its own actions for "
                 "evidence may rule out the mode that is true; guard a ControlRule"
@@ -89,7 +91,7 @@ class Guarded:
             alarm.predictor.require_key(agent.x)
         self._modes = len(agent.belief)
         #: The agent that is guarded.
-        self.rule: ControlRule[Any, Any, Any, Any] = agent
+        self.rule: Any = agent
         self.alarm = alarm
         self.fallback = as_fallback(fallback)
         #: Called with this agent when the alarm is raised.
@@ -97,7 +99,7 @@ class Guarded:
         alarm.watch(agent)
 
     @property
-    def agent(self) -> ControlRule[Any, Any, Any, Any]:
+    def agent(self) -> Any:
         """The agent that is guarded, `rule` by another name."""
         return self.rule
 
@@ -111,6 +113,11 @@ class Guarded:
     def x(self) -> Any:
         """The situation."""
         return self.rule.x
+
+    @property
+    def mode(self) -> Any:
+        """The mode in charge, or the fallback."""
+        return self.fallback if self.fallen_back else self.rule.mode
 
     @property
     def fallen_back(self) -> bool:
@@ -127,11 +134,13 @@ class Guarded:
         """P(a_t | âo_<t): the rule's, or the fallback's once the alarm is raised."""
         if self.fallen_back:
             return fallback_law(self.fallback, self.rule.x)
-        return self.rule.action_probabilities()
+        if isinstance(self.rule, Bumpless):
+            raise MissingCapability(f"{self.rule!r} blends its inputs: it has no probabilities")
+        return dict(self.rule.action_probabilities())
 
     def predictive(self, a: Any) -> dict[Any, float]:
         """P(o_t | âo_<t â_t), always that of the modes: what the alarm holds against them."""
-        return self.rule.predictive(a)
+        return self.belief.predictive(self.x, a)
 
     def observe(self, a: Any, o: Any) -> None:
         """Weigh o against all modes, learn from it, move on. On bad evidence nothing changed.
