@@ -7,7 +7,8 @@ import pytest
 
 from bayescontrol import ControlRule, FiniteBelief, NaiveMixture, Stream, interact
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownAction
-from bayescontrol.problems.experts import Gaussian, SimulatorMode, next_state
+from bayescontrol.problems.experts import Gaussian, SimulatorMode, limited, next_state
+from bayescontrol.problems.linear import LinearSystem, OutputMode
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save
 
 NOISE = Gaussian(0.1)
@@ -167,3 +168,48 @@ def test_the_next_state_is_a_copy_and_an_array() -> None:
 def test_the_length_of_std_has_words_of_its_own() -> None:
     with pytest.raises(BadEvidence, match="2 deviations, the observation 3 components"):
         Gaussian([0.1, 0.1]).log_density(np.zeros(3), np.zeros(3))
+
+
+# -- what is no simulator, no policy and no action is refused at once ------------------------------
+
+
+def test_a_transfer_function_is_no_simulator_and_no_policy() -> None:
+    control = pytest.importorskip("control")
+    for system in (control.tf([1.0], [1.0, 1.0]), control.ss([[0.5]], [[1.0]], [[1.0]], 0, 1)):
+        with pytest.raises(MissingCapability, match=r"frequency response.* A @ x \+ B @ u"):
+            SimulatorMode(system, lambda x: 0.0, NOISE)
+        with pytest.raises(MissingCapability, match="frequency response"):
+            SimulatorMode(lambda x, u: x, system, NOISE)
+        with pytest.raises(MissingCapability, match="frequency response"):
+            limited(system, -1.0, 1.0)
+
+
+def test_a_mode_is_no_policy() -> None:
+    system = LinearSystem([[0.5]], [[1.0]], [[1.0]], [[1.0]])
+    mode: Any = OutputMode(system, C=[[1.0]], V=[[1.0]])
+    with pytest.raises(MissingCapability, match=r"policy\(x\).* is a mode"):
+        limited(mode, -1.0, 1.0)
+    with pytest.raises(MissingCapability, match=r"policy\(x\).* is a mode"):
+        SimulatorMode(lambda x, u: x, drift(1.0), NOISE)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", [lambda: 0.0, lambda x, rng: 0.0])
+def test_functions_of_other_arguments_are_refused(policy: Any) -> None:
+    with pytest.raises(MissingCapability, match=r"policy\(x\)"):
+        SimulatorMode(lambda x, u: x, policy, NOISE)
+    with pytest.raises(MissingCapability, match=r"policy\(x\)"):
+        limited(policy, -1.0, 1.0)
+    with pytest.raises(MissingCapability, match=r"step\(x, u\)"):
+        SimulatorMode(lambda x: x, lambda x: 0.0, NOISE)  # type: ignore[misc, arg-type]
+    SimulatorMode(np.add, float, NOISE)  # built in: no signature to look at
+
+
+@pytest.mark.parametrize(
+    "answer", [(np.array([0.5]), None), (0.5, None), (np.zeros(2), np.ones(2))]
+)
+def test_the_pair_that_predict_returns_is_no_action(answer: Any) -> None:
+    mode = simulated([0.0], lambda x: answer)
+    with pytest.raises(UnknownAction, match=r"predict\(x\)\[0\]"):
+        mode.act(np.zeros(1), Stream(0))
+    with pytest.raises(UnknownAction, match=r"predict\(x\)\[0\]"):
+        limited(lambda x: answer, -1.0, 1.0)(np.zeros(1))

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.errors import UnknownAction
+from bayescontrol.problems.experts.mode import refuse_pair, require_function
 
 __all__ = ["limited"]
 
@@ -26,6 +27,7 @@ def limited(
     Traceback (most recent call last):
     ValueError: limits low=1.0, high=-1.0: low must be below high
     """
+    require_function(policy, "policy(x)", "limited")
     least, most = np.asarray(low, np.float64), np.asarray(high, np.float64)
     if least.shape != most.shape and least.ndim and most.ndim:
         raise ValueError(f"limits low={low!r}, high={high!r}: as many of one as of the other")
@@ -35,6 +37,7 @@ def limited(
 
     def checked(x: Any) -> Any:
         u = policy(x)
+        refuse_pair(u, f"the policy {who}")
         try:
             value = np.asarray(u, np.float64)
         except (TypeError, ValueError):

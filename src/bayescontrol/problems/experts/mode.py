@@ -7,6 +7,7 @@ Any two callables will do: a controller worked out on paper, a network that some
 simulator in any library. The situation x is the state, or whatever is observed of it.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ from bayescontrol.problems.experts.noise import Gaussian
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import follows_state
 
-__all__ = ["Noise", "SimulatorMode", "next_state"]
+__all__ = ["Noise", "SimulatorMode", "next_state", "refuse_pair", "require_function"]
 
 
 class Noise(Protocol):
@@ -37,6 +38,53 @@ def next_state(x: Any, u: Any, o: Any) -> Any:
     array([0.5])
     """
     return np.array(o) if isinstance(o, list | np.ndarray) else o
+
+
+def require_function(function: Any, call: str, who: str) -> None:
+    """Refuse what cannot be called as `call` says, "policy(x)" or "step(x, u)".
+
+    >>> require_function(lambda x: 0.0, "policy(x)", "this mode")
+    >>> require_function(lambda x, rng: 0.0, "policy(x)", "this mode")
+    Traceback (most recent call last):
+    bayescontrol.errors.MissingCapability: this mode: policy(x) is <function ...>, which ...
+    """
+    told = f"{who}: {call} is {function!r}"
+    if type(function).__module__.partition(".")[0] == "control":
+        raise MissingCapability(
+            f"{told}, a system of python-control: calling it evaluates its frequency response. "
+            "Pass a function of one step in time: with the matrices of a discrete-time state "
+            "space, lambda x, u: A @ x + B @ u. If the state is not observed, use "
+            "problems.linear.OutputMode"
+        )
+    if not callable(function):
+        what = "is a mode" if hasattr(function, "act") else "cannot be called"
+        raise MissingCapability(f"{told}, which {what}: give a function {call}")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # built in, without a signature
+        return
+    try:
+        signature.bind(*call.partition("(")[2].split(","))
+    except TypeError:
+        raise MissingCapability(
+            f"{told}, which does not take these arguments but {signature}"
+        ) from None
+
+
+def refuse_pair(u: Any, who: str) -> None:
+    """Refuse a tuple with arrays or None in it, such as (action, state), for an action.
+
+    >>> refuse_pair(("left", 2), "this policy")
+    >>> refuse_pair((0.5, None), "this policy")
+    Traceback (most recent call last):
+    bayescontrol.errors.UnknownAction: this policy asks for (0.5, None), ...
+    """
+    if isinstance(u, tuple) and any(v is None or isinstance(v, np.ndarray) for v in u):
+        raise UnknownAction(
+            f"{who} asks for {u!r}, which is no action: it must be a number, an array, a name, or "
+            "a tuple of numbers or names. If model.predict(x) returns (action, state), write "
+            "policy=lambda x: model.predict(x)[0]"
+        )
 
 
 class SimulatorMode:
@@ -63,11 +111,8 @@ class SimulatorMode:
         noise: Noise | None = None,
         name: str = "",
     ) -> None:
-        for part, function in (("step(x, u)", step), ("policy(x)", policy)):
-            if not callable(function):
-                raise MissingCapability(
-                    f"SimulatorMode {name!r}: {part} is {function!r}, no function"
-                )
+        require_function(step, "step(x, u)", f"SimulatorMode {name!r}")
+        require_function(policy, "policy(x)", f"SimulatorMode {name!r}")
         self.step, self.policy, self.name = step, policy, name
         self.noise: Noise = Gaussian() if noise is None else noise
         if not hasattr(self.noise, "log_density"):
@@ -77,7 +122,7 @@ class SimulatorMode:
             )
 
     def act(self, x: Any, rng: Stream) -> Any:
-        """u = π(x); `UnknownAction` if that is None, or no finite number."""
+        """u = π(x); `UnknownAction` if that is None, not finite, or a tuple that is no action."""
         return self._choice(x)
 
     def _choice(self, x: Any) -> Any:
@@ -90,6 +135,7 @@ class SimulatorMode:
             fine = True  # a name, or a tuple of names
         if not fine:
             raise UnknownAction(f"{self!r}: its policy asks for {u!r} in situation {x!r}")
+        refuse_pair(u, repr(self))
         return u
 
     def log_likelihood(self, x: Any, u: Any, o: Any) -> float:
