@@ -207,6 +207,8 @@ def test_modes_with_private_state_cannot_be_switched_but_may_fade() -> None:
     filters = [Filter(0.9), Filter(0.1)]
     with pytest.raises(MissingCapability, match="FadingBelief"):
         SwitchingBelief(filters, hazard=0.1)
+    with pytest.raises(MissingCapability, match="FadingBelief"):
+        SwitchingBelief([Coin(0.9)], hazard=0.1).add(Filter(0.1), 0.5, state=0)
     FadingBelief(filters, forgetting=0.9).observe(None, "toss", 1)
 
 

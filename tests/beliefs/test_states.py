@@ -209,16 +209,37 @@ def test_a_drawn_filter_acts_on_its_own_state_and_keeps_its_name() -> None:
     assert "in state" in repr(mode)
 
 
-def test_a_filter_may_join_later_and_starts_then() -> None:
+def test_a_filter_that_joins_later_needs_the_state_it_is_in() -> None:
     plain: DiscreteMode[None, str, int] = DiscreteMode(
         lambda _x: {"low": 1.0}, lambda _x, _a: {1: 0.5, 0: 0.5}
     )
     belief: FiniteBelief[object] = FiniteBelief([plain])
+    assert belief.add(Filter(0.9, 0.8), 0.5) == 1  # nothing was seen: it may start
     for _ in range(3):
         belief.observe(None, "low", 1)
-    belief.add(Filter(0.9, 0.8), 0.5)
-    fresh = Filter(0.9, 0.8)
-    expected = 0.25 + 0.5 * fresh.likelihood(fresh.start(), "low", 1)
-    assert belief.predictive(None, "low")[1] == pytest.approx(expected)
+    before, late = belief.save(), Filter(0.9, 0.8)
+    with pytest.raises(IncompatibleState, match=r"3 observations.*state="):
+        belief.add(late, 0.5)
+    assert same_bits(before, belief.save())
+    s = late.start()
+    for _ in range(3):
+        s = late.advance(s, "low", 1)
+    assert belief.add(late, 0.5, state=s) == 2
+    assert belief.save()["state/2"] == belief.save()["state/1"]
+    old, new = (belief.predictive(None, "low"), late.observation_probabilities(s, "low"))
+    belief.retire(0)
+    belief.retire(1)
+    assert belief.predictive(None, "low") == pytest.approx(new)
+    assert old != pytest.approx(new)
+
+
+def test_a_state_may_be_none_and_is_only_for_modes_that_have_one() -> None:
+    belief: FiniteBelief[object] = FiniteBelief([Last(0, 0)])
     belief.observe(None, "low", 1)
-    assert "state/1" in belief.save()
+    belief.add(Last(0, 0), 0.5, state=None)  # begins anew, on purpose
+    assert str(belief.save()["state/1"]) == "None"
+    before = belief.save()
+    plain: DiscreteMode[None, str, int] = DiscreteMode(lambda _x: {}, lambda _x, _a: {})
+    with pytest.raises(MissingCapability, match="no private state"):
+        belief.add(plain, 0.5, state=3)
+    assert same_bits(before, belief.save())

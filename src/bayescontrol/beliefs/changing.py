@@ -20,14 +20,20 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief, Modes
+from bayescontrol.beliefs.hypotheses import UNSTATED
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.priors import TOLERANCE
+from bayescontrol.protocols import Stateful
 
 __all__ = ["FadingBelief", "SwitchingBelief"]
 
 M = TypeVar("M")
 LN2 = 0.6931471805599453
+_ONE_HISTORY = (
+    "modes with private state cannot be switched exactly: a filter that ran while another mode was "
+    "in force has seen the other's data. Use FadingBelief"
+)
 
 
 class _Changing(FiniteBelief[M]):
@@ -102,10 +108,7 @@ class SwitchingBelief(_Changing[M]):
         if hazard is not None and not (_is_number(hazard) and 0.0 <= hazard <= 1.0):
             raise InvalidTable(f"SwitchingBelief(hazard={hazard!r}): a probability is in [0, 1]")
         if self._hypotheses.stateful:
-            raise MissingCapability(
-                "modes with private state cannot be switched exactly: a filter that ran while "
-                "another mode was in force has seen the other's data. Use FadingBelief"
-            )
+            raise MissingCapability(_ONE_HISTORY)
         self._hazard = hazard
         self._table = None if transition is None else _checked(transition, len(self))
 
@@ -119,10 +122,12 @@ class SwitchingBelief(_Changing[M]):
     def _law(self) -> FloatArray:
         return np.array(self._hazard, np.float64) if self._table is None else self._table.copy()
 
-    def add(self, mode: M, mass: float) -> int:
-        """As in `FiniteBelief`; a table of transitions cannot grow."""
+    def add(self, mode: M, mass: float, *, state: Any = UNSTATED) -> int:
+        """As in `FiniteBelief`, for modes without private state; a table cannot grow."""
         self._require_hazard("add", mode)
-        return super().add(mode, mass)
+        if isinstance(mode, Stateful):
+            raise MissingCapability(_ONE_HISTORY)
+        return super().add(mode, mass, state=state)
 
     def retire(self, mode: int | str) -> float:
         """As in `FiniteBelief`; a table of transitions would bring the mode back."""

@@ -18,6 +18,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.beliefs import display
 from bayescontrol.beliefs.hypotheses import (
+    UNSTATED,
     AllAtOnce,
     OneByOne,
     as_hypotheses,
@@ -295,10 +296,12 @@ class FiniteBelief(Generic[M]):
 
     # -- growing and shrinking ------------------------------------------------------------
 
-    def add(self, mode: M, mass: float) -> int:
+    def add(self, mode: M, mass: float, *, state: Any = UNSTATED) -> int:
         """A new mode enters with P(m | âo_<t) = mass, the others keep 1 - mass. Gives its index.
 
-        It is treated as if it had predicted the past exactly as the mixture did.
+        It is treated as if it had predicted the past exactly as the mixture did. The belief does
+        not keep the past: a mode with private state that joins after observations needs `state`,
+        what its `advance` has made of them, or `mode.start()` if it shall begin now.
 
         >>> class Coin:
         ...     def __init__(self, p): self.p = p
@@ -309,7 +312,7 @@ class FiniteBelief(Generic[M]):
         """
         if not 0.0 < mass < 1.0:
             raise InvalidPrior(f"mass={mass}: a new mode enters with a mass between 0 and 1")
-        self._hypotheses.add(mode)
+        self._hypotheses.add(mode, state, self.count)
         before = self._weights.copy()
         self._weights.append(mass)
         self._log_base += self._weights.log_total(before)

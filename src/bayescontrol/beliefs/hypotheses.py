@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,19 @@ from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapabilit
 from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray
 from bayescontrol.values import format_name
 
-__all__ = ["AllAtOnce", "OneByOne", "as_hypotheses", "name_of", "require", "require_same"]
+__all__ = [
+    "UNSTATED",
+    "AllAtOnce",
+    "OneByOne",
+    "as_hypotheses",
+    "name_of",
+    "require",
+    "require_same",
+]
 
 M = TypeVar("M")
+#: No private state was given; None may be one.
+UNSTATED: Final = object()
 
 
 class Bound(Generic[M]):
@@ -73,8 +83,11 @@ class OneByOne(Generic[M]):
         """Does any mode own a private state?"""
         return bool(self.owners)
 
-    def _admit(self, m: int, mode: Any) -> None:
-        """Check the mode and learn how to ask it; on an error nothing has changed."""
+    def _admit(self, m: int, mode: Any, state: Any = UNSTATED, seen: int = 0) -> None:
+        """Check the mode and learn how to ask it; on an error nothing has changed.
+
+        `state` is its private state after the `seen` observations that it has missed.
+        """
         who = f"mode {m} ({_call(mode)})"
         if isinstance(mode, type):
             raise MissingCapability(f"{who} is a class: make an instance, {mode.__name__}(...)")
@@ -87,8 +100,17 @@ class OneByOne(Generic[M]):
         starts, advances = (callable(getattr(mode, n, None)) for n in ("start", "advance"))
         if starts and not advances:
             raise MissingCapability(f"{who} has start() but no advance(s, a, o): a private state")
-        state = mode.start() if starts else None
-        self._states.append(state)
+        if not starts and state is not UNSTATED:
+            raise MissingCapability(f"{who} has no private state: leave state={state!r} out")
+        if starts and state is UNSTATED and seen:
+            raise IncompatibleState(
+                f"{who} has a private state, and the others have seen {seen} observations: pass "
+                "state=, what mode.advance makes of them, or state=mode.start() if it shall "
+                "begin now"
+            )
+        if starts and state is UNSTATED:
+            state = mode.start()
+        self._states.append(state if starts else None)
         asked = Bound(mode, self._states, m) if starts else mode
         if starts:
             self.owners.append(m)
@@ -98,9 +120,9 @@ class OneByOne(Generic[M]):
     def __len__(self) -> int:
         return len(self.modes)
 
-    def add(self, mode: M) -> None:
-        """One more mode; a stateful one starts now."""
-        self._admit(len(self.modes), mode)
+    def add(self, mode: M, state: Any = UNSTATED, seen: int = 0) -> None:
+        """One more mode, after so many observations; a stateful one is in this private state."""
+        self._admit(len(self.modes), mode, state, seen)
         self.modes.append(mode)
         self._able.clear()
 
@@ -195,7 +217,7 @@ class AllAtOnce(Generic[M]):
     def __len__(self) -> int:
         return len(self.modes)
 
-    def add(self, mode: M) -> None:
+    def add(self, mode: M, state: Any = UNSTATED, seen: int = 0) -> None:
         """An array of modes is what it is."""
         raise MissingCapability(
             f"cannot add {mode!r} to {self.modes!r}: an array of modes cannot grow; "
