@@ -92,13 +92,12 @@ class KnowledgeGradient(CountingAgent):
 class InformationDirected(CountingAgent):
     """Draws from the pair of arms and the odds with the least Δ(π)² / g(π).
 
-    Δ is the regret expected of a pull, g what it tells about which arm is best, in nats; both by
+    Δ is what a pull is expected to lose, g what it tells about which arm is best, in nats; both by
     quadrature to 1e-10, and ratios within 1e-9 of each other count as equal.
 
     >>> agent = InformationDirected(2)
     >>> agent.observe(0, 1)
-    >>> regret, gain = agent.regret(), agent.gain()
-    >>> {a: round(r, 10) for a, r in regret.items()}  # E max - m = 3/4 - 2/3 and 3/4 - 1/2
+    >>> {a: round(d, 10) for a, d in agent.expected_gap().items()}  # 3/4 - 2/3 and 3/4 - 1/2
     {0: 0.0833333333, 1: 0.25}
     """
 
@@ -122,8 +121,8 @@ class InformationDirected(CountingAgent):
         kernels.information_directed.information(alpha, beta, n, s, work)
         return dict(zip(self.arms, work[row].tolist(), strict=True))
 
-    def regret(self) -> dict[Any, float]:
-        """Δ_i = E[θ_best - θ_i]."""
+    def expected_gap(self) -> dict[Any, float]:
+        """Δ_i = E[θ_best - θ_i]: what one pull of arm i is expected to lose."""
         return self._row(kernels.information_directed.REGRET)
 
     def gain(self) -> dict[Any, float]:
@@ -132,6 +131,6 @@ class InformationDirected(CountingAgent):
 
     def indices(self) -> dict[Any, float]:
         """-Δ_i²/g_i: what each arm would be worth alone; the agent mixes two."""
-        regret, gain = self.regret(), self.gain()
+        gap, gain = self.expected_gap(), self.gain()
         ratio = kernels.information_directed.ratio
-        return {a: -ratio(regret[a], gain[a], regret[a], gain[a], 1.0) for a in self.arms}
+        return {a: -ratio(gap[a], gain[a], gap[a], gain[a], 1.0) for a in self.arms}

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import InvalidTable
+from bayescontrol.errors import BadEvidence, InvalidTable
 from bayescontrol.problems.bandits.contexts import (
     LARGEST,
     Outcome,
@@ -28,6 +28,7 @@ from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
+from bayescontrol.words import counted
 
 __all__ = ["Contexts", "LinearEnvironment", "fused_loop"]
 
@@ -70,14 +71,23 @@ class LinearEnvironment:
         if not callable(contexts) and contexts not in _SOURCES:
             raise InvalidTable(f"contexts={contexts!r}: 'normal', 'sphere', or a function of rng")
         self.link, self.labels, self.truth, self.contexts = link, arms, truth, contexts
-        features = truth.shape[1]
-        #: x_t, the context that the next pull will be paid in.
-        self.context = np.zeros(features) if start is None else as_context(start, features).copy()
+        self.context = np.zeros(truth.shape[1]) if start is None else start
+
+    @property
+    def context(self) -> FloatArray:
+        """x_t, the context in which the next pull is paid, a copy. Setting it starts a new run."""
+        return self._context.copy()
+
+    @context.setter
+    def context(self, x: npt.ArrayLike) -> None:
+        self._context = as_context(x, self.truth.shape[1]).copy()
+        # Where the present run began, and how long it is: see `_start_of`.
+        self._first, self._steps = self._context, 0
 
     @property
     def start(self) -> FloatArray:
         """The present context, a copy: where an agent begins."""
-        return self.context.copy()
+        return self.context
 
     def means(self, x: npt.ArrayLike) -> FloatArray:
         """E[r | x, a] for every arm."""
@@ -91,31 +101,73 @@ class LinearEnvironment:
         """r ~ P(r | x·w_a), then the next context."""
         w = self.truth[self.labels.place(a)]
         r = kernels.contextual.respond(
-            self.link.kind, self.link.constants, w, self.context, rng.state
+            self.link.kind, self.link.constants, w, self._context, rng.state
         )
         x = np.empty(len(w))
         if callable(self.contexts):
             x[:] = as_context(self.contexts(rng), len(w))
         else:
             kernels.contextual.draw_context(_SOURCES.index(self.contexts), x, rng.state)
-        self.context = x
+        self.fast_forward(x, 1)
         return Outcome(r, tuple(x.tolist()))
 
+    def fast_forward(self, x: FloatArray, steps: int) -> None:
+        """Move to context x, the last one of the `steps` steps that were just taken."""
+        self._context, self._steps = x, self._steps + steps
+
+    def mean_rewards(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
+        """E[r | x_t, a] at each step t of a run, for every arm a.
+
+        `start` is the context in which the run began. It may be left out if the run is the only
+        one that this world has had, or if the world has not been used: then it is the context
+        with which the world was made. The record of a world that has been used twice needs it.
+
+        >>> from bayescontrol import LinearBandit
+        >>> world = LinearBandit(2, features=1).environment([[1], [-1]], start=[0.5])
+        >>> world.mean_rewards(Record([0, 1], [Outcome(1.0, (2.0,)), Outcome(1.0, (3.0,))]))
+        array([[ 0.5, -0.5],
+               [ 2. , -2. ]])
+        """
+        features = self.truth.shape[1]
+        try:
+            later = np.array([as_context(o.context, features) for _, o in record])
+        except AttributeError:
+            raise BadEvidence(
+                "the observations of the record have no context: give a record of this world"
+            ) from None
+        later = later.reshape(-1, features)
+        X = np.vstack([self._start_of(later, start), later])[: len(later)]
+        return self.link.mean(X @ self.truth.T)
+
+    def _start_of(self, later: FloatArray, start: npt.ArrayLike | None) -> FloatArray:
+        """x_1 of the run that went on through the contexts `later`."""
+        if start is not None:
+            return as_context(start, self.truth.shape[1])
+        if len(later) and self._steps:
+            here = np.array_equal(later[-1], self._context)
+            if self._steps != len(later) or not here:
+                raise BadEvidence(
+                    f"the context in which this run of {counted(len(later), 'step')} began is "
+                    f"unknown, because the world has made {counted(self._steps, 'step')}: keep "
+                    "world.start before a run and give it as start=..."
+                )
+        return self._first
+
     def regret(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
-        """max_a E[r | x_t, a] - E[r | x_t, a_t] at each step of a run that began in `start`.
+        """R_t = Σ_{τ≤t} (max_a E[r | x_τ, a] - E[r | x_τ, a_τ]), for every step t of the record.
+
+        The same as `metrics.regret(record, world, start)`. See `mean_rewards` for `start`.
 
         >>> from bayescontrol import LinearBandit, interact
         >>> bandit = LinearBandit(2, features=2)
         >>> world = bandit.draw(0)
         >>> regret = world.regret(interact(bandit.agent(world.start), world, 400))
-        >>> bool(regret[200:].mean() < regret[:200].mean())
+        >>> bool(regret[399] - regret[199] < regret[199])
         True
         """
-        x0 = np.zeros(self.truth.shape[1]) if start is None else start
-        X = np.array([x0, *(o.context for _, o in record)], np.float64)[:-1]
-        means = self.link.mean(X @ self.truth.T)
+        means = self.mean_rewards(record, start)
         pulled = [self.labels.place(a) for a in record.actions.tolist()]
-        return np.asarray(means.max(1) - means[np.arange(len(pulled)), pulled])
+        return np.asarray(np.cumsum(means.max(1) - means[np.arange(len(pulled)), pulled]))
 
     def __repr__(self) -> str:
         arms, features = self.truth.shape
@@ -141,7 +193,7 @@ def fused_loop(agent: Any, environment: Any) -> Any:
         and belief.labels == tuple(environment.labels)
         and isinstance(x, np.ndarray)
         and x.dtype == np.float64
-        and x.shape == environment.context.shape == (belief.features,)
+        and x.shape == environment.start.shape == (belief.features,)
         and bool((np.abs(x) < LARGEST**0.5).all())
         and (comparable(x) is x or not x.any())
     )
@@ -151,7 +203,7 @@ def fused_loop(agent: Any, environment: Any) -> Any:
 def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     link, belief = environment.link, agent.belief
     R, z, active, v = belief.loop_arrays()
-    x, y = np.array(agent.x, np.float64), environment.context.copy()
+    x, y = np.array(agent.x, np.float64), environment.start
     actions, rewards, contexts = (
         np.empty(steps, np.int64),
         np.empty(steps),
@@ -161,7 +213,7 @@ def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: S
         link.kind, link.constants, R, z, active, v, x, y, environment.truth,
         _SOURCES.index(environment.contexts), p.state, q.state, actions, rewards, contexts,
     )  # fmt: skip
-    environment.context = y
+    environment.fast_forward(y, steps)
     belief.fast_forward(actions)
     agent.fast_forward(steps, contexts[-2].copy() if steps > 1 else agent.x, x)
     rows = map(tuple, contexts.tolist())
