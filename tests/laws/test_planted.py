@@ -208,6 +208,54 @@ def test_modes_that_expect_one_world_and_live_in_another_break_the_identities() 
         check_modes([Optimist(0.4), Optimist(0.9)])
 
 
+class Mistaken(Coin):
+    """Expects heads with probability p, but after `sound` tosses they come with `truth`."""
+
+    def __init__(self, p: float, truth: float, sound: int = 0) -> None:
+        super().__init__(p)
+        self.truth, self.sound = truth, sound
+
+    def environment(self) -> "TossedCoin":
+        return TossedCoin(self)
+
+
+class TossedCoin:
+    def __init__(self, coin: Mistaken) -> None:
+        self.coin, self.tosses = coin, 0
+
+    def respond(self, a: str, rng: Stream) -> int:
+        sound = self.tosses < self.coin.sound
+        self.tosses += 1
+        return int(rng.random() < (self.coin.p if sound else self.coin.truth))
+
+
+@pytest.mark.parametrize(
+    ("coins", "steps", "runs"),
+    [
+        ([Mistaken(0.475, truth=0.53), Mistaken(0.525, truth=0.47)], 600, 60),
+        ([Mistaken(0.4, 0.9, sound=30), Mistaken(0.6, 0.1, sound=30)], 60, 200),
+    ],
+    ids=["slightly wrong", "wrong after 30 steps"],
+)
+def test_modes_that_go_wrong_late_are_noticed(coins: list[Mistaken], steps: int, runs: int) -> None:
+    """Twenty steps do not show it, not even in 500 runs; the steps that are asked for do.
+
+    At the end more than nine runs in ten favour the wrong coin.
+    """
+
+    def worlds(m: int) -> TossedCoin:
+        return coins[m].environment()
+
+    check_modes(coins, environment=worlds, steps=20)
+    with pytest.raises(LawBroken, match="runs"):
+        check_modes(coins, environment=worlds, steps=steps, runs=runs)
+
+
+def test_sound_modes_pass_over_many_steps() -> None:
+    """Seeds are fixed; over seeds, a false alarm in 1e-6 of the runs."""
+    check_modes([Coin(0.45), Coin(0.55)], steps=600, runs=60)
+
+
 def test_modes_without_exact_probabilities_need_a_world() -> None:
     class Guess:
         def act(self, x: object, rng: Stream) -> str:
