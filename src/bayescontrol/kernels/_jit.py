@@ -3,13 +3,16 @@
 Kernels are compiled once and kept on disk. Numba invalidates a cached kernel when its own
 file changes, but not when a kernel it calls does; so each module's kernels live in a folder
 named after the contents of its source *and of all kernel sources that it imports*, and an old
-cache can never be used by mistake.
+cache can never be used by mistake. Only a folder that no other user can write to is used; where
+there is none, nothing is kept.
 """
 
 import hashlib
 import os
 import re
+import stat
 import tempfile
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -47,34 +50,98 @@ def _digest(module: str) -> str:
     return hashlib.sha256(b"\0".join(sources[name] for name in sorted(sources))).hexdigest()[:16]
 
 
-def _writable(folder: Path) -> bool:
+def _risk(folder: Path) -> str | None:
+    """Say how another user could put files into this folder, or move it; None if nobody can.
+
+    A folder without any access for others protects all that lies in it. What lies in a folder that
+    others can read must not be writable by them either. Windows keeps such folders per user.
+    """
+    if os.name != "posix":
+        return None
+    trusted = {os.geteuid(), 0}
+    for path in (folder, *folder.parents):
+        if path.is_symlink() and path.lstat().st_uid not in trusted:
+            return f"{path} is a symbolic link of another user"
+    for path in folder.resolve().parents:
+        found = path.stat()
+        if found.st_uid not in trusted:
+            return f"{path} belongs to another user"
+        if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+            return f"every user can replace what lies in {path}"
+    return _risk_within(folder.resolve(), deep=False)
+
+
+def _risk_within(path: Path, *, deep: bool = True) -> str | None:
+    """As `_risk`, where the parents are safe. `deep`: check all that the folder holds, too."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
+        found = path.lstat()
+        if found.st_uid != os.geteuid():
+            return f"{path} belongs to another user"
+        if stat.S_ISLNK(found.st_mode):
+            return f"{path} is a symbolic link"
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return f"{path} can be written by other users"
+        if deep and stat.S_ISDIR(found.st_mode) and found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            return next(filter(None, map(_risk_within, path.iterdir())), None)
+    except FileNotFoundError:  # another process has tidied up
+        pass
+    return None
 
 
-def _cache_folder() -> Path:
+def _cache_folder() -> Path | None:
     named = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    home = Path(named) if named else Path.home() / ".cache"
-    for root in (home / "bayescontrol", Path(tempfile.gettempdir()) / "bayescontrol"):
-        if _writable(root):
-            return root
-    return Path(tempfile.mkdtemp(prefix="bayescontrol-"))
+    try:
+        folder = (Path(named) if named else Path.home() / ".cache") / "bayescontrol"
+        folder = folder.absolute()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        risk = _risk(folder)
+        if risk is None:
+            tempfile.TemporaryFile(dir=folder).close()
+            return folder.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home
+        risk = str(error)
+    _warn(risk)
+    return None
 
 
-#: Where compiled kernels are kept. Empty or missing: the next run compiles.
+def _warn(risk: str) -> None:
+    warnings.warn(
+        f"compiled kernels are not kept on disk, so each process compiles them again: {risk}. Set "
+        "NUMBA_CACHE_DIR to a folder that only you can write to",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+#: Where compiled kernels are kept; None if there is no folder that only this user can write to.
+#: Numba unpickles what it finds there, so whoever can write there can run code in this process.
 cache_folder = _cache_folder()
 
 
-def _compile(kernel: F, **options: bool) -> F:
-    before = _config.CACHE_DIR
-    module = kernel.__module__.rpartition(".")[2]
-    _config.CACHE_DIR = str(cache_folder / f"{module}-{_digest(module)}")
+@lru_cache
+def _module_folder(module: str) -> Path | None:
+    """The folder for the kernels of one module; None: keep nothing."""
+    if cache_folder is None:
+        return None
+    folder = cache_folder / f"{module}-{_digest(module)}"
     try:
-        return cast("F", _njit(cache=True, error_model="numpy", **options)(kernel))
+        folder.mkdir(mode=0o700, exist_ok=True)
+        risk = _risk_within(folder) if os.name == "posix" else None
+    except OSError as error:
+        risk = str(error)
+    if risk is None:
+        return folder
+    _warn(risk)
+    return None
+
+
+def _compile(kernel: F, **options: bool) -> F:
+    folder = _module_folder(kernel.__module__.rpartition(".")[2])
+    before = _config.CACHE_DIR
+    _config.CACHE_DIR = str(folder or "")
+    try:
+        cache = folder is not None
+        return cast("F", _njit(cache=cache, error_model="numpy", **options)(kernel))
     finally:
         _config.CACHE_DIR = before
 

@@ -1,0 +1,217 @@
+"""Compiled kernels are read only from a folder that nobody else can write to.
+
+Numba unpickles what it finds in its cache. Each planted index below creates a file when it is
+unpickled, as an attacker's would run a program.
+"""
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bayescontrol.kernels import _jit
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no owner and mode")
+as_root = pytest.mark.skipif(
+    os.name == "posix" and os.geteuid() != 0, reason="only root can give a file to another user"
+)
+ANOTHER = 12345
+CALL = "from bayescontrol.kernels.elementary import exp; print(exp(0.0))"
+
+
+def run(**env: str) -> subprocess.CompletedProcess[str]:
+    """Call a kernel in a process without a home, save for what `env` says."""
+    clean = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    return subprocess.run(
+        [sys.executable, "-c", CALL],
+        env=clean | {"HOME": "/dev/null/nobody"} | env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+class Payload:
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return Path.touch, (self.marker,)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that a real process has filled."""
+    home = tmp_path_factory.mktemp("cache")
+    told = run(XDG_CACHE_HOME=str(home))
+    assert (told.stdout, told.stderr) == ("1.0\n", "")
+    return home / "bayescontrol"
+
+
+@pytest.fixture
+def planted(filled: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A folder whose cache holds a payload, and the file which that would create."""
+    home, marker = tmp_path / "cache", tmp_path / "marker"
+    home.mkdir()
+    shutil.copytree(filled, home / "bayescontrol")
+    indices = list(home.rglob("*.nbi"))
+    assert indices
+    for index in indices:
+        index.write_bytes(pickle.dumps(Payload(marker)))
+    return home, marker
+
+
+def test_a_new_cache_is_private_and_the_next_process_reads_it(filled: Path) -> None:
+    assert filled.stat().st_mode & 0o077 == 0
+    assert all(path.stat().st_mode & 0o077 == 0 for path in filled.iterdir())
+    before = {path: path.stat().st_mtime_ns for path in filled.rglob("*.nb?")}
+    assert before
+    run(XDG_CACHE_HOME=str(filled.parent))
+    assert {path: path.stat().st_mtime_ns for path in filled.rglob("*.nb?")} == before
+
+
+def test_the_payload_works_where_the_owner_has_put_it(planted: tuple[Path, Path]) -> None:
+    """Otherwise the tests below would show nothing."""
+    home, marker = planted
+    run(XDG_CACHE_HOME=str(home))
+    assert marker.exists()
+
+
+def test_the_shared_temporary_folder_is_not_used_without_a_home(
+    planted: tuple[Path, Path],
+) -> None:
+    home, marker = planted
+    (home / "bayescontrol").chmod(0o777)
+    told = run(TMPDIR=str(home))
+    assert told.stdout == "1.0\n"
+    assert not marker.exists()
+    assert "compiled kernels are not kept on disk" in told.stderr
+
+
+def test_a_cache_that_others_can_write_to_is_not_used(planted: tuple[Path, Path]) -> None:
+    home, marker = planted
+    (home / "bayescontrol").chmod(0o777)
+    told = run(NUMBA_CACHE_DIR=str(home))
+    assert told.stdout == "1.0\n"
+    assert not marker.exists()
+    assert "bayescontrol can be written by other users" in told.stderr
+
+
+@as_root
+@pytest.mark.parametrize("what", ["the cache", "one file"])
+def test_what_belongs_to_another_user_is_not_used(what: str, planted: tuple[Path, Path]) -> None:
+    home, marker = planted
+    open_to_readers(home / "bayescontrol")
+    chosen = [home / "bayescontrol"] if what == "the cache" else list(home.rglob("*.nbi"))
+    for path in chosen:
+        os.chown(path, ANOTHER, ANOTHER)
+    told = run(XDG_CACHE_HOME=str(home))
+    assert told.stdout == "1.0\n"
+    assert not marker.exists()
+    assert "belongs to another user" in told.stderr
+
+
+def open_to_readers(outer: Path) -> None:
+    """The modes with which most systems make folders and files, unless asked otherwise."""
+    for path in (outer, *outer.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+# -- each thing that is checked ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"])
+def test_every_way_to_name_the_folder_is_checked(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, str(tmp_path))
+    folder = (tmp_path / ".cache" if variable == "HOME" else tmp_path) / "bayescontrol"
+    assert _jit._cache_folder() == folder
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o770)
+    with pytest.warns(RuntimeWarning, match="can be written by other users"):
+        assert _jit._cache_folder() is None
+
+
+def test_without_a_writable_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
+    with pytest.warns(RuntimeWarning, match="each process compiles them again: .*Not a directory"):
+        assert _jit._cache_folder() is None
+
+
+@pytest.fixture
+def module_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "elementary-0"
+    (folder / "kernels_0").mkdir(parents=True)
+    (folder / "kernels_0" / "exp.nbi").touch()
+    open_to_readers(folder)
+    return folder
+
+
+PARTS = [".", "kernels_0", "kernels_0/exp.nbi"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("mode", [0o020, 0o002])
+def test_no_part_of_a_module_s_folder_may_be_writable(
+    part: str, mode: int, module_folder: Path
+) -> None:
+    assert _jit._risk_within(module_folder) is None
+    wrong = module_folder / part
+    wrong.chmod(wrong.stat().st_mode | mode)
+    assert _jit._risk_within(module_folder) == f"{wrong} can be written by other users"
+
+
+def test_what_lies_in_a_private_folder_is_out_of_reach(module_folder: Path) -> None:
+    (module_folder / "kernels_0").chmod(0o777)
+    module_folder.chmod(0o700)
+    assert _jit._risk_within(module_folder) is None
+
+
+def test_a_link_in_a_module_s_folder_is_risky(module_folder: Path) -> None:
+    link = module_folder / "kernels_0" / "log.nbi"
+    link.symlink_to(module_folder / "kernels_0" / "exp.nbi")
+    assert _jit._risk_within(module_folder) == f"{link} is a symbolic link"
+
+
+@as_root
+@pytest.mark.parametrize("part", PARTS)
+def test_no_part_may_belong_to_another_user(part: str, module_folder: Path) -> None:
+    os.chown(module_folder / part, ANOTHER, ANOTHER)
+    assert _jit._risk_within(module_folder) == f"{module_folder / part} belongs to another user"
+
+
+@as_root
+def test_nor_may_a_parent_or_a_link_on_the_way(tmp_path: Path) -> None:
+    folder, link = tmp_path / "bayescontrol", tmp_path / "link"
+    folder.mkdir(mode=0o700)
+    link.symlink_to(folder)
+    assert _jit._risk(link) is None
+    os.chown(link, ANOTHER, ANOTHER, follow_symlinks=False)
+    assert _jit._risk(link) == f"{link} is a symbolic link of another user"
+    os.chown(tmp_path, ANOTHER, ANOTHER)
+    assert _jit._risk(folder) == f"{tmp_path} belongs to another user"
+
+
+def test_a_folder_that_others_can_replace_is_risky(tmp_path: Path) -> None:
+    folder = tmp_path / "bayescontrol"
+    folder.mkdir(mode=0o700)
+    assert _jit._risk(folder) is None
+    tmp_path.chmod(0o777)
+    assert _jit._risk(folder) == f"every user can replace what lies in {tmp_path}"
+    tmp_path.chmod(0o1777)  # as /tmp: only the owner can
+    assert _jit._risk(folder) is None
+
+
+def test_a_link_of_one_s_own_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir(mode=0o700)
+    (tmp_path / "cache").symlink_to(tmp_path / "scratch")
+    assert _jit._risk(tmp_path / "cache") is None
