@@ -1,12 +1,16 @@
 """A table on disk is used when it is whole, and never when it is not."""
 
 import os
+import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import bayescontrol
 from bayescontrol.baselines.gittins import DamagedCache, GittinsTable, cache
 
 
@@ -55,6 +59,53 @@ def test_other_code_does_not_use_the_table(monkeypatch: pytest.MonkeyPatch) -> N
     GittinsTable(0.9, 10)
     monkeypatch.setattr(cache, "_code", lambda: "another")
     assert not GittinsTable(0.9, 10).recalled
+
+
+#: Runs in a copy of the package. It makes a table, notes which of our files that takes, and edits
+#: each of them in turn; it prints those that the key does not depend on, and the number of all.
+EDITS = """
+import sys
+from pathlib import Path
+
+import bayescontrol
+from bayescontrol.baselines.gittins import GittinsTable, cache
+
+package, ran = Path(bayescontrol.__file__).parent, set()
+sys.setprofile(lambda frame, event, arg: ran.add(frame.f_code.co_filename))
+table = GittinsTable(0.9, 10, cache=False)
+sys.setprofile(None)
+ran |= {m.__file__ for name, m in sys.modules.items() if name.startswith("bayescontrol.kernels.")}
+needed = [
+    path for path in sorted(map(Path, ran))
+    if path.parent in (package / "baselines/gittins", package / "kernels")
+    and path.name != "__init__.py"
+]
+key, ignored = table.key, []
+for path in needed:
+    source = path.read_bytes()
+    path.write_bytes(source + b"# edited")
+    cache._code.cache_clear()
+    if table.key == key:
+        ignored.append(path.stem)
+    path.write_bytes(source)
+print(*ignored)
+print(len(needed))
+"""
+
+
+def test_every_source_that_a_table_is_made_with_is_in_the_key(home: Path) -> None:
+    package = Path(bayescontrol.__file__).parent
+    shutil.copytree(package, home / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+    told = subprocess.run(
+        [sys.executable, "-c", EDITS],
+        env=os.environ | {"PYTHONPATH": str(home), "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ignored, needed = told.stdout.splitlines()
+    assert ignored == ""
+    assert int(needed) >= 8  # table, march, passes, single; gittins, gittins_band, elementary, _jit
 
 
 def flipped(content: bytes, place: int) -> bytes:

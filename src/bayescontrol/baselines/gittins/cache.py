@@ -6,6 +6,7 @@ The key holds what was asked for and a digest of the code that answers. A file i
 at all; where the folder cannot be written there is no file, and the table is made each time.
 """
 
+import ast
 import contextlib
 import hashlib
 import os
@@ -22,8 +23,9 @@ from bayescontrol.baselines.gittins.passes import Problem
 __all__ = ["DamagedCache", "folder", "key_of", "recall", "remember"]
 
 _DIGEST = 32
-_SOURCES = ("baselines/gittins/march.py", "baselines/gittins/passes.py", "kernels/elementary.py",
-            "kernels/gittins.py", "kernels/gittins_band.py")  # fmt: skip
+#: The module that makes tables, and the packages in which its sources lie.
+_MAKER = "bayescontrol.baselines.gittins.table"
+_PACKAGES = ("bayescontrol.baselines.gittins.", "bayescontrol.kernels.")
 
 
 class DamagedCache(UserWarning):
@@ -44,10 +46,35 @@ def folder() -> Path:
     return (Path(named) if named else Path.home() / ".cache") / "bayescontrol" / "gittins"
 
 
+def _imports(source: bytes) -> set[str]:
+    """The dotted names that a source imports; `kernels.name` imports a kernel module, too."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            names.add(f"bayescontrol.{node.value.id}.{node.attr}")
+    return names
+
+
+def _sources(module: str, seen: dict[str, bytes]) -> dict[str, bytes]:
+    """The source of a module and of those that it imports from our packages, by name."""
+    path = Path(__file__).parents[3].joinpath(*module.split(".")).with_suffix(".py")
+    if module not in seen and path.is_file():
+        seen[module] = path.read_bytes()
+        for name in _imports(seen[module]):
+            if name.startswith(_PACKAGES):
+                _sources(name, seen)
+    return seen
+
+
 @lru_cache
 def _code() -> str:
-    root = Path(__file__).parents[2]
-    return hashlib.sha256(b"\0".join((root / s).read_bytes() for s in _SOURCES)).hexdigest()[:16]
+    """A digest of all sources with which a table is made."""
+    sources = _sources(_MAKER, {})
+    return hashlib.sha256(b"\0".join(sources[name] for name in sorted(sources))).hexdigest()[:16]
 
 
 def key_of(problem: Problem, tolerance: float) -> str:
