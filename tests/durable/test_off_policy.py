@@ -5,6 +5,7 @@ histories, each with its exact probability. Nothing here is random, so there are
 """
 
 from collections.abc import Callable, Iterator
+from statistics import NormalDist, fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from tests.durable.fixed_logs import fixed_log
 
-from bayescontrol.durable.off_policy import CAP, LAM, RHO, Interval, guess, lower
+from bayescontrol.arrays import FloatArray
+from bayescontrol.durable import what_if
+from bayescontrol.durable.events import Decided, Observed
+from bayescontrol.durable.off_policy import CAP, LAM, RHO, Estimate, Interval, guess, lower
 
 HORIZON = 6
 History = tuple[tuple[int, int], ...]
@@ -149,6 +154,64 @@ def test_no_factor_is_less_than_a_quarter() -> None:
 def test_the_bound_is_where_the_mixture_reaches_its_limit(growth: np.ndarray, alpha: float) -> None:
     z = np.log(RHO) + growth - LAM * lower(growth, alpha)
     assert np.logaddexp.reduce(z) == pytest.approx(-np.log(alpha), abs=1e-6)
+
+
+# -- two sides of one level --------------------------------------------------------------------
+
+levels = pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99])
+
+
+def wealth(r: FloatArray, w: FloatArray, m: FloatArray, v: float) -> float:
+    """Σ_j ρ_j Π_t (1 + λ_j (w_t r_t - m_t)) exp(-λ_j (v - m_t)): what bets against v have won."""
+    factors = (1.0 + LAM[:, None] * (w * r - m)) * np.exp(-LAM[:, None] * (v - m))
+    return float(RHO @ factors.prod(1))
+
+
+def assert_both_ends_have_half(
+    ends: tuple[float, float], level: float, r: FloatArray, w: FloatArray, m: FloatArray
+) -> None:
+    """By Ville each end misses with probability 1 / wealth: (1 - level) / 2, both 1 - level."""
+    low, high = ends
+    assert 0.0 < low < high < 1.0
+    assert 1.0 / wealth(r, w, m, low) == pytest.approx((1.0 - level) / 2, rel=1e-6)
+    assert 1.0 / wealth(1.0 - r, w, 1.0 - m, 1.0 - high) == pytest.approx(
+        (1.0 - level) / 2, rel=1e-6
+    )
+
+
+@levels
+def test_each_end_of_an_interval_has_half_of_the_error(level: float) -> None:
+    rng = np.random.default_rng(0)
+    r, w = rng.integers(0, 2, 400).astype(float), rng.choice([0.0, 0.5, 2.0], 400)
+    m = rng.uniform(0.2, 0.8, 400)
+    interval = Interval()
+    for r_t, w_t, m_t in zip(r, w, m, strict=True):
+        interval.take(guess([1.0], None, [m_t], 0, w_t), r_t)
+    assert_both_ends_have_half(interval.at(level), level, r, w, m)
+
+
+@levels
+def test_the_intervals_of_a_log_have_the_level_that_was_asked_for(level: float) -> None:
+    """The same from the log alone, for the log itself and for the policy that always takes red."""
+    events = fixed_log(1, 600, p_red=0.5)
+    told = what_if(events, lambda x: {"red": 1.0}, bounds=(0, 1), level=level)
+    a = [e.a == "red" for e in events if isinstance(e, Decided)]
+    r = np.array([e.o for e in events if isinstance(e, Observed)], float)
+    so_far = [fmean(r[:t]) if t else 0.5 for t in range(600)]
+    reds = [r[:t][a[:t]] for t in range(600)]
+    red = [fmean(reds[t]) if len(reds[t]) else so_far[t] for t in range(600)]
+    logged, ips = told.logged, told.inverse_propensity
+    ones, w = np.ones(600), np.where(a, 2.0, 0.0)
+    assert_both_ends_have_half((logged.low, logged.high), level, r, ones, np.array(so_far))
+    assert_both_ends_have_half((ips.low, ips.high), level, r, w, np.array(red))
+
+
+@levels
+def test_a_normal_interval_has_two_sides_too(level: float) -> None:
+    e = Estimate.of([0.0, 1.0, 0.0, 0.0, 1.0], level)
+    below, above = (NormalDist(e.mean, e.error).cdf(end) for end in (e.low, e.high))
+    assert below == pytest.approx((1.0 - level) / 2, rel=1e-9)
+    assert 1.0 - above == pytest.approx((1.0 - level) / 2, rel=1e-9)
 
 
 def test_the_order_of_answers_is_of_no_consequence() -> None:
