@@ -378,6 +378,24 @@ EXAMPLES = (
         build(ONCE, [0.5, 0.5], ["a", lambda x: "b" if x == "start" else "a"]),
         BOTH,
     ),
+    Example(
+        "policies that differ in a corridor behind a cycle",
+        "A coin says when the hall is left, for a door, a corridor and the end. They act "
+        "differently in the corridor. It comes only once, so the agent settles. But it can come "
+        "at any time, so the theorem does not cover the pair.",
+        build(
+            {
+                "hall": {"a": ("hall", "door"), "b": ("hall", "door")},
+                "door": {"a": "corridor", "b": "corridor"},
+                "corridor": {"a": "end", "b": "end"},
+                "end": {"a": "end", "b": "end"},
+            },
+            [0.5, 0.5],
+            ["a", lambda x: "b" if x == "corridor" else "a"],
+        ),
+        BOTH,
+        {(0, 1): SETTLES, (1, 0): SETTLES},
+    ),
     # -- two together, and third parties -----------------------------------------------------------
     Example(
         "only by turns",

@@ -1,14 +1,17 @@
 """Core, consistency and verdict on classes whose answers are known; and the agent agrees."""
 
 import importlib.util
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bayescontrol import interact
-from bayescontrol.convergence import Outcome, check, consistent, core
+from bayescontrol import interact, play
+from bayescontrol.convergence import Outcome, Reason, check, consistent, core
+from bayescontrol.convergence.consistency import policies_agree
+from bayescontrol.convergence.worlds import World
 from bayescontrol.problems.diagrams import core_diagram, trap
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.schedules import Every, every_step
@@ -99,6 +102,35 @@ def test_reading_the_core_along_the_own_policy_alone_would_miss_the_trap() -> No
     """What others may do first counts: with all weight on m*, the pit is out of reach."""
     assert core(trap(), 0) == (0, 1, 2)
     assert core(tabulate(trap(), prior=[1.0, 0.0, 0.0]), 0) == (0,)
+
+
+def test_a_corridor_behind_a_cycle_comes_at_any_time_but_once() -> None:
+    """P(x_t is the corridor) = 2^-(t-2) for t = 3, 4, …, and nothing tells the two modes apart.
+
+    In 200 runs the corridor comes after step 6 with probability 1 - (15/16)^200 > 1 - 3e-6.
+    """
+    (modes,) = [e.modes for e in EXAMPLES if e.name.endswith("corridor behind a cycle")]
+    corridor = modes.labels.situations.index("corridor")
+    moves = World(modes, 0).transitions[:, 0]  # where an action leads does not depend on it
+    x = np.eye(4)[modes.start]
+    for t in range(1, 60):
+        assert x[corridor] == (0.5 ** (t - 2) if t >= 3 else 0.0)
+        x = x @ moves
+    pair = check(modes).pair(0, 1)
+    assert pair.reason is Reason.ALIKE_WHERE_BLIND
+    assert pair.act_differently == (corridor,)
+    assert not policies_agree(World(modes, 0))[1]
+    times = []
+    for run in range(200):
+        agent, at = modes.agent(), []
+        for t, _ in enumerate(islice(play(agent, modes.environment(0), run=run), 60), start=2):
+            if agent.x == corridor:
+                at.append(t)
+                assert agent.action_probabilities() == {0: 0.5, 1: 0.5}
+        times += at
+        assert len(at) == 1
+        assert agent.action_probabilities() == {0: 1.0, 1: 0.0}
+    assert max(times) > 6
 
 
 def test_the_verdict_names_the_situations() -> None:
