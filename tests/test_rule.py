@@ -123,6 +123,17 @@ def test_a_situation_moves_only_when_the_evidence_was_good() -> None:
     assert agent.x == modes.advance(0, 0, 1)
 
 
+def test_an_observation_is_learnt_in_the_situation_in_which_it_was_seen() -> None:
+    modes = random_modes(3, situations=4, seed=2)
+    agent, x, v, visited = modes.agent(), modes.start, modes.prior, set()
+    for a, o in [(0, 1), (1, 0), (1, 1), (0, 0)]:
+        visited.add(x)
+        v, x = v * modes.likelihoods(x, a, o), modes.advance(x, a, o)
+        agent.observe(a, o)
+    assert len(visited) > 2
+    assert agent.belief.posterior() == pytest.approx(v / v.sum(), rel=1e-12)
+
+
 def test_an_advance_that_fails_changes_nothing() -> None:
     def stumble(_x: None, _a: str, _o: int) -> None:
         raise RuntimeError("no way on")

@@ -1,0 +1,61 @@
+"""Compiled kernels are kept under the digest of every source that they were made from."""
+
+import ast
+import importlib.util
+import shutil
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from bayescontrol.kernels import _jit
+
+SOURCES = Path(_jit.__file__).parent
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """A copy of the sources of all kernels."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(SOURCES, tmp_path / "kernels", ignore=ignore))
+
+
+def jit_of(sources: Path) -> ModuleType:
+    """The module `_jit`, imported anew from these sources."""
+    spec = importlib.util.spec_from_file_location("copied_jit", sources / "_jit.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_changed_kernel_gives_those_that_call_it_another_digest(sources: Path) -> None:
+    names = ("elementary", "finite", "tabular", "xoshiro")  # tabular by way of finite alone
+    before = {name: jit_of(sources)._digest(name) for name in names}
+    assert before == {name: _jit._digest(name) for name in names}
+    with (sources / "elementary.py").open("a") as file:
+        file.write("# changed\n")
+    after = jit_of(sources)
+    changed = [name for name in names if after._digest(name) != before[name]]
+    assert changed == ["elementary", "finite", "tabular"]
+
+
+def imported_kernels(path: Path) -> set[str]:
+    """The kernel modules that a module imports, in whichever way it writes that."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayescontrol"):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        parts = [name.split(".") for name in names]
+        found |= {p[2] for p in parts if p[:2] == ["bayescontrol", "kernels"] and len(p) > 2}
+    return {name for name in found if (path.parent / f"{name}.py").is_file()}
+
+
+@pytest.mark.parametrize("path", sorted(SOURCES.glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_the_digest_covers_every_kernel_that_is_imported(path: Path) -> None:
+    assert imported_kernels(path) <= set(_jit._sources(path.stem, {}))
