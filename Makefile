@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check browser test slow bench docs reproduce reproduce-full lock clean
+.PHONY: help setup check browser test slow mutants bench docs reproduce reproduce-full lock clean
 
 help:  ## list every verb
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
@@ -39,6 +39,9 @@ test: check docs browser  ## everything but the slow suite: check, docs, then ev
 
 slow: setup  ## full-size evidence: minutes to an hour
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
+
+mutants: setup  ## plant bugs in a copy of the sources, report those that the tests miss: slow
+	$(BIN)/python -m tests.mutants
 
 bench: setup  ## speed, as ratios within one run
 	$(BIN)/python -m benchmarks.run
