@@ -66,11 +66,14 @@ def test_the_core_is_the_one_found_by_hand(example: Any) -> None:
 
 @each
 def test_the_verdict_on_every_pair_is_the_one_found_by_hand(example: Any) -> None:
-    pairs = {(pair.true, pair.other): pair for pair in check(example.modes).pairs}
+    verdict = check(example.modes)
+    pairs = {(pair.true, pair.other): pair for pair in verdict.pairs}
     live = np.flatnonzero(example.modes.prior).tolist()
     assert set(pairs) == {(i, j) for i in live for j in live if i != j}
     expected = {pair: example.outcome.get(pair, THEOREM) for pair in pairs}
-    assert {pair: verdict.outcome for pair, verdict in pairs.items()} == expected, example.why
+    assert {pair: found.outcome for pair, found in pairs.items()} == expected, example.why
+    worst = max(expected.values(), default=THEOREM)
+    assert (verdict.outcome, verdict.settles) == (worst, worst in (THEOREM, SETTLES))
 
 
 @each

@@ -64,6 +64,18 @@ def test_who_closes_in_a_turn_that_fails_has_closed(tmp_path: Path, error: Excep
         assert again.head == 2
 
 
+def test_a_group_that_cannot_be_written_has_errors_and_no_results() -> None:
+    with open_agent("sqlite:///:memory:", "shop", MODEL, seed=1) as agent:
+        d, append = agent.act(), agent._log.append
+        agent._log.append = _raises(DiskFull("no room"))  # type: ignore[method-assign]
+        requests = [Act(None, None), Observe(d, 1), Act(None, "visit-81")]
+        agent.together(requests)
+        assert [type(r.error) for r in requests] == [DiskFull] * 3
+        assert [r.result for r in requests] == [None] * 3
+        agent._log.append = append  # type: ignore[method-assign]
+        assert agent.observe(d, 1)
+
+
 def test_a_snapshot_that_fails_takes_no_answer_away(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     with open_agent(url, "shop", MODEL, seed=1, snapshot_every=2) as agent:

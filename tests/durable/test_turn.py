@@ -30,6 +30,15 @@ def test_of_requests_at_the_same_time_decisions_come_first_and_all_keep_their_or
         assert [event.n for event in shop.log(6)] == [3, 2]  # type: ignore[union-attr]
 
 
+def test_the_same_key_twice_in_one_group_is_one_decision() -> None:
+    with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]), seed=1) as shop:
+        requests = [Act(None, "visit-81"), Act(None, "visit-82"), Act(None, "visit-81")]
+        shop.together(requests)
+        assert [r.error for r in requests] == [None, None, None]
+        assert [r.result.id for r in requests] == ["2", "3", "2"]
+        assert shop.head == 3
+
+
 @pytest.mark.parametrize("arms", [1, 2, 30])
 def test_together_or_alone_the_decisions_of_one_posterior_are_the_same(arms: int) -> None:
     bandit = BernoulliBandit(arms)

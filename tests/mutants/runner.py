@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 Verdict: TypeAlias = Literal["killed", "survived", "skipped", "broken", "not applicable", "timeout"]
 
@@ -143,10 +143,11 @@ class Workspace:
 
     def take_kernels(self, source: Path, cache: Path) -> None:
         """Copy the kernels that were compiled from another copy of the same sources."""
-        from numba.core.caching import _CacheLocator
+        from numba.core import caching
 
+        locator: Any = caching._CacheLocator
         there, here = (
-            _CacheLocator.get_suitable_cache_subpath(str(place / self.package / "kernels" / "x.py"))
+            locator.get_suitable_cache_subpath(str(place / self.package / "kernels" / "x.py"))
             for place in (source, self.source)
         )
         for compiled in (cache / PACKAGE).glob(f"*/{there}"):
