@@ -61,8 +61,11 @@ def test_a_lock_made_by_another_machine_is_respected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, "fcntl", None)
-    (tmp_path / ".writer").write_text("1 another-node")
-    with pytest.raises(Busy, match=r"process 1 on another-node: wait .* remove .*writer"):
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:  # has ended here, not there
+        process.wait()
+    (tmp_path / ".writer").write_text(f"{process.pid} another-node")
+    words = rf"process {process.pid} on another-node: wait .* remove .*writer"
+    with pytest.raises(Busy, match=words):
         held(tmp_path).__enter__()
 
 

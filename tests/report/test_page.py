@@ -42,8 +42,18 @@ def shown(result: Result, tmp_path: Path) -> Section:
     return replace(section(result, tmp_path), meaning={"eps": EVIL}, provenance=made)
 
 
+def with_evil_claims(shown: Section) -> Section:
+    """The same section; the names of its claims, and what they expect and find, are tags too."""
+    claims = tuple(
+        replace(claim, name=EVIL, expected=EVIL, ours=EVIL) for claim in shown.result.outcome.claims
+    )
+    outcome = replace(shown.result.outcome, claims=claims)
+    return replace(shown, result=replace(shown.result, outcome=outcome))
+
+
 def test_the_page_is_well_formed_and_escapes_every_word(shown: Section) -> None:
-    tags = Tags(page(EVIL, [shown, shown], {EVIL: EVIL}, {EVIL: EVIL}))
+    evil = with_evil_claims(shown)
+    tags = Tags(page(EVIL, [evil, evil], {EVIL: EVIL}, {EVIL: EVIL}))
     assert tags.open == []
     scripts = [attrs.get("type", "program") for tag, attrs in tags.seen if tag == "script"]
     assert scripts.count("program") == 2  # Plotly's and ours
