@@ -109,6 +109,20 @@ def test_a_situation_outside_the_table_never_reaches_the_compiled_loop() -> None
         assert find_loop(agent, MODES.environment(0)) is None
 
 
+def test_the_compiled_loop_keeps_the_situations_of_agent_and_world_apart() -> None:
+    """A new agent joins a world that has moved on, so the two are not in the same situation."""
+    records, states = [], []
+    for probes in (None, LOOK):
+        agent, world = MODES.agent(), MODES.environment(1)
+        world.x = 2
+        assert find_loop(agent, world) is not None
+        record = interact(agent, world, 60, seed=3, probes=probes)
+        records.append(Record(record.actions, record.observations))
+        states.append(agent.save())
+    assert records[0] == records[1]
+    assert same_bits(*states)
+
+
 def test_the_compiled_loop_stops_at_the_impossible_as_the_readable_one_does() -> None:
     """Mode 1's world shows what mode 0, alone with weight, rules out: both stop at one step."""
     sure = TabularModes(

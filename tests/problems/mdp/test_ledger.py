@@ -114,7 +114,8 @@ def test_the_scatter_of_rewards_far_from_zero_does_not_cancel() -> None:
 
 def test_a_copy_shares_nothing() -> None:
     ledger = written([(0, 0, 1, 1.0)])
-    twin = ledger.copy()
+    before, twin = to_arrays(ledger), ledger.copy()
     twin.record(5, 1, 0, 2.0)
+    assert same_bits(before, to_arrays(ledger))
     assert list(ledger) == [Entry(0, 0, 1, 1, 1.0)]
-    assert len(twin) == 3
+    assert (len(ledger), len(twin)) == (2, 3)
