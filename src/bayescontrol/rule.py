@@ -57,7 +57,6 @@ class ControlRule(Generic[M, X, A, O]):
     {'left': 0.818..., 'right': 0.181...}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "ControlRule"
 
     def __init__(

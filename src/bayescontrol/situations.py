@@ -21,9 +21,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: T(x, a, o), the next situation.
 Advance: TypeAlias = Callable[[Any, Any, Any], Any]
 
-# Maps under which the situation is the state that the world showed last.
-_FOLLOWING: list[Callable[..., Any]] = []
-
 
 def stay(x: X, a: Any, o: Any) -> X:
     """T(ao_≤t) = T(ao_<t): the situation never changes.
@@ -65,7 +62,7 @@ def follows_state(advance: F) -> F:
     >>> last_seen("here", "go", "there")
     'there'
     """
-    _FOLLOWING.append(advance)
+    advance.__dict__["follows_state"] = True
     return advance
 
 
@@ -84,8 +81,7 @@ def require_same_start(agent: Any, environment: Any) -> None:
         return
     while hasattr(agent, "agent"):  # wrapped
         agent = agent.agent
-    advance = getattr(agent, "advance", None)
-    if any(advance is following for following in _FOLLOWING):
+    if getattr(getattr(agent, "advance", None), "follows_state", False):
         here, there = agent.x, environment.x
         arrays = isinstance(here, list | np.ndarray) or isinstance(there, list | np.ndarray)
         if not (np.array_equal(here, there) if arrays else here == there):

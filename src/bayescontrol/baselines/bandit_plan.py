@@ -138,7 +138,6 @@ class BayesOptimalBandit:
     (0, 1, 9)
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "BayesOptimalBandit"
 
     def __init__(self, plan: BanditPlan) -> None:

@@ -102,7 +102,6 @@ class CertaintyEquivalence(LinearAgent):
     (1.0, 0)
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "CertaintyEquivalence"
 
     sampled = False

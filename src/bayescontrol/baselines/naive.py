@@ -34,7 +34,6 @@ class NaiveMixture(ControlRule[M, X, A, O]):
     (True, [0.0, 1.0])
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "NaiveMixture"
 
     def issue(self, a: A) -> None:

@@ -90,7 +90,6 @@ class SwitchingBelief(_Changing[M]):
     ([1.0, 0.0], [0.008, 0.992])
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "SwitchingBelief"
 
     def __init__(
@@ -158,7 +157,6 @@ class FadingBelief(_Changing[M]):
     [0.046, 0.954]
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "FadingBelief"
 
     def __init__(

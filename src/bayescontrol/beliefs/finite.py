@@ -67,7 +67,6 @@ class FiniteBelief(Generic[M]):
     {'H': 0.545..., 'T': 0.454...}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "FiniteBelief"
 
     def __init__(

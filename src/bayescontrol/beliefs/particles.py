@@ -112,7 +112,6 @@ class ParticleBelief:
     'toss'
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "ParticleBelief"
 
     # The ways out of impossible evidence and of one particle alone, by options it has.

@@ -56,7 +56,6 @@ class ResampleMoveBelief(ParticleBelief):
     (0.8, 0.2)
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "ResampleMoveBelief"
 
     _remedy = "Take more particles or a wider prior"

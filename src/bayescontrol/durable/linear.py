@@ -31,7 +31,6 @@ _PRIOR: Final = ("mean", "precision", "scatter")
 class _Measuring(LinearAgent):
     """Learns the costs too: from a log, `Measured` comes back as the plain pair that it is."""
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "_Measuring"
 
     def observe(self, a: FloatArray, o: Any) -> None:

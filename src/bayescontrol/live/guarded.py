@@ -60,7 +60,6 @@ class Guarded:
     Alarm(δ = 0.01, raised at step 5, now at 20, 3.87 bits against the best mode)
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "Guarded"
 
     def __init__(

@@ -85,7 +85,6 @@ class ParametricModes:
     FiniteBelief(2 modes after 1 observation: m0 0.818, m1 0.182)
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "ParametricModes"
 
     def __init__(

@@ -85,7 +85,6 @@ class TabularModes:
     {0: 0.5, 1: 0.5}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "TabularModes"
 
     def __init__(

@@ -30,7 +30,6 @@ class BayesUCB(CountingAgent):
     {0: 0.7071, 1: 0.5}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "BayesUCB"
 
     kind: ClassVar[int] = 8
@@ -64,7 +63,6 @@ class KnowledgeGradient(CountingAgent):
     {0: 0.6667, 1: 0.5}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "KnowledgeGradient"
 
     kind: ClassVar[int] = 9
@@ -101,7 +99,6 @@ class InformationDirected(CountingAgent):
     {0: 0.0833333333, 1: 0.25}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "InformationDirected"
 
     kind: ClassVar[int] = 10

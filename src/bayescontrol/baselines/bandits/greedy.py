@@ -30,7 +30,6 @@ class EpsilonGreedy(CountingAgent):
     {0: 0.4, 1: 0.5}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "EpsilonGreedy"
 
     kind: ClassVar[int] = 2
@@ -52,7 +51,6 @@ class Softmax(CountingAgent):
     {0: 0.7311, 1: 0.2689}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "Softmax"
 
     kind: ClassVar[int] = 3

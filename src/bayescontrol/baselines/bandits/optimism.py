@@ -27,7 +27,6 @@ class UCB1(CountingAgent):
     {0: 1.5481, 1: 1.4823}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "UCB1"
 
     kind: ClassVar[int] = 4
@@ -46,7 +45,6 @@ class UCBTuned(CountingAgent):
     {0: 0.8706, 1: 0.5241}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "UCBTuned"
 
     kind: ClassVar[int] = 5
@@ -66,7 +64,6 @@ class MOSS(CountingAgent):
     {0: 3.4929, 1: inf}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "MOSS"
 
     kind: ClassVar[int] = 6
@@ -88,7 +85,6 @@ class KLUCB(CountingAgent):
     {0: 0.933, 1: 0.75}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "KLUCB"
 
     kind: ClassVar[int] = 7

@@ -23,7 +23,6 @@ class UniformLevers(CountingAgent):
     True
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "UniformLevers"
 
     kind: ClassVar[int] = 0
@@ -45,7 +44,6 @@ class Oracle(CountingAgent):
     1
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "Oracle"
 
     kind: ClassVar[int] = 1

@@ -34,7 +34,6 @@ class GittinsAgent:
     ('red', {'red': 1, 'blue': 0})
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "GittinsAgent"
 
     def __init__(

@@ -53,7 +53,6 @@ class BAMCP:
     1
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "BAMCP"
     #: T(x, a, o) = y: the situation is the state.
     advance = staticmethod(advance)

@@ -42,7 +42,6 @@ class BayesianQ(TabularLearner):
     True
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "BayesianQ"
 
     def __init__(

@@ -87,7 +87,6 @@ class DirichletMDPBelief:
     bayescontrol.errors.BadEvidence: reward nan after action 'go' in state 0: it must be a ...
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "DirichletMDPBelief"
 
     def __init__(

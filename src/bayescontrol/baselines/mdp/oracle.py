@@ -33,7 +33,6 @@ class OptimalPolicy:
     (0.25, 0.25)
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "OptimalPolicy"
     #: T(x, a, o) = y: the situation is the state.
     advance = staticmethod(advance)

@@ -106,7 +106,6 @@ class PosteriorSampling(ControlRule[SampledModel, Any, Any, Any]):
     True
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "PosteriorSampling"
 
     def __init__(

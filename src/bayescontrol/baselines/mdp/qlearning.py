@@ -39,7 +39,6 @@ class QLearning(TabularLearner):
     True
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "QLearning"
 
     def __init__(

@@ -44,7 +44,6 @@ class RLearning(TabularLearner):
     True
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "RLearning"
 
     _derived: ClassVar[tuple[str, ...]] = ("bonus",)

@@ -48,7 +48,6 @@ class UCRL2:
     bayescontrol.errors.BadEvidence: reward 3.0 after action 0 in state ...: bounds=(0.0, 1.0)
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "UCRL2"
     #: T(x, a, o) = y: the situation is the state.
     advance = staticmethod(advance)

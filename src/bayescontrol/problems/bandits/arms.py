@@ -54,7 +54,6 @@ class ArmsBelief(InPlay):
     'by drawing every arm: the posterior of green is not of whole numbers'
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "ArmsBelief"
 
     def __init__(

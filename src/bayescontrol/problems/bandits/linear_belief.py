@@ -46,7 +46,6 @@ class LinearBelief(InPlay):
     {'red': 1.0, 'blue': 0.0}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "LinearBelief"
 
     def __init__(

@@ -87,7 +87,6 @@ class SharedLinearBelief(InPlay):
     {1: 0.0023, 2: 0.9977}
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "SharedLinearBelief"
 
     def __init__(

@@ -37,7 +37,6 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     1.0
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "LinearAgent"
 
     #: Whether modes are drawn; a baseline may take the mean instead.

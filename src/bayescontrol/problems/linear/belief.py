@@ -48,7 +48,6 @@ class SystemBelief:
     (True, 0)
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "SystemBelief"
 
     def __init__(

@@ -60,7 +60,6 @@ class GibbsBelief:
     True
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "GibbsBelief"
 
     def __init__(

@@ -36,7 +36,6 @@ Step(reward=1.0, state=0)]
     (3, array([0., 0., 0., 1.]))
     """
 
-    #: The name in stored data: part of the format.
     format_name: ClassVar[str] = "MDPModes"
 
     def __init__(
