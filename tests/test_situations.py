@@ -42,7 +42,7 @@ def coin(p: float) -> DiscreteMode[Any, str, int]:
     return DiscreteMode(lambda _x: {"toss": 1.0}, lambda _x, _a: {1: p, 0: 1.0 - p})
 
 
-def world(mode: Any) -> SystemEnvironment:
+def world(mode: Any) -> SystemEnvironment[Any, Any]:
     return SystemEnvironment(Situated(mode))
 
 
@@ -93,12 +93,12 @@ def expert(x: Any) -> Any:
     return ControlRule(FiniteBelief(modes), np.array(x), next_state)
 
 
-def climber(plant: Any, x: Any) -> Any:
+def climber(x: Any) -> Any:
     modes = mountain_car_modes(Gaussian(0.01))[:2]
     return ControlRule(FiniteBelief(modes), x, next_state)
 
 
-AGENTS = {
+AGENTS: dict[str, Callable[[Any], Any]] = {
     "gibbs": lambda x: mdp_agent(2, start=x),
     "q-learning": lambda x: QLearning.on(MDP, start=x),
     "posterior sampling": lambda x: PosteriorSampling.on(MDP, start=x),
@@ -150,7 +150,7 @@ def test_an_agent_with_a_map_of_its_own_may_be_anywhere() -> None:
     [
         lambda x: LinearAgent.on(SYSTEM, start=x),
         lambda x: OptimalController(SYSTEM, start=x),
-        lambda x: expert(x),
+        expert,
         lambda x: Bumpless(expert(x), steps=3),
     ],
     ids=["linear agent", "controller", "expert", "bumpless"],
@@ -165,8 +165,8 @@ def test_an_expert_that_starts_elsewhere_than_the_simulated_plant_is_refused() -
     pytest.importorskip("gymnasium")
     plant = MOUNTAIN_CAR.plant(rng=1)
     with pytest.raises(BadSituation):
-        interact(climber(plant, np.zeros(2)), plant, 3)
-    agent = climber(plant, plant.start)
+        interact(climber(np.zeros(2)), plant, 3)
+    agent = climber(plant.start)
     assert len(list(islice(play(agent, plant), 3))) == 3
     assert len(interact(agent, plant, 3)) == 3
 

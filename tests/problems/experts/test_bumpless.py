@@ -1,5 +1,6 @@
 """Bumpless transfer: with an alarm inside or outside, saved, loaded and copied."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def alarm() -> Alarm:
     return Alarm(StudentPredictor([0.0], key=lambda _x, _u: 0), 0.05)
 
 
-ORDERS = {
+ORDERS: dict[str, Callable[[], Any]] = {
     "plain": lambda: Bumpless(rule(), steps=3),
     "around": lambda: Bumpless(Guarded(rule(), alarm(), fallback=0.25), steps=3),
     "inside": lambda: Guarded(Bumpless(rule(), steps=3), alarm(), fallback=0.25),
