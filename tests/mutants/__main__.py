@@ -14,15 +14,16 @@ from tests.mutants.runner import TIMEOUT, Bug, ControlFailed, Result, load_bugs,
 class _Progress:
     """One line for each bug that is judged, with the time left."""
 
-    def __init__(self, total: int) -> None:
-        self._total, self._done, self._began = total, 0, time.perf_counter()
+    def __init__(self, total: int, workers: int) -> None:
+        self._total, self._workers = total, workers
+        self._seconds: list[float] = []
 
     def __call__(self, result: Result) -> None:
-        self._done += 1
-        each = (time.perf_counter() - self._began) / self._done
-        left = (self._total - self._done) * each / 60
+        self._seconds.append(result.seconds)
+        done = len(self._seconds)
+        left = (self._total - done) * sum(self._seconds) / done / self._workers / 60
         print(
-            f"[{self._done}/{self._total}] {result.verdict:14} {result.bug.name} "
+            f"[{done}/{self._total}] {result.verdict:14} {result.bug.name} "
             f"({result.seconds:.0f} s; about {left:.0f} min left)",
             file=sys.stderr,
             flush=True,
@@ -85,11 +86,14 @@ def main() -> int:
         for bug in bugs:
             print(f"{bug.name:40} {bug.file:36} {bug.what}")
         return 0
-    print(f"Running the tests of {len(bugs)} planted bugs without one first", file=sys.stderr)
+    print(f"Running the tests of {len(bugs)} bugs, at first without a bug", file=sys.stderr)
     began = time.perf_counter()
     try:
         results = run(
-            bugs, workers=asked.workers, timeout=asked.timeout, report=_Progress(len(bugs))
+            bugs,
+            workers=asked.workers,
+            timeout=asked.timeout,
+            report=_Progress(len(bugs), asked.workers),
         )
     except ControlFailed as error:
         print(error, file=sys.stderr)
