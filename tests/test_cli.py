@@ -155,7 +155,10 @@ def test_a_refuted_claim_of_the_paper_is_printed_with_its_reason_and_exits_0(cal
     done = call("run", COIN)
     assert done.exit_code == 0
     assert "refuted" in done.stdout
-    assert "printed-share is refuted: the printed coin & ours differ" in done.stdout
+    assert (
+        "printed-share (section 1, figure 2) is refuted: the printed coin & ours differ"
+        in done.stdout
+    )
     assert "0.503 ± 0.017" in done.stdout
     assert "Shares" in done.stdout
 
@@ -166,6 +169,21 @@ def test_a_failed_claim_of_ours_exits_1(call: Call) -> None:
     assert done.exit_code == 1
     claim = json.loads(done.stdout)["claims"][-1]
     assert (claim["expected"], claim["ours"], claim["error"]) == ("Infinity", "NaN", None)
+
+
+def test_what_is_not_comparable_exits_0_and_is_null_in_json(call: Call) -> None:
+    done = call("run", f"{STUDY}:lost")
+    assert done.exit_code == 0
+    assert "printed-share (section 1, figure 2) is not comparable: the printed coin" in done.stdout
+    assert "2 claims by simulation: 1 held, 1 of the paper not comparable; 1 exact: 1 held" in (
+        done.stdout
+    )
+    claim = json.loads(call("run", f"{STUDY}:lost", "--json").stdout)["claims"][1]
+    assert (claim["holds"], claim["verdict"], claim["place"]) == (
+        None,
+        "not comparable",
+        "section 1, figure 2",
+    )
 
 
 def test_settings_come_from_the_command_line(call: Call) -> None:
@@ -185,7 +203,7 @@ def test_json_has_exactly_the_promised_keys_and_lists_its_files(call: Call) -> N
     done = call("run", COIN, "--json", "--out", "results")
     content = json.loads(done.stdout)
     assert list(content) == ["experiment", "settings", "claims", "artifacts"]
-    assert set(map(len, content["claims"])) == {7}
+    assert set(map(len, content["claims"])) == {11}
     assert all(Path(path).is_file() for path in content["artifacts"])
     assert [Path(path).name for path in content["artifacts"]] == [
         "manifest.json",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayescontrol.lab.claims import Claim, InvalidClaim, all_ours_hold
+from bayescontrol.lab.claims import Claim, InvalidClaim, all_ours_hold, tally
 
 
 def claim(**changes: object) -> Claim:
@@ -16,6 +16,8 @@ def claim(**changes: object) -> Claim:
         "error": 0.1,
         "holds": True,
     }
+    if changes.get("source") == "paper":
+        fields["place"] = "section 6.1"
     return Claim(**{**fields, **changes})  # type: ignore[arg-type]
 
 
@@ -45,3 +47,32 @@ def test_numpy_scalars_become_plain_numbers() -> None:
 def test_a_claim_that_cannot_be_meant_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(InvalidClaim, match="claim 'time'"):
         claim(**changes)
+
+
+def test_not_comparable_is_neither_held_nor_refuted_and_does_not_fail() -> None:
+    lost = claim(source="paper", holds=None, reason="the map is lost")
+    assert lost.verdict == "not comparable"
+    assert lost.holds is None
+    assert all_ours_hold([claim(), lost])
+    assert tally([lost]) == {"by simulation": {"not comparable": 1}, "exact": {}}
+
+
+def test_a_claim_of_ours_cannot_avoid_a_verdict_and_not_comparable_needs_a_reason() -> None:
+    with pytest.raises(InvalidClaim, match="'time' of ours must hold or fail"):
+        claim(holds=None, reason="too hard")
+    with pytest.raises(InvalidClaim, match=r"'time' of the paper .* gives no reason"):
+        claim(source="paper", holds=None)
+
+
+def test_exact_claims_are_counted_apart() -> None:
+    claims = [
+        claim(),
+        claim(exact=True),
+        claim(exact=True),
+        claim(holds=False),
+        claim(source="paper", exact=True, holds=False, reason="misprint"),
+    ]
+    assert tally(claims) == {
+        "by simulation": {"holds": 1, "fails": 1},
+        "exact": {"holds": 2, "refuted": 1},
+    }

@@ -24,13 +24,17 @@ from bayescontrol.report.folder import (
 
 EVIL = "</script><script>alert('x')</script>"
 KEYS = ["name", "claim", "source", "expected", "ours", "error", "holds"]
+ADDED = ["verdict", "exact", "place", "threshold_origin"]
 
 
 def test_the_object_has_exactly_the_promised_keys(result: Result) -> None:
     content = as_object(result, [Path("a.png")])
     assert list(content) == ["experiment", "settings", "claims", "artifacts"]
     for claim in content["claims"]:
-        assert list(claim) == KEYS
+        assert list(claim) == [*KEYS, *ADDED]
+    assert [claim["verdict"] for claim in content["claims"]] == ["holds", "refuted"]
+    assert [claim["exact"] for claim in content["claims"]] == [False, False]
+    assert content["claims"][1]["place"] == EVIL
 
 
 def test_numbers_that_json_lacks_become_words_that_read_back(result: Result) -> None:
@@ -84,7 +88,7 @@ def test_the_claims_of_a_sweep_can_be_read_by_a_spreadsheet(
 ) -> None:
     with write_sweep_claims(points, tmp_path).open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["slope", "word", *KEYS, "folder"]
+    assert list(rows[0]) == ["slope", "word", *KEYS, "folder", *ADDED]
     assert [row["folder"] for row in rows] == ["s1", "s1", "s2", "s2"]
     assert rows[0]["word"] == "a,b"
     assert math.isinf(float(rows[0]["ours"]))

@@ -89,10 +89,27 @@ def test_a_page_is_small_enough_to_mail(shown: Section) -> None:
 
 def test_the_page_tells_the_verdicts_and_the_reason_of_a_refusal(shown: Section) -> None:
     html = page("Report", [shown], {})
-    assert "2 claims:" in html
+    assert "2 claims by simulation: " in html
     assert '<span class="refuted">1 of the paper refuted</span>' in html
     assert "of ours failed" not in html
-    assert html.count('<i class="reason">') == 1
+    assert "exact: <span" not in html
+    assert html.count('<i class="reason">') == 3  # the place, a reason, an origin of a threshold
+
+
+def test_the_page_counts_exact_claims_apart_and_shows_what_is_not_comparable(
+    shown: Section,
+) -> None:
+    sum_, printed = shown.result.outcome.claims
+    claims = (sum_, replace(sum_, name="constant", exact=True), replace(printed, holds=None))
+    outcome = replace(shown.result.outcome, claims=claims)
+    html = page("Report", [replace(shown, result=replace(shown.result, outcome=outcome))], {})
+    assert (
+        '2 claims by simulation: <span class="holds">1 held</span>, '
+        '<span class="not-comparable">1 of the paper not comparable</span>; '
+        '1 exact: <span class="holds">1 held</span>.'
+    ) in html
+    assert '<span class="not-comparable">not comparable</span>' in html
+    assert '<span class="holds">holds</span>, exact' in html
 
 
 def test_every_figure_says_how_to_read_it_and_where_its_prints_are(shown: Section) -> None:
@@ -127,7 +144,7 @@ def test_several_experiments_are_listed_with_their_verdicts(shown: Section) -> N
     good = replace(shown, result=replace(shown.result, experiment=other))
     text = Tags(page("Report", [shown, good], {})).text
     start = text.index("what it shows")
-    assert text[start + 2 : start + 6] == ["evil", EVIL, "1 held", ", "]
+    assert text[start + 2 : start + 6] == ["evil", EVIL, "2 by simulation: ", "1 held"]
     assert "Our numbers, side by side" not in text
 
 

@@ -15,9 +15,13 @@ from bayescontrol.report.tables import claims_table, number, table, with_error
 
 HOLDS = Claim("share", "the share is [red]the bias[/red]", "ours", 0.5, 0.503, 0.0166, True)
 REFUTED = Claim(
-    "printed", "it is 0.9", "paper", 0.9, 0.503, 0.0166, False, reason="a [bold]misprint[/bold]"
+    "printed", "it is 0.9", "paper", 0.9, 0.503, 0.0166, False, "a [bold]misprint[/bold]",
+    place="section [4.2]", threshold_origin="theory: [two] standard errors",
+)  # fmt: skip
+FAILS = Claim("sum", "it adds up", "ours", 1.0, 2.0, None, False, exact=True)
+LOST = Claim(
+    "map", "it is 3", "paper", 3.0, 2.0, None, None, "the map is lost", place="section 5.2"
 )
-FAILS = Claim("sum", "it adds up", "ours", 1.0, 2.0, None, False)
 
 
 def printed(content: RenderableType, width: int = 120) -> str:
@@ -63,11 +67,28 @@ def test_integers_are_shown_in_full() -> None:
 def test_a_refuted_claim_is_shown_as_refuted_with_its_reason() -> None:
     text = printed(claims_table([result("coin", HOLDS, REFUTED, FAILS)]))
     rows = {line.split()[0]: line.split()[-1] for line in text.splitlines() if line.strip()}
-    assert (rows["share"], rows["sum"]) == ("holds", "fails")
-    assert any(line.endswith("refuted  ") for line in text.splitlines())
-    assert "printed is refuted: a [bold]misprint[/bold]" in text
+    assert (rows["share"], rows["sum"]) == ("holds", "fails,")
+    assert any(line.rstrip().endswith("refuted") for line in text.splitlines())
+    assert "printed (section [4.2]) is refuted: a [bold]misprint[/bold]; threshold:" in text
     assert "the share is [red]the bias[/red]" in text
     assert "experiment" not in text
+
+
+def test_the_place_in_the_paper_and_the_origin_of_the_threshold_are_shown() -> None:
+    text = printed(claims_table([result("coin", HOLDS, REFUTED)]))
+    assert "printed (section [4.2]) is refuted" in text
+    assert "; threshold: theory: [two] standard errors" in text
+
+
+def test_exact_claims_are_counted_apart_and_not_comparable_is_no_refutation() -> None:
+    text = printed(claims_table([result("coin", HOLDS, REFUTED, FAILS, LOST)]))
+    assert "map (section 5.2) is not comparable: the map is lost" in text
+    summary = (
+        "3 claims by simulation: 1 held, 1 of the paper refuted, 1 of the paper not comparable; "
+        "1 exact: 0 held, 1 of ours failed"
+    )
+    assert summary in text
+    assert "exact" not in printed(claims_table([result("coin", HOLDS)]))
 
 
 def test_several_experiments_share_one_table() -> None:

@@ -1,25 +1,28 @@
-"""What an experiment says, in numbers: expected, ours, its error, and whether it holds.
+"""What an experiment claims, in numbers: expected, ours, its error, and the verdict.
 
-    source "paper"   the authors' statement; it may be refuted, and then says why
+    source "paper"   the authors' statement, with its place in the paper; it may be refuted, or
+                     not be comparable, and then says why
     source "ours"    theory or an exact value; it must hold
 
 A refuted claim of the paper is a result. A failed claim of ours is a defect: the exit code
-of `bayescontrol run` is 1 then, and only then.
+of `bayescontrol run` is 1 then, and only then. Claims that no simulated run can change are
+`exact`, and are counted apart.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from bayescontrol.errors import BayesControlError
 
-__all__ = ["Claim", "InvalidClaim", "Source", "Verdict", "all_ours_hold"]
+__all__ = ["Claim", "InvalidClaim", "Source", "Verdict", "all_ours_hold", "tally"]
 
 Source: TypeAlias = Literal["paper", "ours"]
-Verdict: TypeAlias = Literal["holds", "refuted", "fails"]
+Verdict: TypeAlias = Literal["holds", "refuted", "not comparable", "fails"]
 
 
 class InvalidClaim(BayesControlError, ValueError):
@@ -38,12 +41,18 @@ def _plain(value: float | str) -> float | str:
 class Claim:
     """One claim: `expected` against `ours` ± `error`, and the verdict on it.
 
-    `error` is a standard error or a tolerance of `ours`, None where `ours` is exact. `reason`
-    says why a claim is refuted, or what to know about it. NumPy scalars become Python's.
+    `error` is a standard error or a tolerance of `ours`, None where `ours` is exact. `holds` is
+    None for a claim of the paper that cannot be compared with our numbers. `reason` says why a
+    claim is refuted or not comparable, or what to know about it. `place` is the section, figure
+    or theorem of the paper that makes the claim; it is required where the source is the paper.
+    `exact` marks a claim that no simulated run can change: a constant, an optimum, the time that
+    a table takes. `threshold_origin` says where the threshold of the verdict comes from: theory,
+    a pilot on other seeds, results at full size, the paper, or other programs. NumPy scalars
+    become Python's.
 
     >>> claim = Claim(
     ...     name="bayes-optimal-time", claim="the Bayes-optimal agent needs k steps",
-    ...     source="ours", expected=3.0, ours=3.0, error=None, holds=True,
+    ...     source="paper", expected=3.0, ours=3.0, error=None, holds=True, place="section 6.1",
     ... )
     >>> claim.verdict
     'holds'
@@ -55,8 +64,11 @@ class Claim:
     expected: float | str
     ours: float | str
     error: float | None
-    holds: bool
+    holds: bool | None
     reason: str = ""
+    place: str = field(default="", kw_only=True)
+    exact: bool = field(default=False, kw_only=True)
+    threshold_origin: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         if self.source not in get_args(Source):
@@ -66,7 +78,12 @@ class Claim:
         if self.source == "paper" and not self.holds and not self.reason.strip():
             raise InvalidClaim(
                 f"claim {self.name!r} of the paper does not hold and gives no reason: "
-                "pass reason=... saying why it is refuted"
+                "pass reason=... saying why it is refuted or not comparable"
+            )
+        if self.source == "ours" and self.holds is None:
+            raise InvalidClaim(
+                f"claim {self.name!r} of ours must hold or fail: only a claim of the paper can be "
+                "not comparable (holds=None)"
             )
         if self.error is not None and not math.isnan(self.error) and self.error < 0:
             raise InvalidClaim(
@@ -76,15 +93,20 @@ class Claim:
         object.__setattr__(self, "expected", _plain(self.expected))
         object.__setattr__(self, "ours", _plain(self.ours))
         object.__setattr__(self, "error", None if self.error is None else float(self.error))
-        object.__setattr__(self, "holds", bool(self.holds))
+        object.__setattr__(self, "holds", None if self.holds is None else bool(self.holds))
 
     @property
     def verdict(self) -> Verdict:
-        """holds; else refuted for a claim of the paper, fails for one of ours.
+        """holds or not comparable; else refuted for a claim of the paper, fails for one of ours.
 
-        >>> Claim("x", "x is 1", "paper", 1.0, 2.0, 0.1, False, reason="misprint").verdict
+        >>> claim = Claim(
+        ...     "x", "x is 1", "paper", 1.0, 2.0, 0.1, False, "misprint", place="section 2"
+        ... )
+        >>> claim.verdict
         'refuted'
         """
+        if self.holds is None:
+            return "not comparable"
         if self.holds:
             return "holds"
         return "refuted" if self.source == "paper" else "fails"
@@ -93,9 +115,26 @@ class Claim:
 def all_ours_hold(claims: Iterable[Claim]) -> bool:
     """Whether every claim of source "ours" holds: ∀c, source(c) = ours ⇒ holds(c).
 
-    >>> all_ours_hold([Claim("x", "x is 1", "paper", 1.0, 2.0, 0.1, False, reason="misprint")])
+    >>> all_ours_hold([Claim("x", "x is 1", "ours", 1.0, 1.0, 0.1, True)])
     True
     >>> all_ours_hold([Claim("y", "y is 1", "ours", 1.0, 2.0, 0.1, False)])
     False
     """
     return all(claim.verdict != "fails" for claim in claims)
+
+
+def tally(claims: Iterable[Claim]) -> dict[str, dict[Verdict, int]]:
+    """The number of claims by verdict, those by simulation and the exact ones apart.
+
+    >>> tally([Claim("x", "x is 1", "ours", 1.0, 1.0, None, True, exact=True)])
+    {'by simulation': {}, 'exact': {'holds': 1}}
+    """
+    counts = Counter((claim.exact, claim.verdict) for claim in claims)
+    return {
+        kind: {
+            verdict: counts[exact, verdict]
+            for verdict in get_args(Verdict)
+            if counts[exact, verdict]
+        }
+        for kind, exact in (("by simulation", False), ("exact", True))
+    }

@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 _KEYS: Final = ("name", "claim", "source", "expected", "ours", "error", "holds")
+#: Added later; in a table they follow all other columns.
+_ADDED: Final = ("verdict", "exact", "place", "threshold_origin")
 
 
 def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
@@ -51,7 +53,8 @@ def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
         "experiment": result.experiment.name,
         "settings": plain(result.settings),
         "claims": [
-            {key: plain(getattr(claim, key)) for key in _KEYS} for claim in result.outcome.claims
+            {key: plain(getattr(claim, key)) for key in (*_KEYS, *_ADDED)}
+            for claim in result.outcome.claims
         ],
         "artifacts": [str(path) for path in artifacts],
     }
@@ -153,15 +156,15 @@ def write_sweep_claims(outcomes: Sequence[tuple[Point, Outcome]], folder: Path) 
     >>> with tempfile.TemporaryDirectory() as place:
     ...     path = write_sweep_claims([(Point(None, {"C": 5}, "5e1f"), Outcome(()))], Path(place))
     ...     path.read_text().strip()
-    'C,name,claim,source,expected,ours,error,holds,folder'
+    'C,name,claim,source,expected,ours,error,holds,folder,verdict,exact,place,threshold_origin'
     """
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow((*(outcomes[0][0].swept if outcomes else ()), *_KEYS, "folder"))
+    lines.writerow((*(outcomes[0][0].swept if outcomes else ()), *_KEYS, "folder", *_ADDED))
     for point, outcome in outcomes:
         for claim in outcome.claims:
-            values = (plain(getattr(claim, key)) for key in _KEYS)
-            lines.writerow((*point.swept.values(), *values, point.folder))
+            values, added = ([plain(getattr(claim, k)) for k in keys] for keys in (_KEYS, _ADDED))
+            lines.writerow((*point.swept.values(), *values, point.folder, *added))
     path = folder / "claims.csv"
     with replacing(path) as file:
         file.write(text.getvalue().encode())

@@ -22,7 +22,7 @@ from bayescontrol.lab.runner import Result
 from bayescontrol.report import graphs, interactive
 from bayescontrol.report.maps import page_style
 from bayescontrol.report.palette import in_the_dark
-from bayescontrol.report.tables import number, with_error
+from bayescontrol.report.tables import number, summary, with_error
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go  # type: ignore[import-untyped]
@@ -34,11 +34,6 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src 'self' data: blob:"
 )
-_WORDS: Final[Mapping[Verdict, str]] = {
-    "holds": "held",
-    "refuted": "of the paper refuted",
-    "fails": "of ours failed",
-}
 
 
 @dataclass(frozen=True)
@@ -87,7 +82,7 @@ def page(
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             f"<title>{name}</title>\n<style>\n{_file('page.css')}</style>\n</head>\n<body>\n<main>",
-            f"<h1>{name}</h1>\n<p>{len(claims)} claims: {_counts(claims)}.</p>",
+            f"<h1>{name}</h1>\n<p>{summary(claims, 'claims ', _mark)}.</p>",
             _overview(sections) if len(sections) > 1 else "",
             f'<h2 class="fails">Broken</h2>{_pairs(broken)}' if broken else "",
             *(_section(i, section) for i, section in enumerate(sections, 1)),
@@ -111,13 +106,9 @@ def _script() -> str:
     )
 
 
-def _counts(claims: Sequence[Claim]) -> str:
-    counts = {word: sum(claim.verdict == word for claim in claims) for word in _WORDS}
-    return ", ".join(
-        f'<span class="{verdict}">{count} {_WORDS[verdict]}</span>'
-        for verdict, count in counts.items()
-        if count or verdict == "holds"
-    )
+def _mark(verdict: Verdict, words: str) -> str:
+    """Text in the colour of a verdict."""
+    return f'<span class="{verdict.replace(" ", "-")}">{escape(words)}</span>'
 
 
 def _overview(sections: Sequence[Section]) -> str:
@@ -126,7 +117,7 @@ def _overview(sections: Sequence[Section]) -> str:
     rows = (
         f'<tr><td><a href="#result-{i}">{escape(section.heading)}</a></td>'
         f"<td>{escape(section.result.experiment.summary)}</td>"
-        f"<td>{_counts(section.result.outcome.claims)}</td></tr>"
+        f"<td>{summary(section.result.outcome.claims, mark=_mark)}</td></tr>"
         for i, section in enumerate(sections, 1)
     )
     return f"<nav>{_grid(('experiment', 'what it shows', 'claims'), rows, 'contents')}</nav>"
@@ -149,9 +140,8 @@ def _side_by_side(sections: Sequence[Section]) -> str:
 def _judged(claim: Claim | None) -> str:
     if claim is None:
         return "<td></td>"
-    told = escape(with_error(claim.ours, claim.error))
-    told += "" if claim.holds else f", {claim.verdict}"
-    return f'<td class="n"><span class="{claim.verdict}">{told}</span></td>'
+    told = with_error(claim.ours, claim.error) + ("" if claim.holds else f", {claim.verdict}")
+    return f'<td class="n">{_mark(claim.verdict, told)}</td>'
 
 
 def _section(i: int, section: Section) -> str:
@@ -177,14 +167,21 @@ def _claims(claims: Iterable[Claim]) -> str:
     header = ("claim", "source", "expected", "ours", "verdict")
     rows = (
         f"<tr><td><b>{escape(claim.name)}</b><br>{escape(claim.claim)}"
-        + (f'<i class="reason">{escape(claim.reason)}</i>' if claim.reason else "")
+        + _remark("In the paper: ", claim.place)
+        + _remark("", claim.reason)
+        + _remark("Threshold: ", claim.threshold_origin)
         + f'</td><td data-name="source">{escape(claim.source)}</td>'
         f'<td class="n" data-name="expected">{escape(number(claim.expected))}</td>'
         f'<td class="n" data-name="ours">{escape(with_error(claim.ours, claim.error))}</td>'
-        f'<td data-name="verdict"><span class="{claim.verdict}">{claim.verdict}</span></td></tr>'
+        f'<td data-name="verdict">{_mark(claim.verdict, claim.verdict)}'
+        f"{', exact' if claim.exact else ''}</td></tr>"
         for claim in claims
     )
     return _grid(header, rows, "claims", (False, False, True, True, False))
+
+
+def _remark(label: str, text: str) -> str:
+    return f'<i class="reason">{label}{escape(text)}</i>' if text else ""
 
 
 def _figure(name: str, chart: Chart, folder: str) -> str:

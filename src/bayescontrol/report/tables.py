@@ -4,11 +4,12 @@
     0.5 ± 1e-12       a tolerance far below the value: its order alone
     0.705970          exact: six significant digits, integers in full
 
-A refuted claim of the paper is shown as refuted, with its reason below the table.
+A refuted claim of the paper is shown as refuted, with its reason below the table. Claims by
+simulation and exact ones are counted apart.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from rich import box
@@ -16,16 +17,29 @@ from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from bayescontrol.lab.claims import Claim, Verdict
+from bayescontrol.lab.claims import Claim, Verdict, tally
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.runner import Result
 
-__all__ = ["claims_table", "number", "remarks", "table", "with_error"]
+__all__ = ["claims_table", "number", "remarks", "summary", "table", "with_error"]
 
 _STYLES: Final[dict[Verdict, str]] = {
     "holds": "green",
     "refuted": "yellow",
+    "not comparable": "dim",
     "fails": "bold red",
+}
+_VERBS: Final[Mapping[Verdict, str]] = {
+    "holds": "",
+    "refuted": " is refuted",
+    "not comparable": " is not comparable",
+    "fails": " fails",
+}
+_COUNTED: Final[Mapping[Verdict, str]] = {
+    "holds": "held",
+    "refuted": "of the paper refuted",
+    "not comparable": "of the paper not comparable",
+    "fails": "of ours failed",
 }
 
 
@@ -61,7 +75,7 @@ def with_error(value: float | str, error: float | None) -> str:
 
 
 def claims_table(results: Sequence[Result], title: str = "Claims") -> RenderableType:
-    """Every claim with what was expected, our number and the verdict; then the remarks.
+    """Every claim with what was expected, our number and the verdict; remarks; a summary.
 
     >>> isinstance(claims_table([]), Group)
     True
@@ -74,31 +88,54 @@ def claims_table(results: Sequence[Result], title: str = "Claims") -> Renderable
     grid.add_column("source")
     grid.add_column("expected", justify="right", overflow="fold")
     grid.add_column("ours", justify="right", overflow="fold")
-    grid.add_column("verdict")
+    grid.add_column("verdict", max_width=10)
     for result in results:
         for position, claim in enumerate(result.outcome.claims):
             first = (Text("" if position else result.experiment.name),) if several else ()
             grid.add_row(*first, *_cells(claim), end_section=_is_last(position, result))
     claims = [claim for result in results for claim in result.outcome.claims]
-    return Group(grid, *remarks(claims))
+    return Group(grid, *remarks(claims), Text(f"\n{summary(claims, noun='claims ')}"))
+
+
+def summary(
+    claims: Iterable[Claim],
+    noun: str = "",
+    mark: Callable[[Verdict, str], str] = lambda _, words: words,
+) -> str:
+    """How many claims have which verdict, exact ones apart; `mark` may decorate each count.
+
+    >>> exact = Claim("x", "x is 1", "ours", 1.0, 1.0, None, True, exact=True)
+    >>> summary([exact, Claim("y", "y is 1", "ours", 1.0, 1.1, 0.1, True)], noun="claims ")
+    '1 claims by simulation: 1 held; 1 exact: 1 held'
+    """
+    parts = []
+    for kind, counts in tally(claims).items():
+        words = ", ".join(
+            mark(verdict, f"{counts.get(verdict, 0)} {_COUNTED[verdict]}")
+            for verdict in _COUNTED
+            if verdict in counts or verdict == "holds"
+        )
+        parts.append((f"{sum(counts.values())} {noun}{kind}: {words}", bool(counts)))
+        noun = ""
+    return "; ".join(part for part, counted in parts if counted) or parts[0][0]
 
 
 def remarks(claims: Iterable[Claim]) -> list[Text]:
-    """One line for each claim that gives a reason, refuted ones marked.
+    """One line for each claim: its place in the paper, its reason, the origin of its threshold.
 
-    >>> claim = Claim("x", "x is 1", "paper", 1.0, 2.0, 0.1, False, reason="a misprint")
+    >>> claim = Claim("x", "x is 1", "paper", 1.0, 2.0, 0.1, False, "a misprint", place="section 1")
     >>> [line.plain for line in remarks([claim])]
-    ['  x is refuted: a misprint']
+    ['  x (section 1) is refuted: a misprint']
     """
-    return [
-        Text.assemble(
-            ("  " + claim.name, "bold"),
-            "" if claim.holds else f" {'is refuted' if claim.source == 'paper' else 'fails'}",
-            f": {claim.reason}",
-        )
-        for claim in claims
-        if claim.reason
-    ]
+    lines = []
+    for claim in claims:
+        origin = f"threshold: {claim.threshold_origin}" if claim.threshold_origin else ""
+        place = f" ({claim.place})" if claim.place else ""
+        words = "; ".join(filter(None, (claim.reason, origin)))
+        if place or words:
+            head = f"{place}{_VERBS[claim.verdict]}" + (": " if words else "")
+            lines.append(Text.assemble((f"  {claim.name}", "bold"), head, words))
+    return lines
 
 
 def table(content: Table) -> RenderableType:
@@ -130,5 +167,5 @@ def _cells(claim: Claim) -> tuple[Text, ...]:
         Text(claim.source),
         Text(number(claim.expected)),
         Text(with_error(claim.ours, claim.error)),
-        Text(claim.verdict, style=_STYLES[claim.verdict]),
+        Text.assemble((claim.verdict, _STYLES[claim.verdict]), ", exact" if claim.exact else ""),
     )

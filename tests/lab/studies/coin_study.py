@@ -60,6 +60,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         expected=0.9,
         holds=False,
         reason="the printed coin & ours differ",
+        place="section 1, figure 2",
     )
     rows = tuple((f"after {t}", float(columns["share"][:, t - 1].mean())) for t in settings.marks)
     return Outcome((ours, paper), (Table("Shares", ("when", "share"), rows, "means over runs"),))
@@ -88,6 +89,12 @@ coin = Experiment(
 def _false_score(settings: Settings, columns: Columns) -> Outcome:
     worse = Claim("nothing", "0 / 0 is 1", "ours", float("inf"), float("nan"), None, False)
     return Outcome((*score(settings, columns).claims, worse))
+
+
+def _lost_score(settings: Settings, columns: Columns) -> Outcome:
+    ours, printed = score(settings, columns).claims
+    lost = replace(printed, holds=None, reason="the printed coin is lost")
+    return Outcome((ours, lost, replace(ours, name="sides", exact=True)))
 
 
 def _broken_run(settings: Settings, i: int) -> Columns:
@@ -127,6 +134,7 @@ def _ragged_run(settings: Settings, i: int) -> Columns:
 
 
 false = replace(coin, name="false", score=_false_score)
+lost = replace(coin, name="lost", score=_lost_score)
 broken = replace(coin, name="broken", run=_broken_run)
 talking = replace(coin, name="talking", run=_talking_run)
 slow = replace(coin, name="slow", run=_slow_run)

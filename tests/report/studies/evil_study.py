@@ -33,9 +33,12 @@ def run(settings: Settings, i: int) -> Columns:
 def score(settings: Settings, columns: Columns) -> Outcome:
     """One claim that holds and one of the paper that does not."""
     claims = (
-        Claim("sum", EVIL, "ours", 1.0, math.inf, math.nan, True),
-        Claim("printed", "p", "paper", 1.0, float(columns["file"].sum()), None, False, reason=EVIL),
-    )
+        Claim("sum", EVIL, "ours", 1.0, math.inf, math.nan, True, threshold_origin=EVIL),
+        Claim(
+            "printed", "p", "paper", 1.0, float(columns["file"].sum()), None, False, reason=EVIL,
+            place=EVIL,
+        ),
+    )  # fmt: skip
     return Outcome(claims, (Table(EVIL, (EVIL, "n"), ((EVIL, 1.5),), EVIL),))
 
 
