@@ -101,6 +101,12 @@ def _slower(columns: dict[str, Any]) -> None:
     columns["divergence"][:, 1, :, 1] *= 0.8
 
 
+def _silent(columns: dict[str, Any]) -> None:
+    columns["divergence"][:, 1, :, 1] *= np.where(np.arange(len(columns["spells"])) % 2, 1, -1)[
+        :, None
+    ]
+
+
 def _none(columns: dict[str, Any]) -> None:
     columns["divergence"][:, 0, :, 0] = 0.0
 
@@ -129,8 +135,10 @@ def _unheld(columns: dict[str, Any]) -> None:
     ("tamper", "claim"),
     [
         (_evidence, "p2-spares-h2"),
-        (_slower, "p2-refutes-h3"),
+        (_slower, "evidence-as-computed"),
+        (_silent, "p2-refutes-h3"),
         (_none, "p1-refutes-h2"),
+        (_none, "evidence-as-computed"),
         (_none, "long-enough"),
         (_early, "long-enough"),
         (_vain, "short-spells-are-in-vain"),

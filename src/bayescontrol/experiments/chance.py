@@ -5,6 +5,10 @@
 
 What is the same in all runs has no standard error: it is told as a number alone, and must be
 right to 1e-9.
+
+Where theory gives no value, a pilot does: N runs made beforehand on another seed. The mean of n new
+runs is then within t_{N-1} s √(1/n + 1/N) of the pilot's mean, within Bernstein's margins where
+values lie in [0, 1], and their number of successes has a Beta-binomial distribution.
 """
 
 import math
@@ -13,11 +17,21 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.statistics import mean_and_error
+from bayescontrol.lab.statistics import bernstein, mean_and_error
 from bayescontrol.lab.statistics.quantiles import t_quantile
 from bayescontrol.report.tables import with_error
 
-__all__ = ["FEW", "Compared", "beyond_chance", "compare", "measured", "small", "told"]
+__all__ = [
+    "FEW",
+    "Compared",
+    "Pilot",
+    "beyond_chance",
+    "compare",
+    "least_successes",
+    "measured",
+    "small",
+    "told",
+]
 
 #: How the settings explain the smallest number of runs.
 FEW: Final = "number of replicas; with fewer, no claim could be told from chance"
@@ -58,6 +72,49 @@ class Compared(NamedTuple):
             f"z = {self.z:.1f} standard errors off{worst}; up to {self.allowed:.1f} is chance "
             "(false alarms: 1 in 1000)"
         )
+
+
+class Pilot(NamedTuple):
+    """Mean and standard deviation over the runs of a pilot.
+
+    >>> pilot = Pilot(0.9, 0.05, 20)
+    >>> round(pilot.margin(2, 1e-3), 3), round(pilot.bounded_margin(200, 1e-3), 3)
+    (0.144, 0.318)
+    """
+
+    mean: float
+    sd: float
+    runs: int
+
+    def margin(self, n: int, alarms: float) -> float:
+        """How far the mean of n new runs may be off, at this rate of false alarms."""
+        t = float(t_quantile(1 - alarms / 2, self.runs - 1))
+        return t * self.sd * math.sqrt(1 / n + 1 / self.runs)
+
+    def bounded_margin(self, n: int, alarms: float) -> float:
+        """The same for values in [0, 1] that are far from normal, by Bernstein's inequality."""
+        return float(sum(bernstein(self.sd**2, size, alarms / 2) for size in (n, self.runs)))
+
+
+def least_successes(n: int, pilot: tuple[int, int], alarms: float) -> int:
+    """The fewest successes in n new runs that chance explains, given (successes, runs) of a pilot.
+
+    With a uniform prior on the share, fewer have a probability of at most `alarms`.
+
+    >>> least_successes(8, (30, 40), 0.01), least_successes(200, (200, 200), 0.001)
+    (2, 191)
+    """
+    a, b = pilot[0] + 1, pilot[1] - pilot[0] + 1
+    log_p = [
+        _log_beta(k + a, n - k + b) - _log_beta(a, b) - _log_beta(k + 1, n - k + 1)
+        for k in range(n + 1)
+    ]
+    p = np.exp(log_p) / (n + 1)
+    return int(np.searchsorted(p.cumsum(), alarms, side="right"))
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
 def compare(runs: FloatArray, expected: FloatArray, alarms: float) -> Compared:

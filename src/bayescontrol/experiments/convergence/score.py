@@ -1,9 +1,19 @@
 """The claims of `convergence`: the verdict of each class, and what its runs did.
 
-A limit that is reached almost surely cannot be refuted by runs that end. A class counts as
-settling if, over the last tenth of the steps, the largest distance is on average below a fifth of
-the first one; the claims say in how many runs it is above 0.05. With fewer than FEWEST runs
-nothing is judged.
+A limit that is reached almost surely cannot be refuted by runs that end, and theory gives no mean
+for a finite time. The threshold for the largest distance in the last tenth of the steps comes from
+a pilot on another seed, at the smallest size,
+
+    bayescontrol run convergence --seed 1000 --runs 1000 --steps 300
+
+                    mean    standard deviation of a run
+    five modes      0.017   0.103
+    bias grid       0.018   0.039
+    goal worlds     0       0
+    chain           0       0
+
+and in which the trap caught 156 runs. The claims say in how many runs the distance is above 0.05.
+With fewer than FEWEST runs nothing is judged.
 """
 
 from typing import Final
@@ -12,7 +22,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.verdict import Outcome as Fate
-from bayescontrol.experiments.chance import measured, told
+from bayescontrol.experiments.chance import Pilot, measured, told
 from bayescontrol.experiments.convergence.cases import (
     ABOUT,
     CASES,
@@ -32,6 +42,12 @@ __all__ = ["NEAR", "chain_distance", "score"]
 #: An agent this close to the true mode's policy acts as it does.
 NEAR: Final = 0.05
 _ALARMS: Final = 1e-3
+_PILOT: Final = {
+    "five modes": Pilot(0.0174, 0.103, 1000),
+    "goal worlds": Pilot(0.0, 0.0, 1000),
+    "chain": Pilot(0.0, 0.0, 1000),
+    "bias grid": Pilot(0.0184, 0.0387, 1000),
+}
 
 
 def chain_distance(t: IntArray) -> FloatArray:
@@ -75,7 +91,7 @@ def _verdict(name: str) -> Claim:
         "one worked out by hand",
         "ours", CASES[name].name.lower(), outcome(name).name.lower(), None,
         outcome(name) is CASES[name],
-        reason=WORDS[CASES[name]],
+        reason=WORDS[CASES[name]], exact=True,
     )  # fmt: skip
 
 
@@ -85,13 +101,17 @@ def _settles(name: str, columns: Columns) -> Claim:
     first = float(columns[name][:, 0].mean())
     left = float((late > NEAR).mean())
     theorem = CASES[name] is Fate.THEOREM
+    most = _PILOT[name].mean + _PILOT[name].bounded_margin(len(late), _ALARMS)
     return Claim(
         f"settles-{_hyphened(name)}",
         f"{name}: what the agent does, P(a|past), converges to the true mode's policy"
         + ("" if theorem else ", though the theorem does not cover it")
         + "; largest distance in the last tenth of the steps, mean",
-        "paper" if theorem else "ours", f"→ 0, from {first:.3g}", mean, error, mean < first / 5,
+        "paper" if theorem else "ours", f"→ 0, from {first:.3g}", mean, error, mean <= most,
         reason=f"the distance, 0 to 1, is above {NEAR:g} in {100 * left:.3g} % of the runs",
+        place="section 4.5, theorem 4" if theorem else "",
+        threshold_origin="pilot on seed 1000, 1,000 runs of 300 steps: "
+        f"{_PILOT[name].mean:.2g}; at most {most:.2g} (false alarms: 1 in 1000)",
     )  # fmt: skip
 
 
@@ -111,6 +131,7 @@ def _exactly(settings: Settings, columns: Columns) -> Claim:
         "ours", float(exact[k]), mean, error, within,
         reason=f"at {t.size} steps the mean is off by {gap.max():.2g} at most, "
         f"{'within' if within else 'not within'} what chance allows (false alarms: 1 in 1000)",
+        threshold_origin="theory: exact probabilities, Bernstein's margin",
     )  # fmt: skip
 
 
@@ -124,6 +145,7 @@ def _frozen(columns: Columns) -> Claim:
         "ours", 0.0, spread, None, spread <= 1e-12,
         reason="nothing that either mode does tells them apart: the posterior stays at the prior, "
         "and the agent mixes the two policies for ever",
+        threshold_origin="theory, 1e-12 allowed for rounding",
     )  # fmt: skip
 
 
@@ -138,6 +160,8 @@ def _trapped(columns: Columns) -> Claim:
         0.0 < share < 1.0,
         reason="“never” is said of a class if it happens with positive probability; the other runs "
         "settle",
+        threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with 100 runs: below "
+        "1e-7)",
     )  # fmt: skip
 
 

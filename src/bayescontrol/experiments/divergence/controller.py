@@ -13,12 +13,18 @@ from typing import Final
 
 import numpy as np
 
+from bayescontrol.experiments.chance import Pilot
 from bayescontrol.problems.tabular import Labels, TabularModes
 
-__all__ = ["MODES", "TRUE", "alone", "controller"]
+__all__ = ["MODES", "OUTSIDE", "TRUE", "alone", "controller"]
 
 MODES: Final = ("m*", "m1", "m2", "m3", "m4")
 TRUE: Final = 0
+
+#: The weight of m1 and m2 together, by the number of steps after which it was measured, in a pilot:
+#: bayescontrol run vanishing --seed 1000 --runs 1000, and the same with
+#: --set steps=200 --set long_steps=500.
+OUTSIDE: Final = {200: Pilot(0.0355, 0.140, 1000), 400: Pilot(0.0035, 0.0434, 1000)}
 
 #: P(win | m, room, lever).
 _WINS: Final = (

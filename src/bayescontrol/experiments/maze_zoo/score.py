@@ -6,6 +6,10 @@ The oracle's regret is a martingale but for where it begins and ends:
 
 so |E R_T| ≤ max h - min h, and Var Σ w = T σ², σ² = Σ_x d(x) Var(r + h(y) | x, π*(x)) once d is
 the distribution of its states.
+
+In a pilot on another seed, `bayescontrol run maze-zoo --seed 1000 --runs 9`, the rule with unknown
+p had less regret than R-learning in all nine runs on seven maps and in eight on the chain, and less
+than with p = 1 in all runs on all maps.
 """
 
 import math
@@ -26,6 +30,7 @@ from bayescontrol.experiments.maze_zoo.replica import (
     plan,
 )
 from bayescontrol.lab import Claim, Columns, Outcome, Table, mean_and_error
+from bayescontrol.lab.statistics.quantiles import t_quantile
 from bayescontrol.problems.mdp import stationary_distribution
 from bayescontrol.report.tables import with_error
 
@@ -35,9 +40,10 @@ __all__ = ["oracle_spread", "score"]
 _ERRORS: Final = 5.0
 #: How narrow the bounds of every optimum are.
 _CERTIFIED: Final = 1e-10
-#: Of two agents one is better on most maps if on so many, and worse by luck up to so many errors.
+#: Of two agents one is better on most maps if on so many, and must not be worse on any; false
+#: alarms of the second part for all maps together.
 _MOST: Final = 6
-_LUCK: Final = 3.0
+_ALARMS: Final = 1e-3
 #: From so many steps on there has been time to learn.
 _ENOUGH: Final = 10_000
 
@@ -64,7 +70,7 @@ def _certified() -> Claim:
         "optima-certified",
         f"ρ* of every map lies between certified bounds; the widest, {worst}",
         "ours", f"≤ {_CERTIFIED:g}", widths[worst], None,
-        widths[worst] <= _CERTIFIED,
+        widths[worst] <= _CERTIFIED, exact=True,
     )  # fmt: skip
 
 
@@ -73,7 +79,7 @@ def _chain() -> Claim:
     expected = 1 / len(solved.mdp.states)
     return Claim(
         "chain-optimum", f"the best policy of the {CHAIN} is paid once every time round",
-        "ours", expected, solved.gain, 1e-12, abs(solved.gain - expected) <= 1e-12,
+        "ours", expected, solved.gain, 1e-12, abs(solved.gain - expected) <= 1e-12, exact=True,
     )  # fmt: skip
 
 
@@ -111,6 +117,7 @@ def _oracle(settings: Settings, columns: Columns) -> Claim:
         f"where it began (at most {spans[worst]:.3g}); here {MAPS[worst]}",
         "ours", 0.0, float(regret[worst]), errors[worst],
         bool(over.max() <= 1.0),
+        threshold_origin="theory: exact bias and variance (false alarms: 6e-7 for each map)",
     )  # fmt: skip
 
 
@@ -118,6 +125,7 @@ def _less(columns: Columns, other: str) -> Claim:
     final = columns["regret"][..., -1]
     ours, its, fixed = (final[..., list(AGENTS).index(name)] for name in (UNKNOWN, other, RULE))
     more, error = mean_and_error(ours - its)
+    luck = t_quantile(1 - _ALARMS / len(MAPS), len(ours) - 1)
     told = f"its regret as a share of the other's: {_shares(ours, its)}"
     if other != RULE:
         told += f"; with p = 1: {_shares(fixed, its)}"
@@ -125,10 +133,12 @@ def _less(columns: Columns, other: str) -> Claim:
         "unknown-p-beats-R30" if other == R_LEARNING else "unknown-p-beats-fixed-p",
         "the control rule that finds the precision p by itself has less regret than "
         f"{other + (', p = 1,' if other == RULE else '')} on most maps, and on none more beyond "
-        f"luck ({_LUCK:g} standard errors): number of maps with less",
+        "luck: number of maps with less",
         "ours", f"≥ {_MOST} of {len(MAPS)}", int((more < 0).sum()), None,
-        bool((more < 0).sum() >= _MOST and (more <= _LUCK * error).all()),
+        bool((more < 0).sum() >= _MOST and (more <= luck * error).all()),
         told,
+        threshold_origin="pilot on seed 1000, 9 runs: less on 7 or 8 maps, by twice the standard "
+        "deviation or more on 7; luck: Student's margin (false alarms: 1 in 1000)",
     )  # fmt: skip
 
 
