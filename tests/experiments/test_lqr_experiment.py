@@ -44,13 +44,13 @@ def planted(columns: Columns, **changed: Any) -> Columns:
     return {**columns, **changed}
 
 
-def test_every_claim_of_ours_holds_and_every_refuted_one_says_why(columns: Columns) -> None:
+def test_every_claim_holds_and_none_is_said_to_be_the_papers(columns: Columns) -> None:
     found = claims(columns)
-    assert {"posterior-is-regression", "sqrt-regret", "near-optimal-gain"} <= found.keys()
-    assert [c.name for c in found.values() if c.verdict == "fails"] == []
-    assert all(c.reason for c in found.values() if c.verdict == "refuted")
-    for name in ("beats-certainty-equivalence-", "beats-exploration-"):
-        assert sum(claim.startswith(name) for claim in found) == len(PLANTS)
+    assert list(found) == [
+        "posterior-is-regression", "near-optimal-gain", "near-optimal-gain-lazy", "sqrt-regret",
+    ]  # fmt: skip
+    assert {claim.verdict for claim in found.values()} == {"holds"}
+    assert {claim.source for claim in found.values()} == {"ours"}
 
 
 def test_a_posterior_that_strays_from_the_regression_fails(columns: Columns) -> None:
@@ -58,10 +58,18 @@ def test_a_posterior_that_strays_from_the_regression_fails(columns: Columns) -> 
     assert claims(wrong)["posterior-is-regression"].verdict == "fails"
 
 
-def test_gains_that_stay_dear_fail(columns: Columns) -> None:
-    wrong = columns["cost"].copy()
-    wrong[:, list(PLANTS).index(STABLE[0]), PLACE[RULE]] *= 2.0
-    assert claims(planted(columns, cost=wrong))["near-optimal-gain"].verdict == "fails"
+@pytest.mark.parametrize(("dear", "verdict"), [(6, "holds"), (7, "fails")])
+def test_gains_that_stay_dear_in_more_runs_than_chance_allows_fail(
+    columns: Columns, dear: int, verdict: str
+) -> None:
+    """Of eight runs two must be within the bound, if 30 of 40 were in the pilot."""
+    many = {name: np.repeat(column[:1], 8, axis=0) for name, column in columns.items()}
+    best = system(STABLE[0]).best_cost
+    many["cost"][:, list(PLANTS).index(STABLE[0]), PLACE[RULE]] = best
+    many["cost"][:dear, list(PLANTS).index(STABLE[0]), PLACE[RULE]] = 2.0 * best
+    found = claims(many)["near-optimal-gain"]
+    assert found.verdict == verdict
+    assert "at least 2 of 8" in found.threshold_origin
 
 
 def test_regret_that_grows_in_proportion_to_time_fails(columns: Columns) -> None:
@@ -77,11 +85,9 @@ def test_the_comparison_goes_both_ways(columns: Columns) -> None:
     wrong[:, 0, PLACE[WARM]] = 0.5 * wrong[:, 0, PLACE[CERTAIN]] - 1e9
     wrong[:, 1, PLACE[WARM]] = wrong[:, 1, PLACE[CERTAIN]] + 1.0
     many = {name: np.repeat(column, 5, axis=0) for name, column in columns.items()}
-    found = claims(planted(many, regret=np.repeat(wrong, 5, axis=0)))
-    first, second = (f"beats-certainty-equivalence-{name}" for name in list(PLANTS)[:2])
-    assert found[first].verdict == "holds"
-    assert found[second].verdict == "refuted"
-    assert "draws must be paid for" in found[second].reason
+    table = score(SMALL, planted(many, regret=np.repeat(wrong, 5, axis=0))).tables[-1]
+    assert len(table.rows) == 2 * len(PLANTS)
+    assert [row[3] for row in table.rows[:2]] == ["less", "more"]
 
 
 def test_runs_that_diverge_are_counted_as_infinitely_dear(columns: Columns) -> None:

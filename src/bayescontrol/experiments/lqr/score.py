@@ -1,9 +1,17 @@
 """Claims and tables of `lqr`.
 
-near-optimal   median over runs of J(K_T)/J* - 1, at most 1 % at T = 10,000 and in proportion
-               to 1/√T elsewhere, as √T regret has it
+near-optimal   J(K_T)/J* - 1 of a run, at most 1 % at T = 10,000 and in proportion to 1/√T
+               elsewhere, as √T regret has it; the median over runs is shown
 sqrt-regret    the exponent of regret over the last octaves is at most 1/2
-beats          the share of runs with less regret, in which both meet the same noise
+against        the share of runs with less regret, in which both meet the same noise: a table, and
+               no claim, for the paper makes none about certainty equivalence
+
+How many runs may miss the bound comes from a pilot on another seed, at the worst plant, aircraft:
+
+    bayescontrol run lqr --seed 1000 --runs 40 --steps 2500
+
+There 30 of 40 runs of the rule are within the bound, and 27 of 40 of the lazy one; at 250, 500 and
+1,100 steps, with the bound for that time, 26 to 29. The largest exponent of regret is 0.34 ± 0.07.
 """
 
 import math
@@ -11,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from bayescontrol.experiments.chance import least_successes
 from bayescontrol.experiments.lqr.replica import (
     AGENTS,
     CERTAIN,
@@ -24,24 +33,16 @@ from bayescontrol.experiments.lqr.replica import (
 from bayescontrol.experiments.lqr.seen import OCTAVES, Seen, exponent, late
 from bayescontrol.lab import Claim, Columns, Outcome, Table, wilson
 from bayescontrol.problems.linear import PLANTS
+from bayescontrol.report.tables import with_error
 
 __all__ = ["STABLE", "score"]
 
 #: Plants that are stable by themselves.
 STABLE: Final = tuple(name for name in PLANTS if system(name).radius < 1.0 - 1e-9)
 
-#: From so many runs on a median is judged as it is; fewer may miss a bound by chance.
-MANY: Final = 50
-
-#: Whom the rule is compared with, and the names of the claims.
-_OTHERS: Final = (
-    (CERTAIN, "beats-certainty-equivalence", "certainty equivalence after the same"),
-    (
-        EXPLORING,
-        "beats-exploration",
-        "certainty equivalence that goes on exploring",
-    ),
-)
+#: Runs within the bound in the pilot, of so many, and the rate of false alarms.
+_PILOT: Final = {RULE: (30, 40), LAZY: (27, 40)}
+_ALARMS: Final = 0.01
 
 
 def score(settings: Settings, columns: Columns) -> Outcome:
@@ -60,9 +61,8 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         _near_optimal(seen, RULE, "near-optimal-gain"),
         _near_optimal(seen, LAZY, "near-optimal-gain-lazy"),
         _sqrt_regret(seen),
-        *(_beats(seen, plant, *other) for other in _OTHERS for plant in PLANTS),
     )
-    return Outcome(claims, tuple(_table(seen, plant) for plant in PLANTS))
+    return Outcome(claims, (*(_table(seen, plant) for plant in PLANTS), _against(seen)))
 
 
 def _posterior(seen: Seen) -> Claim:
@@ -72,23 +72,28 @@ def _posterior(seen: Seen) -> Claim:
         "after a run the posterior mean of [A B] is that of a regression on all of it at once: "
         "the largest relative difference, of all plants and runs",
         "ours", "<= 1e-9", gap, None, gap <= 1e-9,
+        threshold_origin="theory, 1e-9 allowed for rounding",
     )  # fmt: skip
 
 
 def _near_optimal(seen: Seen, agent: str, name: str) -> Claim:
     steps = seen.settings.steps
     allowed = 0.01 * math.sqrt(10_000 / steps)
-    worst = max(STABLE, key=lambda plant: seen.gain(plant, agent))
+    within = {p: int((seen.excess(p, agent)[:, -1] <= allowed).sum()) for p in STABLE}
+    worst = max(STABLE, key=lambda plant: (-within[plant], seen.gain(plant, agent)))
     gain, (low, high) = seen.gain(worst, agent), seen.gain_interval(worst, agent)
+    least, (good, of) = least_successes(seen.runs, _PILOT[agent], _ALARMS), _PILOT[agent]
     return Claim(
         name,
         f"after {steps:,} steps the gain in use costs at most {100 * allowed:.3g} % more than the "
         f"best one, median of {seen.runs} runs, at each stable plant; here the worst, {worst}: "
         f"{agent}",
         "ours", f"<= {allowed:.3g}", gain, None,
-        gain <= allowed if seen.runs >= MANY else low <= allowed,
-        f"95 % interval of the median: {100 * low:.2g} … {100 * high:.2g} %"
-        + ("" if seen.runs >= MANY else f"; with fewer than {MANY} runs it fails if that is above"),
+        within[worst] >= least,
+        f"{within[worst]} of {seen.runs} runs are within it; 95 % interval of the median: "
+        f"{100 * low:.2g} … {100 * high:.2g} %",
+        threshold_origin=f"pilot on seed 1000: {good} of {of} runs within the bound, so at least "
+        f"{least} of {seen.runs} (false alarms: 1 in 100)",
     )  # fmt: skip
 
 
@@ -106,6 +111,8 @@ def _sqrt_regret(seen: Seen) -> Claim:
         f"{worst[0]}: {worst[1]}",
         "ours", "<= 0.5", *found[worst],
         all(p <= 0.5 + 2 * error for p, error in found.values()),
+        threshold_origin="theory: 1/2, and two standard errors; pilot on seed 1000, 40 runs: "
+        "0.34 ± 0.07 at worst",
     )  # fmt: skip
 
 
@@ -116,20 +123,36 @@ def _share(seen: Seen, plant: str, other: str) -> tuple[float, float, float]:
     return better / seen.runs, float(low), float(high)
 
 
-def _beats(seen: Seen, plant: str, other: str, name: str, what: str) -> Claim:
-    share, low, high = _share(seen, plant, other)
-    both = (WARM, other)
-    regret = " against ".join(f"{seen.total(plant, agent):.3g}" for agent in both)
-    gains = " against ".join(f"{100 * seen.gain(plant, agent):.2g}" for agent in both)
-    growth = " against ".join(f"{late(seen.octaves(plant, agent)):.2f}" for agent in both)
-    told = f"regret {regret} J*, late exponents {growth}, gain in use {gains} % too dear (medians)"
-    if low <= 0.5:
-        told = f"{'no more than luck' if high >= 0.5 else 'draws must be paid for'}: {told}"
-    return Claim(
-        f"{name}-{plant}",
-        f"after {seen.settings.warm_up} steps of noise the rule has less regret than {what}, in "
-        f"most runs of {seen.settings.steps:,} steps: share of the runs",
-        "paper", "> 0.5", share, (high - low) / 4, low > 0.5, told,
+def _against(seen: Seen) -> Table:
+    others = {
+        CERTAIN: "certainty equivalence after the same",
+        EXPLORING: "certainty equivalence that goes on exploring",
+    }
+    rows: list[tuple[str | float | int, ...]] = []
+    for other, named in others.items():
+        for plant in PLANTS:
+            share, low, high = _share(seen, plant, other)
+            agents = (WARM, other)
+            verdict = "less" if low > 0.5 else "more" if high < 0.5 else "no more than luck"
+            rows.append(
+                (
+                    named,
+                    plant,
+                    with_error(share, (high - low) / 4),
+                    verdict,
+                    " / ".join(f"{seen.total(plant, agent):.3g}" for agent in agents),
+                    " / ".join(f"{late(seen.octaves(plant, agent)):.2f}" for agent in agents),
+                    " / ".join(f"{100 * seen.gain(plant, agent):.2g} %" for agent in agents),
+                )
+            )
+    return Table(
+        f"After {seen.settings.warm_up} steps of noise: the regret of the rule against that of "
+        "certainty equivalence",
+        ("against", "plant", "runs with less regret", "regret", "regret / J*", "late exponent",
+         "J(K) above J*"),
+        tuple(rows),
+        f"share of {seen.runs} runs of {seen.settings.steps:,} steps, with the same noise; the "
+        "last three columns are medians of the rule / of the other. Not a claim of the paper",
     )  # fmt: skip
 
 
