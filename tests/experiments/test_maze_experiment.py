@@ -109,7 +109,6 @@ def test_what_was_learnt_as_expected_makes_every_claim_of_ours_hold(size: str) -
         (RULES[0], 0.6, "rule-beats-R200"),
         (RULES[0], 0.6, "rule-beats-R5"),
         (learner(5), 1.1, "R5-cup-cycle"),
-        (learner(30), 0.7, "paper-order"),
     ],
 )
 def test_a_planted_loss_makes_its_claim_fail(agent: str, factor: float, claim: str) -> None:
@@ -138,13 +137,32 @@ def test_the_crossing_is_where_the_cumulative_reward_stays_ahead() -> None:
     assert crossing(behind, behind) == np.inf
 
 
-def test_the_papers_step_of_the_crossing_holds_where_it_is_met() -> None:
+@pytest.mark.parametrize("reward", [0.3301, 0.29])
+def test_what_the_paper_says_of_its_lost_map_is_not_comparable_whatever_we_find(
+    reward: float,
+) -> None:
     settings = experiment.full
     columns = learnt(settings)
     columns["reward"][:, 0] = np.where(np.arange(500) < 62, 0.28, 0.38)
-    columns["reward"][:, list(AGENTS).index(learner(30))] = 0.3301
-    claim = claims(settings, columns)["crossing-step"]
-    assert (claim.ours, claim.verdict) == (124_000.0, "holds")
+    columns["reward"][:, list(AGENTS).index(learner(30))] = reward
+    columns["late"][:, list(AGENTS).index(learner(30))] *= reward / 0.3301
+    found = claims(settings, columns)
+    assert found["crossing-step"].ours == (124_000.0 if reward == 0.3301 else 68_000.0)
+    for name in ("crossing-step", "paper-order"):
+        assert found[name].verdict == "not comparable"
+        assert found[name].reason.startswith("the paper's map is lost")
+
+
+def test_the_cup_cycle_is_told_as_a_share_of_the_runs_with_the_mean_of_all() -> None:
+    """Runs near the expected value are not selected for the mean."""
+    settings = experiment.quick
+    columns = learnt(settings)
+    columns["late"][:, list(AGENTS).index(learner(5))] = [0.221] * 5 + [0.341, 0.341, 0.301]
+    claim = claims(settings, columns)["R5-cup-cycle"]
+    assert (claim.ours, claim.holds) == (0.625, True)
+    assert "5 of 8 runs; mean reward of all runs 0.261 ± 0.020" in claim.reason
+    columns["late"][4, list(AGENTS).index(learner(5))] = 0.3
+    assert not claims(settings, columns)["R5-cup-cycle"].holds
 
 
 def test_a_crossing_that_is_not_seen_is_said_to_be_not_seen() -> None:
@@ -152,7 +170,7 @@ def test_a_crossing_that_is_not_seen_is_said_to_be_not_seen() -> None:
     columns = learnt(settings)
     columns["reward"][:, 0] = 0.0
     claim = claims(settings, columns)["crossing-step"]
-    assert (claim.ours, claim.verdict) == ("not yet", "refuted")
+    assert (claim.ours, claim.verdict) == ("not yet", "not comparable")
 
 
 def test_the_table_has_the_papers_numbers_beside_ours(columns: Columns) -> None:

@@ -2,10 +2,19 @@
 
     share of the optimum = (mean reward of the last steps) / ρ*
 
-The paper's map is not known, so its numbers are compared in order and as shares, never as such.
-Differences are paired, run by run, and called better by `lab.statistics.compare`, corrected by
-Holm for the three opponents. Claims of learning are made where there was time to learn: at other
-settings, and for runs that are shorter, only what is true of all is claimed.
+The paper's map is lost. What it says of rewards and curves on that map is not comparable with ours:
+such claims are shown with our numbers, neither held nor refuted. Differences are paired, run by
+run, and called better by `lab.statistics.compare`, corrected by Holm for the three opponents.
+Claims of learning are made where there was time to learn: at other settings, and for runs that are
+shorter, only what is true of all is claimed.
+
+Below full size, thresholds come from a pilot on another seed,
+
+    bayescontrol run maze --seed 1000 --runs 20        150,000 steps
+
+in which prior A, the worse, earned 95.8 % of ρ* after 100,000 steps and 97.1 % after 150,000
+(standard deviations of a run 1.2 and 1.3 %), R-learning with C = 5 was in the cup cycle in 20 of 20
+runs, and the rule earned more than each opponent in every run.
 """
 
 import itertools
@@ -14,11 +23,13 @@ from typing import Final
 
 import numpy as np
 
+from bayescontrol.experiments.chance import Pilot
 from bayescontrol.experiments.maze.replica import CONSTANTS, RULES, Settings, learner
 from bayescontrol.experiments.maze.seen import Seen
 from bayescontrol.experiments.maze.tables import PAPER, performance
-from bayescontrol.lab import Claim, Columns, Outcome, mean_and_error
+from bayescontrol.lab import Claim, Columns, Outcome, mean_and_error, wilson
 from bayescontrol.lab.statistics import Comparison, compare, holm
+from bayescontrol.report.tables import with_error
 
 __all__ = ["score"]
 
@@ -27,13 +38,14 @@ _OPTIMUM: Final = 0.3651619155
 _CUP_CYCLE: Final = 0.221
 #: A run is in the cup cycle if it earns as much to within this.
 _NEAR_CYCLE: Final = 0.01
-#: Where the rule is to be: at least this share of ρ* after so many steps.
-_NEAR: Final = {500_000: 0.98, 100_000: 0.95}
-#: The step of the crossing in the paper, and how far off we may be, in standard errors of ours
-#: and as a share: it is read off a figure ("around time step 125,000").
+#: The share of ρ* that prior A earned in the pilot, after so many steps.
+_PILOT: Final = {100_000: Pilot(0.958, 0.0117, 20), 150_000: Pilot(0.971, 0.0133, 20)}
+_ALARMS: Final = 1e-3
+#: At full size both priors earned 99.4 % or more, with standard errors of 0.3 %.
+_FULL: Final = (500_000, 0.98)
+#: The step of the crossing in the paper.
 _CROSSING: Final = 125_000
-_ERRORS: Final = 2.0
-_AROUND: Final = 0.2
+_LOST: Final = "the paper's map is lost, and this depends on the map; "
 #: With fewer runs no difference is beyond luck, and a claim fails by contradiction only.
 _ENOUGH: Final = 7
 
@@ -52,7 +64,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
     bench = replace(Settings(), seed=settings.seed, runs=settings.runs, steps=settings.steps)
     if settings == bench:
         claims.append(_optimum(seen))
-        if settings.steps >= min(_NEAR):
+        if settings.steps >= min(_PILOT):
             claims += [
                 _near_optimal(seen),
                 *_beats(seen),
@@ -70,26 +82,34 @@ def _optimum(seen: Seen) -> Claim:
         f"the best policy of three-cups earns ρ* a step; bounds certified to "
         f"{plan.upper - plan.lower:.0e}",
         "ours", f"{_OPTIMUM:.10f}", f"{plan.gain:.10f}", None,
-        plan.lower - 5e-11 <= _OPTIMUM <= plan.upper + 5e-11,
+        plan.lower - 5e-11 <= _OPTIMUM <= plan.upper + 5e-11, exact=True,
     )  # fmt: skip
 
 
 def _near_optimal(seen: Seen) -> Claim:
-    steps = seen.settings.steps
-    least = _NEAR[max(n for n in _NEAR if n <= steps)]
+    steps, (full, least) = seen.settings.steps, _FULL
+    origin = "full size: 99.4 and 99.6 %, 10 runs"
+    if steps < full:
+        size = max(n for n in _PILOT if n <= steps)
+        least = _PILOT[size].mean - _PILOT[size].margin(seen.settings.runs, _ALARMS)
+        origin = (
+            f"pilot on seed 1000, {_PILOT[size].runs} runs of {size:,} steps: "
+            f"{_PILOT[size].mean:.1%} (false alarms: 1 in 1000)"
+        )
     shares = {name: float(seen.late(name).mean()) / seen.optimum for name in RULES}
     worst = min(shares, key=shares.__getitem__)
     error = float(mean_and_error(seen.late(worst))[1]) / seen.optimum
     told = "; ".join(f"{name}: {share:.2%}" for name, share in shares.items())
-    if least < max(_NEAR.values()):
-        told += f"; {max(_NEAR.values()):.0%} is for {max(_NEAR):,} steps"
+    if steps < full:
+        told += f"; {_FULL[1]:.0%} is for {full:,} steps"
     return Claim(
         "rule-near-optimal",
-        f"under either prior the control rule earns at least {least:.0%} of ρ* over the last "
+        f"under either prior the control rule earns at least {least:.1%} of ρ* over the last "
         f"{seen.settings.window:,} of {steps:,} steps; here {worst}",
-        "ours", f"≥ {least:g}", shares[worst], error,
+        "ours", f"≥ {least:.3g}", shares[worst], error,
         shares[worst] >= least,
         told,
+        threshold_origin=origin,
     )  # fmt: skip
 
 
@@ -123,6 +143,8 @@ def _beats(seen: Seen) -> list[Claim]:
                 "ours", "> 0", float(mean), float(error),
                 all(v == "better" for v in verdicts) if enough else bool(mean > 0),
                 judged[least][C].sentence if judged else "one run tells nothing of luck",
+                threshold_origin="theory: a paired test of sign flips at 5 %, corrected by Holm"
+                + ("" if enough else f"; above 0 with fewer than {_ENOUGH} runs"),
             )
         )  # fmt: skip
     return claims
@@ -131,15 +153,19 @@ def _beats(seen: Seen) -> list[Claim]:
 def _cup_cycle(seen: Seen) -> Claim:
     late = seen.late(learner(5))
     caught = np.abs(late - _CUP_CYCLE) <= _NEAR_CYCLE
+    low, high = wilson(caught.sum(), caught.size)
+    mean, error = mean_and_error(late)
     return Claim(
         "R5-cup-cycle",
-        f"R-learning with C = 5 ends in the cup cycle, about {_CUP_CYCLE}, in most runs: mean "
-        "reward of these",
-        "ours", f"{_CUP_CYCLE} ± {_NEAR_CYCLE}", float(late[caught].mean()) if caught.any() else
-        float(late.mean()), float(late[caught].std(ddof=1)) if caught.sum() > 1 else None,
+        f"R-learning with C = 5 ends in the cup cycle, {_CUP_CYCLE} ± {_NEAR_CYCLE} a step, in "
+        "most runs: share of the runs",
+        "ours", "> 0.5", float(caught.mean()), float(high - low) / 4,
         bool(2 * caught.sum() > caught.size),
-        f"{caught.sum()} of {caught.size} runs; if the goal paid nothing, the best policy would "
-        f"earn {seen.cup_cycle:.4f} from the cups",
+        f"{caught.sum()} of {caught.size} runs; mean reward of all runs "
+        f"{with_error(float(mean), float(error) if late.size > 1 else None)}; if the goal paid "
+        f"nothing, the best policy would earn {seen.cup_cycle:.4f} from the cups",
+        threshold_origin="pilot on seed 1000: 20 of 20 runs; most is more than half (false "
+        "alarms with 8 runs: 1 in 1000)",
     )  # fmt: skip
 
 
@@ -156,30 +182,27 @@ def _order(seen: Seen) -> Claim:
         said += (" > " if told_apart else " ≈ ") + names[below]
         if not told_apart:
             doubts.append(f"{names[above]} and {names[below]} are not told apart")
-    holds = ours == printed
-    why = "" if holds else "the order of their means differs on our map; "
+    same = "the same" if ours == printed else "another"
     return Claim(
         "paper-order",
         "average reward falls in this order (prior A; ≈: a paired test does not tell them apart)",
-        "paper", " > ".join(names[name] for name in printed), said, None,
-        holds,
-        why + (", ".join(doubts) if doubts else "every step of the order is beyond luck"),
+        "paper", " > ".join(names[name] for name in printed), said, None, None,
+        f"{_LOST}on ours the order of the means is {same}; "
+        + (", ".join(doubts) if doubts else "every step of it is beyond luck"),
+        place="section 5.2, table 1",
     )  # fmt: skip
 
 
 def _crossing(seen: Seen) -> Claim:
     ours, error = seen.crossing(RULES[0], learner(30))
     other, _ = seen.crossing(RULES[1], learner(30))
-    slack = _ERRORS * error if np.isfinite(error) else 0.0
-    near = abs(ours - _CROSSING) <= _AROUND * _CROSSING + slack
     return Claim(
         "crossing-step",
         "R-learning with C = 30 is ahead at first; from about this step on the control rule "
         "(prior A) has earned more on average since the start",
-        "paper", _CROSSING, _step(ours), error if np.isfinite(error) else None,
-        bool(near),
-        ("" if near else "it depends on the map, and the paper's is not known; ")
-        + f"prior B: {_told(other)}; cumulative reward, mean of {seen.settings.runs} runs",
+        "paper", _CROSSING, _step(ours), error if np.isfinite(error) else None, None,
+        f"{_LOST}prior B: {_told(other)}; cumulative reward, mean of {seen.settings.runs} runs",
+        place="section 5.2, figure 11",
     )  # fmt: skip
 
 
