@@ -49,6 +49,12 @@ def test_a_claim_that_cannot_be_meant_is_refused(changes: dict[str, object]) -> 
         claim(**changes)
 
 
+def test_a_claim_of_the_paper_without_its_place_is_refused() -> None:
+    with pytest.raises(InvalidClaim, match="'time' of the paper does not say where"):
+        claim(source="paper", place=" ")
+    assert claim(source="paper").place == "section 6.1"
+
+
 def test_not_comparable_is_neither_held_nor_refuted_and_does_not_fail() -> None:
     lost = claim(source="paper", holds=None, reason="the map is lost")
     assert lost.verdict == "not comparable"

@@ -41,6 +41,7 @@ LABELS: Final = ("naive mixture", "control rule", "oracle (knows m)", "uniform")
 WEIGHTINGS: Final = ("uniform", "closed-loop", "printed", "random policy")
 #: Margins and gaps beyond this many bits are no rounding.
 TOLERANCE: Final = 1e-12
+_ORIGIN: Final = f"theory, {TOLERANCE:g} bits allowed for rounding"
 
 #: Pr on a tree: its conditionals, one array for each stage.
 Conditionals = tuple[FloatArray, ...]
@@ -200,6 +201,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
                 f"the naive mixture has the least D: comparisons it wins, {settings.runs} random "
                 f"systems × {settings.competitors} competitors and the control rule",
                 columns["D_margin"],
+                "section 3.1, equations 3 and 4",
             ),
             _minimises(
                 "rule-minimises-C",
@@ -207,6 +209,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
                 f"comparisons it wins, {settings.runs} random systems × {len(WEIGHTINGS)} "
                 f"weightings × {settings.competitors} competitors and the naive mixture",
                 columns["C_margin"],
+                "section 3.3, theorem 1; appendix A.1",
             ),
             _equal(
                 "D-is-information",
@@ -227,7 +230,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
     )
 
 
-def _minimises(name: str, claim: str, margins: FloatArray) -> Claim:
+def _minimises(name: str, claim: str, margins: FloatArray, place: str) -> Claim:
     beaten = int((margins > TOLERANCE).sum())
     return Claim(
         name=name,
@@ -238,13 +241,15 @@ def _minimises(name: str, claim: str, margins: FloatArray) -> Claim:
         error=None,
         holds=beaten == margins.size,
         reason=f"exact by enumeration; the smallest margin is {margins.min():.3g} bits",
+        place=place,
+        threshold_origin=_ORIGIN,
     )
 
 
 def _equal(name: str, claim: str, gaps: FloatArray, also: bool = True, reason: str = "") -> Claim:
     gap = float(gaps.max())
     holds = gap <= TOLERANCE and also
-    return Claim(name, claim, "ours", 0.0, gap, TOLERANCE, holds, reason)
+    return Claim(name, claim, "ours", 0.0, gap, TOLERANCE, holds, reason, threshold_origin=_ORIGIN)
 
 
 def _tables(settings: Settings, columns: Columns) -> Iterator[Table]:

@@ -75,6 +75,11 @@ class Claim:
             raise InvalidClaim(
                 f"claim {self.name!r}: source is {self.source!r}, it must be 'paper' or 'ours'"
             )
+        if self.source == "paper" and not self.place.strip():
+            raise InvalidClaim(
+                f"claim {self.name!r} of the paper does not say where the paper makes it: "
+                "pass place=... with the section or figure, or source='ours'"
+            )
         if self.source == "paper" and not self.holds and not self.reason.strip():
             raise InvalidClaim(
                 f"claim {self.name!r} of the paper does not hold and gives no reason: "

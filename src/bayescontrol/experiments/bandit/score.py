@@ -38,6 +38,11 @@ _ESSENTIALLY: Final = 0.01
 _SOON: Final = 60.0
 #: Where the mean is known exactly: how often chance may make a claim fail.
 _ALPHA: Final = 1e-7
+_PLACE: Final = "section 5.1, figure 10"
+_BERNSTEIN: Final = f"theory: the exact mean, Bernstein's margin (false alarms: {_ALPHA:g})"
+_REFERENCE: Final = (
+    f"other programs: {_REFERENCE_RUNS:,} runs; four standard errors (false alarms: 6e-5)"
+)
 
 
 def score(settings: Settings, columns: Columns) -> Outcome:
@@ -88,7 +93,12 @@ def _references(seen: Seen) -> tuple[Claim, ...]:
         slack = _slack(sd, len(values), _REFERENCE_RUNS)
         told = f"{claim}; within {slack:.2g} of {_REFERENCE_RUNS:,} other runs"
         holds = abs(float(ours) - reference) <= slack
-        claims.append(Claim(name, told, "ours", reference, float(ours), float(error), holds))
+        claims.append(
+            Claim(
+                name, told, "ours", reference, float(ours), float(error), holds,
+                threshold_origin=_REFERENCE,
+            )
+        )  # fmt: skip
     return tuple(claims)
 
 
@@ -108,6 +118,7 @@ def _paper(seen: Seen) -> tuple[Claim, ...]:
             "paper", 0.0, float(late), float(late_error),
             abs(float(late)) <= _ESSENTIALLY + _ERRORS * float(late_error),
             _told(seen.late_reward(GITTINS), seen.late_reward(RULE), names),
+            place=_PLACE, threshold_origin=f"paper: \"essentially\" is read as {_ESSENTIALLY}",
         ),
         Claim(
             "gittins-better-early",
@@ -116,6 +127,7 @@ def _paper(seen: Seen) -> tuple[Claim, ...]:
             "paper", "> 0", float(early), float(early_error),
             bool(early > _ERRORS * early_error),
             _told(seen.early_reward(GITTINS), seen.early_reward(RULE), names),
+            place=_PLACE, threshold_origin="paper: \"significantly\" is four standard errors",
         ),
         Claim(
             "epsilon-stalls",
@@ -124,6 +136,8 @@ def _paper(seen: Seen) -> tuple[Claim, ...]:
             "paper", 0.6, float(share), float(share_error),
             abs(float(share) - 0.6) <= slack,
             "with ε αᵗ and untried levers valued 1/2; 0.614 in the reference runs",
+            place=_PLACE,
+            threshold_origin=f"paper: 0.6; four standard errors of {_PAPER_RUNS:,} runs and ours",
         ),
     )  # fmt: skip
 
@@ -138,6 +152,7 @@ def _as_printed(seen: Seen) -> Claim:
         "ours", 1 / levers, float(ours), float(error),
         bool(abs(ours - 1 / levers) <= bernstein(1 / levers, values.size, _ALPHA)),
         f"ε α⁻ᵗ reaches 1 at t = {math.ceil(math.log(seen.settings.epsilon, seen.settings.alpha))}",
+        threshold_origin=_BERNSTEIN,
     )  # fmt: skip
 
 
@@ -150,6 +165,7 @@ def _oracle(seen: Seen) -> Claim:
         f"the best of {levers} uniform biases is {levers}/{levers + 1} on average",
         "ours", mean, float(ours), float(error),
         bool(abs(ours - mean) <= bernstein(variance, best.size, _ALPHA)),
+        threshold_origin=_BERNSTEIN,
     )  # fmt: skip
 
 
@@ -163,7 +179,7 @@ def _two_levers() -> Claim:
         f"Bayes-optimal play: {optimal}",
         "ours", rule, ours, 1e-8,
         abs(ours - rule) <= 1e-8 and abs(bayes - optimal) <= 1e-8,
-        f"Bayes-optimal play: {bayes:.8f}",
+        f"Bayes-optimal play: {bayes:.8f}", exact=True,
     )  # fmt: skip
 
 
@@ -176,6 +192,7 @@ def _lookahead(settings: Settings) -> Claim:
         0.0065 <= cost <= 0.0075,
         f"in the last states of the table; of those that {settings.steps:,} steps reach, "
         f"{lookahead_cost(settings, settings.steps):.1e} at most",
+        exact=True, threshold_origin="other programs: 0.007, rounded",
     )  # fmt: skip
 
 
@@ -188,6 +205,7 @@ def _table_time(settings: Settings) -> Claim:
         "ours", f"< {_SOON:.0f}", f"{seconds:.2g}", None,
         seconds < _SOON,
         "measured when this was scored, kernels compiled, without the cache: no run repeats it",
+        exact=True, threshold_origin="paper: a minute, where it needed several hours",
     )  # fmt: skip
 
 

@@ -90,6 +90,8 @@ def _theorem(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> C
         reason=f"λ is the share of its prior 1/|M| that m* keeps, up to step {settings.steps}; "
         f"Ville's inequality promises λ ≥ {_DELTA:g} for all times, whether divergences are "
         f"bounded or not; below {_ABOVE:g} it would count as refuted",
+        place="section 4.3, theorem 2",
+        threshold_origin=f"theory: by Ville's inequality at most {_ABOVE:g} of runs fall so low",
     )  # fmt: skip
 
 
@@ -106,6 +108,7 @@ def _ville(settings: Settings, world: str, low: FloatArray) -> Claim:
         bool((read.share <= read.deltas + margin).all()),
         reason=f"for δ = {', '.join(f'{d:g}' for d in DELTAS)} the share is at most {near:.2f} "
         f"times δ, in {read.runs} runs of {settings.steps} steps",
+        threshold_origin="theory: Ville's inequality, Bernstein's margin",
     )  # fmt: skip
 
 
@@ -125,6 +128,7 @@ def _ruin(settings: Settings, low: FloatArray) -> Claim:
         reason=f"1, 2, 3 and 4 steps behind: at most z = {z:.1f} standard errors off, "
         f"{'within' if (gap <= margin).all() else 'not within'} what chance allows (false alarms: "
         "1 in 1000)",
+        threshold_origin="theory: exact shares, Bernstein's margin",
     )  # fmt: skip
 
 
@@ -139,6 +143,7 @@ def _naive(world: str, low: FloatArray) -> Claim:
         "ours", f"above {_SHOWN:g}", share, float(read.error[0]),
         share > _SHOWN + margin,
         reason=f"chance alone would not go beyond {_SHOWN + margin:.2g} (false alarms: 1 in 1000)",
+        threshold_origin="theory: above Ville's bound by more than Bernstein's margin",
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ __all__ = ["entered_by", "inside_after", "score"]
 #: The rate of false alarms of all claims together, shared by four families of tests.
 _ALARMS: Final = 1e-3 / 4
 _TOLERANCE: Final = 1e-12
+_ORIGIN: Final = "theory: exact shares, Student's margin"
 
 
 def score(settings: Settings, columns: Columns) -> Outcome:
@@ -90,7 +91,7 @@ def _sums() -> Claim:
         "transitions-sum-to-1",
         "from every state s, the probabilities P(s'|m,s) of the next state s' under the policy of "
         "m sum to 1; the largest deviation",
-        "ours", 0.0, off, None, off <= _TOLERANCE,
+        "ours", 0.0, off, None, off <= _TOLERANCE, exact=True,
     )  # fmt: skip
 
 
@@ -104,6 +105,8 @@ def _subset(k: int, columns: Columns) -> Claim:
         "paper", _names(selected(who)), _names(visited), None, visited == selected(who),
         reason="expected: where the exact stationary distribution is positive; ours: seen in the "
         f"second halves of {len(columns['visits'])} runs",
+        place="section 4.1, figure 2",
+        threshold_origin="theory: the exact stationary distribution",
     )  # fmt: skip
 
 
@@ -116,6 +119,7 @@ def _time(k: int, columns: Columns) -> Claim:
         f"{who}: every state has its exact share of the time; shown: {_names((x,))}",
         "ours", float(spent(who)[x]), *measured(runs[:, x]), found.holds,
         reason=f"all states: {found.words}",
+        threshold_origin=_ORIGIN,
     )  # fmt: skip
 
 
@@ -142,6 +146,7 @@ def _frequencies(columns: Columns) -> Claim:
         "pairs (s, s') of which that is so, for three policies",
         "ours", pairs, within, None, within == pairs,
         reason="as far as chance allows, with one false alarm in 1,000 seeds",
+        threshold_origin="theory: exact probabilities, binomial margin",
     )  # fmt: skip
 
 
@@ -154,6 +159,7 @@ def _pulled(columns: Columns) -> Claim:
         f"from any of the states, each policy is inside its subset after {latest} steps and "
         "stays there; share of the runs and steps from then on",
         "ours", 1.0, share, None, share == 1.0,
+        threshold_origin="theory: the exact chain is inside by then, surely",
     )  # fmt: skip
 
 
@@ -168,6 +174,7 @@ def _turns(columns: Columns) -> Claim:
         f"two policies by turns visit {_names(new)}, where neither alone ever stays: a mixture "
         "of policies selects more than the two subsets; share of the time",
         "ours", exact, *measured(runs), bool(new) and found.holds, reason=found.words,
+        threshold_origin=_ORIGIN,
     )  # fmt: skip
 
 

@@ -1,0 +1,130 @@
+"""Every claim of every experiment says where it comes from, and no run changes an exact one.
+
+The replicas are as small as possible; they are repeated, and scored at a size at which all claims
+are made. The verdicts of the simulated claims mean nothing here and are not looked at.
+"""
+
+import re
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol.lab import Claim, Columns, run_replicas
+from bayescontrol.lab.experiment import find, names
+
+#: The settings of the small replicas, and what is changed to score them.
+SMALL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "bandit": ({}, {}),
+    "bandit-zoo": ({"steps": 10, "levers": 3}, {"runs": 20}),
+    "chain": ({"k_max": 3, "growing_steps": 120}, {}),
+    "consistency": ({"steps": 200}, {}),
+    "convergence": ({"steps": 300}, {}),
+    "core": ({"steps": 300}, {}),
+    "delusion": ({"steps": 3}, {}),
+    "divergence": ({"steps": 200}, {}),
+    "entropy": ({"steps": 2, "competitors": 3}, {}),
+    "experts": ({"steps": 20, "change": 10, "rod_steps": 8}, {}),
+    "lower-bound": ({}, {}),
+    "lqr": ({"steps": 64}, {"runs": 20}),
+    "maze": ({"steps": 1000}, {"steps": 150_000}),
+    "maze-sensitivity": (
+        {"steps": 100, "toy_steps": 1000},
+        {"steps": 30_000, "toy_steps": 500_000},
+    ),
+    "maze-zoo": ({"steps": 40, "costly_states": 1}, {"steps": 15_000}),
+    "misspecified": ({"steps": 50}, {"steps": 1000}),
+    "policy-diagram": ({}, {}),
+    "vanishing": ({"steps": 200, "long_steps": 500}, {}),
+}
+EXACT = {
+    "bandit": {"look-ahead-cost", "two-lever-totals", "gittins-table-time"},
+    "bandit-zoo": {"lai-robbins-constant"},
+    "chain": {
+        "identification-time", "about-2^k", "uniform-until-reward", "growing-chain",
+        "growing-chain-held", "growing-chain-doubling",
+    },
+    "consistency": {
+        "each-in-the-core-of-the-other", "verdict-never", "verdict-repaired", "verdict-with-a-look",
+    },
+    "convergence": {
+        "verdict-five-modes", "verdict-goal-worlds", "verdict-chain", "verdict-bias-grid",
+        "verdict-two-policies", "verdict-trap",
+    },
+    "core": {"core-of-m1", "core-of-m2", "core-of-m3"},
+    "delusion": {"prize-naive", "prize-causal", "prize-bits"},
+    "divergence": {"two-stay"},
+    "maze": {"optimum"},
+    "maze-sensitivity": {"lake-optimum", "cliff-optimum"},
+    "maze-zoo": {"optima-certified", "chain-optimum"},
+    "policy-diagram": {"transitions-sum-to-1"},
+}  # fmt: skip
+PLACE = re.compile(r"section [1-7](\.[1-6])?(, (figure|theorem|table|equations|on) |$)")
+ORIGIN = re.compile(r"(theory|pilot on seed|full size|paper|other programs)\b")
+
+
+@cache
+def scored(name: str, seed: int) -> tuple[Claim, ...]:
+    experiment = find(name)
+    size, changed = SMALL[name]
+    settings = replace(experiment.settings(), seed=seed, runs=2, **size)
+    columns: Columns = run_replicas(experiment, settings)
+    larger = replace(settings, **{"runs": 300, **changed})
+    many = {key: np.repeat(column, larger.runs // 2, axis=0) for key, column in columns.items()}
+    claims: tuple[Claim, ...] = experiment.score(larger, many).claims
+    return claims
+
+
+def test_every_experiment_is_looked_at() -> None:
+    assert set(SMALL) == set(names())
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_claims_say_where_they_come_from_and_no_run_changes_an_exact_one(name: str) -> None:
+    one, other = scored(name, 0), scored(name, 1)
+    assert one
+    for claim in one:
+        if claim.source == "paper":
+            assert PLACE.match(claim.place), claim
+        if not claim.exact and claim.holds is not None:
+            assert ORIGIN.match(claim.threshold_origin), claim
+    assert {claim.name for claim in one if claim.exact} == EXACT.get(name, set())
+    assert [judged(claim) for claim in one if claim.exact] == [
+        judged(claim) for claim in other if claim.exact
+    ]
+
+
+def judged(claim: Claim) -> tuple[object, ...]:
+    measured = claim.name == "gittins-table-time"  # a time is never the same twice
+    return claim.name, claim.expected, "" if measured else claim.ours, claim.error, claim.holds
+
+
+def test_the_paper_is_the_source_of_what_it_says_and_of_nothing_else() -> None:
+    """Not of linear control, nor of what our own worlds are computed to do."""
+    of_the_paper = {
+        name: {c.name for c in scored(name, 0) if c.source == "paper"} for name in SMALL
+    }
+    assert {name: found for name, found in of_the_paper.items() if found} == {
+        "bandit": {"same-asymptote", "gittins-better-early", "epsilon-stalls"},
+        "chain": {
+            "about-2^k", "bayes-optimal-time", "uniform-until-reward", "growing-chain-optimal",
+            "growing-chain", "growing-chain-held",
+        },
+        "consistency": {"each-in-the-core-of-the-other"},
+        "convergence": {"settles-five-modes", "settles-goal-worlds", "settles-chain"},
+        "core": {
+            "p2-spares-h2", "p2-refutes-h3", "p1-refutes-h2", "short-spells-are-in-vain",
+            "rule-refutes-h2",
+        },
+        "divergence": {"posterior-bound", "two-diverge", "two-stay", "parts-add-up"},
+        "entropy": {"naive-minimises-D", "rule-minimises-C"},
+        "lower-bound": {"lower-bound"},
+        "maze": {"paper-order", "crossing-step"},
+        "policy-diagram": {"subset-p1", "subset-p2"},
+        "vanishing": {
+            "outside-the-core-five-modes", "outside-the-core-core-diagram",
+            "outside-the-core-bias-grid",
+        },
+    }  # fmt: skip
