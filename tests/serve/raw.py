@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -42,3 +43,24 @@ def ask(
         return Raw(response.status, told, response.read())
     finally:
         connection.close()
+
+
+def connected(url: str, timeout: float = 30.0) -> socket.socket:
+    """A connection on which nothing has been sent."""
+    parts = urlsplit(url)
+    return socket.create_connection((parts.hostname, parts.port), timeout=timeout)
+
+
+def until_closed(url: str, sent: bytes) -> bytes:
+    """What comes back on a connection until it is closed; one that stays open is an error."""
+    with connected(url) as connection:
+        connection.sendall(sent)
+        return rest(connection)
+
+
+def rest(connection: socket.socket) -> bytes:
+    """What comes on this connection until it is closed."""
+    got = b""
+    while piece := connection.recv(65536):
+        got += piece
+    return got

@@ -9,23 +9,12 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.serve.paused import paused
-from tests.serve.raw import JSON, Raw, ask
+from tests.serve.raw import JSON, Raw, ask, until_closed
 
 from bayescontrol.serve import Client
 from bayescontrol.serve.limits import Limits
 from bayescontrol.serve.server import Server
 from bayescontrol.serve.tokens import Tokens
-
-
-def raw(url: str, sent: bytes) -> bytes:
-    """What comes back on a connection until it is closed; one that stays open is an error."""
-    parts = urlsplit(url)
-    with socket.create_connection((parts.hostname, parts.port), timeout=30.0) as connection:
-        connection.sendall(sent)
-        got = b""
-        while piece := connection.recv(65536):
-            got += piece
-        return got
 
 
 def test_a_body_that_is_too_large_is_refused_by_its_head_and_by_its_bytes() -> None:
@@ -35,7 +24,7 @@ def test_a_body_that_is_too_large_is_refused_by_its_head_and_by_its_bytes() -> N
         assert (answer.status, answer.kind) == (413, "too-large")
         head = b"POST /v1/agents/shop/act HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         head += b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-        answered = raw(server.url, head + b"400\r\n" + b" " * 1024 + b"\r\n0\r\n\r\n")
+        answered = until_closed(server.url, head + b"400\r\n" + b" " * 1024 + b"\r\n0\r\n\r\n")
         assert answered.startswith(b"HTTP/1.1 413")
         assert ask(server.url, "POST", "/v1/agents/shop/act", {}).kind == "unknown-agent"
 
@@ -123,16 +112,9 @@ def test_an_answer_that_takes_too_long_is_a_503_and_may_be_asked_for_again() -> 
 def test_a_request_that_trickles_in_is_given_up() -> None:
     with Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.3)) as server:
         head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        answered = raw(server.url, head + b"Content-Length: 100\r\n\r\n{")
+        answered = until_closed(server.url, head + b"Content-Length: 100\r\n\r\n{")
         assert answered.startswith(b"HTTP/1.1 408")
         assert b'"urn:bayescontrol:problem:timeout"' in answered
-
-
-def test_a_connection_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescontrol.serve.server._KEEP_ALIVE", 0.3)
-    with Server("sqlite:///:memory:", port=0) as server:
-        for sent in (b"", b"GET /v1/agents HT", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "):
-            assert raw(server.url, sent) == b""
 
 
 def test_as_many_agents_as_allowed_can_be_made() -> None:

@@ -93,6 +93,9 @@ def wrong_calls() -> Iterator[None]:
 )
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Another name of the server.")
 @click.option("--max-body", default=1_048_576, show_default=True, help="Bytes of a request.")
+@click.option("--max-head", default=65_536, show_default=True, help="Bytes of a request's head.")
+@click.option("--max-connections", default=512, show_default=True, help="Connections at a time.")
+@click.option("--idle", default=30.0, show_default=True, help="Seconds without a request.")
 @click.option("--rate", type=float, help="Requests a second from one caller.  [default: any]")
 @click.option("--concurrency", default=256, show_default=True, help="Requests under way.")
 @click.option("--deadline", default=10.0, show_default=True, help="Seconds for a request.")
@@ -106,6 +109,9 @@ def serve(
     models: tuple[str, ...],
     allow_host: tuple[str, ...],
     max_body: int,
+    max_head: int,
+    max_connections: int,
+    idle: float,
     rate: float | None,
     concurrency: int,
     deadline: float,
@@ -124,8 +130,8 @@ def serve(
         from bayescontrol.serve.tokens import Tokens
 
         limits = Limits(
-            body=max_body, rate=rate, concurrency=concurrency, deadline=deadline,
-            agents=max_agents, grace=grace,
+            body=max_body, head=max_head, connections=max_connections, idle=idle, rate=rate,
+            concurrency=concurrency, deadline=deadline, agents=max_agents, grace=grace,
         )  # fmt: skip
         tokens = Tokens.found(token_file)
         own = [_model(name) for name in models]

@@ -5,6 +5,7 @@
     503  `concurrency` requests are under way, or the answer took longer than `deadline` seconds
     408  the request itself took longer than `deadline` seconds to arrive
 
+The limits of a connection and of a request's head are enforced by `serve.protocol`.
 Who is turned away is told when to come back; nothing is queued that cannot be served.
 """
 
@@ -33,12 +34,22 @@ class Limits:
 
     #: Bytes of a body.
     body: int = 1_048_576
+    #: Bytes of a request's head, the request line included.
+    head: int = 65_536
+    #: Bytes of the path and query in the request line.
+    line: int = 32_768
+    #: Header fields of a request.
+    headers: int = 100
     #: Requests a second from one caller (a token, or an address); None: as many as can be served.
     rate: float | None = None
     #: Requests under way.
     concurrency: int = 256
     #: Seconds for a request, from its first byte to the beginning of its answer.
     deadline: float = 10.0
+    #: Connections that are open.
+    connections: int = 512
+    #: Seconds that a connection may stay open without a request.
+    idle: float = 30.0
     #: Pages that listen to the stream of events.
     streams: int = 32
     #: Agents in the store, beyond which none is made over HTTP.

@@ -138,6 +138,7 @@ PROBLEMS: Final[dict[str, Kind]] = {
     "method-not-allowed": Kind(405, "The path has no such method", "See the header Allow."),
     "timeout": Kind(408, "The request took too long to arrive", "Send it again, in one go."),
     "too-large": Kind(413, "The body is too large", "Send less, or raise --max-body."),
+    "uri-too-long": Kind(414, "The request line is too long", "Send a shorter path and query."),
     "unsupported-media-type": Kind(
         415, "The body is not JSON", "Send Content-Type: application/json."
     ),
@@ -145,6 +146,9 @@ PROBLEMS: Final[dict[str, Kind]] = {
         421, "The server is not called that", "Use its address, or name it with --allow-host."
     ),
     "too-many-requests": Kind(429, "Too many requests a second", _LATER),
+    "head-too-large": Kind(
+        431, "The head of the request is too large", "Send fewer and shorter header fields."
+    ),
     "overloaded": Kind(503, "Too much is under way", _LATER),
     "deadline": Kind(503, "It took too long; it may still be done", _SAME),
     "shutting-down": Kind(503, "The server is being stopped", _LATER),

@@ -65,16 +65,16 @@ Key = Annotated[
 
 
 def _may(*statuses: int) -> dict[int, ResponseSpec]:
-    """The problems that a path may answer with, beside those that the gate has for all."""
+    """The problems that a path may answer with; those of every path come first."""
     return {
         status: ResponseSpec(
             Problem, media_type=MEDIA_TYPE, generate_examples=False, description="A problem."
         )
-        for status in (401, 403, 421, 429, 500, 503, *statuses)
+        for status in (401, 403, 408, 414, 421, 429, 431, 500, 503, *statuses)
     }
 
 
-_WRITES: Final = (400, 404, 408, 409, 413, 415, 422, 507)
+_WRITES: Final = (400, 404, 409, 413, 415, 422, 507)
 
 
 @get("/v1/agents", operation_id="list", responses=_may(), tags=["agents"])
@@ -86,7 +86,7 @@ async def list_(service: NamedDependency[Service]) -> AgentList:
 @post(
     "/v1/agents",
     operation_id="create",
-    responses=_may(400, 408, 409, 413, 415, 422, 507)
+    responses=_may(400, 409, 413, 415, 422, 507)
     | {200: ResponseSpec(AgentInfo, generate_examples=False, description="It was there.")},
     response_headers=[ResponseHeader("Location", documentation_only=True)],
     tags=["agents"],

@@ -6,7 +6,6 @@
 Stopped, it accepts nothing more, finishes what is under way, takes snapshots and closes the store.
 """
 
-import asyncio
 import logging
 import math
 import socket
@@ -16,20 +15,19 @@ from types import TracebackType
 from typing import Any, Final
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bayescontrol.durable.models import Model
 from bayescontrol.durable.store import Store, open_store
 from bayescontrol.errors import BayesControlError
 from bayescontrol.serve.app import application
 from bayescontrol.serve.limits import Limits
+from bayescontrol.serve.protocol import protocol
 from bayescontrol.serve.service import Service
 from bayescontrol.serve.tokens import InvalidToken, Tokens, is_loopback, require_safe
 
 __all__ = ["CannotListen", "Server", "serve"]
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
-_KEEP_ALIVE: Final = 30
 _LAST_PORT: Final = 65_535
 
 
@@ -39,45 +37,6 @@ class CannotListen(BayesControlError, OSError):
     >>> issubclass(CannotListen, OSError)
     True
     """
-
-
-class _Protocol(HttpToolsProtocol):
-    """A connection that says nothing, or only half a head, is closed after a while."""
-
-    _alarm: asyncio.TimerHandle | None = None
-
-    # Uvicorn narrows the argument in the same way.
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._expect_head()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        cycle: Any = self.cycle  # None before the first request, whatever it is declared to be
-        if cycle is None or cycle.response_complete:
-            self._expect_head()
-
-    def on_headers_complete(self) -> None:
-        self._calm()
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._calm()
-        super().connection_lost(exc)
-
-    def _expect_head(self) -> None:
-        if self._alarm is None:
-            self._alarm = self.loop.call_later(_KEEP_ALIVE, self._give_up)
-
-    def _calm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-
-    def _give_up(self) -> None:
-        self._alarm = None
-        if not self.transport.is_closing():
-            self.transport.close()
 
 
 class _Uvicorn(uvicorn.Server):
@@ -132,17 +91,18 @@ class Server:
         # On loopback without a token the name is what tells our own pages from others'.
         names = {*_LOOPBACK, shown.lower(), *map(str.lower, allow_hosts)}
         app = application(service, tokens, names if is_loopback(host) else None)
+        connection: Any = protocol(service.limits, service.metrics)  # uvicorn wants a class
         config = uvicorn.Config(
             app,
             loop="auto",
-            http=_Protocol,
+            http=connection,
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=_KEEP_ALIVE,
+            timeout_keep_alive=math.ceil(service.limits.idle),
             timeout_graceful_shutdown=math.ceil(service.limits.grace),
         )
         self._uvicorn = _Uvicorn(config, service)

@@ -1,0 +1,202 @@
+"""Heads and connections have limits that act while bytes arrive, before any token is looked at."""
+
+import socket
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+from tests.serve.paused import paused
+from tests.serve.raw import Raw, ask, connected, rest, until_closed
+
+from bayescontrol.serve import Limits, Server, Tokens
+
+TOKEN = "a-token-that-nobody-guesses"
+HEAD = b"GET /v1/health/live HTTP/1.1\r\nHost: localhost\r\n"
+
+
+def require_problem(answered: bytes, status: int, kind: str) -> None:
+    head, _, body = answered.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d" % status), answered[:200]
+    assert b"connection: close" in head.lower()
+    assert b"application/problem+json" in head
+    assert b"urn:bayescontrol:problem:" + kind.encode() in body
+
+
+def require_cut_off(connection: socket.socket, piece: bytes) -> None:
+    """The server closes before it has read 100 MB; what lies in buffers on the way counts too."""
+    sent = 0
+    with suppress(ConnectionError):
+        while sent < 100_000_000:
+            sent += connection.send(piece)
+    assert sent < 30_000_000
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "kind"),
+    [
+        (b"GET /" + b"x" * 2000, 414, "uri-too-long"),
+        (HEAD + b"X-Long: " + b"x" * 40_000, 431, "head-too-large"),
+        (HEAD + b"X-Short: x\r\n" * 20, 431, "head-too-large"),
+        (b"\r\n" * 40_000, 431, "head-too-large"),
+        (b"what is this", 400, "bad-request"),
+    ],
+)
+def test_a_head_beyond_the_limits_is_refused_before_it_is_complete(
+    sent: bytes, status: int, kind: str
+) -> None:
+    limits = Limits(line=1000, head=4000, headers=10, idle=60.0, deadline=60.0)
+    with Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([TOKEN])) as server:
+        require_problem(until_closed(server.url, sent), status, kind)
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        metrics = ask(server.url, "GET", "/v1/metrics", headers=headers).body.decode()
+        assert f'bayescontrol_problems_total{{problem="{kind}"}} 1' in metrics
+
+
+def test_a_head_within_the_limits_is_answered() -> None:
+    limits = Limits(line=1000, head=4000, headers=10)
+    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+        line = "/v1/health/live?" + "x" * (1000 - len("/v1/health/live?"))
+        assert ask(server.url, "GET", line).status == 200
+        assert ask(server.url, "GET", line + "x").kind == "uri-too-long"
+        field = {"X-Long": "x" * 3800}
+        assert ask(server.url, "GET", "/v1/health/live", headers=field).status == 200
+        field = {"X-Long": "x" * 4000}
+        assert ask(server.url, "GET", "/v1/health/live", headers=field).kind == "head-too-large"
+        several = {f"X-{i}": "x" for i in range(8)}  # and Host and Accept-Encoding
+        assert ask(server.url, "GET", "/v1/health/live", headers=several).status == 200
+        several["X-8"] = "x"
+        assert ask(server.url, "GET", "/v1/health/live", headers=several).kind == "head-too-large"
+
+
+def test_a_head_without_an_end_is_not_taken_in() -> None:
+    with Server("sqlite:///:memory:", port=0) as server, connected(server.url) as connection:
+        connection.sendall(HEAD + b"X-Long: ")
+        require_cut_off(connection, b"x" * 65536)
+
+
+@pytest.mark.parametrize("end", [b"0\r\nX-Long: ", b"1;extension="])
+def test_what_follows_a_body_in_chunks_has_limits_too(end: bytes) -> None:
+    with Server("sqlite:///:memory:", port=0) as server, connected(server.url) as connection:
+        head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+        connection.sendall(head + b"Content-Type: application/json\r\n\r\n1\r\n{\r\n" + end)
+        require_cut_off(connection, b"x" * 65536)
+
+
+def test_a_body_that_nobody_wants_any_more_is_not_read_for_ever() -> None:
+    limits = Limits(body=100_000)
+    with (
+        Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([TOKEN])) as server,
+        connected(server.url) as connection,
+    ):
+        head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head)
+        assert connection.recv(4096).startswith(b"HTTP/1.1 401")
+        require_cut_off(connection, b"10000\r\n" + b"x" * 65536 + b"\r\n")
+
+
+def test_a_connection_is_closed_when_its_time_is_up() -> None:
+    limits = Limits(idle=0.2, deadline=0.4)
+    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+        assert until_closed(server.url, b"") == b""
+        require_problem(until_closed(server.url, b"GET /v1/agents HT"), 408, "timeout")
+        require_problem(until_closed(server.url, HEAD + b"X-Slow: "), 408, "timeout")
+        answered = until_closed(server.url, HEAD + b"\r\n" + HEAD)  # one request, and half of one
+        assert answered.startswith(b"HTTP/1.1 200")
+        require_problem(b"HTTP/1.1" + answered.rpartition(b"HTTP/1.1")[2], 408, "timeout")
+
+
+def test_a_head_that_trickles_in_has_no_more_time_than_another() -> None:
+    with (
+        Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.5)) as server,
+        connected(server.url) as connection,
+    ):
+        began = time.monotonic()
+        connection.sendall(HEAD)
+        connection.settimeout(0.05)
+        answered = b""
+        while not answered:
+            connection.sendall(b"X-Slow: x\r\n")
+            try:
+                answered = connection.recv(4096)
+            except TimeoutError:
+                assert time.monotonic() < began + 20.0
+        require_problem(answered, 408, "timeout")
+
+
+def test_the_connection_that_has_waited_longest_makes_room_for_another() -> None:
+    limits = Limits(connections=4, idle=60.0)
+    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+        idle = [connected(server.url) for _ in range(4)]
+        try:
+            for one in reversed(idle):  # the last of them has waited longest since
+                one.sendall(HEAD + b"\r\n")
+                assert one.recv(4096).startswith(b"HTTP/1.1 200")
+            assert ask(server.url, "GET", "/v1/health/live").status == 200
+            assert rest(idle[3]) == b""
+            for one in idle[:3]:
+                one.sendall(HEAD + b"\r\n")
+                assert one.recv(4096).startswith(b"HTTP/1.1 200")
+        finally:
+            for one in idle:
+                one.close()
+
+
+def test_where_every_connection_is_in_use_another_is_told_so() -> None:
+    let, entered = threading.Event(), threading.Event()
+    let.set()  # while it is made
+
+    def wait() -> None:
+        entered.set()
+        let.wait(60.0)
+
+    limits = Limits(connections=1, deadline=60.0)
+    with Server("sqlite:///:memory:", port=0, limits=limits, models=paused(wait)) as server:
+        ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
+        let.clear()
+        entered.clear()
+        answers: list[Raw] = []
+        visit = threading.Thread(
+            target=lambda: answers.append(ask(server.url, "POST", "/v1/agents/shop/act", {}))
+        )
+        visit.start()
+        assert entered.wait(60.0)
+        for _ in range(3):
+            refused = ask(server.url, "GET", "/v1/health/live")
+            assert (refused.status, refused.kind) == (503, "overloaded")
+            assert int(refused.headers["retry-after"]) >= 1
+        let.set()
+        visit.join()
+        assert answers[0].status == 200
+        assert ask(server.url, "GET", "/v1/health/live").status == 200
+
+
+def test_requests_that_are_sent_ahead_are_answered_in_order_but_not_any_number_of_them() -> None:
+    with Server("sqlite:///:memory:", port=0) as server:
+        with connected(server.url) as connection:
+            for path in (b"/v1/agents", b"/v1/health/live") * 10:
+                connection.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path)
+            connection.sendall(HEAD + b"Connection: close\r\n\r\n")
+            bodies = [one.rpartition(b"\n")[2] for one in rest(connection).split(b"HTTP/1.1")[1:]]
+        assert bodies == [b'{"agents":[]}', b'{"status":"ok"}'] * 10 + [b'{"status":"ok"}']
+        with connected(server.url) as connection:
+            require_cut_off(connection, HEAD + b"\r\n")
+
+
+def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayescontrol.serve.protocol._MOST_AHEAD", 300)  # to fill all buffers
+    with (
+        Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.5)) as server,
+        socket.socket() as connection,
+    ):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        connection.connect((host, int(port)))
+        connection.sendall(b"GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300)
+        state = server._uvicorn.server_state
+        until = time.monotonic() + 20.0
+        while not state.total_requests:
+            assert time.monotonic() < until
+        while state.connections:
+            assert time.monotonic() < until, "the connection is still open"
+            time.sleep(0.05)
