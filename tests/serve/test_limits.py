@@ -2,17 +2,20 @@
 
 import socket
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from tests.serve.paused import paused
-from tests.serve.raw import JSON, Raw, ask, until_closed
+from tests.serve.raw import JSON, Raw, ask, connected, until_closed
 
-from bayescontrol.serve import Client
-from bayescontrol.serve.limits import Limits
+from bayescontrol import BernoulliBandit
+from bayescontrol.serve import Client, Refused
+from bayescontrol.serve.limits import Buckets, Limits
 from bayescontrol.serve.server import Server
 from bayescontrol.serve.tokens import Tokens
 
@@ -168,3 +171,126 @@ def test_overload_from_many_threads_never_gives_a_500() -> None:
 def test_limits_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         Limits(**wrong)
+
+
+def test_a_bucket_admits_exactly_its_burst_and_its_rate() -> None:
+    """Times are dyadic numbers, so that the arithmetic is exact."""
+    rate, pause, seconds = 4.0, 1.0 / 64.0, 32
+    now = 0.0
+    buckets = Buckets(rate, lambda: now)
+    admitted: list[float] = []
+    for i in range(seconds * 64):
+        now = i * pause
+        with suppress(Refused):
+            buckets.take("me")
+            admitted.append(now)
+    # The first second's worth at once, then one every quarter of a second from the start on.
+    quarters = [i / rate for i in range(1, int(seconds * rate))]
+    assert admitted == [0.0, pause, 2 * pause, 3 * pause, *quarters]
+    now += 1_000.0  # a long pause fills the bucket, and no more than that
+    for _ in range(4):
+        buckets.take("me")
+    with pytest.raises(Refused):
+        buckets.take("me")
+    buckets.take("another")
+
+
+def test_a_slow_bucket_says_how_long_to_wait() -> None:
+    now = 0.0
+    buckets = Buckets(0.125, lambda: now)
+    buckets.take("me")
+    for now, wait in ((0.0, "8"), (3.0, "5"), (7.0, "1"), (7.5, "1")):  # noqa: B007
+        with pytest.raises(Refused) as caught:
+            buckets.take("me")
+        assert caught.value.headers == {"Retry-After": wait}
+    now = 8.0
+    buckets.take("me")
+
+
+@pytest.mark.parametrize("rate", [None, 2.0])
+def test_wrong_tokens_are_limited_by_address_and_right_ones_are_not(rate: float | None) -> None:
+    token, limits = "a-token-that-nobody-guesses", Limits(rate=rate, failures=5.0)
+    with Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([token])) as server:
+        wrong = ({"Authorization": "Bearer guess"}, {})
+        answers = [ask(server.url, "GET", "/v1/agents", headers=wrong[i % 2]) for i in range(40)]
+        assert answers[0].kind == "unauthorized"
+        assert {one.kind for one in answers} == {"unauthorized", "too-many-requests"}
+        assert all("retry-after" in one.headers for one in answers if one.status == 429)
+        right = {"Authorization": f"Bearer {token}"}
+        assert ask(server.url, "GET", "/v1/agents", headers=right).status == 200
+
+
+def test_failed_attempts_are_logged_without_the_token_and_not_without_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    limits = Limits(failures=1_000.0)
+    tokens = Tokens(["a-token-that-nobody-guesses"])
+    with Server("sqlite:///:memory:", port=0, limits=limits, tokens=tokens) as server:
+        headers = {"Authorization": "Bearer a-guess-of-mine"}
+        path = "/v1/agents/%0AERROR:%20all%20is%20lost%1b[2J/act"
+        with caplog.at_level("WARNING", "bayescontrol.serve"):
+            for _ in range(30):
+                assert ask(server.url, "GET", path, headers=headers).status == 401
+            time.sleep(1.0)
+            assert ask(server.url, "GET", "/v1/agents").status == 401
+    lines = [one.getMessage() for one in caplog.records if "refused" in one.getMessage()]
+    assert 2 <= len(lines) < 15
+    first = r"GET '/v1/agents/\nERROR: all is lost\x1b[2J/act' from 127.0.0.1 refused: the token"
+    assert lines[0] == f"{first} is not known here"
+    assert lines[-1].startswith("GET '/v1/agents' from 127.0.0.1 refused: no token came")
+    assert "a-guess-of-mine" not in caplog.text
+    more = sum(int(line.rpartition("(")[2].split()[0]) for line in lines if "more since" in line)
+    assert len(lines) + more == 31
+
+
+@pytest.mark.parametrize("path", ["posterior", "probabilities"])
+def test_a_server_that_is_slow_does_not_blame_the_client(path: str) -> None:
+    let, entered = threading.Event(), threading.Event()
+    let.set()  # while it is made
+
+    def wait() -> None:
+        entered.set()
+        let.wait(60.0)
+
+    limits = Limits(deadline=0.3)
+    with Server("sqlite:///:memory:", port=0, limits=limits, models=paused(wait)) as server:
+        with Client(server.url) as client:
+            client.create("shop", "paused")
+        let.clear()
+        entered.clear()
+        visit = threading.Thread(target=ask, args=(server.url, "POST", "/v1/agents/shop/act", {}))
+        visit.start()
+        assert entered.wait(60.0)  # from now on the belief cannot be read
+        answer = ask(server.url, "GET", f"/v1/agents/shop/{path}")
+        let.set()
+        visit.join()
+    assert (answer.status, answer.kind) == (503, "deadline")
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize("sent", [b"", b'{"id": "2", "observa', b'{"id": "2", "observation": 1}'])
+def test_a_client_that_goes_in_the_middle_of_its_body_changes_nothing(
+    sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+        shop = client.create("shop", BernoulliBandit(2))
+        shop.act()
+
+        def metrics() -> str:
+            return ask(server.url, "GET", "/v1/metrics").body.decode()
+
+        under_way = "bayescontrol_requests_under_way 2"  # that one, and the question how many
+        with caplog.at_level("INFO"), connected(server.url) as connection:
+            head = b"POST /v1/agents/shop/observe HTTP/1.1\r\nHost: localhost\r\n"
+            head += b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+            connection.sendall(head + sent)
+            while under_way not in metrics():
+                time.sleep(0.01)
+            connection.close()
+            while under_way in metrics():
+                time.sleep(0.01)
+        counted = metrics()
+        assert shop.info()["observations"] == 0
+    assert 'status="500"' not in counted
+    assert "internal" not in counted
+    assert not [one for one in caplog.records if one.levelname in ("WARNING", "ERROR")]

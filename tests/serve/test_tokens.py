@@ -7,7 +7,7 @@ import pytest
 from tests.serve.raw import ask
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.serve import Client
+from bayescontrol.serve import Client, Limits
 from bayescontrol.serve.problems import Refused
 from bayescontrol.serve.server import CannotListen, Server
 from bayescontrol.serve.tokens import InvalidToken, PublicBind, Tokens, is_loopback
@@ -17,7 +17,8 @@ TOKEN = "a-token-that-nobody-guesses"
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with Server("sqlite:///:memory:", port=0, tokens=Tokens([TOKEN, TOKEN + "-two"])) as server:
+    tokens, limits = Tokens([TOKEN, TOKEN + "-two"]), Limits(failures=1_000.0)
+    with Server("sqlite:///:memory:", port=0, tokens=tokens, limits=limits) as server:
         yield server.url
 
 

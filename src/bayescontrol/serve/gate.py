@@ -8,6 +8,8 @@ What is refused costs no more than reading its head.
 """
 
 import asyncio
+import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final, TypeAlias
@@ -30,6 +32,9 @@ PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/v1/health/live", "/v
 #: The stream of events, which has a limit of its own.
 STREAM: Final = "/events"
 _HEALTH: Final = "/v1/health/"
+_logger = logging.getLogger("bayescontrol.serve")
+#: Seconds between two lines of the log about callers without a valid token.
+_LOG_PAUSE: Final = 1.0
 _WANTED: Final = frozenset(
     {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding"}
 )
@@ -56,6 +61,8 @@ class Gate:
         self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
         self._hosts = None if hosts is None else frozenset(hosts)
         self._buckets = None if limits.rate is None else Buckets(limits.rate)
+        self._failures = Buckets(min(limits.failures, limits.rate or math.inf))
+        self._logged, self._unlogged = -math.inf, 0
         #: Requests that have not been answered.
         self.under_way = 0
         metrics.gauge("requests_under_way", "Requests not yet answered.", lambda: self.under_way)
@@ -91,19 +98,31 @@ class Gate:
         if origin is not None and origin.decode("latin-1").partition("://")[2] != host:
             raise Refused("forbidden-origin", f"Origin: {origin[:80].decode('latin-1')}")
         caller: object = None
+        address = (scope.get("client") or ("",))[0]
         if self._tokens and path not in PUBLIC:
             caller = self._tokens.caller(heads.get(b"authorization"))
             if caller is None:
                 given = b"authorization" in heads
-                raise Refused(
-                    "unauthorized",
-                    "the token is not known here" if given else "no token came with the request",
-                    {"WWW-Authenticate": "Bearer"},
-                )
+                why = "the token is not known here" if given else "no token came with the request"
+                self._log_failure(scope, path, address, why)
+                self._failures.take(address)
+                raise Refused("unauthorized", why, {"WWW-Authenticate": "Bearer"})
         if self._buckets is not None and not path.startswith(_HEALTH):
-            self._buckets.take(caller or (scope.get("client") or ("",))[0])
+            self._buckets.take(caller or address)
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             self._admit_body(heads)
+
+    def _log_failure(self, scope: _Scope, path: str, address: str, why: str) -> None:
+        """Log a request without a valid token: a line a second at most, and never the token."""
+        now = time.monotonic()
+        if now < self._logged + _LOG_PAUSE:
+            self._unlogged += 1
+            return
+        more = f" ({self._unlogged} more since the last line)" if self._unlogged else ""
+        _logger.warning(
+            "%s %a from %s refused: %s%s", scope["method"], path[:200], address, why, more
+        )
+        self._logged, self._unlogged = now, 0
 
     def _require_room(self) -> None:
         if self.under_way >= self._limits.concurrency:
@@ -128,12 +147,17 @@ class Gate:
     # -- how long --------------------------------------------------------------------------------
 
     async def _pass(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
-        begun, size, whole, status = time.perf_counter(), 0, False, 0
+        begun, size, status = time.perf_counter(), 0, 0
+        whole = expecting = False  # the body has come; the client must send the rest of it
         loop, patience = asyncio.get_running_loop(), self._limits.deadline
 
         async def receiving() -> _Message:
-            nonlocal size, whole
+            nonlocal size, whole, expecting
+            expecting = not whole
             message = await receive()
+            expecting = False
+            if message["type"] == "http.disconnect" and not (whole or status):
+                raise Refused("bad-request", "the connection was closed before its body was sent")
             if message["type"] == "http.request":
                 size += len(message.get("body", b""))
                 whole = not message.get("more_body", False)
@@ -158,9 +182,9 @@ class Gate:
                 raise
             if not status:
                 late = Refused(
-                    "deadline" if whole else "timeout",
+                    "timeout" if expecting else "deadline",
                     f"more than {patience:g} seconds",
-                    {"Retry-After": "1"} if whole else {"Connection": "close"},
+                    {"Connection": "close"} if expecting else {"Retry-After": "1"},
                 )
                 await self._refuse(scope, send, late)
 

@@ -1,9 +1,10 @@
 """How much at once: bodies, requests a second, requests under way, time.
 
     413  the body is larger than `body` bytes
-    429  a caller's bucket is empty: `rate` tokens a second flow in, up to one second's worth
+    429  a caller's bucket is empty: `rate` tokens a second flow in, up to one second's worth;
+         without a valid token `failures` a second, and never more than `rate`
     503  `concurrency` requests are under way, or the answer took longer than `deadline` seconds
-    408  the request itself took longer than `deadline` seconds to arrive
+    408  the client took longer than `deadline` seconds to send its request
 
 The limits of a connection and of a request's head are enforced by `serve.protocol`.
 Who is turned away is told when to come back; nothing is queued that cannot be served.
@@ -42,6 +43,8 @@ class Limits:
     headers: int = 100
     #: Requests a second from one caller (a token, or an address); None: as many as can be served.
     rate: float | None = None
+    #: Requests a second without a valid token, from one address, where a token is needed.
+    failures: float = 10.0
     #: Requests under way.
     concurrency: int = 256
     #: Seconds for a request, from its first byte to the beginning of its answer.
