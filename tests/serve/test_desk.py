@@ -1,16 +1,20 @@
 """The desk: requests that wait together go to the disk together, and none is answered too soon."""
 
 import asyncio
+import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from tests.serve.raw import Raw, ask
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import open_agent
+from bayescontrol.durable import DurableAgent, open_agent
 from bayescontrol.durable.committer import Request
 from bayescontrol.errors import BadEvidence, DiskFull, StoreFailed
+from bayescontrol.serve import Client, Limits, Server
 from bayescontrol.serve.desk import Desk
 from bayescontrol.serve.problems import Refused
 
@@ -138,3 +142,50 @@ def test_more_than_can_wait_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> 
 
     answers = on_a_desk(visit)
     assert sum(isinstance(one, Refused) for one in answers) == 3
+
+
+@pytest.mark.parametrize("question", ["explain", "act under an old key"])
+def test_a_long_log_that_is_folded_again_keeps_nobody_else_waiting(
+    question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let, explain = threading.Event(), DurableAgent.explain
+
+    def folded_slowly(agent: DurableAgent, id: Any) -> Any:
+        assert let.wait(60.0)
+        return explain(agent, id)
+
+    monkeypatch.setattr(DurableAgent, "explain", folded_slowly)
+    monkeypatch.setattr("bayescontrol.serve.desk._MOST_REMEMBERED", 0)  # every decision is old
+    limits = Limits(deadline=60.0)
+    with (
+        Server("sqlite:///:memory:", port=0, limits=limits) as server,
+        Client(server.url) as client,
+    ):
+        shop = client.create("shop", BernoulliBandit(2))
+        decision = shop.act(key="visit-81")
+
+        def asked(_: int) -> Raw:
+            if question == "explain":
+                return ask(server.url, "GET", f"/v1/agents/shop/decisions/{decision.id}")
+            key = {"Idempotency-Key": "visit-81"}
+            return ask(server.url, "POST", "/v1/agents/shop/act", {}, key)
+
+        with ThreadPoolExecutor(8) as pool:
+            answers = pool.map(asked, range(8))
+            under_way = "bayescontrol_requests_under_way 9"  # those, and the question how many
+            while under_way not in ask(server.url, "GET", "/v1/metrics").body.decode():
+                time.sleep(0.01)
+            try:
+                assert ask(server.url, "GET", "/v1/health/ready").status == 200
+                assert ask(server.url, "GET", "/v1/agents/shop/posterior").status == 200
+                assert ask(server.url, "POST", "/v1/agents/shop/act", {}).status == 200
+            finally:
+                let.set()
+            probabilities = [
+                one.json["decision"]["probabilities"] if question == "explain"
+                else one.json["probabilities"] for one in answers
+            ]  # fmt: skip
+        assert (
+            probabilities
+            == [[{"action": 0, "probability": 0.5}, {"action": 1, "probability": 0.5}]] * 8
+        )

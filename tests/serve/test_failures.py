@@ -1,7 +1,12 @@
 """What fails behind the server is told by its kind; what was said of it stays with the server."""
 
 import logging
+import os
+import shutil
+import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +94,76 @@ def test_what_a_store_says_of_its_failure_is_not_sent(
     assert (ready.status, ready.kind) == (503, "store-failed")
     assert SECRET.encode() not in listed.body + ready.body
     assert SECRET in log.text
+
+
+def acts_until_full(url: str) -> Raw:
+    """The answer to the first decision for which there was no room."""
+    for key in range(20_000):
+        answer = ask(url, "POST", "/v1/agents/shop/act", {}, {"Idempotency-Key": f"{key:0200d}"})
+        if answer.status != 200:
+            return answer
+    raise AssertionError("the disk is not full")
+
+
+def test_readiness_says_that_writes_fail_until_one_succeeds(tmp_path: Path) -> None:
+    store = SqliteStore(str(tmp_path / "shop.db"))
+    with Server(store, port=0) as server, Client(server.url) as client:
+        client.call("GET", "/v1/health/ready")
+        client.create("shop", BernoulliBandit(2)).act()
+        file = store._require_open().file
+        pages = file.all("PRAGMA page_count")[0][0]
+        file.all(f"PRAGMA max_page_count = {pages}")
+        full = acts_until_full(server.url)
+        assert (full.status, full.kind) == (507, "disk-full")
+        ready = ask(server.url, "GET", "/v1/health/ready")
+        assert (ready.status, ready.kind) == (503, "store-failed")
+        assert ready.json["detail"] == "the last write failed: disk-full"
+        assert int(ready.headers["retry-after"]) >= 1
+        assert "bayescontrol_ready 0" in ask(server.url, "GET", "/v1/metrics").body.decode()
+        assert ask(server.url, "GET", "/v1/agents/shop/posterior").status == 200
+        again = ask(server.url, "POST", "/v1/agents", {"name": "two", "model": "bernoulli-bandit",
+                    "settings": {"arms": 2}})  # fmt: skip
+        assert again.status == 507
+        file.all("PRAGMA max_page_count = 1000000")
+        assert ask(server.url, "GET", "/v1/health/ready").status == 503  # nobody has tried yet
+        assert ask(server.url, "POST", "/v1/agents/shop/act", {}).status == 200
+        assert ask(server.url, "GET", "/v1/health/ready").status == 200
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    if os.name != "posix" or os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("making a small disk needs to be root")
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine does not let us make a small disk")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_readiness_comes_back_by_itself_when_there_is_room_again(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayescontrol.serve.house._TRIAL", 0.1)
+    with Server(f"sqlite:///{small_disk}/shop.db", port=0) as server, Client(server.url) as client:
+        client.call("GET", "/v1/health/ready")
+        client.create("shop", BernoulliBandit(2)).act()
+        filler = small_disk / "filler"
+        with filler.open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(b"x" * 4096)
+        assert acts_until_full(server.url).status == 507
+        decided = client.agent("shop").info()["decisions"]
+        for _ in range(5):  # tried, and still full
+            assert ask(server.url, "GET", "/v1/health/ready").status == 503
+            time.sleep(0.15)
+        filler.unlink()
+        client.call("GET", "/v1/health/ready")  # asked again until it is
+        assert client.agent("shop").info()["decisions"] == decided  # nothing was decided for that
 
 
 def broken(*_: Any) -> Any:

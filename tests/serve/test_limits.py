@@ -211,7 +211,7 @@ def test_a_slow_bucket_says_how_long_to_wait() -> None:
 def test_wrong_tokens_are_limited_by_address_and_right_ones_are_not(rate: float | None) -> None:
     token, limits = "a-token-that-nobody-guesses", Limits(rate=rate, failures=5.0)
     with Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([token])) as server:
-        wrong = ({"Authorization": "Bearer guess"}, {})
+        wrong: list[dict[str, str]] = [{"Authorization": "Bearer guess"}, {}]
         answers = [ask(server.url, "GET", "/v1/agents", headers=wrong[i % 2]) for i in range(40)]
         assert answers[0].kind == "unauthorized"
         assert {one.kind for one in answers} == {"unauthorized", "too-many-requests"}

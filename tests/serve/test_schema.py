@@ -9,12 +9,13 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.config import SchemathesisConfig
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.serve import Client
+from bayescontrol.serve import Client, Limits
 from bayescontrol.serve.app import openapi_document
 from bayescontrol.serve.server import Server
 from bayescontrol.serve.tokens import Tokens
 
 TOKEN = "a-token-for-the-tests-of-the-schema"
+LIMITS = Limits(failures=1_000.0)  # every operation is also tried without a token
 # What is a good observation, a good situation or a good setting is the agent's to say: 422.
 CONFIG = SchemathesisConfig.from_dict(
     {
@@ -39,7 +40,7 @@ def with_a_token() -> Iterator[str]:
 
 def running(tokens: Tokens, token: str | None) -> Iterator[str]:
     with (
-        Server("sqlite:///:memory:", port=0, tokens=tokens) as server,
+        Server("sqlite:///:memory:", port=0, tokens=tokens, limits=LIMITS) as server,
         Client(server.url, token) as client,
     ):
         shop = client.create("0", BernoulliBandit(["red", "blue"]), seed=1)

@@ -18,8 +18,9 @@ from msgspec.structs import replace
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.decision import Decision
+from bayescontrol.durable.explain import Explanation
 from bayescontrol.durable.requests import Act, Observe
-from bayescontrol.errors import StoreFailed
+from bayescontrol.errors import DamagedLog, NewerFormat, StoreFailed
 from bayescontrol.serve.problems import Refused, of_value
 
 __all__ = ["Desk", "Watcher"]
@@ -76,9 +77,13 @@ class Desk:
         writers: Executor,
         readers: Executor,
         watcher: Watcher | None = None,
+        *,
+        folders: Executor | None = None,
+        on_write: Callable[[StoreFailed | None], None] | None = None,
     ) -> None:
         self.agent = agent
         self._writers, self._readers, self._watcher = writers, readers, watcher
+        self._folders, self._on_write = folders or readers, on_write
         self._waiting: deque[_Waiting] = deque()
         self._loop = asyncio.get_running_loop()
         self._idle = asyncio.Event()
@@ -108,13 +113,17 @@ class Desk:
         if law is None:
             law = self._laws.get(d.id)
             if law is None:
-                law = (await self.read(lambda agent: agent.explain(d))).probabilities
+                law = (await self.explain(d)).probabilities
             d = replace(d, probabilities=law)
         if law is not None:
             self._laws[d.id] = law
             if len(self._laws) > _MOST_REMEMBERED:
                 del self._laws[next(iter(self._laws))]
         return d
+
+    async def explain(self, id: str | Decision) -> Explanation:
+        """As `DurableAgent.explain`: it may fold a long log, so it has threads of its own."""
+        return await self._loop.run_in_executor(self._folders, self.agent.explain, id)
 
     async def observe(self, id: str, o: Any) -> bool:
         """As `DurableAgent.observe`."""
@@ -170,11 +179,29 @@ class Desk:
         try:
             if self._watcher is not None:
                 self._see(self._watcher.before, requests)
+            head = self.agent.head
             self.agent.together(requests)
+            if self._on_write is not None:
+                self._report(requests, self.agent.head > head, self._on_write)
             if self._watcher is not None:
                 self._see(self._watcher.after, requests)
         finally:
             self._loop.call_soon_threadsafe(self._answer, batch)
+
+    def _report(
+        self,
+        requests: Sequence[Request],
+        written: bool,
+        on_write: Callable[[StoreFailed | None], None],
+    ) -> None:
+        """Say whether the store takes writes; a damaged log is one agent's own misfortune."""
+        for request in requests:
+            error = request.error
+            if isinstance(error, StoreFailed) and not isinstance(error, DamagedLog | NewerFormat):
+                on_write(error)
+                return
+        if written:
+            on_write(None)
 
     def _see(
         self, look: Callable[["Desk", Sequence[Request]], None], requests: Sequence[Request]

@@ -6,6 +6,8 @@ named models                   of the caller's own, registered when the server i
 """
 
 import asyncio
+import logging
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,17 +19,29 @@ from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.models import Model, require_same
 from bayescontrol.durable.opening import open_agent
 from bayescontrol.durable.store import Store, require_name
-from bayescontrol.errors import BayesControlError, ModelMismatch, UnknownStore
+from bayescontrol.errors import (
+    BayesControlError,
+    DiskFull,
+    ModelMismatch,
+    StoreFailed,
+    UnknownStore,
+)
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.desk import Desk, Watcher
-from bayescontrol.serve.problems import BadSettings, Refused, UnknownAgent
+from bayescontrol.serve.problems import BadSettings, Refused, UnknownAgent, kind_of
 from bayescontrol.serve.schemas import value_of
 from bayescontrol.serve.settings import described
 
 __all__ = ["House"]
 
+_logger = logging.getLogger("bayescontrol.serve")
 _READERS: Final = 4
 _WRITERS: Final = 8
+_FOLDERS: Final = 2
+#: Seconds in which a store must say that it is there.
+_PATIENCE: Final = 3.0
+#: Seconds after a failed write, or a failed trial, before another is tried.
+_TRIAL: Final = 5.0
 
 
 class House:
@@ -56,6 +70,12 @@ class House:
         # Apart, so that those who read a long log do not keep those who write waiting.
         self._readers = ThreadPoolExecutor(_READERS, "bayescontrol-read")
         self._writers = ThreadPoolExecutor(_WRITERS, "bayescontrol-write")
+        # What may fold a long log from its start has few threads, and nothing waits behind it.
+        self._folders = ThreadPoolExecutor(_FOLDERS, "bayescontrol-fold")
+        self._checker = ThreadPoolExecutor(1, "bayescontrol-check")
+        self._asked: asyncio.Future[list[str]] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._failure: tuple[float, StoreFailed] | None = None
         self._loop = asyncio.get_running_loop()
         self._opening: dict[str, asyncio.Task[bool]] = {}
         #: The desks that are open.
@@ -64,6 +84,68 @@ class House:
     async def names(self) -> list[str]:
         """Every agent in the store."""
         return await self._loop.run_in_executor(self._readers, self.store.names)
+
+    # -- whether the store works -----------------------------------------------------------------
+
+    @property
+    def writes_fail(self) -> bool:
+        """Whether the last write failed, and none has succeeded since."""
+        return self._failure is not None
+
+    def _wrote(self, error: StoreFailed | None) -> None:
+        """Remember how the last write ended; called in any thread."""
+        self._failure = None if error is None else (time.monotonic(), error)
+
+    async def check(self) -> None:
+        """`StoreFailed` if the store does not answer, `Refused` if it takes no writes.
+
+        Whether it takes writes again is tried from time to time: a caller who has been sent
+        elsewhere does not show it.
+        """
+        await self._require_answer()
+        if self._failure is not None and time.monotonic() >= self._failure[0] + _TRIAL:
+            self._failure = (time.monotonic(), self._failure[1])  # one trial at a time
+            await self._soon(self._loop.run_in_executor(self._checker, self._try_to_write))
+        failure = self._failure
+        if failure is not None:
+            raise Refused("store-failed", f"the last write failed: {kind_of(failure[1])}")
+
+    async def _require_answer(self) -> None:
+        """Whoever asks at the same time shares one question, which holds one thread at most."""
+        if self._asked is None or self._asked.done():
+            self._asked = self._loop.run_in_executor(self._checker, self.store.names)
+        await self._soon(self._asked)
+
+    async def _soon(self, future: "asyncio.Future[Any]") -> None:
+        future.add_done_callback(_retrieve)
+        try:
+            await asyncio.wait_for(asyncio.shield(future), _PATIENCE)
+        except TimeoutError:
+            raise StoreFailed(f"the store has not answered for {_PATIENCE:g} seconds") from None
+
+    def _try_to_write(self) -> None:
+        """Write what changes nothing, a snapshot; without an agent, let callers try."""
+        desk = next(iter(self.desks.values()), None)
+        try:
+            if desk is not None:
+                desk.agent.snapshot()
+        except StoreFailed as error:
+            self._wrote(error)
+        else:
+            self._wrote(None)
+
+    async def _give_up_silent_store(self) -> None:
+        """Close a shared store that does not answer, so that nobody waits for it any more."""
+        while self.store.shared:
+            try:
+                await self._require_answer()
+            except StoreFailed as error:
+                _logger.warning("the server stops without its store: %s", error)
+                self.store.close()
+                return
+            await asyncio.sleep(_PATIENCE / 3)
+
+    # -- the desks -------------------------------------------------------------------------------
 
     async def desk(self, name: str) -> Desk:
         """The desk of the agent; `UnknownAgent` if the store has none of that name."""
@@ -120,8 +202,18 @@ class House:
         """Open the agent, and say whether it is new."""
         try:
             new = name not in await self.names()
-            agent = await self._loop.run_in_executor(self._readers, self._opened, name, model, seed)
-            self.desks[name] = Desk(agent, self._writers, self._readers, self._watcher)
+            pool = self._readers if new else self._folders
+            agent = await self._loop.run_in_executor(pool, self._opened, name, model, seed)
+            self.desks[name] = Desk(
+                agent, self._writers, self._readers, self._watcher,
+                folders=self._folders, on_write=self._wrote,
+            )  # fmt: skip
+        except DiskFull as error:
+            self._wrote(error)
+            raise
+        else:
+            if new:
+                self._wrote(None)
             return new
         finally:
             del self._opening[name]
@@ -149,14 +241,28 @@ class House:
             )
         return self.models[first.model]
 
+    def stop(self) -> None:
+        """Do not wait any more for a store that does not answer: `close` comes soon."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._give_up_silent_store())
+
     async def close(self) -> None:
         """Finish what is under way, close the agents and the store."""
+        self.stop()
         await asyncio.gather(*self._opening.values(), return_exceptions=True)
         for desk in list(self.desks.values()):
             await desk.close()
+        if self._stopping is not None:
+            self._stopping.cancel()
         await self._loop.run_in_executor(self._readers, self.store.close)
-        self._writers.shutdown()
-        self._readers.shutdown()
+        for pool in (self._writers, self._readers, self._folders, self._checker):
+            pool.shutdown()
+
+
+def _retrieve(future: "asyncio.Future[Any]") -> None:
+    """Mark an error as seen: whoever asked may be gone when it comes."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _warm(agent: DurableAgent) -> None:

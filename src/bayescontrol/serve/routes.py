@@ -162,7 +162,7 @@ async def observe(service: NamedDependency[Service], name: Name, data: JSONBody[
 async def explain(service: NamedDependency[Service], name: Name, decision: Id) -> ExplanationInfo:
     """Why a decision was taken: drawn again from the log."""
     desk = await service.house.desk(name)
-    return ExplanationInfo.of(await desk.read(lambda agent: agent.explain(decision)))
+    return ExplanationInfo.of(await desk.explain(decision))
 
 
 @get(
@@ -238,12 +238,12 @@ async def live() -> Status:
 
 @get("/v1/health/ready", operation_id="ready", tags=["server"], responses=_may())
 async def ready(service: NamedDependency[Service]) -> Readiness:
-    """The agents are open, but for those it names, and the store answers."""
+    """The agents are open, but for those it names; the store answers and takes writes."""
     if not service.ready:
         kind = "shutting-down" if service.closing else "not-ready"
         raise Refused(kind, "not ready", {"Retry-After": "1"})
     try:
-        await service.house.names()
+        await service.house.check()
     except StoreFailed as error:
         _logger.warning("the store does not answer: %s", error)
         raise Refused("store-failed", "the store does not answer") from error

@@ -56,7 +56,11 @@ class Service:
         #: Whether a token is needed.
         self.secured = False
         self._failed: dict[str, BaseException] = {}
-        self.metrics.gauge("ready", "1 when every agent is open.", lambda: float(self.ready))
+        self.metrics.gauge(
+            "ready",
+            "1 when every agent is open and the last write did not fail.",
+            lambda: float(self.ready and not self.house.writes_fail),
+        )
 
     @property
     def failed(self) -> list[str]:
@@ -89,6 +93,7 @@ class Service:
         """Nothing new from now on; whoever listens is let go."""
         self.closing, self.ready = True, False
         self.monitor.close()
+        self.house.stop()
 
     async def stop(self) -> None:
         """Finish what is under way and close the store."""
