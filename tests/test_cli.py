@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from tests.interruptible import interruptible
 
 from bayescontrol.cli import main
 from bayescontrol.lab.lock import held
@@ -86,22 +87,12 @@ def test_any_number_of_workers_writes_the_same_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_stops_cleanly(workers: int) -> None:
     command = [sys.executable, "-m", "bayescontrol.cli", "run", f"{STUDY}:slow"]
-    process = subprocess.Popen(
-        [*command, "--workers", str(workers)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
+    with interruptible([*command, "--workers", str(workers)]) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "slow: 40 runs to do\n"
         time.sleep(0.3)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everyone
         out, err = process.communicate(timeout=20)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
     assert out == ""
     assert err.strip() == "Stopped. Nothing is left running."
@@ -114,18 +105,12 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
     command = [sys.executable, "-m", "bayescontrol.cli", "run", f"{PACED}", "--json"]
     command += ["--set", "seconds=0.05", "--runs", "120", "--workers", str(workers)]
     command += ["--out", str(tmp_path)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    try:
+    with interruptible(command) as process:
         deadline = time.monotonic() + 30
         while not list(tmp_path.glob("pending/*.npz")) and time.monotonic() < deadline:
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=20)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130, err
     assert f"Finished replicas are kept in {tmp_path}; the same command goes on" in err
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

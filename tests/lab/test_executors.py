@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interruptible import interruptible
 
 from bayescontrol.lab.executors import ClusterUnavailable, Dask, Processes
 from bayescontrol.lab.experiment import Experiment, find
@@ -171,18 +172,12 @@ def test_a_study_in_a_file_travels_to_a_cluster_that_lacks_it(address: str, tmp_
 def test_ctrl_c_stops_a_local_cluster_quietly_and_keeps_what_is_done(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bayescontrol.cli", "run", PACED, "--dask", "local"]
     command += ["--workers", "2", "--set", "seconds=0.2", "--runs", "500", "--out", str(tmp_path)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    try:
+    with interruptible(command) as process:
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob("pending/*.npz")) and time.monotonic() < deadline:
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everyone
         out, err = process.communicate(timeout=30)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err, err
