@@ -1,6 +1,7 @@
 """Stopped by SIGTERM, a server finishes what is under way and closes its store."""
 
 import signal
+import subprocess
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -36,6 +37,34 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     log = open_store(store).log("shop")
     assert [snapshot.seq for snapshot in log.snapshots()] == [11]  # taken when it was closed
     log.close()
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_server_that_was_started_to_ignore_ctrl_c_ignores_it(ignored: bool) -> None:
+    """As a script does with its background jobs; SIGTERM stops it all the same."""
+    handler = signal.SIG_IGN if ignored else signal.default_int_handler
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        process = command("sqlite:///:memory:", "--port", "0")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            with Client(url, timeout=30.0) as client:
+                client.call("GET", "/v1/health/ready")
+            process.send_signal(signal.SIGINT)
+            if ignored:
+                with pytest.raises(subprocess.TimeoutExpired):
+                    process.wait(2.0)
+                assert ask(url, "GET", "/v1/health/live").status == 200
+                process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == (0 if ignored else 1)
+    assert "Traceback" not in err
 
 
 def test_a_model_of_ones_own_and_a_token_of_the_environment_are_served(

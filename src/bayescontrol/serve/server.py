@@ -8,9 +8,11 @@ Stopped, it accepts nothing more, finishes what is under way, takes snapshots an
 
 import logging
 import math
+import signal
 import socket
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final
 
@@ -40,11 +42,20 @@ class CannotListen(BayesControlError, OSError):
 
 
 class _Uvicorn(uvicorn.Server):
-    """Streams are let go before the server waits for what is under way."""
+    """Uvicorn, which lets streams go before it waits for what is under way."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Keep ignoring Ctrl-C where the process was started to, as a script's background jobs."""
+        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        with super().capture_signals():
+            if ignored and threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+            yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.close()
