@@ -95,7 +95,7 @@ def wrong_calls() -> Iterator[None]:
 @click.option("--max-body", default=1_048_576, show_default=True, help="Bytes of a request.")
 @click.option("--max-head", default=65_536, show_default=True, help="Bytes of a request's head.")
 @click.option("--max-connections", default=512, show_default=True, help="Connections at a time.")
-@click.option("--idle", default=30.0, show_default=True, help="Seconds without a request.")
+@click.option("--idle", default=30.0, show_default=True, help="Seconds to wait for a request.")
 @click.option("--rate", type=float, help="Requests a second from one caller.  [default: any]")
 @click.option("--concurrency", default=256, show_default=True, help="Requests under way.")
 @click.option("--deadline", default=10.0, show_default=True, help="Seconds for a request.")

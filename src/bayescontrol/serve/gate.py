@@ -33,8 +33,8 @@ PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/v1/health/live", "/v
 STREAM: Final = "/events"
 _HEALTH: Final = "/v1/health/"
 _logger = logging.getLogger("bayescontrol.serve")
-#: Seconds between two lines of the log about callers without a valid token.
-_LOG_PAUSE: Final = 1.0
+#: Lines of the log about callers without a valid token: a second, and at once.
+_LINES, _LINES_AT_ONCE = 1.0, 10.0
 _WANTED: Final = frozenset(
     {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding"}
 )
@@ -62,7 +62,7 @@ class Gate:
         self._hosts = None if hosts is None else frozenset(hosts)
         self._buckets = None if limits.rate is None else Buckets(limits.rate)
         self._failures = Buckets(min(limits.failures, limits.rate or math.inf))
-        self._logged, self._unlogged = -math.inf, 0
+        self._lines, self._unlogged = Buckets(_LINES, burst=_LINES_AT_ONCE), 0
         #: Requests that have not been answered.
         self.under_way = 0
         metrics.gauge("requests_under_way", "Requests not yet answered.", lambda: self.under_way)
@@ -113,16 +113,17 @@ class Gate:
             self._admit_body(heads)
 
     def _log_failure(self, scope: _Scope, path: str, address: str, why: str) -> None:
-        """Log a request without a valid token: a line a second at most, and never the token."""
-        now = time.monotonic()
-        if now < self._logged + _LOG_PAUSE:
+        """Log a request without a valid token: not too many lines, and never the token."""
+        try:
+            self._lines.take("log")
+        except Refused:
             self._unlogged += 1
             return
         more = f" ({self._unlogged} more since the last line)" if self._unlogged else ""
         _logger.warning(
             "%s %a from %s refused: %s%s", scope["method"], path[:200], address, why, more
         )
-        self._logged, self._unlogged = now, 0
+        self._unlogged = 0
 
     def _require_room(self) -> None:
         if self.under_way >= self._limits.concurrency:

@@ -68,7 +68,9 @@ class Limits:
 
 
 class Buckets:
-    """A bucket of tokens for each caller: the rate on the long run, a second's worth at once.
+    """A bucket of tokens for each caller: the rate on the long run, `burst` of them at once.
+
+    Without a `burst` it is a second's worth.
 
     >>> clock = iter([0.0, 0.0, 0.0, 0.5]).__next__
     >>> buckets = Buckets(2.0, clock)
@@ -80,9 +82,14 @@ class Buckets:
     >>> buckets.take("me")
     """
 
-    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        rate: float,
+        clock: Callable[[], float] = time.monotonic,
+        burst: float | None = None,
+    ) -> None:
         self._rate, self._clock = rate, clock
-        self._most = max(rate, 1.0)
+        self._most = max(rate, 1.0) if burst is None else burst
         self._left: OrderedDict[object, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: object) -> None:
