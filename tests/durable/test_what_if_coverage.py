@@ -1,11 +1,19 @@
 """Intervals hold on logs of agents that learn, where normal ones do not.
 
-Of 100 intervals at 95 %, fewer than 85 hold the truth with probability 4e-5 if the level is
-right, so a test of two estimates has a false alarm in 12,000 at most; seeds are fixed. The same
-check fails on normal intervals and on a wrong probability in the log.
+Two limits for 100 intervals at 95 %; seeds are fixed.
+
+    theory    each end misses with probability 2.5 % at most: more than 10 misses of one end have
+              probability 4.4e-5 at most. At this rate the guarantee gives no sharper limit
+    pilot     on the logs of seeds 1000 to 1999, no setting below missed more than 3 times in 1,000.
+              So the rate is below 1.3 % (Clopper-Pearson, 99.9 %), and more than 7 misses of both
+              ends in 100 have probability 5.2e-5 at most
+
+The intervals are wider than they must be, so a level that is wrong by a factor of two hardly shows
+here; `test_off_policy` tests the level exactly. Normal intervals, and a wrong probability in the
+log, break even the first limit.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from statistics import NormalDist, fmean
 from typing import Any, cast
@@ -19,7 +27,8 @@ from bayescontrol.durable import Estimate, WhatIf, what_if
 from bayescontrol.durable.events import Decided, Event, Observed
 from bayescontrol.durable.models import as_model
 
-ENOUGH = 85
+GUARANTEED = 10
+USUAL = 7
 PAYS = {"worse": 0.2, "better": 0.5}
 #: A policy that the log avoids, one that it half follows, one that it comes to follow.
 LAWS = ({"worse": 1.0}, {"worse": 0.5, "better": 0.5}, {"better": 1.0})
@@ -37,9 +46,21 @@ def plain_logs() -> list[list[Event]]:
     return [log(seed, 200) for seed in range(100)]
 
 
-def held(told: Iterable[WhatIf], name: str, truth: float) -> int:
-    estimates = [getattr(one, name) for one in told]
-    return sum(e.low <= truth <= e.high for e in estimates)
+def missed(estimates: Iterable[Estimate], truths: Iterable[float]) -> tuple[int, int]:
+    """How many intervals lie above the truth, and how many below it."""
+    pairs = list(zip(estimates, truths, strict=True))
+    return sum(v < e.low for e, v in pairs), sum(v > e.high for e, v in pairs)
+
+
+def assert_they_hold(estimates: Sequence[Estimate], truths: Sequence[float]) -> None:
+    misses = missed(estimates, truths)
+    assert len(estimates) == 100
+    assert max(misses) <= GUARANTEED, "the guarantee is broken"
+    assert sum(misses) <= USUAL, "the guarantee may hold, but the pilot missed far less often"
+
+
+def named(told: Iterable[WhatIf], name: str) -> list[Estimate]:
+    return [getattr(one, name) for one in told]
 
 
 def value(law: dict[str, float]) -> float:
@@ -50,14 +71,14 @@ def value(law: dict[str, float]) -> float:
 def test_intervals_hold_whatever_the_log_avoids(law: dict[str, float]) -> None:
     told = [what_if(events, lambda x: law) for events in plain_logs()]
     for name in ESTIMATES:
-        assert held(told, name, value(law)) >= ENOUGH
+        assert_they_hold(named(told, name), [value(law)] * 100)
     assert all(0.0 <= one.doubly_robust.low <= one.doubly_robust.high <= 1.0 for one in told)
 
 
 def test_the_log_itself_has_an_interval_that_holds() -> None:
     truths = [fmean(PAYS[e.a] for e in events if isinstance(e, Decided)) for events in plain_logs()]
-    told = [what_if(events, lambda x: LAWS[1]).logged for events in plain_logs()]
-    assert sum(e.low <= v <= e.high for e, v in zip(told, truths, strict=True)) >= ENOUGH
+    told = [what_if(events, lambda x: LAWS[1]) for events in plain_logs()]
+    assert_they_hold(named(told, "logged"), truths)
 
 
 def test_normal_intervals_would_not_hold() -> None:
@@ -66,9 +87,11 @@ def test_normal_intervals_would_not_hold() -> None:
     for law in LAWS[:2]:
         told = [what_if(events, lambda x, law=law: law) for events in plain_logs()]
         for name in ESTIMATES:
-            estimates: list[Estimate] = [getattr(one, name) for one in told]
-            inside = sum(abs(e.mean - value(law)) <= z * e.error for e in estimates)
-            assert inside < ENOUGH
+            normal = [
+                Estimate(e.mean, e.error, e.mean - z * e.error, e.mean + z * e.error)
+                for e in named(told, name)
+            ]
+            assert max(missed(normal, [value(law)] * 100)) > GUARANTEED
 
 
 def test_nor_would_any_if_the_log_gave_wrong_probabilities() -> None:
@@ -77,8 +100,7 @@ def test_nor_would_any_if_the_log_gave_wrong_probabilities() -> None:
         what_if(fixed_log(seed, 500, p_red=0.7, said=0.5), lambda x: {"red": 1.0}, bounds=(0, 1))
         for seed in range(100)
     ]
-    inside = held(told, "inverse_propensity", MEANS["red"])
-    assert inside < ENOUGH
+    assert max(missed(named(told, "inverse_propensity"), [MEANS["red"]] * 100)) > GUARANTEED
 
 
 def test_late_and_missing_answers_do_no_harm() -> None:
@@ -86,7 +108,7 @@ def test_late_and_missing_answers_do_no_harm() -> None:
     told = [what_if(events, lambda x: LAWS[0]) for events in logs]
     assert all(one.unanswered > 10 for one in told)
     for name in ESTIMATES:
-        assert held(told, name, value(LAWS[0])) >= ENOUGH
+        assert_they_hold(named(told, name), [value(LAWS[0])] * 100)
 
 
 def test_rewards_may_drift() -> None:
@@ -99,11 +121,11 @@ def test_rewards_may_drift() -> None:
     logs = [log(seed, 150, pays) for seed in range(100)]
     told = [what_if(events, lambda x: LAWS[0]) for events in logs]
     for name in ESTIMATES:
-        assert held(told, name, truth) >= ENOUGH
+        assert_they_hold(named(told, name), [truth] * 100)
 
 
 def test_one_that_learns_from_the_log_is_judged_by_its_own_laws() -> None:
-    inside = dict.fromkeys(ESTIMATES, 0)
+    told, truths = [], []
     for events in plain_logs():
         other = BernoulliBandit(list(PAYS), prior=[(3, 1), (1, 3)])
         driver, values, decided = as_model(other).driver(), [], {}
@@ -114,11 +136,10 @@ def test_one_that_learns_from_the_log_is_judged_by_its_own_laws() -> None:
                 decided[event.seq] = event.a
             elif isinstance(event, Observed):
                 driver.learn(None, decided[event.n], event.o)
-        told = what_if(events, other)
-        for name in ESTIMATES:
-            e = getattr(told, name)
-            inside[name] += e.low <= fmean(values) <= e.high
-    assert min(inside.values()) >= ENOUGH
+        told.append(what_if(events, other))
+        truths.append(fmean(values))
+    for name in ESTIMATES:
+        assert_they_hold(named(told, name), truths)
 
 
 def test_a_good_guess_narrows_the_interval_and_a_bad_one_does_not_widen_it_in_the_mean() -> None:
