@@ -1,12 +1,13 @@
 """A turn tells its callers the truth, and what they do with it changes nothing."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bayescontrol import BernoulliBandit, ControlRule, DiscreteMode, FiniteBelief
+from bayescontrol import BernoulliBandit, ControlRule, DiscreteMode, FiniteBelief, LinearBandit
 from bayescontrol.durable import Act, Observe, named_model, open_agent
-from bayescontrol.errors import BadEvidence, InvalidRequest
+from bayescontrol.errors import BadEvidence, ConflictingFeedback, ConflictingKey, InvalidRequest
 
 
 def test_what_a_caller_does_with_the_probabilities_does_not_change_those_of_the_next() -> None:
@@ -69,3 +70,32 @@ def test_what_an_agent_says_of_a_value_that_can_be_looked_up_is_told_as_it_is() 
 def test_a_key_is_looked_at_whichever_way_the_question_comes(key: Any) -> None:
     with pytest.raises(InvalidRequest, match="a key is a text of 1 to 200"):
         Act(None, key)
+
+
+@pytest.mark.parametrize("old", [True, False], ids=["from the log", "recent"])
+def test_an_answer_that_comes_twice_in_one_group_is_learnt_once(tmp_path: Path, old: bool) -> None:
+    store = f"sqlite:///{tmp_path / 'shop.db'}"
+    with open_agent(store, "shop", BernoulliBandit(["red", "blue"]), seed=1) as shop:
+        d, other = shop.act(), shop.act()
+        if old:  # behind a snapshot: no longer in memory
+            shop.close()
+            shop = open_agent(store, "shop")
+        group = [Observe(d, 1), Observe(d, 1), Observe(other, 0), Observe(d, 0), Observe(d, 1)]
+        shop.together(group)
+        assert [request.result for request in group] == [True, False, True, None, False]
+        assert isinstance(group[3].error, ConflictingFeedback)
+        assert [event.n for event in shop.log(4)] == [2, 3]  # type: ignore[union-attr]
+        assert sum(arm["count"] for arm in shop.posterior().values()) == 2
+        assert not shop.observe(d, 1)
+        shop.close()
+
+
+def test_a_key_that_comes_twice_in_one_group_stands_for_one_decision() -> None:
+    model = LinearBandit(["red", "blue"], features=1)
+    with open_agent("sqlite:///:memory:", "shop", model, seed=1) as shop:
+        group = [Act([1.0], "visit-1"), Act([1.0], "visit-1"), Act([2.0], "visit-1")]
+        shop.together([*group, Act([1.0], "visit-2")])
+        first, again, another = group
+        assert first.result == again.result
+        assert isinstance(another.error, ConflictingKey)
+        assert [event.key for event in shop.log(2)] == ["visit-1", "visit-2"]  # type: ignore[union-attr]
