@@ -1,16 +1,20 @@
 """Files that are foreign, newer, torn or altered: said by type, and nothing in them changed."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 from tests.durable.conformance import ROWS
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import open_agent
+from bayescontrol.durable import export_log, open_agent, read_log, replay, sqlite_file, what_if
+from bayescontrol.durable.events import Decided, Event, Observed, as_row, to_line
 from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.durable.sqlite_file import APPLICATION
+from bayescontrol.durable.store import Row
 from bayescontrol.errors import DamagedLog, NewerFormat
 
 SHOP = BernoulliBandit(["red", "blue"])
@@ -91,6 +95,116 @@ def test_a_missing_row_is_found(tmp_path: Path) -> None:
         db.close()
         with pytest.raises(DamagedLog):
             open_agent(url, "shop", SHOP)
+
+
+# -- events that contradict each other, each with a right checksum --------------------------------
+
+CONTRADICTIONS: dict[str, Event] = {
+    "a second answer": Observed(seq=6, n=2, o=1, time=1.0),
+    "a second decision under one key": Decided(  # what the agent does there
+        seq=6, x=None, a="blue", p=0.25, key="visit-1", time=1.0
+    ),
+    "an answer to what is not a decision": Observed(seq=6, n=3, o=1, time=1.0),
+    "an answer to a decision that does not exist": Observed(seq=6, n=9, o=1, time=1.0),
+}
+
+
+def history(store: SqliteStore) -> list[Event]:
+    """Events 1 to 5: decisions 2 and 4 under the keys visit-1 and visit-2, each answered by 1."""
+    with open_agent(store, "shop", SHOP, seed=1) as agent:
+        for key in "visit-1", "visit-2":
+            agent.observe(agent.act(key=key), 1)
+        return list(agent.log())
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS)
+@pytest.mark.parametrize("snapshots", [True, False])
+def test_a_log_that_contradicts_itself_is_damaged(case: str, snapshots: bool) -> None:
+    store = SqliteStore(":memory:")
+    history(store)
+    # Without their unique indexes the table takes what no agent would write.
+    with store._require_open().file.transaction() as db:
+        db.execute("DROP INDEX keys; DROP INDEX observations")
+        if not snapshots:
+            db.execute("DELETE FROM snapshots")
+    log = store.log("shop")
+    log.append([as_row(CONTRADICTIONS[case])])
+    log.close()
+    with pytest.raises(DamagedLog, match=r"log 'shop'.*restore a backup"):
+        open_agent(store, "shop", SHOP).act(key="visit-1")  # decision 2 may be in the snapshot
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda events, path: replay(events),
+        lambda events, path: replay(events, draw=False),
+        lambda events, path: what_if(events, lambda x: {"red": 1.0}),
+        lambda events, path: what_if(events, lambda x: {"red": 1.0}, reward=float, bounds=(0, 2)),
+        lambda events, path: export_log(events, path / "shop.jsonl"),
+    ],
+)
+def test_events_that_contradict_each_other_are_refused(
+    case: str, use: Callable[[Any, Path], Any], tmp_path: Path
+) -> None:
+    events = history(SqliteStore(":memory:"))
+    use(events, tmp_path)
+    with pytest.raises(DamagedLog, match="event 6"):
+        use([*events, CONTRADICTIONS[case]], tmp_path)
+    lines = [to_line(event) + "\n" for event in (*events, CONTRADICTIONS[case])]
+    (tmp_path / "shop.jsonl").write_text("".join(lines))
+    with pytest.raises(DamagedLog, match="event 6"):
+        list(read_log(tmp_path / "shop.jsonl"))
+
+
+def test_an_export_may_begin_anywhere(tmp_path: Path) -> None:
+    events = history(SqliteStore(":memory:"))
+    assert export_log(events[2:], tmp_path / "shop.jsonl") == 3
+    with pytest.raises(DamagedLog, match="event 6 answers decision 2"):
+        export_log([*events[2:], CONTRADICTIONS["a second answer"]], tmp_path / "shop.jsonl")
+
+
+# -- damage that appears while the file is open ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "index", "found", "wrong"),
+    [("key", "keys", b"visit-2", b"visit-6"), ("n", "observations", b"\x04\x05", b"\x06\x05")],
+)
+def test_an_index_that_leads_to_another_row_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, index: str, found: bytes,
+    wrong: bytes,
+) -> None:  # fmt: skip
+    path = tmp_path / "shop.db"
+    store = SqliteStore(str(path))
+    history(store)
+    with open_agent(store, "shop", SHOP) as agent:
+        assert agent.act().id == "6"
+    store.close()
+    db = apsw.Connection(str(path))
+    page = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (index,)).get - 1
+    db.close()
+    content = bytearray(path.read_bytes())
+    at = content.index(found, page * 4096 + 12)  # after the header of the page
+    content[at : at + len(wrong)] = wrong
+    path.write_bytes(content)
+    with pytest.raises(DamagedLog, match=rf"shop.db.*index {index}.*restore a backup"):
+        SqliteStore(str(path))
+    monkeypatch.setattr(sqlite_file, "_require_intact", lambda db, place: None)
+    with (
+        open_agent(f"sqlite:///{path}", "shop", SHOP) as agent,
+        pytest.raises(DamagedLog, match=r"log 'shop': .*restore a backup"),
+    ):
+        agent.act(key="visit-6") if column == "key" else agent.observe("6", 1)
+    store = SqliteStore(str(path))
+    log = store.log("shop")
+    assert log.head() == 6  # the first of two rows is accepted, the second is not
+    new = Row(8, "", 6, None, b"", 0) if column == "n" else Row(8, "", None, "visit-6", b"", 0)
+    with pytest.raises(DamagedLog, match="index"):
+        log.append([Row(7, "", 7, "visit-7", b"", 0), new])
+    assert log.head() == 6
+    store.close()
 
 
 def test_the_mark_of_our_files_does_not_change() -> None:

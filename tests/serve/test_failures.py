@@ -10,12 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from tests.serve.paused import Paused, paused
 from tests.serve.raw import Raw, ask
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import named_model, open_store
+from bayescontrol.durable import named_model, open_agent, open_store
 from bayescontrol.durable.sqlite import SqliteLog, SqliteStore
 from bayescontrol.errors import DamagedLog, DiskFull, StoreBusy, StoreFailed
 from bayescontrol.serve import Client, Refused, Server, Tokens
@@ -164,6 +165,47 @@ def test_readiness_comes_back_by_itself_when_there_is_room_again(
         filler.unlink()
         client.call("GET", "/v1/health/ready")  # asked again until it is
         assert client.agent("shop").info()["decisions"] == decided  # nothing was decided for that
+
+
+def test_a_damaged_event_is_reported_as_such_and_other_agents_go_on(
+    tmp_path: Path, log: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / SECRET / "shop.db"
+    path.parent.mkdir()
+    store = open_store(f"sqlite:///{path}")
+    for name in "search", "shop":
+        with open_agent(store, name, BernoulliBandit(2), seed=1) as agent:
+            agent.observe(agent.act(key="visit-1"), 1)
+    store.close()
+    db = apsw.Connection(str(path))
+    db.execute("UPDATE events SET payload = x'00' WHERE log = 2 AND seq = 2")
+    db.close()
+    with Server(f"sqlite:///{path}", port=0) as server:
+        keyed = {"Idempotency-Key": "visit-1"}
+        answers = [
+            ask(server.url, "POST", "/v1/agents/shop/act", {}, keyed),
+            ask(server.url, "POST", "/v1/agents/shop/observe", {"id": "2", "observation": 1}),
+            ask(server.url, "GET", "/v1/agents/shop/decisions/2"),
+        ]
+        fine = ask(server.url, "POST", "/v1/agents/search/act", {}, keyed)
+    assert [(a.status, a.kind) for a in answers] == [(500, "damaged-log")] * 3
+    assert not any(SECRET.encode() in a.body or b"Traceback" in a.body for a in answers)
+    assert (fine.status, fine.json["id"]) == (200, "2")
+    assert "event 2 is not what was written" in log.text
+
+
+def test_a_file_with_a_damaged_index_is_not_served(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with open_agent(f"sqlite:///{path}", "shop", BernoulliBandit(2), seed=1) as agent:
+        agent.act(key="visit-1")
+    content = path.read_bytes()
+    at = content.rindex(b"visit-1", 0, content.rindex(b"visit-1"))  # in the table and in the index
+    path.write_bytes(content[:at] + b"visit-0" + content[at + 7 :])
+    with (
+        pytest.raises(DamagedLog, match=r"index keys.*restore a backup"),
+        Server(f"sqlite:///{path}", port=0) as server,
+    ):
+        ask(server.url, "GET", "/v1/agents")
 
 
 def broken(*_: Any) -> Any:

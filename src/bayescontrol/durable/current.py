@@ -66,7 +66,9 @@ class Current:
                 if turn.fold.seq > self.fold.seq:  # else a reader has folded it already
                     for decision in turn.decided:
                         self._decisions.put(decision)
-                    self._decisions.open.difference_update(turn.answered)
+                    for row in turn.rows:
+                        if row.n is not None:
+                            self._decisions.answered(row.n, row.seq)
                     self.fold, self._laws = turn.fold, turn.laws
         turn.grant()
         return True

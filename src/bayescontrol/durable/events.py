@@ -165,16 +165,21 @@ def as_row(event: Event) -> Row:
     return Row(event.seq, kind, n, key, payload, checksum_of(event.seq, kind, n, key, payload))
 
 
-def event_of(row: Row) -> Event:
-    """The event that a row holds; `DamagedLog` if its checksum does not hold, or it is none.
+def event_of(row: Row, log: str | None = None) -> Event:
+    """The event that a row holds; `DamagedLog` if its checksum is wrong or it cannot be read.
+
+    `log` is the name of the log, for the message.
 
     >>> event_of(as_row(Observed(seq=3, n=2, o=(1.0, "b"), time=0.5)))
     Observed(seq=3, n=2, o=(1.0, 'b'), time=0.5)
     """
     seq, kind, n, key, payload, checksum = row
-    if checksum != checksum_of(seq, kind, n, key, payload):
-        raise DamagedLog(f"event {seq} is not what was written: its checksum does not hold")
+    where = f"event {seq}" if log is None else f"log {log!r}: event {seq}"
     try:
+        if checksum != checksum_of(seq, kind, n, key, payload):
+            raise DamagedLog(
+                f"{where} is not what was written: its checksum is wrong; restore a backup"
+            )
         if kind == "observed" and n is not None:
             o = _observed(payload)
             return Observed(seq=seq, n=n, o=from_plain(o.o), time=o.time)
@@ -184,9 +189,9 @@ def event_of(row: Row) -> Event:
             return Decided(seq=seq, x=x, a=a, p=d.p, key=key, time=d.time)
         if kind == "created":
             return _as_created(seq, payload)
-    except (ValueError, RecursionError) as error:
-        raise DamagedLog(f"event {seq} cannot be read: {error}") from None
-    raise DamagedLog(f"event {seq} is of kind {kind!r}: none that a log holds")
+    except (ValueError, RecursionError, TypeError, AttributeError) as error:
+        raise DamagedLog(f"{where} cannot be read: {error}; restore a backup") from None
+    raise DamagedLog(f"{where} is of the unknown kind {kind!r}; restore a backup")
 
 
 def _as_created(seq: int, payload: bytes) -> Created:
@@ -219,8 +224,10 @@ def events_of(log: Log, start: int = 1, stop: int | None = None) -> Iterator[Eve
     expected = start
     for row in log.read(start, stop):
         if row.seq != expected:
-            raise DamagedLog(f"log {log.name!r}: after event {expected - 1} comes {row.seq}")
-        yield event_of(row)
+            raise DamagedLog(
+                f"log {log.name!r}: after event {expected - 1} comes {row.seq}; restore a backup"
+            )
+        yield event_of(row, log.name)
         expected += 1
 
 
@@ -252,14 +259,41 @@ def from_line(line: str) -> Event:
     return event_of(Row(head.seq, head.kind, head.n, head.key, payload, head.checksum))
 
 
-def numbered(events: Iterable[Event]) -> Iterator[Event]:
-    """The same events, if they are 1, 2, 3, …
+def numbered(events: Iterable[Event], start: int | None = 1) -> Iterator[Event]:
+    """The same events, if they are a history: start, start + 1, …, and no two contradict.
+
+    `DamagedLog` if one is missing, if a decision is answered twice or does not exist, if a key
+    stands for two decisions, or if a log is created twice. Without `start` the first event may
+    have any number; an answer to a decision before it is then accepted, once.
 
     >>> list(numbered([Observed(seq=3, n=2, o=1, time=0.5)]))
     Traceback (most recent call last):
     bayescontrol.errors.DamagedLog: event 3 stands where event 1 should be
     """
-    for i, event in enumerate(events, 1):
-        if event.seq != i:
-            raise DamagedLog(f"event {event.seq} stands where event {i} should be")
+    first = expected = start
+    keys: set[str] = set()
+    open_, early = set[int](), set[int]()  # decisions without an answer; answered ones before first
+    for event in events:
+        if first is None or expected is None:
+            first = expected = event.seq
+        if event.seq != expected:
+            raise DamagedLog(f"event {event.seq} stands where event {expected} should be")
+        if type(event) is Observed:
+            n = event.n
+            if n not in open_ and (n >= first or n in early):
+                raise DamagedLog(
+                    f"event {event.seq} answers decision {n}, which does not exist or has an answer"
+                )
+            open_.discard(n)
+            if n < first:
+                early.add(n)
+        elif type(event) is Decided:
+            if event.key in keys:
+                raise DamagedLog(f"event {event.seq} is a second decision under key {event.key!r}")
+            open_.add(event.seq)
+            if event.key is not None:
+                keys.add(event.key)
+        elif event.seq != 1:
+            raise DamagedLog(f"event {event.seq}: a log is created once, by its first event")
         yield event
+        expected += 1

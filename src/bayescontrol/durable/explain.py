@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bayescontrol.durable.decision import Decision, decision_number
-from bayescontrol.durable.events import Created, Observed, event_of
+from bayescontrol.durable.events import Created
 from bayescontrol.durable.fold import Decisions, fold_log
 from bayescontrol.durable.models import Model
 from bayescontrol.durable.plain import shown
@@ -75,9 +75,8 @@ def explained(log: Log, model: Model, created: Created, id: str | Decision) -> E
     belief = getattr(driver.copy().agent, "belief", None)
     mode, a = driver.draw(event.x, fold.streams[n])
     fold.require_same(event, a)
-    row = log.observation(n)
-    answer = None if row is None else event_of(row)
+    answer = decisions.answer(n)
     return Explanation(
         Decision.of(event, law), told, law, mode, answer is not None,
-        answer.o if isinstance(answer, Observed) else None, belief,
+        None if answer is None else answer.o, belief,
     )  # fmt: skip

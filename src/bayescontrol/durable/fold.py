@@ -43,33 +43,100 @@ class Decisions:
         self._log, self._most = log, most if log is not None else None
         self._recent: dict[int, Decided] = {}
         self._order: deque[int] = deque()  # a dict that loses its first keys is slow to find one
-        #: Recent ones that certainly have no answer.
-        self.open: set[int] = set()
+        #: The events that answer recent decisions, and the recent decisions with a key.
+        self._answers: dict[int, int] = {}
+        self._keys: dict[str, int] = {}
 
     def put(self, decision: Decided) -> None:
-        """Remember one that was just made."""
-        if decision.seq in self._recent:  # folded again
+        """Remember one that was just made; `DamagedLog` if another one has its key."""
+        seq, key = decision.seq, decision.key
+        if seq in self._recent:  # folded again
             return
-        self._recent[decision.seq] = decision
-        self.open.add(decision.seq)
+        if key is not None and self._keys.setdefault(key, seq) != seq:
+            raise self._damaged(
+                f"decisions {self._keys[key]} and {seq} have the same key {shown(key)}"
+            )
+        self._recent[seq] = decision
         if self._most is not None:
-            self._order.append(decision.seq)
+            self._order.append(seq)
             if len(self._order) > self._most:
-                oldest = self._order.popleft()
-                del self._recent[oldest]
-                self.open.discard(oldest)
+                oldest = self._recent.pop(self._order.popleft())
+                self._answers.pop(oldest.seq, None)
+                if oldest.key is not None:
+                    self._keys.pop(oldest.key, None)
 
     def get(self, n: int) -> Decided:
-        """Decision n; `UnknownDecision` if event n is none."""
+        """Decision n; `UnknownDecision` if event n is not a decision."""
         found = self._recent.get(n)
         if found is None and self._log is not None and 1 <= n <= self._log.head():
-            row = next(self._log.read(n, n), None)
-            event = None if row is None else event_of(row)
+            event = next(events_of(self._log, n, n), None)
+            if event is None:
+                raise self._damaged(f"event {n} is missing")
             found = event if isinstance(event, Decided) else None
         if found is None:
             where = f" in log {self._log.name!r}" if self._log is not None else ""
             raise UnknownDecision(f"no decision {n}{where}: give the id that `act` returned")
         return found
+
+    def keyed(self, key: str) -> Decided | None:
+        """The decision under this key, if there is one; `DamagedLog` if the index is wrong."""
+        row = None if self._log is None else self._log.keyed(key)
+        event = None if row is None else event_of(row, self._name)
+        if event is None and key not in self._keys:
+            return None
+        if not isinstance(event, Decided) or event.seq != self._keys.get(key, event.seq):
+            raise self._damaged(f"the index does not lead from key {shown(key)} to its decision")
+        return event
+
+    def answer(self, n: int) -> Observed | None:
+        """The event that answers decision n, if there is one; `DamagedLog` if the index is wrong.
+
+        Recent decisions without an answer are known: the store is not asked.
+        """
+        if self._log is None or (n in self._recent and n not in self._answers):
+            return None
+        row = self._log.observation(n)
+        event = None if row is None else event_of(row, self._name)
+        if event is None and n not in self._answers:
+            return None
+        if not isinstance(event, Observed) or event.seq != self._answers.get(n, event.seq):
+            raise self._damaged(f"the index does not lead from decision {n} to its answer")
+        return event
+
+    def answered(self, n: int, seq: int) -> None:
+        """Remember that event `seq` is the answer to decision n, if that is a recent one."""
+        if n in self._recent:
+            self._answers[n] = seq
+
+    def answered_by(self, event: Observed) -> Decided:
+        """The decision that a logged event answers.
+
+        `DamagedLog` if there is no such decision before it, or if it has another answer.
+        """
+        n, seq = event.n, event.seq
+        decision = self._recent.get(n)
+        if decision is not None:
+            first = self._answers.setdefault(n, seq)
+        else:
+            try:
+                decision = self.get(n if n < seq else 0)
+            except UnknownDecision:
+                raise self._damaged(
+                    f"event {seq} answers decision {n}, which does not exist"
+                ) from None
+            known = self.answer(n)
+            first = 0 if known is None else known.seq
+        if first != seq:
+            raise self._damaged(f"events {first} and {seq} both answer decision {n}")
+        return decision
+
+    @property
+    def _name(self) -> str | None:
+        return None if self._log is None else self._log.name
+
+    def _damaged(self, why: str) -> DamagedLog:
+        where = "" if self._log is None else f"log {self._log.name!r}: "
+        return DamagedLog(f"{where}{why}: the log is damaged; restore a backup")
 
 
 class Fold:
@@ -135,11 +202,15 @@ class Fold:
         first = math.inf if check_from is None else check_from
         if self.driver.remembers:
             first = 0
-        get, put, answer = decisions.get, decisions.put, decisions.open.discard
+        put, answered_by, alone = decisions.put, decisions.answered_by, self.driver.alone
         for event in events:
             if type(event) is Observed:
-                decision = get(event.n)
-                answer(event.n)
+                decision = answered_by(event)
+                if not alone and event.n != self.due:
+                    raise DamagedLog(
+                        f"event {event.seq} answers decision {event.n}, but decision {self.due} "
+                        "was due: the log is damaged; restore a backup"
+                    )
                 self.observed(event, decision.x, decision.a)
             elif type(event) is Decided:
                 put(event)

@@ -12,7 +12,7 @@ from os import urandom
 from typing import Any, SupportsIndex
 
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.events import FORMAT, Created, as_row, event_of
+from bayescontrol.durable.events import FORMAT, Created, as_row, events_of
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.models import Model, as_model, model_of, require_alike, require_same
 from bayescontrol.durable.store import Log, Store, open_store
@@ -89,10 +89,11 @@ def _created(log: Log, model: Model | None, seed: int | None) -> Created:
         )  # fmt: skip
         with suppress(HeadMoved):  # another process was faster: its event stands
             log.append([as_row(made)])
-    row = next(log.read(1, 1), None)
-    first = None if row is None else event_of(row)
+    first = next(events_of(log, 1, 1), None)
     if not isinstance(first, Created):
-        raise DamagedLog(f"log {log.name!r} does not begin with its creation")
+        raise DamagedLog(
+            f"log {log.name!r} does not begin with its creation: it is damaged; restore a backup"
+        )
     if model is not None:
         require_same(first, model)
         require_alike(first, model)

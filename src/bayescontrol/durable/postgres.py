@@ -25,6 +25,7 @@ from bayescontrol.durable.store import (
     Snapshot,
     closed,
     doubled,
+    looked_up,
     require_dense,
     require_name,
 )
@@ -153,13 +154,11 @@ class PostgresLog:
 
     def observation(self, n: int) -> Row | None:
         """The row that observes decision n."""
-        found = self._all(_ANSWER, self._name, n)
-        return Row._make(found[0]) if found else None
+        return looked_up(self._name, "n", n, self._all(_ANSWER, self._name, n))
 
     def keyed(self, key: str) -> Row | None:
         """The decision under this key."""
-        found = self._all(_KEYED, self._name, key)
-        return Row._make(found[0]) if found else None
+        return looked_up(self._name, "key", key, self._all(_KEYED, self._name, key))
 
     def keep(self, snapshot: Snapshot) -> None:
         """Put a snapshot beside the log."""

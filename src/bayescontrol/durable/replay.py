@@ -7,7 +7,6 @@ replay(read_log(file))   ->  the belief at its end, and every action drawn again
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -81,7 +80,7 @@ def export_log(events: Source, path: str | PathLike[str]) -> int:
     ...     [type(event).__name__ for event in read_log(f"{place}/shop.jsonl")]
     ['Created']
     """
-    source, target = events_from(events), Path(path).resolve()
+    source, target = numbered(events_from(events), None), Path(path).resolve()
     if target.exists() and not target.is_dir() and not target.is_file():
         with reached(str(path)), target.open("w", encoding="utf-8") as pipe:
             return _written(source, pipe)
@@ -208,12 +207,10 @@ def replay(events: Source, model: Any = None, *, draw: bool = True) -> Replay:
     ...     replay(agent.log()).posterior()
     {'red': {'mean': 0.666..., 'count': 1, 'alpha': 2.0, 'beta': 1.0}}
     """
-    stream = events_from(events)
+    stream = numbered(events_from(events))
     created = first_event(stream)
     logged, decided = LoggedLaw(chosen_model(events, created, model), created), 0
-    rest = numbered(chain([created], stream))
-    next(rest)
-    for event in rest:
+    for event in stream:
         decided += isinstance(event, Decided)
         if isinstance(event, Decided) and draw:
             logged.decided(event, draw=True)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import apsw
 
@@ -25,17 +25,18 @@ from bayescontrol.durable.store import (
     Snapshot,
     closed,
     doubled,
+    looked_up,
     require_dense,
     require_name,
 )
-from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
+from bayescontrol.errors import DamagedLog, HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
 __all__ = ["SqliteLog", "SqliteStore", "open_store"]
 
 _COLUMNS: Final = "seq, kind, n, key, payload, checksum"
 # Of constants of this file: no value that anyone gives comes into the text.
 _INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-_SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ? AND "  # noqa: S608
+_SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1 AND "  # noqa: S608
 
 
 class SqliteLog:
@@ -91,7 +92,7 @@ class SqliteLog:
                     log = db.last_insert_rowid()
                 db.executemany(_INSERT, [(log, *row) for row in rows])
             except apsw.ConstraintError as error:
-                raise self._conflict(str(error)) from None
+                raise self._conflict(str(error), rows, log) from None
             reach("before-commit")
 
         try:
@@ -102,11 +103,20 @@ class SqliteLog:
             raise
         self._id, self._head = log, max(self._head, rows[-1].seq)
 
-    def _conflict(self, what: str) -> Exception:
-        if "events.key" in what:
-            return doubled(self._name, "key")
-        if "events.n" in what:
-            return doubled(self._name, "n")
+    def _conflict(self, what: str, rows: Sequence[Row], log: int | None) -> Exception:
+        """The error for a violated constraint; the rows inserted before it are still visible."""
+        columns: tuple[Literal["key", "n"], ...] = ("key", "n")
+        for column in columns:
+            if f"events.{column}" in what:
+                head = self._file.all("SELECT max(seq) FROM events WHERE log = ?", (log,))[0][0]
+                refused = rows[(head or 0) + 1 - rows[0].seq]
+                if self._one(column, getattr(refused, column), log) is not None:
+                    return doubled(self._name, column)
+                return DamagedLog(
+                    f"log {self._name!r}: the index of column {column} refuses event "
+                    f"{refused.seq}, but no other event has its value: the file is damaged; "
+                    "restore a backup"
+                )
         if "events.seq" in what or "logs.name" in what:
             return HeadMoved(f"log {self._name!r} has grown meanwhile")
         return StoreFailed(f"log {self._name!r}: {what}")
@@ -122,22 +132,24 @@ class SqliteLog:
         while start <= last:
             self._require_open()
             end = min(start + CHUNK - 1, last)
-            query = _SELECT + "seq BETWEEN ? AND ? ORDER BY seq"
+            query = _SELECT + "seq BETWEEN ?2 AND ?3 ORDER BY seq"
             yield from map(Row._make, self._file.all(query, (self._id, start, end)))
             start = end + 1
 
     def observation(self, n: int) -> Row | None:
         """The row that observes decision n."""
-        return self._one("n = ?", n)
+        return self._one("n", n, self._id)
 
     def keyed(self, key: str) -> Row | None:
         """The decision under this key."""
-        return self._one("key = ?", key)
+        return self._one("key", key, self._id)
 
-    def _one(self, where: str, value: int | str) -> Row | None:
+    def _one(self, column: Literal["key", "n"], value: int | str, log: int | None) -> Row | None:
         self._require_open()
-        found = self._file.all(_SELECT + where, (self._id, value))
-        return Row._make(found[0]) if found else None
+        # By way of seq: otherwise SQLite would take the column from the index that is in doubt.
+        place = f"(SELECT seq FROM events WHERE log = ?1 AND {column} = ?2)"  # noqa: S608
+        found = self._file.all(f"{_SELECT}seq IN {place}", (log, value))
+        return looked_up(self._name, column, value, found)
 
     def keep(self, snapshot: Snapshot) -> None:
         """Put a snapshot beside the log."""

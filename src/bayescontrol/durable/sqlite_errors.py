@@ -11,7 +11,19 @@ import apsw
 
 from bayescontrol.errors import DamagedLog, DiskFull, StoreBusy, StoreFailed
 
-__all__ = ["translated"]
+__all__ = ["damaged", "translated"]
+
+
+def damaged(place: str, why: object) -> DamagedLog:
+    """The error for a file that is not what was written.
+
+    >>> damaged("shop.db", "row 3 missing from index keys")
+    DamagedLog('shop.db is not a store, or is damaged (row 3 missing from index keys): restore ...
+    """
+    return DamagedLog(
+        f"{place} is not a store, or is damaged ({why}): restore a backup, or name another file; "
+        "nothing in it was changed"
+    )
 
 
 @contextmanager
@@ -34,10 +46,11 @@ def translated(place: str) -> Iterator[None]:
             f"{place} is open in another program: close it there; one process writes at a time"
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.FormatError) as error:
-        raise DamagedLog(
-            f"{place} is not a store, or is damaged ({error}): put back a copy, or name another "
-            "file; nothing in it was changed"
-        ) from None
+        raise damaged(place, error) from None
+    except apsw.SQLError as error:  # the statements are constant: the schema must be another
+        raise damaged(place, error) from None
+    except UnicodeDecodeError as error:
+        raise damaged(place, f"it holds text that is not UTF-8: {error}") from None
     except apsw.Error as error:
         raise StoreFailed(
             f"{place}: {error}; what was acknowledged is kept, whether the last event was "

@@ -6,6 +6,10 @@
 Two connections that checkpoint at once can corrupt the write-ahead log in SQLite before 3.51.3.
 Here there is never a second one: agents of one process share this connection, another process is
 refused, and the SQLite is apsw's own, not the system's.
+
+The whole file is checked when it is opened (`PRAGMA integrity_check`): every page, and every entry
+of every index against its table. An index that lost an entry would answer "no such key" and "not
+yet observed", and no checksum of a row can tell.
 """
 
 import os
@@ -13,6 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +25,7 @@ import apsw
 
 from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.places import WriterLock, flush_folder, reached, require_local
-from bayescontrol.durable.sqlite_errors import translated
+from bayescontrol.durable.sqlite_errors import damaged, translated
 from bayescontrol.durable.store import closed
 from bayescontrol.errors import DamagedLog, NewerFormat, StoreBusy, StoreFailed
 
@@ -44,6 +49,40 @@ CREATE TABLE snapshots (
     PRIMARY KEY (log, seq)
 ) STRICT;
 """
+_SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+#: Events of logs that are not in the table of logs; one index seek for each log.
+_ORPHANS: Final = """
+WITH RECURSIVE found (log) AS (
+    SELECT min(log) FROM events
+    UNION ALL
+    SELECT (SELECT min(log) FROM events WHERE log > found.log) FROM found WHERE log IS NOT NULL
+)
+SELECT log FROM found WHERE log IS NOT NULL AND log NOT IN (SELECT id FROM logs)
+"""
+
+
+@cache
+def _schema() -> frozenset[Any]:
+    """The schema of an intact file."""
+    db = apsw.Connection(MEMORY)
+    db.execute(_TABLES)
+    return frozenset(db.execute(_SCHEMA))
+
+
+def _require_intact(db: apsw.Connection, place: str) -> None:
+    """Raise `DamagedLog` unless schema, pages and indexes are what was written.
+
+    Rows are not compared with their checksums here, but whenever one is read.
+    """
+    if db.pragma("user_version") != LAYOUT or not _schema() <= frozenset(db.execute(_SCHEMA)):
+        raise damaged(place, "its header or its schema is not what was written")
+    if db.readonly("main"):  # the permissions of the file were checked before
+        raise damaged(place, "its header forbids to write to it")
+    found = db.pragma("integrity_check", 1)
+    if found != "ok":
+        raise damaged(place, found.replace("\n", " "))
+    for (log,) in db.execute(_ORPHANS):
+        raise damaged(place, f"it has events of log number {log}, which does not exist")
 
 
 class _Work(Request):
@@ -114,14 +153,16 @@ class SqliteFile:
         fresh = ours == 0 and layout == 0 and tables == 0
         if not fresh and ours != APPLICATION:
             raise DamagedLog(
-                f"{self.path} is a database of another program: name another file; nothing in it "
-                "was changed"
+                f"{self.path} is a database of another program, or its header is damaged: name "
+                "another file, or restore a backup; nothing in it was changed"
             )
         if layout > LAYOUT:
             raise NewerFormat(
                 f"{self.path} has layout {layout}, this release reads up to {LAYOUT}: install a "
                 "later one"
             )
+        if not fresh:
+            _require_intact(db, self.path)
         if self.path != MEMORY:
             db.pragma("journal_mode", "WAL")
         db.pragma("synchronous", "FULL" if self.durable else "OFF")

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 from bayescontrol.errors import (
     ConflictingFeedback,
     ConflictingKey,
+    DamagedLog,
     StoreFailed,
     UnknownStore,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "Store",
     "closed",
     "doubled",
+    "looked_up",
     "open_store",
     "require_dense",
     "require_name",
@@ -235,6 +237,27 @@ def doubled(name: str, column: Literal["key", "n"]) -> ConflictingKey | Conflict
     if column == "key":
         return ConflictingKey(f"log {name!r}: a key stands for one decision")
     return ConflictingFeedback(f"log {name!r}: a decision has one observation")
+
+
+def looked_up(
+    name: str, column: Literal["key", "n"], value: str | int, found: Sequence[Sequence[Any]]
+) -> Row | None:
+    """The row that a lookup by key or n found, None if there is none.
+
+    `DamagedLog` if it is not the row that was asked for: then the index is damaged.
+
+    >>> looked_up("checkout", "n", 2, [(5, "observed", 3, None, b"{}", 0)])
+    Traceback (most recent call last):
+    bayescontrol.errors.DamagedLog: log 'checkout': the index leads from n=2 to event 5, which ...
+    """
+    rows = [Row._make(row) for row in found]
+    for row in rows:
+        if getattr(row, column) != value or len(rows) > 1:
+            raise DamagedLog(
+                f"log {name!r}: the index leads from {column}={value!r} to event {row.seq}, which "
+                "is the wrong one, or not the only one: the store is damaged; restore a backup"
+            )
+    return rows[0] if rows else None
 
 
 def closed(what: str) -> StoreFailed:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.events import Decided, Observed, as_row, event_of
+from bayescontrol.durable.events import Decided, Observed, as_row
 from bayescontrol.durable.fold import Decisions, Fold
 from bayescontrol.durable.laws import Laws
 from bayescontrol.durable.plain import kept, same_answer, same_value, shown
@@ -65,7 +65,7 @@ class Turn:
     """
 
     def __init__(self, fold: Fold, log: Log, decisions: Decisions, laws: Laws[Any]) -> None:
-        self._before, self._log, self._decisions = fold, log, decisions
+        self._before, self._decisions = fold, decisions
         self._known_laws = laws
         self._alone, self._name = fold.driver.alone, log.name
 
@@ -163,9 +163,8 @@ class Turn:
     def _keyed(self, key: str) -> Decision | None:
         if key in self._keys:
             return self._keys[key]
-        row = self._log.keyed(key)
-        event = None if row is None else event_of(row)
-        return Decision.of(event, None, self._name) if isinstance(event, Decided) else None
+        event = self._decisions.keyed(key)
+        return None if event is None else Decision.of(event, None, self._name)
 
     def _observe(self, request: Request) -> bool:
         assert isinstance(request, Observe)
@@ -180,10 +179,9 @@ class Turn:
         if isinstance(request.id, Decision):
             self._require_ours(request.id, decision)
         known = self.answered.get(n, self)
-        if known is self and n not in self._decisions.open:
-            row = self._log.observation(n)
-            event = None if row is None else event_of(row)
-            known = event.o if isinstance(event, Observed) else self
+        if known is self:
+            event = self._decisions.answer(n)
+            known = self if event is None else event.o
         if known is not self:
             if same_answer(known, o):
                 return False

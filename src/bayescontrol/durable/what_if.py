@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bayescontrol.durable.events import Created, Decided, Event, Observed
+from bayescontrol.durable.events import Created, Decided, Event, Observed, numbered
 from bayescontrol.durable.laws import Decider, Law, Laws, LoggedLaw, as_decider
 from bayescontrol.durable.off_policy import Estimate, Guess, Interval, guess
 from bayescontrol.durable.plain import shown
@@ -138,7 +138,7 @@ def what_if(
     if reward is not None and not callable(reward):
         raise InvalidRequest(f"reward={shown(reward)}: a function of the observation")
     given = None if bounds is None else required_bounds(bounds)
-    stream = events_from(events)
+    stream = numbered(events_from(events))
     created = first_event(stream)
     chosen = reward or reward_of
     worth = Worth(chosen, given or known_bounds(created, Worth(chosen, None)))

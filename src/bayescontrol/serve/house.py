@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.events import Created, event_of
+from bayescontrol.durable.events import Created, events_of
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.models import Model, require_same
 from bayescontrol.durable.opening import open_agent
@@ -229,7 +229,7 @@ class House:
         """The caller's own model of the name that the log gives, if there is one."""
         log = self.store.log(name)
         try:
-            first = event_of(next(log.read(1, 1)))
+            first = next(events_of(log, 1, 1), None)
         finally:
             log.close()
         if not isinstance(first, Created) or first.model in KINDS:
