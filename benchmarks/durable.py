@@ -29,7 +29,7 @@ from bayescontrol.durable.events import Decided, Observed, as_row
 from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.seeding import Stream
 
-__all__ = ["Costs", "GroupCommit", "Opening", "costs", "group_commit", "opening"]
+__all__ = ["Costs", "GroupCommit", "Opening", "costs", "group_commit", "many", "opening"]
 
 MODEL = BernoulliBandit(10)
 THREADS = 32
@@ -208,6 +208,22 @@ def opening(folder: Path, events: int = 1_000_000) -> Opening:
     return Opening(opened, seconds, processor, time.perf_counter() - start)
 
 
+def many(folder: Path, agents: int) -> float:
+    """Seconds to open a store of so many agents, and every one of them."""
+    url = f"sqlite:///{folder / f'{agents} agents.db'}"
+    store = open_store(url, durable=False)
+    for i in range(agents):
+        open_agent(store, f"agent {i}", MODEL, seed=i).close()
+    store.close()
+    start = time.perf_counter()
+    store = open_store(url, durable=False)
+    for name in store.names():
+        open_agent(store, name)
+    seconds = time.perf_counter() - start
+    store.close()
+    return seconds
+
+
 def main() -> None:
     """Print both."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -236,6 +252,8 @@ def main() -> None:
             f"({found.processor:.1f} s of the processor), "
             f"with a snapshot in {1e3 * found.from_snapshot:.0f} ms"
         )
+        for agents in (1_000, 2_000):
+            print(f"{agents:,} agents opened in {many(Path(place), agents):.1f} s")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import TypeAlias
 
 import pytest
@@ -56,7 +57,12 @@ class StoreConformance:
         return store.log("checkout")
 
     def test_a_new_log_is_empty_and_not_listed(self, store: Store, log: Log) -> None:
-        assert (log.name, log.head(), list(log.read()), log.snapshots()) == ("checkout", 0, [], [])
+        assert (log.name, log.head(), list(log.read()), list(log.snapshots())) == (
+            "checkout",
+            0,
+            [],
+            [],
+        )
         assert store.names() == []
 
     def test_what_was_appended_is_read_back_to_the_last_bit(self, log: Log) -> None:
@@ -148,7 +154,7 @@ class StoreConformance:
         log = again.log("checkout")
         assert (log.head(), list(log.read())) == (6, ROWS)
         assert (log.keyed("visit-81"), log.observation(3)) == (ROWS[2], ROWS[3])
-        assert log.snapshots() == [Snapshot(4, b"state", b"digest")]
+        assert list(log.snapshots()) == [Snapshot(4, b"state", b"digest")]
         log.append([decided(7)])
         assert again.names() == ["checkout"]
         again.close()
@@ -158,13 +164,25 @@ class StoreConformance:
         for seq in (1, 3, 6):
             log.keep(Snapshot(seq, b"%d" % seq, b"d"))
         assert [s.seq for s in log.snapshots()] == [6, 3]
-        assert store.log("search").snapshots() == []
+        assert list(store.log("search").snapshots()) == []
+
+    def test_older_snapshots_are_kept_at_a_distance(self, log: Log) -> None:
+        log.append(ROWS)
+        for seq in range(10, 1_010, 10):
+            log.keep(Snapshot(seq, b"%d" % seq, b"d"), 100)
+        found = [s.seq for s in log.snapshots()]
+        assert found[:2] == [1_000, 990]
+        assert 8 <= len(found) <= 22
+        assert all(a - b <= 100 for a, b in pairwise([*found, 0]))
+        near = next(log.snapshots(505))
+        assert 405 <= near.seq <= 505
+        assert near.state == b"%d" % near.seq
 
     def test_a_snapshot_takes_the_place_of_one_at_the_same_seq(self, log: Log) -> None:
         log.append(ROWS)
         log.keep(Snapshot(6, b"old", b"1"))
         log.keep(Snapshot(6, b"new" * 100_000, b"2"))
-        assert log.snapshots() == [Snapshot(6, b"new" * 100_000, b"2")]
+        assert list(log.snapshots()) == [Snapshot(6, b"new" * 100_000, b"2")]
 
     def test_threads_may_read_while_one_writes(self, log: Log) -> None:
         wrong: list[object] = []

@@ -1,13 +1,20 @@
 """Snapshots are a cache: taken along the way, passed over if they are damaged."""
 
+import pickle
 import warnings
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import apsw
 import pytest
-from tests.durable.agents import SHOP, live, same_state, url
+from tests.durable.agents import MODELS, SHOP, live, same_state, url
 
 from bayescontrol.durable import DamagedSnapshot, open_agent
+from bayescontrol.durable.events import Decided
+from bayescontrol.durable.sqlite import SqliteLog
+from bayescontrol.durable.store import SPACED, Row, superfluous
+from bayescontrol.seeding import Stream
 
 
 def damage_snapshots(tmp_path: Path, how: str) -> None:
@@ -43,5 +50,103 @@ def test_a_damaged_snapshot_is_passed_over_with_a_warning(tmp_path: Path, how: s
 def test_snapshots_are_taken_along_the_way(tmp_path: Path) -> None:
     with open_agent(url(tmp_path), "shop", SHOP, seed=5, snapshot_every=10) as agent:
         live(agent, 30, "bernoulli")
-        assert len(agent._log.snapshots()) == 2
-        assert agent._log.snapshots()[0].seq > agent.head - 12
+        assert next(agent._log.snapshots()).seq > agent.head - 12
+
+
+def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The events that are folded from now on; a decision that is looked up alone is not one."""
+    seqs: list[int] = []
+    read = SqliteLog.read
+
+    def counted(log: SqliteLog, start: int = 1, stop: int | None = None) -> Iterator[Row]:
+        for row in read(log, start, stop):
+            if start != stop:
+                seqs.append(row.seq)
+            yield row
+
+    monkeypatch.setattr(SqliteLog, "read", counted)
+    return seqs
+
+
+def test_to_explain_any_decision_takes_a_short_fold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_agent(url(tmp_path), "shop", SHOP, seed=5, snapshot_every=40) as agent:
+        live(agent, 300, "bernoulli")
+        ids = [event.seq for event in agent.log() if isinstance(event, Decided)]
+        read = rows_read(monkeypatch)
+        for n in ids:
+            read.clear()
+            agent.explain(str(n))
+            assert len(read) <= 40
+
+
+@pytest.mark.parametrize("case", ["bernoulli", "bernoulli, held", "particles", "one stream, MDP"])
+def test_an_explanation_is_the_same_with_and_without_snapshots(tmp_path: Path, case: str) -> None:
+    model = MODELS[case][0]
+    with open_agent(url(tmp_path), "shop", model, seed=5, snapshot_every=25) as agent:
+        live(agent, 60, case)
+        ids = [str(event.seq) for event in agent.log() if isinstance(event, Decided)]
+        with_snapshots = [agent.explain(id) for id in ids]
+    assert count_snapshots(tmp_path) >= 4
+    drop_snapshots(tmp_path)
+    with open_agent(url(tmp_path), "shop", model) as agent:
+        for one, id in zip(with_snapshots, ids, strict=True):
+            two = agent.explain(id)
+            assert repr(one) == repr(two)  # every bit of every number
+            assert one.probabilities == two.probabilities
+
+
+def count_snapshots(tmp_path: Path) -> int:
+    db = apsw.Connection(str(tmp_path / "shop.db"))
+    found = int(db.execute("SELECT count(*) FROM snapshots").get)
+    db.close()
+    return found
+
+
+def drop_snapshots(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "shop.db"))
+    db.execute("DELETE FROM snapshots")
+    db.close()
+
+
+def test_an_old_key_is_answered_without_a_fold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_agent(url(tmp_path), "shop", SHOP, seed=5) as agent:
+        live(agent, 20, "bernoulli")
+        first = agent.act(key="visit-1")
+        live(agent, 20, "bernoulli", seed=1)
+    with open_agent(url(tmp_path), "shop", SHOP) as agent:
+        read = rows_read(monkeypatch)
+        again = agent.act(key="visit-1")
+        assert again == first
+        assert read == []
+        assert again.probabilities == first.probabilities
+        assert read != []
+        assert pickle.loads(pickle.dumps(again)).probabilities == first.probabilities
+
+
+@pytest.mark.parametrize("size", [100, 3_000_000])
+def test_old_snapshots_are_few_and_evenly_spaced(size: int) -> None:
+    every, most = 10, SPACED if size == 100 else 2**26 // size
+    kept: set[int] = set()
+    rng = Stream(1)
+    n = 0
+    for _ in range(3_000):
+        n += every + rng.integers(3) if rng.random() < 0.9 else rng.integers(every)  # or closed
+        kept.add(n)
+        kept -= set(superfluous(kept, every, size))
+        places = [0, *sorted(kept)]
+        assert len(kept) <= most + 2
+        widest = max(b - a for a, b in pairwise(places))
+        assert widest <= max(2 * every, 2 * n / most)
+    assert n > 20_000
+
+
+def test_snapshots_closer_than_the_spacing_do_not_pile_up() -> None:
+    kept: set[int] = set()
+    for n in range(5, 5_000, 5):  # opened and closed every five events
+        kept.add(n)
+        kept -= set(superfluous(kept, 1_000, 100))
+    assert len(kept) <= 12

@@ -82,7 +82,7 @@ def test_a_damaged_snapshot_does_not_hide_the_log(tmp_path: Path) -> None:
     store = written(tmp_path, 10)
     opened = open_store(store)
     log = opened.log("m")
-    newest = log.snapshots()[0]
+    newest = next(log.snapshots())
     log.keep(newest._replace(checksum=b"0" * 16))
     opened.close()
     with (

@@ -21,7 +21,7 @@ from bayescontrol.durable.committer import Committer, Request, own
 from bayescontrol.durable.current import Current
 from bayescontrol.durable.decision import Decision
 from bayescontrol.durable.events import Created, Event, events_of
-from bayescontrol.durable.explain import Explanation, explained
+from bayescontrol.durable.explain import Explanation, Recomputed, explained
 from bayescontrol.durable.faults import reach
 from bayescontrol.durable.fold import Fold
 from bayescontrol.durable.models import Model
@@ -62,7 +62,7 @@ class DurableAgent:
         #: The model, and what the first event of the log says of it.
         self.model, self.created = model, created
         self._now = Current(log, model.driver(), created, shared=store.shared)
-        self._kept = max((s.seq for s in log.snapshots() if s.seq <= self.head), default=0)
+        self._kept = next((s.seq for s in log.snapshots(self.head)), 0)
         self._committer: Committer[Request] = Committer(self._write)
         self._process = os.getpid()
         self._closed = False
@@ -73,11 +73,12 @@ class DurableAgent:
         """What to do in situation x, on disk before it is returned.
 
         `key` is a name for this question: asked again under the same key, also after a crash, the
-        answer is the same decision.
+        answer is the same decision. Its `probabilities` are then computed when they are first
+        looked at, as `explain` does, so the agent must still be open.
         """
         decision: Decision = self._submitted(Act(x, key))
         if decision.probabilities is None and decision.probability is not None:  # asked before
-            decision = replace(decision, probabilities=self.explain(decision).probabilities)
+            decision = replace(decision, probabilities=Recomputed(lambda: self.explain(decision)))
         return decision
 
     def observe(self, id: str | Decision, o: Any) -> bool:
@@ -221,7 +222,7 @@ class DurableAgent:
         with self._now.still() as fold:
             snapshot = fold.save()
         reach("before-snapshot")
-        self._log.keep(snapshot)
+        self._log.keep(snapshot, self._every)
         reach("after-snapshot")
         self._kept = snapshot.seq
         return snapshot.seq

@@ -259,12 +259,11 @@ def fold_log(
     >>> fold_log(log, driver, created, Decisions(log)).seq
     3
     """
-    kept = log.snapshots()  # before the head is asked for: others may keep one meanwhile
+    kept = log.snapshots(stop)  # before the head is asked for: others may keep one meanwhile
     end = log.head() if stop is None else stop
     for snapshot in kept:
         if snapshot.seq > end:
-            if stop is None:
-                warn_passed_over(snapshot.seq, f"the log ends at {end}")
+            warn_passed_over(snapshot.seq, f"the log ends at {end}")
             continue
         fold = Fold(driver.copy(), created.seed)
         try:

@@ -8,6 +8,7 @@ what came and appends again. Where the connection breaks, whether the statement 
 found out before it is sent again: the rows carry the append's own name (`batch`).
 """
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -20,7 +21,6 @@ from bayescontrol.durable.postgres_schema import phrase, prepare
 from bayescontrol.durable.postgres_server import Connection, Server, psycopg
 from bayescontrol.durable.store import (
     CHUNK,
-    KEPT,
     Row,
     Snapshot,
     closed,
@@ -28,6 +28,7 @@ from bayescontrol.durable.store import (
     looked_up,
     require_dense,
     require_name,
+    superfluous,
 )
 from bayescontrol.errors import HeadMoved, StoreFailed
 
@@ -57,13 +58,9 @@ _KEEP: Final = (
     "SELECT id, %s, %b, %b FROM {s}.logs WHERE name = %s ON CONFLICT (log, seq) "
     "DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
 )
-_DROP: Final = (
-    "DELETE FROM {s}.snapshots WHERE log = {log} AND seq NOT IN "
-    "(SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC LIMIT %s)"
-)
-_SNAPSHOTS: Final = (
-    "SELECT seq, state, checksum FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC"
-)
+_DROP: Final = "DELETE FROM {s}.snapshots WHERE log = {log} AND seq = ANY(%s)"
+_PLACES: Final = "SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC"
+_SNAPSHOT: Final = "SELECT seq, state, checksum FROM {s}.snapshots WHERE log = {log} AND seq = %s"
 
 
 class PostgresLog:
@@ -160,7 +157,7 @@ class PostgresLog:
         """The decision under this key."""
         return looked_up(self._name, "key", key, self._all(_KEYED, self._name, key))
 
-    def keep(self, snapshot: Snapshot) -> None:
+    def keep(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
         """Put a snapshot beside the log."""
         self._require_open()
         seq, state, checksum = snapshot
@@ -173,13 +170,18 @@ class PostgresLog:
                 if place == 0:
                     raise StoreFailed(f"log {self._name!r} is empty: there is nothing to keep")
                 reach("in-snapshot")
-                connection.execute(self._phrase(_DROP), (self._name, self._name, KEPT))
+                found = connection.execute(self._phrase(_PLACES), (self._name,)).fetchall()
+                drop = superfluous([int(place) for (place,) in found], spacing, len(state))
+                connection.execute(self._phrase(_DROP), (self._name, drop))
 
         self._server.run(kept)
 
-    def snapshots(self) -> list[Snapshot]:
-        """What is kept, newest first."""
-        return [Snapshot._make(row) for row in self._all(_SNAPSHOTS, self._name)]
+    def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
+        """Newest first, up to event `until`; each is read when it is asked for."""
+        found = [seq for (seq,) in self._all(_PLACES, self._name)]
+        wanted = [seq for seq in found if until is None or seq <= until]
+        rows = (self._all(_SNAPSHOT, self._name, seq) for seq in wanted)
+        return (Snapshot._make(row[0]) for row in rows if row)  # else it was dropped meanwhile
 
     def close(self) -> None:
         """Give the log back."""
@@ -211,7 +213,7 @@ class PostgresStore:
     def __init__(self, url: str, *, durable: bool = True, patience: float = 30.0) -> None:
         address = address_of(url)
         self._url, self._schema = address.shown, address.schema
-        self._logs: list[PostgresLog] = []
+        self._logs: weakref.WeakSet[PostgresLog] = weakref.WeakSet()
         self._server = Server(address, durable=durable, patience=patience)
         try:
             self._server.run(lambda c: prepare(c, self._schema, self._url))
@@ -234,7 +236,7 @@ class PostgresStore:
         require_name(name)
         log = PostgresLog(self._server, self._schema, name)
         log.head()
-        self._logs = [one for one in self._logs if not one._closed] + [log]
+        self._logs.add(log)
         return log
 
     def close(self) -> None:

@@ -20,7 +20,6 @@ from bayescontrol.durable.faults import reach
 from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile
 from bayescontrol.durable.store import (
     CHUNK,
-    KEPT,
     Row,
     Snapshot,
     closed,
@@ -28,11 +27,14 @@ from bayescontrol.durable.store import (
     looked_up,
     require_dense,
     require_name,
+    superfluous,
 )
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
 __all__ = ["SqliteLog", "SqliteStore", "open_store"]
 
+#: No event has a greater number.
+_LAST: Final = 2**63 - 1
 _COLUMNS: Final = "seq, kind, n, key, payload, checksum"
 # Of constants of this file: no value that anyone gives comes into the text.
 _INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
@@ -151,7 +153,7 @@ class SqliteLog:
         found = self._file.all(f"{_SELECT}seq IN {place}", (log, value))
         return looked_up(self._name, column, value, found)
 
-    def keep(self, snapshot: Snapshot) -> None:
+    def keep(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
         """Put a snapshot beside the log."""
         self._require_open()
         if self._id is None:
@@ -160,17 +162,19 @@ class SqliteLog:
             place = "INSERT OR REPLACE INTO snapshots (log, seq, state, checksum)"
             db.execute(f"{place} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
             reach("in-snapshot")
-            db.execute(
-                "DELETE FROM snapshots WHERE log = ?1 AND seq NOT IN "
-                "(SELECT seq FROM snapshots WHERE log = ?1 ORDER BY seq DESC LIMIT ?2)",
-                (self._id, KEPT),
-            )
+            found = db.execute("SELECT seq FROM snapshots WHERE log = ?", (self._id,))
+            drop = superfluous([seq for (seq,) in found], spacing, len(snapshot.state))
+            delete = "DELETE FROM snapshots WHERE log = ? AND seq = ?"
+            db.executemany(delete, [(self._id, seq) for seq in drop])
 
-    def snapshots(self) -> list[Snapshot]:
-        """What is kept, newest first."""
+    def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
+        """Newest first, up to event `until`; each is read when it is asked for."""
         self._require_open()
-        query = "SELECT seq, state, checksum FROM snapshots WHERE log = ? ORDER BY seq DESC"
-        return [Snapshot._make(row) for row in self._file.all(query, (self._id,))]
+        which = "SELECT seq FROM snapshots WHERE log = ? AND seq <= ? ORDER BY seq DESC"
+        found = self._file.all(which, (self._id, _LAST if until is None else until))
+        query = "SELECT seq, state, checksum FROM snapshots WHERE log = ? AND seq = ?"
+        rows = (self._file.all(query, (self._id, seq)) for (seq,) in found)
+        return (Snapshot._make(row[0]) for row in rows if row)  # else it was dropped meanwhile
 
     def close(self) -> None:
         """Give the log back."""
@@ -197,7 +201,7 @@ class SqliteStore:
 
     def __init__(self, path: str, *, durable: bool = True, vfs: str | None = None) -> None:
         self._path = path
-        self._logs: list[SqliteLog] = []
+        self._logs: dict[str, SqliteLog] = {}
         self._open: _Open | None = _opened(path, durable, vfs)
 
     @property
@@ -222,7 +226,7 @@ class SqliteStore:
                 )
             log = SqliteLog(at.file, name, at.names)
             at.names.add(name)
-        self._logs = [one for one in self._logs if not one._closed] + [log]
+            self._logs[name] = log
         return log
 
     def backup(self, path: str | os.PathLike[str]) -> None:
@@ -232,7 +236,7 @@ class SqliteStore:
     def close(self) -> None:
         """Close the logs that were opened here, and the file with its last user."""
         if self._open is not None:
-            for log in self._logs:
+            for log in self._logs.values():
                 log.close()
             _release(self._open)
             self._open = None

@@ -8,7 +8,7 @@ A store knows rows and bytes. What they mean, and whether their checksums hold, 
 whoever reads them (`durable.events`), so that every store is checked alike.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any, Final, Literal, NamedTuple, Protocol
@@ -24,6 +24,7 @@ from bayescontrol.errors import (
 __all__ = [
     "CHUNK",
     "KEPT",
+    "SPACED",
     "Log",
     "Row",
     "Snapshot",
@@ -34,12 +35,16 @@ __all__ = [
     "open_store",
     "require_dense",
     "require_name",
+    "superfluous",
 ]
 
 #: Rows that are read at once.
 CHUNK: Final = 10_000
-#: Snapshots of a log that are kept.
+#: The newest snapshots of a log are kept, whatever their distance.
 KEPT: Final = 2
+#: Of the older ones, at most so many are kept, evenly spaced, and at most so many bytes.
+SPACED: Final = 128
+_BYTES: Final = 2**26
 
 
 class Row(NamedTuple):
@@ -119,12 +124,15 @@ class Log(Protocol):
         """The decision that was asked for under this key."""
         ...
 
-    def keep(self, snapshot: Snapshot, /) -> None:
-        """Put a snapshot beside the log, durably; the newest `KEPT` are kept."""
+    def keep(self, snapshot: Snapshot, spacing: int = 10_000, /) -> None:
+        """Put a snapshot beside the log, durably, and drop those that are `superfluous`."""
         ...
 
-    def snapshots(self) -> list[Snapshot]:
-        """What is kept, newest first."""
+    def snapshots(self, until: int | None = None, /) -> Iterator[Snapshot]:
+        """The snapshots, newest first; with `until`, of this event or an earlier one.
+
+        Which there are is found out at once; each is read when it is asked for.
+        """
         ...
 
     def close(self) -> None:
@@ -258,6 +266,32 @@ def looked_up(
                 "is the wrong one, or not the only one: the store is damaged; restore a backup"
             )
     return rows[0] if rows else None
+
+
+def superfluous(seqs: Iterable[int], spacing: int, size: int) -> list[int]:
+    """The snapshots to drop, so that the others are few and any event is near to one.
+
+    `size` is the size of a snapshot in bytes. Kept are the newest two and, of the older ones, at
+    most m = 128 (fewer if they were more than 64 MiB in all). Dropped are those without which the
+    gap around them is at most `spacing`, and while there are too many, the one without which the
+    gap is smallest. The gaps around all of them sum to at most 2 n for a log of n events, so no
+    gap grows beyond max(spacing, 2 n / m).
+
+    >>> superfluous([100, 200, 300, 310, 320], 100, 1_000)
+    [300]
+    """
+    kept, dropped = sorted(seqs), []
+    most = KEPT + min(SPACED, max(_BYTES // max(size, 1), 1))
+
+    def gap(i: int) -> int:
+        return kept[i + 1] - (kept[i - 1] if i else 0)
+
+    while len(kept) > KEPT:
+        i = min(range(len(kept) - KEPT), key=gap)
+        if gap(i) > spacing and len(kept) <= most:
+            break
+        dropped.append(kept.pop(i))
+    return dropped
 
 
 def closed(what: str) -> StoreFailed:

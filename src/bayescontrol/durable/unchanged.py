@@ -1,13 +1,14 @@
 """Whether a named model still does what the log says that it did, when the log is opened.
 
-    first 1,000 events after the older snapshot:  draw again, compare a_n and P(a_n | âo_<n)
-    at the newer one, if it is among them:        compare the states
+    first 1,000 events after an older snapshot:      draw again, compare a_n and P(a_n | âo_<n)
+    at the newest one, if it is among them:          compare the states
 
 A snapshot spares the fold of what came before it, and with it would go the notice that the code
-has changed. So a stretch is folded all the same: from the older of the two snapshots, or, where
-there is none or it is too near to tell, from the beginning.
+has changed. So a stretch is folded all the same: from the last snapshot that is at least 100
+events older than the newest, or, where there is none, from the beginning.
 """
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -43,10 +44,10 @@ def require_unchanged(log: Log, model: Model, created: Created) -> None:
     ...     _, created = agent.observe(agent.act(), 1), agent.created
     >>> require_unchanged(store.log("shop"), shop, created)
     """
-    kept = [] if model.name in KINDS else list(log.snapshots())
-    if not kept:
+    newest = None if model.name in KINDS else next(log.snapshots(), None)
+    if newest is None:
         return
-    newest, fold = kept[0], _before(kept, model, created)
+    fold = _before(log.snapshots(newest.seq - _FEWEST), model, created)
     decisions = Decisions(log)
     for event in islice(events_of(log, fold.seq + 1, newest.seq), _STRETCH):
         law = fold.driver.law(event.x) if isinstance(event, Decided) else None
@@ -61,11 +62,9 @@ def require_unchanged(log: Log, model: Model, created: Created) -> None:
         )
 
 
-def _before(kept: list[Snapshot], model: Model, created: Created) -> Fold:
-    """The fold as it was at a snapshot well before the newest, or as new."""
-    for snapshot in kept[1:]:
-        if snapshot.seq > kept[0].seq - _FEWEST:
-            continue
+def _before(kept: Iterator[Snapshot], model: Model, created: Created) -> Fold:
+    """The fold at the first of these snapshots that can be loaded, else a new one."""
+    for snapshot in kept:
         fold = Fold(model.driver(), created.seed)
         try:
             fold.load(snapshot)

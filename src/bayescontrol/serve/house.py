@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.events import Created, events_of
+from bayescontrol.durable.events import Created, Event, events_of
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.models import Model, require_same
 from bayescontrol.durable.opening import open_agent
@@ -152,10 +152,9 @@ class House:
         found = self.desks.get(name)
         if found is not None:
             return found
-        with suppress(UnknownStore):
+        with suppress(UnknownStore):  # of a name that no agent can have, or none has
             require_name(name)
-            if name in await self.names():
-                return (await self._open(name, None, None))[0]
+            return (await self._open(name, None, None))[0]
         raise UnknownAgent(f"no agent {name!r}")
 
     async def create(
@@ -201,9 +200,9 @@ class House:
     async def _make(self, name: str, model: Model | None, seed: int | None) -> bool:
         """Open the agent, and say whether it is new."""
         try:
-            new = name not in await self.names()
-            pool = self._readers if new else self._folders
-            agent = await self._loop.run_in_executor(pool, self._opened, name, model, seed)
+            # An agent that is there may have a long log to fold; whoever makes one need not wait.
+            pool = self._folders if model is None else self._readers
+            agent, new = await self._loop.run_in_executor(pool, self._opened, name, model, seed)
             self.desks[name] = Desk(
                 agent, self._writers, self._readers, self._watcher,
                 folders=self._folders, on_write=self._wrote,
@@ -218,20 +217,23 @@ class House:
         finally:
             del self._opening[name]
 
-    def _opened(self, name: str, model: Model | None, seed: int | None) -> DurableAgent:
-        if model is None:
-            model = self._registered(name)
-        agent = open_agent(self.store, name, model, seed=seed)
-        _warm(agent)
-        return agent
-
-    def _registered(self, name: str) -> Model | None:
-        """The caller's own model of the name that the log gives, if there is one."""
+    def _opened(
+        self, name: str, model: Model | None, seed: int | None
+    ) -> tuple[DurableAgent, bool]:
+        # The log is asked, not the list of all agents: to open them all is linear in their number.
         log = self.store.log(name)
         try:
             first = next(events_of(log, 1, 1), None)
         finally:
             log.close()
+        if model is None:
+            model = self._registered(name, first)
+        agent = open_agent(self.store, name, model, seed=seed)
+        _warm(agent)
+        return agent, first is None
+
+    def _registered(self, name: str, first: Event | None) -> Model | None:
+        """The caller's own model of the name that the log gives, if there is one."""
         if not isinstance(first, Created) or first.model in KINDS:
             return None
         if first.model not in self.models:

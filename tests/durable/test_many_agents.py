@@ -1,0 +1,64 @@
+"""The work to open a store grows in proportion to its agents."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import open_agent
+from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.serve.house import House
+
+
+def store_of(folder: Path, agents: int) -> SqliteStore:
+    """A store with so many agents, none of them open."""
+    store = SqliteStore(str(folder / f"{agents}.db"), durable=False)
+    for i in range(agents):
+        with open_agent(store, f"agent {i}", BernoulliBandit(["red", "blue"]), seed=i) as agent:
+            agent.observe(agent.act(), 1)
+    return store
+
+
+def open_one_by_one(store: SqliteStore) -> int:
+    agents = [open_agent(store, name) for name in store.names()]
+    for agent in agents:
+        agent.close()
+    return len(agents)
+
+
+def open_in_a_server(store: SqliteStore) -> int:
+    async def opened() -> int:
+        house = House(store)
+        assert await house.open_all() == {}
+        found = len(house.desks)
+        await house.close()
+        return found
+
+    return asyncio.run(opened())
+
+
+def steps(store: SqliteStore, work: Callable[[SqliteStore], int]) -> tuple[int, int]:
+    """What the work returns, and the steps of SQLite's virtual machine that it takes."""
+    total = 0
+
+    def add(event: dict[str, Any]) -> None:
+        nonlocal total
+        total += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+
+    db = store._require_open().file._open()
+    db.trace_v2(apsw.SQLITE_TRACE_PROFILE, add, id="steps")
+    found = work(store)
+    return found, total
+
+
+@pytest.mark.parametrize("work", [open_one_by_one, open_in_a_server])
+def test_twice_the_agents_are_twice_the_work(
+    tmp_path: Path, work: Callable[[SqliteStore], int]
+) -> None:
+    few, many = (steps(store_of(tmp_path, agents), work) for agents in (50, 100))
+    assert (few[0], many[0]) == (50, 100)
+    assert many[1] <= 2.2 * few[1], (few, many)
