@@ -81,7 +81,7 @@ def test_a_snapshot_that_fails_takes_no_answer_away(tmp_path: Path) -> None:
     with open_agent(url, "shop", MODEL, seed=1, snapshot_every=2) as agent:
         agent._log.keep = _raises(MemoryError("no memory"))  # type: ignore[method-assign]
         assert [agent.act().id for _ in range(4)] == ["2", "3", "4", "5"]
-        agent._log.keep = lambda snapshot: None  # type: ignore[method-assign]
+        agent._log.keep = lambda *_: None  # type: ignore[method-assign]
 
 
 def _raises(error: Exception) -> Any:

@@ -229,11 +229,11 @@ class Workspace:
         return Result(bug, verdict, time.perf_counter() - began, detail)
 
 
-def user_cache() -> Path:
-    """Return the folder in which the user's compiled kernels are kept."""
+def user_cache() -> Path | None:
+    """Return the folder in which the user's compiled kernels are kept; None if none are kept."""
     from bayescontrol.kernels._jit import cache_folder
 
-    return cache_folder.parent
+    return None if cache_folder is None else cache_folder.parent
 
 
 def run(
@@ -248,7 +248,8 @@ def run(
     """Judge every bug, after a control run of all related tests without one."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         first = Workspace(Path(folder) / "0", repository, package)
-        first.take_kernels(repository / "src", user_cache())
+        if (cache := user_cache()) is not None:
+            first.take_kernels(repository / "src", cache)
         _control(first, bugs, timeout)
         spaces = [first]
         for number in range(1, min(workers, len(bugs))):
