@@ -14,8 +14,6 @@ import numpy as np
 
 from bayescontrol.errors import BadSituation
 
-__all__ = ["Advance", "as_advance", "follows_state", "require_same_start", "stay"]
-
 X = TypeVar("X")
 F = TypeVar("F", bound=Callable[..., Any])
 #: T(x, a, o), the next situation.

@@ -60,8 +60,8 @@ def unpack(array: npt.NDArray[Any]) -> Any:
 def format_name(cls: type, default: str) -> str:
     """Return the name of a class in stored data: the `format_name` that the class declares.
 
-    A class that declares none has the `default`, its own name. The declaration is not inherited: a
-    derived class is another class.
+    A class that declares none has the `default`, its own name. Subclasses do not inherit the
+    declaration.
 
     >>> class Renamed:
     ...     format_name = "Original"
@@ -82,5 +82,5 @@ def format_text(value: Any) -> str:
     >>> format_text(Prior()), format_text((1, 2))
     ('Prior(scale=2)', '(1, 2)')
     """
-    own = vars(type(value)).get("format_text")
-    return repr(value) if own is None else str(own(value))
+    declared = vars(type(value)).get("format_text")
+    return repr(value) if declared is None else str(declared(value))

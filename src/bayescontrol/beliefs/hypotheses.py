@@ -83,10 +83,10 @@ class OneByOne(Generic[M]):
         """Does any mode own a private state?"""
         return bool(self.owners)
 
-    def _admit(self, m: int, mode: Any, state: Any = UNSTATED, seen: int = 0) -> None:
+    def _admit(self, m: int, mode: Any, state: Any = UNSTATED, missed: int = 0) -> None:
         """Check the mode and learn how to ask it; on an error nothing has changed.
 
-        `state` is its private state after the `seen` observations that it has missed.
+        `state` is its private state after the `missed` observations that came before it.
         """
         who = f"mode {m} ({_call(mode)})"
         if isinstance(mode, type):
@@ -102,11 +102,11 @@ class OneByOne(Generic[M]):
             raise MissingCapability(f"{who} has start() but no advance(s, a, o): a private state")
         if not starts and state is not UNSTATED:
             raise MissingCapability(f"{who} has no private state: leave state={state!r} out")
-        if starts and state is UNSTATED and seen:
+        if starts and state is UNSTATED and missed:
             raise IncompatibleState(
-                f"{who} has a private state, and the others have seen {seen} observations: pass "
-                "state=, what mode.advance makes of them, or state=mode.start() if it shall "
-                "begin now"
+                f"{who} has a private state, and the others have seen {missed} observations: pass "
+                "state=, what mode.advance makes of them, or state=mode.start() if it is to "
+                "start now"
             )
         if starts and state is UNSTATED:
             state = mode.start()
@@ -120,9 +120,9 @@ class OneByOne(Generic[M]):
     def __len__(self) -> int:
         return len(self.modes)
 
-    def add(self, mode: M, state: Any = UNSTATED, seen: int = 0) -> None:
-        """One more mode, after so many observations; a stateful one is in this private state."""
-        self._admit(len(self.modes), mode, state, seen)
+    def add(self, mode: M, state: Any = UNSTATED, missed: int = 0) -> None:
+        """Add a mode after `missed` observations; `state` is its private state, if it has one."""
+        self._admit(len(self.modes), mode, state, missed)
         self.modes.append(mode)
         self._able.clear()
 
@@ -217,7 +217,7 @@ class AllAtOnce(Generic[M]):
     def __len__(self) -> int:
         return len(self.modes)
 
-    def add(self, mode: M, state: Any = UNSTATED, seen: int = 0) -> None:
+    def add(self, mode: M, state: Any = UNSTATED, missed: int = 0) -> None:
         """An array of modes is what it is."""
         raise MissingCapability(
             f"cannot add {mode!r} to {self.modes!r}: an array of modes cannot grow; "

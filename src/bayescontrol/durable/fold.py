@@ -202,11 +202,11 @@ class Fold:
         first = math.inf if check_from is None else check_from
         if self.driver.remembers:
             first = 0
-        put, answered_by, alone = decisions.put, decisions.answered_by, self.driver.alone
+        put, answered_by, late = decisions.put, decisions.answered_by, self.driver.alone
         for event in events:
             if type(event) is Observed:
                 decision = answered_by(event)
-                if not alone and event.n != self.due:
+                if not late and event.n != self.due:
                     raise DamagedLog(
                         f"event {event.seq} answers decision {event.n}, but decision {self.due} "
                         "was due: the log is damaged; restore a backup"

@@ -40,9 +40,9 @@ __all__ = [
 
 #: Rows that are read at once.
 CHUNK: Final = 10_000
-#: The newest snapshots of a log are kept, whatever their distance.
+#: The newest snapshots of a log, which stay whatever their distance.
 KEPT: Final = 2
-#: Of the older ones, at most so many are kept, evenly spaced, and at most so many bytes.
+#: The most older snapshots of a log, evenly spaced, and the most bytes that they may take.
 SPACED: Final = 128
 _BYTES: Final = 2**26
 
@@ -250,7 +250,7 @@ def doubled(name: str, column: Literal["key", "n"]) -> ConflictingKey | Conflict
 def looked_up(
     name: str, column: Literal["key", "n"], value: str | int, found: Sequence[Sequence[Any]]
 ) -> Row | None:
-    """The row that a lookup by key or n found, None if there is none.
+    """Return the row that a lookup by key or n found, or None.
 
     `DamagedLog` if it is not the row that was asked for: then the index is damaged.
 
@@ -271,26 +271,27 @@ def looked_up(
 def superfluous(seqs: Iterable[int], spacing: int, size: int) -> list[int]:
     """The snapshots to drop, so that the others are few and any event is near to one.
 
-    `size` is the size of a snapshot in bytes. Kept are the newest two and, of the older ones, at
-    most m = 128 (fewer if they were more than 64 MiB in all). Dropped are those without which the
-    gap around them is at most `spacing`, and while there are too many, the one without which the
-    gap is smallest. The gaps around all of them sum to at most 2 n for a log of n events, so no
+    `size` is the size of a snapshot in bytes. The newest two stay, and of the
+    older ones at most m = 128 (fewer if they were more than 64 MiB in all). A snapshot is dropped
+    if its two neighbours are at most `spacing` apart. While there are too many, the one whose
+    neighbours are closest is dropped. The gaps around all of them sum to at most 2 n for a log of
+    n events, so no
     gap grows beyond max(spacing, 2 n / m).
 
     >>> superfluous([100, 200, 300, 310, 320], 100, 1_000)
     [300]
     """
-    kept, dropped = sorted(seqs), []
+    rest, dropped = sorted(seqs), []
     most = KEPT + min(SPACED, max(_BYTES // max(size, 1), 1))
 
     def gap(i: int) -> int:
-        return kept[i + 1] - (kept[i - 1] if i else 0)
+        return rest[i + 1] - (rest[i - 1] if i else 0)
 
-    while len(kept) > KEPT:
-        i = min(range(len(kept) - KEPT), key=gap)
-        if gap(i) > spacing and len(kept) <= most:
+    while len(rest) > KEPT:
+        i = min(range(len(rest) - KEPT), key=gap)
+        if gap(i) > spacing and len(rest) <= most:
             break
-        dropped.append(kept.pop(i))
+        dropped.append(rest.pop(i))
     return dropped
 
 

@@ -3,8 +3,8 @@
 Kernels are compiled once and kept on disk. Numba invalidates a cached kernel when its own
 file changes, but not when a kernel it calls does; so each module's kernels live in a folder
 named after the contents of its source *and of all kernel sources that it imports*, and an old
-cache can never be used by mistake. Only a folder that no other user can write to is used; where
-there is none, nothing is kept.
+cache can never be used by mistake. Only a folder that no other user can write to is used; otherwise
+nothing is kept.
 """
 
 import hashlib

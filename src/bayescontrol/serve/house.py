@@ -73,7 +73,7 @@ class House:
         # What may fold a long log from its start has few threads, and nothing waits behind it.
         self._folders = ThreadPoolExecutor(_FOLDERS, "bayescontrol-fold")
         self._checker = ThreadPoolExecutor(1, "bayescontrol-check")
-        self._asked: asyncio.Future[list[str]] | None = None
+        self._answer: asyncio.Future[list[str]] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._failure: tuple[float, StoreFailed] | None = None
         self._loop = asyncio.get_running_loop()
@@ -112,9 +112,9 @@ class House:
 
     async def _require_answer(self) -> None:
         """Whoever asks at the same time shares one question, which holds one thread at most."""
-        if self._asked is None or self._asked.done():
-            self._asked = self._loop.run_in_executor(self._checker, self.store.names)
-        await self._soon(self._asked)
+        if self._answer is None or self._answer.done():
+            self._answer = self._loop.run_in_executor(self._checker, self.store.names)
+        await self._soon(self._answer)
 
     async def _soon(self, future: "asyncio.Future[Any]") -> None:
         future.add_done_callback(_retrieve)

@@ -22,8 +22,6 @@ from bayescontrol.serve.limits import Limits
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.problems import Refused, answer_of
 
-__all__ = ["Protocol", "protocol"]
-
 #: Bytes that the parser is given at once: the limits are checked in between.
 _PIECE: Final = 4_096
 #: Requests that may follow on one connection before the first is answered.
@@ -210,7 +208,7 @@ class Protocol(HttpToolsProtocol):
             self._expect(self._limits.deadline if due else self._limits.idle)
 
     def _expect(self, seconds: float) -> None:
-        """End the connection after so many seconds, unless a request comes."""
+        """End the connection after this time, unless a request comes."""
         self._waiting[self] = None
         self._set_timer(seconds)
 

@@ -59,15 +59,15 @@ def _imports(source: bytes) -> set[str]:
     return names
 
 
-def _sources(module: str, seen: dict[str, bytes]) -> dict[str, bytes]:
+def _sources(module: str, found: dict[str, bytes]) -> dict[str, bytes]:
     """The source of a module and of those that it imports from our packages, by name."""
     path = Path(__file__).parents[3].joinpath(*module.split(".")).with_suffix(".py")
-    if module not in seen and path.is_file():
-        seen[module] = path.read_bytes()
-        for name in _imports(seen[module]):
+    if module not in found and path.is_file():
+        found[module] = path.read_bytes()
+        for name in _imports(found[module]):
             if name.startswith(_PACKAGES):
-                _sources(name, seen)
-    return seen
+                _sources(name, found)
+    return found
 
 
 @lru_cache

@@ -186,30 +186,30 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         for name, share in zip(GROWING, shares, strict=False)
     }
     worst = max(gaps, key=gaps.__getitem__)
-    told = "" if scale == _SCALE else f"the paper's chain grows as ⌈{_SCALE} √t⌉, not {scale} √t"
+    note = "" if scale == _SCALE else f"the paper's chain grows as ⌈{_SCALE} √t⌉, not {scale} √t"
     return (
         Claim(
             "growing-chain-optimal",
             f"with k = ceil({scale} sqrt t) Bayes-optimal control converges in {soonest} steps",
             "paper", soonest, float(optimal.max()), None,
-            None if told else bool(np.all(optimal == soonest)),
-            told or ("" if np.all(optimal == soonest) else "some run took another number of steps"),
+            None if note else bool(np.all(optimal == soonest)),
+            note or ("" if np.all(optimal == soonest) else "some run took another number of steps"),
             place=_PLACE, threshold_origin="paper: 100 steps, in every run",
         ),
         Claim(
             "growing-chain",
             "there the rule does not converge at all in most realizations: P(it ever does)",
             "paper", "< 0.5", rule, None,
-            None if told else rule < 0.5,
-            told or f"exact for {_FAR * scale**2} steps, bounded from above beyond",
+            None if note else rule < 0.5,
+            note or f"exact for {_FAR * scale**2} steps, bounded from above beyond",
             place=_PLACE, exact=True, threshold_origin="paper: \"most\" is more than half",
         ),
         Claim(
             "growing-chain-held",
             f"holding a mode can break down too: P(it ever converges), held for {scale} steps",
             "paper", "< 0.5", held, None,
-            None if told else held < 0.5,
-            told or f"any fixed time below the {soonest} steps that are required first may fail "
+            None if note else held < 0.5,
+            note or f"any fixed time below the {soonest} steps that are required first may fail "
             "for ever",
             place=_PLACE, exact=True, threshold_origin="paper: as for a mode at every step",
         ),

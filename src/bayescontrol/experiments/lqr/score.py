@@ -40,7 +40,7 @@ __all__ = ["STABLE", "score"]
 #: Plants that are stable by themselves.
 STABLE: Final = tuple(name for name in PLANTS if system(name).radius < 1.0 - 1e-9)
 
-#: Runs within the bound in the pilot, of so many, and the rate of false alarms.
+#: Runs within the bound in the pilot, runs of the pilot, and the rate of false alarms.
 _PILOT: Final = {RULE: (30, 40), LAZY: (27, 40)}
 _ALARMS: Final = 0.01
 

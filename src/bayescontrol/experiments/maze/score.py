@@ -38,7 +38,7 @@ _OPTIMUM: Final = 0.3651619155
 _CUP_CYCLE: Final = 0.221
 #: A run is in the cup cycle if it earns as much to within this.
 _NEAR_CYCLE: Final = 0.01
-#: The share of ρ* that prior A earned in the pilot, after so many steps.
+#: The share of ρ* that prior A earned in the pilot, after this number of steps.
 _PILOT: Final = {100_000: Pilot(0.958, 0.0117, 20), 150_000: Pilot(0.971, 0.0133, 20)}
 _ALARMS: Final = 1e-3
 #: At full size both priors earned 99.4 % or more, with standard errors of 0.3 %.

@@ -49,7 +49,7 @@ __all__ = ["named", "score"]
 _LAKE: Final = {1.0: 0.76, 10.0: 0.95, 100.0: 0.99}
 _OFF: Final = 0.02
 _ERRORS: Final = 4.0
-#: From so many steps on: the size of the pilot and full size, of the maze and of the toy worlds.
+#: The least number of steps to judge, for the maze and for the toy worlds: pilot, full size.
 _MAZE: Final = (30_000, 200_000)
 _TOY: Final = (100_000, 500_000)
 #: The pilot: see above.

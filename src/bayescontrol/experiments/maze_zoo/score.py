@@ -40,11 +40,11 @@ __all__ = ["oracle_spread", "score"]
 _ERRORS: Final = 5.0
 #: How narrow the bounds of every optimum are.
 _CERTIFIED: Final = 1e-10
-#: Of two agents one is better on most maps if on so many, and must not be worse on any; false
+#: One agent is better on most maps if it is better on this many and worse on none; false
 #: alarms of the second part for all maps together.
 _MOST: Final = 6
 _ALARMS: Final = 1e-3
-#: From so many steps on there has been time to learn.
+#: The least number of steps that leave time to learn.
 _ENOUGH: Final = 10_000
 
 

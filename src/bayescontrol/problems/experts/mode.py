@@ -48,17 +48,17 @@ def require_function(function: Any, call: str, who: str) -> None:
     Traceback (most recent call last):
     bayescontrol.errors.MissingCapability: this mode: policy(x) is <function ...>, which ...
     """
-    told = f"{who}: {call} is {function!r}"
+    given = f"{who}: {call} is {function!r}"
     if type(function).__module__.partition(".")[0] == "control":
         raise MissingCapability(
-            f"{told}, a system of python-control: calling it evaluates its frequency response. "
+            f"{given}, a system of python-control: calling it evaluates its frequency response. "
             "Pass a function of one step in time: with the matrices of a discrete-time state "
             "space, lambda x, u: A @ x + B @ u. If the state is not observed, use "
             "problems.linear.OutputMode"
         )
     if not callable(function):
         what = "is a mode" if hasattr(function, "act") else "cannot be called"
-        raise MissingCapability(f"{told}, which {what}: give a function {call}")
+        raise MissingCapability(f"{given}, which {what}: give a function {call}")
     try:
         signature = inspect.signature(function)
     except ValueError:  # built in, without a signature
@@ -67,7 +67,7 @@ def require_function(function: Any, call: str, who: str) -> None:
         signature.bind(*call.partition("(")[2].split(","))
     except TypeError:
         raise MissingCapability(
-            f"{told}, which does not take these arguments but {signature}"
+            f"{given}, which does not take these arguments but {signature}"
         ) from None
 
 
