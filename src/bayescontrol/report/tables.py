@@ -131,7 +131,8 @@ def remarks(claims: Iterable[Claim]) -> list[Text]:
     for claim in claims:
         origin = f"threshold: {claim.threshold_origin}" if claim.threshold_origin else ""
         place = f" ({claim.place})" if claim.place else ""
-        words = "; ".join(filter(None, (claim.reason, origin)))
+        reason = claim.reason.removesuffix(".") if origin else claim.reason
+        words = "; ".join(filter(None, (reason, origin)))
         if place or words:
             head = f"{place}{_VERBS[claim.verdict]}" + (": " if words else "")
             lines.append(Text.assemble((f"  {claim.name}", "bold"), head, words))
