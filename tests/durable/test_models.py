@@ -22,7 +22,7 @@ from bayescontrol.durable import Model, named_model, open_agent, open_store
 from bayescontrol.durable.events import Created, as_row, event_of
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.linear import LinearQuadratic
-from bayescontrol.durable.models import as_model, model_of, require_same
+from bayescontrol.durable.models import as_logged, as_model, model_of, require_same
 from bayescontrol.durable.plain_schedules import schedule_plain, unschedule
 from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
 from bayescontrol.problems.bandits import Bandit, Bernoulli
@@ -248,6 +248,23 @@ def test_a_named_model_says_its_name_and_version() -> None:
 
 
 def test_a_log_of_a_later_version_of_a_kind_is_refused() -> None:
-    created = written(as_model(BernoulliBandit(2))._replace(version=2))
-    with pytest.raises(ModelMismatch, match="version 2, not 1"):
+    created = written(as_model(BernoulliBandit(2))._replace(version=3))
+    with pytest.raises(ModelMismatch, match="version 3, not 2"):
         model_of(created)
+    with pytest.raises(ModelMismatch, match="version 3, not 2"):
+        as_logged(created, as_model(BernoulliBandit(2)))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_log_of_either_version_is_continued_in_its_version(version: int) -> None:
+    newest = as_model(PoissonBandit(2))
+    created = written(newest._replace(version=version))
+    for model in (
+        model_of(created),
+        as_logged(created, newest),
+        as_logged(created, model_of(created)),
+    ):
+        assert model.version == version
+        assert model.build().belief.split_ties == (version == 1)
+    with pytest.raises(ModelMismatch, match="prior"):
+        as_logged(created, as_model(PoissonBandit(2, prior=(2, 1))))

@@ -1,20 +1,43 @@
-"""Logs of bandits with tiny prior parameters: those of version 1 are continued as they began."""
+"""Logs of bandits with tiny prior parameters: those of version 1 are continued as they began.
 
+New ones are of version 2, whose actions have the logged probabilities.
+"""
+
+import asyncio
 import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
+from scipy import stats  # type: ignore[import-untyped]
 from tests.durable.kept import LOGS, alike, require_drawn_again, told, went_on
 from tests.durable.logs.make_tiny_shapes import BANDITS, HELD
 from tests.durable.test_formats import FOUND, copied
 
-from bayescontrol.durable import DurableAgent, open_agent, open_store
+from bayescontrol.durable import (
+    Created,
+    DurableAgent,
+    export_log,
+    open_agent,
+    open_store,
+    read_log,
+    replay,
+    what_if,
+)
+from bayescontrol.durable.events import Event
+from bayescontrol.durable.models import Model, as_model, model_of
 from bayescontrol.durable.store import Store
+from bayescontrol.errors import ModelMismatch
 from bayescontrol.schedules import Geometric, every_step
+from bayescontrol.serve.house import House
 
 OLD: dict[str, Any] = json.loads((LOGS / "v1" / "tiny_shapes.json").read_text())
+
+#: The logs of the kinds that have a version 2.
+RAISED = [name for name in OLD if name != "categorical"]
 
 
 def opened(store: Store, name: str, by_problem: bool) -> DurableAgent:
@@ -41,9 +64,101 @@ def test_a_log_of_version_1_opens_replays_and_continues_as_it_began(
                 assert agent.model.version == agent.created.version == 1
                 assert alike(told(agent), {what: expected[what] for what in told(agent)})
                 require_drawn_again(agent)
-                assert agent.explain(str(expected["ties"][0]))
+                tied = agent.explain(str(expected["ties"][0])).mode.means
+                assert np.count_nonzero(tied == tied.max()) > 1
                 came = went_on(agent, then)
                 assert alike(came, {what: then[what] for what in came})
             with opened(store, name, by_problem) as agent:
                 assert alike(told(agent), {what: then[what] for what in told(agent)})
                 require_drawn_again(agent)
+
+
+def in_version(created: Created, version: int) -> Created:
+    """The first event of the same log in another version."""
+    return msgspec.structs.replace(created, version=version)
+
+
+@pytest.fixture(scope="module")
+def old_logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Event]]:
+    """The events of each log of version 1."""
+    url = copied(LOGS / "v1" / "tiny_shapes.db", tmp_path_factory.mktemp("old"), "all")
+    with closing(open_store(url)) as store:
+        found = {}
+        for name in store.names():
+            with open_agent(store, name) as agent:
+                found[name] = list(agent.log())
+        return found
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_version_2_would_have_decided_otherwise(
+    old_logs: dict[str, list[Event]], name: str
+) -> None:
+    """So that the kept logs are no test of version 1 without ties."""
+    created, *rest = old_logs[name]
+    assert isinstance(created, Created)
+    assert replay([created, *rest]).drawn == len(OLD[name]["decisions"])
+    with pytest.raises(ModelMismatch, match="drawn again"):
+        replay([in_version(created, 2), *rest])
+
+
+def test_an_export_of_version_1_is_replayed_and_asked_what_if(
+    old_logs: dict[str, list[Event]], tmp_path: Path
+) -> None:
+    for name in ("bernoulli", "poisson"):
+        problem, file = BANDITS[name][0], tmp_path / f"{name}.jsonl"
+        export_log(old_logs[name], file)
+        for model in (None, problem, as_model(problem)):
+            assert replay(read_log(file), model).drawn == len(OLD[name]["decisions"])
+            answer = what_if(read_log(file), lambda x: {"red": 1.0}, model=model, bounds=(0, 1))
+            assert answer.whole_law
+            assert answer.doubly_robust.mean == pytest.approx(BANDITS[name][1], abs=0.5)
+
+
+def test_a_server_goes_on_with_a_log_of_version_1(tmp_path: Path) -> None:
+    url = copied(LOGS / "v1" / "tiny_shapes.db", tmp_path, "all")
+    model = as_model(BANDITS["bernoulli"][0])
+
+    async def visit() -> tuple[bool, int, Any]:
+        house = House(open_store(url))
+        desk, new = await house.create("bernoulli", model.name, dict(model.settings), None)
+        decision = await desk.act(None, None)
+        again, _ = await house.create("bernoulli", model.name, dict(model.settings), None)
+        assert again is desk
+        await house.close()
+        return new, desk.agent.model.version, decision.action
+
+    new, version, _ = asyncio.run(visit())
+    assert (new, version) == (False, 1)
+    with closing(open_store(url)) as store, open_agent(store, "bernoulli") as agent:
+        require_drawn_again(agent)
+
+
+def version_1(problem: Any) -> Model:
+    """The problem as logs of version 1 have it."""
+    model = as_model(problem)
+    created = Created(
+        seq=1, format=1, model=model.name, version=1, settings=dict(model.settings), seed=0,
+        time=0.0,
+    )  # fmt: skip
+    return model_of(created)
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "bernoulli, zeros"])
+def test_new_decisions_have_the_logged_probabilities_and_old_ones_had_not(name: str) -> None:
+    """Chi-square of 6,000 decisions, false alarm 1e-6; version 1 is the planted bug."""
+    problem = BANDITS[name][0]
+    if name == "bernoulli, zeros":
+        problem = type(problem)(3, prior=[(1e-4, 0.1), (5e-4, 7), (1e-3, 0.2)])
+    for model, version in ((problem, 2), (version_1(problem), 1)):
+        with open_agent("sqlite:///:memory:", "tiny", model, seed=3) as agent:
+            assert agent.created.version == agent.model.version == version
+            decisions = [agent.act() for _ in range(6000)]
+            stated = agent.probabilities()
+            assert stated is not None
+            actions = [d.action for d in decisions]
+            assert all(d.probability == stated[d.action] for d in decisions)
+            counts = [actions.count(a) for a in stated]
+            found = stats.chisquare(counts, 6000 * np.array(list(stated.values()))).pvalue
+            assert (found > 1e-6) == (version == 2)
+            assert replay(agent).drawn == 6000

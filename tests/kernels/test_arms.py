@@ -258,7 +258,7 @@ def test_the_loop_is_the_kernels_one_after_another() -> None:
     actions, rewards = np.empty(200, np.int64), np.empty(200)
     p, q = Stream(5), Stream(6)
     arms.interact(
-        BERNOULLI, NONE, rows, np.arange(3), np.empty(3), truth,
+        BERNOULLI, NONE, rows, np.arange(3), np.empty(3), False, truth,
         p.copy().state, q.copy().state, actions, rewards,
     )  # fmt: skip
     again, means = np.ones((3, 2)), np.empty(3)

@@ -202,12 +202,53 @@ def test_beta_is_a_number_between_0_and_1_for_every_positive_double(a: float, b:
             assert x == pytest.approx(0.5, abs=1e-6)
 
 
+SHAPES = [5e-324, 1e-308, 1e-3, 0.3, 1.0, 7.0, 1e16]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_logarithm_of_a_gamma_is_that_of_the_number_drawn(shape: float) -> None:
+    one, two = state(), state()
+    for _ in range(100):
+        x, log_x = laws.gamma(one, shape), laws.log_gamma(two, shape) / laws.LOG_UNIT
+        assert np.array_equal(one, two)
+        if x > 1e-300:
+            assert log_x == pytest.approx(math.log(x), rel=1e-13, abs=1e-13)
+        else:
+            assert log_x < -690
+
+
+@pytest.mark.parametrize("a", SHAPES)
+@pytest.mark.parametrize("b", SHAPES)
+def test_the_log_odds_of_a_beta_are_those_of_the_number_drawn(a: float, b: float) -> None:
+    one, two = state(), state()
+    for _ in range(50):
+        x, y = laws.beta(one, a, b), laws.log_odds(two, a, b)
+        assert np.array_equal(one, two)
+        assert math.isfinite(y)
+        if 1e-300 < x < 0.999:
+            assert y / laws.LOG_UNIT == pytest.approx(math.log(x / (1 - x)), rel=1e-12, abs=1e-12)
+        else:
+            assert (y > 0) == (x > 0.5)
+
+
+@pytest.mark.parametrize("shape", [1e-310, 1e-12])
+def test_the_logarithm_of_a_gamma_of_tiny_shape_is_exponential(shape: float) -> None:
+    """-α ln G is so, but for one part in 1/α."""
+    words = state()
+    logs = np.array([laws.log_gamma(words, shape) for _ in range(N // 5)])
+    x = -logs * (shape / laws.LOG_UNIT)
+    assert distance(x, lambda t: 1 - np.exp(-t)) < LIMIT
+    assert distance(x, lambda t: 1 - np.exp(-1.1 * t)) > LIMIT
+
+
 @pytest.mark.parametrize("bad", [0.0, -0.0, -1.0, math.nan, -math.inf])
 def test_outside_their_domain_gamma_and_beta_are_nan_and_draw_nothing(bad: float) -> None:
     words = state()
     assert math.isnan(laws.gamma(words, bad))
-    assert math.isnan(laws.beta(words, bad, 2.0))
-    assert math.isnan(laws.beta(words, 2.0, bad))
+    assert math.isnan(laws.log_gamma(words, bad))
+    for law in (laws.beta, laws.log_odds):
+        assert math.isnan(law(words, bad, 2.0))
+        assert math.isnan(law(words, 2.0, bad))
     assert np.array_equal(words, state())
 
 

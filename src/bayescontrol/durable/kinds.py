@@ -4,6 +4,14 @@
 
 A kind is a class, a version of what its agents do, its settings as plain values, and the way back
 from them. What holds functions of the caller's has no kind: code is never kept.
+
+A new log gets the present version. A log of an earlier version is continued in that version:
+`earlier` holds the options with which the class still makes such agents.
+
+    version 2    of Bernoulli, Poisson and exponential bandits: under tiny parameters drawn means
+                 are compared on a logarithmic scale
+    version 1    they are compared as doubles, and ties are split evenly; where every shape is at
+                 least ½ both versions draw the same actions from the same random numbers
 """
 
 from collections.abc import Callable, Mapping
@@ -45,6 +53,8 @@ class Kind(NamedTuple):
     context_free: bool = False
     #: Of one with finitely many observations 0, 1, 2, …: how many, by its settings.
     outcomes: Callable[[Mapping[str, Any]], int] | None = None
+    #: The options of agents of earlier versions, by version.
+    earlier: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
 
     def cls(self) -> Any:
         """The class itself."""
@@ -67,13 +77,18 @@ def _columns(settings: Mapping[str, Any]) -> int:
 
 _BANDITS: Final = "problems.bandits"
 _LINEAR: Final = "linear-quadratic"
+_SPLIT_TIES: Final = MappingProxyType({1: {"split_ties": True}})
 #: The kinds that describe themselves, by name.
 KINDS: Final[dict[str, Kind]] = {
-    "bernoulli-bandit": Kind(f"{_BANDITS}:BernoulliBandit", read.arms, outcomes=_two),
+    "bernoulli-bandit": Kind(
+        f"{_BANDITS}:BernoulliBandit", read.arms, version=2, outcomes=_two, earlier=_SPLIT_TIES
+    ),
     "gaussian-bandit": Kind(f"{_BANDITS}:GaussianBandit", read.gaussian),
     "categorical-bandit": Kind(f"{_BANDITS}:CategoricalBandit", read.categorical),
-    "poisson-bandit": Kind(f"{_BANDITS}:PoissonBandit", read.arms),
-    "exponential-bandit": Kind(f"{_BANDITS}:ExponentialBandit", read.arms),
+    "poisson-bandit": Kind(f"{_BANDITS}:PoissonBandit", read.arms, version=2, earlier=_SPLIT_TIES),
+    "exponential-bandit": Kind(
+        f"{_BANDITS}:ExponentialBandit", read.arms, version=2, earlier=_SPLIT_TIES
+    ),
     "linear-bandit": Kind(f"{_BANDITS}:LinearBandit", read.linear),
     "logistic-bandit": Kind(f"{_BANDITS}:LogisticBandit", read.logistic, outcomes=_two),
     "joint-bandit": Kind(f"{_BANDITS}:JointBandit", read.joint, outcomes=_two),

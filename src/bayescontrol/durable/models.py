@@ -1,11 +1,12 @@
 """Models by name, version and settings: what a log says of its agent, never code.
 
-    log:     "bernoulli-bandit", version 1, {"arms": ["red", "blue"], "prior": [[1, 1], [1, 1]]}
+    log:     "bernoulli-bandit", version 2, {"arms": ["red", "blue"], "prior": [[1, 1], [1, 1]]}
     code:    a problem of this library describes itself; for a class of your own write
              named_model("my-modes", version=3, build=lambda: ControlRule(...))
 
 A log opens with the model that it was written with and with no other: whoever changes what a
-model does gives it a new version.
+model does gives it a new version. A problem of this library continues a log of an earlier version
+as that version did.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +20,15 @@ from bayescontrol.durable.plain_schedules import unschedule
 from bayescontrol.errors import MissingCapability, ModelMismatch
 from bayescontrol.schedules import Schedule, every_step
 
-__all__ = ["Model", "as_model", "model_of", "named_model", "require_alike", "require_same"]
+__all__ = [
+    "Model",
+    "as_logged",
+    "as_model",
+    "model_of",
+    "named_model",
+    "require_alike",
+    "require_same",
+]
 
 
 class Model(NamedTuple):
@@ -95,15 +104,19 @@ def as_model(problem: Any, schedule: Schedule = every_step) -> Model:
     kind = KINDS[description.name]
     if type(problem) is not kind.cls():  # a general class, or one with more than an agent needs
         problem = kind.problem(description.settings)
-    return _described(description.name, problem, description.settings)
+    return _described(description.name, problem, description.settings, kind.version)
 
 
-def _described(name: str, problem: Any, given: Mapping[str, Any]) -> Model:
+def _described(name: str, problem: Any, given: Mapping[str, Any], version: int) -> Model:
+    """The model in this version; in the present one if the library has no such version."""
     settings = kept(dict(given), f"a setting of {name}")
     schedule = unschedule(settings["schedule"])
     kind = KINDS[name]
+    options = kind.earlier.get(version)
+    if options is None:
+        version, options = kind.version, kind.options
     return Model(
-        name, kind.version, settings, lambda: problem.agent(schedule=schedule, **kind.options),
+        name, version, settings, lambda: problem.agent(schedule=schedule, **options),
         context_free=kind.context_free,
     )  # fmt: skip
 
@@ -124,8 +137,30 @@ def model_of(created: Created) -> Model:
             f"the log is of model {created.model!r}, version {created.version}, which is not this "
             "library's: open it with named_model(…)"
         )
-    model = _described(created.model, kind.problem(created.settings), created.settings)
+    problem = kind.problem(created.settings)
+    model = _described(created.model, problem, created.settings, created.version)
     require_same(created, model)
+    return model
+
+
+def as_logged(created: Created, model: Model) -> Model:
+    """The model in the version of this log; `ModelMismatch` if the log is not of this model.
+
+    Only a model of this library has more than one version that can be opened.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> model = as_model(BernoulliBandit(["red", "blue"]))
+    >>> made = Created(seq=1, format=1, model=model.name, version=1,
+    ...                settings=dict(model.settings), seed=0, time=0.0)
+    >>> model.version, as_logged(made, model).version
+    (2, 1)
+    """
+    kind = KINDS.get(model.name)
+    if kind is not None and created.model == model.name and created.version != model.version:
+        problem = kind.problem(model.settings)
+        model = _described(model.name, problem, model.settings, created.version)
+    require_same(created, model)
+    require_alike(created, model)
     return model
 
 

@@ -14,7 +14,7 @@ from typing import Any, SupportsIndex
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import FORMAT, Created, as_row, events_of
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.durable.models import Model, as_model, model_of, require_alike, require_same
+from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.store import Log, Store, open_store
 from bayescontrol.durable.unchanged import require_unchanged
 from bayescontrol.errors import DamagedLog, HeadMoved, ModelMismatch, UnknownStore
@@ -61,9 +61,7 @@ def open_agent(
     log: Log | None = None
     try:
         log = opened.log(name)
-        created = _created(log, wanted, seed)
-        if wanted is None:
-            wanted = model_of(created)
+        created, wanted = _created(log, wanted, seed)
         require_unchanged(log, wanted, created)
         owned = isinstance(store, str)
         return DurableAgent(opened, log, wanted, created, snapshot_every, owned)
@@ -75,8 +73,8 @@ def open_agent(
         raise
 
 
-def _created(log: Log, model: Model | None, seed: int | None) -> Created:
-    """The first event; written, if the log is empty."""
+def _created(log: Log, model: Model | None, seed: int | None) -> tuple[Created, Model]:
+    """The first event, written if the log is empty, and the model in the version of the log."""
     if log.head() == 0:
         if model is None:
             raise UnknownStore(f"there is no agent {log.name!r}: give a model to make it")
@@ -94,9 +92,7 @@ def _created(log: Log, model: Model | None, seed: int | None) -> Created:
         raise DamagedLog(
             f"log {log.name!r} does not begin with its creation: it is damaged; restore a backup"
         )
-    if model is not None:
-        require_same(first, model)
-        require_alike(first, model)
+    model = model_of(first) if model is None else as_logged(first, model)
     if seed is not None and seed != first.seed:
         raise ModelMismatch(f"log {log.name!r} was made with seed {first.seed}, not {seed}")
-    return first
+    return first, model

@@ -15,7 +15,7 @@ from bayescontrol.arrays import Arrays
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Created, Decided, Event, from_line, numbered, to_line
 from bayescontrol.durable.laws import LoggedLaw
-from bayescontrol.durable.models import Model, as_model, model_of, require_alike, require_same
+from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.places import flush_folder, reached
 from bayescontrol.durable.plain import shown
 from bayescontrol.durable.summary import summary
@@ -188,10 +188,7 @@ def chosen_model(source: Source, created: Created, model: Any) -> Model:
         model = source.model
     if model is None:
         return model_of(created)
-    chosen = as_model(model)
-    require_same(created, chosen)
-    require_alike(created, chosen)
-    return chosen
+    return as_logged(created, as_model(model))
 
 
 def replay(events: Source, model: Any = None, *, draw: bool = True) -> Replay:

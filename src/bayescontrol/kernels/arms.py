@@ -11,6 +11,19 @@
 
 `constants` holds what a family knows for certain: σ, or the values v_k. Numba keeps no kernel
 that takes another as an argument, so the family is a number.
+
+An action is the arm with the largest m. Under tiny parameters m is often 1.0, 0.0 or ∞ as a double,
+or a gamma underflows on the way to it: doubles are then equal, or in another order than the numbers
+they stand for, on which P(a) depends. So if one arm has a shape below ½, or a rate near an end of
+the doubles, all arms are compared on a scale that has no ends, with the same random numbers:
+
+    BERNOULLI      ln m/(1 - m) = ln G_α - ln G_β        with ln G_a = ln G_(a+1) - E/a if a < 1
+    POISSON        ln m = ln G_a - ln b
+    EXPONENTIAL    ln m = ln b - ln G_a
+
+Otherwise doubles are compared. Two of them are equal with a probability of about 1e-16 (times the
+larger of α and β for a Bernoulli arm), and are then split evenly: `largest_mean`. Logs of version 1
+were drawn so under all parameters. Gaussian and categorical arms always are.
 """
 
 import math
@@ -20,7 +33,17 @@ import numpy as np
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.random import beta, categorical, exponential, gamma, normal, uniform
+from bayescontrol.kernels.random import (
+    LOG_UNIT,
+    beta,
+    categorical,
+    exponential,
+    gamma,
+    log_gamma,
+    log_odds,
+    normal,
+    uniform,
+)
 
 __all__ = [
     "BERNOULLI",
@@ -31,14 +54,20 @@ __all__ = [
     "POISSON",
     "draw",
     "draw_action",
+    "draw_logs",
     "interact",
+    "largest_mean",
     "learn",
+    "log_mean",
+    "needs_logs",
     "respond",
 ]
 
 #: The families, as the kernels call them.
 BERNOULLI, GAUSSIAN, NORMAL_GAMMA, POISSON, EXPONENTIAL, CATEGORICAL = range(6)
 
+#: An arm with a smaller shape, or a rate outside of this range, is compared by its logarithm.
+LEAST_SHAPE, LEAST_RATE, LARGEST_RATE = 0.5, 1e-280, 1e280
 #: Below this α the largest of a few gammas may be no double.
 SMALL = 0.1
 #: Up to this mean events are counted one by one.
@@ -205,7 +234,50 @@ def respond(kind: int, constants: FloatArray, truth: FloatArray, state: UIntArra
 
 
 @leaf
-def draw_action(
+def log_mean(kind: int, row: FloatArray, state: UIntArray) -> float:
+    """LOG_UNIT times ln m, or of a Bernoulli arm ln m/(1 - m), for the m that `draw` would draw.
+
+    Of Bernoulli, Poisson and exponential arms.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> row = np.array([1e-5, 1.0])
+    >>> draw(POISSON, np.empty(0), row, Stream(1).state)
+    0.0
+    >>> log_mean(POISSON, row, Stream(1).state) / LOG_UNIT
+    -40407.252...
+    """
+    if kind == BERNOULLI:
+        return log_odds(state, row[0], row[1])
+    x = log_gamma(state, row[0]) - LOG_UNIT * log(row[1])
+    return x if kind == POISSON else -x
+
+
+@leaf
+def needs_logs(kind: int, rows: FloatArray, active: IntArray) -> bool:
+    """Whether an active arm has parameters under which doubles do not tell means apart.
+
+    To learn makes no parameter smaller: once it is false it remains so.
+
+    >>> import numpy as np
+    >>> rows = np.array([[1.0, 1.0], [0.1, 1.0]])
+    >>> needs_logs(BERNOULLI, rows, np.arange(1)), needs_logs(BERNOULLI, rows, np.arange(2))
+    (False, True)
+    """
+    if kind == BERNOULLI:
+        for k in range(active.size):
+            if min(rows[active[k], 0], rows[active[k], 1]) < LEAST_SHAPE:
+                return True
+    elif kind in (POISSON, EXPONENTIAL):
+        for k in range(active.size):
+            shape, rate = rows[active[k], 0], rows[active[k], 1]
+            if shape < LEAST_SHAPE or not LEAST_RATE < rate < LARGEST_RATE:
+                return True
+    return False
+
+
+@leaf
+def largest_mean(
     kind: int,
     constants: FloatArray,
     rows: FloatArray,
@@ -213,15 +285,12 @@ def draw_action(
     drawn: FloatArray,
     state: UIntArray,
 ) -> int:
-    """arg max_j m_j over the active arms, m drawn from the posterior into `drawn`.
-
-    Where doubles cannot tell the largest apart (priors all but sure of 0 or 1), one of them
-    by chance.
+    """arg max_j m_j over the active arms, m drawn into `drawn`; equal doubles are split evenly.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> rows, drawn = np.array([[1.0, 99.0], [99.0, 1.0]]), np.empty(2)
-    >>> draw_action(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, Stream(1).state)
+    >>> largest_mean(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, Stream(1).state)
     1
     """
     best, ties = active[0], 1
@@ -239,12 +308,73 @@ def draw_action(
 
 
 @leaf
+def _largest_log(kind: int, rows: FloatArray, active: IntArray, state: UIntArray) -> int:
+    """arg max_j of `log_mean`."""
+    best, most = active[0], log_mean(kind, rows[active[0]], state)
+    for k in range(1, active.size):
+        x = log_mean(kind, rows[active[k]], state)
+        if x > most:
+            best, most = active[k], x
+    return int(best)
+
+
+@leaf
+def draw_action(
+    kind: int,
+    constants: FloatArray,
+    rows: FloatArray,
+    active: IntArray,
+    drawn: FloatArray,
+    state: UIntArray,
+) -> int:
+    """arg max_j m_j over the active arms, m drawn from the posterior. `drawn` is room for m.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> rows, drawn = np.array([[2.0, 1e-3], [2.0, 1e-5]]), np.empty(2)
+    >>> draw_action(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, Stream(1).state)
+    1
+    """
+    if needs_logs(kind, rows, active):
+        return _largest_log(kind, rows, active, state)
+    return largest_mean(kind, constants, rows, active, drawn, state)
+
+
+@leaf
+def draw_logs(
+    kind: int,
+    constants: FloatArray,
+    rows: FloatArray,
+    active: IntArray,
+    drawn: FloatArray,
+    logs: FloatArray,
+    state: UIntArray,
+) -> None:
+    """m of the active arms into `drawn`, and `log_mean` of the same m into `logs`.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> rows, (drawn, logs) = np.array([[2.0, 1e-3], [2.0, 1e-3]]), np.empty((2, 2))
+    >>> draw_logs(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, logs, Stream(1).state)
+    >>> drawn, bool(logs[0] > logs[1])
+    (array([1., 1.]), True)
+    """
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    for k in range(active.size):
+        drawn[active[k]] = draw(kind, constants, rows[active[k]], state)
+    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+    for k in range(active.size):
+        logs[active[k]] = log_mean(kind, rows[active[k]], state)
+
+
+@leaf
 def interact(
     kind: int,
     constants: FloatArray,
     rows: FloatArray,
     active: IntArray,
     drawn: FloatArray,
+    split: bool,
     truth: FloatArray,
     p: UIntArray,
     q: UIntArray,
@@ -253,17 +383,23 @@ def interact(
 ) -> None:
     """The rule over independent arms: draw, pull the best, learn; fills the columns.
 
+    With `split` doubles are compared under all parameters.
+
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> rows, truth, drawn = np.ones((2, 2)), np.array([[0.0], [1.0]]), np.empty(2)
     >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
-    >>> interact(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, truth,
+    >>> interact(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, False, truth,
     ...          Stream(1).state, Stream(2).state, actions, rewards)
     >>> bool((rewards == actions).all())
     True
     """
+    by_doubles = split or not needs_logs(kind, rows, active)
     for t in range(actions.size):
-        a = draw_action(kind, constants, rows, active, drawn, p)
+        if by_doubles:
+            a = largest_mean(kind, constants, rows, active, drawn, p)
+        else:
+            a = draw_action(kind, constants, rows, active, drawn, p)
         r = respond(kind, constants, truth[a], q)
         learn(kind, constants, rows[a], r)
         actions[t], rewards[t] = a, r

@@ -5,6 +5,8 @@
                            ln u < x²/2 + d - d v + d ln v, v = (1 + c x)³ (Marsaglia & Tsang 2000)
     gamma(α), α < 1        gamma(α + 1) U^(1/α)
     beta(a, b)             G_a / (G_a + G_b)
+    log_gamma, log_odds    2^-70 times the logarithm of such a gamma, and of the odds m/(1 - m) of
+                           such a beta m: from the same random numbers, but nothing underflows
 
 `state` is uint64[4] and advances in place. Kernels do not complain: what they return for
 arguments outside their domain is stated; `bayescontrol.seeding.Stream` raises instead.
@@ -31,11 +33,17 @@ __all__ = [
     "fill_normal",
     "fill_uniform",
     "gamma",
+    "log_gamma",
+    "log_odds",
     "next_uint64",
     "normal",
     "permutation",
     "uniform",
 ]
+
+#: The logarithm of a gamma with shape α is about -1/α, beyond all doubles for the least α: times
+#: this it is a double for every α > 0.
+LOG_UNIT = 2.0**-70
 
 
 @leaf
@@ -94,6 +102,22 @@ def gamma(state: UIntArray, shape: float) -> float:
 
 
 @leaf
+def log_gamma(state: UIntArray, shape: float) -> float:
+    """LOG_UNIT · ln G of the G that `gamma` would draw from this state; NaN where that is NaN.
+
+    >>> from bayescontrol.seeding import Stream
+    >>> gamma(Stream(1).state, 1e-5), log_gamma(Stream(1).state, 1e-5) / LOG_UNIT
+    (0.0, -40407.252...)
+    """
+    if shape >= 1.0:
+        return LOG_UNIT * log(_gamma_from_one(state, shape))
+    if not shape > 0.0:
+        return math.nan
+    x = _gamma_from_one(state, shape + 1.0)
+    return LOG_UNIT * log(x) - LOG_UNIT * exponential(state) / shape
+
+
+@leaf
 def _beta_by_odds(state: UIntArray, a: float, b: float) -> float:
     """1 / (1 + G_b / G_a) for any a, b > 0: the ratio neither overflows nor becomes 0/0.
 
@@ -130,6 +154,25 @@ def beta(state: UIntArray, a: float, b: float) -> float:
         x = _gamma_from_one(state, a)
         return x / (x + _gamma_from_one(state, b))
     return _beta_by_odds(state, a, b)
+
+
+@leaf
+def log_odds(state: UIntArray, a: float, b: float) -> float:
+    """LOG_UNIT · ln m/(1 - m) of the m that `beta` would draw from this state; NaN where m is NaN.
+
+    >>> from bayescontrol.seeding import Stream
+    >>> beta(Stream(1).state, 2.0, 1e-3), log_odds(Stream(1).state, 2.0, 1e-3) / LOG_UNIT
+    (1.0, 437.308...)
+    """
+    if not (a > 0.0 and b > 0.0):
+        return math.nan
+    x = LOG_UNIT * log(_gamma_from_one(state, a if a >= 1.0 else a + 1.0))
+    y = LOG_UNIT * log(_gamma_from_one(state, b if b >= 1.0 else b + 1.0))
+    if a < 1.0:
+        x -= LOG_UNIT * exponential(state) / a
+    if b < 1.0:
+        y -= LOG_UNIT * exponential(state) / b
+    return x - y
 
 
 @leaf

@@ -16,7 +16,7 @@ from typing import Any, Final
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Created, Event, events_of
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.durable.models import Model, require_same
+from bayescontrol.durable.models import Model, as_logged
 from bayescontrol.durable.opening import open_agent
 from bayescontrol.durable.store import Store, require_name
 from bayescontrol.errors import (
@@ -192,7 +192,7 @@ class House:
             new = await asyncio.shield(task) and not joined
         desk = self.desks[name]
         if model is not None:
-            require_same(desk.agent.created, model)
+            as_logged(desk.agent.created, model)
         if seed is not None and seed != desk.agent.seed:
             raise ModelMismatch(f"agent {name!r} was made with another seed than {seed}")
         return desk, new

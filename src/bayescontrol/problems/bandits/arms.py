@@ -42,6 +42,10 @@ class ArmsBelief(InPlay):
     With `screening`, Bernoulli arms with whole-number priors choose by `kernels.screening`: the
     law of drawing every arm, with fewer draws. `chooses` says which way is taken and why.
 
+    Under tiny parameters means are compared on a logarithmic scale (`kernels.arms`), since many of
+    them are the same double. With `split_ties` equal doubles are split evenly, as for logs of
+    version 1: actions then do not have the stated probabilities.
+
     >>> from bayescontrol.problems.bandits import Bernoulli
     >>> belief = ArmsBelief(Bernoulli(), ["red", "blue"])
     >>> belief.observe(None, "red", 1)
@@ -63,12 +67,15 @@ class ArmsBelief(InPlay):
         prior: npt.ArrayLike | None = None,
         *,
         screening: bool = True,
+        split_ties: bool = False,
     ) -> None:
         self.family = family
         self._roster = Roster(arms)
         self._prior = family.prior(prior, len(self.labels))
         self._rows = self._prior.copy()
         self._screening = screening
+        #: Whether equal doubles are split evenly, also under tiny parameters.
+        self.split_ties = split_ties
         self._best = family.best if isinstance(family, BestArm) else None
         self._last: MeanRewards | None = None
         self._refresh()
@@ -77,6 +84,11 @@ class ArmsBelief(InPlay):
         """Room for the kernels, after arms have come or gone."""
         size = len(self._rows)
         self._drawn, self._undrawn = np.full(size, np.nan), np.empty(size, np.int64)
+        self._logs = np.empty(size)
+        # Learning makes no parameter smaller: if this is false it remains so.
+        self._in_logs = not self.split_ties and kernels.arms.needs_logs(
+            self.family.kind, self._rows, np.arange(size)
+        )
         self._cache: FloatArray | None = None
         if self._screening and self._not_screened() is None:
             self._cache = np.empty((kernels.screening.ROWS, size))
@@ -121,8 +133,16 @@ class ArmsBelief(InPlay):
 
     def sample(self, rng: Stream) -> MeanRewards:
         """m ~ P(m | âo_<t): the mean reward of every arm in play."""
-        self._draw_all(rng)
-        self._last = MeanRewards(self.arms, self._drawn[self._roster.active])
+        active, logs = self._roster.active, None
+        if self._in_logs and kernels.arms.needs_logs(self.family.kind, self._rows, active):
+            kernels.arms.draw_logs(
+                self.family.kind, self.family.constants, self._rows, active, self._drawn,
+                self._logs, rng.state,
+            )  # fmt: skip
+            logs = self._logs[active]
+        else:
+            self._draw_all(rng)
+        self._last = MeanRewards(self.arms, self._drawn[active], logs)
         return self._last
 
     def draw_action(self, x: Any, rng: Stream) -> Any:
@@ -137,7 +157,8 @@ class ArmsBelief(InPlay):
         return self._roster.labels[j]
 
     def _draw_all(self, rng: Stream) -> int:
-        return kernels.arms.draw_action(
+        draw = kernels.arms.draw_action if self._in_logs else kernels.arms.largest_mean
+        return draw(
             self.family.kind, self.family.constants, self._rows, self._roster.active, self._drawn,
             rng.state,
         )  # fmt: skip
@@ -193,10 +214,22 @@ class ArmsBelief(InPlay):
     @property
     def drawn(self) -> FloatArray:
         """The mean rewards drawn last; NaN where none was: before a draw, and when screening."""
-        drawn = np.full(len(self._rows), np.nan)
-        if self._last is not None:
-            drawn[[self._roster.labels.place(a) for a in self._last.arms]] = self._last.means
-        return drawn
+        last = self._last
+        return np.full(len(self._rows), np.nan) if last is None else self._by_row(last, last.means)
+
+    def _by_row(self, mode: MeanRewards, values: FloatArray) -> FloatArray:
+        """One number for each arm of the mode, in the order of the rows; NaN for other arms."""
+        whole = np.full(len(self._rows), np.nan)
+        whole[[self._roster.labels.place(a) for a in mode.arms]] = values
+        return whole
+
+    def _saved_mode(self) -> FloatArray:
+        """The mode drawn last: nothing, its means, or its means and their logarithms."""
+        last = self._last
+        if last is None:
+            return np.empty(0)
+        means = self._by_row(last, last.means)
+        return means if last.logs is None else np.stack([means, self._by_row(last, last.logs)])
 
     def last(self) -> MeanRewards | None:
         """The mode drawn last, unless an action was drawn without one since, or no arm is left."""
@@ -256,7 +289,7 @@ class ArmsBelief(InPlay):
             "family": np.array(format_text(self.family)),
             "prior": self._prior.copy(),
             "rows": self._rows.copy(),
-            "drawn": np.empty(0) if self._last is None else self.drawn,
+            "drawn": self._saved_mode(),
         }
 
     def load(self, arrays: Arrays) -> None:
@@ -280,13 +313,16 @@ class ArmsBelief(InPlay):
             last = np.array(arrays["drawn"], np.float64)
         except (TypeError, ValueError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        known = np.flatnonzero(~np.isnan(last))
-        if last.shape not in ((0,), (size,)) or (last.size and not known.size):
+        means, logs = last if last.ndim == 2 and len(last) == 2 else (last, None)
+        known = np.flatnonzero(~np.isnan(means))
+        damaged = means.shape not in ((0,), (size,)) or (last.size > 0 and not known.size)
+        if damaged or (logs is not None and np.isnan(logs[known]).any()):
             raise IncompatibleState(f"the saved state is damaged: the means drawn are {last}")
         self._roster, self._prior, self._rows = roster, prior, rows
         self._refresh()
         names = [roster.labels[j] for j in known.tolist()]
-        self._last = MeanRewards(names, last[known]) if names else None
+        logs = None if logs is None else logs[known]
+        self._last = MeanRewards(names, means[known], logs) if names else None
 
     def _require_same(self, roster: Roster, prior: FloatArray) -> None:
         """Arms may have come since this belief was made; those it was made with must be there."""
@@ -315,11 +351,11 @@ class ArmsBelief(InPlay):
         """The same belief, free to go its own way."""
         twin = ArmsBelief.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        for name in ("_roster", "_prior", "_rows", "_drawn", "_undrawn"):
+        for name in ("_roster", "_prior", "_rows", "_drawn", "_undrawn", "_logs"):
             setattr(twin, name, getattr(self, name).copy())
         twin._cache = None if self._cache is None else self._cache.copy()
         if self._last is not None:
-            twin._last = MeanRewards(self._last.arms, self._last.means.copy())
+            twin._last = self._last.copy()
         return twin
 
     # -- for the eye -------------------------------------------------------------------------------

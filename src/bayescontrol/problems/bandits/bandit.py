@@ -77,20 +77,28 @@ class Bandit:
         self.prior = family.prior(prior, len(self.labels))
         #: The prior as it was stated; None for the default of the family.
         self.stated = None if prior is None else np.array(prior)
-        self._fresh: dict[bool, ArmsBelief] = {}
+        self._fresh: dict[tuple[bool, bool], ArmsBelief] = {}
 
-    def belief(self, *, screening: bool = True) -> ArmsBelief:
-        """The prior belief; see `ArmsBelief` for `screening`."""
-        if screening not in self._fresh:  # made once: a run of a thousand steps is short
-            arms = list(self.labels)
-            self._fresh[screening] = ArmsBelief(self.family, arms, self.stated, screening=screening)
-        return self._fresh[screening].copy()
+    def belief(self, *, screening: bool = True, split_ties: bool = False) -> ArmsBelief:
+        """The prior belief; see `ArmsBelief` for `screening` and `split_ties`."""
+        options = screening, split_ties
+        if options not in self._fresh:  # made once: a run of a thousand steps is short
+            self._fresh[options] = ArmsBelief(
+                self.family, list(self.labels), self.stated,
+                screening=screening, split_ties=split_ties,
+            )  # fmt: skip
+        return self._fresh[options].copy()
 
     def agent(
-        self, *, schedule: Schedule = every_step, screening: bool = True
+        self,
+        *,
+        schedule: Schedule = every_step,
+        screening: bool = True,
+        split_ties: bool = False,
     ) -> ControlRule[MeanRewards, None, Any, float]:
-        """The control rule over this bandit."""
-        return ControlRule(self.belief(screening=screening), schedule=schedule)
+        """The control rule over this bandit; see `ArmsBelief` for the last two options."""
+        belief = self.belief(screening=screening, split_ties=split_ties)
+        return ControlRule(belief, schedule=schedule)
 
     def environment(self, truth: npt.ArrayLike) -> ArmsEnvironment:
         """The world with these true parameters: of Bernoulli arms the biases."""
@@ -132,8 +140,8 @@ def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Str
         )
     else:
         kernels.arms.interact(
-            family.kind, family.constants, rows, active, drawn, environment.truth,
-            p.state, q.state, actions, rewards,
+            family.kind, family.constants, rows, active, drawn, belief.split_ties,
+            environment.truth, p.state, q.state, actions, rewards,
         )  # fmt: skip
     belief.fast_forward(actions)
     agent.fast_forward(steps, agent.x, agent.x)

@@ -5,7 +5,7 @@ secret and is served to anyone; the stream may ask for a token (401), which the 
 as `Authorization: Bearer …`, never in the address. Two kinds of events:
 
     event: agents       once a second, also when nothing has changed: it is the heartbeat
-    data: [{"name": "checkout", "model": "bernoulli-bandit 1",
+    data: [{"name": "checkout", "model": "bernoulli-bandit 2",
             "decisions": 812, "observations": 790, "pending": 22, "rate_per_s": 40.5,
             "modes": [{"name": "red", "weight": null, "mean": 0.31, "low": 0.27, "high": 0.35}],
             "measure": {"name": "mean reward", "unit": "reward"},
