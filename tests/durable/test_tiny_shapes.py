@@ -17,6 +17,7 @@ from tests.durable.kept import LOGS, alike, require_drawn_again, told, went_on
 from tests.durable.logs.make_tiny_shapes import BANDITS, HELD
 from tests.durable.test_formats import FOUND, copied
 
+from bayescontrol import GaussianBandit
 from bayescontrol.durable import (
     Created,
     DurableAgent,
@@ -31,6 +32,7 @@ from bayescontrol.durable.events import Event
 from bayescontrol.durable.models import Model, as_model, model_of
 from bayescontrol.durable.store import Store
 from bayescontrol.errors import ModelMismatch
+from bayescontrol.problems.bandits.best_arm import QuadratureFailed
 from bayescontrol.schedules import Geometric, every_step
 from bayescontrol.serve.house import House
 
@@ -162,3 +164,18 @@ def test_new_decisions_have_the_logged_probabilities_and_old_ones_had_not(name: 
             found = stats.chisquare(counts, 6000 * np.array(list(stated.values()))).pvalue
             assert (found > 1e-6) == (version == 2)
             assert replay(agent).drawn == 6000
+
+
+def test_an_agent_acts_before_its_probabilities_are_known() -> None:
+    """Of arms with unknown variance they are from alpha = 1/8 on; each reward adds 1/2."""
+    bandit = GaussianBandit(2, sd=None, prior=(0, 1, 0.1, 1))
+    with pytest.raises(QuadratureFailed, match=r"arm 0: alpha = 0\.1"):
+        bandit.agent().action_probabilities()
+    with open_agent("sqlite:///:memory:", "noise", bandit, seed=1) as agent:
+        for a in (0, 1):
+            first = agent.act()
+            assert first.probability is None
+            while first.action != a:
+                first = agent.act()
+            agent.observe(first, 1.0)
+        assert agent.act().probability is not None

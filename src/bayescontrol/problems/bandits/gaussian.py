@@ -20,13 +20,15 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.problems.bandits.bandit import Bandit
-from bayescontrol.problems.bandits.best_arm import normal_best, student_best
+from bayescontrol.problems.bandits.best_arm import QuadratureFailed, normal_best, student_best
 from bayescontrol.problems.bandits.family import number, parameter_rows, true_rows, true_table
 from bayescontrol.seeding import Stream
 
 __all__ = ["Gaussian", "GaussianBandit", "NormalGamma"]
 
 LARGEST: Final = 1e150
+#: Half of `kernels.quadrature.LEAST_NU`.
+LEAST_ALPHA: Final = 0.125
 _NOTHING: Final = np.empty(0)
 
 
@@ -213,8 +215,14 @@ class NormalGamma:
         return constant - (alpha + 0.5) * math.log1p(z * z)
 
     def best(self, rows: FloatArray) -> FloatArray:
-        """P(m_j > all others), by quadrature."""
+        """P(m_j > all others), by quadrature; `QuadratureFailed` below α = 1/8."""
         mu, kappa, alpha, beta = rows.T
+        j = int(alpha.argmin())
+        if alpha[j] < LEAST_ALPHA:
+            raise QuadratureFailed(
+                f"arm {j}: alpha = {alpha[j]:g}: with unknown variance probabilities are exact "
+                f"from alpha = {LEAST_ALPHA} on; each reward adds 1/2"
+            )
         return student_best(mu, np.sqrt(beta / alpha / kappa), 2.0 * alpha)
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
