@@ -271,18 +271,17 @@ def looked_up(
 def superfluous(seqs: Iterable[int], spacing: int, size: int) -> list[int]:
     """The snapshots to drop, so that the others are few and any event is near to one.
 
-    `size` is the size of a snapshot in bytes. The newest two stay, and of the
-    older ones at most m = 128 (fewer if they were more than 64 MiB in all). A snapshot is dropped
-    if its two neighbours are at most `spacing` apart. While there are too many, the one whose
-    neighbours are closest is dropped. The gaps around all of them sum to at most 2 n for a log of
-    n events, so no
-    gap grows beyond max(spacing, 2 n / m).
+    `size` is the size of a snapshot in bytes. The newest two stay, and at most m older ones:
+    m = 128, or fewer if those would take more than 64 MiB. An older one is dropped if the gap that
+    it leaves is at most `spacing`; while there are more than m, the one that leaves the smallest
+    gap is dropped. In a log of n events these gaps sum to at most 2 n, so that dropping leaves no
+    gap of more than max(spacing, 2 n / m) events.
 
-    >>> superfluous([100, 200, 300, 310, 320], 100, 1_000)
-    [300]
+    >>> superfluous([100, 200, 280, 300, 310], 100, 1_000)
+    [280]
     """
     rest, dropped = sorted(seqs), []
-    most = KEPT + min(SPACED, max(_BYTES // max(size, 1), 1))
+    most = KEPT + min(SPACED, _BYTES // max(size, 1))
 
     def gap(i: int) -> int:
         return rest[i + 1] - (rest[i - 1] if i else 0)
