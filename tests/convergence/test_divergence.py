@@ -31,6 +31,7 @@ from bayescontrol.metrics import delusion
 from bayescontrol.problems.prize import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import drawn_mode
+from bayescontrol.rule import stay
 from bayescontrol.schedules import Every
 
 
@@ -207,14 +208,14 @@ def test_a_belief_that_skips_or_floors_decides_what_counts() -> None:
     kinds: list[Any] = [modes, [coin(1.0), coin(0.5)]]
     for kept in kinds:
         floored: ControlRule[Any, Any, Any, Any] = ControlRule(
-            FiniteBelief(kept, on_impossible=Floor(0.1)), 0
+            FiniteBelief(kept, on_impossible=Floor(0.1)), 0, stay
         )
         o = 1 if kept is modes else 0
         read = divergences(Record([0], [o]), floored)
         assert read.of(0, 1)[1] == pytest.approx(math.log(0.1 / 0.5))
         np.testing.assert_allclose(read.posterior[1], [1 / 6, 5 / 6])
     skipping: ControlRule[Any, Any, Any, Any] = ControlRule(
-        FiniteBelief(modes, [1, 0], on_impossible="skip"), 0
+        FiniteBelief(modes, [1, 0], on_impossible="skip"), 0, stay
     )
     read = divergences(Record([0, 0], [1, 0]), skipping)
     assert read.of(0, 1).tolist() == [0.0, 0.0, math.log(2.0)]
