@@ -12,6 +12,7 @@ from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent
 from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.serve.house import House
+from bayescontrol.serve.problems import UnknownAgent
 
 
 def store_of(folder: Path, agents: int) -> SqliteStore:
@@ -62,3 +63,18 @@ def test_twice_the_agents_are_twice_the_work(
     few, many = (steps(store_of(tmp_path, agents), work) for agents in (50, 100))
     assert (few[0], many[0]) == (50, 100)
     assert many[1] <= 2.2 * few[1], (few, many)
+
+
+def test_questions_about_unknown_agents_leave_nothing_behind(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 2)
+
+    async def ask() -> None:
+        house = House(store)
+        for name in range(50):
+            with pytest.raises(UnknownAgent):
+                await house.desk(f"nobody {name}")
+        assert await house.desk((await house.names())[0]) is not None
+        assert len(store._logs) == 1
+        await house.close()
+
+    asyncio.run(ask())

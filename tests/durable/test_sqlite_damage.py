@@ -13,9 +13,10 @@ from bayescontrol import BernoulliBandit
 from bayescontrol.durable import export_log, open_agent, read_log, replay, sqlite_file, what_if
 from bayescontrol.durable.events import Decided, Event, Observed, as_row, to_line
 from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.durable.sqlite_errors import translated
 from bayescontrol.durable.sqlite_file import APPLICATION
 from bayescontrol.durable.store import Row
-from bayescontrol.errors import DamagedLog, NewerFormat
+from bayescontrol.errors import DamagedLog, NewerFormat, StoreFailed
 
 SHOP = BernoulliBandit(["red", "blue"])
 
@@ -209,3 +210,12 @@ def test_an_index_that_leads_to_another_row_is_damaged(
 
 def test_the_mark_of_our_files_does_not_change() -> None:
     assert APPLICATION == 0x4261436F
+
+
+def test_only_another_schema_counts_as_damage_among_errors_of_statements() -> None:
+    """A store that is in the wrong state must not make anybody replace an intact file."""
+    with pytest.raises(DamagedLog), translated("shop.db"):
+        raise apsw.SQLError("no such column: payload")
+    with pytest.raises(StoreFailed, match=r"reopen the store") as caught, translated("shop.db"):
+        raise apsw.SQLError("cannot start a transaction within a transaction")
+    assert not isinstance(caught.value, DamagedLog)

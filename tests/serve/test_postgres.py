@@ -100,8 +100,9 @@ def test_clients_of_two_servers_share_one_agent_and_every_operation_happens_once
     assert replay(events).posterior() == posteriors[0] == posteriors[1]
 
 
-def test_a_posterior_comes_with_the_event_that_it_has_got_to(url: str) -> None:
+def test_a_posterior_comes_with_the_event_that_it_has_got_to(postgres: Postgres) -> None:
     """Also where another process has written since this one last looked."""
+    url = postgres.url(schema="posterior")
     with (
         Server(url, port=0) as one,
         Server(url, port=0) as two,
@@ -118,8 +119,8 @@ def test_a_posterior_comes_with_the_event_that_it_has_got_to(url: str) -> None:
             assert (told["head"], sum(counts)) == (1 + 2 * n, n)
 
 
-def test_a_frame_of_the_live_page_is_of_one_event(url: str) -> None:
-    one_arm = BernoulliBandit(["red"])
+def test_a_frame_of_the_live_page_is_of_one_event(postgres: Postgres) -> None:
+    one_arm, url = BernoulliBandit(["red"]), postgres.url(schema="frame")
     with open_agent(url, "arm", one_arm, seed=1) as writer, open_agent(url, "arm") as reader:
         before_each_look(reader, lambda: writer.observe(writer.act(), 1))
         monitor, desk = Monitor(Metrics()), SimpleNamespace(agent=reader)

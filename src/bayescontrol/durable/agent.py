@@ -21,7 +21,7 @@ from bayescontrol.durable.committer import Committer, Request, own
 from bayescontrol.durable.current import Current
 from bayescontrol.durable.decision import Decision
 from bayescontrol.durable.events import Created, Event, events_of
-from bayescontrol.durable.explain import Explanation, Recomputed, explained
+from bayescontrol.durable.explain import Explanation, explained
 from bayescontrol.durable.faults import reach
 from bayescontrol.durable.fold import Fold
 from bayescontrol.durable.models import Model
@@ -73,12 +73,12 @@ class DurableAgent:
         """What to do in situation x, on disk before it is returned.
 
         `key` is a name for this question: asked again under the same key, also after a crash, the
-        answer is the same decision. Its `probabilities` are then computed when they are first
-        looked at, as `explain` does, so the agent must still be open.
+        answer is the same decision. Its `probabilities` are then computed again, as `explain`
+        does.
         """
         decision: Decision = self._submitted(Act(x, key))
         if decision.probabilities is None and decision.probability is not None:  # asked before
-            decision = replace(decision, probabilities=Recomputed(lambda: self.explain(decision)))
+            decision = replace(decision, probabilities=self.explain(decision).probabilities)
         return decision
 
     def observe(self, id: str | Decision, o: Any) -> bool:
@@ -156,7 +156,7 @@ class DurableAgent:
     def head(self) -> int:
         """The event that the belief has got to.
 
-        Others may write between two calls: what belongs together is read in one `ask`.
+        Others may write between two calls: to read several values at one event, use one `ask`.
         """
         return self._now.fold.seq
 

@@ -3,9 +3,8 @@
 fold the events before n, draw from the stream (seed, n): the same mode, the same action
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from bayescontrol.durable.decision import Decision, decision_number
@@ -17,7 +16,7 @@ from bayescontrol.durable.store import Log
 from bayescontrol.durable.summary import summary
 from bayescontrol.errors import UnknownDecision
 
-__all__ = ["Explanation", "Recomputed", "explained"]
+__all__ = ["Explanation", "explained"]
 
 
 @dataclass(frozen=True)
@@ -52,40 +51,6 @@ class Explanation:
         p = "" if d.probability is None else f", which had probability {d.probability:.4g}"
         drawn = "" if self.mode is None else f"\ndrawn: {self.mode!r}"
         return f"decision {d.id}{where}: {d.action!r}{p}{drawn}"
-
-
-class Recomputed(Mapping[Any, float]):
-    """The action probabilities of an explanation that is made when they are first looked at.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent
-    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"])) as agent:
-    ...     first, again = agent.act(key="visit-81"), agent.act(key="visit-81")
-    ...     again.probabilities
-    {'red': 0.5, 'blue': 0.5}
-    """
-
-    def __init__(self, explain: Callable[[], Explanation]) -> None:
-        self._explain = explain
-
-    @cached_property
-    def _probabilities(self) -> dict[Any, float]:
-        return dict(self._explain().probabilities or {})
-
-    def __getitem__(self, a: Any) -> float:
-        return self._probabilities[a]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._probabilities)
-
-    def __len__(self) -> int:
-        return len(self._probabilities)
-
-    def __repr__(self) -> str:
-        return repr(self._probabilities)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (self._probabilities,)
 
 
 def explained(log: Log, model: Model, created: Created, id: str | Decision) -> Explanation:

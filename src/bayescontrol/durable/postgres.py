@@ -241,7 +241,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """Close the logs that were opened here, and the connections."""
-        for log in self._logs:
+        for log in list(self._logs):
             log.close()
         self._server.close()
 

@@ -51,8 +51,10 @@ class SqliteLog:
     (1, ['checkout'])
     """
 
-    def __init__(self, file: SqliteFile, name: str, names: set[str]) -> None:
-        self._file, self._name, self._names = file, name, names
+    def __init__(
+        self, file: SqliteFile, name: str, names: set[str], siblings: dict[str, "SqliteLog"]
+    ) -> None:
+        self._file, self._name, self._names, self._siblings = file, name, names, siblings
         self._closed = False
         self._id: int | None = None
         self._head = 0
@@ -111,7 +113,13 @@ class SqliteLog:
         for column in columns:
             if f"events.{column}" in what:
                 head = self._file.all("SELECT max(seq) FROM events WHERE log = ?", (log,))[0][0]
-                refused = rows[(head or 0) + 1 - rows[0].seq]
+                i = (head or 0) + 1 - rows[0].seq
+                if not 0 <= i < len(rows):
+                    return DamagedLog(
+                        f"log {self._name!r}: its index of event numbers is damaged; restore a "
+                        "backup"
+                    )
+                refused = rows[i]
                 if self._one(column, getattr(refused, column), log) is not None:
                     return doubled(self._name, column)
                 return DamagedLog(
@@ -148,7 +156,7 @@ class SqliteLog:
 
     def _one(self, column: Literal["key", "n"], value: int | str, log: int | None) -> Row | None:
         self._require_open()
-        # By way of seq: otherwise SQLite would take the column from the index that is in doubt.
+        # Look up seq first: otherwise SQLite would read the column from the index in doubt.
         place = f"(SELECT seq FROM events WHERE log = ?1 AND {column} = ?2)"  # noqa: S608
         found = self._file.all(f"{_SELECT}seq IN {place}", (log, value))
         return looked_up(self._name, column, value, found)
@@ -181,6 +189,7 @@ class SqliteLog:
         if not self._closed:
             self._closed = True
             self._names.discard(self._name)
+            self._siblings.pop(self._name, None)
 
     def _require_open(self) -> None:
         if self._closed:
@@ -224,7 +233,7 @@ class SqliteStore:
                     f"log {name!r} of {self._path} is open in this process already: use that "
                     "agent, from any thread"
                 )
-            log = SqliteLog(at.file, name, at.names)
+            log = SqliteLog(at.file, name, at.names, self._logs)
             at.names.add(name)
             self._logs[name] = log
         return log
@@ -236,7 +245,7 @@ class SqliteStore:
     def close(self) -> None:
         """Close the logs that were opened here, and the file with its last user."""
         if self._open is not None:
-            for log in self._logs.values():
+            for log in list(self._logs.values()):
                 log.close()
             _release(self._open)
             self._open = None

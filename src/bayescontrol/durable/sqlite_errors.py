@@ -6,6 +6,7 @@ nobody knows           `StoreFailed`: what was acknowledged is kept, the last ev
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import apsw
 
@@ -24,6 +25,10 @@ def damaged(place: str, why: object) -> DamagedLog:
         f"{place} is not a store, or is damaged ({why}): restore a backup, or name another file; "
         "nothing in it was changed"
     )
+
+
+#: Parts of the messages of SQLite about a schema that is not ours.
+_OTHER_SCHEMA: Final = ("no such table", "no such column", "has no column", "malformed")
 
 
 @contextmanager
@@ -47,8 +52,10 @@ def translated(place: str) -> Iterator[None]:
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.FormatError) as error:
         raise damaged(place, error) from None
-    except apsw.SQLError as error:  # the statements are constant: the schema must be another
-        raise damaged(place, error) from None
+    except apsw.SQLError as error:
+        if any(words in str(error) for words in _OTHER_SCHEMA):  # the statements are constant
+            raise damaged(place, error) from None
+        raise StoreFailed(f"{place}: {error}; reopen the store and retry") from None
     except UnicodeDecodeError as error:
         raise damaged(place, f"it holds text that is not UTF-8: {error}") from None
     except apsw.Error as error:

@@ -77,7 +77,7 @@ def _require_intact(db: apsw.Connection, place: str) -> None:
     if db.pragma("user_version") != LAYOUT or not _schema() <= frozenset(db.execute(_SCHEMA)):
         raise damaged(place, "its header or its schema is not what was written")
     if db.readonly("main"):  # the permissions of the file were checked before
-        raise damaged(place, "its header forbids to write to it")
+        raise damaged(place, "its header marks it as read-only")
     found = db.pragma("integrity_check", 1)
     if found != "ok":
         raise damaged(place, found.replace("\n", " "))

@@ -194,7 +194,7 @@ class Desk:
         written: bool,
         on_write: Callable[[StoreFailed | None], None],
     ) -> None:
-        """Say whether the store takes writes; a damaged log is one agent's own misfortune."""
+        """Say whether the store takes writes. A damaged log affects one agent only."""
         for request in requests:
             error = request.error
             if isinstance(error, StoreFailed) and not isinstance(error, DamagedLog | NewerFormat):

@@ -7,6 +7,7 @@ named models                   of the caller's own, registered when the server i
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -76,6 +77,7 @@ class House:
         self._answer: asyncio.Future[list[str]] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._failure: tuple[float, StoreFailed] | None = None
+        self._tried = -math.inf
         self._loop = asyncio.get_running_loop()
         self._opening: dict[str, asyncio.Task[bool]] = {}
         #: The desks that are open.
@@ -99,13 +101,15 @@ class House:
     async def check(self) -> None:
         """`StoreFailed` if the store does not answer, `Refused` if it takes no writes.
 
-        Whether it takes writes again is tried from time to time: a caller who has been sent
-        elsewhere does not show it.
+        A load balancer sends no requests to a server that is not ready, so after a failed write
+        the server tests one itself.
         """
         await self._require_answer()
-        if self._failure is not None and time.monotonic() >= self._failure[0] + _TRIAL:
-            self._failure = (time.monotonic(), self._failure[1])  # one trial at a time
-            await self._soon(self._loop.run_in_executor(self._checker, self._try_to_write))
+        failure, now = self._failure, time.monotonic()  # a writer's thread may set it meanwhile
+        if failure is not None and now >= max(failure[0], self._tried) + _TRIAL:
+            self._tried = now
+            desk = next(iter(self.desks.values()), None)
+            await self._soon(self._loop.run_in_executor(self._checker, self._try_to_write, desk))
         failure = self._failure
         if failure is not None:
             raise Refused("store-failed", f"the last write failed: {kind_of(failure[1])}")
@@ -123,9 +127,8 @@ class House:
         except TimeoutError:
             raise StoreFailed(f"the store has not answered for {_PATIENCE:g} seconds") from None
 
-    def _try_to_write(self) -> None:
+    def _try_to_write(self, desk: Desk | None) -> None:
         """Write what changes nothing, a snapshot; without an agent, let callers try."""
-        desk = next(iter(self.desks.values()), None)
         try:
             if desk is not None:
                 desk.agent.snapshot()
@@ -152,7 +155,7 @@ class House:
         found = self.desks.get(name)
         if found is not None:
             return found
-        with suppress(UnknownStore):  # of a name that no agent can have, or none has
+        with suppress(UnknownStore):  # the name is invalid, or there is no such agent
             require_name(name)
             return (await self._open(name, None, None))[0]
         raise UnknownAgent(f"no agent {name!r}")
@@ -192,7 +195,9 @@ class House:
             new = await asyncio.shield(task) and not joined
         desk = self.desks[name]
         if model is not None:
-            as_logged(desk.agent.created, model)
+            # This may run the caller's own code, which makes the model: not on the event loop.
+            created = desk.agent.created
+            await self._loop.run_in_executor(self._readers, as_logged, created, model)
         if seed is not None and seed != desk.agent.seed:
             raise ModelMismatch(f"agent {name!r} was made with another seed than {seed}")
         return desk, new
@@ -200,9 +205,13 @@ class House:
     async def _make(self, name: str, model: Model | None, seed: int | None) -> bool:
         """Open the agent, and say whether it is new."""
         try:
-            # An agent that is there may have a long log to fold; whoever makes one need not wait.
-            pool = self._folders if model is None else self._readers
-            agent, new = await self._loop.run_in_executor(pool, self._opened, name, model, seed)
+            first = await self._loop.run_in_executor(self._readers, self._first, name)
+            new = first is None
+            if model is None:
+                model = self._registered(name, first)
+            # Opening may fold a long log; creating does not.
+            pool = self._readers if new else self._folders
+            agent = await self._loop.run_in_executor(pool, self._opened, name, model, seed)
             self.desks[name] = Desk(
                 agent, self._writers, self._readers, self._watcher,
                 folders=self._folders, on_write=self._wrote,
@@ -217,20 +226,21 @@ class House:
         finally:
             del self._opening[name]
 
-    def _opened(
-        self, name: str, model: Model | None, seed: int | None
-    ) -> tuple[DurableAgent, bool]:
-        # The log is asked, not the list of all agents: to open them all is linear in their number.
+    def _first(self, name: str) -> Event | None:
+        """The first event of the log, None if there is none.
+
+        Listing all agents instead would make opening them quadratic in their number.
+        """
         log = self.store.log(name)
         try:
-            first = next(events_of(log, 1, 1), None)
+            return next(events_of(log, 1, 1), None)
         finally:
             log.close()
-        if model is None:
-            model = self._registered(name, first)
+
+    def _opened(self, name: str, model: Model | None, seed: int | None) -> DurableAgent:
         agent = open_agent(self.store, name, model, seed=seed)
         _warm(agent)
-        return agent, first is None
+        return agent
 
     def _registered(self, name: str, first: Event | None) -> Model | None:
         """The caller's own model of the name that the log gives, if there is one."""
