@@ -47,6 +47,7 @@ from bayescontrol.durable.linear import LinearQuadratic
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor
 from bayescontrol.problems.bandits import Logit
 from bayescontrol.problems.chain import GrowingChain
+from bayescontrol.problems.experts import Bumpless, Gaussian, SimulatorMode, next_state
 from bayescontrol.problems.linear import (
     DeterminantDoubling,
     LinearAgent,
@@ -56,6 +57,7 @@ from bayescontrol.problems.linear import (
 from bayescontrol.problems.mdp import GibbsPrior, chain_mdp, mdp_agent, mdp_modes
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.rule import stay
 from bayescontrol.schedules import (
     Every,
     Geometric,
@@ -336,6 +338,18 @@ def _guarded(predictor: Any, rule: Any, delta: float = 0.5) -> Any:
     return Guarded(rule, Alarm(predictor, delta=delta), fallback=0)
 
 
+def _pushes() -> list[Any]:
+    """Two simulators, each with a policy of its own."""
+    return [
+        SimulatorMode(
+            lambda x, u: 0.5 * np.asarray(x) + u, lambda x: 1.0, Gaussian(1.0), name="push"
+        ),
+        SimulatorMode(
+            lambda x, u: 0.5 * np.asarray(x) - u, lambda x: -1.0, Gaussian(1.0), name="pull"
+        ),
+    ]
+
+
 class Noisy:
     """A mode with a density: o = mean + noise for action 1, noise alone for action 0."""
 
@@ -438,7 +452,7 @@ BELIEFS: dict[str, Case] = {
     "switching, table": Case(
         _named(
             lambda: ControlRule(
-                SwitchingBelief(_one_situation(), transition=[[0.9, 0.1], [0.3, 0.7]]), 0
+                SwitchingBelief(_one_situation(), transition=[[0.9, 0.1], [0.3, 0.7]]), 0, stay
             )
         )
     ),
@@ -682,7 +696,20 @@ PROBLEMS: dict[str, Case] = {
 }
 
 #: file -> its logs
-FILES: dict[str, Mapping[str, Case]] = {"named": BELIEFS, "agents": AGENTS, "problems": PROBLEMS}
+#: Agents that could not be saved when the other files were written.
+WRAPPED: dict[str, Case] = {
+    "bumpless": Case(
+        _named(lambda: Bumpless(ControlRule(FiniteBelief(_pushes()), [0.0], next_state), steps=3)),
+        answer=_vector(1),
+    ),
+}
+
+FILES: dict[str, Mapping[str, Case]] = {
+    "named": BELIEFS,
+    "agents": AGENTS,
+    "problems": PROBLEMS,
+    "wrapped": WRAPPED,
+}
 
 
 def model_of(file: str, name: str) -> Model | None:

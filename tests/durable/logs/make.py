@@ -7,8 +7,8 @@
     lines/….jsonl    an export of each log
     expected.json    what each agent had decided and believed, and what it does next
 
-    named.db, agents.db, problems.db       SQLite: the models and problems of tests/durable/named.py
-    named.json, agents.json, problems.json what was expected of them
+    named.db, agents.db, problems.db, wrapped.db    SQLite: the models and problems of named.py
+    named.json, … wrapped.json                      what was expected of them
 
 Released fixtures are never regenerated: they are what the code of their time wrote, and the script
 leaves a file alone that is there. Whoever raises `events.FORMAT`, the version of a kind or a layout

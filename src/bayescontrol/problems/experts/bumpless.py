@@ -10,7 +10,7 @@ blends a mode; in `Guarded(Bumpless(agent, …))` the fallback acts at once.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class Bumpless:
     >>> [agent.act(Stream(0)) for _ in range(5)]
     [0.5, 0.0, -0.5, -1.0, -1.0]
     """
+
+    format_name: ClassVar[str] = "Bumpless"
 
     def __init__(self, agent: Any, steps: int) -> None:
         try:
