@@ -124,6 +124,17 @@ def test_an_agent_that_starts_elsewhere_than_its_mdp_is_refused(name: str, probe
     assert len(interact(AGENTS[name](2), world, 10, probes=probes)) == 10
 
 
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_that_has_learnt_can_be_moved_to_the_state_of_another_world(name: str) -> None:
+    agent = AGENTS[name](0)
+    interact(agent, MDP.environment(start=0), 7)
+    world = MDP.environment(start=next(x for x in MDP.states if x != agent.x))
+    with pytest.raises(BadSituation, match=r"set agent\.x to the world's state"):
+        interact(agent, world, 7)
+    agent.x = world.x
+    assert len(interact(agent, world, 7)) == 7
+
+
 def test_a_run_may_go_on_where_it_ended_and_not_in_a_new_world() -> None:
     agent, world = mdp_agent(2, start=0), MDP.environment()
     interact(agent, world, 7)

@@ -347,7 +347,7 @@ class InvalidRequest(BayesControlError, ValueError):
 class BadSituation(BayesControlError, ValueError):
     """A situation that the agent cannot use, or that is not the world's.
 
-    It knows none, has no map to the next one, or follows the world's state and is in another.
+    The agent uses no situation, has no `advance`, or starts in another state than the world.
 
     >>> issubclass(BadSituation, ValueError)
     True

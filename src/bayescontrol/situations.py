@@ -86,5 +86,5 @@ def require_same_start(agent: Any, environment: Any) -> None:
             raise BadSituation(
                 f"the agent is in {here!r}, the world in {there!r}: the agent would learn a "
                 "transition that never happened. Make the agent with the world's state as its "
-                "start"
+                "start, or, if it has learnt already, set agent.x to the world's state"
             )

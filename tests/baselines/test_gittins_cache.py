@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,11 @@ def test_what_was_asked_for_is_in_the_key(other: dict[str, object]) -> None:
     GittinsTable(**words)  # type: ignore[arg-type]
     assert not GittinsTable(**words | other).recalled  # type: ignore[arg-type]
     assert len(files()) == 2
+
+
+def test_without_sources_the_version_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "_sources", lambda _module, found: found)
+    assert cache._code.__wrapped__() == f"version {version('bayescontrol')}"
 
 
 def test_other_code_does_not_use_the_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,12 @@ def test_every_claim_holds(columns: Columns) -> None:
     assert {name for name, claim in found.items() if not claim.holds} == set()
 
 
+def test_one_episode_that_fails_fails_its_claim(columns: Columns) -> None:
+    one = {name: column[:1].copy() for name, column in columns.items()}
+    one["survived"][:, AGENTS.index(RULE)] = 3
+    assert claims(replace(SMALL, runs=1), one)["balances"].holds is False
+
+
 def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns) -> None:
     for name, column in run(SMALL, 2).items():
         assert np.array_equal(column, columns[name][2], equal_nan=True), name

@@ -72,6 +72,14 @@ def test_gains_that_stay_dear_in_more_runs_than_chance_allows_fail(
     assert "at least 2 of 8" in found.threshold_origin
 
 
+def test_one_run_that_stays_dear_fails(columns: Columns) -> None:
+    one = {name: column[:1].copy() for name, column in columns.items()}
+    one["cost"][:, list(PLANTS).index(STABLE[0]), PLACE[RULE]] = 2.0 * system(STABLE[0]).best_cost
+    found = claims(one)["near-optimal-gain"]
+    assert found.verdict == "fails"
+    assert "at least 1 of 1 (false alarms: more than 1 in 100)" in found.threshold_origin
+
+
 def test_regret_that_grows_in_proportion_to_time_fails(columns: Columns) -> None:
     wrong = columns["regret"].copy()
     wrong[:, 0, PLACE[RULE]] = np.arange(1.0, 5.0)[:, None] * checkpoints(SMALL)

@@ -649,9 +649,21 @@ def test_a_mode_with_a_noise_floor_that_joins_later_is_refused_and_nothing_chang
     agent.observe(0, 0.5)
     agent.belief.add(simulated(Gaussian()), 0.5)
     before = agent.save()
-    with pytest.raises(MissingCapability, match="mode 2"):
+    with pytest.raises(MissingCapability, match=r"mode 2 .*belief.retire\(2\)"):
         agent.observe(0, 0.5)
     assert same_bits(before, agent.save())
+    agent.belief.retire(2)
+    agent.observe(0, 0.5)
+    assert agent.belief.count == 3
+    agent.copy().observe(0, 0.5)
+
+
+def test_the_situation_can_be_set() -> None:
+    agent = Guarded(
+        ControlRule(FiniteBelief([Tossed(0.8)]), 0, stay), Alarm(KrichevskyTrofimov(2), 0.01)
+    )
+    agent.x = 3
+    assert agent.x == agent.rule.x == 3
 
 
 @pytest.mark.parametrize("x", [(0.5, 1), 0.5, ((1, 0.5), "left"), [0.5], np.zeros(2)])

@@ -300,7 +300,7 @@ class FiniteBelief(Generic[M]):
 
         It is treated as if it had predicted the past exactly as the mixture did. The belief does
         not keep the past: a mode with private state that joins after observations needs `state`,
-        what its `advance` has made of them, or `mode.start()` if it shall begin now.
+        what its `advance` has made of them, or `mode.start()` to start it now.
 
         >>> class Coin:
         ...     def __init__(self, p): self.p = p

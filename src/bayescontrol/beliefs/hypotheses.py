@@ -105,8 +105,8 @@ class OneByOne(Generic[M]):
         if starts and state is UNSTATED and missed:
             raise IncompatibleState(
                 f"{who} has a private state, and the others have seen {missed} observations: pass "
-                "state=, what mode.advance makes of them, or state=mode.start() if it is to "
-                "start now"
+                "state=, what mode.advance makes of them, or state=mode.start() to start "
+                "it now"
             )
         if starts and state is UNSTATED:
             state = mode.start()

@@ -106,8 +106,8 @@ def _cache_folder() -> Path | None:
 
 def _warn(risk: str) -> None:
     warnings.warn(
-        f"compiled kernels are not kept on disk, so each process compiles them again: {risk}. Set "
-        "NUMBA_CACHE_DIR to a folder that only you can write to",
+        f"compiled kernels are not kept on disk, so each process compiles them again: {risk}. Run "
+        "chmod -R go-w on it, or set NUMBA_CACHE_DIR to a folder that only you can write to",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -22,8 +22,8 @@ the doubles, all arms are compared on a scale that has no ends, with the same ra
     EXPONENTIAL    ln m = ln b - ln G_a
 
 Otherwise doubles are compared. Two of them are equal with a probability of about 1e-16 (times the
-larger of α and β for a Bernoulli arm), and are then split evenly: `largest_mean`. Logs of version 1
-were drawn so under all parameters. Gaussian and categorical arms always are.
+larger of α and β for a Bernoulli arm), and are then split evenly: `largest_mean`. Version 1
+compared doubles under all parameters. Gaussian and categorical arms still do.
 """
 
 import math
@@ -257,7 +257,7 @@ def log_mean(kind: int, row: FloatArray, state: UIntArray) -> float:
 def needs_logs(kind: int, rows: FloatArray, active: IntArray) -> bool:
     """Whether an active arm has parameters under which doubles do not tell means apart.
 
-    To learn makes no parameter smaller: once it is false it remains so.
+    Learning never makes a parameter smaller, so a False result stays False.
 
     >>> import numpy as np
     >>> rows = np.array([[1.0, 1.0], [0.1, 1.0]])

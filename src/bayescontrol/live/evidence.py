@@ -61,6 +61,8 @@ def gives_probabilities(belief: FiniteBelief[Any]) -> bool:
 def require_bound(belief: FiniteBelief[Any], first: int = 0) -> None:
     """Refuse beliefs, and modes from number `first` on, for which δ bounds no false alarms.
 
+    Modes without weight, such as retired ones, are passed over.
+
     >>> from bayescontrol.problems.experts import SimulatorMode
     >>> exact = SimulatorMode(lambda x, u: 0.0, lambda x: 0, Gaussian(std=0.0, floor=0.1), "exact")
     >>> require_bound(FiniteBelief([exact]))
@@ -74,12 +76,16 @@ def require_bound(belief: FiniteBelief[Any], first: int = 0) -> None:
             "guard a FiniteBelief"
         )
     modes: Any = belief.modes
+    weights = belief.posterior()
     for m in range(first, len(modes) if isinstance(modes, list) else 0):
+        if weights[m] == 0.0:
+            continue
         noise = getattr(modes[m], "noise", None)
         if isinstance(noise, Gaussian) and noise.floor > (1 + 1e-9) * SMALL_FLOOR * noise.std.min():
             raise MissingCapability(
-                f"mode {m} ({belief.name(m)}) has noise {noise!r}: its floor is no noise of the "
-                "world, so even a plant that the simulator predicts exactly would raise the "
-                "alarm in the end. Give every component a std of at least "
-                f"{1 / SMALL_FLOOR:g} times the floor, or a smaller floor"
+                f"mode {m} ({belief.name(m)}) has noise {noise!r}: the floor widens the density "
+                "of the mode, but the plant does not have this noise, so even a plant that the "
+                "simulator predicts exactly would raise the alarm in the end. Give every component "
+                f"a std of at least {1 / SMALL_FLOOR:g} times the floor, or a smaller floor, or "
+                f"retire it: belief.retire({m})"
             )

@@ -113,6 +113,10 @@ class Guarded:
         """The situation."""
         return self.rule.x
 
+    @x.setter
+    def x(self, x: Any) -> None:
+        self.rule.x = x
+
     @property
     def mode(self) -> Any:
         """The mode in charge, or the fallback."""

@@ -82,7 +82,7 @@ def page(
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             f"<title>{name}</title>\n<style>\n{_file('page.css')}</style>\n</head>\n<body>\n<main>",
-            f"<h1>{name}</h1>\n<p>{summary(claims, 'claims ', _mark)}.</p>",
+            f"<h1>{name}</h1>\n<p>{summary(claims, 'claim', _mark)}.</p>",
             _overview(sections) if len(sections) > 1 else "",
             f'<h2 class="fails">Broken</h2>{_pairs(broken)}' if broken else "",
             *(_section(i, section) for i, section in enumerate(sections, 1)),

@@ -20,6 +20,7 @@ from rich.text import Text
 from bayescontrol.lab.claims import Claim, Verdict, tally
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.runner import Result
+from bayescontrol.words import counted
 
 __all__ = ["claims_table", "number", "remarks", "summary", "table", "with_error"]
 
@@ -94,7 +95,7 @@ def claims_table(results: Sequence[Result], title: str = "Claims") -> Renderable
             first = (Text("" if position else result.experiment.name),) if several else ()
             grid.add_row(*first, *_cells(claim), end_section=_is_last(position, result))
     claims = [claim for result in results for claim in result.outcome.claims]
-    return Group(grid, *remarks(claims), Text(f"\n{summary(claims, noun='claims ')}"))
+    return Group(grid, *remarks(claims), Text(f"\n{summary(claims, noun='claim')}"))
 
 
 def summary(
@@ -104,9 +105,11 @@ def summary(
 ) -> str:
     """How many claims have which verdict, exact ones apart; `mark` may decorate each count.
 
+    `noun` follows the first number, in the plural if need be.
+
     >>> exact = Claim("x", "x is 1", "ours", 1.0, 1.0, None, True, exact=True)
-    >>> summary([exact, Claim("y", "y is 1", "ours", 1.0, 1.1, 0.1, True)], noun="claims ")
-    '1 claims by simulation: 1 held; 1 exact: 1 held'
+    >>> summary([exact, Claim("y", "y is 1", "ours", 1.0, 1.1, 0.1, True)], noun="claim")
+    '1 claim by simulation: 1 held; 1 exact: 1 held'
     """
     parts = []
     for kind, counts in tally(claims).items():
@@ -115,9 +118,10 @@ def summary(
             for verdict in _COUNTED
             if verdict in counts or verdict == "holds"
         )
-        parts.append((f"{sum(counts.values())} {noun}{kind}: {words}", bool(counts)))
+        n = sum(counts.values())
+        parts.append((f"{counted(n, noun) if noun else n} {kind}: {words}", bool(counts)))
         noun = ""
-    return "; ".join(part for part, counted in parts if counted) or parts[0][0]
+    return "; ".join(part for part, shown in parts if shown) or parts[0][0]
 
 
 def remarks(claims: Iterable[Claim]) -> list[Text]:

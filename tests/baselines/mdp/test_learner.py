@@ -24,6 +24,18 @@ def test_a_run_is_a_function_of_its_seed_and_can_be_resumed(learner: Make, mdp: 
     )
 
 
+def test_the_state_can_be_set_by_its_name(learner: Make, mdp: MDP) -> None:
+    agent = learner(mdp)
+    agent.x = mdp.states[1]
+    assert agent.x == mdp.states[1]
+    with pytest.raises(UnknownState, match="nowhere"):
+        agent.x = "nowhere"
+    assert agent.x == mdp.states[1]
+    found = learner(None, tuple(mdp.actions), start=mdp.states[0])
+    found.x = "new"
+    assert found.states == (mdp.states[0], "new")
+
+
 def test_no_action_is_taken_that_a_state_does_not_offer(learner: Make, mdp: MDP) -> None:
     agent, world, (p, q) = learner(mdp), mdp.environment(), (Stream(1), Stream(2))
     for _ in range(300):

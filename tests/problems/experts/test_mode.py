@@ -173,6 +173,16 @@ def test_the_length_of_std_has_words_of_its_own() -> None:
 # -- what is no simulator, no policy and no action is refused at once ------------------------------
 
 
+def test_a_function_of_a_module_named_control_is_accepted() -> None:
+    class Step:
+        def __call__(self, x: Any, u: Any) -> Any:
+            return x
+
+    Step.__module__ = "control.steps"
+    step = Step()
+    assert SimulatorMode(step, lambda x: 0.0, NOISE).step is step
+
+
 def test_a_transfer_function_is_no_simulator_and_no_policy() -> None:
     control = pytest.importorskip("control")
     for system in (control.tf([1.0], [1.0, 1.0]), control.ss([[0.5]], [[1.0]], [[1.0]], 0, 1)):

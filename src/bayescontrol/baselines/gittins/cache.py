@@ -13,6 +13,7 @@ import os
 import tempfile
 import warnings
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -72,8 +73,13 @@ def _sources(module: str, found: dict[str, bytes]) -> dict[str, bytes]:
 
 @lru_cache
 def _code() -> str:
-    """A digest of all sources with which a table is made."""
+    """A digest of all sources with which a table is made.
+
+    The version of the package, where sources are no files: in a zipped installation.
+    """
     sources = _sources(_MAKER, {})
+    if _MAKER not in sources:
+        return f"version {version('bayescontrol')}"
     return hashlib.sha256(b"\0".join(sources[name] for name in sorted(sources))).hexdigest()[:16]
 
 

@@ -146,6 +146,10 @@ class TabularLearner(ABC):
         """The state of now."""
         return self._names[self._x]
 
+    @x.setter
+    def x(self, x: Any) -> None:
+        self._x = self.number(x, enter=True)
+
     @property
     def states(self) -> tuple[Any, ...]:
         """The states declared, or found so far."""

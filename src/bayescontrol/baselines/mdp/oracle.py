@@ -53,6 +53,10 @@ class OptimalPolicy:
         """The state of now."""
         return self.mdp.states[self._x]
 
+    @x.setter
+    def x(self, x: Any) -> None:
+        self._x = self.mdp.states.place(x)
+
     def act(self, rng: Stream) -> Any:
         """π*(x)."""
         return self.mdp.actions[int(self.policy[self._x])]

@@ -35,7 +35,10 @@ __all__ = ["score", "upright"]
 _MOST: Final = 0.95
 _PILOT: Final = (40, 40)
 _ALARMS: Final = 1e-3
-_ORIGIN: Final = "pilot on seed 1000: 40 of 40 episodes (false alarms: 1 in 1000)"
+_ORIGIN: Final = (
+    "pilot on seed 1000: 40 of 40 episodes, and at least one here "
+    "(false alarms: 1 in 1000; more with fewer than 3 episodes)"
+)
 _NONE: Final = "pilot on seed 1000: 0 of 40 episodes (false alarms: 1 in 100 at most)"
 
 
@@ -78,7 +81,7 @@ def _share(stands: npt.NDArray[Any]) -> tuple[float, float]:
 
 def _enough(stands: npt.NDArray[np.bool_]) -> tuple[str, float, float, bool]:
     """The share that is expected, ours, its error, and whether chance explains ours."""
-    least = least_successes(stands.size, _PILOT, _ALARMS)
+    least = max(1, least_successes(stands.size, _PILOT, _ALARMS))
     return f">= {least / stands.size:.3g}", *_share(stands), bool(stands.sum() >= least)
 
 

@@ -49,7 +49,9 @@ def require_function(function: Any, call: str, who: str) -> None:
     bayescontrol.errors.MissingCapability: this mode: policy(x) is <function ...>, which ...
     """
     given = f"{who}: {call} is {function!r}"
-    if type(function).__module__.partition(".")[0] == "control":
+    if type(function).__module__.partition(".")[0] == "control" and hasattr(
+        function, "frequency_response"
+    ):
         raise MissingCapability(
             f"{given}, a system of python-control: calling it evaluates its frequency response. "
             "Pass a function of one step in time: with the matrices of a discrete-time state "
