@@ -131,8 +131,13 @@ def test_a_log_that_contradicts_itself_is_damaged(case: str, snapshots: bool) ->
     log = store.log("shop")
     log.append([as_row(CONTRADICTIONS[case])])
     log.close()
-    with pytest.raises(DamagedLog, match=r"log 'shop'.*restore a backup"):
-        open_agent(store, "shop", SHOP).act(key="visit-1")  # decision 2 may be in the snapshot
+    damaged = pytest.raises(DamagedLog, match=r"log 'shop'.*restore a backup")
+    if not snapshots:  # all events are folded at opening
+        with damaged:
+            open_agent(store, "shop", SHOP)
+        return
+    with damaged:  # at the latest when it asks for decision 2, which is in the snapshot
+        open_agent(store, "shop", SHOP).act(key="visit-1")
 
 
 @pytest.mark.parametrize("case", CONTRADICTIONS)
