@@ -144,6 +144,16 @@ def test_a_held_mode_stays_in_charge_when_another_one_is_retired() -> None:
     assert agent.mode is held
 
 
+def test_a_held_mode_stays_in_charge_when_actions_are_drawn_without_a_mode() -> None:
+    agent, rng = BernoulliBandit(5).agent(schedule=Every(50)), Stream(3)
+    held = agent.act(rng)
+    for _ in range(20):
+        agent.belief.draw_action(None, rng)
+    assert agent.batch(20, rng) == [held] * 20
+    agent.belief.retire(held)
+    assert held not in agent.batch(20, rng)
+
+
 def test_a_mode_that_knew_only_a_retired_arm_is_drawn_again() -> None:
     agent, rng = BernoulliBandit(["red"]).agent(schedule=doubling), Stream(0)
     agent.batch(9, rng)

@@ -34,6 +34,7 @@ __all__ = [
     "Policy",
     "Predictions",
     "Resumable",
+    "Retirement",
     "Stateful",
 ]
 
@@ -186,10 +187,17 @@ class Predictions(Protocol[X_contra, A_contra, O]):
 
 @runtime_checkable
 class Resumable(Protocol[M_co]):
-    """The mode drawn last, None if it was retired since, and a twin that goes its own way."""
+    """The mode drawn last, and a twin that goes its own way."""
 
     def last(self) -> M_co | None: ...
     def copy(self) -> Any: ...
+
+
+@runtime_checkable
+class Retirement(Protocol):
+    """Whether the mode that was drawn last must not act any more."""
+
+    def is_retired(self, mode: Any, /) -> bool: ...
 
 
 @runtime_checkable

@@ -25,6 +25,7 @@ from bayescontrol.protocols import (
     Policy,
     Predictions,
     Resumable,
+    Retirement,
 )
 from bayescontrol.schedules import Held, Schedule, every_step
 from bayescontrol.seeding import Stream
@@ -152,7 +153,7 @@ class ControlRule(Generic[M, X, A, O]):
 
     def _due(self, rng: Stream) -> bool:
         """Whether the belief has retired the held mode, or the schedule gives it up."""
-        retired = self._offers(Resumable) and self.belief.last() is None
+        retired = self._offers(Retirement) and self.belief.is_retired(self.mode)
         return retired or self.schedule(self._held(), rng)
 
     def _held(self) -> Held[X]:

@@ -342,6 +342,10 @@ class FiniteBelief(Generic[M]):
             self._drawn = -1
         return mass
 
+    def is_retired(self, mode: M) -> bool:
+        """Whether the mode drawn last was retired since."""
+        return self._drawn < 0
+
     def _index(self, mode: int | str) -> int:
         names = [self.name(m) for m in range(len(self))] if isinstance(mode, str) else []
         if names.count(str(mode)) == 1:

@@ -267,6 +267,10 @@ class ArmsBelief(InPlay):
             if np.isneginf(self._last.means).all():  # drawn before the arms now in play came
                 self._last = None
 
+    def is_retired(self, mode: MeanRewards) -> bool:
+        """Whether the mode would pull an arm that is not in play any more."""
+        return not mode.action_probabilities(None).keys() <= set(self.arms)
+
     # -- for compiled loops --------------------------------------------------------------------
 
     def loop_arrays(self) -> tuple[FloatArray, FloatArray | None, IntArray, FloatArray, IntArray]:

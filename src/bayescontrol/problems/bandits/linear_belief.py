@@ -197,6 +197,10 @@ class LinearBelief(InPlay):
             if not kept:
                 self._last = None
 
+    def is_retired(self, mode: LinearWeights) -> bool:
+        """Whether the mode knows no arm that is in play."""
+        return not mode.arms
+
     # -- for compiled loops --------------------------------------------------------------------
 
     def loop_arrays(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
