@@ -25,6 +25,7 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "bayescontrol"
 html_math_renderer = "mathml"  # made here, shown by the browser: pages need no network
+toc_object_entries = False  # every page would repeat every name, and building take minutes
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_default_options = {"members": True, "show-inheritance": True}
