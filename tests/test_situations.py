@@ -124,7 +124,8 @@ def test_an_agent_that_starts_elsewhere_than_its_mdp_is_refused(name: str, probe
     assert len(interact(AGENTS[name](2), world, 10, probes=probes)) == 10
 
 
-@pytest.mark.parametrize("name", AGENTS)
+# UCRL2 and BAMCP plan for one history: they cannot be moved.
+@pytest.mark.parametrize("name", [name for name in AGENTS if name not in ("ucrl2", "bamcp")])
 def test_an_agent_that_has_learnt_can_be_moved_to_the_state_of_another_world(name: str) -> None:
     agent = AGENTS[name](0)
     interact(agent, MDP.environment(start=0), 7)

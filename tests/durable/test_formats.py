@@ -135,8 +135,8 @@ def test_there_is_a_file_of_the_present_format() -> None:
     kept = set()
     for file in LOGS.glob("**/*.db"):
         db = apsw.Connection(f"file:{file}?immutable=1", flags=apsw.SQLITE_OPEN_URI | 1)
-        payload: Any = db.execute("SELECT payload FROM events WHERE seq = 1").get
-        kept.add((db.pragma("user_version"), json.loads(payload[0])["format"]))
+        for (payload,) in db.execute("SELECT payload FROM events WHERE seq = 1"):
+            kept.add((db.pragma("user_version"), json.loads(payload)["format"]))
         db.close()
     assert (LAYOUT, FORMAT) in kept
     assert f"v{FORMAT}" in KEPT

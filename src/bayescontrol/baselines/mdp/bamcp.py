@@ -148,10 +148,6 @@ class BAMCP:
         """The state of now."""
         return self._book.states[int(self._book.arrays["x"])]
 
-    @x.setter
-    def x(self, x: Any) -> None:
-        self._book.arrays["x"][...] = self._book.states.place(x)
-
     def predictive(self, a: Any) -> dict[Step, float]:
         """P(o | n, x, a) = (α + n(x,a,o)) / Σ_o (α + n(x,a,o)).
 

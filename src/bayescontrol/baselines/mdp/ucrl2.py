@@ -181,10 +181,6 @@ class UCRL2:
         """The state of now."""
         return self._book.states[int(self._book.arrays["x"])]
 
-    @x.setter
-    def x(self, x: Any) -> None:
-        self._book.arrays["x"][...] = self._book.states.place(x)
-
     @property
     def policy(self) -> IntArray:
         """π_k(x), by number."""
