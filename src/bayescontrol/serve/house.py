@@ -71,7 +71,7 @@ class House:
         # Apart, so that those who read a long log do not keep those who write waiting.
         self._readers = ThreadPoolExecutor(_READERS, "bayescontrol-read")
         self._writers = ThreadPoolExecutor(_WRITERS, "bayescontrol-write")
-        # What may fold a long log from its start has few threads, and nothing waits behind it.
+        # Opening and explaining may fold a long log: they have threads of their own.
         self._folders = ThreadPoolExecutor(_FOLDERS, "bayescontrol-fold")
         self._checker = ThreadPoolExecutor(1, "bayescontrol-check")
         self._answer: asyncio.Future[list[str]] | None = None
