@@ -15,7 +15,8 @@ from benchmarks.peers.worker import LEVERS, STEPS, serve
 
 from bayescontrol import Stream, interact
 from bayescontrol.interaction import both_streams
-from bayescontrol.kernels.random import beta, uniform
+from bayescontrol.kernels.random import beta
+from bayescontrol.kernels.xoshiro import uniform
 from bayescontrol.problems.bandits import BernoulliBandit
 
 __all__ = ["PLAYERS"]

@@ -17,7 +17,8 @@ from benchmarks.timing import Timing
 from bayescontrol import interact
 from bayescontrol.lab import Columns, Experiment, Outcome, run_replicas
 from bayescontrol.lab.chart import Chart
-from bayescontrol.lab.store import Store, Study
+from bayescontrol.lab.store import Store
+from bayescontrol.lab.study import Study
 from bayescontrol.problems.tabular import random_modes
 
 __all__ = ["runner_and_loop"]

@@ -15,7 +15,8 @@ import numpy as np
 from benchmarks.timing import Timing, take_turns
 
 from bayescontrol import Stream, interact
-from bayescontrol.lab.chart import Chart, Colour, Marker, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Marker, Series
 from bayescontrol.problems.mdp import MDP
 from bayescontrol.problems.mdp.gibbs import mdp_agent
 

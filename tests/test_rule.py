@@ -18,8 +18,8 @@ from bayescontrol import (
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.problems.tabular import TabularMode, random_modes
-from bayescontrol.rule import stay
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling
+from bayescontrol.situations import stay
 from bayescontrol.testing import LawBroken, check_resume, evidence, same_bits
 
 Lever = DiscreteMode[None, str, int]

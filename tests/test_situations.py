@@ -31,7 +31,7 @@ from bayescontrol.problems.mdp import chain_mdp, mdp_agent
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.record import Probe
-from bayescontrol.rule import stay
+from bayescontrol.situations import stay
 from bayescontrol.systems import Situated, SystemEnvironment
 from bayescontrol.testing import check_modes, same_bits
 

@@ -4,46 +4,6 @@ Each message names the value, the place and the way out. Whatever raises one of
 these has changed nothing: the belief, the agent and the record are bitwise as before.
 """
 
-__all__ = [
-    "BadEvidence",
-    "BadSituation",
-    "BayesControlError",
-    "ConflictingFeedback",
-    "ConflictingKey",
-    "DamagedLog",
-    "DiskFull",
-    "EpisodeOver",
-    "FeedbackDue",
-    "HeadMoved",
-    "ImpossibleCondition",
-    "ImpossibleObservation",
-    "IncompatibleState",
-    "InvalidPrior",
-    "InvalidRequest",
-    "InvalidSystem",
-    "InvalidTable",
-    "MissingCapability",
-    "MissingExtra",
-    "ModelMismatch",
-    "NetworkFileSystem",
-    "NewerFormat",
-    "NotCommunicating",
-    "NotConverged",
-    "NotDurable",
-    "NotPermitted",
-    "NotStabilisable",
-    "StoreBusy",
-    "StoreFailed",
-    "UnknownAction",
-    "UnknownArm",
-    "UnknownDecision",
-    "UnknownMode",
-    "UnknownParameter",
-    "UnknownState",
-    "UnknownStore",
-    "UnknownVariable",
-]
-
 
 class BayesControlError(Exception):
     """The root of every error this library raises on purpose.

@@ -13,8 +13,6 @@ from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
 
-__all__ = ["Loop", "find_loop", "register_loop"]
-
 #: (agent, environment, steps, agent's stream, environment's stream) -> record
 Loop: TypeAlias = Callable[[Any, Any, int, Stream, Stream], Record]
 #: (agent, environment) -> the loop for them, or None

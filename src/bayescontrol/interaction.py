@@ -19,8 +19,6 @@ from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import Stream, stream
 from bayescontrol.situations import require_same_start
 
-__all__ = ["both_streams", "interact", "play"]
-
 T = TypeVar("T")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol

@@ -15,8 +15,6 @@ from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.seeding import Stream
 
-__all__ = ["DiscreteMode", "PairedMode", "draw_from", "tailor"]
-
 K = TypeVar("K")
 X = TypeVar("X")
 A = TypeVar("A")

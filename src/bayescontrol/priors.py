@@ -10,8 +10,6 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import InvalidPrior
 
-__all__ = ["TOLERANCE", "as_prior", "cut"]
-
 M = TypeVar("M")
 
 #: How far a sum of probabilities may be from one.

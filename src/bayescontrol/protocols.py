@@ -15,29 +15,6 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.seeding import Stream
 
-__all__ = [
-    "ActionDraws",
-    "ActionLikelihood",
-    "ActionProbabilities",
-    "Agent",
-    "Belief",
-    "Environment",
-    "Hypothesis",
-    "IOSystem",
-    "Likelihood",
-    "LogModeArray",
-    "MixingBelief",
-    "Mode",
-    "ModeArray",
-    "ObservationProbabilities",
-    "Persistent",
-    "Policy",
-    "Predictions",
-    "Resumable",
-    "Retirement",
-    "Stateful",
-]
-
 X_contra = TypeVar("X_contra", contravariant=True)
 A = TypeVar("A")
 A_co = TypeVar("A_co", covariant=True)

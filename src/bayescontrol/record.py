@@ -19,18 +19,6 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import IntArray
 
-__all__ = [
-    "Probe",
-    "Record",
-    "as_column",
-    "as_rows",
-    "drawn_mode",
-    "log_score",
-    "posterior",
-    "select",
-    "situation",
-]
-
 
 @dataclass(frozen=True)
 class Probe:

@@ -29,10 +29,8 @@ from bayescontrol.protocols import (
 )
 from bayescontrol.schedules import Held, Schedule, every_step
 from bayescontrol.seeding import Stream
-from bayescontrol.situations import as_advance, stay
+from bayescontrol.situations import as_advance
 from bayescontrol.values import pack, unpack
-
-__all__ = ["ControlRule", "stay"]
 
 M = TypeVar("M", bound=Policy[Any, Any])
 X = TypeVar("X")

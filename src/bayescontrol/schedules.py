@@ -14,17 +14,6 @@ import numpy as np
 
 from bayescontrol.seeding import Stream
 
-__all__ = [
-    "Every",
-    "Geometric",
-    "Held",
-    "MinimumDwell",
-    "Schedule",
-    "WhenSituationReturns",
-    "doubling",
-    "every_step",
-]
-
 X = TypeVar("X")
 
 

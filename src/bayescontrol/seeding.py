@@ -22,8 +22,6 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
 from bayescontrol.errors import IncompatibleState
 
-__all__ = ["Stream", "as_stream", "stream"]
-
 Size: TypeAlias = int | tuple[int, ...]
 T = TypeVar("T")
 

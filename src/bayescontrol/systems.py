@@ -20,19 +20,6 @@ from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import Advance, as_advance
 
-__all__ = [
-    "AgentSystem",
-    "Check",
-    "Coupled",
-    "Situated",
-    "SystemAgent",
-    "SystemEnvironment",
-    "best_utility",
-    "expected_utility",
-    "known",
-    "tailored",
-]
-
 S = TypeVar("S")
 T = TypeVar("T")
 A = TypeVar("A", bound=Hashable)

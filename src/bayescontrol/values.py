@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from bayescontrol.errors import IncompatibleState, MissingCapability
 
-__all__ = ["format_name", "format_text", "pack", "unpack"]
-
 NUMERIC = "biufc"
 
 

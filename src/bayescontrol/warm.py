@@ -18,8 +18,6 @@ from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["Renewing", "warm_start"]
-
 M = TypeVar("M", bound=Any)
 
 

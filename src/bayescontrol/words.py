@@ -1,7 +1,5 @@
 """Numbers of things, as one says them."""
 
-__all__ = ["counted"]
-
 
 def counted(n: int, thing: str) -> str:
     """So many of a thing.

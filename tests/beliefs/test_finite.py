@@ -20,7 +20,7 @@ from bayescontrol.errors import (
     UnknownMode,
 )
 from bayescontrol.problems.tabular import TabularModes, random_modes
-from bayescontrol.rule import stay
+from bayescontrol.situations import stay
 from bayescontrol.testing import evidence, exact_posterior, in_logarithms, same_bits
 
 Coin = DiscreteMode[None, str, object]

@@ -11,7 +11,8 @@ import pytest
 from playwright.sync_api import Locator
 
 from bayescontrol.lab import Outcome
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Guide, Series
 from bayescontrol.lab.runner import Result
 from bayescontrol.report.build import section, write_page
 

@@ -31,8 +31,8 @@ from bayescontrol.metrics import delusion
 from bayescontrol.problems.prize import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import drawn_mode
-from bayescontrol.rule import stay
 from bayescontrol.schedules import Every
+from bayescontrol.situations import stay
 
 
 def random_class(seed: int, modes: int = 4) -> TabularModes:

@@ -32,7 +32,7 @@ from bayescontrol.problems.diagrams import (
 from bayescontrol.problems.mdp import policy_iteration, random_mdp
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes, random_modes
-from bayescontrol.rule import stay
+from bayescontrol.situations import stay
 from bayescontrol.systems import Situated, SystemEnvironment
 
 
@@ -362,7 +362,7 @@ def test_random_problems_settle() -> None:
 
 def test_parametric_modes_with_continuous_observations_settle() -> None:
     """Only densities at hand: the realised g, and actions compared by the same random numbers."""
-    from bayescontrol.kernels.random import normal
+    from bayescontrol.kernels.ziggurat import normal
 
     def likelihoods(theta: Any, x: int, a: float, o: float) -> Any:
         return np.exp(-0.5 * (o - a * theta) ** 2)

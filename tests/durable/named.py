@@ -57,7 +57,6 @@ from bayescontrol.problems.linear import (
 from bayescontrol.problems.mdp import GibbsPrior, chain_mdp, mdp_agent, mdp_modes
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes, random_modes
-from bayescontrol.rule import stay
 from bayescontrol.schedules import (
     Every,
     Geometric,
@@ -68,6 +67,7 @@ from bayescontrol.schedules import (
     every_step,
 )
 from bayescontrol.seeding import Stream
+from bayescontrol.situations import stay
 
 
 class Case(NamedTuple):

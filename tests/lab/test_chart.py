@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.chart import Chart, Guide, InvalidChart, Panel, Region, Series, Word
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Guide, InvalidChart, Region, Series, Word
 
 X = np.arange(1.0, 5.0)
 LINE = Series("rule", X, X)

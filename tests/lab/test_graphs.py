@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.chart import InvalidChart, Panel
+from bayescontrol.lab.chart import Panel
+from bayescontrol.lab.graph_parts import Area, Edge, Node
 from bayescontrol.lab.graph_shapes import contains
-from bayescontrol.lab.graphs import Area, Edge, Graph, Node, ring
+from bayescontrol.lab.graphs import Graph, ring
+from bayescontrol.lab.marks import InvalidChart
 
 A, B, C = Node("A", 0.0, 0.0), Node("B", 2.0, 0.0), Node("C", 4.0, 0.0)
 

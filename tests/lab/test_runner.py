@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab.experiment import Columns, Experiment, Outcome, find
-from bayescontrol.lab.runner import ExperimentFailed, conduct, run_replicas
+from bayescontrol.lab.replicas import ExperimentFailed
+from bayescontrol.lab.runner import conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.shards import Shard
 

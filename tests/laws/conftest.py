@@ -11,8 +11,8 @@ from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, PairedMode, ta
 from bayescontrol.problems.chain import GrowingChain, chain
 from bayescontrol.problems.prize import THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
-from bayescontrol.rule import stay
 from bayescontrol.seeding import Stream
+from bayescontrol.situations import stay
 
 
 @dataclass(frozen=True)

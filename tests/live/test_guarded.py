@@ -29,7 +29,7 @@ from bayescontrol.live.loop import fused_loop
 from bayescontrol.problems.experts import Gaussian, SimulatorMode
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import posterior
-from bayescontrol.rule import stay
+from bayescontrol.situations import stay
 from bayescontrol.testing.agent_laws import check_fused, check_resume, check_same_seed
 from bayescontrol.testing.state import same_bits, through_disk
 

@@ -23,7 +23,7 @@ from bayescontrol.metrics import delusion
 from bayescontrol.problems.prize import FROG, PRIZE, THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import posterior
-from bayescontrol.rule import stay
+from bayescontrol.situations import stay
 
 
 def bits(p: FloatArray, q: FloatArray) -> float:

@@ -16,13 +16,14 @@ from bayescontrol.errors import (
 from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams
 from bayescontrol.kernels.parametric import _loop
-from bayescontrol.kernels.random import normal, uniform
+from bayescontrol.kernels.xoshiro import uniform
+from bayescontrol.kernels.ziggurat import normal
 from bayescontrol.problems.parametric import (
     NotCompilable,
     ParametricModes,
 )
-from bayescontrol.rule import stay
 from bayescontrol.schedules import Every
+from bayescontrol.situations import stay
 from bayescontrol.testing import LawBroken, check_fused, check_modes, same_bits
 
 # -- levers: whole numbers, no situation ---------------------------------------------------------

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab import conduct, find, names, run_replicas
-from bayescontrol.lab.chart import Chart, Graph, Guide, Heat, Panel, Region, Series, Strokes, Word
+from bayescontrol.lab.chart import Chart, Panel
 from bayescontrol.lab.experiment import Experiment
-from bayescontrol.lab.graphs import Area, Edge, Node
-from bayescontrol.lab.maps import arrows
+from bayescontrol.lab.graph_parts import Area, Edge, Node
+from bayescontrol.lab.graphs import Graph
+from bayescontrol.lab.maps import Heat, Strokes, arrows
+from bayescontrol.lab.marks import Guide, Region, Series, Word
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.store import Store
 from bayescontrol.lab.study import Study

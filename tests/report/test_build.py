@@ -12,7 +12,8 @@ from bayescontrol.lab.chart import Chart
 from bayescontrol.lab.experiment import Columns, Experiment, Outcome
 from bayescontrol.lab.manifest import NoResults, Reproduction, Sweep, read_manifest, write_manifest
 from bayescontrol.lab.pieces import Damaged
-from bayescontrol.lab.runner import ExperimentFailed, Result
+from bayescontrol.lab.replicas import ExperimentFailed
+from bayescontrol.lab.runner import Result
 from bayescontrol.report.build import build, charts_of, section, write_page
 
 Keep = Callable[..., None]

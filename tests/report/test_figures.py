@@ -17,7 +17,10 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
-from bayescontrol.lab.chart import Chart, Graph, Guide, Heat, Panel, Region, Series, Strokes
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.graphs import Graph
+from bayescontrol.lab.maps import Heat, Strokes
+from bayescontrol.lab.marks import Guide, Region, Series
 from bayescontrol.report import figures
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 

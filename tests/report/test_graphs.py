@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from bayescontrol.lab import Outcome
-from bayescontrol.lab.chart import Chart, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Series
 from bayescontrol.lab.runner import Result
 from bayescontrol.report import figures, interactive
 from bayescontrol.report import graphs as report

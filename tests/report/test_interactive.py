@@ -8,17 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bayescontrol.lab.chart import (
-    PALETTE,
-    Chart,
-    Graph,
-    Guide,
-    Heat,
-    Panel,
-    Region,
-    Series,
-    Strokes,
-)
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.graphs import Graph
+from bayescontrol.lab.maps import Heat, Strokes
+from bayescontrol.lab.marks import PALETTE, Guide, Region, Series
 from bayescontrol.report import interactive
 from bayescontrol.report.palette import DARK, DARK_GROUND, LIGHT, LIGHT_GROUND, in_the_dark
 

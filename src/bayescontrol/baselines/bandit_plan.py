@@ -32,8 +32,6 @@ from bayescontrol.priors import TOLERANCE
 from bayescontrol.problems.bandits.bernoulli import Bernoulli
 from bayescontrol.seeding import Stream
 
-__all__ = ["BanditPlan", "BayesOptimalBandit", "expected_total"]
-
 #: 160 MB of values.
 _LIMIT = 20_000_000
 

@@ -22,8 +22,6 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.priors import as_prior
 from bayescontrol.seeding import Stream
 
-__all__ = ["BayesOptimal", "FiniteClass", "Plan", "PlanTooLarge"]
-
 X = TypeVar("X")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol

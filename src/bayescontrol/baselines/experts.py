@@ -18,8 +18,6 @@ import numpy as np
 from bayescontrol.errors import MissingCapability
 from bayescontrol.seeding import Stream
 
-__all__ = ["FixedExperts", "dithered_mean", "mean_action", "vote"]
-
 
 def mean_action(actions: Sequence[Any], rng: Stream) -> Any:
     """(1/M) Σ_m a_m.

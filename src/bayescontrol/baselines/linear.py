@@ -29,8 +29,6 @@ from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.words import counted
 
-__all__ = ["CertaintyEquivalence", "OptimalController", "lazy_thompson_sampling"]
-
 
 class OptimalController:
     """u = -K x with the best gain of the true plant; or with any other gain.

@@ -12,8 +12,6 @@ from typing import Any, ClassVar, TypeVar
 from bayescontrol.protocols import Policy
 from bayescontrol.rule import ControlRule
 
-__all__ = ["NaiveMixture"]
-
 M = TypeVar("M", bound=Policy[Any, Any])
 X = TypeVar("X")
 A = TypeVar("A")

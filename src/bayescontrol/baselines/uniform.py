@@ -8,8 +8,6 @@ What any agent has to beat.
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-__all__ = ["UniformSystem"]
-
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
 

@@ -26,8 +26,6 @@ from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapabili
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import Stateful
 
-__all__ = ["FadingBelief", "SwitchingBelief"]
-
 M = TypeVar("M")
 LN2 = 0.6931471805599453
 _ONE_HISTORY = (

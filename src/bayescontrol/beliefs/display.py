@@ -13,8 +13,6 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 
-__all__ = ["line", "table"]
-
 
 class _Shown(Protocol):
     count: int

@@ -38,8 +38,6 @@ from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabili
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
 
-__all__ = ["FiniteBelief"]
-
 M = TypeVar("M")
 K = TypeVar("K")
 LN2 = 0.6931471805599453

@@ -19,16 +19,6 @@ from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapabilit
 from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray
 from bayescontrol.values import format_name
 
-__all__ = [
-    "UNSTATED",
-    "AllAtOnce",
-    "OneByOne",
-    "as_hypotheses",
-    "name_of",
-    "require",
-    "require_same",
-]
-
 M = TypeVar("M")
 #: No private state was given; None may be one.
 UNSTATED: Final = object()

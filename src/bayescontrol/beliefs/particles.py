@@ -26,8 +26,6 @@ from bayescontrol.errors import (
 )
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["Particle", "ParticleBelief", "require_functions"]
-
 #: draw(n, rng) -> θ of shape (n, d)
 Draw: TypeAlias = Callable[[int, Stream], Any]
 #: log_likelihoods(θ, x, a, o) -> n numbers

@@ -30,8 +30,6 @@ from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
 
-__all__ = ["ResampleMoveBelief"]
-
 #: (x_t, a_t, o_t)
 Past: TypeAlias = tuple[Any, Any, Any]
 _HISTORY = {"history/x": "situation", "history/a": "actions", "history/o": "observations"}

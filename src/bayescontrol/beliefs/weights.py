@@ -16,8 +16,6 @@ from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, IncompatibleState, InvalidPrior
 from bayescontrol.seeding import Stream
 
-__all__ = ["Floor", "OnImpossible", "Weights"]
-
 
 @dataclass(frozen=True)
 class Floor:

@@ -28,8 +28,6 @@ from bayescontrol.causal.tables import (
 )
 from bayescontrol.errors import ImpossibleCondition, InvalidTable, UnknownVariable
 
-__all__ = ["Distribution"]
-
 #: Rows of a distribution that its repr shows.
 SHOWN = 16
 

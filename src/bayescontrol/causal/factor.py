@@ -24,8 +24,6 @@ from bayescontrol.causal.tables import (
 )
 from bayescontrol.errors import InvalidTable
 
-__all__ = ["Factor"]
-
 Row: TypeAlias = Table | Mapping[Any, Probability]
 
 

@@ -17,8 +17,6 @@ from bayescontrol.causal.model import Causal
 from bayescontrol.causal.tables import Values, index_of
 from bayescontrol.errors import InvalidTable, UnknownVariable
 
-__all__ = ["CausalMixture"]
-
 
 class CausalMixture(Causal):
     """p(h, x) = p(h) p_h(x): a hypothesis h, and under each h a causal model of its own.

@@ -21,8 +21,6 @@ from bayescontrol.causal.factor import Factor
 from bayescontrol.causal.tables import Domains, Probability, Values, axis_of, index_of
 from bayescontrol.errors import ImpossibleCondition, InvalidTable, UnknownVariable
 
-__all__ = ["Causal", "CausalModel"]
-
 #: A joint is one dense array: beyond these sizes it is a mistake, not an example.
 MAX_CELLS = 2**24
 MAX_VARIABLES = 32

@@ -17,18 +17,6 @@ import numpy.typing as npt
 
 from bayescontrol.errors import InvalidTable, UnknownVariable
 
-__all__ = [
-    "Domains",
-    "Probability",
-    "Table",
-    "Values",
-    "as_domain",
-    "as_numbers",
-    "axis_of",
-    "check_rows",
-    "index_of",
-]
-
 Probability: TypeAlias = float | Fraction
 Table: TypeAlias = Sequence[Any] | npt.NDArray[Any]
 Values: TypeAlias = Mapping[str, Hashable]

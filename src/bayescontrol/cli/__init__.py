@@ -38,7 +38,7 @@ from bayescontrol.lab.files import CannotImport
 from bayescontrol.lab.lock import Busy
 from bayescontrol.lab.manifest import NoResults
 from bayescontrol.lab.pieces import Damaged
-from bayescontrol.lab.runner import ExperimentFailed
+from bayescontrol.lab.replicas import ExperimentFailed
 from bayescontrol.lab.settings import InvalidSettings, describe
 from bayescontrol.lab.shards import CannotMerge
 from bayescontrol.lab.study import OtherResults

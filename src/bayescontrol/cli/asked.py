@@ -15,8 +15,6 @@ from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 
-__all__ = ["Asked", "ModesBroke", "ask", "settings_of"]
-
 
 class ModesBroke(BayesControlError, RuntimeError):
     """A user's own code raised while its modes were put in tables.

@@ -17,8 +17,6 @@ from bayescontrol.lab.progress import live
 from bayescontrol.problems import classes
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["check"]
-
 _SHOWN = 12
 _from_one = click.IntRange(min=1)
 

@@ -11,8 +11,6 @@ import click
 from bayescontrol.lab.executors import Dask, Processes
 from bayescontrol.lab.experiment import study_file
 
-__all__ = ["Crew", "crew_options"]
-
 
 class _Renewed(Exception):
     pass

@@ -7,8 +7,6 @@ import click
 from bayescontrol.cli.screen import say
 from bayescontrol.cli.serve import PORT, Finite, wrong_calls
 
-__all__ = ["demo"]
-
 
 @click.command()
 @click.option(

@@ -18,8 +18,6 @@ from bayescontrol.lab.claims import all_ours_hold
 from bayescontrol.report import folder as folders
 from bayescontrol.report.build import build, write_page
 
-__all__ = ["merge", "report"]
-
 _folder = click.Path(path_type=Path)
 
 

@@ -18,8 +18,6 @@ from bayescontrol.report import folder as folders
 from bayescontrol.report.build import section_of
 from bayescontrol.report.page import Section
 
-__all__ = ["KEPT", "publish", "run_into"]
-
 #: Where in the context stands the folder that keeps what is done, should the command stop.
 KEPT: Final = "bayescontrol.kept"
 

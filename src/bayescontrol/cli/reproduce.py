@@ -29,8 +29,6 @@ from bayescontrol.report.build import title_of, write_page
 from bayescontrol.report.page import Section
 from bayescontrol.report.tables import claims_table
 
-__all__ = ["reproduce"]
-
 
 @click.command()
 @click.argument("more", metavar="[NAME]...", nargs=-1)

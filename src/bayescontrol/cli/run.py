@@ -28,8 +28,6 @@ from bayescontrol.lab.sweep import points, values_of
 from bayescontrol.report import folder as folders
 from bayescontrol.report.build import write_page
 
-__all__ = ["run"]
-
 
 @click.command()
 @click.argument("name")

@@ -15,16 +15,6 @@ from rich.console import Console
 from bayescontrol.lab.runner import Result
 from bayescontrol.report import tables
 
-__all__ = [
-    "print_json",
-    "print_result",
-    "print_tables",
-    "say",
-    "say_where",
-    "screen",
-    "standard_output_kept",
-]
-
 
 class _Screen(Console):
     def on_broken_pipe(self) -> None:

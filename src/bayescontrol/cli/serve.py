@@ -15,8 +15,6 @@ from bayescontrol.durable.models import Model, as_model
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.files import module_at
 
-__all__ = ["PORT", "Finite", "WrongCall", "serve", "wrong_calls"]
-
 #: The ports there are; 0 is any free one.
 PORT: Final = click.IntRange(0, 65_535)
 

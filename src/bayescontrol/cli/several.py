@@ -13,11 +13,9 @@ from bayescontrol.cli.into import KEPT
 from bayescontrol.cli.screen import say
 from bayescontrol.lab.lock import held
 from bayescontrol.lab.manifest import Manifest, NoResults, Reproduction, Sweep, read_manifest
-from bayescontrol.lab.runner import ExperimentFailed
+from bayescontrol.lab.replicas import ExperimentFailed
 from bayescontrol.lab.study import OtherResults
 from bayescontrol.report import folder as folders
-
-__all__ = ["attempt", "owned"]
 
 T = TypeVar("T")
 

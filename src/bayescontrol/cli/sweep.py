@@ -23,8 +23,6 @@ from bayescontrol.report import tables
 from bayescontrol.report.build import title_of, write_page
 from bayescontrol.report.page import Section
 
-__all__ = ["sweep"]
-
 
 @dataclass(frozen=True)
 class _Done:

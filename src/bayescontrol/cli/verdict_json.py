@@ -8,8 +8,6 @@ from bayescontrol.convergence.advice import advise
 from bayescontrol.convergence.rates import DivergenceRate
 from bayescontrol.convergence.verdict import Outcome, PairVerdict, Verdict
 
-__all__ = ["as_object"]
-
 
 def as_object(verdict: Verdict, times: Times) -> dict[str, Any]:
     """The same for machines; infinite rates are the string "inf".

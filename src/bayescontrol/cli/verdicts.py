@@ -20,8 +20,6 @@ from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdi
 from bayescontrol.report.tables import with_error
 from bayescontrol.words import counted
 
-__all__ = ["EXIT_CODES", "Times", "print_headline", "print_pairs"]
-
 #: What `bayescontrol check` exits with; 1 to 4 have other meanings.
 EXIT_CODES: Final = {
     Outcome.THEOREM: 0,

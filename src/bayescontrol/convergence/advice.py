@@ -20,8 +20,6 @@ from bayescontrol.arrays import BoolArray
 from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdict
 from bayescontrol.convergence.worlds import World, can_reach
 
-__all__ = ["BY_TURNS", "RUNS_THAT_DECIDE", "advise", "advise_pair", "steps_in_a_row"]
-
 #: So many runs without a stuck one bound the chance of being stuck by one percent, at 95 %.
 RUNS_THAT_DECIDE: Final = 300
 #: From so many steps in a row on, holding a mode is worth a word.

@@ -27,8 +27,6 @@ from bayescontrol.interaction import both_streams
 from bayescontrol.record import Record
 from bayescontrol.words import counted
 
-__all__ = ["Bands", "Ensemble", "Ville", "bands", "simulate_divergences", "ville"]
-
 #: The most that an ensemble may hold, in bytes.
 ROOM = 2 * 2**30
 

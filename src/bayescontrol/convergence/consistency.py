@@ -15,8 +15,6 @@ from bayescontrol.convergence.core import outside_core
 from bayescontrol.convergence.worlds import World
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["consistent", "policies_agree"]
-
 
 def consistent(
     modes: TabularModes, true: int | str, other: int | str, *, tolerance: float = 1e-12

@@ -15,8 +15,6 @@ from bayescontrol.arrays import BoolArray
 from bayescontrol.convergence.worlds import World, can_reach
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["core", "outside_core", "reaches_parting"]
-
 
 def core(modes: TabularModes, true: int | str, *, tolerance: float = 1e-12) -> tuple[int, ...]:
     """[m*], as numbers of modes with weight; m* itself is always in it.

@@ -35,8 +35,6 @@ from bayescontrol.arrays import BoolArray, IntArray
 from bayescontrol.convergence.core import reaches_parting
 from bayescontrol.convergence.worlds import World, can_reach, closed_within, end_components
 
-__all__ = ["BlindSpots", "Deadlock"]
-
 #: So many pairs (situation, modes alive) are searched for a way into a deadlock.
 SEARCHED: Final = 20_000
 

@@ -23,8 +23,6 @@ from bayescontrol.errors import MissingCapability, UnknownMode
 from bayescontrol.record import Record
 from bayescontrol.words import counted
 
-__all__ = ["Divergences", "SubDivergences", "divergences", "sub_divergences"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Divergences:

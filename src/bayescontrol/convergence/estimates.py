@@ -10,8 +10,6 @@ from typing import NamedTuple
 from bayescontrol.arrays import FloatArray
 from bayescontrol.words import counted
 
-__all__ = ["Rate", "Share", "clopper_pearson", "mean_rate", "with_error"]
-
 #: An error so much smaller than the number itself is rounding.
 ROUNDING = 1e-12
 

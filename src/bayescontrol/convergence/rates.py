@@ -17,8 +17,6 @@ from bayescontrol.convergence.worlds import World
 from bayescontrol.problems.mdp.evaluation import gain_and_bias, stationary_distribution
 from bayescontrol.problems.mdp.table import MDP
 
-__all__ = ["DivergenceRate", "divergence_rates", "mean_rates"]
-
 
 class DivergenceRate(NamedTuple):
     """Where a policy may end up, how likely, and what each step there tells, in nats.

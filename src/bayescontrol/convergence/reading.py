@@ -24,8 +24,6 @@ from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.words import counted
 
-__all__ = ["Reading", "mean_steps", "read"]
-
 Rule: TypeAlias = ControlRule[Any, Any, Any, Any]
 Hypotheses: TypeAlias = OneByOne[Any] | AllAtOnce[Any]
 

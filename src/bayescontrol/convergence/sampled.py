@@ -36,8 +36,6 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.seeding import Stream, stream
 from bayescontrol.words import counted
 
-__all__ = ["SampledPair", "SampledVerdict", "sampled_check", "sampled_rate"]
-
 #: The pair itself and so many others take turns on the way to a start.
 COMPANY = 8
 

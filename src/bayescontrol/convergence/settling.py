@@ -28,8 +28,6 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 from bayescontrol.words import counted
 
-__all__ = ["Settling", "SettlingTime", "class_and_hold", "settling_times"]
-
 
 class SettlingTime(NamedTuple):
     """T_m of one mode over the runs. Where `unfinished` > 0 the mean is a lower bound.

@@ -15,8 +15,6 @@ import numpy as np
 from bayescontrol.convergence.estimates import Rate, mean_rate
 from bayescontrol.convergence.walks import Walk
 
-__all__ = ["Plan", "Seen", "look"]
-
 #: So many blind starts are followed for long, to find one that stays silent whoever acts.
 FOLLOWED = 5
 

@@ -33,8 +33,6 @@ from bayescontrol.errors import UnknownMode
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
 
-__all__ = ["Outcome", "PairVerdict", "Reason", "Verdict", "check"]
-
 
 class Outcome(enum.IntEnum):
     """What becomes of a pair, from good to bad; of a class, the worst of its pairs.

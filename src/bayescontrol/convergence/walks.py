@@ -19,8 +19,6 @@ from bayescontrol.priors import TOLERANCE as SUM_TOLERANCE
 from bayescontrol.seeding import stream
 from bayescontrol.situations import as_advance
 
-__all__ = ["Told", "Walk"]
-
 TOLERANCE = 1e-12
 
 

@@ -19,8 +19,6 @@ from bayescontrol.errors import InvalidPrior
 from bayescontrol.problems.mdp.structure import closed_sets
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["World", "can_reach", "closed_within", "end_components", "on_a_cycle"]
-
 
 class World:
     """The world of mode `true` of a finite class.

@@ -32,8 +32,6 @@ from bayescontrol.durable.store import Log, Store, closed
 from bayescontrol.durable.summary import summary
 from bayescontrol.errors import InvalidRequest, MissingCapability, StoreBusy, StoreFailed
 
-__all__ = ["DurableAgent"]
-
 T = TypeVar("T")
 
 

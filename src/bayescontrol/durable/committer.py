@@ -19,8 +19,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from bayescontrol.errors import StoreFailed
 
-__all__ = ["Committer", "Request", "own"]
-
 R = TypeVar("R", bound="Request")
 
 #: Seconds between two comers, at most.

@@ -21,8 +21,6 @@ from bayescontrol.durable.store import Log
 from bayescontrol.durable.turn import Turn
 from bayescontrol.errors import HeadMoved
 
-__all__ = ["Current"]
-
 
 class Current:
     """The fold of a log up to its head. One thread writes at a time, any number read.

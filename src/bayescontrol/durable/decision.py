@@ -10,8 +10,6 @@ import msgspec
 
 from bayescontrol.durable.events import Decided
 
-__all__ = ["Decision", "decision_number"]
-
 
 class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What was decided, on disk before anyone saw it.

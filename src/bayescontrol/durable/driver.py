@@ -22,12 +22,11 @@ from bayescontrol.problems.bandits.arms import ArmsBelief
 from bayescontrol.problems.bandits.linear_belief import LinearBelief
 from bayescontrol.problems.bandits.shared import SharedLinearBelief
 from bayescontrol.protocols import Persistent
-from bayescontrol.rule import ControlRule, stay
+from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
+from bayescontrol.situations import stay
 from bayescontrol.values import format_name, pack, unpack
-
-__all__ = ["Driver", "stands_alone"]
 
 # Beliefs whose `sample` changes nothing but the mode drawn last.
 _FORGETFUL: Final = (ArmsBelief, LinearBelief, SharedLinearBelief, FiniteBelief)

@@ -19,21 +19,6 @@ from bayescontrol.durable.plain import as_plain, from_plain, shown
 from bayescontrol.durable.store import Log, Row
 from bayescontrol.errors import DamagedLog, NewerFormat
 
-__all__ = [
-    "FORMAT",
-    "Created",
-    "Decided",
-    "Event",
-    "Observed",
-    "as_row",
-    "checksum_of",
-    "event_of",
-    "events_of",
-    "from_line",
-    "numbered",
-    "to_line",
-]
-
 #: The format of payloads and checksums that this release writes; it reads every earlier one.
 FORMAT: Final = 1
 

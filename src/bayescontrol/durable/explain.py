@@ -16,8 +16,6 @@ from bayescontrol.durable.store import Log
 from bayescontrol.durable.summary import summary
 from bayescontrol.errors import UnknownDecision
 
-__all__ = ["Explanation", "explained"]
-
 
 @dataclass(frozen=True)
 class Explanation:

@@ -9,8 +9,6 @@ import os
 import signal
 from typing import Final
 
-__all__ = ["POINTS", "arm", "reach"]
-
 #: Every named moment, in the order in which a decision comes by them.
 POINTS: Final = (
     "before-compute",

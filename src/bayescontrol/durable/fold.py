@@ -22,8 +22,6 @@ from bayescontrol.durable.store import Log, Snapshot
 from bayescontrol.durable.streams import Streams
 from bayescontrol.errors import DamagedLog, IncompatibleState, ModelMismatch, UnknownDecision
 
-__all__ = ["Decisions", "Fold", "fold_log"]
-
 #: Decisions kept in memory; older ones are looked up when their feedback comes.
 _RECENT: Final = 2**15
 #: Events at the end of a log whose decisions are drawn again when it is folded.

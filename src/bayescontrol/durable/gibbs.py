@@ -15,8 +15,6 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.words import counted
 
-__all__ = ["GibbsMDP"]
-
 
 class GibbsMDP:
     """The settings of `mdp_agent`, all plain values: no `allowed`, which is code.

@@ -23,8 +23,6 @@ from bayescontrol.durable import plain_settings as read
 from bayescontrol.durable.plain_schedules import needs_regression, schedule_plain
 from bayescontrol.schedules import Schedule, every_step
 
-__all__ = ["KINDS", "Description", "Kind", "describe", "why_not"]
-
 
 class Description(NamedTuple):
     """A problem by the name of its kind and its settings.

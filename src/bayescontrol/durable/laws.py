@@ -17,8 +17,6 @@ from bayescontrol.durable.models import Model, as_model
 from bayescontrol.durable.plain import as_plain, canonical, shown
 from bayescontrol.errors import InvalidRequest, MissingCapability, UnknownAction
 
-__all__ = ["Decider", "Fixed", "FixedPolicy", "Law", "Laws", "Learner", "LoggedLaw", "as_decider"]
-
 #: {b: P(b | x)}
 Law: TypeAlias = Mapping[Any, float]
 #: π(x) -> {b: P(b | x)}

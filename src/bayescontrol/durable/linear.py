@@ -22,8 +22,6 @@ from bayescontrol.problems.linear.prior import SystemPrior
 from bayescontrol.problems.linear.system import Costs, LinearSystem
 from bayescontrol.schedules import Schedule, every_step
 
-__all__ = ["LinearQuadratic"]
-
 _COSTS: Final = {"noise": 1.0, "mean": 1.0, "deviation": 1.0}
 _PRIOR: Final = ("mean", "precision", "scatter")
 

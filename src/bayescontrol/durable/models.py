@@ -20,16 +20,6 @@ from bayescontrol.durable.plain_schedules import unschedule
 from bayescontrol.errors import MissingCapability, ModelMismatch
 from bayescontrol.schedules import Schedule, every_step
 
-__all__ = [
-    "Model",
-    "as_logged",
-    "as_model",
-    "model_of",
-    "named_model",
-    "require_alike",
-    "require_same",
-]
-
 
 class Model(NamedTuple):
     """What builds the agent as it was before the first event, and what the log says of it.

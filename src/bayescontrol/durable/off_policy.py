@@ -24,8 +24,6 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 
-__all__ = ["CAP", "LAM", "RHO", "Estimate", "Guess", "Interval", "guess", "lower"]
-
 _j: Final = np.arange(16.0)
 #: λ_j = 3/4, 3/8, …: the best is about sqrt(2 log(1 / α) / Σ ξ²), which nobody knows before.
 LAM: Final[FloatArray] = 0.75 * 0.5**_j

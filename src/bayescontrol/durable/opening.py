@@ -20,8 +20,6 @@ from bayescontrol.durable.unchanged import require_unchanged
 from bayescontrol.errors import DamagedLog, HeadMoved, ModelMismatch, UnknownStore
 from bayescontrol.schedules import Schedule, every_step
 
-__all__ = ["open_agent"]
-
 
 def open_agent(
     store: str | Store,

@@ -24,8 +24,6 @@ try:
 except ImportError:  # not a POSIX system: there SQLite's own locks bind everyone
     fcntl = None
 
-__all__ = ["WriterLock", "file_system", "flush_folder", "reached", "require_local"]
-
 _NETWORK: Final = frozenset(
     {
         *("afs", "beegfs", "ceph", "cifs", "coda", "davfs", "glusterfs", "gpfs", "lustre", "ncpfs"),

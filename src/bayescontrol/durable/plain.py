@@ -15,8 +15,6 @@ import numpy as np
 
 from bayescontrol.errors import DamagedLog, MissingCapability
 
-__all__ = ["as_plain", "canonical", "from_plain", "kept", "same_answer", "same_value", "shown"]
-
 _NUMERIC: Final = "biuf"
 _SCALARS: Final = frozenset({type(None), bool, str})
 _MOST: Final = 2**63

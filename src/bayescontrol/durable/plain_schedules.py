@@ -16,8 +16,6 @@ from bayescontrol.schedules import (
     every_step,
 )
 
-__all__ = ["needs_regression", "schedule_plain", "unschedule"]
-
 _SCHEDULES: Final[dict[str, Any]] = {
     "every_step": every_step,
     "doubling": doubling,

@@ -7,19 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "arms",
-    "categorical",
-    "gaussian",
-    "growing",
-    "joint",
-    "linear",
-    "logistic",
-    "logit_normal",
-    "own",
-    "tabular",
-]
-
 
 def arms(bandit: Any) -> dict[str, Any]:
     """Arms of one family, each with its row of the prior.

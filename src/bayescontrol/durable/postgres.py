@@ -16,9 +16,9 @@ from typing import Any, Final, LiteralString, NoReturn
 from uuid import UUID, uuid4
 
 from bayescontrol.durable.faults import reach
-from bayescontrol.durable.postgres_address import address_of
+from bayescontrol.durable.postgres_address import address_of, psycopg
 from bayescontrol.durable.postgres_schema import phrase, prepare
-from bayescontrol.durable.postgres_server import Connection, Server, psycopg
+from bayescontrol.durable.postgres_server import Connection, Server
 from bayescontrol.durable.store import (
     CHUNK,
     Row,
@@ -31,8 +31,6 @@ from bayescontrol.durable.store import (
     superfluous,
 )
 from bayescontrol.errors import HeadMoved, StoreFailed
-
-__all__ = ["PostgresLog", "PostgresStore", "open_store"]
 
 #: Appends that are queued for, after one that came too late.
 _CONTENDED: Final = 32

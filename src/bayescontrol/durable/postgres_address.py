@@ -14,14 +14,12 @@ from urllib.parse import quote, unquote
 from bayescontrol.errors import MissingCapability, UnknownStore
 
 try:
-    import psycopg
+    import psycopg as psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 except ImportError as error:
     raise MissingCapability(
         f"PostgreSQL needs psycopg ({error}): pip install 'bayescontrol[postgres]'"
     ) from None
-
-__all__ = ["Address", "address_of", "psycopg"]
 
 _SCHEMA: Final = "bayescontrol"
 #: A network that goes silent is given up after half a minute, not after a quarter of an hour.

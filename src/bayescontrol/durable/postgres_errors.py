@@ -7,8 +7,6 @@ nobody knows           `StoreFailed`: what was acknowledged is kept, the last ev
 from bayescontrol.durable.postgres_address import psycopg
 from bayescontrol.errors import DamagedLog, DiskFull, NotPermitted, StoreBusy, StoreFailed
 
-__all__ = ["translation"]
-
 
 def translation(error: psycopg.Error, place: str) -> StoreFailed:
     """An error of PostgreSQL as ours, with its way out.

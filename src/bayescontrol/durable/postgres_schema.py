@@ -18,8 +18,6 @@ from psycopg.sql import SQL, Identifier
 from bayescontrol.durable.postgres_server import Connection
 from bayescontrol.errors import DamagedLog, NewerFormat
 
-__all__ = ["LAYOUT", "phrase", "prepare"]
-
 #: The layout of the tables; that of the events within is `events.FORMAT`.
 LAYOUT: Final = 1
 _PROGRAM: Final = "bayescontrol"

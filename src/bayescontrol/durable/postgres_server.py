@@ -20,8 +20,6 @@ from bayescontrol.durable.postgres_errors import translation
 from bayescontrol.durable.store import closed
 from bayescontrol.errors import NotDurable, NotPermitted, StoreBusy, StoreFailed
 
-__all__ = ["Connection", "Server", "psycopg"]
-
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
 

@@ -21,17 +21,6 @@ from bayescontrol.durable.plain import shown
 from bayescontrol.durable.summary import summary
 from bayescontrol.errors import DamagedLog, InvalidRequest, StoreFailed
 
-__all__ = [
-    "Replay",
-    "Source",
-    "chosen_model",
-    "events_from",
-    "export_log",
-    "first_event",
-    "read_log",
-    "replay",
-]
-
 #: A log: its events, its agent, or the file that it was exported to.
 Source: TypeAlias = Iterable[Event] | DurableAgent | str | PathLike[str]
 

@@ -14,8 +14,6 @@ from bayescontrol.durable.decision import Decision, decision_number
 from bayescontrol.durable.plain import kept, shown
 from bayescontrol.errors import InvalidRequest
 
-__all__ = ["Act", "Close", "Many", "Observe"]
-
 
 class Act(Request):
     """What to do in x? Its result is a `Decision`.

@@ -16,15 +16,6 @@ from bayescontrol.arrays import Arrays
 from bayescontrol.durable.store import Snapshot
 from bayescontrol.errors import IncompatibleState
 
-__all__ = [
-    "DamagedSnapshot",
-    "SnapshotNotKept",
-    "arrays_of",
-    "snapshot_of",
-    "warn_not_kept",
-    "warn_passed_over",
-]
-
 
 class DamagedSnapshot(UserWarning):
     """A snapshot was passed over; the log is folded instead, which takes longer.

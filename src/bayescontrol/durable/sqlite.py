@@ -31,8 +31,6 @@ from bayescontrol.durable.store import (
 )
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
-__all__ = ["SqliteLog", "SqliteStore", "open_store"]
-
 #: No event has a greater number.
 _LAST: Final = 2**63 - 1
 _COLUMNS: Final = "seq, kind, n, key, payload, checksum"

@@ -12,8 +12,6 @@ import apsw
 
 from bayescontrol.errors import DamagedLog, DiskFull, StoreBusy, StoreFailed
 
-__all__ = ["damaged", "translated"]
-
 
 def damaged(place: str, why: object) -> DamagedLog:
     """The error for a file that is not what was written.

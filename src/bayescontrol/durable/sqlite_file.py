@@ -29,8 +29,6 @@ from bayescontrol.durable.sqlite_errors import damaged, translated
 from bayescontrol.durable.store import closed
 from bayescontrol.errors import DamagedLog, NewerFormat, StoreBusy, StoreFailed
 
-__all__ = ["APPLICATION", "LAYOUT", "MEMORY", "SqliteFile"]
-
 MEMORY: Final = ":memory:"
 #: "BaCo", in the header of every file of ours.
 APPLICATION: Final = 0x4261436F

@@ -21,23 +21,6 @@ from bayescontrol.errors import (
     UnknownStore,
 )
 
-__all__ = [
-    "CHUNK",
-    "KEPT",
-    "SPACED",
-    "Log",
-    "Row",
-    "Snapshot",
-    "Store",
-    "closed",
-    "doubled",
-    "looked_up",
-    "open_store",
-    "require_dense",
-    "require_name",
-    "superfluous",
-]
-
 #: Rows that are read at once.
 CHUNK: Final = 10_000
 #: The newest snapshots of a log, which stay whatever their distance.

@@ -15,8 +15,6 @@ from bayescontrol import kernels
 from bayescontrol.arrays import UIntArray
 from bayescontrol.seeding import Stream
 
-__all__ = ["Streams"]
-
 _WORD: Final = 2**32
 _ROLE: Final = crc32(b"agent")
 #: Streams that are made at once.

@@ -17,8 +17,6 @@ from bayescontrol.problems.bandits.linear_belief import LinearBelief
 from bayescontrol.problems.linear.belief import SystemBelief
 from bayescontrol.problems.mdp.gibbs import GibbsBelief
 
-__all__ = ["mode_names", "summary", "texts"]
-
 
 def summary(agent: Any) -> dict[str, dict[str, Any]]:
     """What the agent believes, by the names of its arms or modes, in plain values.

@@ -30,9 +30,6 @@ from bayescontrol.errors import (
     UnknownDecision,
 )
 
-__all__ = ["Turn"]
-
-
 _REFUSED: Final = (
     BadSituation, ConflictingFeedback, ConflictingKey, DamagedLog, FeedbackDue, UnknownDecision,
 )  # fmt: skip

@@ -23,8 +23,6 @@ from bayescontrol.durable.snapshots import arrays_of
 from bayescontrol.durable.store import Log, Snapshot
 from bayescontrol.errors import IncompatibleState, ModelMismatch
 
-__all__ = ["require_unchanged"]
-
 #: Events that are folded to find out.
 _STRETCH: Final = 1_000
 #: Fewer events may hold no decision, and tell nothing of a policy.

@@ -28,8 +28,6 @@ from bayescontrol.durable.worth import Bounds, Worth, known_bounds, required_bou
 from bayescontrol.errors import DamagedLog, InvalidRequest, MissingCapability, ModelMismatch
 from bayescontrol.words import counted
 
-__all__ = ["WhatIf", "what_if"]
-
 
 @dataclass(frozen=True)
 class WhatIf:

@@ -14,8 +14,6 @@ from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.plain import shown
 from bayescontrol.errors import BadEvidence, InvalidRequest, MissingCapability
 
-__all__ = ["Bounds", "Worth", "known_bounds", "required_bounds", "reward_of"]
-
 #: The least and the most that a reward can be.
 Bounds: TypeAlias = tuple[float, float]
 

@@ -18,8 +18,6 @@ from bayescontrol.entropy.curves import Bits
 from bayescontrol.entropy.laws import GONE, ask, expect, require_system
 from bayescontrol.protocols import IOSystem
 
-__all__ = ["code_length", "learning_cost"]
-
 
 def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any]]) -> Bits:
     """L(ao_≤t) = -log2 Pr(ao_≤t) for every t of a record, in bits, actions and observations apart.

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.priors import as_prior
 
-__all__ = ["Bits", "Estimate", "SampledBits", "entropy_of", "kl"]
-
 
 @dataclass(frozen=True)
 class Bits:

@@ -21,14 +21,6 @@ from bayescontrol.entropy.weighting import Weighting, weigh
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import IOSystem
 
-__all__ = [
-    "information_on",
-    "intervened_relative_entropy",
-    "mutual_information",
-    "relative_entropy",
-    "relative_entropy_on",
-]
-
 Modes = Sequence[IOSystem[Any, Any, Any]]
 
 

@@ -13,8 +13,6 @@ from bayescontrol.errors import ImpossibleObservation, InvalidTable, MissingCapa
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import IOSystem
 
-__all__ = ["GONE", "Law", "ask", "check_actions", "expect", "require_system"]
-
 Law = Mapping[Any, float]
 IO_SYSTEM: Final = ("start", "advance", "action_probabilities", "observation_probabilities")
 

@@ -23,8 +23,6 @@ from bayescontrol.priors import as_prior
 from bayescontrol.protocols import IOSystem
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["sampled_intervened_relative_entropy", "sampled_relative_entropy"]
-
 Modes = Sequence[IOSystem[Any, Any, Any]]
 
 

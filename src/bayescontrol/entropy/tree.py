@@ -23,8 +23,6 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.priors import as_prior
 from bayescontrol.protocols import IOSystem
 
-__all__ = ["InteractionTree", "Stage", "TooManyHistories", "paths", "values"]
-
 
 class TooManyHistories(BayesControlError, ValueError):
     """The interaction tree would be too large to enumerate.

@@ -21,8 +21,6 @@ from bayescontrol.errors import InvalidTable
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import ActionProbabilities, IOSystem, Stateful
 
-__all__ = ["Named", "Weighting", "acting", "require_named", "weigh"]
-
 #: The weightings that have a name.
 Named: TypeAlias = Literal["uniform", "closed-loop", "printed"]
 #: A name, an I/O system, or a policy that is asked in situation None.

@@ -15,8 +15,6 @@ from bayescontrol.problems.mdp import MDP, stationary_distribution
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.record import Record
 
-__all__ = ["acting", "chain", "path", "shares"]
-
 
 def acting(modes: TabularModes, policy: FloatArray, start: int | None = None) -> TabularModes:
     """The same hypotheses, all with one policy[x, a]: an agent that acts by it and learns.

@@ -21,18 +21,6 @@ from bayescontrol.lab.statistics import bernstein, mean_and_error
 from bayescontrol.lab.statistics.quantiles import t_quantile
 from bayescontrol.report.tables import with_error
 
-__all__ = [
-    "FEW",
-    "Compared",
-    "Pilot",
-    "beyond_chance",
-    "compare",
-    "least_successes",
-    "measured",
-    "small",
-    "told",
-]
-
 #: How the settings explain the smallest number of runs.
 FEW: Final = "number of replicas; with fewer, no claim could be told from chance"
 #: Rounding, relative to the size of a value.

@@ -12,11 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.chart import Colour, Dash, Panel
-from bayescontrol.lab.graphs import Edge, Node
+from bayescontrol.lab.chart import Panel
+from bayescontrol.lab.graph_parts import Edge, Node
+from bayescontrol.lab.marks import Colour, Dash
 from bayescontrol.problems.tabular import TabularModes
-
-__all__ = ["Places", "chain_edges", "framed_alike", "nodes", "transitions"]
 
 #: Where each situation stands, by its label.
 Places: TypeAlias = Mapping[str, tuple[float, float]]

@@ -28,12 +28,11 @@ from bayescontrol.entropy import (
     weigh,
 )
 from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Series
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.seeding import Stream, stream
 from bayescontrol.systems import AgentSystem
-
-__all__ = ["Settings", "experiment"]
 
 #: The agents, in the order of the columns D and C.
 LABELS: Final = ("naive mixture", "control rule", "oracle (knows m)", "uniform")

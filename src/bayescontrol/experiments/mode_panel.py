@@ -12,11 +12,11 @@ from typing import Final
 
 from bayescontrol.experiments.chains import chain, shares
 from bayescontrol.experiments.drawing import Places, chain_edges, nodes, transitions
-from bayescontrol.lab.chart import Colour, Dash, Panel
-from bayescontrol.lab.graphs import Area, Edge, Graph
+from bayescontrol.lab.chart import Panel
+from bayescontrol.lab.graph_parts import Area, Edge
+from bayescontrol.lab.graphs import Graph
+from bayescontrol.lab.marks import Colour, Dash
 from bayescontrol.problems.tabular import TabularModes
-
-__all__ = ["mode_panel"]
 
 #: Outlines of regions lie outside those of policies.
 _REGION: Final = 1.0

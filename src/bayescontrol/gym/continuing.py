@@ -20,8 +20,6 @@ from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space
 from bayescontrol.problems.mdp.environment import Step
 from bayescontrol.seeding import Stream
 
-__all__ = ["Continuing"]
-
 
 class Continuing:
     """Q of a Gymnasium environment, as it comes; its luck is its own, from `seed`.

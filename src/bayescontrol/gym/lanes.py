@@ -29,8 +29,6 @@ from bayescontrol.problems.mdp.environment import Step
 from bayescontrol.protocols import Stateful
 from bayescontrol.record import Record
 
-__all__ = ["drive", "place"]
-
 End: TypeAlias = Literal["transition", "mask"]
 _COLUMNS = ("situation", "lane", "reward", "ended")
 

@@ -5,8 +5,6 @@ bayescontrol/Bandit-v0, Maze-v0, Chain-v0 and LinearPlant-v0: worlds that pass i
 
 from bayescontrol.gym.door import gymnasium
 
-__all__ = ["WORLDS", "register"]
-
 #: id → where its class is
 WORLDS = {
     "bayescontrol/Bandit-v0": "bayescontrol.gym.worlds:BanditEnv",

@@ -17,8 +17,6 @@ import numpy as np
 from bayescontrol.errors import InvalidTable, MissingCapability, UnknownAction
 from bayescontrol.gym.door import gymnasium
 
-__all__ = ["BoxSpace", "FiniteSpace", "as_space"]
-
 #: What stands for an element of a finite space.
 Name: TypeAlias = int | tuple[int, ...]
 #: So many names are listed at most.

@@ -21,8 +21,6 @@ from bayescontrol.problems.linear import PLANTS, LinearPlant, LinearSystem
 from bayescontrol.problems.mdp.maze import Maze
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["BanditEnv", "ChainEnv", "LinearPlantEnv", "MazeEnv", "WorldEnv"]
-
 
 class WorldEnv(gymnasium.Env[Any, Any]):
     """An environment Q under Gymnasium's interface; of each kind, two methods are its own.

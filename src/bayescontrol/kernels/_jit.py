@@ -21,8 +21,6 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import config
 
-__all__ = ["cache_folder", "in_memory", "jit", "leaf"]
-
 F = TypeVar("F", bound=Callable[..., object])
 # Numba's settings are made at run time, and its option `_nrt` is unknown to type checkers.
 _config: Any = config

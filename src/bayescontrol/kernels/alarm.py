@@ -13,9 +13,8 @@ from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import log
 from bayescontrol.kernels.finite import OK, condition, draw, log_likelihoods
-from bayescontrol.kernels.random import categorical, uniform
-
-__all__ = ["count", "interact", "log_estimate", "weigh"]
+from bayescontrol.kernels.random import categorical
+from bayescontrol.kernels.xoshiro import uniform
 
 
 @leaf

@@ -33,35 +33,9 @@ import numpy as np
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.random import (
-    LOG_UNIT,
-    beta,
-    categorical,
-    exponential,
-    gamma,
-    log_gamma,
-    log_odds,
-    normal,
-    uniform,
-)
-
-__all__ = [
-    "BERNOULLI",
-    "CATEGORICAL",
-    "EXPONENTIAL",
-    "GAUSSIAN",
-    "NORMAL_GAMMA",
-    "POISSON",
-    "draw",
-    "draw_action",
-    "draw_logs",
-    "interact",
-    "largest_mean",
-    "learn",
-    "log_mean",
-    "needs_logs",
-    "respond",
-]
+from bayescontrol.kernels.random import LOG_UNIT, beta, categorical, gamma, log_gamma, log_odds
+from bayescontrol.kernels.xoshiro import uniform
+from bayescontrol.kernels.ziggurat import exponential, normal
 
 #: The families, as the kernels call them.
 BERNOULLI, GAUSSIAN, NORMAL_GAMMA, POISSON, EXPONENTIAL, CATEGORICAL = range(6)

@@ -18,9 +18,8 @@ import numpy as np
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import exp
-from bayescontrol.kernels.random import exponential, gamma, normal
-
-__all__ = ["draw_rewards", "draw_transitions", "expected_rewards", "solve"]
+from bayescontrol.kernels.random import gamma
+from bayescontrol.kernels.ziggurat import exponential, normal
 
 
 @leaf

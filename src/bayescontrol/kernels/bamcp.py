@@ -19,9 +19,8 @@ from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.average_reward import draw_row
 from bayescontrol.kernels.elementary import log
-from bayescontrol.kernels.random import below, categorical
-
-__all__ = ["Outcomes", "Search", "search"]
+from bayescontrol.kernels.random import categorical
+from bayescontrol.kernels.xoshiro import below
 
 
 class Outcomes(NamedTuple):

@@ -15,8 +15,6 @@ which does not depend on t: a child is found by adding binomials. `C` is Pascal'
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import leaf
 
-__all__ = ["action_values", "backward", "children", "first", "forward", "number", "write_counts"]
-
 #: Values this close, relative to the larger of 1 and the best, are equal.
 TIE = 1e-12
 

@@ -27,8 +27,6 @@ from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.mdp import Tables, respond
 from bayescontrol.kernels.special import HALF_LOG_2PI, stirling
 
-__all__ = ["choose", "expected_excess", "interact", "learn", "value_of_information"]
-
 #: The columns of a row.
 MU, KAPPA, ALPHA, BETA = 0, 1, 2, 3
 

@@ -16,16 +16,6 @@ from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.special import HALF_LOG_2PI, log_excess_series, stirling
 
-__all__ = [
-    "beta_cdf",
-    "beta_quantile",
-    "divergence",
-    "divergence_bound",
-    "excess",
-    "log1p_exp",
-    "log_peak",
-]
-
 EPS = 2.0**-52
 #: The fraction needs about √max(a, b) terms; no more than these are taken.
 MOST_TERMS = 100_000

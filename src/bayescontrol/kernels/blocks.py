@@ -14,8 +14,6 @@ import numpy as np
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import jit
 
-__all__ = ["BLOCK", "FLAT", "SUM", "TOP", "build", "exponents", "rebuild"]
-
 Array = TypeVar("Array", FloatArray, IntArray)
 
 BLOCK = 512

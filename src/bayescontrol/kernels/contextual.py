@@ -13,21 +13,8 @@ from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp
 from bayescontrol.kernels.linear import absorb, dot, score
-from bayescontrol.kernels.random import normal, uniform
-
-__all__ = [
-    "GAUSSIAN",
-    "LOGIT",
-    "NORMAL",
-    "SPHERE",
-    "draw_action",
-    "draw_context",
-    "interact",
-    "learn",
-    "margin",
-    "respond",
-    "sigmoid",
-]
+from bayescontrol.kernels.xoshiro import uniform
+from bayescontrol.kernels.ziggurat import normal
 
 #: How a reward hangs on the score x·w: with Gaussian noise, or 1 with probability σ(x·w).
 GAUSSIAN, LOGIT = range(2)

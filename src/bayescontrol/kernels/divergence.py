@@ -19,20 +19,6 @@ from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.finite import OK, condition, posterior
 from bayescontrol.kernels.tabular import interact
 
-__all__ = [
-    "accumulate",
-    "bound",
-    "demultiplex",
-    "ensemble",
-    "follow",
-    "mean_tables",
-    "posteriors",
-    "ratio_table",
-    "ratios",
-    "relative_entropy",
-    "weight_of_evidence",
-]
-
 # Where p/q is a double with all its digits.
 LEAST_RATIO, MOST_RATIO = 1e-300, 1e300
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from bayescontrol.kernels._jit import leaf
 
-__all__ = ["exp", "exp_split", "log"]
-
 LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first has so few digits that k · LN2_HIGH is exact for |k| < 2^20.
 LN2_HIGH = 0.6931471803691238

@@ -31,20 +31,6 @@ from bayescontrol.kernels.blocks import (
 )
 from bayescontrol.kernels.elementary import exp_split, log
 
-__all__ = [
-    "IMPOSSIBLE",
-    "OK",
-    "condition",
-    "condition_log",
-    "draw",
-    "log_likelihoods",
-    "log_ratio",
-    "merge",
-    "posterior",
-    "share",
-    "total",
-]
-
 OK, IMPOSSIBLE = -1, -2
 
 # Non-negative doubles are ordered as their bits are, and minima of integers are vector code.

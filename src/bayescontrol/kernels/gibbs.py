@@ -23,7 +23,7 @@ import numpy as np
 
 from bayescontrol.arrays import UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.random import gamma, normal
+from bayescontrol.kernels.random import gamma
 from bayescontrol.kernels.transitions import (
     CURSOR,
     DECLARED,
@@ -40,8 +40,7 @@ from bayescontrol.kernels.transitions import (
     Chain,
     Evidence,
 )
-
-__all__ = ["How", "best_action", "draw_mode", "draw_precision", "recentre", "tally"]
+from bayescontrol.kernels.ziggurat import normal
 
 
 class How(NamedTuple):

@@ -10,9 +10,7 @@ levels: the state (s, f) has place n (n+1) / 2 + s, n = s + f.
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.gittins_band import rate
-from bayescontrol.kernels.random import below as draw_below
-
-__all__ = ["choose", "lift", "place", "settle", "slack", "split"]
+from bayescontrol.kernels.xoshiro import below as draw_below
 
 
 @leaf

@@ -19,8 +19,6 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
 
-__all__ = ["gap", "limits", "rate", "reach", "sweep"]
-
 #: A step of `sweep` makes nine roundings of half a unit in the last place to any of its terms.
 ROUNDING = 10.0 * 2.0**-53
 

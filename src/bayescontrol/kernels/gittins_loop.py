@@ -10,8 +10,6 @@ from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import respond
 from bayescontrol.kernels.gittins import choose
 
-__all__ = ["interact"]
-
 
 @leaf
 def interact(

@@ -32,19 +32,6 @@ from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.legendre import NODE, TO_RIGHT, WEIGHT, K
 from bayescontrol.kernels.xoshiro import below, uniform
 
-__all__ = [
-    "GAIN",
-    "OVERLAP",
-    "REGRET",
-    "ROWS",
-    "P",
-    "best_ratio",
-    "draw_pair",
-    "information",
-    "overlaps",
-    "ratio",
-]
-
 #: ∫_-1^{x_k} f = Σ_l TO_LEFT[k, l] f(x_l).
 TO_LEFT = np.ascontiguousarray(WEIGHT[None, :] - TO_RIGHT.T)
 #: g_j below e^-FALL of its maximum is nothing.

@@ -14,8 +14,6 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 
-__all__ = ["COEFFICIENT", "DEGREE", "NODE", "TO_RIGHT", "WEIGHT", "K"]
-
 #: Nodes in a panel.
 K = 16
 #: Two coefficients in the middle, two at the end: an odd or even function has one of each.

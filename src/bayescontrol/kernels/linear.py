@@ -14,9 +14,8 @@ import math
 
 from bayescontrol.arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.random import normal, uniform
-
-__all__ = ["absorb", "best", "cholesky", "dot", "draw_weights", "score", "solve"]
+from bayescontrol.kernels.xoshiro import uniform
+from bayescontrol.kernels.ziggurat import normal
 
 
 @leaf

@@ -16,26 +16,9 @@ from typing import NamedTuple
 from bayescontrol.arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.linear import absorb
-from bayescontrol.kernels.random import gamma, normal
+from bayescontrol.kernels.random import gamma
 from bayescontrol.kernels.riccati import Room, riccati
-
-__all__ = [
-    "LARGEST",
-    "Mode",
-    "advance",
-    "control",
-    "copy_mode",
-    "draw_mode",
-    "draw_noise",
-    "draw_system",
-    "explore",
-    "growth",
-    "learn",
-    "mean_mode",
-    "mean_noise",
-    "mean_system",
-    "within",
-]
+from bayescontrol.kernels.ziggurat import normal
 
 #: A state or an input beyond this is no evidence: its squares would leave the numbers.
 LARGEST = 1e100

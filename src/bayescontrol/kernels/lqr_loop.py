@@ -25,26 +25,6 @@ from bayescontrol.kernels.lqr import (
 )
 from bayescontrol.kernels.riccati import Room
 
-__all__ = [
-    "AGE",
-    "BEYOND",
-    "CLOCK",
-    "DETERMINANT",
-    "DONE",
-    "DOUBLING",
-    "DRAWN_AT",
-    "FAILED",
-    "HELD",
-    "NO_GAIN",
-    "TOO_MUCH",
-    "How",
-    "Rooms",
-    "T",
-    "due",
-    "interact",
-    "regulate",
-]
-
 #: Why the loop has ended: every step is done; no draw had a stabilising gain; the input, or the
 #: state that came of it, is beyond what can be learnt.
 DONE, NO_GAIN, TOO_MUCH, BEYOND = range(4)

@@ -14,8 +14,6 @@ from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.xoshiro import uniform
 
-__all__ = ["Tables", "respond"]
-
 
 class Tables(NamedTuple):
     """The transitions of an MDP, pair after pair.

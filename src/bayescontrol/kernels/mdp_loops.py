@@ -14,8 +14,6 @@ from bayescontrol.kernels.gibbs import How, best_action, draw_mode
 from bayescontrol.kernels.mdp import Tables, respond
 from bayescontrol.kernels.transitions import LEARNT, RHO, Chain, Evidence, learn
 
-__all__ = ["DONE", "LOST", "NOT_LEARNT", "NOT_OFFERED", "interact"]
-
 #: Why the loop has ended: every step is done; the last step is answered but not learnt, for a new
 #: state or want of room; the world does not offer the action; the chain has left the doubles.
 DONE, NOT_LEARNT, NOT_OFFERED, LOST = 0, 1, 2, 3

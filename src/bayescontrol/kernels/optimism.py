@@ -14,8 +14,6 @@ import numpy as np
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import jit, leaf
 
-__all__ = ["extended_value_iteration", "optimistic"]
-
 
 @leaf
 def optimistic(p: FloatArray, d: float, u: FloatArray, order: IntArray) -> float:

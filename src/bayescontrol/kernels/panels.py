@@ -29,8 +29,6 @@ from bayescontrol.kernels.posteriors import (
     weight,
 )
 
-__all__ = ["densities", "enter", "larger", "lay", "miss", "products", "rounded_up"]
-
 #: No more than e^-T of an arm is left out on either side.
 T = 34.0
 #: The error allowed to a panel.

@@ -15,9 +15,7 @@ import numpy as np
 
 from bayescontrol.kernels._jit import in_memory, typeof, types
 from bayescontrol.kernels.finite import OK, condition, draw
-from bayescontrol.kernels.random import uniform
-
-__all__ = ["Functions", "Uncompilable", "compiled"]
+from bayescontrol.kernels.xoshiro import uniform
 
 
 class Uncompilable(Exception):

@@ -25,34 +25,8 @@ from bayescontrol.kernels.policy_indices import (
     ucb1,
     ucb_tuned,
 )
-from bayescontrol.kernels.random import below, categorical, uniform
-
-__all__ = [
-    "BAYES_UCB",
-    "BINARY",
-    "EPSILON_GREEDY",
-    "FINITE",
-    "INFORMATION",
-    "KL_UCB",
-    "KNOWLEDGE_GRADIENT",
-    "MOSS",
-    "MOST_REWARD",
-    "ORACLE",
-    "SOFTMAX",
-    "UCB1",
-    "UCB_TUNED",
-    "UNIFORM",
-    "UNIT",
-    "accepts",
-    "arg_max",
-    "choose",
-    "fading",
-    "index",
-    "interact",
-    "learn",
-    "rows",
-    "weights",
-]
+from bayescontrol.kernels.random import categorical
+from bayescontrol.kernels.xoshiro import below, uniform
 
 #: The policies, as the kernels call them; behind each what `parameters` holds.
 UNIFORM = 0  # nothing

@@ -19,16 +19,6 @@ from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.beta_law import beta_quantile, divergence_bound
 from bayescontrol.kernels.elementary import exp, log
 
-__all__ = [
-    "bayes_ucb",
-    "estimates",
-    "kl_ucb",
-    "knowledge_gradient",
-    "moss",
-    "ucb1",
-    "ucb_tuned",
-]
-
 
 @leaf
 def estimates(n: FloatArray, s: FloatArray, out: FloatArray) -> None:

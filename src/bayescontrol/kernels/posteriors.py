@@ -29,21 +29,6 @@ from bayescontrol.kernels.special import (
     stirling,
 )
 
-__all__ = [
-    "BETA",
-    "GAMMA",
-    "INVERSE_GAMMA",
-    "NORMAL",
-    "STUDENT",
-    "WIDE",
-    "bernoulli",
-    "fall",
-    "peak",
-    "reach",
-    "shape",
-    "weight",
-]
-
 BETA, GAMMA, INVERSE_GAMMA, NORMAL, STUDENT = 0, 1, 2, 3, 4
 
 SQRT_2PI = 2.5066282746310002

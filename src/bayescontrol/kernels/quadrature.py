@@ -33,18 +33,6 @@ from bayescontrol.kernels.panels import (
 )
 from bayescontrol.kernels.posteriors import NORMAL, STUDENT
 
-__all__ = [
-    "DONE",
-    "FAILED",
-    "INVALID",
-    "LEAST_NU",
-    "MORE_ROWS",
-    "NODES",
-    "ROWS",
-    "best",
-    "best_of_each",
-]
-
 #: What `best` says: the probabilities are there, did not converge, or were asked of no law.
 DONE, FAILED, INVALID = 0, 1, 2
 

@@ -17,29 +17,11 @@ import math
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.xoshiro import below, next_uint64, uniform
-from bayescontrol.kernels.ziggurat import exponential, normal
-
-__all__ = [
-    "below",
-    "beta",
-    "categorical",
-    "exponential",
-    "fill_below",
-    "fill_beta",
-    "fill_categorical",
-    "fill_exponential",
-    "fill_gamma",
-    "fill_normal",
-    "fill_uniform",
-    "gamma",
-    "log_gamma",
-    "log_odds",
-    "next_uint64",
-    "normal",
-    "permutation",
-    "uniform",
-]
+from bayescontrol.kernels.xoshiro import below as below
+from bayescontrol.kernels.xoshiro import next_uint64 as next_uint64
+from bayescontrol.kernels.xoshiro import uniform as uniform
+from bayescontrol.kernels.ziggurat import exponential as exponential
+from bayescontrol.kernels.ziggurat import normal as normal
 
 #: The logarithm of a gamma with shape α is about -1/α, beyond all doubles for the least α: times
 #: this it is a double for every α > 0.

@@ -18,8 +18,6 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.kernels._jit import leaf
 
-__all__ = ["DOUBLINGS", "Room", "lyapunov", "riccati", "room", "solve"]
-
 #: 2⁴⁰ steps: what has not vanished by then counts as not stabilised.
 DOUBLINGS = 40
 #: The transition over so many steps counts as vanished: what it would still add is its square.

@@ -14,10 +14,8 @@ from typing import NamedTuple
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.mdp import Tables, respond
-from bayescontrol.kernels.random import uniform
 from bayescontrol.kernels.td import any_action, best_action, signed, top, unsigned
-
-__all__ = ["RHow", "RValues", "choose", "interact", "learn", "uncertain_action"]
+from bayescontrol.kernels.xoshiro import uniform
 
 
 class RValues(NamedTuple):

@@ -25,10 +25,9 @@ from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
 from bayescontrol.kernels.beta_law import divergence
 from bayescontrol.kernels.elementary import exp
-from bayescontrol.kernels.random import gamma_attempt, uniform
+from bayescontrol.kernels.random import gamma_attempt
 from bayescontrol.kernels.special import stirling
-
-__all__ = ["beta_tail", "draw_action", "interact", "learn", "prepare", "prepare_all", "tail_bound"]
+from bayescontrol.kernels.xoshiro import uniform
 
 # Rows of `cache`, one column an arm: constants of the two gammas, the mean, the ceiling, its
 # bound and how fast that falls, and room for the bound at V.

@@ -13,8 +13,6 @@ import numpy as np
 from bayescontrol.arrays import UIntArray
 from bayescontrol.kernels._jit import leaf
 
-__all__ = ["seed_state", "seed_states"]
-
 MASK = np.uint64(0xFFFFFFFF)
 U16, U32 = np.uint64(16), np.uint64(32)
 INIT_A, MULT_A = np.uint64(0x43B0D7E5), np.uint64(0x931E8875)

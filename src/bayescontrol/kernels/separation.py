@@ -10,8 +10,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.divergence import relative_entropy
 
-__all__ = ["compare", "differ"]
-
 
 @leaf
 def differ(p: FloatArray, q: FloatArray, tolerance: float) -> bool:

@@ -9,9 +9,8 @@ Bit for bit the run of the readable agent: the same kernels draw, act and learn.
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit
 from bayescontrol.kernels.finite import OK, condition, draw, share, total
-from bayescontrol.kernels.random import categorical, uniform
-
-__all__ = ["NOT_YET", "settle"]
+from bayescontrol.kernels.random import categorical
+from bayescontrol.kernels.xoshiro import uniform
 
 #: No such step up to the horizon.
 NOT_YET = -1

@@ -12,8 +12,6 @@ import math
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
 
-__all__ = ["exp_excess", "exp_excess_series", "log_excess_series", "log_gamma", "stirling"]
-
 HALF_LOG_2PI = 0.9189385332046727
 # B_2k / 2k (2k - 1): with x ≥ 10 the first one left out is below 3e-17.
 S1, S2, S3, S4 = 1 / 12, -1 / 360, 1 / 1260, -1 / 1680

@@ -8,9 +8,8 @@ Bit for bit what the readable agent and environment do.
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit
 from bayescontrol.kernels.finite import OK, condition, draw
-from bayescontrol.kernels.random import categorical, uniform
-
-__all__ = ["interact"]
+from bayescontrol.kernels.random import categorical
+from bayescontrol.kernels.xoshiro import uniform
 
 
 @jit

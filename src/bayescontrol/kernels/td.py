@@ -21,21 +21,7 @@ import numpy as np
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.mdp import Tables, respond
-from bayescontrol.kernels.random import below, uniform
-
-__all__ = [
-    "QHow",
-    "QValues",
-    "any_action",
-    "best_action",
-    "choose",
-    "follow",
-    "interact",
-    "learn",
-    "signed",
-    "top",
-    "unsigned",
-]
+from bayescontrol.kernels.xoshiro import below, uniform
 
 
 @leaf

@@ -21,8 +21,6 @@ import numpy as np
 from bayescontrol.arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 
-__all__ = ["FULL", "LEARNT", "Chain", "Evidence", "add_state", "learn", "prepare"]
-
 #: What `learn` says: done, or no room for another transition of that pair and nothing done.
 LEARNT, FULL = 0, 1
 

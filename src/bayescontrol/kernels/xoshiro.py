@@ -12,8 +12,6 @@ import numpy as np
 from bayescontrol.arrays import UIntArray
 from bayescontrol.kernels._jit import leaf
 
-__all__ = ["below", "next_uint64", "uniform"]
-
 # Numba turns uint64 with int64 into float64, so every constant beside a word is a word.
 U11, U17, U19, U23, U32, U41, U45 = (np.uint64(n) for n in (11, 17, 19, 23, 32, 41, 45))
 LOW_HALF = np.uint64(0xFFFFFFFF)

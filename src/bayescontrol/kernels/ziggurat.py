@@ -23,18 +23,6 @@ from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp
 from bayescontrol.kernels.xoshiro import U11, next_uint64, uniform
 
-__all__ = [
-    "EXPONENTIAL_R",
-    "EXPONENTIAL_V",
-    "NORMAL_R",
-    "NORMAL_V",
-    "Layers",
-    "exponential",
-    "exponential_layers",
-    "normal",
-    "normal_layers",
-]
-
 # The only (r, v) for which 256 layers end at f(0) = 1; `tests/kernels` checks them.
 NORMAL_R = Decimal("3.65415288536100877164542972039951576")
 NORMAL_V = Decimal("0.00492867323397465534736177540233602807")

@@ -5,7 +5,8 @@ from bayescontrol.lab.experiment import Columns, Experiment, Outcome, Table, fin
 from bayescontrol.lab.runner import conduct, run_replicas
 from bayescontrol.lab.shards import Shard, merge
 from bayescontrol.lab.statistics import mean_and_error, wilson
-from bayescontrol.lab.store import Store, Study, read
+from bayescontrol.lab.store import Store, read
+from bayescontrol.lab.study import Study
 
 __all__ = [
     "Claim",

@@ -17,17 +17,6 @@ from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.pieces import Layout, layout_of
 from bayescontrol.lab.replicas import require_same
 
-__all__ = [
-    "Held",
-    "Incomplete",
-    "Source",
-    "assemble",
-    "missing",
-    "places",
-    "progressions",
-    "span",
-]
-
 
 class Incomplete(BayesControlError, LookupError):
     """Runs are wanted that no piece has.

@@ -14,8 +14,6 @@ from typing import BinaryIO
 
 from bayescontrol.errors import BayesControlError
 
-__all__ = ["Unwritable", "leftovers", "replacing", "writing_to"]
-
 
 class Unwritable(BayesControlError, OSError):
     """The folder for results cannot be made or written to, or its disk is full.

@@ -20,39 +20,14 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.graphs import Graph
 from bayescontrol.lab.maps import Heat, Strokes
 from bayescontrol.lab.marks import (
-    PALETTE,
-    Colour,
-    Dash,
     Guide,
     InvalidChart,
-    Marker,
     Region,
     Series,
     Word,
     require_choice,
     require_text,
 )
-
-__all__ = [
-    "PALETTE",
-    "Chart",
-    "Colour",
-    "Dash",
-    "Graph",
-    "Guide",
-    "Heat",
-    "InvalidChart",
-    "Limits",
-    "Marker",
-    "Panel",
-    "Place",
-    "Region",
-    "Scale",
-    "Series",
-    "Strokes",
-    "Visible",
-    "Word",
-]
 
 #: Powers are marked on a logarithmic axis: of ten, or of two.
 Scale: TypeAlias = Literal["linear", "log", "log2"]

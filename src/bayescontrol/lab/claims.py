@@ -19,8 +19,6 @@ import numpy as np
 
 from bayescontrol.errors import BayesControlError
 
-__all__ = ["Claim", "InvalidClaim", "Source", "Verdict", "all_ours_hold", "tally"]
-
 Source: TypeAlias = Literal["paper", "ours"]
 Verdict: TypeAlias = Literal["holds", "refuted", "not comparable", "fails"]
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-__all__ = ["announced"]
-
 _LOOK_EVERY: Final = 0.01  # seconds; loading Numba takes a few hundred milliseconds
 
 

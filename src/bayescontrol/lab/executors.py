@@ -31,8 +31,6 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.compilation import announced
 
-__all__ = ["Announcing", "ClusterUnavailable", "Dask", "Processes", "Wide", "cores"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

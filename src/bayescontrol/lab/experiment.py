@@ -24,19 +24,6 @@ from bayescontrol.lab.chart import Chart
 from bayescontrol.lab.claims import Claim
 from bayescontrol.lab.files import CannotImport, module_at
 
-__all__ = [
-    "Columns",
-    "Experiment",
-    "InvalidExperiment",
-    "Outcome",
-    "Table",
-    "UnknownExperiment",
-    "find",
-    "from_anywhere",
-    "names",
-    "study_file",
-]
-
 S = TypeVar("S")
 
 #: One replica as named arrays; of several runs, stacked: the first axis is the run.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import polars as pl
     import xarray as xr
 
-__all__ = ["Exportable", "Unexportable", "to_arviz", "to_pandas", "to_polars", "to_xarray"]
-
 
 def to_xarray(
     thing: Exportable,

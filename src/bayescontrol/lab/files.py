@@ -7,8 +7,6 @@ from types import ModuleType
 
 from bayescontrol.errors import BayesControlError
 
-__all__ = ["CannotImport", "module_at"]
-
 
 class CannotImport(BayesControlError, ImportError):
     """A file that is not there, that raises when it is imported, or whose name is taken.

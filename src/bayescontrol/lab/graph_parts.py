@@ -14,8 +14,6 @@ import numpy as np
 
 from bayescontrol.lab.marks import Colour, Dash, InvalidChart, require_choice, require_text
 
-__all__ = ["Area", "Edge", "Node"]
-
 Side: TypeAlias = Literal["above", "below"]
 
 

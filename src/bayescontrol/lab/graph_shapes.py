@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 
-__all__ = ["Arrow", "arrow", "contains", "disc", "loop", "outline"]
-
 _CIRCLE: Final = 48
 _SAMPLES: Final = 129
 #: A loop leaves its disc this far from its direction, in radians, and is this wide and long.

@@ -21,8 +21,6 @@ from bayescontrol.lab.graph_parts import Area, Edge, Node
 from bayescontrol.lab.graph_shapes import Arrow, arrow, contains, disc, loop, outline
 from bayescontrol.lab.marks import Colour, InvalidChart, require_text
 
-__all__ = ["Area", "Edge", "Graph", "Node", "ring"]
-
 #: How far two arrows between the same nodes bend away from each other, and one around a node.
 _APART: Final = 0.17
 _AROUND: Final = 0.3

@@ -25,8 +25,6 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None
 
-__all__ = ["Busy", "held"]
-
 _NO_LOCKS: Final = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 _WRITING_A_NAME: Final = 10.0  # seconds; far longer than it takes
 

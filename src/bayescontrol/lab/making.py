@@ -12,8 +12,6 @@ from bayescontrol.lab.manifest import Making
 from bayescontrol.lab.pieces import File
 from bayescontrol.lab.provenance import Made
 
-__all__ = ["makings"]
-
 
 def makings(
     wanted: Sequence[int], files: Iterable[File], known: Iterable[Making]

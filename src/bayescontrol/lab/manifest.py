@@ -16,18 +16,6 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.atomic import replacing
 from bayescontrol.lab.provenance import Made
 
-__all__ = [
-    "Making",
-    "Manifest",
-    "NoResults",
-    "Reproduction",
-    "Span",
-    "Sweep",
-    "read_manifest",
-    "results_in",
-    "write_manifest",
-]
-
 #: Runs: first, last + 1, step.
 Span: TypeAlias = tuple[int, int, int]
 

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.marks import Colour, Dash, InvalidChart, require_choice, require_text
 
-__all__ = ["Heat", "Strokes", "arrows"]
-
 #: Barbs are this share of an arrow's length, and lean this far to either side.
 _BARB = 0.38
 _LEAN = 0.32

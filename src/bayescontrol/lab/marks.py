@@ -19,20 +19,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.statistics import mean_and_error
 
-__all__ = [
-    "PALETTE",
-    "Colour",
-    "Dash",
-    "Guide",
-    "InvalidChart",
-    "Marker",
-    "Region",
-    "Series",
-    "Word",
-    "require_choice",
-    "require_text",
-]
-
 Colour: TypeAlias = Literal[
     "blue", "vermillion", "green", "orange", "sky", "purple", "ink", "yellow"
 ]

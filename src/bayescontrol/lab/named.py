@@ -25,8 +25,6 @@ from bayescontrol.lab.settings import plain
 from bayescontrol.lab.store import Stored
 from bayescontrol.record import Record, as_column
 
-__all__ = ["Coords", "Dims", "Exportable", "Named", "Unexportable", "named", "table"]
-
 #: One record, several of the same shape, columns whose first axis is the run, or results.
 Exportable: TypeAlias = Record | Sequence[Record] | Columns | Result | Stored
 #: The names of a column's axes after the run, for records after the step.

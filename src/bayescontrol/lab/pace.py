@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-__all__ = ["Pace", "Todo"]
-
 _SHORTEST, _SHARE, _LONGEST = 1.0, 0.01, 60.0
 _BYTES: Final = 1 << 25
 _GROWTH: Final = 4

@@ -25,8 +25,6 @@ from bayescontrol.lab.atomic import replacing
 from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.provenance import Made
 
-__all__ = ["Damaged", "File", "Layout", "Note", "layout_of", "open_sealed", "write_sealed"]
-
 #: Of each column its type and the shape of one replica's.
 Layout: TypeAlias = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
 

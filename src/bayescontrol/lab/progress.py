@@ -30,8 +30,6 @@ from rich.text import Text
 
 from bayescontrol.lab.runner import Progress
 
-__all__ = ["Lines", "live"]
-
 _EYE: Final = 0.05  # seconds; a bar that moves faster costs time and shows nothing
 _COMPILING: Final = "compiling kernels for the first time; later runs find them on disk"
 

@@ -19,8 +19,6 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["Git", "Made", "git_state", "made_here", "source_of", "versions"]
-
 _PACKAGES: Final = ("bayescontrol", "numpy", "scipy", "numba", "matplotlib")
 
 

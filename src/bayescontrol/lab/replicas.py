@@ -18,8 +18,6 @@ from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.pieces import Layout
 from bayescontrol.lab.provenance import Made, made_here
 
-__all__ = ["ExperimentFailed", "Group", "Job", "require_same", "stacked"]
-
 S = TypeVar("S")
 
 

@@ -27,17 +27,6 @@ from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.shards import Shard
 from bayescontrol.lab.store import Store
 
-__all__ = [
-    "ExperimentFailed",
-    "Progress",
-    "Result",
-    "Silent",
-    "conduct",
-    "run_replicas",
-    "score",
-    "wanted_runs",
-]
-
 S = TypeVar("S")
 
 

@@ -27,8 +27,6 @@ import numpy as np
 
 from bayescontrol.errors import BayesControlError
 
-__all__ = ["Field", "InvalidSettings", "describe", "key", "parse", "plain", "restore"]
-
 S = TypeVar("S")
 
 

@@ -21,9 +21,8 @@ from bayescontrol.lab.manifest import Manifest, read_manifest
 from bayescontrol.lab.pieces import File, Layout, open_sealed
 from bayescontrol.lab.replicas import require_same
 from bayescontrol.lab.settings import InvalidSettings
-from bayescontrol.lab.store import Store, Study
-
-__all__ = ["CannotMerge", "Shard", "merge"]
+from bayescontrol.lab.store import Store
+from bayescontrol.lab.study import Study
 
 _TEXT: Final = re.compile(r"(\d+)/(\d+)")
 

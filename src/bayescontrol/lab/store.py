@@ -40,8 +40,6 @@ from bayescontrol.lab.provenance import Made
 from bayescontrol.lab.replicas import require_same
 from bayescontrol.lab.study import OtherResults, Study, manifest_of
 
-__all__ = ["OtherResults", "Store", "Stored", "Study", "read"]
-
 _log = logging.getLogger(__name__)
 _DECIDING: Final = ("bayescontrol", "numpy", "numba")  # versions that may change a number
 

@@ -14,8 +14,6 @@ from bayescontrol.lab.manifest import Manifest, NoResults, read_manifest
 from bayescontrol.lab.provenance import Git, Made, git_state, made_here, source_of
 from bayescontrol.lab.settings import key, plain
 
-__all__ = ["OtherResults", "Study", "manifest_of"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -16,8 +16,6 @@ from typing import Any
 from bayescontrol.lab.experiment import Experiment
 from bayescontrol.lab.settings import InvalidSettings, key, parse, plain
 
-__all__ = ["Point", "axes", "points", "values_of"]
-
 
 @dataclass(frozen=True)
 class Point:

@@ -22,8 +22,6 @@ from bayescontrol.live.predictors import Predictor
 from bayescontrol.live.state import saved_arrays
 from bayescontrol.protocols import Persistent
 
-__all__ = ["Alarm"]
-
 LN2: Final = 0.6931471805599453
 #: Rows of tables sum to one up to rounding, and so may a probability exceed it.
 ROUNDING: Final = 1e-6

@@ -17,8 +17,6 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.problems.experts.noise import Gaussian
 from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities
 
-__all__ = ["finite_belief", "gives_probabilities", "require_bound"]
-
 #: The largest φ/σ that the alarm accepts: a loss of 0.03 nats in ten million steps.
 SMALL_FLOOR: Final = 0.01
 

@@ -13,8 +13,6 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import ActionProbabilities
 from bayescontrol.seeding import Stream
 
-__all__ = ["as_fallback", "fallback_action", "fallback_law"]
-
 
 def as_fallback(fallback: Any) -> Any:
     """The fallback, if it is one.

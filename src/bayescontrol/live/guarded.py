@@ -30,8 +30,6 @@ from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
 
-__all__ = ["Guarded"]
-
 #: Called with the guarded agent when its alarm is raised.
 Called: TypeAlias = Callable[[Any], object]
 

@@ -16,8 +16,6 @@ from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
 
-__all__ = ["fused_loop"]
-
 
 def fused_loop(agent: Any, environment: Any) -> Any:
     """The loop, if rule and world have one, q counts tables, and the fallback is an action.

@@ -23,8 +23,6 @@ from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapabilit
 from bayescontrol.live.state import saved_arrays
 from bayescontrol.values import pack, unpack
 
-__all__ = ["KrichevskyTrofimov", "Predictor", "StudentPredictor"]
-
 #: (x, a) -> what the predictor tells apart.
 Key: TypeAlias = Callable[[Any, Any], Hashable]
 Self = TypeVar("Self", bound="_Keyed")

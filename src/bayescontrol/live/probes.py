@@ -22,16 +22,6 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.live.evidence import finite_belief
 from bayescontrol.record import Probe
 
-__all__ = [
-    "alarm_evidence",
-    "count_effective_modes",
-    "effective_modes",
-    "mixture_surprise",
-    "mode_surprise",
-    "mode_surprises",
-    "posterior",
-]
-
 LN2: Final = 0.6931471805599453
 
 

@@ -6,8 +6,6 @@ from typing import Any
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import IncompatibleState
 
-__all__ = ["saved_arrays"]
-
 
 def saved_arrays(arrays: Any, what: str, *names: str) -> Arrays:
     """The arrays as they are, if these are among them; `what` they are of, for the error.

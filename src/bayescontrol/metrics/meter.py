@@ -21,8 +21,6 @@ from bayescontrol.errors import ImpossibleCondition, ImpossibleObservation, Miss
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 
-__all__ = ["Delusion", "delusion"]
-
 Rule: TypeAlias = ControlRule[Any, Any, Any, Any]
 
 

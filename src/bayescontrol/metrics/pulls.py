@@ -17,8 +17,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import MissingCapability, UnknownArm
 from bayescontrol.record import Record
 
-__all__ = ["best_share", "regret"]
-
 
 class _World(Protocol):
     """Arms in order, with their mean rewards `means` or `mean_rewards(record, start)`."""

@@ -26,8 +26,6 @@ from bayescontrol.protocols import (
     Stateful,
 )
 
-__all__ = ["NOTHING", "RULED_OUT", "AllAnswer", "EachAnswers", "as_answers"]
-
 Advance: TypeAlias = Callable[[Any, Any, Any], Any]
 #: One law for each mode, positive probabilities only; an empty one says nothing.
 Laws: TypeAlias = list[dict[Any, float]]

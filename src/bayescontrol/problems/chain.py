@@ -24,8 +24,6 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
 
-__all__ = ["GrowingChain", "GrowingEnvironment", "GrowingMode", "chain", "first_run"]
-
 #: (t, a, n): after t steps, the last n actions were all a.
 Trailing: TypeAlias = tuple[int, int, int]
 

@@ -20,14 +20,6 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.schedules import Every, Geometric, Held, Schedule, doubling, every_step
 
-__all__ = [
-    "Waiting",
-    "first_reward_time",
-    "identification_law",
-    "identification_time",
-    "tail_bound",
-]
-
 
 class Waiting(NamedTuple):
     """Mean and standard deviation of a waiting time, in steps.

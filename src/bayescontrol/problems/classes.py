@@ -22,17 +22,6 @@ from bayescontrol.problems import prize
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
 
-__all__ = [
-    "Description",
-    "InvalidSetting",
-    "Setting",
-    "UnknownClass",
-    "called",
-    "describe",
-    "make",
-    "names",
-]
-
 _GROUP: Final = "bayescontrol.classes"
 _HERE: Final = "bayescontrol.problems"
 _OURS: Final = {

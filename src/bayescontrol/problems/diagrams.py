@@ -16,14 +16,6 @@ import numpy as np
 from bayescontrol.errors import InvalidTable
 from bayescontrol.problems.tabular import Labels, TabularModes
 
-__all__ = [
-    "consistency_diagram",
-    "consistency_repaired",
-    "core_diagram",
-    "policy_diagram",
-    "trap",
-]
-
 #: Situation -> action -> where it leads, after any o or after o = 0 and o = 1.
 Moves: TypeAlias = Mapping[str, Mapping[str, str | tuple[str, str]]]
 #: One action, or P(a | m, x).

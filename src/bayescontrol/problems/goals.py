@@ -12,8 +12,6 @@ from bayescontrol.errors import InvalidTable
 from bayescontrol.problems.mdp.maze import Maze
 from bayescontrol.problems.mdp.modes import MDPModes, mdp_modes
 
-__all__ = ["goal_cells", "goal_worlds"]
-
 
 def goal_worlds(
     rows: int = 5, columns: int = 5, goals: int | None = None, p: float = 0.9

@@ -19,8 +19,6 @@ from bayescontrol.errors import (
     UnknownState,
 )
 
-__all__ = ["Names"]
-
 #: What is named.
 What: TypeAlias = Literal["arm", "state", "action"]
 #: What is raised when a list of names is none, and when a name is not in it.

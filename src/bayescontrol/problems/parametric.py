@@ -32,13 +32,6 @@ from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import as_advance, stay
 
-__all__ = [
-    "NotCompilable",
-    "ParametricEnvironment",
-    "ParametricMode",
-    "ParametricModes",
-]
-
 #: A situation: a number, or an array of numbers.
 Situation: TypeAlias = int | float | FloatArray
 Number: TypeAlias = int | float

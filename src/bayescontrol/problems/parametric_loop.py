@@ -15,8 +15,6 @@ from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
 
-__all__ = ["fused_loop"]
-
 
 def fused_loop(agent: Any, environment: Any) -> Any:
     """The compiled loop, if the agent is the rule over the environment's own class.

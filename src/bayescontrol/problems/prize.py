@@ -14,8 +14,6 @@ from typing import Final
 from bayescontrol.errors import InvalidTable
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["FROG", "PRIZE", "THREE_MODES_PRIOR", "prize_or_frog", "three_modes"]
-
 #: The observations of `prize_or_frog`.
 FROG: Final = 0
 PRIZE: Final = 1

@@ -25,15 +25,6 @@ from bayescontrol.seeding import Stream, as_stream
 from bayescontrol.systems import Situated
 from bayescontrol.words import counted
 
-__all__ = [
-    "Labels",
-    "TabularEnvironment",
-    "TabularMode",
-    "TabularModes",
-    "fused_loop",
-    "random_modes",
-]
-
 
 class Labels(NamedTuple):
     """What people call the situations, actions and observations of a class, in order.

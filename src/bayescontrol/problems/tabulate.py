@@ -23,8 +23,6 @@ from bayescontrol.problems.tabular import Labels, TabularMode, TabularModes
 from bayescontrol.rule import ControlRule
 from bayescontrol.situations import as_advance
 
-__all__ = ["TooManySituations", "tabulate"]
-
 #: Action -> what each mode expects, and where each observation leads.
 Steps: TypeAlias = dict[Any, tuple[Laws, dict[Any, int]]]
 

@@ -26,13 +26,12 @@ from bayescontrol.lab.manifest import (
     results_in,
 )
 from bayescontrol.lab.provenance import versions
-from bayescontrol.lab.runner import ExperimentFailed, Result, score
+from bayescontrol.lab.replicas import ExperimentFailed
+from bayescontrol.lab.runner import Result, score
 from bayescontrol.lab.settings import describe, plain, restore
 from bayescontrol.lab.store import read
 from bayescontrol.report import figures
 from bayescontrol.report.page import Section, page
-
-__all__ = ["build", "charts_of", "section", "section_of", "title_of", "write_page"]
 
 _FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 

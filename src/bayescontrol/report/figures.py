@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from bayescontrol.lab.chart import Chart, Graph, Guide, Heat, Panel, Region, Series, Strokes, Word
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.graphs import Graph
+from bayescontrol.lab.maps import Heat, Strokes
+from bayescontrol.lab.marks import Guide, Region, Series, Word
 from bayescontrol.report import graphs, maps
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["figure", "png", "save"]
 
 _DPI: Final = 200
 #: Width and height in inches: of a single panel, and of each of several.

@@ -26,16 +26,6 @@ from bayescontrol.lab.settings import plain
 from bayescontrol.lab.sweep import Point
 from bayescontrol.report.tables import number, with_error
 
-__all__ = [
-    "as_object",
-    "paths_of",
-    "prepare",
-    "sweep_as_object",
-    "sweep_table",
-    "write_claims",
-    "write_sweep_claims",
-]
-
 _KEYS: Final = ("name", "claim", "source", "expected", "ours", "error", "holds")
 #: Added later; in a table they follow all other columns.
 _ADDED: Final = ("verdict", "exact", "place", "threshold_origin")

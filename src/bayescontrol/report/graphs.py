@@ -16,13 +16,12 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.chart import Panel
-from bayescontrol.lab.graphs import Edge, Graph
+from bayescontrol.lab.graph_parts import Edge
+from bayescontrol.lab.graphs import Graph
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["page_graph", "page_style", "print_graph", "print_size"]
 
 #: The share of an outline's colour that is seen inside it.
 _TINT: Final = 0.1

@@ -16,26 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.chart import (
-    Chart,
-    Graph,
-    Guide,
-    Heat,
-    Limits,
-    Panel,
-    Region,
-    Scale,
-    Series,
-    Strokes,
-    Word,
-)
+from bayescontrol.lab.chart import Chart, Limits, Panel, Scale
+from bayescontrol.lab.graphs import Graph
+from bayescontrol.lab.maps import Heat, Strokes
+from bayescontrol.lab.marks import Guide, Region, Series, Word
 from bayescontrol.report import graphs, maps
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go  # type: ignore[import-untyped]
-
-__all__ = ["as_json", "figures", "library"]
 
 #: The share of a band's colour that is seen.
 _BAND: Final = 0.18

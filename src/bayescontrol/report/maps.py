@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "page_axis",
-    "page_heat",
-    "page_layout",
-    "page_strokes",
-    "page_style",
-    "print_frame",
-    "print_heat",
-    "print_scale",
-    "print_size",
-    "print_strokes",
-]
-
 #: Inches for a row of maps, what each of them has at least and at most, and for its title.
 _ROW: Final = 12.5
 _SIDES: Final = (2.5, 4.0)

@@ -27,8 +27,6 @@ from bayescontrol.report.tables import number, summary, with_error
 if TYPE_CHECKING:
     import plotly.graph_objects as go  # type: ignore[import-untyped]
 
-__all__ = ["Section", "page"]
-
 #: The browser refuses whatever is not in the page itself.
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "

@@ -7,9 +7,7 @@ each stands out from the ground by 4.5 to 1, and ink turns from black to white.
 from collections.abc import Mapping
 from typing import Final
 
-from bayescontrol.lab.chart import Colour
-
-__all__ = ["DARK", "DARK_GROUND", "LIGHT", "LIGHT_GROUND", "in_the_dark"]
+from bayescontrol.lab.marks import Colour
 
 #: On paper, and on a page in the light.
 LIGHT: Final[Mapping[Colour, str]] = {

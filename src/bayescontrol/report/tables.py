@@ -22,8 +22,6 @@ from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.words import counted
 
-__all__ = ["claims_table", "number", "remarks", "summary", "table", "with_error"]
-
 _STYLES: Final[dict[Verdict, str]] = {
     "holds": "green",
     "refuted": "yellow",

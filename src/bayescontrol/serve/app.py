@@ -29,8 +29,6 @@ from bayescontrol.serve.routes import PAGES, ROUTES
 from bayescontrol.serve.service import Service
 from bayescontrol.serve.tokens import Tokens
 
-__all__ = ["application", "openapi_document"]
-
 _logger = logging.getLogger("bayescontrol.serve")
 _HTTP = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 

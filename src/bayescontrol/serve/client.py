@@ -31,8 +31,6 @@ from bayescontrol.serve.problems import PROBLEMS, InvalidKey, Problem, Refused, 
 from bayescontrol.serve.tokens import require_sendable
 from bayescontrol.serve.wire import Connections, Reply
 
-__all__ = ["Client", "RemoteAgent"]
-
 #: Answers after which to ask again: too many requests, too slow, overloaded.
 _AGAIN: Final = frozenset({408, 429, 502, 503, 504})
 _LONGEST_WAIT: Final = 2.0

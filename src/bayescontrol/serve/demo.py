@@ -29,8 +29,6 @@ from bayescontrol.seeding import Stream, stream
 from bayescontrol.serve.client import Client, RemoteAgent
 from bayescontrol.serve.server import Server
 
-__all__ = ["CHECKOUT", "DISPENSER", "dispenser", "running_demo"]
-
 #: P(a visitor buys | design), by design.
 CHECKOUT: Final = {"plain": 0.05, "short form": 0.07, "with pictures": 0.09, "one click": 0.14}
 #: P(the lever pays | expert): what each expert believes of it.

@@ -23,8 +23,6 @@ from bayescontrol.durable.requests import Act, Observe
 from bayescontrol.errors import DamagedLog, NewerFormat, StoreFailed
 from bayescontrol.serve.problems import Refused, of_value
 
-__all__ = ["Desk", "Watcher"]
-
 T = TypeVar("T")
 _logger = logging.getLogger("bayescontrol.serve")
 #: Requests that wait for one agent, beyond those under way.

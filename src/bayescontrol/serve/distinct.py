@@ -13,8 +13,6 @@ from litestar import Request
 
 from bayescontrol.serve.problems import Refused
 
-__all__ = ["require_distinct_keys", "require_distinct_keys_in"]
-
 
 async def require_distinct_keys(request: Request[Any, Any, Any]) -> None:
     """`Refused` if an object in the body has a key twice: a hook before every request.

@@ -19,8 +19,6 @@ from bayescontrol.serve.gate import PUBLIC
 from bayescontrol.serve.models import MODELS, SCHEDULE, ModelDoc
 from bayescontrol.serve.problems import MEDIA_TYPE, PROBLEMS, Problem
 
-__all__ = ["docs_page", "finished"]
-
 _REF: Final = "#/components/schemas/"
 _ABOUT: Final = (
     "Durable decisions: every decision and observation is on disk before it is answered. "

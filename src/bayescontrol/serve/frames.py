@@ -21,8 +21,6 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.problems.bandits.family import Intervals
 from bayescontrol.serve.parameters import parameters
 
-__all__ = ["alarm", "counted", "counts", "label", "law", "modes", "observed"]
-
 _TAILS: Final = np.array([0.025, 0.975])
 _LN2: Final = math.log(2.0)
 

@@ -19,8 +19,6 @@ from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.problems import Refused, answer_of
 from bayescontrol.serve.tokens import Tokens
 
-__all__ = ["PUBLIC", "STREAM", "Gate"]
-
 _Message: TypeAlias = MutableMapping[str, Any]
 _Scope: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]

@@ -33,8 +33,6 @@ from bayescontrol.serve.problems import BadSettings, Refused, UnknownAgent, kind
 from bayescontrol.serve.schemas import value_of
 from bayescontrol.serve.settings import described
 
-__all__ = ["House"]
-
 _logger = logging.getLogger("bayescontrol.serve")
 _READERS: Final = 4
 _WRITERS: Final = 8

@@ -19,8 +19,6 @@ from typing import Final
 
 from bayescontrol.serve.problems import Refused
 
-__all__ = ["Buckets", "Limits"]
-
 _CALLERS: Final = 10_000
 
 

@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
-__all__ = ["SECONDS", "SIZES", "Counter", "Gauge", "Histogram", "Metrics"]
-
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _Labels: TypeAlias = tuple[str, ...]

@@ -9,8 +9,6 @@ one, and an observation.
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-__all__ = ["MODELS", "SCHEDULE", "ModelDoc", "Setting"]
-
 
 class Setting(NamedTuple):
     """A setting: the shape of its value in JSON, and what it means.

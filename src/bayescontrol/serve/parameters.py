@@ -20,8 +20,6 @@ from bayescontrol.durable.summary import summary
 from bayescontrol.errors import BadSituation, BayesControlError
 from bayescontrol.problems.linear.belief import SystemBelief
 
-__all__ = ["CORRELATED", "measure", "parameters", "remarks"]
-
 #: The model whose particles are the log-odds of its arms.
 CORRELATED: Final = "logit-normal-bandit"
 #: More numbers than these are not sent every second, nor read by anyone.

@@ -16,24 +16,6 @@ from bayescontrol import errors
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.errors import BayesControlError
 
-__all__ = [
-    "MEDIA_TYPE",
-    "PROBLEMS",
-    "BadSettings",
-    "InvalidKey",
-    "Kind",
-    "Problem",
-    "Refused",
-    "Unavailable",
-    "UnknownAgent",
-    "UnknownModel",
-    "answer_of",
-    "in_words_of_http",
-    "kind_of",
-    "of_value",
-    "problem_of",
-]
-
 MEDIA_TYPE: Final = "application/problem+json"
 _URN: Final = "urn:bayescontrol:problem:"
 

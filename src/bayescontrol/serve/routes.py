@@ -47,8 +47,6 @@ from bayescontrol.serve.schemas import (
 )
 from bayescontrol.serve.service import Service
 
-__all__ = ["PAGES", "ROUTES"]
-
 _logger = logging.getLogger("bayescontrol.serve")
 _PORTION: Final = 500
 

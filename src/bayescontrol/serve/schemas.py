@@ -19,26 +19,6 @@ from bayescontrol.durable.explain import Explanation
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
 
-__all__ = [
-    "LINES",
-    "NAME",
-    "AgentInfo",
-    "AgentList",
-    "Answer",
-    "DecisionInfo",
-    "ExplanationInfo",
-    "Learnt",
-    "NewAgent",
-    "Posterior",
-    "Probabilities",
-    "Probability",
-    "Question",
-    "Readiness",
-    "Status",
-    "law_of",
-    "value_of",
-]
-
 #: The media type of a log.
 LINES: Final = "application/jsonl"
 #: Names that need no escaping in an address.

@@ -27,8 +27,6 @@ from bayescontrol.serve.protocol import protocol
 from bayescontrol.serve.service import Service
 from bayescontrol.serve.tokens import InvalidToken, Tokens, is_loopback, require_safe
 
-__all__ = ["CannotListen", "Server", "serve"]
-
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 _LAST_PORT: Final = 65_535
 

@@ -17,8 +17,6 @@ from bayescontrol.serve.limits import Limits
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.stream import Monitor
 
-__all__ = ["Service"]
-
 _logger = logging.getLogger("bayescontrol.serve")
 
 

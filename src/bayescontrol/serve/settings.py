@@ -22,8 +22,6 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.serve.problems import BadSettings, UnknownModel
 
-__all__ = ["described"]
-
 #: Arms, actions, states, features, sweeps or tries that can be asked for over HTTP.
 _MOST: Final = 1_000
 _COUNTS: Final = ("arms", "actions", "states", "features", "sweeps", "partial", "tries")

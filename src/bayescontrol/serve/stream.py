@@ -27,8 +27,6 @@ from bayescontrol.serve.desk import Desk
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.problems import Refused
 
-__all__ = ["Monitor"]
-
 _MOST_AGENTS: Final = 200
 _SAMPLE: Final = 0.05  # seconds between two decisions, or two surprises, that are shown
 _TURN: Final = 1.0  # seconds after which a decision of an agent is shown whatever others do

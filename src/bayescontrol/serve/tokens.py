@@ -19,16 +19,6 @@ from typing import Any, Final
 
 from bayescontrol.errors import BayesControlError
 
-__all__ = [
-    "VARIABLE",
-    "InvalidToken",
-    "PublicBind",
-    "Tokens",
-    "is_loopback",
-    "require_safe",
-    "require_sendable",
-]
-
 #: The variable of the environment that holds a token.
 VARIABLE: Final = "BAYESCONTROL_TOKEN"
 _SHORTEST: Final = 16

@@ -14,8 +14,6 @@ from urllib.parse import urlsplit
 
 from bayescontrol.errors import BayesControlError
 
-__all__ = ["Connections", "InvalidAddress", "Reply"]
-
 
 class InvalidAddress(BayesControlError, ValueError):
     """A server has no such address.

@@ -15,15 +15,6 @@ from bayescontrol.seeding import Stream
 from bayescontrol.testing.policies import with_other_policies
 from bayescontrol.testing.state import evidence, require, same_bits, through_disk
 
-__all__ = [
-    "check_acting",
-    "check_fused",
-    "check_intervention",
-    "check_probes",
-    "check_resume",
-    "check_same_seed",
-]
-
 MakeAgent = Callable[[], Any]
 MakeEnvironment = Callable[[], Any]
 

@@ -17,15 +17,6 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.seeding import Stream
 from bayescontrol.testing.state import Event, LawBroken, evidence, require, same_bits, through_disk
 
-__all__ = [
-    "check_agreement",
-    "check_bad_evidence",
-    "check_deterministic",
-    "check_merge",
-    "check_order",
-    "check_save",
-]
-
 MakeBelief = Callable[[], Any]
 
 

@@ -24,15 +24,6 @@ from bayescontrol.schedules import Held, Schedule
 from bayescontrol.seeding import Stream, stream
 from bayescontrol.testing.state import LawBroken, require
 
-__all__ = [
-    "Runs",
-    "check_identities",
-    "check_match_rate",
-    "check_prior_preserved",
-    "check_ville",
-    "simulate",
-]
-
 
 @dataclass(frozen=True)
 class Runs:

@@ -14,8 +14,6 @@ from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities
 from bayescontrol.testing.state import Event, require
 from bayescontrol.values import pack
 
-__all__ = ["check_mode"]
-
 
 def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> None:
     """Laws 1 and 7 for one mode, in the situations of a history: sums of one, states kept.

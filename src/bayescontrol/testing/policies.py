@@ -12,8 +12,6 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.protocols import LogModeArray, ModeArray, Stateful
 
-__all__ = ["with_other_policies"]
-
 ASKED_OF_HYPOTHESES = ("likelihood", "log_likelihood", "observation_probabilities")
 ASKED_OF_POLICIES = ("act", "action_probabilities")
 

@@ -19,17 +19,6 @@ from bayescontrol.arrays import Arrays
 from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import Persistent
 
-__all__ = [
-    "Event",
-    "LawBroken",
-    "evidence",
-    "exact_posterior",
-    "relative_error",
-    "require",
-    "same_bits",
-    "through_disk",
-]
-
 #: One observation: the situation x, the action a, what was seen o.
 Event: TypeAlias = tuple[Any, Any, Any]
 

@@ -50,8 +50,6 @@ from bayescontrol.testing.identities import check_identities
 from bayescontrol.testing.mode_laws import check_mode
 from bayescontrol.testing.state import Event
 
-__all__ = ["check_agent", "check_modes", "in_logarithms"]
-
 
 def check_agent(
     make: Callable[[], Any],

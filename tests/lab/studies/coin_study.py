@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 
 from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Guide, Series
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from bayescontrol.problems.mdp.gibbs import GibbsBelief, mdp_agent
 from bayescontrol.problems.mdp.gibbs_loop import fused_loop
 from bayescontrol.problems.mdp.gibbs_prior import GibbsPrior
 from bayescontrol.record import Probe
-from bayescontrol.rule import stay
+from bayescontrol.situations import stay
 from bayescontrol.testing import check_bad_evidence, same_bits
 
 BAD: dict[str, tuple[Any, Any, Any, type[BayesControlError], str]] = {

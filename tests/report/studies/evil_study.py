@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
-from bayescontrol.lab.chart import Chart, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Series
 
 EVIL = "</script><script>alert('x')</script>"
 

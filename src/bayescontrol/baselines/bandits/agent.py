@@ -25,8 +25,6 @@ from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 from bayescontrol.values import format_name, pack
 
-__all__ = ["CountingAgent", "beta_prior", "fused_loop", "horizon_of", "real"]
-
 Self = TypeVar("Self", bound="CountingAgent")
 
 _SUPPORT = ("a number below 1e150", "a number from 0 to 1", "0 or 1")

@@ -15,8 +15,6 @@ from typing import Any, ClassVar
 from bayescontrol import kernels
 from bayescontrol.baselines.bandits.agent import CountingAgent, beta_prior, horizon_of, real
 
-__all__ = ["BayesUCB", "InformationDirected", "KnowledgeGradient"]
-
 
 class BayesUCB(CountingAgent):
     """arg max_j of the quantile of level 1 - 1/((t+1) (ln T)^c).

@@ -15,8 +15,6 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.baselines.bandits.agent import CountingAgent, real
 
-__all__ = ["EpsilonGreedy", "Softmax"]
-
 
 class EpsilonGreedy(CountingAgent):
     """With probability ε α^t any arm, else the arm with the best mean. Rewards in [0, 1].

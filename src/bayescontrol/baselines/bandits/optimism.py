@@ -14,8 +14,6 @@ from typing import ClassVar
 
 from bayescontrol.baselines.bandits.agent import CountingAgent, horizon_of, real
 
-__all__ = ["KLUCB", "MOSS", "UCB1", "UCBTuned"]
-
 
 class UCB1(CountingAgent):
     """arg max_j x̄_j + √(2 ln t / n_j), the first policy of Auer et al.

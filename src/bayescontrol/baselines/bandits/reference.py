@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from bayescontrol.baselines.bandits.agent import CountingAgent
 
-__all__ = ["Oracle", "UniformLevers"]
-
 
 class UniformLevers(CountingAgent):
     """P(a) = 1/N whatever came before. Takes any rewards.

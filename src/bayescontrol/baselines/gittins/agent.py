@@ -19,8 +19,6 @@ from bayescontrol.problems.names import Names
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack
 
-__all__ = ["GittinsAgent"]
-
 
 class GittinsAgent:
     """Index play from a table; one table may serve many agents.

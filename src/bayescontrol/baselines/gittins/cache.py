@@ -21,8 +21,6 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines.gittins.passes import Problem
 
-__all__ = ["DamagedCache", "folder", "key_of", "recall", "remember"]
-
 _DIGEST = 32
 #: The module that makes tables, and the packages in which its sources lie.
 _MAKER = "bayescontrol.baselines.gittins.table"

@@ -13,8 +13,6 @@ from bayescontrol import kernels
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 
-__all__ = ["fused_loop"]
-
 
 def fused_loop(agent: Any, environment: Any) -> Any:
     """The compiled loop, if the environment has the agent's arms, and they pay 0 or 1.

@@ -17,8 +17,6 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines.gittins.passes import Problem, Room, Sweep
 from bayescontrol.errors import BayesControlError
 
-__all__ = ["NotCertified", "march"]
-
 #: Steps to an interval, and states of a level whose lower bound is looked after.
 STEPS, DEPTH = 10, 4
 #: At most so many rounds of splitting, and of trying how many levels are enough.

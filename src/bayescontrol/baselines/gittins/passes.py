@@ -15,8 +15,6 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 
-__all__ = ["Problem", "Room", "Sweep"]
-
 #: So many states next to the boundary are kept of a level, and so many gaps.
 NEAR, GAPS = 16, 48
 

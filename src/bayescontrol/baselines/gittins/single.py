@@ -12,8 +12,6 @@ import operator
 from bayescontrol.baselines.gittins.passes import Problem, Room, Sweep
 from bayescontrol.errors import InvalidPrior
 
-__all__ = ["LARGEST_DISCOUNT", "checked", "gittins_bounds", "gittins_index"]
-
 #: Discounts up to this one are solved.
 LARGEST_DISCOUNT = 0.9999
 #: Rounds with ever more levels, and passes to a round.

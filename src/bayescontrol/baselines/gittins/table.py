@@ -17,8 +17,6 @@ from bayescontrol.baselines.gittins.march import march
 from bayescontrol.baselines.gittins.single import checked, gittins_index
 from bayescontrol.errors import BadEvidence
 
-__all__ = ["LARGEST_PULLS", "GittinsTable"]
-
 #: A table of so many pulls has fifty million states.
 LARGEST_PULLS = 10_000
 

@@ -31,8 +31,6 @@ from bayescontrol.problems.mdp.environment import Step, advance
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.seeding import Stream
 
-__all__ = ["BAMCP"]
-
 #: What is left of a reward beyond the depth, by default.
 NEGLIGIBLE = 0.01
 

@@ -22,8 +22,6 @@ from bayescontrol.arrays import FloatArray, UIntArray
 from bayescontrol.baselines.mdp.checks import between
 from bayescontrol.baselines.mdp.learner import TabularLearner
 
-__all__ = ["BayesianQ"]
-
 
 class BayesianQ(TabularLearner):
     """Normal-gamma beliefs over discounted returns, by moment updating.

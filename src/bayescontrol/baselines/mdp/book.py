@@ -18,8 +18,6 @@ from bayescontrol.errors import IncompatibleState, UnknownAction
 from bayescontrol.problems.names import Names
 from bayescontrol.values import pack, unpack
 
-__all__ = ["Book", "whole"]
-
 #: Arrays that count: n(x,a,y), n(x,a), and the steps and visits of an episode.
 COUNTS = ("n", "tried", "t", "visits")
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from bayescontrol.errors import BadEvidence
 
-__all__ = ["between", "read_step"]
-
 
 def between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:
     """A setting, if it lies in the interval; a ValueError that names it, if not.

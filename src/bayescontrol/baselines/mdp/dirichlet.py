@@ -32,8 +32,6 @@ from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.seeding import Stream
 from bayescontrol.values import format_text
 
-__all__ = ["DirichletMDPBelief", "ModelPrior"]
-
 
 @dataclass(frozen=True)
 class ModelPrior:

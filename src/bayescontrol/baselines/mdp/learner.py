@@ -23,8 +23,6 @@ from bayescontrol.problems.names import Names
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
 
-__all__ = ["TabularLearner"]
-
 L = TypeVar("L", bound="TabularLearner")
 
 #: How many states there is room for at first, where they are found on the way.

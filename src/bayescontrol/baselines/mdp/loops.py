@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from bayescontrol.baselines.mdp.learner import TabularLearner
     from bayescontrol.baselines.mdp.oracle import OptimalPolicy
 
-__all__ = ["Columns", "fused_loop", "fused_oracle", "same_names"]
-
 
 def same_names(mine: Iterable[Any], other: Iterable[Any]) -> bool:
     """The same names of the same types in the same order, so that records are equal.

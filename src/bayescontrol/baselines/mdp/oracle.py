@@ -18,8 +18,6 @@ from bayescontrol.problems.mdp.planning import Plan, policy_iteration
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.seeding import Stream
 
-__all__ = ["OptimalPolicy"]
-
 
 class OptimalPolicy:
     """π* of an MDP, by policy iteration unless a plan is given; `start` as for its environment.

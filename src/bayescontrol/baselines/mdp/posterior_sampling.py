@@ -26,8 +26,6 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Held
 from bayescontrol.seeding import Stream
 
-__all__ = ["Ends", "Episode", "PosteriorSampling", "at_once", "doubling_lengths", "tsde"]
-
 
 class Episode(NamedTuple):
     """What is known of an episode when the next action is due.

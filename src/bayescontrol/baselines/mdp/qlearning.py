@@ -22,8 +22,6 @@ from bayescontrol.baselines.mdp.learner import TabularLearner
 if TYPE_CHECKING:
     from bayescontrol.kernels.td import QValues
 
-__all__ = ["QLearning"]
-
 
 class QLearning(TabularLearner):
     """Discounted Q-learning; `epsilon=0` and a large `initial` make the optimistic learner.

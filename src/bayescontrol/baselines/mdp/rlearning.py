@@ -23,8 +23,6 @@ from bayescontrol.baselines.mdp.learner import TabularLearner
 if TYPE_CHECKING:
     from bayescontrol.kernels.rlearning import RValues
 
-__all__ = ["RLearning"]
-
 
 class RLearning(TabularLearner):
     """The paper's opponent in the grid-world, there with C = 5, 30 and 200.

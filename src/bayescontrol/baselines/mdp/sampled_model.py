@@ -15,8 +15,6 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines.mdp.book import Book
 from bayescontrol.seeding import Stream
 
-__all__ = ["SampledModel"]
-
 #: ε of `kernels.average_reward.solve`, and how many policies it may try.
 RESTART, LIMIT = 1e-6, 200
 

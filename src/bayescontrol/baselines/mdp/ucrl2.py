@@ -24,8 +24,6 @@ from bayescontrol.problems.mdp.environment import advance
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.seeding import Stream
 
-__all__ = ["UCRL2"]
-
 #: Sweeps that extended value iteration may take.
 LIMIT = 100_000
 

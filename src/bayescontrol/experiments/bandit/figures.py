@@ -27,10 +27,9 @@ from bayescontrol.experiments.bandit.replica import (
 from bayescontrol.experiments.bandit.seen import Seen
 from bayescontrol.experiments.bandit.tables import lookahead_cost
 from bayescontrol.lab import Columns
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Series
 from bayescontrol.problems.bandits.bounds import lai_robbins
-
-__all__ = ["draw", "lai"]
 
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     RULE: ("blue", "solid"),

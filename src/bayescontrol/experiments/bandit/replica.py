@@ -25,20 +25,6 @@ from bayescontrol.lab import Columns
 from bayescontrol.problems.bandits import ArmsEnvironment, BernoulliBandit
 from bayescontrol.seeding import stream
 
-__all__ = [
-    "AGENTS",
-    "CONVERGED",
-    "EPSILON",
-    "GITTINS",
-    "PRINTED",
-    "RULE",
-    "PrintedGreedy",
-    "Settings",
-    "evenly_spaced",
-    "gittins_table",
-    "run",
-]
-
 #: The agents of the paper's figure, as printed or as we read them (docs/errata.md).
 RULE: Final = "control rule"
 EPSILON: Final = "ε-greedy, ε αᵗ"

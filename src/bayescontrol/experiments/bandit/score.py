@@ -26,8 +26,6 @@ from bayescontrol.lab import Claim, Columns, Outcome, mean_and_error
 from bayescontrol.lab.statistics import bernstein, compare
 from bayescontrol.problems.bandits.best_arm import beta_best
 
-__all__ = ["score"]
-
 #: Standard errors that two independent means may differ by.
 _ERRORS: Final = 4.0
 _REFERENCE_RUNS: Final = 4000

@@ -13,8 +13,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.bandit.replica import AGENTS, Settings, evenly_spaced
 from bayescontrol.lab import Columns
 
-__all__ = ["Seen"]
-
 
 @dataclass(frozen=True, eq=False)
 class Seen:

@@ -16,8 +16,6 @@ from bayescontrol.experiments.bandit.seen import Seen
 from bayescontrol.lab import Table, mean_and_error
 from bayescontrol.report.tables import with_error
 
-__all__ = ["Timed", "index_tables", "lookahead_cost", "performance", "timed"]
-
 
 class Timed(NamedTuple):
     """A table of indices, and the seconds that it took.

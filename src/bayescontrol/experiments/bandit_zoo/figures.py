@@ -22,10 +22,9 @@ from bayescontrol.experiments.bandit_zoo.replica import (
     checkpoints,
 )
 from bayescontrol.lab import Columns
-from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Series
 from bayescontrol.problems.bandits.bounds import lai_robbins
-
-__all__ = ["draw"]
 
 #: Colour tells the family, dash the agent.
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {

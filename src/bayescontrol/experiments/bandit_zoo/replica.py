@@ -38,20 +38,6 @@ from bayescontrol.metrics import regret
 from bayescontrol.problems.bandits import BernoulliBandit
 from bayescontrol.seeding import Stream, stream
 
-__all__ = [
-    "AGENTS",
-    "CLOSE_RACE",
-    "COSTLY",
-    "KINDS",
-    "ORACLE",
-    "RULE",
-    "UCB",
-    "UNIFORM",
-    "Settings",
-    "checkpoints",
-    "run",
-]
-
 RULE: Final = "control rule"
 UCB: Final = "UCB1"
 ORACLE: Final = "oracle"

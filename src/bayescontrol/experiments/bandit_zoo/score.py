@@ -28,8 +28,6 @@ from bayescontrol.lab.statistics import Comparison, compare, holm, mean_interval
 from bayescontrol.lab.statistics.sample import shown
 from bayescontrol.problems.bandits.bounds import lai_robbins
 
-__all__ = ["ranks", "score"]
-
 #: P(a mean is further off than 5 standard errors) < 6e-7.
 _ERRORS: Final = 5.0
 #: With fewer runs no difference is beyond luck, and a claim fails by contradiction only.

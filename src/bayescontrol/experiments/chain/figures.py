@@ -24,11 +24,10 @@ from bayescontrol.experiments.chain.replica import (
 from bayescontrol.experiments.chain.score import exact, growing_law
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns, mean_and_error, wilson
-from bayescontrol.lab.chart import PALETTE, Chart, Dash, Marker, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import PALETTE, Dash, Marker, Series
 from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.record import Probe
-
-__all__ = ["draw"]
 
 _MARKERS: Final[tuple[Marker, ...]] = (
     "circle", "square", "diamond", "triangle-up", "triangle-down", "star",

@@ -25,20 +25,6 @@ from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
 from bayescontrol.seeding import stream
 
-__all__ = [
-    "AGENTS",
-    "BAYES_OPTIMAL",
-    "GROWING",
-    "RULE",
-    "SCHEDULES",
-    "Settings",
-    "growing_agent",
-    "growing_label",
-    "longest_chain",
-    "run",
-    "simulated",
-]
-
 #: The rule as printed.
 RULE: Final = "every step"
 #: The plan over beliefs.

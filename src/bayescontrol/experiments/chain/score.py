@@ -37,8 +37,6 @@ from bayescontrol.problems.chain_times import (
 from bayescontrol.report.tables import with_error
 from bayescontrol.schedules import doubling
 
-__all__ = ["exact", "growing_law", "score"]
-
 _X: Final = 17.0
 _MEANS: Final = "theory: exact means, exponential tails (false alarms: 1e-7 each)"
 _SHARES: Final = "theory: exact probabilities, Hoeffding's margin (false alarms: 1e-7 each)"

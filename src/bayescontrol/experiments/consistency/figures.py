@@ -16,9 +16,8 @@ from bayescontrol.experiments.consistency.replica import (
 from bayescontrol.experiments.drawing import Places, framed_alike
 from bayescontrol.experiments.mode_panel import mode_panel
 from bayescontrol.lab import Columns
-from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
-
-__all__ = ["draw"]
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Series
 
 _PLACES: Final[Places] = {
     "A0": (1.5, 0.0),

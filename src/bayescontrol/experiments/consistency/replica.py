@@ -24,8 +24,6 @@ from bayescontrol.lab import Columns
 from bayescontrol.problems.diagrams import consistency_diagram, consistency_repaired
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["AS_IT_WAS", "FEWEST", "LOOK", "NAMES", "REPAIRED", "TRUE", "Settings", "modes", "run"]
-
 #: With fewer runs nothing is judged.
 FEWEST: Final = 20
 TRUE: Final = 0

@@ -25,8 +25,6 @@ from bayescontrol.experiments.core.exact import rate
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["score"]
-
 _ALARMS: Final = 1e-3 / 2
 _TOLERANCE: Final = 1e-12
 _ROUNDING: Final = f"theory, {_TOLERANCE:g} allowed for rounding"

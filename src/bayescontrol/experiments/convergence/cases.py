@@ -19,8 +19,6 @@ from bayescontrol.problems.diagrams import consistency_diagram, trap
 from bayescontrol.problems.goals import goal_worlds
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["ABOUT", "CASES", "LENGTH", "WORDS", "Case", "case", "outcome"]
-
 #: The length of the chain.
 LENGTH: Final = 5
 CASES: Final = {

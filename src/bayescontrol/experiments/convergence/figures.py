@@ -10,9 +10,8 @@ from bayescontrol.experiments.convergence.cases import CASES, LENGTH, WORDS, out
 from bayescontrol.experiments.convergence.replica import Settings, times
 from bayescontrol.experiments.convergence.score import NEAR, chain_distance
 from bayescontrol.lab import Columns
-from bayescontrol.lab.chart import Chart, Colour, Panel, Series
-
-__all__ = ["draw"]
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Series
 
 _COLOURS: Final[Mapping[Outcome, Colour]] = {
     Outcome.THEOREM: "blue",

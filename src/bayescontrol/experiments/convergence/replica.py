@@ -17,8 +17,6 @@ from bayescontrol.experiments.convergence.cases import CASES, Case, case
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 
-__all__ = ["FEWEST", "Settings", "distance", "run", "times"]
-
 #: With fewer runs nothing is judged.
 FEWEST: Final = 100
 

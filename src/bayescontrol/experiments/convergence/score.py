@@ -37,8 +37,6 @@ from bayescontrol.lab.statistics import bernstein
 from bayescontrol.problems.chain_times import identification_law
 from bayescontrol.schedules import every_step
 
-__all__ = ["NEAR", "chain_distance", "score"]
-
 #: An agent this close to the true mode's policy acts as it does.
 NEAR: Final = 0.05
 _ALARMS: Final = 1e-3

@@ -14,8 +14,6 @@ from bayescontrol.convergence.worlds import World
 from bayescontrol.experiments.chains import acting, chain
 from bayescontrol.problems.tabular import Labels, TabularModes
 
-__all__ = ["expected_divergences", "rate", "spells"]
-
 
 def expected_divergences(modes: TabularModes, true: int, steps: int) -> FloatArray:
     """E d_t(m*‖m) while all modes act by the policy of `true`, as an array [t, m].

@@ -21,9 +21,8 @@ from bayescontrol.experiments.core.replica import (
 from bayescontrol.experiments.drawing import Places, framed_alike
 from bayescontrol.experiments.mode_panel import mode_panel
 from bayescontrol.lab import Columns
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
-
-__all__ = ["draw"]
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Series
 
 _COLOURS: Final[tuple[Colour, ...]] = ("blue", "vermillion", "green")
 _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot")

@@ -25,9 +25,6 @@ from bayescontrol.problems.diagrams import core_diagram
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import Every
 
-__all__ = ["FEWEST", "HELD", "OTHERS", "RULE", "SPELLS", "TRUE", "WHO", "Settings", "acts",
-           "modes", "run", "spell", "times"]  # fmt: skip
-
 #: With fewer runs nothing is judged: what holding a mode gains is small beside its spread.
 FEWEST: Final = 300
 TRUE: Final = 0

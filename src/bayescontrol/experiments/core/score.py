@@ -28,8 +28,6 @@ from bayescontrol.experiments.core.replica import (
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 from bayescontrol.lab.claims import Source
 
-__all__ = ["score"]
-
 #: False alarms of each of four claims; of 1e-3 the most is for what holding a mode gains.
 _ALARMS: Final = 5e-5
 #: The weight of H2 is compared with that of this step, before anything is known of it.

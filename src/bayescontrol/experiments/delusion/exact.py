@@ -16,8 +16,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.delusion.replica import AGENTS, Process, processes
 from bayescontrol.systems import AgentSystem
 
-__all__ = ["DELTAS", "HORIZON", "Exact", "all_exact", "expectations"]
-
 HORIZON: Final = 6
 DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
 

@@ -8,9 +8,8 @@ import numpy as np
 from bayescontrol.experiments.delusion.replica import AGENTS, Settings, processes
 from bayescontrol.experiments.delusion.seen import Seen, all_seen
 from bayescontrol.lab import Columns, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
-
-__all__ = ["draw"]
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Series
 
 _COLOUR: Final[Mapping[str, Colour]] = {"naive": "vermillion", "causal": "blue"}
 _DASH: Final[Mapping[str, Dash]] = {"prize": "solid", "three modes": "dash"}

@@ -18,8 +18,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.delusion.exact import DELTAS, Exact
 from bayescontrol.experiments.delusion.seen import Seen
 
-__all__ = ["IDENTITIES", "Exactly", "Identity", "Simulated"]
-
 
 class Exactly(NamedTuple):
     """Both sides; shape (times, components).

@@ -24,8 +24,6 @@ from bayescontrol.record import Probe, Record, drawn_mode, posterior
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import stream
 
-__all__ = ["AGENTS", "Process", "Settings", "processes", "run"]
-
 AGENTS: Final[Mapping[str, type[Any]]] = {"naive": NaiveMixture, "causal": ControlRule}
 
 

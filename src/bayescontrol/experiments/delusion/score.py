@@ -20,8 +20,6 @@ from bayescontrol.metrics import delusion
 from bayescontrol.problems.prize import PRIZE
 from bayescontrol.record import Record, posterior
 
-__all__ = ["score"]
-
 _TOLERANCE: Final = 1e-12
 _BROKEN: Final = 0.01
 _ORIGIN: Final = (

@@ -20,8 +20,6 @@ from bayescontrol.experiments.delusion.replica import AGENTS, Settings, processe
 from bayescontrol.lab import Columns
 from bayescontrol.lab.statistics import bernstein
 
-__all__ = ["FALSE_ALARMS", "Seen", "all_seen", "margin", "strain"]
-
 #: The rate of false alarms of all statistical claims together.
 FALSE_ALARMS: Final = 1e-3
 # Three identities, each for two agents in two processes.

@@ -16,8 +16,6 @@ from bayescontrol.experiments.delusion.seen import Seen
 from bayescontrol.lab import Columns, Table, mean_and_error
 from bayescontrol.report.tables import with_error
 
-__all__ = ["tables"]
-
 Rows = list[tuple[str | float | int, ...]]
 
 

@@ -16,8 +16,6 @@ import numpy as np
 from bayescontrol.experiments.chance import Pilot
 from bayescontrol.problems.tabular import Labels, TabularModes
 
-__all__ = ["MODES", "OUTSIDE", "TRUE", "alone", "controller"]
-
 MODES: Final = ("m*", "m1", "m2", "m3", "m4")
 TRUE: Final = 0
 

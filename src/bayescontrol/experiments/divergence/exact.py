@@ -23,8 +23,6 @@ from bayescontrol.experiments.chains import chain, shares
 from bayescontrol.experiments.divergence.controller import TRUE, controller
 from bayescontrol.lab.statistics.quantiles import normal_quantile
 
-__all__ = ["DELTA", "band", "band_error", "rate", "spread"]
-
 #: The share of runs that may stray beyond a band.
 DELTA: Final = 0.05
 # -ζ(1/2)/√(2π): how far a random walk overshoots, in steps.

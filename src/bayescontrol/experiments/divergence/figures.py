@@ -18,9 +18,8 @@ from bayescontrol.experiments.divergence.replica import (
     whole,
 )
 from bayescontrol.lab import Columns
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
-
-__all__ = ["draw", "spread_of_runs"]
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Series
 
 _COLOURS: Final[tuple[Colour, ...]] = ("ink", "vermillion", "orange", "blue", "green")
 _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dot")

@@ -19,20 +19,6 @@ from bayescontrol.experiments.divergence.controller import TRUE, alone, controll
 from bayescontrol.lab import Columns
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = [
-    "FEWEST",
-    "PAIR",
-    "POLICIES",
-    "ROUNDING",
-    "SHOWN",
-    "Settings",
-    "bound",
-    "far_times",
-    "run",
-    "times",
-    "whole",
-]
-
 #: With fewer runs nothing is judged.
 FEWEST: Final = 50
 #: Whose policies are applied alone.

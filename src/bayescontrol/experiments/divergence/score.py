@@ -25,8 +25,6 @@ from bayescontrol.experiments.divergence.replica import (
 )
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 
-__all__ = ["score"]
-
 #: Of one in a thousand, the share of each of two claims; what is left is the band's.
 _ALARMS: Final = 1e-3 / 2.2
 _VANISH: Final = 1e-3

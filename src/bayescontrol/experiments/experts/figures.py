@@ -15,9 +15,8 @@ from bayescontrol.experiments.experts.poles import AGENTS, CHANGES
 from bayescontrol.experiments.experts.rods import BUMPLESS, ROD_AGENTS
 from bayescontrol.experiments.experts.settings import MEAN, NAIVE, RIGHT, RULE, VOTE, Settings
 from bayescontrol.lab import Columns, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Series
-
-__all__ = ["draw"]
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Marker, Series
 
 _MARKERS: Final[tuple[Marker, ...]] = (
     "circle", "square-open", "diamond", "triangle-up", "triangle-down",

@@ -27,8 +27,6 @@ from bayescontrol.problems.experts import (
 )
 from bayescontrol.seeding import stream
 
-__all__ = ["HILL_AGENTS", "HILL_STEPS", "hills"]
-
 #: What runs on MountainCar, in the order of the columns.
 HILL_AGENTS: Final = (RULE, RIGHT, VOTE)
 #: A hill is given up after so many steps.

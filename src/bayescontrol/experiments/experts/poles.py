@@ -38,8 +38,6 @@ from bayescontrol.problems.experts import (
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import stream
 
-__all__ = ["AGENTS", "CHANGES", "poles"]
-
 #: What runs on CartPole, in the order of the columns.
 AGENTS: Final = (RULE, RIGHT, NAIVE, MEAN, VOTE)
 #: The beliefs that meet a motor being rewired.

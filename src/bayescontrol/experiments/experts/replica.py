@@ -10,8 +10,6 @@ from bayescontrol.experiments.experts.rods import rods
 from bayescontrol.experiments.experts.settings import Settings
 from bayescontrol.lab import Columns
 
-__all__ = ["run"]
-
 
 def run(settings: Settings, run: int) -> Columns:
     """What happened on all plants.

@@ -29,8 +29,6 @@ from bayescontrol.problems.experts import (
 )
 from bayescontrol.seeding import stream
 
-__all__ = ["ROD_AGENTS", "rods"]
-
 BUMPLESS: Final = "bumpless rule"
 #: What runs on Pendulum, in the order of the columns.
 ROD_AGENTS: Final = (RULE, BUMPLESS, RIGHT, MEAN)

@@ -29,8 +29,6 @@ from bayescontrol.lab import Claim, Columns, Outcome, Table, wilson
 from bayescontrol.problems.experts import TWENTY
 from bayescontrol.report.tables import with_error
 
-__all__ = ["score", "upright"]
-
 #: A rod counts as held if it is upright for this share of the time that the right expert holds it.
 _MOST: Final = 0.95
 _PILOT: Final = (40, 40)

@@ -16,19 +16,6 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import MinimumDwell, every_step
 from bayescontrol.seeding import Stream, stream
 
-__all__ = [
-    "MEAN",
-    "NAIVE",
-    "RIGHT",
-    "RULE",
-    "VOTE",
-    "Makers",
-    "Settings",
-    "control_rule",
-    "streams",
-    "truth",
-]
-
 #: What the agents are called.
 RULE: Final = "control rule"
 RIGHT: Final = "right expert"

@@ -17,8 +17,6 @@ from bayescontrol.interaction import play
 from bayescontrol.problems.experts import Plant
 from bayescontrol.seeding import Stream
 
-__all__ = ["Episode", "episode", "identified"]
-
 
 @dataclass(frozen=True, eq=False)
 class Episode:

@@ -11,9 +11,8 @@ from bayescontrol.experiments.lower_bound.ruin import behind_by, fallen
 from bayescontrol.experiments.lower_bound.score import lowest
 from bayescontrol.experiments.lower_bound.worlds import AGENTS, worlds
 from bayescontrol.lab import Columns, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
-
-__all__ = ["draw"]
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Series
 
 _COLOURS: Final[Mapping[str, Colour]] = {"rule": "blue", "naive": "vermillion"}
 _DASHES: Final[Mapping[str, Dash]] = {

@@ -17,8 +17,6 @@ from bayescontrol.experiments.lower_bound.worlds import AGENTS, worlds
 from bayescontrol.lab import Columns
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["FEWEST", "Settings", "run", "times"]
-
 #: With fewer runs nothing is judged.
 FEWEST: Final = 200
 

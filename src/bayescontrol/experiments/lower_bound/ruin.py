@@ -11,8 +11,6 @@ import numpy as np
 
 from bayescontrol.experiments.lower_bound.worlds import RELIABILITY
 
-__all__ = ["behind_by", "fallen", "left"]
-
 
 def left(k: int) -> float:
     """P(m* | ·) / P(m*) when the truth is k steps behind.

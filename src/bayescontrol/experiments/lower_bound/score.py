@@ -18,8 +18,6 @@ from bayescontrol.experiments.lower_bound.worlds import AGENTS, DOES, worlds
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 from bayescontrol.lab.statistics import bernstein
 
-__all__ = ["DELTAS", "floor", "lowest", "score"]
-
 DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
 #: δ of the shares that the claims show.
 _SHOWN: Final = 0.1

@@ -18,8 +18,6 @@ from bayescontrol.problems.bandits.bias_grid import bias_grid
 from bayescontrol.problems.prize import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["AGENTS", "DOES", "RELIABILITY", "World", "levers", "naive", "worlds"]
-
 #: How often a box shows what it holds.
 RELIABILITY: Final = 0.75
 AGENTS: Final = ("rule", "naive")

@@ -24,10 +24,9 @@ from bayescontrol.experiments.lqr.replica import (
 )
 from bayescontrol.experiments.lqr.seen import Seen
 from bayescontrol.lab import Columns
-from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Region, Series
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Region, Series
 from bayescontrol.problems.linear import PLANTS
-
-__all__ = ["draw"]
 
 #: Low, middle and high.
 _Band: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]

@@ -35,22 +35,6 @@ from bayescontrol.problems.linear import (
 from bayescontrol.record import Record
 from bayescontrol.seeding import stream
 
-__all__ = [
-    "AGENTS",
-    "CERTAIN",
-    "EXPLORING",
-    "LAZY",
-    "PAIRS",
-    "RULE",
-    "WARM",
-    "Settings",
-    "checkpoints",
-    "octaves",
-    "prior",
-    "run",
-    "system",
-]
-
 RULE: Final = "control rule"
 #: LQR Thompson sampling as the literature has it.
 LAZY: Final = "control rule, lazy"

@@ -35,8 +35,6 @@ from bayescontrol.lab import Claim, Columns, Outcome, Table, wilson
 from bayescontrol.problems.linear import PLANTS
 from bayescontrol.report.tables import with_error
 
-__all__ = ["STABLE", "score"]
-
 #: Plants that are stable by themselves.
 STABLE: Final = tuple(name for name in PLANTS if system(name).radius < 1.0 - 1e-9)
 

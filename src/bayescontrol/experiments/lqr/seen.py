@@ -18,8 +18,6 @@ from bayescontrol.lab import Columns
 from bayescontrol.problems.linear import PLANTS
 from bayescontrol.seeding import Stream
 
-__all__ = ["OCTAVES", "Seen", "exponent", "late"]
-
 #: Over so many octaves the exponent of regret is taken: about a decade.
 OCTAVES: Final = 3
 _RESAMPLES: Final = 400

@@ -14,10 +14,9 @@ from bayescontrol.experiments.maze import maps
 from bayescontrol.experiments.maze.replica import AGENTS, BLOCK, CONSTANTS, RULES, Settings, learner
 from bayescontrol.experiments.maze.seen import Seen
 from bayescontrol.lab import Columns
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Series
 from bayescontrol.problems.mdp import stationary_distribution
-
-__all__ = ["LOOKS", "draw"]
 
 #: The same colour is the same agent in every figure of grid-worlds.
 LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {

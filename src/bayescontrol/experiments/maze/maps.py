@@ -10,12 +10,11 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.chart import Heat, Panel, Region, Strokes, Word
-from bayescontrol.lab.maps import arrows
+from bayescontrol.lab.chart import Panel
+from bayescontrol.lab.maps import Heat, Strokes, arrows
+from bayescontrol.lab.marks import Region, Word
 from bayescontrol.problems.mdp import Maze
 from bayescontrol.problems.mdp.maze import MOVES
-
-__all__ = ["behaviour", "membranes", "setup", "shares"]
 
 #: All colour from this share of the steps on, and small shares lifted.
 _HIGH: Final = 0.25

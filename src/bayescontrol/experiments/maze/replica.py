@@ -25,20 +25,6 @@ from bayescontrol.problems.mdp.gibbs_prior import GibbsPrior
 from bayescontrol.record import Record
 from bayescontrol.seeding import stream
 
-__all__ = [
-    "AGENTS",
-    "BLOCK",
-    "CONSTANTS",
-    "RULES",
-    "Layout",
-    "Settings",
-    "World",
-    "learner",
-    "run",
-    "visits",
-    "world",
-]
-
 #: The control rule, under both readings of the prior.
 RULES: Final = ("control rule, prior A", "control rule, prior B")
 #: The paper's exploration constants, in the order of its table.

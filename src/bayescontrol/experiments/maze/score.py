@@ -31,8 +31,6 @@ from bayescontrol.lab import Claim, Columns, Outcome, mean_and_error, wilson
 from bayescontrol.lab.statistics import Comparison, compare, holm
 from bayescontrol.report.tables import with_error
 
-__all__ = ["score"]
-
 #: ρ* of three-cups, and what the cup cycle pays there, computed by other programs.
 _OPTIMUM: Final = 0.3651619155
 _CUP_CYCLE: Final = 0.221

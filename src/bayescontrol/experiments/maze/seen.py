@@ -15,8 +15,6 @@ from bayescontrol.experiments.maze.replica import AGENTS, BLOCK, Settings, World
 from bayescontrol.lab import Columns
 from bayescontrol.problems.mdp import Maze, policy_iteration
 
-__all__ = ["Seen", "crossing"]
-
 
 def crossing(ahead: FloatArray, behind: FloatArray) -> float:
     """The step from which `ahead` stays above in cumulative reward; ∞ if that is not seen.

@@ -12,8 +12,6 @@ from bayescontrol.experiments.maze.replica import AGENTS, CONSTANTS, RULES, lear
 from bayescontrol.experiments.maze.seen import Seen
 from bayescontrol.lab import Table
 
-__all__ = ["PAPER", "performance"]
-
 #: Average reward and standard deviation of ten runs, as printed; its map is not known.
 PAPER: Final[Mapping[str, tuple[float, float]]] = {
     RULES[0]: (0.3582, 0.0038),

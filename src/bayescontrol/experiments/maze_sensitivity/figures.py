@@ -23,9 +23,8 @@ from bayescontrol.experiments.maze_sensitivity.replica import (
 from bayescontrol.experiments.maze_sensitivity.score import named
 from bayescontrol.experiments.maze_sensitivity.seen import Seen
 from bayescontrol.lab import Columns
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Scale, Series
-
-__all__ = ["draw"]
+from bayescontrol.lab.chart import Chart, Panel, Scale
+from bayescontrol.lab.marks import Colour, Dash, Guide, Marker, Series
 
 _COLOURS: Final[Mapping[str, Colour]] = {"prior A": "blue", "prior B": "vermillion"}
 _MARKERS: Final[Mapping[str, Marker]] = {"prior A": "circle", "prior B": "square"}

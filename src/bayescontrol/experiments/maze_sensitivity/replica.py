@@ -25,24 +25,6 @@ from bayescontrol.problems.mdp.gibbs import mdp_agent
 from bayescontrol.problems.mdp.gibbs_prior import GibbsPrior
 from bayescontrol.seeding import stream
 
-__all__ = [
-    "ALL",
-    "BASE",
-    "BASES",
-    "CLIFF",
-    "LAKE",
-    "PRECISIONS",
-    "PRIORS",
-    "SWEPT",
-    "TOYS",
-    "VARIANTS",
-    "Settings",
-    "edges",
-    "maze_plan",
-    "run",
-    "toy_plan",
-]
-
 #: Both readings of the prior.
 PRIORS: Final = ("prior A", "prior B")
 #: Sweeps of all states, not of some in turn.

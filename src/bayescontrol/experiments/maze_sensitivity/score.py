@@ -42,8 +42,6 @@ from bayescontrol.lab import Claim, Columns, Outcome, Table, mean_and_error
 from bayescontrol.problems.mdp import Maze, policy_iteration
 from bayescontrol.report.tables import with_error
 
-__all__ = ["named", "score"]
-
 #: Shares of the frozen lake's optimum at 500,000 steps, computed by other programs, and how far
 #: off ours may be besides its own error, in shares and in standard errors.
 _LAKE: Final = {1.0: 0.76, 10.0: 0.95, 100.0: 0.99}

@@ -22,8 +22,6 @@ from bayescontrol.experiments.maze_sensitivity.replica import (
 )
 from bayescontrol.lab import Columns
 
-__all__ = ["Seen"]
-
 
 @dataclass(frozen=True, eq=False)
 class Seen:

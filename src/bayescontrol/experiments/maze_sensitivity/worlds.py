@@ -14,8 +14,6 @@ from typing import Final
 
 from bayescontrol.problems.mdp import MDP
 
-__all__ = ["cliff_walk", "frozen_lake"]
-
 _LAKE: Final = ("SFFF", "FHFH", "FFFH", "HFFG")
 #: (row, column) added by each action: left, down, right, up.
 _LAKE_MOVES: Final = ((0, -1), (1, 0), (0, 1), (-1, 0))

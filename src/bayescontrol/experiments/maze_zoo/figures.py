@@ -21,9 +21,8 @@ from bayescontrol.experiments.maze_zoo.replica import (
     plan,
 )
 from bayescontrol.lab import Columns
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
-
-__all__ = ["draw"]
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Series
 
 #: Colour tells the family, dash the agent.
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {

@@ -26,22 +26,6 @@ from bayescontrol.problems.mdp.gibbs_prior import GibbsPrior
 from bayescontrol.problems.mdp.maze_layouts import LAYOUTS
 from bayescontrol.seeding import stream
 
-__all__ = [
-    "AGENTS",
-    "CHAIN",
-    "COSTLY",
-    "MAPS",
-    "ORACLE",
-    "RULE",
-    "R_LEARNING",
-    "UNKNOWN",
-    "Settings",
-    "checkpoints",
-    "plan",
-    "plays",
-    "run",
-]
-
 RULE: Final = "control rule"
 UNKNOWN: Final = "control rule, p unknown"
 R_LEARNING: Final = "R-learning, C = 30"

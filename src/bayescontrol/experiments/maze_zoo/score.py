@@ -34,8 +34,6 @@ from bayescontrol.lab.statistics.quantiles import t_quantile
 from bayescontrol.problems.mdp import stationary_distribution
 from bayescontrol.report.tables import with_error
 
-__all__ = ["oracle_spread", "score"]
-
 #: P(a mean is further off than 5 standard errors) < 6e-7.
 _ERRORS: Final = 5.0
 #: How narrow the bounds of every optimum are.

@@ -13,9 +13,8 @@ import numpy as np
 from bayescontrol.experiments.misspecified.replica import DRAWN, PATHS, Settings, checkpoints
 from bayescontrol.experiments.misspecified.worlds import INSIDE, OUTSIDE, WORLDS, distances
 from bayescontrol.lab import Columns, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Series
-
-__all__ = ["draw"]
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Marker, Series
 
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     "lever 0": ("blue", "solid"),

@@ -18,8 +18,6 @@ from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, alarm_evidence
 
-__all__ = ["DRAWN", "FEWEST", "PATHS", "Settings", "checkpoints", "guard", "run"]
-
 #: With fewer runs nothing is judged.
 FEWEST: Final = 100
 #: So many replicas are followed step by step, in these worlds, and drawn.

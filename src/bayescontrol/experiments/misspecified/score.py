@@ -30,8 +30,6 @@ from bayescontrol.experiments.misspecified.worlds import (
 from bayescontrol.lab import Claim, Columns, Outcome, Table, wilson
 from bayescontrol.report.tables import with_error
 
-__all__ = ["found", "score"]
-
 _POWER: Final = 0.95
 #: What q pays, at most, in nats, for learning the two cells it spends its time in, and some more.
 _PRICE: Final = 40.0

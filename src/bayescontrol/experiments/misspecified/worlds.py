@@ -18,18 +18,6 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.problems.tabular import Labels, TabularModes
 
-__all__ = [
-    "ABOUT",
-    "INSIDE",
-    "OUTSIDE",
-    "REST",
-    "REWARD",
-    "WEAR",
-    "WORLDS",
-    "distances",
-    "machines",
-]
-
 #: The action that is always safe, and earns nothing.
 REST: Final = 3
 #: What a win, a miss and a loss are worth.

@@ -26,10 +26,10 @@ from bayescontrol.experiments.policy_diagram.replica import (
 )
 from bayescontrol.experiments.policy_diagram.score import inside_after
 from bayescontrol.lab import Columns, mean_and_error, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
-from bayescontrol.lab.graphs import Area, Edge, Graph
-
-__all__ = ["draw"]
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.graph_parts import Area, Edge
+from bayescontrol.lab.graphs import Graph
+from bayescontrol.lab.marks import Colour, Dash, Series
 
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     "P1": ("blue", "solid"),

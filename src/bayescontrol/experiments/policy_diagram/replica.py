@@ -24,20 +24,6 @@ from bayescontrol.problems.diagrams import policy_diagram
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.seeding import stream
 
-__all__ = [
-    "BY_TURNS",
-    "FEWEST",
-    "POLICIES",
-    "SHOWN",
-    "TRUE",
-    "Settings",
-    "law",
-    "modes",
-    "run",
-    "selected",
-    "spent",
-]
-
 BY_TURNS: Final = "by turns"
 #: Who acts.
 POLICIES: Final = ("P1", "P2", BY_TURNS)

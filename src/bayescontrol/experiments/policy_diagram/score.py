@@ -26,8 +26,6 @@ from bayescontrol.experiments.policy_diagram.replica import (
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 from bayescontrol.lab.statistics.quantiles import normal_quantile
 
-__all__ = ["entered_by", "inside_after", "score"]
-
 #: The rate of false alarms of all claims together, shared by four families of tests.
 _ALARMS: Final = 1e-3 / 4
 _TOLERANCE: Final = 1e-12

@@ -16,9 +16,8 @@ from bayescontrol.experiments.vanishing.replica import (
 )
 from bayescontrol.experiments.vanishing.score import GONE, RIVAL, TWIN, others, pair
 from bayescontrol.lab import Columns, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
-
-__all__ = ["draw"]
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Series
 
 _COLOURS: Final[tuple[Colour, ...]] = ("ink", "vermillion", "orange", "blue", "green")
 #: (.5, .5), outside the core.

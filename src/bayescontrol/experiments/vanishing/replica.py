@@ -22,9 +22,6 @@ from bayescontrol.problems.bandits.bias_grid import bias_grid
 from bayescontrol.problems.diagrams import core_diagram
 from bayescontrol.problems.tabular import TabularModes
 
-__all__ = ["ABOUT", "BIASES", "CLASSES", "CORE", "FEWEST", "FIVE", "Settings", "class_of", "run",
-           "times"]  # fmt: skip
-
 #: With fewer runs nothing is judged.
 FEWEST: Final = 100
 

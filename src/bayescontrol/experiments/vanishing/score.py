@@ -44,8 +44,6 @@ from bayescontrol.experiments.vanishing.replica import (
 )
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 
-__all__ = ["GONE", "RIVAL", "TWIN", "exponents", "others", "pair", "score"]
-
 #: (.8, .8) and (.8, .2): in the core of (.8, .5), the first acts differently.
 RIVAL: Final = 8
 TWIN: Final = 6

@@ -26,8 +26,6 @@ from bayescontrol.lab.statistics.sample import (
 )
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["FEWEST", "mean_band", "studentised_bounds"]
-
 #: Below so many runs resampling has too little to draw from.
 FEWEST: Final = 10
 _LEAST_ALPHA: Final = 1e-4

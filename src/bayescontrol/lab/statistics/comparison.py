@@ -30,8 +30,6 @@ from bayescontrol.lab.statistics.sequences import anytime_p_value, confidence_se
 from bayescontrol.lab.statistics.significance import holm, sign_flip_p_value
 from bayescontrol.seeding import Stream
 
-__all__ = ["Comparison", "Judgement", "compare", "compare_all"]
-
 Judgement: TypeAlias = Literal["better", "worse", "undecided"]
 
 

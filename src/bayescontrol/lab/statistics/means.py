@@ -29,8 +29,6 @@ from bayescontrol.lab.statistics.sample import (
 )
 from bayescontrol.seeding import Stream
 
-__all__ = ["Method", "fitting_method", "mean_and_error", "mean_interval"]
-
 Method: TypeAlias = Literal["t", "bootstrap", "Wilson"]
 
 #: n ≥ 25 γ², that is |γ| ≤ 0.2 √n.

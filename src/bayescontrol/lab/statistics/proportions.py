@@ -15,8 +15,6 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.statistics.sample import NoData, check_level
 
-__all__ = ["bernstein", "wilson"]
-
 
 def wilson(
     successes: npt.ArrayLike, trials: npt.ArrayLike, z: float = 1.96

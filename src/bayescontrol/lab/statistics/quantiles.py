@@ -9,8 +9,6 @@ SciPy's special functions are loaded when they are needed: they take half a seco
 import math
 from statistics import NormalDist
 
-__all__ = ["normal_quantile", "t_quantile"]
-
 
 def normal_quantile(p: float) -> float:
     """z with Φ(z) = p.

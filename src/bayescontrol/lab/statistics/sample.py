@@ -14,8 +14,6 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BayesControlError
 
-__all__ = ["Interval", "InvalidSample", "NoData", "as_sample", "check_level", "shown"]
-
 
 class InvalidSample(BayesControlError, ValueError):
     """Values that a statistic cannot use: NaN, infinite, of unequal number, outside their bounds.

@@ -21,8 +21,6 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.statistics.sample import Interval, InvalidSample, as_sample, check_level
 
-__all__ = ["anytime_p_value", "confidence_sequence"]
-
 _CAP: Final = 0.75  # c < 1: nobody stakes all he owns
 _GRID: Final = 2000  # the ends are rounded outward to this part of the range
 _CELLS: Final = 2**22

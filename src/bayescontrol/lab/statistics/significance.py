@@ -20,8 +20,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.statistics.sample import InvalidSample, as_sample
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["holm", "sign_flip_p_value"]
-
 _ALL_UP_TO: Final = 16
 _FLIPS: Final = 9999
 _CELLS: Final = 2**22

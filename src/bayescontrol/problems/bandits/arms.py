@@ -26,8 +26,6 @@ from bayescontrol.problems.bandits.roster import InPlay, Roster
 from bayescontrol.seeding import Stream
 from bayescontrol.values import format_text
 
-__all__ = ["Arms", "ArmsBelief"]
-
 #: The number of arms, or their names.
 Arms: TypeAlias = int | Sequence[Hashable]
 

@@ -23,8 +23,6 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["ArmsEnvironment", "Bandit", "fused_loop"]
-
 
 class ArmsEnvironment:
     """Q: arm a pays by its true parameters.

@@ -19,8 +19,6 @@ from bayescontrol.problems.bandits.best_arm import beta_best
 from bayescontrol.problems.bandits.family import number, parameter_rows, true_rows
 from bayescontrol.seeding import Stream
 
-__all__ = ["Bernoulli", "BernoulliBandit"]
-
 _NOTHING: Final = np.empty(0)
 
 

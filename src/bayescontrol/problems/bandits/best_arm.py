@@ -13,8 +13,6 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BayesControlError, InvalidPrior
 
-__all__ = ["QuadratureFailed", "beta_best", "gamma_best", "normal_best", "student_best"]
-
 
 class QuadratureFailed(BayesControlError, ArithmeticError):
     """∫ f_i Π F_j could not be computed to 1e-12: the laws are too far from one another's scale.

@@ -17,8 +17,6 @@ import numpy as np
 from bayescontrol.errors import InvalidTable
 from bayescontrol.problems.tabular import Labels, TabularModes
 
-__all__ = ["bias_grid"]
-
 #: The largest class, in modes.
 LIMIT = 10_000
 

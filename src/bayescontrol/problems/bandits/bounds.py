@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from bayescontrol.errors import InvalidTable
 
-__all__ = ["bernoulli_divergence", "lai_robbins", "normal_divergence"]
-
 
 def bernoulli_divergence(p: float, q: float) -> float:
     """KL(p ‖ q) = p ln p/q + (1-p) ln (1-p)/(1-q); ∞ where q rules out what p does not.

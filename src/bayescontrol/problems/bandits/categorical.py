@@ -19,8 +19,6 @@ from bayescontrol.problems.bandits.bandit import Bandit
 from bayescontrol.problems.bandits.family import number, parameter_rows, true_table
 from bayescontrol.seeding import Stream
 
-__all__ = ["Categorical", "CategoricalBandit"]
-
 #: Σ_k v_k G_k must be a double.
 LARGEST: Final = 1e150
 SUMS_TO_ONE: Final = 1e-9

@@ -16,17 +16,6 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence
 
-__all__ = [
-    "LARGEST",
-    "NoContext",
-    "Outcome",
-    "accept_late_feedback",
-    "as_context",
-    "comparable",
-    "next_context",
-    "reward_of",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Numbers beyond this are refused: squares and sums of such numbers stay numbers.

@@ -24,8 +24,6 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["ContextualBandit"]
-
 
 class ContextualBandit:
     """Arms with independent weights. `LinearBandit` and `LogisticBandit` are these.

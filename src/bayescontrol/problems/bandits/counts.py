@@ -22,8 +22,6 @@ from bayescontrol.problems.bandits.best_arm import gamma_best
 from bayescontrol.problems.bandits.family import number, parameter_rows, true_rows
 from bayescontrol.seeding import Stream
 
-__all__ = ["Exponential", "ExponentialBandit", "Poisson", "PoissonBandit"]
-
 #: Counts beyond are no longer whole numbers among the doubles.
 LARGEST_COUNT: Final = 2.0**53
 LARGEST_TIME: Final = 1e150

@@ -17,17 +17,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
 
-__all__ = [
-    "BestArm",
-    "Family",
-    "FiniteRewards",
-    "Intervals",
-    "number",
-    "parameter_rows",
-    "true_rows",
-    "true_table",
-]
-
 
 class Family(Protocol):
     """What the belief, the environment and the compiled loops ask of a family."""

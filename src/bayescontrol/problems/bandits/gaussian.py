@@ -24,8 +24,6 @@ from bayescontrol.problems.bandits.best_arm import QuadratureFailed, normal_best
 from bayescontrol.problems.bandits.family import number, parameter_rows, true_rows, true_table
 from bayescontrol.seeding import Stream
 
-__all__ = ["Gaussian", "GaussianBandit", "NormalGamma"]
-
 LARGEST: Final = 1e150
 #: Half of `kernels.quadrature.LEAST_NU`.
 LEAST_ALPHA: Final = 0.125

@@ -20,8 +20,6 @@ from bayescontrol.problems.bandits.family import number
 from bayescontrol.problems.names import Names
 from bayescontrol.problems.tabular import TabularEnvironment, TabularModes
 
-__all__ = ["JointBandit"]
-
 
 class JointBandit(TabularModes):
     """M joint hypotheses about N Bernoulli arms: `biases[m, a]`, with prior P(m).

@@ -19,8 +19,6 @@ from bayescontrol.problems.bandits.contextual import ContextualBandit
 from bayescontrol.problems.bandits.family import number
 from bayescontrol.problems.bandits.regression import Prior
 
-__all__ = ["GaussianNoise", "LinearBandit"]
-
 
 class GaussianNoise:
     """r = score + σ z: the reward is the score, with noise of known standard deviation.

@@ -25,8 +25,6 @@ from bayescontrol.problems.bandits.roster import InPlay, Roster
 from bayescontrol.seeding import Stream
 from bayescontrol.values import format_text
 
-__all__ = ["LinearBelief"]
-
 _LN2 = 0.6931471805599453
 
 

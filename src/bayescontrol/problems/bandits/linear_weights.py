@@ -14,8 +14,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.problems.bandits.contexts import as_context, comparable
 from bayescontrol.seeding import Stream
 
-__all__ = ["LinearWeights"]
-
 
 class LinearWeights:
     """A mode: the weights of every arm. Its policy pulls arg max_a x·w_a.

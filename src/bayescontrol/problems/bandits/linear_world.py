@@ -30,8 +30,6 @@ from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.words import counted
 
-__all__ = ["Contexts", "LinearEnvironment", "fused_loop"]
-
 #: Where contexts come from: "normal", "sphere", or a function of a stream.
 Contexts: TypeAlias = Literal["normal", "sphere"] | Callable[[Stream], npt.ArrayLike]
 

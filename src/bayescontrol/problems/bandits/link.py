@@ -11,8 +11,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from bayescontrol.arrays import FloatArray
 
-__all__ = ["FiniteLink", "Link"]
-
 
 class Link(Protocol):
     """What the belief, the environment and the compiled loop ask of a link."""

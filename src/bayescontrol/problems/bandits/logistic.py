@@ -23,8 +23,6 @@ from bayescontrol.problems.bandits.contextual import ContextualBandit
 from bayescontrol.problems.bandits.family import number
 from bayescontrol.problems.bandits.regression import Prior
 
-__all__ = ["LogisticBandit", "Logit"]
-
 
 def _sigmoid(t: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (1.0 + np.exp(-np.maximum(t, -700.0))))

@@ -22,8 +22,6 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["LogitNormalBandit"]
-
 
 def _best(theta: FloatArray, x: object, rng: Stream) -> int:
     return int(theta.argmax())

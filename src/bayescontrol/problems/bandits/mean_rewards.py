@@ -15,8 +15,6 @@ import numpy as np
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.seeding import Stream
 
-__all__ = ["MeanRewards"]
-
 
 class MeanRewards:
     """A mode m: the mean reward of every arm. Its policy pulls the best, arg max_j m_j.

@@ -17,8 +17,6 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidPrior
 from bayescontrol.problems.bandits.contexts import LARGEST
 
-__all__ = ["Prior", "Regressions"]
-
 #: (mean, precision): numbers, or a vector and a matrix, for all arms or one for each.
 Prior: TypeAlias = Sequence[npt.ArrayLike] | None
 

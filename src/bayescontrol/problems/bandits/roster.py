@@ -16,8 +16,6 @@ from bayescontrol.errors import IncompatibleState, UnknownArm
 from bayescontrol.problems.names import Names
 from bayescontrol.values import pack, unpack
 
-__all__ = ["InPlay", "Roster"]
-
 
 class Roster:
     """The arms of a belief, as they come and go.

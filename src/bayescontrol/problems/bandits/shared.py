@@ -32,8 +32,6 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
 
-__all__ = ["SharedLinearBandit", "SharedLinearBelief", "SharedWeights"]
-
 #: φ(x, a): the features of an arm in a context.
 FeatureMap: TypeAlias = Callable[[Any, Any], npt.ArrayLike]
 

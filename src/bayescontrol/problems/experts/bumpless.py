@@ -19,8 +19,6 @@ from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
 
-__all__ = ["Bumpless"]
-
 
 class Bumpless:
     """The agent, with its input blended over `steps` steps whenever its mode changes.

@@ -19,8 +19,6 @@ from bayescontrol.problems.experts.noise import Gaussian
 from bayescontrol.problems.experts.plant import Kind
 from bayescontrol.problems.linear.riccati import riccati
 
-__all__ = ["CARTPOLE", "TWENTY", "CartPole", "cartpole_modes"]
-
 #: CartPole-v1 as it comes.
 CARTPOLE: Final = Kind("CartPole-v1", clear=("steps_beyond_terminated",))
 

@@ -9,8 +9,6 @@ import numpy.typing as npt
 from bayescontrol.errors import UnknownAction
 from bayescontrol.problems.experts.mode import refuse_pair, require_function
 
-__all__ = ["limited"]
-
 
 def limited(
     policy: Callable[[Any], Any], low: npt.ArrayLike, high: npt.ArrayLike

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 
-__all__ = ["linearise"]
-
 
 def linearise(
     f: Callable[[FloatArray, FloatArray], Any],

@@ -19,8 +19,6 @@ from bayescontrol.problems.experts.noise import Gaussian
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import follows_state
 
-__all__ = ["Noise", "SimulatorMode", "next_state", "refuse_pair", "require_function"]
-
 
 class Noise(Protocol):
     """P(o | f(x, u)): how observations scatter around a simulated step."""

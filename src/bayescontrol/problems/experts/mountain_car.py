@@ -17,8 +17,6 @@ from bayescontrol.problems.experts.mode import SimulatorMode
 from bayescontrol.problems.experts.noise import Gaussian
 from bayescontrol.problems.experts.plant import Kind
 
-__all__ = ["MOUNTAIN_CAR", "TEN_HILLS", "MountainCar", "mountain_car_modes"]
-
 #: MountainCar-v0 as it comes.
 MOUNTAIN_CAR: Final = Kind("MountainCar-v0")
 

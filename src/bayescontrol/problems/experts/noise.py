@@ -20,8 +20,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence
 from bayescontrol.seeding import Stream
 
-__all__ = ["Gaussian"]
-
 _LN_2PI = math.log(2.0 * math.pi)
 
 

@@ -20,8 +20,6 @@ from bayescontrol.problems.experts.noise import Gaussian
 from bayescontrol.problems.experts.plant import Kind
 from bayescontrol.problems.linear.riccati import riccati
 
-__all__ = ["NINE_RODS", "PENDULUM", "Pendulum", "pendulum_modes"]
-
 
 def _observed(s: Any) -> tuple[float, float, float]:
     return math.cos(s[0]), math.sin(s[0]), float(s[1])

@@ -23,8 +23,6 @@ from bayescontrol.errors import EpisodeOver, MissingExtra, UnknownParameter
 from bayescontrol.problems.experts.noise import Gaussian
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["Kind", "Plant"]
-
 
 def _as_it_is(value: Any) -> Any:
     return value

@@ -22,8 +22,6 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Held, Schedule, every_step
 from bayescontrol.values import unpack
 
-__all__ = ["LinearAgent"]
-
 
 class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     """The Bayesian control rule over linear systems. `start` is the state at first, 0 unless given.

@@ -27,8 +27,6 @@ from bayescontrol.problems.linear.system import Costs, as_costs
 from bayescontrol.seeding import Stream
 from bayescontrol.words import counted
 
-__all__ = ["SystemBelief"]
-
 _LN2 = 0.6931471805599453
 
 

@@ -13,8 +13,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidSystem
 from bayescontrol.words import counted
 
-__all__ = ["as_definite", "as_matrix", "as_vector", "factor"]
-
 #: Matrices and states beyond this are refused: their squares would leave the numbers.
 LARGEST = 1e100
 

@@ -19,8 +19,6 @@ from bayescontrol.problems.linear.system import Costs
 from bayescontrol.seeding import Stream
 from bayescontrol.words import counted
 
-__all__ = ["CostBelief", "KnownCosts"]
-
 
 def _features(v: FloatArray) -> FloatArray:
     """v_i v_j for i ≤ j, twice where i < j."""

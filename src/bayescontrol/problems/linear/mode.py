@@ -17,8 +17,6 @@ from bayescontrol.problems.linear.plant import split
 from bayescontrol.problems.linear.system import Costs, LinearSystem
 from bayescontrol.seeding import Stream
 
-__all__ = ["LinearMode"]
-
 _PARTS = ("A", "B", "V", "P", "K", "Q", "R")
 
 

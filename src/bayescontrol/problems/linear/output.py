@@ -32,8 +32,6 @@ from bayescontrol.problems.linear.system import LinearSystem
 from bayescontrol.seeding import Stream
 from bayescontrol.words import counted
 
-__all__ = ["OutputMode", "OutputPlant"]
-
 
 class OutputMode:
     """A system seen through C with noise V: LQG control of it, and the density of what it sees.

@@ -20,8 +20,6 @@ from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import follows_state
 
-__all__ = ["LinearPlant", "Measured", "next_state", "split"]
-
 
 class Measured(NamedTuple):
     """An observation with its cost: y, and c(x, u) as it was measured.

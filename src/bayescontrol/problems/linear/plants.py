@@ -19,16 +19,6 @@ import numpy as np
 from bayescontrol.problems.linear.system import LinearSystem
 from bayescontrol.seeding import Stream
 
-__all__ = [
-    "PLANTS",
-    "aircraft",
-    "double_integrator",
-    "laplacian",
-    "random_stable",
-    "random_system",
-    "random_unstable",
-]
-
 
 def double_integrator() -> LinearSystem:
     """Position and speed of a cart that is pushed; Q = I, R = 1, W = I.

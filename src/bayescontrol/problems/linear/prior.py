@@ -16,8 +16,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import InvalidPrior, InvalidSystem
 from bayescontrol.problems.linear.checks import as_definite, as_matrix
 
-__all__ = ["SystemPrior"]
-
 
 @dataclass(frozen=True, eq=False)
 class SystemPrior:

@@ -17,8 +17,6 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.problems.linear.prior import SystemPrior
 
-__all__ = ["SystemRegression"]
-
 
 class SystemRegression:
     """The sufficient statistics of ([A B], W) for n states and m inputs.

@@ -15,8 +15,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import NotStabilisable
 from bayescontrol.problems.linear.checks import as_definite, as_matrix
 
-__all__ = ["average_cost", "lyapunov", "riccati"]
-
 
 def riccati(
     A: npt.ArrayLike, B: npt.ArrayLike, Q: npt.ArrayLike, R: npt.ArrayLike

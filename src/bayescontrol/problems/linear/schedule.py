@@ -13,8 +13,6 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.schedules import Held
 from bayescontrol.seeding import Stream
 
-__all__ = ["DeterminantDoubling", "HeldSystem"]
-
 
 class HeldSystem(Held[Any]):
     """What is known of the held mode, and by what factor det Λ has grown since it was drawn.

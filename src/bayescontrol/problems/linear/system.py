@@ -16,8 +16,6 @@ from bayescontrol.problems.linear.checks import as_definite, as_matrix
 from bayescontrol.problems.linear.riccati import average_cost, riccati
 from bayescontrol.words import counted
 
-__all__ = ["Costs", "LinearSystem", "as_costs"]
-
 
 class Costs(NamedTuple):
     """c(x, u) = xᵀQx + uᵀRu.

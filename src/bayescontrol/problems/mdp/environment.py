@@ -16,8 +16,6 @@ from bayescontrol.situations import follows_state
 if TYPE_CHECKING:
     from bayescontrol.problems.mdp.table import MDP
 
-__all__ = ["MDPEnvironment", "Step", "advance"]
-
 
 class Step(NamedTuple):
     """What an MDP answers: the reward r and the next state y.

@@ -20,8 +20,6 @@ from bayescontrol.problems.mdp.markov import induced
 from bayescontrol.problems.mdp.structure import recurrent_classes
 from bayescontrol.problems.mdp.table import MDP
 
-__all__ = ["Evaluation", "RecurrentClass", "gain_and_bias", "stationary_distribution"]
-
 
 class RecurrentClass(NamedTuple):
     """States that a policy visits for ever: their numbers, d(x) for all x, and the gain there.

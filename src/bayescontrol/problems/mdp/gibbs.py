@@ -41,8 +41,6 @@ from bayescontrol.values import format_text, pack, unpack
 if TYPE_CHECKING:
     from bayescontrol.kernels.gibbs import How
 
-__all__ = ["GibbsBelief", "mdp_agent", "next_state"]
-
 
 class GibbsBelief:
     """P(Q, ρ | âo_<t), by the paper's Gibbs sampler.

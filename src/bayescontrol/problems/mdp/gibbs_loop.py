@@ -17,8 +17,6 @@ from bayescontrol.record import Record, as_rows, select
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
 
-__all__ = ["fused_loop"]
-
 
 def fused_loop(agent: Any, environment: Any) -> Any:
     """The compiled loop, if the agent draws anew at each step and is where the world is.

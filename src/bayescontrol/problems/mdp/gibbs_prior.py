@@ -10,8 +10,6 @@ import numpy as np
 
 from bayescontrol.errors import InvalidPrior
 
-__all__ = ["LARGEST", "GibbsPrior"]
-
 #: Rewards and hyperparameters beyond this are refused: their squares would leave the doubles.
 LARGEST = 1e100
 

@@ -19,8 +19,6 @@ from bayescontrol.problems.names import Names
 if TYPE_CHECKING:
     from bayescontrol.arrays import FloatArray
 
-__all__ = ["Entry", "Ledger"]
-
 #: Successors that a pair has room for at first.
 FIRST_ROOM = 4
 PER_PAIR = ("n", "r", "scatter", "s", "inverse", "spread", "pull", "first", "known", "room")

@@ -15,8 +15,6 @@ from bayescontrol.errors import IncompatibleState
 from bayescontrol.problems.mdp.ledger import SCALARS, Ledger
 from bayescontrol.values import pack, unpack
 
-__all__ = ["from_arrays", "to_arrays"]
-
 _NUMBERS = ("r", "scatter", "times", "rewards", "sampler/Q", "sampler/M", "sampler/scalars")
 _WHOLE = ("known", "successor")
 _NAMES = {"states", "actions", "offered", *_NUMBERS, *_WHOLE}

@@ -12,8 +12,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import InvalidTable, UnknownAction
 from bayescontrol.problems.mdp.table import MDP
 
-__all__ = ["as_policy", "graph", "induced"]
-
 #: How far the probabilities of a state's actions may be from one in sum.
 TOLERANCE = 1e-9
 

@@ -21,8 +21,6 @@ from bayescontrol.problems.mdp.environment import MDPEnvironment
 from bayescontrol.problems.mdp.maze_layouts import LAYOUTS
 from bayescontrol.problems.mdp.table import MDP
 
-__all__ = ["MOVES", "Maze", "Rules"]
-
 #: (row, column), counted from the upper left corner.
 Cell: TypeAlias = tuple[int, int]
 

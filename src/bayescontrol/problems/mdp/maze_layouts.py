@@ -12,8 +12,6 @@ own figure is not known.
 
 from typing import Final
 
-__all__ = ["LAYOUTS"]
-
 
 def _open(side: int) -> str:
     """A square of floor, the goal in the upper half."""

@@ -21,8 +21,6 @@ from bayescontrol.problems.mdp.planning import Plan, policy_iteration
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.problems.tabular import Labels, TabularModes
 
-__all__ = ["MDPModes", "mdp_modes"]
-
 
 class MDPModes(TabularModes):
     """`TabularModes` out of solved MDPs; situations, actions and observations are numbers.

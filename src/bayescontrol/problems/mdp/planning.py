@@ -25,8 +25,6 @@ from bayescontrol.problems.mdp.structure import require_weakly_communicating
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.seeding import Stream
 
-__all__ = ["Plan", "gain_bounds", "policy_iteration", "relative_value_iteration"]
-
 EPSILON = 2.0**-52
 
 

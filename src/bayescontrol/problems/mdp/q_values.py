@@ -11,8 +11,6 @@ from typing import Any
 from bayescontrol.arrays import FloatArray
 from bayescontrol.seeding import Stream
 
-__all__ = ["QValues"]
-
 
 class QValues:
     """A mode (Q, ρ): it does what looks best, arg max_a Q(x,a).

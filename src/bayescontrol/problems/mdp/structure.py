@@ -21,17 +21,6 @@ from bayescontrol.errors import NotCommunicating
 from bayescontrol.problems.mdp.markov import graph, induced
 from bayescontrol.problems.mdp.table import MDP
 
-__all__ = [
-    "closed_classes",
-    "closed_sets",
-    "is_communicating",
-    "is_unichain",
-    "is_weakly_communicating",
-    "recurrent_classes",
-    "require_communicating",
-    "require_weakly_communicating",
-]
-
 
 def closed_sets(matrix: object) -> list[IntArray]:
     """The strongly connected components of a graph that no edge leaves, by their first states.

@@ -24,8 +24,6 @@ from bayescontrol.problems.names import Names
 if TYPE_CHECKING:
     from bayescontrol.kernels.mdp import Tables
 
-__all__ = ["MDP"]
-
 #: How far the probabilities of a pair may be from one in sum, by which they are then divided.
 TOLERANCE = 1e-9
 

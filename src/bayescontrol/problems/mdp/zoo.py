@@ -10,8 +10,6 @@ from bayescontrol.errors import InvalidTable
 from bayescontrol.problems.mdp.table import MDP
 from bayescontrol.seeding import Stream, as_stream
 
-__all__ = ["chain_mdp", "random_mdp"]
-
 
 def chain_mdp(k: int, pays: int = 0) -> MDP:
     """The paper's k-state problem: only k equal actions in a row reach the reward.
