@@ -14,10 +14,10 @@ import numpy as np
 from benchmarks.peers.worker import LEVERS, STEPS, serve
 
 from bayescontrol import Stream, interact
+from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.interaction import both_streams
 from bayescontrol.kernels.random import beta
 from bayescontrol.kernels.xoshiro import uniform
-from bayescontrol.problems.bandits import BernoulliBandit
 
 __all__ = ["PLAYERS"]
 

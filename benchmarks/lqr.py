@@ -17,7 +17,7 @@ from rich.table import Table
 from scipy.linalg import solve_discrete_are  # type: ignore[import-untyped]
 
 from bayescontrol import Probe, interact
-from bayescontrol.problems.linear import (
+from bayescontrol.linear import (
     DeterminantDoubling,
     LinearAgent,
     LinearPlant,

@@ -34,8 +34,8 @@ from rich.table import Table
 from bayescontrol import Stream, interact
 from bayescontrol.baselines.mdp import RLearning
 from bayescontrol.experiments.maze.replica import AGENTS, RULES, Settings, world
-from bayescontrol.problems.mdp import Maze
-from bayescontrol.problems.mdp.gibbs import mdp_agent
+from bayescontrol.mdp import Maze
+from bayescontrol.mdp.gibbs import mdp_agent
 from bayescontrol.report import figures
 from bayescontrol.seeding import stream
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescontrol.problems.mdp import MDP
+from bayescontrol.mdp import MDP
 
 __all__ = [
     "DenseSweep",

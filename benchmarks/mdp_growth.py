@@ -17,8 +17,8 @@ from benchmarks.timing import Timing, take_turns
 from bayescontrol import Stream, interact
 from bayescontrol.lab.chart import Chart, Panel
 from bayescontrol.lab.marks import Colour, Marker, Series
-from bayescontrol.problems.mdp import MDP
-from bayescontrol.problems.mdp.gibbs import mdp_agent
+from bayescontrol.mdp import MDP
+from bayescontrol.mdp.gibbs import mdp_agent
 
 __all__ = ["SIZES", "SWEEPS", "WORLDS", "Growth", "chart", "grid", "growth", "ring"]
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from bayescontrol import NaiveMixture, TabularModes, interact, stream
 from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
-from bayescontrol.lab.chart import Chart, Colour, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Guide, Panel
+from bayescontrol.lab.marks import Colour, Series
 from bayescontrol.lab.statistics import compare_all, mean_band, mean_interval
 from bayescontrol.schedules import Every
 

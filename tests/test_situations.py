@@ -18,7 +18,7 @@ from bayescontrol.baselines.mdp import (
 )
 from bayescontrol.convergence import sampled_check, sampled_rate
 from bayescontrol.errors import BadSituation
-from bayescontrol.problems.experts import (
+from bayescontrol.experts import (
     MOUNTAIN_CAR,
     Bumpless,
     Gaussian,
@@ -26,8 +26,8 @@ from bayescontrol.problems.experts import (
     mountain_car_modes,
     next_state,
 )
-from bayescontrol.problems.linear import LinearAgent, LinearPlant, double_integrator
-from bayescontrol.problems.mdp import chain_mdp, mdp_agent
+from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
+from bayescontrol.mdp import chain_mdp, mdp_agent
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.record import Probe

@@ -18,8 +18,8 @@ from bayescontrol import (
 )
 from bayescontrol.baselines.mdp import PosteriorSampling, RLearning
 from bayescontrol.errors import BadEvidence, BayesControlError, MissingCapability
-from bayescontrol.problems.linear import LinearAgent, LinearPlant, LinearSystem, double_integrator
-from bayescontrol.problems.mdp import chain_mdp, mdp_agent
+from bayescontrol.linear import LinearAgent, LinearPlant, LinearSystem, double_integrator
+from bayescontrol.mdp import chain_mdp, mdp_agent
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import situation
 from bayescontrol.testing import same_bits

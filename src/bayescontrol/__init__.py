@@ -9,13 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayescontrol.baselines.naive import NaiveMixture
-    from bayescontrol.beliefs.finite import FiniteBelief
-    from bayescontrol.beliefs.particles import ParticleBelief
-    from bayescontrol.beliefs.weights import Floor
-    from bayescontrol.interaction import interact, play
-    from bayescontrol.modes import DiscreteMode, PairedMode, tailor
-    from bayescontrol.problems.bandits import (
+    from bayescontrol.bandits import (
         BernoulliBandit,
         CategoricalBandit,
         ExponentialBandit,
@@ -27,6 +21,12 @@ if TYPE_CHECKING:
         PoissonBandit,
         SharedLinearBandit,
     )
+    from bayescontrol.baselines.naive import NaiveMixture
+    from bayescontrol.beliefs.finite import FiniteBelief
+    from bayescontrol.beliefs.particles import ParticleBelief
+    from bayescontrol.beliefs.weights import Floor
+    from bayescontrol.interaction import interact, play
+    from bayescontrol.modes import DiscreteMode, PairedMode, tailor
     from bayescontrol.problems.tabular import TabularModes
     from bayescontrol.record import Probe, Record
     from bayescontrol.rule import ControlRule
@@ -64,25 +64,25 @@ __all__ = [
 
 # Where each public name lives. Names load when first used: importing the package costs nothing.
 _HOMES = {
-    "BernoulliBandit": "problems.bandits",
-    "CategoricalBandit": "problems.bandits",
+    "BernoulliBandit": "bandits",
+    "CategoricalBandit": "bandits",
     "ControlRule": "rule",
     "DiscreteMode": "modes",
-    "ExponentialBandit": "problems.bandits",
+    "ExponentialBandit": "bandits",
     "FiniteBelief": "beliefs.finite",
     "Floor": "beliefs.weights",
-    "GaussianBandit": "problems.bandits",
-    "JointBandit": "problems.bandits",
-    "LinearBandit": "problems.bandits",
-    "LogisticBandit": "problems.bandits",
-    "LogitNormalBandit": "problems.bandits",
+    "GaussianBandit": "bandits",
+    "JointBandit": "bandits",
+    "LinearBandit": "bandits",
+    "LogisticBandit": "bandits",
+    "LogitNormalBandit": "bandits",
     "NaiveMixture": "baselines.naive",
     "PairedMode": "modes",
     "ParticleBelief": "beliefs.particles",
-    "PoissonBandit": "problems.bandits",
+    "PoissonBandit": "bandits",
     "Probe": "record",
     "Record": "record",
-    "SharedLinearBandit": "problems.bandits",
+    "SharedLinearBandit": "bandits",
     "Stream": "seeding",
     "TabularModes": "problems.tabular",
     "interact": "interaction",

@@ -18,9 +18,9 @@ Loop: TypeAlias = Callable[[Any, Any, int, Stream, Stream], Record]
 #: (agent, environment) -> the loop for them, or None
 Finder: TypeAlias = Callable[[Any, Any], Loop | None]
 
-_ARMS = "problems.bandits.bandit.ArmsEnvironment"
-_MDP = "problems.mdp.environment.MDPEnvironment"
-_PLANT = "problems.linear.plant.LinearPlant"
+_ARMS = "bandits.bandit.ArmsEnvironment"
+_MDP = "mdp.environment.MDPEnvironment"
+_PLANT = "linear.plant.LinearPlant"
 _BASELINES = {
     "bayesian": ("BayesUCB", "InformationDirected", "KnowledgeGradient"),
     "greedy": ("EpsilonGreedy", "Softmax"),
@@ -36,20 +36,20 @@ _OURS: dict[tuple[str, str], str] = {
         "beliefs.finite.FiniteBelief",
         "problems.parametric.ParametricEnvironment",
     ): "problems.parametric_loop",
-    ("problems.bandits.arms.ArmsBelief", _ARMS): "problems.bandits.bandit",
+    ("bandits.arms.ArmsBelief", _ARMS): "bandits.bandit",
     (
-        "problems.bandits.linear_belief.LinearBelief",
-        "problems.bandits.linear_world.LinearEnvironment",
-    ): "problems.bandits.linear_world",
+        "bandits.linear_belief.LinearBelief",
+        "bandits.linear_world.LinearEnvironment",
+    ): "bandits.linear_world",
     ("baselines.gittins.agent.GittinsAgent", _ARMS): "baselines.gittins.loop",
-    ("problems.mdp.gibbs.GibbsBelief", _MDP): "problems.mdp.gibbs_loop",
+    ("mdp.gibbs.GibbsBelief", _MDP): "mdp.gibbs_loop",
     ("baselines.mdp.rlearning.RLearning", _MDP): "baselines.mdp.loops",
     ("baselines.mdp.qlearning.QLearning", _MDP): "baselines.mdp.loops",
     ("baselines.mdp.bayesian_q.BayesianQ", _MDP): "baselines.mdp.loops",
     ("baselines.mdp.oracle.OptimalPolicy", _MDP): "baselines.mdp.loops:fused_oracle",
-    ("problems.linear.agent.LinearAgent", _PLANT): "problems.linear.loop",
-    ("baselines.linear.CertaintyEquivalence", _PLANT): "problems.linear.loop",
-    ("baselines.linear.OptimalController", _PLANT): "problems.linear.loop:fused_gain",
+    ("linear.agent.LinearAgent", _PLANT): "linear.loop",
+    ("baselines.linear.CertaintyEquivalence", _PLANT): "linear.loop",
+    ("baselines.linear.OptimalController", _PLANT): "linear.loop:fused_gain",
 } | {
     (f"baselines.bandits.{module}.{name}", _ARMS): "baselines.bandits.agent"
     for module, names in _BASELINES.items()

@@ -53,7 +53,7 @@ def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
 
     >>> as_column([1, 2]), as_column(["a", ("b", 1)]).dtype
     (array([1, 2]), dtype('O'))
-    >>> from bayescontrol.problems.mdp import Step
+    >>> from bayescontrol.mdp import Step
     >>> as_column([Step(0.0, 7), Step(2.5, 3)])
     array([(0. , 7), (2.5, 3)], dtype=[('reward', '<f8'), ('state', '<i8')])
     """

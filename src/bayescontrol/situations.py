@@ -70,7 +70,7 @@ def require_same_start(agent: Any, environment: Any) -> None:
     The world says by `shows_state` that its observations show its state `x`; the agent's map
     `advance` says by `follows_state` that its situation `x` is that state.
 
-    >>> from bayescontrol.problems.mdp import chain_mdp, mdp_agent
+    >>> from bayescontrol.mdp import chain_mdp, mdp_agent
     >>> require_same_start(mdp_agent(2, start=0), chain_mdp(3).environment(start=1))
     Traceback (most recent call last):
     bayescontrol.errors.BadSituation: the agent is in 0, the world in 1: ...

@@ -10,6 +10,7 @@ import pytest
 
 from bayescontrol import BernoulliBandit, Stream, interact
 from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines.bandit_plan import BanditPlan, BayesOptimalBandit, expected_total
 from bayescontrol.baselines.bayes_optimal import PlanTooLarge
 from bayescontrol.errors import (
@@ -20,7 +21,6 @@ from bayescontrol.errors import (
     UnknownArm,
 )
 from bayescontrol.kernels import bandit_plan
-from bayescontrol.problems.bandits.best_arm import beta_best
 from bayescontrol.testing import check_resume, check_same_seed
 
 

@@ -10,7 +10,7 @@ from bayescontrol.baselines.linear import (
     lazy_thompson_sampling,
 )
 from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable
-from bayescontrol.problems.linear import (
+from bayescontrol.linear import (
     Costs,
     DeterminantDoubling,
     LinearPlant,

@@ -8,6 +8,7 @@ import pytest
 
 from bayescontrol import ControlRule, Floor, ParticleBelief, Stream
 from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.beliefs.weights import Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -15,7 +16,6 @@ from bayescontrol.errors import (
     IncompatibleState,
     InvalidPrior,
 )
-from bayescontrol.problems.bandits import BernoulliBandit
 from bayescontrol.testing import (
     check_acting,
     check_bad_evidence,

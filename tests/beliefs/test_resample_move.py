@@ -8,9 +8,9 @@ import pytest
 
 from bayescontrol import ControlRule, ParticleBelief, Probe, Stream, interact
 from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.beliefs.resample_move import ResampleMoveBelief
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
-from bayescontrol.problems.bandits import BernoulliBandit
 from bayescontrol.testing import (
     check_acting,
     check_bad_evidence,

@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol.bandits.bias_grid import bias_grid
 from bayescontrol.convergence import Outcome
-from bayescontrol.problems.bandits.bias_grid import bias_grid
 from bayescontrol.problems.chain import chain
 from bayescontrol.problems.diagrams import (
     consistency_diagram,

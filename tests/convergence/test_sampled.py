@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import DiscreteMode, Stream
+from bayescontrol.bandits.joint import JointBandit
 from bayescontrol.convergence.estimates import Rate, clopper_pearson, mean_rate
 from bayescontrol.convergence.sampled import (
     SampledPair,
@@ -21,7 +22,7 @@ from bayescontrol.convergence.sampled import (
 )
 from bayescontrol.convergence.verdict import Outcome, Reason, check
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability
-from bayescontrol.problems.bandits.joint import JointBandit
+from bayescontrol.mdp import policy_iteration, random_mdp
 from bayescontrol.problems.chain import chain
 from bayescontrol.problems.diagrams import (
     consistency_diagram,
@@ -29,7 +30,6 @@ from bayescontrol.problems.diagrams import (
     core_diagram,
     trap,
 )
-from bayescontrol.problems.mdp import policy_iteration, random_mdp
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.situations import stay

@@ -31,6 +31,7 @@ from bayescontrol import (
     SharedLinearBandit,
 )
 from bayescontrol.arrays import Arrays
+from bayescontrol.bandits import Logit
 from bayescontrol.baselines import bandits as levers
 from bayescontrol.baselines import mdp as learners
 from bayescontrol.baselines.bandit_plan import BanditPlan, BayesOptimalBandit
@@ -44,17 +45,16 @@ from bayescontrol.beliefs.resample_move import ResampleMoveBelief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.durable import GibbsMDP, Model, named_model
 from bayescontrol.durable.linear import LinearQuadratic
-from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor
-from bayescontrol.problems.bandits import Logit
-from bayescontrol.problems.chain import GrowingChain
-from bayescontrol.problems.experts import Bumpless, Gaussian, SimulatorMode, next_state
-from bayescontrol.problems.linear import (
+from bayescontrol.experts import Bumpless, Gaussian, SimulatorMode, next_state
+from bayescontrol.linear import (
     DeterminantDoubling,
     LinearAgent,
     SystemPrior,
     double_integrator,
 )
-from bayescontrol.problems.mdp import GibbsPrior, chain_mdp, mdp_agent, mdp_modes
+from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor
+from bayescontrol.mdp import GibbsPrior, chain_mdp, mdp_agent, mdp_modes
+from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.schedules import (

@@ -17,9 +17,7 @@ from bayescontrol import (
     PoissonBandit,
     Stream,
 )
-from bayescontrol.durable import DurableAgent, GibbsMDP
-from bayescontrol.durable.linear import LinearQuadratic
-from bayescontrol.problems.bandits import (
+from bayescontrol.bandits import (
     Bandit,
     Bernoulli,
     Categorical,
@@ -28,10 +26,12 @@ from bayescontrol.problems.bandits import (
     Logit,
     NormalGamma,
 )
+from bayescontrol.durable import DurableAgent, GibbsMDP
+from bayescontrol.durable.linear import LinearQuadratic
+from bayescontrol.linear import SystemPrior, double_integrator
+from bayescontrol.mdp import GibbsPrior, chain_mdp, mdp_modes
 from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.problems.classes import make, names
-from bayescontrol.problems.linear import SystemPrior, double_integrator
-from bayescontrol.problems.mdp import GibbsPrior, chain_mdp, mdp_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 
 PROBLEMS: dict[str, Any] = {

@@ -18,6 +18,7 @@ from bayescontrol import (
     PoissonBandit,
     SharedLinearBandit,
 )
+from bayescontrol.bandits import Bandit, Bernoulli
 from bayescontrol.durable import Model, named_model, open_agent, open_store
 from bayescontrol.durable.events import Created, as_row, event_of
 from bayescontrol.durable.kinds import KINDS
@@ -25,8 +26,7 @@ from bayescontrol.durable.linear import LinearQuadratic
 from bayescontrol.durable.models import as_logged, as_model, model_of, require_same
 from bayescontrol.durable.plain_schedules import schedule_plain, unschedule
 from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
-from bayescontrol.problems.bandits import Bandit, Bernoulli
-from bayescontrol.problems.linear import DeterminantDoubling, LinearAgent, double_integrator
+from bayescontrol.linear import DeterminantDoubling, LinearAgent, double_integrator
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import (

@@ -18,6 +18,7 @@ from tests.durable.logs.make_tiny_shapes import BANDITS, HELD
 from tests.durable.test_formats import FOUND, copied
 
 from bayescontrol import GaussianBandit
+from bayescontrol.bandits.best_arm import QuadratureFailed
 from bayescontrol.durable import (
     Created,
     DurableAgent,
@@ -32,7 +33,6 @@ from bayescontrol.durable.events import Event
 from bayescontrol.durable.models import Model, as_model, model_of
 from bayescontrol.durable.store import Store
 from bayescontrol.errors import ModelMismatch
-from bayescontrol.problems.bandits.best_arm import QuadratureFailed
 from bayescontrol.schedules import Geometric, every_step
 from bayescontrol.serve.house import House
 

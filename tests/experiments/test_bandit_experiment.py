@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.experiments.bandit import experiment
 from bayescontrol.experiments.bandit.figures import draw, lai
 from bayescontrol.experiments.bandit.partition import chart, project
@@ -23,7 +24,6 @@ from bayescontrol.experiments.bandit.score import score
 from bayescontrol.experiments.bandit.seen import Seen
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.metrics import best_share, regret
-from bayescontrol.problems.bandits import BernoulliBandit
 from bayescontrol.record import Record
 
 #: The paper's bench, with few runs. A claim fails by chance with probability below 1e-4.

@@ -14,8 +14,8 @@ from bayescontrol.experiments.experts.rods import BUMPLESS, ROD_AGENTS
 from bayescontrol.experiments.experts.score import score, upright
 from bayescontrol.experiments.experts.settings import MEAN, NAIVE, RIGHT, RULE, VOTE, Settings
 from bayescontrol.experiments.experts.trials import identified
+from bayescontrol.experts import TWENTY
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
-from bayescontrol.problems.experts import TWENTY
 
 #: Short episodes. That the rule fails in one of four has not been seen in 200 episodes of 500.
 SMALL = Settings(seed=1, runs=4, steps=160, change=80, rod_steps=160)

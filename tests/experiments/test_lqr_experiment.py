@@ -23,7 +23,7 @@ from bayescontrol.experiments.lqr.score import STABLE, score
 from bayescontrol.experiments.lqr.seen import Seen, exponent, late
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, run_replicas
-from bayescontrol.problems.linear import PLANTS, LinearPlant
+from bayescontrol.linear import PLANTS, LinearPlant
 from bayescontrol.report import figures as printed
 
 #: Small and quick.

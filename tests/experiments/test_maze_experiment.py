@@ -22,7 +22,7 @@ from bayescontrol.experiments.maze.seen import Seen, crossing
 from bayescontrol.experiments.maze.tables import PAPER
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
-from bayescontrol.problems.mdp import Maze
+from bayescontrol.mdp import Maze
 from bayescontrol.seeding import stream
 
 #: Small and quick; the steps are too few to learn much.

@@ -25,7 +25,7 @@ from bayescontrol.experiments.maze_sensitivity.score import score
 from bayescontrol.experiments.maze_sensitivity.seen import Seen
 from bayescontrol.experiments.maze_sensitivity.worlds import cliff_walk, frozen_lake
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
-from bayescontrol.problems.mdp import Step
+from bayescontrol.mdp import Step
 
 SMALL = Settings(seed=1, runs=2, steps=300, toy_steps=1000)
 

@@ -16,7 +16,7 @@ from bayescontrol.baselines.mdp import PosteriorSampling, QLearning, RLearning
 from bayescontrol.baselines.mdp.dirichlet import DirichletMDPBelief
 from bayescontrol.errors import UnknownAction
 from bayescontrol.gym import Continuing
-from bayescontrol.problems.mdp import MDP, Step, is_communicating, mdp_agent, policy_iteration
+from bayescontrol.mdp import MDP, Step, is_communicating, mdp_agent, policy_iteration
 from bayescontrol.seeding import stream
 
 

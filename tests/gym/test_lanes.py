@@ -12,7 +12,7 @@ from bayescontrol.baselines.mdp import UCRL2, OptimalPolicy, QLearning, RLearnin
 from bayescontrol.errors import MissingCapability
 from bayescontrol.gym import Continuing, drive, place
 from bayescontrol.interaction import both_streams
-from bayescontrol.problems.mdp import chain_mdp, mdp_agent
+from bayescontrol.mdp import chain_mdp, mdp_agent
 
 LAKE = "FrozenLake-v1"
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]

@@ -16,8 +16,8 @@ from bayescontrol.errors import (
     UnknownState,
 )
 from bayescontrol.gym import WORLDS, Continuing, drive, register
-from bayescontrol.problems.linear import DeterminantDoubling, LinearAgent, LinearPlant
-from bayescontrol.problems.mdp import Maze, mdp_agent
+from bayescontrol.linear import DeterminantDoubling, LinearAgent, LinearPlant
+from bayescontrol.mdp import Maze, mdp_agent
 from bayescontrol.seeding import as_stream
 
 

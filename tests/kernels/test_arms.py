@@ -16,6 +16,14 @@ from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits import (
+    Bernoulli,
+    Categorical,
+    Exponential,
+    Gaussian,
+    NormalGamma,
+    Poisson,
+)
 from bayescontrol.kernels import arms
 from bayescontrol.kernels.arms import (
     BERNOULLI,
@@ -25,18 +33,10 @@ from bayescontrol.kernels.arms import (
     NORMAL_GAMMA,
     POISSON,
 )
-from bayescontrol.problems.bandits import (
-    Bernoulli,
-    Categorical,
-    Exponential,
-    Gaussian,
-    NormalGamma,
-    Poisson,
-)
 from bayescontrol.seeding import Stream
 
 if TYPE_CHECKING:
-    from bayescontrol.problems.bandits.family import Family
+    from bayescontrol.bandits.family import Family
 
 LIMIT, RATE, N = 2.69, 1e-6, 50_000
 NONE = np.empty(0)

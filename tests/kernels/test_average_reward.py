@@ -7,7 +7,7 @@ import pytest
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.problems.mdp import (
+from bayescontrol.mdp import (
     MDP,
     Maze,
     chain_mdp,

@@ -11,7 +11,7 @@ from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov  # type: ig
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.kernels.riccati import lyapunov, riccati, room
-from bayescontrol.problems.linear import PLANTS
+from bayescontrol.linear import PLANTS
 
 Solver = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 

@@ -16,8 +16,8 @@ import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.kernels import screening
-from bayescontrol.problems.bandits.best_arm import beta_best
 from bayescontrol.seeding import Stream
 
 RATE = 1e-6

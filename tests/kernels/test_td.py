@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bayescontrol import Stream
 from bayescontrol.kernels import rlearning, td
-from bayescontrol.problems.mdp import random_mdp
+from bayescontrol.mdp import random_mdp
 
 INF = math.inf
 

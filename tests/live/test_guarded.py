@@ -24,9 +24,9 @@ from bayescontrol.errors import (
     IncompatibleState,
     MissingCapability,
 )
+from bayescontrol.experts import Gaussian, SimulatorMode
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor, alarm_evidence
 from bayescontrol.live.loop import fused_loop
-from bayescontrol.problems.experts import Gaussian, SimulatorMode
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import posterior
 from bayescontrol.situations import stay

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, LinearBandit, LogisticBandit, Record, Stream, interact
+from bayescontrol.bandits import Outcome
 from bayescontrol.errors import BadEvidence, UnknownArm
 from bayescontrol.metrics import best_share, regret
-from bayescontrol.problems.bandits import Outcome
 from bayescontrol.record import situation
 
 

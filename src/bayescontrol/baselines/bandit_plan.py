@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.bandits.bernoulli import Bernoulli
 from bayescontrol.baselines.bayes_optimal import PlanTooLarge
 from bayescontrol.errors import (
     IncompatibleState,
@@ -29,7 +30,6 @@ from bayescontrol.errors import (
     UnknownArm,
 )
 from bayescontrol.priors import TOLERANCE
-from bayescontrol.problems.bandits.bernoulli import Bernoulli
 from bayescontrol.seeding import Stream
 
 #: 160 MB of values.
@@ -236,7 +236,7 @@ def expected_total(
     `policy_probabilities` gets posteriors, shape (states, arms, 2), and gives P(a), shape
     (states, arms).
 
-    >>> from bayescontrol.problems.bandits.best_arm import beta_best
+    >>> from bayescontrol.bandits.best_arm import beta_best
     >>> rule = expected_total(lambda ab: beta_best(ab[..., 0], ab[..., 1]), arms=2, horizon=5)
     >>> round(rule, 8)
     2.71637963

@@ -19,12 +19,12 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable
-from bayescontrol.problems.linear.agent import LinearAgent
-from bayescontrol.problems.linear.belief import SystemBelief
-from bayescontrol.problems.linear.mode import LinearMode
-from bayescontrol.problems.linear.plant import next_state
-from bayescontrol.problems.linear.schedule import DeterminantDoubling
-from bayescontrol.problems.linear.system import LinearSystem
+from bayescontrol.linear.agent import LinearAgent
+from bayescontrol.linear.belief import SystemBelief
+from bayescontrol.linear.mode import LinearMode
+from bayescontrol.linear.plant import next_state
+from bayescontrol.linear.schedule import DeterminantDoubling
+from bayescontrol.linear.system import LinearSystem
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.words import counted
@@ -33,7 +33,7 @@ from bayescontrol.words import counted
 class OptimalController:
     """u = -K x with the best gain of the true plant; or with any other gain.
 
-    >>> from bayescontrol.problems.linear import double_integrator
+    >>> from bayescontrol.linear import double_integrator
     >>> agent = OptimalController(double_integrator(), start=[1.0, 0.0])
     >>> agent.act(Stream(0)).round(3)
     array([-0.422])
@@ -92,7 +92,7 @@ class CertaintyEquivalence(LinearAgent):
     `failed`.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.linear import LinearPlant, double_integrator
+    >>> from bayescontrol.linear import LinearPlant, double_integrator
     >>> system = double_integrator()
     >>> agent = CertaintyEquivalence.on(system, exploration=1.0)
     >>> record = interact(agent, LinearPlant(system), 500)
@@ -149,7 +149,7 @@ def lazy_thompson_sampling(
 ) -> LinearAgent:
     """The control rule that draws when det Λ has grown by `factor`; options as of `LinearAgent.on`.
 
-    >>> from bayescontrol.problems.linear import double_integrator
+    >>> from bayescontrol.linear import double_integrator
     >>> lazy_thompson_sampling(double_integrator()).schedule
     DeterminantDoubling(factor=2.0)
     """

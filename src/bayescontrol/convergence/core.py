@@ -21,7 +21,7 @@ def core(modes: TabularModes, true: int | str, *, tolerance: float = 1e-12) -> t
 
     In a grid of biases the core holds who agrees on the lever that m* pulls:
 
-    >>> from bayescontrol.problems.bandits.bias_grid import bias_grid
+    >>> from bayescontrol.bandits.bias_grid import bias_grid
     >>> modes = bias_grid(arms=2, levels=(0.2, 0.8))
     >>> [modes.name(m) for m in core(modes, 1)]
     ['(.2, .8)', '(.8, .8)']

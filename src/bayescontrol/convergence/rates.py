@@ -14,8 +14,8 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.convergence.worlds import World
-from bayescontrol.problems.mdp.evaluation import gain_and_bias, stationary_distribution
-from bayescontrol.problems.mdp.table import MDP
+from bayescontrol.mdp.evaluation import gain_and_bias, stationary_distribution
+from bayescontrol.mdp.table import MDP
 
 
 class DivergenceRate(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import BoolArray, FloatArray, IntArray
 from bayescontrol.errors import InvalidPrior
-from bayescontrol.problems.mdp.structure import closed_sets
+from bayescontrol.mdp.structure import closed_sets
 from bayescontrol.problems.tabular import TabularModes
 
 

@@ -15,12 +15,12 @@ from typing import Any, Final
 import numpy as np
 
 from bayescontrol.arrays import Arrays
+from bayescontrol.bandits.arms import ArmsBelief
+from bayescontrol.bandits.linear_belief import LinearBelief
+from bayescontrol.bandits.shared import SharedLinearBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.durable.plain import shown
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
-from bayescontrol.problems.bandits.arms import ArmsBelief
-from bayescontrol.problems.bandits.linear_belief import LinearBelief
-from bayescontrol.problems.bandits.shared import SharedLinearBelief
 from bayescontrol.protocols import Persistent
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
@@ -36,7 +36,7 @@ def stands_alone(agent: Any) -> bool:
     """Whether feedback may come late, in any order, or never: no observation moves the agent.
 
     >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.problems.mdp import mdp_agent
+    >>> from bayescontrol.mdp import mdp_agent
     >>> stands_alone(BernoulliBandit(2).agent()), stands_alone(mdp_agent(2, start=0))
     (True, False)
     """

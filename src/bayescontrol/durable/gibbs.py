@@ -9,8 +9,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bayescontrol.problems.mdp.gibbs import mdp_agent
-from bayescontrol.problems.mdp.gibbs_prior import GibbsPrior
+from bayescontrol.mdp.gibbs import mdp_agent
+from bayescontrol.mdp.gibbs_prior import GibbsPrior
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.words import counted

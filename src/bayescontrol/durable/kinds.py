@@ -73,7 +73,7 @@ def _columns(settings: Mapping[str, Any]) -> int:
     return len(settings["hypothesis"][0][0][0])
 
 
-_BANDITS: Final = "problems.bandits"
+_BANDITS: Final = "bandits"
 _LINEAR: Final = "linear-quadratic"
 _SPLIT_TIES: Final = MappingProxyType({1: {"split_ties": True}})
 #: The kinds that describe themselves, by name.

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidSystem
-from bayescontrol.problems.linear.agent import LinearAgent
-from bayescontrol.problems.linear.belief import SystemBelief
-from bayescontrol.problems.linear.costs import CostBelief
-from bayescontrol.problems.linear.plant import Measured
-from bayescontrol.problems.linear.prior import SystemPrior
-from bayescontrol.problems.linear.system import Costs, LinearSystem
+from bayescontrol.linear.agent import LinearAgent
+from bayescontrol.linear.belief import SystemBelief
+from bayescontrol.linear.costs import CostBelief
+from bayescontrol.linear.plant import Measured
+from bayescontrol.linear.prior import SystemPrior
+from bayescontrol.linear.system import Costs, LinearSystem
 from bayescontrol.schedules import Schedule, every_step
 
 _COSTS: Final = {"noise": 1.0, "mean": 1.0, "deviation": 1.0}
@@ -90,7 +90,7 @@ class LinearQuadratic:
     ) -> "LinearQuadratic":
         """As `LinearAgent.on`: the costs are the system's, and W too if it is "known".
 
-        >>> from bayescontrol.problems.linear import double_integrator
+        >>> from bayescontrol.linear import double_integrator
         >>> LinearQuadratic.on(double_integrator(), noise="known")
         LinearQuadratic(2 states, 1 input, known noise, known costs)
         """

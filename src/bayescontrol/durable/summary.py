@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from bayescontrol.bandits.arms import ArmsBelief
+from bayescontrol.bandits.linear_belief import LinearBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.particles import ParticleBelief
-from bayescontrol.problems.bandits.arms import ArmsBelief
-from bayescontrol.problems.bandits.linear_belief import LinearBelief
-from bayescontrol.problems.linear.belief import SystemBelief
-from bayescontrol.problems.mdp.gibbs import GibbsBelief
+from bayescontrol.linear.belief import SystemBelief
+from bayescontrol.mdp.gibbs import GibbsBelief
 
 
 def summary(agent: Any) -> dict[str, dict[str, Any]]:

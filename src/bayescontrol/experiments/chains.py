@@ -11,7 +11,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.worlds import World
-from bayescontrol.problems.mdp import MDP, stationary_distribution
+from bayescontrol.mdp import MDP, stationary_distribution
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.record import Record
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 
 from bayescontrol.gym.door import gymnasium
 from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space
-from bayescontrol.problems.mdp.environment import Step
+from bayescontrol.mdp.environment import Step
 from bayescontrol.seeding import Stream
 
 
@@ -29,7 +29,7 @@ class Continuing:
 
     >>> import gymnasium
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.mdp import mdp_agent
+    >>> from bayescontrol.mdp import mdp_agent
     >>> world = Continuing(gymnasium.make("CliffWalking-v1"))
     >>> agent = mdp_agent(world.actions, world.x)
     >>> interact(agent, world, 100)

@@ -25,7 +25,7 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.gym.door import gymnasium
 from bayescontrol.gym.spaces import FiniteSpace, as_space
 from bayescontrol.interaction import both_streams
-from bayescontrol.problems.mdp.environment import Step
+from bayescontrol.mdp.environment import Step
 from bayescontrol.protocols import Stateful
 from bayescontrol.record import Record
 
@@ -36,7 +36,7 @@ _COLUMNS = ("situation", "lane", "reward", "ended")
 def place(agent: Any, x: Any) -> None:
     """x_t ← x by somebody else's hand: nothing is learnt from the move.
 
-    >>> from bayescontrol.problems.mdp import mdp_agent
+    >>> from bayescontrol.mdp import mdp_agent
     >>> agent = mdp_agent(2, start="home")
     >>> place(agent, "away")
     >>> agent.x, agent.belief.count
@@ -94,7 +94,7 @@ def drive(
     transition learnt, with columns situation, lane, reward and ended.
 
     >>> import gymnasium
-    >>> from bayescontrol.problems.mdp import mdp_agent
+    >>> from bayescontrol.mdp import mdp_agent
     >>> envs = gymnasium.make_vec("FrozenLake-v1", num_envs=4)
     >>> record = drive(mdp_agent(4, start=0), envs, 50)
     >>> ended, lanes = record["ended"], sorted(set(record["lane"].tolist()))

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.errors import InvalidSystem, InvalidTable, UnknownAction
 from bayescontrol.gym.door import gymnasium
-from bayescontrol.problems.bandits import BernoulliBandit
+from bayescontrol.linear import PLANTS, LinearPlant, LinearSystem
+from bayescontrol.mdp.maze import Maze
 from bayescontrol.problems.chain import chain
-from bayescontrol.problems.linear import PLANTS, LinearPlant, LinearSystem
-from bayescontrol.problems.mdp.maze import Maze
 from bayescontrol.seeding import Stream, as_stream
 
 
@@ -174,7 +174,7 @@ class ChainEnv(WorldEnv):
 class LinearPlantEnv(WorldEnv):
     """y = A x + B u + w, w ~ N(0, noise² W), |u| ≤ limit; the reward is -(xᵀQx + uᵀRu).
 
-    `plant` is a name in `problems.linear.PLANTS`, or a `LinearSystem`; the state begins in
+    `plant` is a name in `linear.PLANTS`, or a `LinearSystem`; the state begins in
     `start`, 0 unless given. With less noise than the named plants have, they can be held by inputs
     within [-1, 1], which Gymnasium likes best.
 

@@ -162,7 +162,7 @@ def interact(
 ) -> tuple[int, int]:
     """Bayesian Q-learning in an MDP from step t on: as the loops of `bayescontrol.kernels.td`.
 
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> rows = np.tile([0.0, 1.0, 1.5, 1.0], (2, 2, 1))

@@ -63,7 +63,7 @@ class How(NamedTuple):
 def tally(e: Evidence, c: Chain, states: int) -> None:
     """Σ λ, Σ λ (μ - Q + M), Σ M and the number of pairs, added up anew.
 
-    >>> from bayescontrol.problems.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
     >>> c = belief.ledger.chain
@@ -131,7 +131,7 @@ def _draw_state(e: Evidence, c: Chain, x: int, state: UIntArray) -> None:
 def recentre(c: Chain, states: int) -> None:
     """Q -> Q - M(0): the gauge is taken out.
 
-    >>> from bayescontrol.problems.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> c = GibbsBelief(actions=1, states=["x", "y"]).ledger.chain
     >>> c.Q[:2, 0] = c.M[:2] = 3.0, 5.0
     >>> recentre(c, 2)
@@ -169,7 +169,7 @@ def draw_precision(
 
     #ξ counts the ξ that have a prior: of transitions seen and pseudo-transitions, or all.
 
-    >>> from bayescontrol.problems.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
     >>> ledger = GibbsBelief(actions=1, states=["x"]).ledger
     >>> draw_precision(ledger.evidence, ledger.chain, 1, 1e6, 4e6, Stream(0).state)
@@ -203,7 +203,7 @@ def draw_precision(
 def best_action(e: Evidence, c: Chain, x: int) -> int:
     """arg max_a Q(x,a) over the actions that x offers.
 
-    >>> from bayescontrol.problems.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> ledger = GibbsBelief(actions=3, states=["x"], allowed=lambda x: [0, 2]).ledger
     >>> ledger.chain.Q[0] = 1.0, 9.0, 2.0
     >>> best_action(ledger.evidence, ledger.chain, 0)
@@ -243,7 +243,7 @@ def _sweep(e: Evidence, c: Chain, how: How, states: int, x: int, state: UIntArra
 def draw_mode(e: Evidence, c: Chain, how: How, states: int, x: int, state: UIntArray) -> None:
     """A new (Q, ρ) as `how` says; a partial sweep includes x, the state of now (-1: none).
 
-    >>> from bayescontrol.problems.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "x"))

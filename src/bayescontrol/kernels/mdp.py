@@ -21,7 +21,7 @@ class Tables(NamedTuple):
     A pair that does not exist points to one entry of its own: reward NaN, successor -1. The last
     F of a pair is 1, so no scan leaves its pair.
 
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> tables = chain_mdp(2).tables
     >>> tables.successor[tables.first], tables.reward[tables.first]
     (array([1, 0, 0, 0]), array([0., 0., 1., 0.]))
@@ -57,7 +57,7 @@ def _search(cumulative: FloatArray, first: int, size: int, u: float) -> int:
 def respond(tables: Tables, x: int, a: int, A: int, state: UIntArray) -> int:
     """The entry of the transition that action a of A causes in state x; one uniform number.
 
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
     >>> tables = chain_mdp(2).tables
     >>> entry = respond(tables, 1, 0, 2, Stream(1).state)

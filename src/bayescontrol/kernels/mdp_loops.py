@@ -40,8 +40,8 @@ def interact(
     The agent knows `known` states, and the world's state y as number[y], -1 if not at all.
 
     >>> import numpy as np
-    >>> from bayescontrol.problems.mdp import chain_mdp
-    >>> from bayescontrol.problems.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.mdp import chain_mdp
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
     >>> belief = GibbsBelief(2, states=2)
     >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)

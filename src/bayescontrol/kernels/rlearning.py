@@ -145,7 +145,7 @@ def interact(
     """R-learning in an MDP from step t on; gives the steps learnt and where the world is.
 
     >>> import numpy as np
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
     >>> v = RValues(np.zeros((2, 2)), np.zeros((2, 2)), np.full((2, 2), np.inf), np.zeros(1))
     >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)

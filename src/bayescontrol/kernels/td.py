@@ -170,7 +170,7 @@ def interact(
 
     `number` gives the agent's number of a state of the world, or -1; `at` is the world's state.
 
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
     >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)
     >>> v, how = QValues(np.ones((2, 2)), np.zeros(1)), QHow(0.5, 0.5, 1.0)
@@ -207,7 +207,7 @@ def follow(
 ) -> int:
     """The policy a = π(x) in an MDP with A actions; gives where the world is.
 
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
     >>> actions, rewards, states = np.empty(4, np.int64), np.empty(4), np.empty(4, np.int64)
     >>> follow(np.array([0, 0]), 2, chain_mdp(2).tables, 0, Stream(1).state,

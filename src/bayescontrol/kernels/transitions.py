@@ -36,7 +36,7 @@ U0, U1 = np.uint64(0), np.uint64(1)
 class Evidence(NamedTuple):
     """What was seen, and what a sweep needs of it. Pair i = x A + a; t is a transition.
 
-    >>> from bayescontrol.problems.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
     >>> e = belief.ledger.evidence
@@ -72,7 +72,7 @@ class Evidence(NamedTuple):
 class Chain(NamedTuple):
     """The state of the sampler: Q[x,a], M[x] = max_a Q[x,a], and [ρ, σ, …], see `RHO`.
 
-    >>> from bayescontrol.problems.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> GibbsBelief(actions=1).ledger.chain.scalars[:2]
     array([0., 1.])
     """
@@ -100,7 +100,7 @@ def _prepare_pair(e: Evidence, i: int) -> None:
 def prepare(e: Evidence, states: int, actions: int) -> None:
     """All that is kept ready, from n, Σ r and the transitions of every pair.
 
-    >>> from bayescontrol.problems.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
     >>> e = belief.ledger.evidence
@@ -132,7 +132,7 @@ def add_state(e: Evidence, c: Chain, x: int, level: float) -> None:
 
     Actions that x does not offer are marked by n = -1 beforehand. Declared states enter at 0.
 
-    >>> from bayescontrol.problems.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=2)
     >>> belief.observe("x", 0, (2.5, "y"))
     >>> float(belief.ledger.chain.scalars[PAIRS])
@@ -160,7 +160,7 @@ def learn(
 ) -> int:
     """Pair i of state x has led to y, n times, and paid Σ r = total, Σ (r - r̄)² = scatter.
 
-    >>> from bayescontrol.problems.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
     >>> e, c = belief.ledger.evidence, belief.ledger.chain

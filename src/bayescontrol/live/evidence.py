@@ -14,7 +14,7 @@ from typing import Any, Final
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import MissingCapability
-from bayescontrol.problems.experts.noise import Gaussian
+from bayescontrol.experts.noise import Gaussian
 from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities
 
 #: The largest φ/σ that the alarm accepts: a loss of 0.03 nats in ten million steps.
@@ -61,7 +61,7 @@ def require_bound(belief: FiniteBelief[Any], first: int = 0) -> None:
 
     Modes without weight, such as retired ones, are passed over.
 
-    >>> from bayescontrol.problems.experts import SimulatorMode
+    >>> from bayescontrol.experts import SimulatorMode
     >>> exact = SimulatorMode(lambda x, u: 0.0, lambda x: 0, Gaussian(std=0.0, floor=0.1), "exact")
     >>> require_bound(FiniteBelief([exact]))
     Traceback (most recent call last):

@@ -18,6 +18,7 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
+from bayescontrol.experts.bumpless import Bumpless
 from bayescontrol.fused import register_loop
 from bayescontrol.live.alarm import Alarm
 from bayescontrol.live.evidence import finite_belief, gives_probabilities, require_bound
@@ -25,7 +26,6 @@ from bayescontrol.live.fallbacks import as_fallback, fallback_action, fallback_l
 from bayescontrol.live.loop import fused_loop
 from bayescontrol.live.predictors import StudentPredictor
 from bayescontrol.live.state import saved_arrays
-from bayescontrol.problems.experts.bumpless import Bumpless
 from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream

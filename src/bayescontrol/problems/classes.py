@@ -25,12 +25,12 @@ from bayescontrol.problems.tabulate import tabulate
 _GROUP: Final = "bayescontrol.classes"
 _HERE: Final = "bayescontrol.problems"
 _OURS: Final = {
-    "bias-grid": f"{_HERE}.bandits.bias_grid:bias_grid",
+    "bias-grid": "bayescontrol.bandits.bias_grid:bias_grid",
     "chain": f"{_HERE}.classes:_chain",
     "consistency": f"{_HERE}.diagrams:consistency_diagram",
     "consistency-repaired": f"{_HERE}.diagrams:consistency_repaired",
     "core": f"{_HERE}.diagrams:core_diagram",
-    "goals": f"{_HERE}.goals:goal_worlds",
+    "goals": "bayescontrol.mdp.goals:goal_worlds",
     "policy-diagram": f"{_HERE}.diagrams:policy_diagram",
     "prize-or-frog": f"{_HERE}.classes:_prize_or_frog",
     "three-modes": f"{_HERE}.classes:_three_modes",

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from bayescontrol.bandits.family import Intervals
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.decision import Decision
@@ -18,7 +19,6 @@ from bayescontrol.durable.events import Observed
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.summary import mode_names, texts
 from bayescontrol.errors import BayesControlError
-from bayescontrol.problems.bandits.family import Intervals
 from bayescontrol.serve.parameters import parameters
 
 _TAILS: Final = np.array([0.025, 0.975])

@@ -18,7 +18,7 @@ from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.summary import summary
 from bayescontrol.errors import BadSituation, BayesControlError
-from bayescontrol.problems.linear.belief import SystemBelief
+from bayescontrol.linear.belief import SystemBelief
 
 #: The model whose particles are the log-odds of its arms.
 CORRELATED: Final = "logit-normal-bandit"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import fused, kernels
+from bayescontrol.bandits import BernoulliBandit, GaussianBandit
 from bayescontrol.baselines import bandits
 from bayescontrol.baselines.bandits import (
     KLUCB,
@@ -28,7 +29,6 @@ from bayescontrol.baselines.bandits import (
 )
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, UnknownArm
 from bayescontrol.interaction import both_streams, interact
-from bayescontrol.problems.bandits import BernoulliBandit, GaussianBandit
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import (

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.baselines.bandits import (
     KLUCB,
     MOSS,
@@ -22,7 +23,6 @@ from bayescontrol.baselines.bandits import (
     fused_loop,
 )
 from bayescontrol.interaction import both_streams
-from bayescontrol.problems.bandits import BernoulliBandit
 from bayescontrol.seeding import stream
 
 BANDIT = BernoulliBandit(10)

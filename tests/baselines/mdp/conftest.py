@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.baselines.mdp import BayesianQ, QLearning, RLearning
-from bayescontrol.problems.mdp import MDP, Maze, random_mdp
+from bayescontrol.mdp import MDP, Maze, random_mdp
 
 #: A learner: its class and settings that reach every branch of its kernels.
 LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {

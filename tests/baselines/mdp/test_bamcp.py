@@ -18,7 +18,7 @@ from bayescontrol.errors import (
     UnknownAction,
     UnknownState,
 )
-from bayescontrol.problems.mdp import MDP, Step, chain_mdp
+from bayescontrol.mdp import MDP, Step, chain_mdp
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import check_probes, check_resume, check_same_seed
 

@@ -9,7 +9,7 @@ import pytest
 from bayescontrol import Stream, interact
 from bayescontrol.baselines.mdp import BayesianQ, QLearning, RLearning
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
-from bayescontrol.problems.mdp import MDP, Step
+from bayescontrol.mdp import MDP, Step
 from bayescontrol.testing import check_resume, check_same_seed, same_bits
 
 Make = Callable[..., Any]

@@ -11,7 +11,7 @@ from bayescontrol.baselines.mdp import OptimalPolicy, RLearning
 from bayescontrol.baselines.mdp.loops import fused_loop, fused_oracle
 from bayescontrol.errors import UnknownState
 from bayescontrol.fused import find_loop
-from bayescontrol.problems.mdp import MDP, random_mdp
+from bayescontrol.mdp import MDP, random_mdp
 from bayescontrol.record import Probe
 from bayescontrol.testing import LawBroken, check_fused, same_bits
 

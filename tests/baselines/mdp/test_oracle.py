@@ -8,7 +8,7 @@ import pytest
 from bayescontrol import Stream, interact
 from bayescontrol.baselines.mdp import OptimalPolicy
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
-from bayescontrol.problems.mdp import Maze, chain_mdp, policy_iteration, random_mdp
+from bayescontrol.mdp import Maze, chain_mdp, policy_iteration, random_mdp
 from bayescontrol.testing import check_resume, check_same_seed, same_bits
 
 

@@ -17,8 +17,8 @@ from bayescontrol.baselines.mdp.posterior_sampling import (
     tsde,
 )
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
-from bayescontrol.problems.mdp import MDP, Maze, chain_mdp, random_mdp
-from bayescontrol.problems.mdp.environment import advance
+from bayescontrol.mdp import MDP, Maze, chain_mdp, random_mdp
+from bayescontrol.mdp.environment import advance
 from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import (

@@ -5,7 +5,7 @@ import pytest
 
 from bayescontrol import interact
 from bayescontrol.baselines.mdp import BayesianQ, QLearning
-from bayescontrol.problems.mdp import MDP, Maze, chain_mdp, policy_iteration, random_mdp
+from bayescontrol.mdp import MDP, Maze, chain_mdp, policy_iteration, random_mdp
 
 
 def discounted(mdp: MDP, gamma: float) -> np.ndarray:

@@ -10,7 +10,7 @@ from bayescontrol import interact
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines.mdp.ucrl2 import UCRL2
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
-from bayescontrol.problems.mdp import MDP, Maze, chain_mdp
+from bayescontrol.mdp import MDP, Maze, chain_mdp
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import check_probes, check_resume, check_same_seed
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.bandits.family import number
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
-from bayescontrol.problems.bandits.family import number
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
@@ -172,7 +172,7 @@ def fused_loop(agent: Any, environment: Any) -> Any:
     """The compiled loop, if agent and environment have the same arms.
 
     >>> from bayescontrol.baselines.bandits import UCB1
-    >>> from bayescontrol.problems.bandits import BernoulliBandit
+    >>> from bayescontrol.bandits import BernoulliBandit
     >>> fused_loop(UCB1(2), BernoulliBandit(2).draw(0)) is not None
     True
     """

@@ -18,7 +18,7 @@ def fused_loop(agent: Any, environment: Any) -> Any:
     """The compiled loop, if the environment has the agent's arms, and they pay 0 or 1.
 
     >>> from bayescontrol.baselines.gittins import GittinsAgent
-    >>> from bayescontrol.problems.bandits import BernoulliBandit
+    >>> from bayescontrol.bandits import BernoulliBandit
     >>> agent = GittinsAgent(2, discount=0.9, pulls=20)
     >>> fused_loop(agent, BernoulliBandit(2).draw(0)) is not None
     True

@@ -27,8 +27,8 @@ from bayescontrol.errors import (
     InvalidTable,
     UnknownState,
 )
-from bayescontrol.problems.mdp.environment import Step, advance
-from bayescontrol.problems.mdp.table import MDP
+from bayescontrol.mdp.environment import Step, advance
+from bayescontrol.mdp.table import MDP
 from bayescontrol.seeding import Stream
 
 #: What is left of a reward beyond the depth, by default.
@@ -97,7 +97,7 @@ class BAMCP:
     def on(cls, mdp: MDP, **settings: Any) -> "BAMCP":
         """The agent for a given MDP: its (r, y) are the outcomes, of any pair for all it knows.
 
-        >>> from bayescontrol.problems.mdp import chain_mdp
+        >>> from bayescontrol.mdp import chain_mdp
         >>> BAMCP.on(chain_mdp(3)).outcomes[-1], len(BAMCP.on(chain_mdp(3)).outcomes)
         (Step(reward=1.0, state=0), 4)
         """

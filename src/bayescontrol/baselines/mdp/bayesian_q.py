@@ -30,7 +30,7 @@ class BayesianQ(TabularLearner):
     variance β0/(κ0 (α0 - 1)). States, actions and masks: see `TabularLearner`.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> agent = BayesianQ.on(mdp, gamma=0.9)
     >>> record = interact(agent, mdp.environment(), 2_000)

@@ -28,7 +28,7 @@ from bayescontrol.errors import (
     InvalidPrior,
     InvalidTable,
 )
-from bayescontrol.problems.mdp.table import MDP
+from bayescontrol.mdp.table import MDP
 from bayescontrol.seeding import Stream
 from bayescontrol.values import format_text
 
@@ -129,7 +129,7 @@ class DirichletMDPBelief:
     def on(cls, mdp: MDP, prior: ModelPrior | None = None, **options: Any) -> "DirichletMDPBelief":
         """The belief for a given MDP: its states, its actions and what each state offers.
 
-        >>> from bayescontrol.problems.mdp import chain_mdp
+        >>> from bayescontrol.mdp import chain_mdp
         >>> DirichletMDPBelief.on(chain_mdp(3))
         DirichletMDPBelief(3 states, 2 actions after 0 transitions)
         """

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
 from bayescontrol.baselines.mdp.checks import read_step
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
-from bayescontrol.problems.mdp.environment import advance
-from bayescontrol.problems.mdp.table import MDP
+from bayescontrol.mdp.environment import advance
+from bayescontrol.mdp.table import MDP
 from bayescontrol.problems.names import Names
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
@@ -84,7 +84,7 @@ class TabularLearner(ABC):
         """The learner for a given MDP: its states, its actions and what each state offers.
 
         >>> from bayescontrol.baselines.mdp import QLearning
-        >>> from bayescontrol.problems.mdp import chain_mdp
+        >>> from bayescontrol.mdp import chain_mdp
         >>> QLearning.on(chain_mdp(3), gamma=0.9)
         QLearning(3 states, 2 actions, in state 0)
         """

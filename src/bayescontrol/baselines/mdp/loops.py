@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.problems.mdp.environment import MDPEnvironment, Step
-from bayescontrol.problems.mdp.table import MDP
+from bayescontrol.mdp.environment import MDPEnvironment, Step
+from bayescontrol.mdp.table import MDP
 from bayescontrol.record import Record, as_rows, select
 from bayescontrol.seeding import Stream
 
@@ -36,7 +36,7 @@ def same_names(mine: Iterable[Any], other: Iterable[Any]) -> bool:
 class Columns:
     """What a loop fills, actions and states by number; rewards and states are fields of one array.
 
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> Columns(3).record(chain_mdp(2))
     Record(3 steps: actions int64, observations (reward float64, state int64))
     """
@@ -65,7 +65,7 @@ def fused_loop(agent: Any, environment: Any) -> Any:
     that a state does not offer.
 
     >>> from bayescontrol.baselines.mdp import QLearning
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> fused_loop(QLearning.on(mdp), mdp.environment()) is not None
     True
@@ -105,7 +105,7 @@ def fused_oracle(agent: Any, environment: Any) -> Any:
     """The compiled loop of the oracle, in the world of its own MDP.
 
     >>> from bayescontrol.baselines.mdp import OptimalPolicy
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> fused_oracle(OptimalPolicy(mdp), mdp.environment()) is not None
     True

@@ -13,9 +13,9 @@ import numpy as np
 from bayescontrol.arrays import Arrays
 from bayescontrol.baselines.mdp.checks import read_step
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.problems.mdp.environment import advance
-from bayescontrol.problems.mdp.planning import Plan, policy_iteration
-from bayescontrol.problems.mdp.table import MDP
+from bayescontrol.mdp.environment import advance
+from bayescontrol.mdp.planning import Plan, policy_iteration
+from bayescontrol.mdp.table import MDP
 from bayescontrol.seeding import Stream
 
 
@@ -23,7 +23,7 @@ class OptimalPolicy:
     """π* of an MDP, by policy iteration unless a plan is given; `start` as for its environment.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(4)
     >>> oracle = OptimalPolicy(mdp)
     >>> record = interact(oracle, mdp.environment(), 100)

@@ -20,8 +20,8 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.baselines.mdp.dirichlet import DirichletMDPBelief, ModelPrior
 from bayescontrol.baselines.mdp.sampled_model import SampledModel
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.problems.mdp.environment import advance
-from bayescontrol.problems.mdp.table import MDP
+from bayescontrol.mdp.environment import advance
+from bayescontrol.mdp.table import MDP
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Held
 from bayescontrol.seeding import Stream
@@ -94,7 +94,7 @@ class PosteriorSampling(ControlRule[SampledModel, Any, Any, Any]):
     `start` is the state to begin in, by default the first.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> agent = PosteriorSampling.on(mdp, ModelPrior(precision=100.0))
     >>> record = interact(agent, mdp.environment(), 500)
@@ -130,7 +130,7 @@ class PosteriorSampling(ControlRule[SampledModel, Any, Any, Any]):
     ) -> "PosteriorSampling":
         """The agent for a given MDP; `options` are those of `DirichletMDPBelief`.
 
-        >>> from bayescontrol.problems.mdp import chain_mdp
+        >>> from bayescontrol.mdp import chain_mdp
         >>> PosteriorSampling.on(chain_mdp(3), start=2, ends=doubling_lengths).x
         2
         """

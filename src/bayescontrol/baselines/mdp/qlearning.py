@@ -29,7 +29,7 @@ class QLearning(TabularLearner):
     States, actions and masks: see `TabularLearner`.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> agent = QLearning.on(mdp, gamma=0.9, epsilon=0.0, initial=10.0)
     >>> record = interact(agent, mdp.environment(), 2_000)

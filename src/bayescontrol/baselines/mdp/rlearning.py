@@ -32,7 +32,7 @@ class RLearning(TabularLearner):
     Q(x,a) = max_a' Q(x,a'), as Schwartz has it. States, actions and masks: see `TabularLearner`.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> agent = RLearning.on(mdp, C=1.0)
     >>> record = interact(agent, mdp.environment(), 2_000)

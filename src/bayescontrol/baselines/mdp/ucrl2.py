@@ -20,8 +20,8 @@ from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.baselines.mdp.book import Book
 from bayescontrol.baselines.mdp.checks import between
 from bayescontrol.errors import BadEvidence, IncompatibleState
-from bayescontrol.problems.mdp.environment import advance
-from bayescontrol.problems.mdp.table import MDP
+from bayescontrol.mdp.environment import advance
+from bayescontrol.mdp.table import MDP
 from bayescontrol.seeding import Stream
 
 #: Sweeps that extended value iteration may take.
@@ -35,7 +35,7 @@ class UCRL2:
     state to begin in, by default the first, `allowed(x)` the actions of a state, by default all.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.mdp import chain_mdp
+    >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> agent = UCRL2.on(mdp, confidence=0.1)
     >>> record = interact(agent, mdp.environment(), 2_000)
@@ -88,7 +88,7 @@ class UCRL2:
     def on(cls, mdp: MDP, **settings: Any) -> "UCRL2":
         """The agent for a given MDP, its bounds those of the rewards and 0.
 
-        >>> from bayescontrol.problems.mdp import Maze
+        >>> from bayescontrol.mdp import Maze
         >>> UCRL2.on(Maze().mdp()).bounds
         (0.0, 2.5)
         """

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits.bounds import lai_robbins
 from bayescontrol.experiments.bandit import partition
 from bayescontrol.experiments.bandit.replica import (
     CONVERGED,
@@ -29,7 +30,6 @@ from bayescontrol.experiments.bandit.tables import lookahead_cost
 from bayescontrol.lab import Columns
 from bayescontrol.lab.chart import Chart, Panel
 from bayescontrol.lab.marks import Colour, Dash, Guide, Series
-from bayescontrol.problems.bandits.bounds import lai_robbins
 
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     RULE: ("blue", "solid"),

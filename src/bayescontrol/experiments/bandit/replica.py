@@ -17,12 +17,12 @@ import msgspec
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits import ArmsEnvironment, BernoulliBandit
 from bayescontrol.baselines.bandits import CountingAgent, EpsilonGreedy, fused_loop
 from bayescontrol.baselines.gittins import GittinsAgent, GittinsTable
 from bayescontrol.fused import register_loop
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
-from bayescontrol.problems.bandits import ArmsEnvironment, BernoulliBandit
 from bayescontrol.seeding import stream
 
 #: The agents of the paper's figure, as printed or as we read them (docs/errata.md).

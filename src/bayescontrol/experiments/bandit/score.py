@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines.bandit_plan import BanditPlan, expected_total
 from bayescontrol.experiments.bandit.replica import (
     EPSILON,
@@ -24,7 +25,6 @@ from bayescontrol.experiments.bandit.seen import Seen
 from bayescontrol.experiments.bandit.tables import index_tables, lookahead_cost, performance, timed
 from bayescontrol.lab import Claim, Columns, Outcome, mean_and_error
 from bayescontrol.lab.statistics import bernstein, compare
-from bayescontrol.problems.bandits.best_arm import beta_best
 
 #: Standard errors that two independent means may differ by.
 _ERRORS: Final = 4.0

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.bandits.bounds import lai_robbins
 from bayescontrol.experiments.bandit_zoo.replica import (
     AGENTS,
     CLOSE_RACE,
@@ -24,7 +25,6 @@ from bayescontrol.experiments.bandit_zoo.replica import (
 from bayescontrol.lab import Columns
 from bayescontrol.lab.chart import Chart, Panel
 from bayescontrol.lab.marks import Colour, Dash, Series
-from bayescontrol.problems.bandits.bounds import lai_robbins
 
 #: Colour tells the family, dash the agent.
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {

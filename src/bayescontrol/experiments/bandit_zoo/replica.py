@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.baselines.bandits import (
     KLUCB,
     MOSS,
@@ -35,7 +36,6 @@ from bayescontrol.baselines.gittins import GittinsAgent, GittinsTable
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.metrics import regret
-from bayescontrol.problems.bandits import BernoulliBandit
 from bayescontrol.seeding import Stream, stream
 
 RULE: Final = "control rule"

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits.bounds import lai_robbins
 from bayescontrol.experiments.bandit_zoo.replica import (
     AGENTS,
     KINDS,
@@ -26,7 +27,6 @@ from bayescontrol.experiments.bandit_zoo.replica import (
 from bayescontrol.lab import Claim, Columns, Outcome, Table
 from bayescontrol.lab.statistics import Comparison, compare, holm, mean_interval
 from bayescontrol.lab.statistics.sample import shown
-from bayescontrol.problems.bandits.bounds import lai_robbins
 
 #: P(a mean is further off than 5 standard errors) < 6e-7.
 _ERRORS: Final = 5.0

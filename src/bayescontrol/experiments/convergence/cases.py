@@ -11,12 +11,12 @@ trap              a third mode may lead to where nothing can be told apart any m
 from functools import cache
 from typing import Final, NamedTuple
 
+from bayescontrol.bandits.bias_grid import bias_grid
 from bayescontrol.convergence.verdict import Outcome, Verdict, check
 from bayescontrol.experiments.divergence.controller import TRUE, controller
-from bayescontrol.problems.bandits.bias_grid import bias_grid
+from bayescontrol.mdp.goals import goal_worlds
 from bayescontrol.problems.chain import chain
 from bayescontrol.problems.diagrams import consistency_diagram, trap
-from bayescontrol.problems.goals import goal_worlds
 from bayescontrol.problems.tabular import TabularModes
 
 #: The length of the chain.

@@ -17,14 +17,14 @@ from bayescontrol.experiments.experts.settings import (
     truth,
 )
 from bayescontrol.experiments.experts.trials import episode
-from bayescontrol.lab import Columns
-from bayescontrol.problems.experts import (
+from bayescontrol.experts import (
     MOUNTAIN_CAR,
     TEN_HILLS,
     Gaussian,
     SimulatorMode,
     mountain_car_modes,
 )
+from bayescontrol.lab import Columns
 from bayescontrol.seeding import stream
 
 #: What runs on MountainCar, in the order of the columns.

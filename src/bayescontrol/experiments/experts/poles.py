@@ -25,8 +25,7 @@ from bayescontrol.experiments.experts.settings import (
     truth,
 )
 from bayescontrol.experiments.experts.trials import Episode, episode, identified
-from bayescontrol.lab import Columns
-from bayescontrol.problems.experts import (
+from bayescontrol.experts import (
     CARTPOLE,
     TWENTY,
     Gaussian,
@@ -35,6 +34,7 @@ from bayescontrol.problems.experts import (
     cartpole_modes,
     next_state,
 )
+from bayescontrol.lab import Columns
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import stream
 

@@ -18,8 +18,7 @@ from bayescontrol.experiments.experts.settings import (
     truth,
 )
 from bayescontrol.experiments.experts.trials import episode
-from bayescontrol.lab import Columns
-from bayescontrol.problems.experts import (
+from bayescontrol.experts import (
     NINE_RODS,
     PENDULUM,
     Bumpless,
@@ -27,6 +26,7 @@ from bayescontrol.problems.experts import (
     SimulatorMode,
     pendulum_modes,
 )
+from bayescontrol.lab import Columns
 from bayescontrol.seeding import stream
 
 BUMPLESS: Final = "bumpless rule"

@@ -25,8 +25,8 @@ from bayescontrol.experiments.experts.hills import HILL_AGENTS
 from bayescontrol.experiments.experts.poles import AGENTS, CHANGES
 from bayescontrol.experiments.experts.rods import ROD_AGENTS
 from bayescontrol.experiments.experts.settings import MEAN, RIGHT, RULE, VOTE, Settings
+from bayescontrol.experts import TWENTY
 from bayescontrol.lab import Claim, Columns, Outcome, Table, wilson
-from bayescontrol.problems.experts import TWENTY
 from bayescontrol.report.tables import with_error
 
 #: A rod counts as held if it is upright for this share of the time that the right expert holds it.

@@ -11,7 +11,7 @@ import msgspec
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.problems.experts import SimulatorMode, next_state
+from bayescontrol.experts import SimulatorMode, next_state
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import MinimumDwell, every_step
 from bayescontrol.seeding import Stream, stream

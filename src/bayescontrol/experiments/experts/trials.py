@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.experts import Plant
 from bayescontrol.interaction import play
-from bayescontrol.problems.experts import Plant
 from bayescontrol.seeding import Stream
 
 
@@ -47,7 +47,7 @@ def episode(
     `change_at`.
 
     >>> from bayescontrol.baselines.experts import FixedExperts
-    >>> from bayescontrol.problems.experts import CARTPOLE
+    >>> from bayescontrol.experts import CARTPOLE
     >>> plant = CARTPOLE.plant()
     >>> always = FixedExperts([lambda x: 1], plant.start)
     >>> found = episode(always, plant, 500, (Stream(0), Stream(1)))

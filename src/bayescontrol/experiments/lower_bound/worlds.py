@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from bayescontrol.problems.bandits.bias_grid import bias_grid
+from bayescontrol.bandits.bias_grid import bias_grid
 from bayescontrol.problems.prize import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes
 

@@ -26,7 +26,7 @@ from bayescontrol.experiments.lqr.seen import Seen
 from bayescontrol.lab import Columns
 from bayescontrol.lab.chart import Chart, Panel
 from bayescontrol.lab.marks import Colour, Dash, Region, Series
-from bayescontrol.problems.linear import PLANTS
+from bayescontrol.linear import PLANTS
 
 #: Low, middle and high.
 _Band: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]

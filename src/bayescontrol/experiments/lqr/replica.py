@@ -25,7 +25,7 @@ from bayescontrol.baselines.linear import (
 from bayescontrol.errors import BadEvidence
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
-from bayescontrol.problems.linear import (
+from bayescontrol.linear import (
     PLANTS,
     LinearAgent,
     LinearPlant,

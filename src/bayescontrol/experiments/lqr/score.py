@@ -32,7 +32,7 @@ from bayescontrol.experiments.lqr.replica import (
 )
 from bayescontrol.experiments.lqr.seen import OCTAVES, Seen, exponent, late
 from bayescontrol.lab import Claim, Columns, Outcome, Table, wilson
-from bayescontrol.problems.linear import PLANTS
+from bayescontrol.linear import PLANTS
 from bayescontrol.report.tables import with_error
 
 #: Plants that are stable by themselves.

@@ -15,7 +15,7 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.lqr.replica import AGENTS, Settings, octaves, system
 from bayescontrol.lab import Columns
-from bayescontrol.problems.linear import PLANTS
+from bayescontrol.linear import PLANTS
 from bayescontrol.seeding import Stream
 
 #: Over so many octaves the exponent of regret is taken: about a decade.

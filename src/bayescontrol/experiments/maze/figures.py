@@ -16,7 +16,7 @@ from bayescontrol.experiments.maze.seen import Seen
 from bayescontrol.lab import Columns
 from bayescontrol.lab.chart import Chart, Panel
 from bayescontrol.lab.marks import Colour, Dash, Guide, Series
-from bayescontrol.problems.mdp import stationary_distribution
+from bayescontrol.mdp import stationary_distribution
 
 #: The same colour is the same agent in every figure of grid-worlds.
 LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {

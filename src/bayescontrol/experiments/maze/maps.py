@@ -13,8 +13,8 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.chart import Panel
 from bayescontrol.lab.maps import Heat, Strokes, arrows
 from bayescontrol.lab.marks import Region, Word
-from bayescontrol.problems.mdp import Maze
-from bayescontrol.problems.mdp.maze import MOVES
+from bayescontrol.mdp import Maze
+from bayescontrol.mdp.maze import MOVES
 
 #: All colour from this share of the steps on, and small shares lifted.
 _HIGH: Final = 0.25

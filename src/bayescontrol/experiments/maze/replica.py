@@ -19,9 +19,9 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines.mdp import RLearning
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
-from bayescontrol.problems.mdp import MDP, Maze, Plan, policy_iteration
-from bayescontrol.problems.mdp.gibbs import mdp_agent
-from bayescontrol.problems.mdp.gibbs_prior import GibbsPrior
+from bayescontrol.mdp import MDP, Maze, Plan, policy_iteration
+from bayescontrol.mdp.gibbs import mdp_agent
+from bayescontrol.mdp.gibbs_prior import GibbsPrior
 from bayescontrol.record import Record
 from bayescontrol.seeding import stream
 
@@ -153,7 +153,7 @@ def run(settings: Settings, run: int) -> Columns:
 def visits(record: Record, start: int, shown: int, shape: tuple[int, int]) -> IntArray:
     """[first or last, x, a]: how often a was done in x over the first and the last `shown` steps.
 
-    >>> from bayescontrol.problems.mdp import Step
+    >>> from bayescontrol.mdp import Step
     >>> record = Record([1, 0, 0], [Step(0.0, 1), Step(1.0, 0), Step(0.0, 1)])
     >>> visits(record, 0, 2, (2, 2))[0].tolist()
     [[0, 1], [1, 0]]

@@ -13,7 +13,7 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.maze.replica import AGENTS, BLOCK, Settings, World, world
 from bayescontrol.lab import Columns
-from bayescontrol.problems.mdp import Maze, policy_iteration
+from bayescontrol.mdp import Maze, policy_iteration
 
 
 def crossing(ahead: FloatArray, behind: FloatArray) -> float:

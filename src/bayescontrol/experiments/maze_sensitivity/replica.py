@@ -20,9 +20,9 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.experiments.maze_sensitivity.worlds import cliff_walk, frozen_lake
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
-from bayescontrol.problems.mdp import MDP, Maze, Plan, policy_iteration
-from bayescontrol.problems.mdp.gibbs import mdp_agent
-from bayescontrol.problems.mdp.gibbs_prior import GibbsPrior
+from bayescontrol.mdp import MDP, Maze, Plan, policy_iteration
+from bayescontrol.mdp.gibbs import mdp_agent
+from bayescontrol.mdp.gibbs_prior import GibbsPrior
 from bayescontrol.seeding import stream
 
 #: Both readings of the prior.

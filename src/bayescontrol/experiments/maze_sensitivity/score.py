@@ -39,7 +39,7 @@ from bayescontrol.experiments.maze_sensitivity.replica import (
 )
 from bayescontrol.experiments.maze_sensitivity.seen import Seen
 from bayescontrol.lab import Claim, Columns, Outcome, Table, mean_and_error
-from bayescontrol.problems.mdp import Maze, policy_iteration
+from bayescontrol.mdp import Maze, policy_iteration
 from bayescontrol.report.tables import with_error
 
 #: Shares of the frozen lake's optimum at 500,000 steps, computed by other programs, and how far

@@ -12,7 +12,7 @@ Maps, actions and rewards are as published; `docs/experiments.md` names the opti
 from functools import lru_cache
 from typing import Final
 
-from bayescontrol.problems.mdp import MDP
+from bayescontrol.mdp import MDP
 
 _LAKE: Final = ("SFFF", "FHFH", "FFFH", "HFFG")
 #: (row, column) added by each action: left, down, right, up.
@@ -32,7 +32,7 @@ def _towards(rows: tuple[str, ...], i: int, j: int, move: tuple[int, int]) -> tu
 def frozen_lake() -> MDP:
     """The slippery lake, states row by row.
 
-    >>> from bayescontrol.problems.mdp import policy_iteration
+    >>> from bayescontrol.mdp import policy_iteration
     >>> round(policy_iteration(frozen_lake()).gain, 8)
     0.01755506
     """
@@ -53,7 +53,7 @@ def frozen_lake() -> MDP:
 def cliff_walk() -> MDP:
     """The walk along the cliff, states row by row but for the cliff, which nobody is ever in.
 
-    >>> from bayescontrol.problems.mdp import policy_iteration
+    >>> from bayescontrol.mdp import policy_iteration
     >>> round(policy_iteration(cliff_walk()).gain * 14, 8)  # thirteen steps, and back
     -13.0
     """

@@ -31,7 +31,7 @@ from bayescontrol.experiments.maze_zoo.replica import (
 )
 from bayescontrol.lab import Claim, Columns, Outcome, Table, mean_and_error
 from bayescontrol.lab.statistics.quantiles import t_quantile
-from bayescontrol.problems.mdp import stationary_distribution
+from bayescontrol.mdp import stationary_distribution
 from bayescontrol.report.tables import with_error
 
 #: P(a mean is further off than 5 standard errors) < 6e-7.

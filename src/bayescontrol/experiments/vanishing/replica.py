@@ -13,12 +13,12 @@ import msgspec
 import numpy as np
 
 from bayescontrol.arrays import IntArray
+from bayescontrol.bandits.bias_grid import bias_grid
 from bayescontrol.convergence.boundedness import simulate_divergences
 from bayescontrol.experiments.chance import FEW
 from bayescontrol.experiments.divergence.controller import TRUE, controller
 from bayescontrol.experiments.divergence.replica import ROUNDING, bound
 from bayescontrol.lab import Columns
-from bayescontrol.problems.bandits.bias_grid import bias_grid
 from bayescontrol.problems.diagrams import core_diagram
 from bayescontrol.problems.tabular import TabularModes
 

@@ -1,0 +1,373 @@
+"""The belief over independent arms: a product of conjugate posteriors, one row an arm.
+
+    P(m | âo_≤t) = Π_j P(m_j | rewards of arm j)
+
+To draw a mode is to draw every arm's mean reward; the mode pulls the best of them. Rewards are
+exchangeable, so feedback may come late, in any order, or never; arms may come and go.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.bandits.family import BestArm, Family, FiniteRewards
+from bayescontrol.bandits.mean_rewards import MeanRewards
+from bayescontrol.bandits.roster import InPlay, Roster
+from bayescontrol.errors import (
+    BadEvidence,
+    IncompatibleState,
+    InvalidPrior,
+    MissingCapability,
+)
+from bayescontrol.seeding import Stream
+from bayescontrol.values import format_text
+
+#: The number of arms, or their names.
+Arms: TypeAlias = int | Sequence[Hashable]
+
+_LN2 = 0.6931471805599453
+#: A binomial tail is a sum of about √n terms: from here on they take longer than all the draws.
+_MOST_COUNTS = 2.0**32
+
+
+class ArmsBelief(InPlay):
+    """P(m | âo_<t) for independent arms of one family.
+
+    With `screening`, Bernoulli arms with whole-number priors choose by `kernels.screening`: the
+    law of drawing every arm, with fewer draws. `chooses` says which way is taken and why.
+
+    Under tiny parameters means are compared on a logarithmic scale (`kernels.arms`), since many of
+    them are the same double. With `split_ties` equal doubles are split evenly, as for logs of
+    version 1: actions then do not have the stated probabilities.
+
+    >>> from bayescontrol.bandits import Bernoulli
+    >>> belief = ArmsBelief(Bernoulli(), ["red", "blue"])
+    >>> belief.observe(None, "red", 1)
+    >>> belief
+    ArmsBelief(Bernoulli(), 2 arms after 1 observations: red 0.667 (1), blue 0.5 (0))
+    >>> belief.chooses
+    'by screening'
+    >>> belief.add("green", prior=(0.5, 0.5))
+    >>> belief.chooses
+    'by drawing every arm: the posterior of green is not of whole numbers'
+    """
+
+    format_name: ClassVar[str] = "ArmsBelief"
+
+    def __init__(
+        self,
+        family: Family,
+        arms: Arms,
+        prior: npt.ArrayLike | None = None,
+        *,
+        screening: bool = True,
+        split_ties: bool = False,
+    ) -> None:
+        self.family = family
+        self._roster = Roster(arms)
+        self._prior = family.prior(prior, len(self.labels))
+        self._rows = self._prior.copy()
+        self._screening = screening
+        #: Whether equal doubles are split evenly, also under tiny parameters.
+        self.split_ties = split_ties
+        self._best = family.best if isinstance(family, BestArm) else None
+        self._last: MeanRewards | None = None
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Room for the kernels, after arms have come or gone."""
+        size = len(self._rows)
+        self._drawn, self._undrawn = np.full(size, np.nan), np.empty(size, np.int64)
+        self._logs = np.empty(size)
+        # Learning makes no parameter smaller: if this is false it remains so.
+        self._in_logs = not self.split_ties and kernels.arms.needs_logs(
+            self.family.kind, self._rows, np.arange(size)
+        )
+        self._cache: FloatArray | None = None
+        if self._screening and self._not_screened() is None:
+            self._cache = np.empty((kernels.screening.ROWS, size))
+            kernels.screening.prepare_all(self._rows, self._cache)
+
+    def _not_screened(self) -> str | None:
+        if self.family.kind != kernels.arms.BERNOULLI:
+            return "screening is for Bernoulli arms"
+        rows = self._rows
+        fits = (rows >= 1.0) & (rows == np.floor(rows)) & (rows <= _MOST_COUNTS)
+        if fits.all():
+            return None
+        j, k = np.argwhere(~fits)[0]
+        what = "counts beyond" if rows[j, k] > _MOST_COUNTS else "is not of whole numbers"
+        bound = f" {_MOST_COUNTS:g}" if rows[j, k] > _MOST_COUNTS else ""
+        return f"the posterior of {self.labels[j]} {what}{bound}"
+
+    @property
+    def chooses(self) -> str:
+        """How an action is drawn."""
+        if self._cache is not None:
+            return "by screening"
+        why = self._not_screened() if self._screening else "screening is off"
+        return f"by drawing every arm: {why}"
+
+    # -- the verbs of a belief --------------------------------------------------------------
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """Bayes' rule for arm a and its reward o. On an error nothing has changed."""
+        j, r = self._roster.labels.place(a), self.family.reward(o)
+        if self._cache is not None:
+            kernels.screening.learn(self._rows, self._cache, j, r)
+            if self._rows[j, 0] > _MOST_COUNTS or self._rows[j, 1] > _MOST_COUNTS:
+                self._refresh()
+        else:
+            row = self._rows[j].copy()
+            kernels.arms.learn(self.family.kind, self.family.constants, row, r)
+            if not np.isfinite(row).all():
+                raise BadEvidence(f"reward {o!r} of arm {a!r} is too large to be learnt from")
+            self._rows[j] = row
+        self._roster.counts[j] += 1
+
+    def sample(self, rng: Stream) -> MeanRewards:
+        """m ~ P(m | âo_<t): the mean reward of every arm in play."""
+        active, logs = self._roster.active, None
+        if self._in_logs and kernels.arms.needs_logs(self.family.kind, self._rows, active):
+            kernels.arms.draw_logs(
+                self.family.kind, self.family.constants, self._rows, active, self._drawn,
+                self._logs, rng.state,
+            )  # fmt: skip
+            logs = self._logs[active]
+        else:
+            self._draw_all(rng)
+        self._last = MeanRewards(self.arms, self._drawn[active], logs)
+        return self._last
+
+    def draw_action(self, x: Any, rng: Stream) -> Any:
+        """a ~ P(a | âo_<t): as `sample` and its policy would, perhaps with fewer draws."""
+        self._last = None
+        if self._cache is not None:
+            j = kernels.screening.draw_action(
+                self._rows, self._cache, self._roster.active, self._undrawn, rng.state
+            )
+        else:
+            j = self._draw_all(rng)
+        return self._roster.labels[j]
+
+    def _draw_all(self, rng: Stream) -> int:
+        draw = kernels.arms.draw_action if self._in_logs else kernels.arms.largest_mean
+        return draw(
+            self.family.kind, self.family.constants, self._rows, self._roster.active, self._drawn,
+            rng.state,
+        )  # fmt: skip
+
+    # -- what a reader or the rule may ask ---------------------------------------------------
+
+    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+        """P(a | âo_<t) = P(m_a is the largest | âo_<t), by quadrature."""
+        if self._best is None:
+            raise MissingCapability(
+                f"the arms of {self.family!r} have no exact action probabilities: count how often "
+                "`draw_action` chooses each arm"
+            )
+        best = self._best(self._rows[self._roster.active])
+        return dict(zip(self.arms, best.tolist(), strict=True))
+
+    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+        """P(o | âo_<t â_t) for every reward o, where they are finitely many."""
+        if not isinstance(self.family, FiniteRewards):
+            raise MissingCapability(
+                f"{self.family!r} pays infinitely many rewards: `log_predictive(a, o)` gives each"
+            )
+        return self.family.predictive(self._rows[self._roster.labels.place(a)])
+
+    def log_predictive(self, a: Any, o: Any) -> float:
+        """ln P(o | âo_<t â_t), a density where rewards are continuous.
+
+        >>> from bayescontrol.bandits import BernoulliBandit
+        >>> round(float(np.exp(BernoulliBandit(2).belief().log_predictive(0, 1))), 12)
+        0.5
+        """
+        j, r = self._roster.labels.place(a), self.family.reward(o)
+        return self.family.log_predictive(self._rows[j], r)
+
+    def surprise(self, x: Any, a: Any, o: Any) -> float:
+        """-log2 P(o | âo_<t â_t), in bits. Changes nothing."""
+        return -self.log_predictive(a, o) / _LN2
+
+    def posterior(self) -> FloatArray:
+        """The row of every arm, as a new array; `family.columns` names its columns."""
+        return self._rows.copy()
+
+    def expected(self) -> dict[Any, float]:
+        """E[r | âo_<t] of every arm in play."""
+        means = self.family.expected(self._rows[self._roster.active])
+        return dict(zip(self.arms, means.tolist(), strict=True))
+
+    @property
+    def prior(self) -> FloatArray:
+        """The prior rows, a copy."""
+        return self._prior.copy()
+
+    @property
+    def drawn(self) -> FloatArray:
+        """The mean rewards drawn last; NaN where none was: before a draw, and when screening."""
+        last = self._last
+        return np.full(len(self._rows), np.nan) if last is None else self._by_row(last, last.means)
+
+    def _by_row(self, mode: MeanRewards, values: FloatArray) -> FloatArray:
+        """One number for each arm of the mode, in the order of the rows; NaN for other arms."""
+        whole = np.full(len(self._rows), np.nan)
+        whole[[self._roster.labels.place(a) for a in mode.arms]] = values
+        return whole
+
+    def _saved_mode(self) -> FloatArray:
+        """The mode drawn last: nothing, its means, or its means and their logarithms."""
+        last = self._last
+        if last is None:
+            return np.empty(0)
+        means = self._by_row(last, last.means)
+        return means if last.logs is None else np.stack([means, self._by_row(last, last.logs)])
+
+    def last(self) -> MeanRewards | None:
+        """The mode drawn last, unless an action was drawn without one since, or no arm is left."""
+        return self._last
+
+    # -- arms come and go --------------------------------------------------------------------
+
+    def add(self, arm: Hashable, prior: npt.ArrayLike | None = None) -> None:
+        """A new arm enters with its own prior; the others keep what is known of them.
+
+        >>> from bayescontrol.bandits import BernoulliBandit
+        >>> belief = BernoulliBandit(["red"]).belief()
+        >>> belief.add("blue", prior=(8, 2))
+        >>> belief.expected()
+        {'red': 0.5, 'blue': 0.8}
+        """
+        row = self.family.prior(prior, 1)
+        self._roster.add(arm)
+        self._prior, self._rows = np.vstack([self._prior, row]), np.vstack([self._rows, row])
+        self._refresh()
+
+    def retire(self, arm: Hashable) -> None:
+        """Never pull this arm again. Feedback that is still on its way is learnt.
+
+        >>> from bayescontrol.bandits import BernoulliBandit
+        >>> belief = BernoulliBandit(["red", "blue"]).belief()
+        >>> belief.retire("red")
+        >>> belief.observe(None, "red", 1)
+        >>> belief.arms, belief.pulls
+        (('blue',), {'red': 1, 'blue': 0})
+        """
+        self._roster.retire(arm)
+        if self._last is not None:
+            self._last.retire(arm)
+            if np.isneginf(self._last.means).all():  # drawn before the arms now in play came
+                self._last = None
+
+    def is_retired(self, mode: MeanRewards) -> bool:
+        """Whether the mode would pull an arm that is not in play any more."""
+        return not mode.action_probabilities(None).keys() <= set(self.arms)
+
+    # -- for compiled loops --------------------------------------------------------------------
+
+    def loop_arrays(self) -> tuple[FloatArray, FloatArray | None, IntArray, FloatArray, IntArray]:
+        """rows, cache, active, drawn, undrawn: what the kernels work on, in place."""
+        return self._rows, self._cache, self._roster.active, self._drawn, self._undrawn
+
+    def fast_forward(self, actions: IntArray) -> None:
+        """Be where a compiled loop has led that worked on `loop_arrays`."""
+        self._roster.counts += np.bincount(actions, minlength=len(self._rows))
+        self._last = None
+        if self._cache is not None and self._rows.max() > _MOST_COUNTS:
+            self._refresh()
+
+    # -- named arrays ----------------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """Named arrays from which `load` continues bit for bit."""
+        return {
+            **self._roster.save(),
+            "family": np.array(format_text(self.family)),
+            "prior": self._prior.copy(),
+            "rows": self._rows.copy(),
+            "drawn": self._saved_mode(),
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Take over what `save` gave, arms that came and went included; the family must agree."""
+        if not isinstance(arrays, Mapping):
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+        missing = {"family", "prior", "rows", "drawn"} - arrays.keys()
+        if missing:
+            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        if str(arrays["family"]) != format_text(self.family):
+            raise IncompatibleState(f"saved for {arrays['family']}, this is {self.family!r}")
+        roster = Roster.loaded(arrays)
+        size = len(roster.labels)
+        try:
+            prior = self.family.rows(arrays["prior"], size)
+            rows = self.family.rows(arrays["rows"], size)
+        except (InvalidPrior, TypeError, ValueError) as error:
+            raise IncompatibleState(f"the saved state is damaged: {error}") from None
+        self._require_same(roster, prior)
+        try:
+            last = np.array(arrays["drawn"], np.float64)
+        except (TypeError, ValueError) as error:
+            raise IncompatibleState(f"the saved state is damaged: {error}") from None
+        means, logs = last if last.ndim == 2 and len(last) == 2 else (last, None)
+        known = np.flatnonzero(~np.isnan(means))
+        damaged = means.shape not in ((0,), (size,)) or (last.size > 0 and not known.size)
+        if damaged or (logs is not None and np.isnan(logs[known]).any()):
+            raise IncompatibleState(f"the saved state is damaged: the means drawn are {last}")
+        self._roster, self._prior, self._rows = roster, prior, rows
+        self._refresh()
+        names = [roster.labels[j] for j in known.tolist()]
+        logs = None if logs is None else logs[known]
+        self._last = MeanRewards(names, means[known], logs) if names else None
+
+    def _require_same(self, roster: Roster, prior: FloatArray) -> None:
+        """Arms may have come since this belief was made; those it was made with must be there."""
+        saved = dict(zip(roster.labels, prior.tolist(), strict=True))
+        for arm, row in zip(self.labels, self._prior.tolist(), strict=True):
+            if saved.get(arm) != row:
+                told = f"with prior {saved[arm]}" if arm in saved else "without it"
+                raise IncompatibleState(
+                    f"arm {arm!r} has prior {row} here, the state was saved {told}: make the "
+                    "belief with the arms and the prior that it was saved with"
+                )
+
+    def merge(self, other: "ArmsBelief") -> None:
+        """The evidence of both, the prior counted once."""
+        if not isinstance(other, ArmsBelief):
+            raise IncompatibleState(f"{other!r} is not a belief over arms: nothing to merge")
+        if repr(other.family) != repr(self.family):
+            raise IncompatibleState(f"arms of {other.family!r} do not merge into {self.family!r}")
+        if self.labels != other.labels or self._prior.tobytes() != other._prior.tobytes():
+            raise IncompatibleState("beliefs can be merged only if they share arms and prior")
+        self._rows = self.family.merged(self._prior, self._rows, other._rows)
+        self._roster.counts = self._roster.counts + other._roster.counts
+        self._refresh()
+
+    def copy(self) -> "ArmsBelief":
+        """The same belief, free to go its own way."""
+        twin = ArmsBelief.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        for name in ("_roster", "_prior", "_rows", "_drawn", "_undrawn", "_logs"):
+            setattr(twin, name, getattr(self, name).copy())
+        twin._cache = None if self._cache is None else self._cache.copy()
+        if self._last is not None:
+            twin._last = self._last.copy()
+        return twin
+
+    # -- for the eye -------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        means, pulls = self.expected(), self.pulls
+        leaders = sorted(means, key=lambda a: -means[a])[:4]
+        shown = ", ".join(f"{a} {means[a]:.3g} ({pulls[a]})" for a in leaders)
+        more = ", …" if len(self) > 4 else ""
+        return (
+            f"ArmsBelief({self.family!r}, {len(self)} arms after {self.count} observations: "
+            f"{shown}{more})"
+        )

@@ -1,0 +1,146 @@
+"""A bandit: arms of one family, the belief over them, and worlds to try it in.
+
+    agent          P(a_t | âo_<t) = P(m_a is the largest mean reward | âo_<t)
+    environment    o ~ P(o | m*, a)
+
+The same face for every family.
+"""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits.arms import Arms, ArmsBelief
+from bayescontrol.bandits.family import Family
+from bayescontrol.bandits.mean_rewards import MeanRewards
+from bayescontrol.problems.names import Names
+from bayescontrol.record import Record
+from bayescontrol.rule import ControlRule
+from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.seeding import Stream, as_stream
+
+
+class ArmsEnvironment:
+    """Q: arm a pays by its true parameters.
+
+    >>> from bayescontrol.bandits import BernoulliBandit
+    >>> world = BernoulliBandit(["red", "blue"]).environment([0.0, 1.0])
+    >>> world.respond("blue", Stream(0)), world.best
+    (1.0, 'blue')
+    """
+
+    def __init__(self, family: Family, arms: Names, truth: FloatArray) -> None:
+        self.family, self.labels, self.truth = family, arms, truth
+
+    @property
+    def means(self) -> FloatArray:
+        """The mean reward of every arm."""
+        return self.family.means(self.truth)
+
+    @property
+    def best(self) -> Any:
+        """The arm with the largest mean reward."""
+        return self.labels[int(self.means.argmax())]
+
+    def respond(self, a: Hashable, rng: Stream) -> float:
+        """o ~ P(o | m*, a)."""
+        row = self.truth[self.labels.place(a)]
+        return kernels.arms.respond(self.family.kind, self.family.constants, row, rng.state)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{a}: {m:.3g}" for a, m in zip(self.labels, self.means.tolist(), strict=True)
+        )
+        return f"ArmsEnvironment({self.family!r}, means {shown})"
+
+
+class Bandit:
+    """Independent arms of one family, under one prior. `BernoulliBandit` and its kin are these.
+
+    >>> from bayescontrol.bandits import Bernoulli
+    >>> bandit = Bandit(Bernoulli(), 3, prior=(2, 2))
+    >>> bandit
+    Bandit(Bernoulli(), 3 arms)
+    >>> bandit.draw(0).means.shape
+    (3,)
+    """
+
+    def __init__(self, family: Family, arms: Arms, prior: npt.ArrayLike | None = None) -> None:
+        self.family = family
+        self.labels = Names("arm", arms)
+        self.prior = family.prior(prior, len(self.labels))
+        #: The prior as it was stated; None for the default of the family.
+        self.stated = None if prior is None else np.array(prior)
+        self._fresh: dict[tuple[bool, bool], ArmsBelief] = {}
+
+    def belief(self, *, screening: bool = True, split_ties: bool = False) -> ArmsBelief:
+        """The prior belief; see `ArmsBelief` for `screening` and `split_ties`."""
+        options = screening, split_ties
+        if options not in self._fresh:  # made once: a run of a thousand steps is short
+            self._fresh[options] = ArmsBelief(
+                self.family, list(self.labels), self.stated,
+                screening=screening, split_ties=split_ties,
+            )  # fmt: skip
+        return self._fresh[options].copy()
+
+    def agent(
+        self,
+        *,
+        schedule: Schedule = every_step,
+        screening: bool = True,
+        split_ties: bool = False,
+    ) -> ControlRule[MeanRewards, None, Any, float]:
+        """The control rule over this bandit; see `ArmsBelief` for the last two options."""
+        belief = self.belief(screening=screening, split_ties=split_ties)
+        return ControlRule(belief, schedule=schedule)
+
+    def environment(self, truth: npt.ArrayLike) -> ArmsEnvironment:
+        """The world with these true parameters: of Bernoulli arms the biases."""
+        return ArmsEnvironment(self.family, self.labels, self.family.truth(truth, len(self.labels)))
+
+    def draw(self, rng: "int | Stream | np.random.Generator | None") -> ArmsEnvironment:
+        """A world drawn from the prior."""
+        truth = self.family.draw_truth(self.prior, as_stream(rng))
+        return ArmsEnvironment(self.family, self.labels, truth)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.family!r}, {len(self.labels)} arms)"
+
+
+def fused_loop(agent: Any, environment: Any) -> Any:
+    """The compiled loop, if the agent draws anew at each step among the environment's own arms.
+
+    >>> from bayescontrol.bandits import BernoulliBandit
+    >>> bandit = BernoulliBandit(2)
+    >>> fused_loop(bandit.agent(), bandit.draw(0)) is not None
+    True
+    """
+    fits = (
+        agent.schedule is every_step
+        and repr(agent.belief.family) == repr(environment.family)
+        and agent.belief.labels == tuple(environment.labels)
+        and agent.x is None
+    )
+    return _run if fits else None
+
+
+def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    family, belief = environment.family, agent.belief
+    rows, cache, active, drawn, undrawn = belief.loop_arrays()
+    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
+    if cache is not None:
+        kernels.screening.interact(
+            rows, cache, active, undrawn, environment.truth, p.state, q.state, actions, rewards
+        )
+    else:
+        kernels.arms.interact(
+            family.kind, family.constants, rows, active, drawn, belief.split_ties,
+            environment.truth, p.state, q.state, actions, rewards,
+        )  # fmt: skip
+    belief.fast_forward(actions)
+    agent.fast_forward(steps, agent.x, agent.x)
+    return Record(environment.labels.column(actions), rewards)

@@ -1,0 +1,229 @@
+"""Arms that pay counts, or waiting times: the two faces of a Poisson process, Gamma priors.
+
+    Poisson        o ~ Poisson(m)                        m ~ Gamma(a, rate b)
+                   a ← a + o,  b ← b + 1                 o | past: negative binomial
+    exponential    o ~ density θ e^(-θ o),  m = 1/θ      θ ~ Gamma(a, rate b)
+                   a ← a + 1,  b ← b + o                 o | past: Lomax
+
+The mean reward m of a Poisson arm is its rate, that of an exponential one is one over its rate.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits.bandit import Bandit
+from bayescontrol.bandits.best_arm import gamma_best
+from bayescontrol.bandits.family import number, parameter_rows, true_rows
+from bayescontrol.errors import BadEvidence, InvalidPrior
+from bayescontrol.seeding import Stream
+
+#: Counts beyond are no longer whole numbers among the doubles.
+LARGEST_COUNT: Final = 2.0**53
+LARGEST_TIME: Final = 1e150
+_NOTHING: Final = np.empty(0)
+
+
+def _drawn_means(means: list[float], least: float, largest: float, wide: str) -> FloatArray:
+    for j, m in enumerate(means):
+        if not least <= m <= largest:
+            raise InvalidPrior(f"arm {j}: the prior drew a mean reward of {m:g}: {wide}")
+    return np.array(means)[:, None]
+
+
+class Poisson:
+    """Rewards 0, 1, 2, …, Poisson with mean m; means with Gamma(a, rate b) priors.
+
+    >>> family = Poisson()
+    >>> family.prior((3, 2), 1).tolist()  # as if 3 events in 2 pulls had been seen
+    [[3.0, 2.0]]
+    >>> family.expected(family.prior((3, 2), 1))
+    array([1.5])
+    """
+
+    kind: Final = 3
+    constants: Final = _NOTHING
+    columns: Final = ("a", "b")
+    #: (a, b)
+    default: Final = (1.0, 1.0)
+
+    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
+        """(a, b), by default (1, 1): the mean reward is exponential with mean 1."""
+        return self.rows(self.default if given is None else given, arms)
+
+    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
+        """(a, b)."""
+        return parameter_rows(saved, arms, self.columns, self.columns)
+
+    def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
+        """The mean rewards m_j."""
+        return true_rows(given, arms, "mean reward", 0.0, LARGEST_COUNT)
+
+    def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
+        """m_j ~ Gamma(a_j, rate b_j)."""
+        means = [rng.gamma(a) / b for a, b in prior]
+        return _drawn_means(means, 0.0, LARGEST_COUNT, "state a larger b, or a smaller a")
+
+    def reward(self, o: Any) -> float:
+        """0, 1, 2, …"""
+        r = number(o, "0, 1, 2, …")
+        if not (0.0 <= r <= LARGEST_COUNT and r.is_integer()):
+            raise BadEvidence(f"reward {o!r}: a Poisson arm pays 0, 1, 2, … up to 2^53")
+        return r
+
+    def means(self, truth: FloatArray) -> FloatArray:
+        """m_j."""
+        return truth[:, 0].copy()
+
+    def expected(self, rows: FloatArray) -> FloatArray:
+        """a / b."""
+        return np.asarray(rows[:, 0] / rows[:, 1])
+
+    def log_predictive(self, row: FloatArray, r: float) -> float:
+        """ln Γ(a + r)/(Γ(a) r!) (b/(b + 1))^a (1/(b + 1))^r."""
+        a, b = float(row[0]), float(row[1])
+        ways = math.lgamma(a + r) - math.lgamma(a) - math.lgamma(r + 1.0)
+        return ways - a * math.log1p(1.0 / b) - r * math.log1p(b)
+
+    def best(self, rows: FloatArray) -> FloatArray:
+        """P(m_j > all others), by quadrature."""
+        return gamma_best(rows[:, 0], rows[:, 1])
+
+    def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """m with P(a, b m) = p: the regularised incomplete gamma function, inverted."""
+        from scipy import special  # type: ignore[import-untyped]
+
+        return np.asarray(special.gammaincinv(rows[:, :1], tails) / rows[:, 1:])
+
+    def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
+        """Events and pulls add up."""
+        return one + (two - prior)
+
+    def format_text(self) -> str:
+        """Return the text of the family in stored data, which is part of the format."""
+        return "Poisson()"
+
+    def __repr__(self) -> str:
+        return "Poisson()"
+
+
+class Exponential:
+    """Rewards ≥ 0, exponential with mean m = 1/θ; rates θ with Gamma(a, rate b) priors.
+
+    >>> family = Exponential()
+    >>> family.expected(family.prior((3, 4), 1))  # b / (a - 1)
+    array([2.])
+    >>> family.expected(family.prior((1, 4), 1))
+    array([inf])
+    """
+
+    kind: Final = 4
+    constants: Final = _NOTHING
+    columns: Final = ("a", "b")
+    #: (a, b)
+    default: Final = (2.0, 1.0)
+
+    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
+        """(a, b), by default (2, 1): the expected mean reward is b / (a - 1) = 1."""
+        return self.rows(self.default if given is None else given, arms)
+
+    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
+        """(a, b)."""
+        return parameter_rows(saved, arms, self.columns, self.columns)
+
+    def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
+        """The mean rewards m_j = 1/θ_j."""
+        return true_rows(given, arms, "mean reward", 1.0 / LARGEST_TIME, LARGEST_TIME)
+
+    def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
+        """m_j = 1/θ_j, θ_j ~ Gamma(a_j, rate b_j)."""
+        rates = [rng.gamma(a) / b for a, b in prior]
+        means = [1.0 / theta if theta > 0.0 else math.inf for theta in rates]
+        return _drawn_means(
+            means, 1.0 / LARGEST_TIME, LARGEST_TIME, "state a larger a, and b on the rewards' scale"
+        )
+
+    def reward(self, o: Any) -> float:
+        """A number from 0 to 1e150."""
+        r = number(o, "0 or more")
+        if not 0.0 <= r <= LARGEST_TIME:
+            raise BadEvidence(
+                f"reward {o!r}: an exponential arm pays numbers from 0 to {LARGEST_TIME:g}"
+            )
+        return r
+
+    def means(self, truth: FloatArray) -> FloatArray:
+        """m_j."""
+        return truth[:, 0].copy()
+
+    def expected(self, rows: FloatArray) -> FloatArray:
+        """b / (a - 1); ∞ up to a = 1."""
+        a, b = rows.T
+        return np.asarray(np.divide(b, a - 1.0, out=np.full(len(rows), np.inf), where=a > 1.0))
+
+    def log_predictive(self, row: FloatArray, r: float) -> float:
+        """ln a b^a / (b + r)^(a + 1)."""
+        a, b = float(row[0]), float(row[1])
+        return math.log(a) - math.log(b + r) - a * math.log1p(r / b)
+
+    def best(self, rows: FloatArray) -> FloatArray:
+        """P(m_j > all others) = P(θ_j < all others), by quadrature."""
+        return gamma_best(rows[:, 0], rows[:, 1], largest=False)
+
+    def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """m with Q(a, b / m) = p, as m = 1/θ ≤ 1/t where θ ≥ t."""
+        from scipy import special
+
+        return np.asarray(rows[:, 1:] / special.gammainccinv(rows[:, :1], tails))
+
+    def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
+        """Pulls and times add up."""
+        return one + (two - prior)
+
+    def format_text(self) -> str:
+        """Return the text of the family in stored data, which is part of the format."""
+        return "Exponential()"
+
+    def __repr__(self) -> str:
+        return "Exponential()"
+
+
+class PoissonBandit(Bandit):
+    """N arms that pay counts, with Gamma(a, rate b) priors over their means.
+
+    `prior` is one (a, b) for all arms, or one for each, by default (1, 1).
+
+    >>> bandit = PoissonBandit(["red", "blue"])
+    >>> agent = bandit.agent()
+    >>> agent.observe("red", 4)
+    >>> agent.belief.expected()
+    {'red': 2.5, 'blue': 1.0}
+    >>> bandit.environment([2.0, 3.0]).best
+    'blue'
+    """
+
+    def __init__(self, arms: int | Sequence[Hashable], prior: npt.ArrayLike | None = None) -> None:
+        super().__init__(Poisson(), arms, prior)
+
+
+class ExponentialBandit(Bandit):
+    """N arms that pay exponential amounts; `environment` takes their means.
+
+    `prior` is one (a, b) for all arms, or one for each, by default (2, 1): the rate θ = 1/m is
+    Gamma(a, rate b).
+
+    >>> bandit = ExponentialBandit(["red", "blue"])
+    >>> agent = bandit.agent()
+    >>> agent.observe("red", 4.0)
+    >>> agent.belief.expected()
+    {'red': 2.5, 'blue': 1.0}
+    >>> bandit.environment([2.0, 3.0]).best
+    'blue'
+    """
+
+    def __init__(self, arms: int | Sequence[Hashable], prior: npt.ArrayLike | None = None) -> None:
+        super().__init__(Exponential(), arms, prior)

@@ -1,0 +1,288 @@
+"""Arms that pay a mean with Gaussian noise, of known or of unknown variance.
+
+    σ known       o ~ N(m, σ²)      m ~ N(μ, 1/λ)
+                  λ ← λ + 1/σ²      μ ← μ + (o - μ) / σ²λ
+    σ unknown     o ~ N(m, 1/τ)     τ ~ Gamma(α, rate β),  m ~ N(μ, 1/κτ)
+                  β ← β + κ (o - μ)² / 2(κ + 1)    μ ← μ + (o - μ)/(κ + 1)
+                  κ ← κ + 1                        α ← α + ½
+                  m is Student's t: 2α degrees of freedom, location μ, scale √(β/ακ)
+
+Means and standard deviations are up to 1e150: further out their squares are no doubles.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits.bandit import Bandit
+from bayescontrol.bandits.best_arm import QuadratureFailed, normal_best, student_best
+from bayescontrol.bandits.family import number, parameter_rows, true_rows, true_table
+from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
+from bayescontrol.seeding import Stream
+
+LARGEST: Final = 1e150
+#: Half of `kernels.quadrature.LEAST_NU`.
+LEAST_ALPHA: Final = 0.125
+_NOTHING: Final = np.empty(0)
+
+
+def _squarable(o: Any) -> float:
+    r = number(o, "a finite number")
+    if abs(r) > LARGEST:
+        raise BadEvidence(f"reward {o!r}: a Gaussian arm learns from numbers up to {LARGEST:g}")
+    return r
+
+
+def _checked(
+    given: npt.ArrayLike, arms: int, columns: tuple[str, ...], positive: tuple[str, ...]
+) -> FloatArray:
+    """Rows that open with a mean which can be squared."""
+    rows = parameter_rows(given, arms, columns, positive)
+    for j, mean in enumerate(rows[:, 0]):
+        if abs(mean) > LARGEST:
+            raise InvalidPrior(f"arm {j}: its mean is {mean:g}, it may be up to ±{LARGEST:g}")
+    return rows
+
+
+class Gaussian:
+    """Rewards N(m, σ²) with σ known, means with N(μ, 1/λ) priors.
+
+    >>> family = Gaussian(sd=2.0)
+    >>> family.prior((0, 5), 1).tolist()  # stated as mean and standard deviation of m
+    [[0.0, 0.04]]
+    >>> family
+    Gaussian(sd=2.0)
+    """
+
+    kind: Final = 1
+    columns: Final = ("mu", "lam")
+    #: (mean, standard deviation) of m
+    default: Final = (0.0, 1.0)
+
+    def __init__(self, sd: float = 1.0) -> None:
+        try:
+            sigma = float(sd)
+        except (TypeError, ValueError):
+            sigma = math.nan
+        if not 1.0 / LARGEST <= sigma <= LARGEST:
+            raise InvalidPrior(
+                f"sd={sd!r}: the standard deviation of the rewards is a positive number, or None "
+                "if it is to be learnt"
+            )
+        self.sd = sigma
+        self.constants: FloatArray = np.array([sigma])
+
+    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
+        """(mean, standard deviation) of m, by default (0, 1): kept as μ and λ = 1/sd²."""
+        stated = self.default if given is None else given
+        rows = _checked(stated, arms, ("mean", "sd"), ("sd",))
+        with np.errstate(over="ignore", divide="ignore"):
+            rows[:, 1] = 1.0 / rows[:, 1] ** 2
+        return self.rows(rows, arms)
+
+    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
+        """(μ, λ)."""
+        return _checked(saved, arms, self.columns, ("lam",))
+
+    def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
+        """The means m_j."""
+        return true_rows(given, arms, "mean reward", -LARGEST, LARGEST)
+
+    def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
+        """m_j ~ N(μ_j, 1/λ_j)."""
+        return np.array([[rng.normal(mu, 1.0 / math.sqrt(lam))] for mu, lam in prior])
+
+    def reward(self, o: Any) -> float:
+        """Any number up to ±1e150."""
+        return _squarable(o)
+
+    def means(self, truth: FloatArray) -> FloatArray:
+        """m_j."""
+        return truth[:, 0].copy()
+
+    def expected(self, rows: FloatArray) -> FloatArray:
+        """μ."""
+        return rows[:, 0].copy()
+
+    def log_predictive(self, row: FloatArray, r: float) -> float:
+        """ln N(r; μ, σ² + 1/λ)."""
+        mu, lam = float(row[0]), float(row[1])
+        scale = math.hypot(self.sd, 1.0 / math.sqrt(lam))
+        z = (r - mu) / scale
+        return -0.5 * z * z - math.log(scale) - 0.5 * math.log(2.0 * math.pi)
+
+    def best(self, rows: FloatArray) -> FloatArray:
+        """P(m_j > all others), by quadrature."""
+        return normal_best(rows[:, 0], 1.0 / np.sqrt(rows[:, 1]))
+
+    def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """μ + Φ⁻¹(p) / √λ."""
+        from scipy import special  # type: ignore[import-untyped]
+
+        return np.asarray(rows[:, :1] + special.ndtri(tails) / np.sqrt(rows[:, 1:]))
+
+    def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
+        """λ = λ₁ + λ₂ - λ₀,  λ (μ - μ₀) = λ₁ (μ₁ - μ₀) + λ₂ (μ₂ - μ₀)."""
+        mu0, lam0 = prior.T
+        lam = one[:, 1] + (two[:, 1] - lam0)
+        shift = one[:, 1] * (one[:, 0] - mu0) + two[:, 1] * (two[:, 0] - mu0)
+        return np.column_stack([mu0 + shift / lam, lam])
+
+    def format_text(self) -> str:
+        """Return the text of the family in stored data, which is part of the format."""
+        return f"Gaussian(sd={self.sd})"
+
+    def __repr__(self) -> str:
+        return f"Gaussian(sd={self.sd})"
+
+
+class NormalGamma:
+    """Rewards N(m, 1/τ) with m and τ unknown: τ ~ Gamma(α, rate β), m ~ N(μ, 1/κτ).
+
+    >>> family = NormalGamma()
+    >>> family.prior(None, 1).tolist()
+    [[0.0, 1.0, 1.0, 1.0]]
+    >>> round(family.log_predictive(family.prior((0, 1, 0.5, 1), 1)[0], 0.0), 6)  # -ln 2π
+    -1.837877
+    """
+
+    kind: Final = 2
+    constants: Final = _NOTHING
+    columns: Final = ("mu", "kappa", "alpha", "beta")
+    #: (μ, κ, α, β)
+    default: Final = (0.0, 1.0, 1.0, 1.0)
+
+    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
+        """(μ, κ, α, β), by default (0, 1, 1, 1).
+
+        μ is worth κ rewards and the variance β/α worth 2α of them; α > ½ gives m a mean.
+        """
+        return self.rows(self.default if given is None else given, arms)
+
+    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
+        """(μ, κ, α, β)."""
+        return _checked(saved, arms, self.columns, self.columns[1:])
+
+    def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
+        """A row (mean, standard deviation) for each arm."""
+        rows = true_table(given, arms, ("mean", "sd"))
+        for j, (mean, sd) in enumerate(rows):
+            if abs(mean) > LARGEST or not 0.0 <= sd <= LARGEST:
+                raise InvalidTable(
+                    f"arm {j}: mean {mean:g} and sd {sd:g}; the mean may be up to ±{LARGEST:g}, "
+                    f"the sd from 0 to {LARGEST:g}"
+                )
+        return rows
+
+    def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
+        """τ_j ~ Gamma(α_j, rate β_j), m_j ~ N(μ_j, 1/κ_j τ_j): the row m_j, 1/√τ_j."""
+        drawn = np.empty((len(prior), 2))
+        for j, (mu, kappa, alpha, beta) in enumerate(prior):
+            tau = rng.gamma(alpha) / beta
+            sd = 1.0 / math.sqrt(tau) if tau > 0.0 else math.inf
+            if not sd <= LARGEST:
+                raise InvalidPrior(
+                    f"arm {j}: alpha = {alpha:g} is so small that it drew a reward with standard "
+                    f"deviation {sd:g}; from alpha = 0.1 on this cannot happen"
+                )
+            drawn[j] = rng.normal(mu, sd / math.sqrt(kappa)), sd
+        return drawn
+
+    def reward(self, o: Any) -> float:
+        """Any number up to ±1e150."""
+        return _squarable(o)
+
+    def means(self, truth: FloatArray) -> FloatArray:
+        """m_j."""
+        return truth[:, 0].copy()
+
+    def expected(self, rows: FloatArray) -> FloatArray:
+        """μ; NaN up to α = ½, where m has no mean."""
+        return np.where(rows[:, 2] > 0.5, rows[:, 0], np.nan)
+
+    def log_predictive(self, row: FloatArray, r: float) -> float:
+        """ln of Student's t at r: 2α degrees of freedom, location μ, scale² β(κ + 1)/ακ."""
+        mu, kappa, alpha, beta = map(float, row)
+        width = 2.0 * beta * (1.0 + 1.0 / kappa)  # scale² times degrees of freedom
+        z = (r - mu) / math.sqrt(width)
+        constant = math.lgamma(alpha + 0.5) - math.lgamma(alpha) - 0.5 * math.log(math.pi * width)
+        return constant - (alpha + 0.5) * math.log1p(z * z)
+
+    def best(self, rows: FloatArray) -> FloatArray:
+        """P(m_j > all others), by quadrature; `QuadratureFailed` below α = 1/8."""
+        mu, kappa, alpha, beta = rows.T
+        j = int(alpha.argmin())
+        if alpha[j] < LEAST_ALPHA:
+            raise QuadratureFailed(
+                f"arm {j}: alpha = {alpha[j]:g}: with unknown variance probabilities are exact "
+                f"from alpha = {LEAST_ALPHA} on; each reward adds 1/2"
+            )
+        return student_best(mu, np.sqrt(beta / alpha / kappa), 2.0 * alpha)
+
+    def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """μ + t_2α⁻¹(p) √(β/ακ)."""
+        from scipy import special
+
+        mu, kappa, alpha, beta = rows.T[:, :, None]
+        return np.asarray(
+            mu + special.stdtrit(2.0 * alpha, tails) * np.sqrt(beta / (alpha * kappa))
+        )
+
+    def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
+        """Chan's formula, relative to the prior: d = μ - μ₀, κ = κ₁ + κ₂ - κ₀.
+
+            κ d = κ₁d₁ + κ₂d₂
+            β = β₁ + β₂ - β₀ + (κ₁κ₂(d₁ - d₂)² - κ₀(κ₁d₁² + κ₂d₂²)) / 2κ
+
+        Nothing cancels that the rows have not lost already.
+        """
+        mu0, kappa0, alpha0, beta0 = prior.T
+        (mu1, kappa1, alpha1, beta1), (mu2, kappa2, alpha2, beta2) = one.T, two.T
+        d1, d2 = mu1 - mu0, mu2 - mu0
+        kappa = kappa1 + (kappa2 - kappa0)
+        between = kappa1 * kappa2 * (mu1 - mu2) ** 2
+        within = kappa0 * (kappa1 * d1**2 + kappa2 * d2**2)
+        return np.column_stack(
+            [
+                mu0 + (kappa1 * d1 + kappa2 * d2) / kappa,
+                kappa,
+                alpha1 + (alpha2 - alpha0),
+                beta1 + (beta2 - beta0) + 0.5 * (between - within) / kappa,
+            ]
+        )
+
+    def format_text(self) -> str:
+        """Return the text of the family in stored data, which is part of the format."""
+        return "NormalGamma()"
+
+    def __repr__(self) -> str:
+        return "NormalGamma()"
+
+
+class GaussianBandit(Bandit):
+    """N arms that pay a number with Gaussian noise.
+
+    With `sd` the standard deviation of the noise is known, and `prior` is the mean and the
+    standard deviation of an arm's mean reward, by default (0, 1). With `sd=None` it is learnt,
+    for each arm its own, and `prior` is (μ, κ, α, β), by default (0, 1, 1, 1): see
+    `NormalGamma`. One prior for all arms, or one for each; give one on the scale of your rewards.
+
+    >>> agent = GaussianBandit(["red", "blue"], sd=1.0, prior=(0, 1)).agent()
+    >>> agent.observe("red", 2.0)
+    >>> agent.belief.expected()
+    {'red': 1.0, 'blue': 0.0}
+    >>> GaussianBandit(2, sd=None).environment([[10, 1], [10.5, 3]])
+    ArmsEnvironment(NormalGamma(), means 0: 10, 1: 10.5)
+    """
+
+    def __init__(
+        self,
+        arms: int | Sequence[Hashable],
+        sd: float | None = 1.0,
+        prior: npt.ArrayLike | None = None,
+    ) -> None:
+        super().__init__(NormalGamma() if sd is None else Gaussian(sd), arms, prior)

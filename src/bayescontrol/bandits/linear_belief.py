@@ -1,0 +1,275 @@
+"""The belief over arms whose scores are linear in the context: a Gaussian for each arm.
+
+    x·w_a | past ~ N(x·μ_a, xᵀ Λ_a⁻¹ x)
+    P(a | past, x) = P(x·w_a is the largest)
+
+To draw a mode is to draw every arm's weights; the mode pulls the arm with the largest score. In a
+given context only the scores matter, and `draw_action` draws nothing else.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.bandits import best_arm
+from bayescontrol.bandits.contexts import LARGEST, as_context, comparable, reward_of
+from bayescontrol.bandits.linear_weights import LinearWeights
+from bayescontrol.bandits.link import FiniteLink, Link
+from bayescontrol.bandits.regression import Prior, Regressions
+from bayescontrol.bandits.roster import InPlay, Roster
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.seeding import Stream
+from bayescontrol.values import format_text
+
+_LN2 = 0.6931471805599453
+
+
+class LinearBelief(InPlay):
+    """P(w | âo_<t) for arms with independent weights under one link.
+
+    Feedback may come late, in any order (see `Logit` for what order means there), or never.
+
+    >>> from bayescontrol import LinearBandit
+    >>> belief = LinearBandit(["red", "blue"], features=2).belief()
+    >>> belief.observe([1.0, 0.0], "red", 2.0)
+    >>> belief
+    LinearBelief(GaussianNoise(sd=1), 2 arms of 2 features after 1 observations)
+    >>> belief.mean("red").round(12)
+    array([1., 0.])
+    >>> {a: round(r, 12) for a, r in belief.expected([1.0, 1.0]).items()}
+    {'red': 1.0, 'blue': 0.0}
+    """
+
+    format_name: ClassVar[str] = "LinearBelief"
+
+    def __init__(
+        self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
+    ) -> None:
+        self.link = link
+        self._roster = Roster(arms)
+        self._fits = Regressions(len(self._roster), features, prior)
+        self._last: LinearWeights | None = None
+
+    # -- the verbs of a belief --------------------------------------------------------------
+
+    def observe(self, x: npt.ArrayLike, a: Any, o: Any) -> None:
+        """Learn the reward of arm a in context x; o is an `Outcome` or the reward alone.
+
+        On an error nothing has changed.
+        """
+        j, v, r = self._event(x, a, o)
+        fits = self._fits
+        kernels.contextual.learn(
+            self.link.kind, self.link.constants, fits.R[j], fits.z[j], v, r, fits.v
+        )
+        self._roster.counts[j] += 1
+
+    def _event(self, x: npt.ArrayLike, a: Any, o: Any) -> tuple[int, FloatArray, float]:
+        j, r = self._roster.labels.place(a), self.link.reward(reward_of(o))
+        if abs(r) > LARGEST:
+            raise BadEvidence(f"reward {r!r} of arm {a!r} is beyond {LARGEST:g}: rescale it")
+        return j, as_context(x, self.features), r
+
+    def sample(self, rng: Stream) -> LinearWeights:
+        """w_a ~ N(μ_a, Λ_a⁻¹) for every arm in play."""
+        weights = np.empty((len(self), self.features))
+        for k, j in enumerate(self._roster.active):
+            self._fits.draw(int(j), rng.state, weights[k])
+        self._last = LinearWeights(self.arms, weights)
+        return self._last
+
+    def draw_action(self, x: npt.ArrayLike, rng: Stream) -> Any:
+        """a ~ P(a | âo_<t, x): the law of `sample` and its policy, by the scores alone."""
+        v, fits = comparable(as_context(x, self.features)), self._fits
+        self._last = None
+        return self._roster.labels[
+            kernels.contextual.draw_action(
+                fits.R, fits.z, self._roster.active, v, fits.v, rng.state
+            )
+        ]
+
+    # -- what a reader or the rule may ask ---------------------------------------------------
+
+    def scores(self, x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of x·w_a for every arm in play."""
+        v = as_context(x, self.features)
+        laws = np.array([self._fits.score(int(j), v) for j in self._roster.active])
+        return laws[:, 0], np.sqrt(laws[:, 1])
+
+    def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
+        """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature.
+
+        >>> from bayescontrol import LinearBandit
+        >>> LinearBandit(2, features=1).belief().action_probabilities([0.0])  # a tie
+        {0: 0.5, 1: 0.5}
+        """
+        s, sd = self.scores(comparable(as_context(x, self.features)))
+        ties = s == s.max()
+        p = best_arm.normal_best(s, sd) if sd.all() else ties / ties.sum()
+        return dict(zip(self.arms, p.tolist(), strict=True))
+
+    def expected(self, x: npt.ArrayLike) -> dict[Any, float]:
+        """E[r | âo_<t, x] of every arm in play."""
+        s, sd = self.scores(x)
+        pairs = zip(s.tolist(), (sd * sd).tolist(), strict=True)
+        return dict(zip(self.arms, (self.link.expected(m, q) for m, q in pairs), strict=True))
+
+    def predictive(self, x: npt.ArrayLike, a: Any) -> dict[Any, float]:
+        """P(o | âo_<t â_t) for every reward o, where they are finitely many."""
+        if not isinstance(self.link, FiniteLink):
+            raise MissingCapability(
+                f"{self.link!r} pays infinitely many rewards: `log_predictive(x, a, o)` gives each"
+            )
+        j = self._roster.labels.place(a)
+        return self.link.predictive(*self._fits.score(j, as_context(x, self.features)))
+
+    def log_predictive(self, x: npt.ArrayLike, a: Any, o: Any) -> float:
+        """ln P(r | âo_<t â_t), a density where rewards are continuous."""
+        j, v, r = self._event(x, a, o)
+        return self.link.log_predictive(*self._fits.score(j, v), r)
+
+    def surprise(self, x: npt.ArrayLike, a: Any, o: Any) -> float:
+        """-log2 P(r | âo_<t â_t), in bits. Changes nothing."""
+        return -self.log_predictive(x, a, o) / _LN2
+
+    def mean(self, arm: Hashable) -> FloatArray:
+        """μ_a."""
+        return self._fits.mean(self._roster.labels.place(arm))
+
+    def precision(self, arm: Hashable) -> FloatArray:
+        """Λ_a."""
+        return self._fits.precision(self._roster.labels.place(arm))
+
+    def posterior(self) -> FloatArray:
+        """μ_a and Λ_a of every arm, retired ones included: shape (arms, 1 + d, d), μ_a on top."""
+        fits = self._fits
+        return np.array([[fits.mean(j), *fits.precision(j)] for j in range(len(fits))])
+
+    @property
+    def features(self) -> int:
+        """d, the length of a context."""
+        return self._fits.features
+
+    @property
+    def drawn(self) -> FloatArray:
+        """The weights drawn last, one row an arm; NaN where none were."""
+        rows = np.full((len(self._fits), self.features), np.nan)
+        if self._last is not None:
+            rows[[self._roster.labels.place(a) for a in self._last.arms]] = self._last.weights
+        return rows
+
+    def last(self) -> LinearWeights | None:
+        """The mode drawn last, unless an action has been drawn without one since."""
+        return self._last
+
+    # -- arms come and go --------------------------------------------------------------------
+
+    def add(self, arm: Hashable, prior: Prior = None) -> None:
+        """A new arm enters with its own prior, (0, 1) unless given; the others stay as they are.
+
+        >>> from bayescontrol import LinearBandit
+        >>> belief = LinearBandit(["red"], features=2).belief()
+        >>> belief.add("blue", prior=(3.0, 10.0))
+        >>> belief.arms, belief.mean("blue").tolist()
+        (('red', 'blue'), [3.0, 3.0])
+        """
+        roster, fits = self._roster.copy(), self._fits.copy()
+        roster.add(arm)
+        fits.append(prior)
+        self._roster, self._fits = roster, fits
+
+    def retire(self, arm: Hashable) -> None:
+        """Never pull this arm again, a mode in charge neither. Late feedback is still learnt.
+
+        A mode that knew no other arm is dropped: the next action draws another one.
+        """
+        self._roster.retire(arm)
+        mode = self._last
+        if mode is not None:
+            kept = [k for k, a in enumerate(mode.arms) if a != arm]
+            mode.become([mode.arms[k] for k in kept], mode.weights[kept])
+            if not kept:
+                self._last = None
+
+    def is_retired(self, mode: LinearWeights) -> bool:
+        """Whether the mode knows no arm that is in play."""
+        return not mode.arms
+
+    # -- for compiled loops --------------------------------------------------------------------
+
+    def loop_arrays(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
+        """R, z, active and room for d numbers: what the kernels work on, in place."""
+        return self._fits.R, self._fits.z, self._roster.active, self._fits.v
+
+    def fast_forward(self, actions: IntArray) -> None:
+        """Be where a compiled loop has led that worked on `loop_arrays`."""
+        self._roster.counts += np.bincount(actions, minlength=len(self._roster.labels))
+        self._last = None
+
+    # -- named arrays ----------------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """Named arrays from which `load` continues bit for bit."""
+        return {
+            **self._roster.save(),
+            **self._fits.save(),
+            "link": np.array(format_text(self.link)),
+            "drawn": np.empty((0, self.features)) if self._last is None else self.drawn,
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Take over what `save` gave, arms that came and went included; the link must agree."""
+        if not isinstance(arrays, Mapping):
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+        missing = {"link", "drawn"} - arrays.keys()
+        if missing:
+            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        if str(arrays["link"]) != format_text(self.link):
+            raise IncompatibleState(f"saved for {arrays['link']}, this is {self.link!r}")
+        roster = Roster.loaded(arrays)
+        fits = self._fits.loaded(arrays, len(roster.labels))
+        drawn = np.array(arrays["drawn"], np.float64)
+        known = np.flatnonzero(~np.isnan(drawn).any(-1))
+        size = len(roster.labels)
+        if drawn.shape not in ((0, self.features), (size, self.features)) or (
+            len(drawn) and not known.size
+        ):
+            raise IncompatibleState(f"the saved state is damaged: the weights drawn are {drawn}")
+        self._roster, self._fits = roster, fits
+        names = [roster.labels[j] for j in known.tolist()]
+        self._last = LinearWeights(names, drawn[known]) if names else None
+
+    def merge(self, other: "LinearBelief") -> None:
+        """The evidence of both, the prior counted once."""
+        if not isinstance(other, LinearBelief):
+            raise IncompatibleState(f"{other!r} is not a LinearBelief: nothing to merge")
+        if repr(other.link) != repr(self.link):
+            raise IncompatibleState(f"{other.link!r} and {self.link!r} do not merge")
+        if not self.link.additive:
+            raise IncompatibleState(
+                f"with {self.link!r} a reward counts by what was known before it: its evidence "
+                "does not add up, and beliefs cannot be merged"
+            )
+        if self.labels != other.labels or not self._fits.same_prior(other._fits):
+            raise IncompatibleState("beliefs can be merged only if they share arms and prior")
+        self._fits.merge(other._fits)
+        self._roster.counts = self._roster.counts + other._roster.counts
+
+    def copy(self) -> "LinearBelief":
+        """The same belief, free to go its own way."""
+        twin = LinearBelief.__new__(type(self))
+        twin.link, twin._last = self.link, None
+        if self._last is not None:
+            twin._last = LinearWeights(self._last.arms, self._last.weights)
+        twin._roster, twin._fits = self._roster.copy(), self._fits.copy()
+        return twin
+
+    def __repr__(self) -> str:
+        return (
+            f"LinearBelief({self.link!r}, {len(self)} arms of {self.features} features after "
+            f"{self.count} observations)"
+        )

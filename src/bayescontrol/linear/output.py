@@ -1,0 +1,181 @@
+"""Output feedback: plants that show only a part of their state, one Kalman filter for each mode.
+
+    x' = A x + B u + w,   y = C x' + v          w ~ N(0, W),  v ~ N(0, V)
+
+    x̂⁻ = A x̂ + B u,   Σ⁻ = A Σ Aᵀ + W            S = C Σ⁻Cᵀ + V
+    P(y | m, s, u) = N(y; C x̂⁻, S)              the density of the innovation
+    x̂ ← x̂⁻ + L (y - C x̂⁻),   Σ ← Σ⁻ - L C Σ⁻     L = Σ⁻Cᵀ S⁻¹
+    u = -K x̂                                     certainty equivalence, optimal in the mode's world
+
+The filter is the mode's private state s = (x̂, Σ). It starts at rest in the stationary Σ unless told
+otherwise, so that L is constant.
+"""
+
+from functools import cached_property
+from math import log, pi
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray
+from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, UnknownAction
+from bayescontrol.linear.checks import (
+    as_definite,
+    as_matrix,
+    as_vector,
+    factor,
+)
+from bayescontrol.linear.riccati import riccati
+from bayescontrol.linear.system import LinearSystem
+from bayescontrol.seeding import Stream
+from bayescontrol.words import counted
+
+
+class OutputMode:
+    """A system seen through C with noise V: LQG control of it, and the density of what it sees.
+
+    `K` may be any gain, the best one unless given; `start` is x̂ at first, 0 unless given.
+
+    >>> from bayescontrol import ControlRule, FiniteBelief, Stream, interact
+    >>> def cart(push):
+    ...     system = LinearSystem([[1, 1], [0, 1]], [[0], [push]], np.eye(2), [[1]])
+    ...     return OutputMode(system, C=[[1, 0]], V=[[1]], name=f"push {push}")
+    >>> left, right = cart(-1.0), cart(1.0)
+    >>> agent = ControlRule(FiniteBelief([left, right]))
+    >>> record = interact(agent, right.plant(), 100)
+    >>> agent.belief
+    FiniteBelief(2 modes after 100 observations: push 1.0 1, push -1.0 ...e-...)
+    """
+
+    def __init__(
+        self,
+        system: LinearSystem,
+        C: npt.ArrayLike,
+        V: npt.ArrayLike,
+        *,
+        K: npt.ArrayLike | None = None,
+        start: npt.ArrayLike | None = None,
+        covariance: npt.ArrayLike | None = None,
+        name: str = "",
+    ) -> None:
+        n = system.states
+        self.system, self.name = system, name or system.name
+        self.C = as_matrix(C, (None, n), "C")
+        self.V = as_definite(V, len(self.C), "V")
+        self.K = system.K if K is None else as_matrix(K, (system.inputs, n), "K")
+        self._x0 = (
+            np.zeros(n) if start is None else as_matrix(np.array(start)[None], (1, n), "start")[0]
+        )
+        if covariance is None:
+            self._start = self.covariance
+        else:
+            self._start = as_definite(covariance, n, "covariance", strictly=False)
+
+    @cached_property
+    def _filter(self) -> tuple[FloatArray, FloatArray]:
+        """Σ⁻ and L at rest: the Riccati equation of the transposed system."""
+        try:
+            P, _ = riccati(self.system.A.T, self.C.T, self.system.W, self.V)
+        except NotStabilisable:
+            raise NotStabilisable(
+                f"no filter is stable for {self.system!r} seen through C = {self.C.tolist()}: C "
+                "must see every state that does not settle, or pass `covariance`"
+            ) from None
+        return P, np.asarray(np.linalg.solve(self.C @ P @ self.C.T + self.V, self.C @ P).T)
+
+    @property
+    def L(self) -> FloatArray:  # noqa: N802 - the field's symbol
+        """The stationary gain of the filter."""
+        return self._filter[1].copy()
+
+    @property
+    def covariance(self) -> FloatArray:
+        """The stationary Σ, after an observation."""
+        P, L = self._filter
+        return np.asarray(P - L @ self.C @ P)
+
+    # -- a mode with a private state ------------------------------------------------------------
+
+    def start(self) -> FloatArray:
+        """s = [x̂ | Σ], n × (1 + n)."""
+        return np.column_stack([self._x0, self._start])
+
+    def act(self, s: FloatArray, rng: Stream) -> FloatArray:
+        """u = -K x̂."""
+        u = np.empty(len(self.K))
+        kernels.lqr.control(self.K, np.ascontiguousarray(s[:, 0]), u)
+        return u
+
+    def log_likelihood(self, s: FloatArray, a: FloatArray, o: FloatArray) -> float:
+        """ln N(y; C x̂⁻, S)."""
+        _, e, S, _ = self._innovation(s, a, o)
+        return -0.5 * float(
+            e @ np.linalg.solve(S, e) + np.linalg.slogdet(S)[1] + len(e) * log(2 * pi)
+        )
+
+    def advance(self, s: FloatArray, a: FloatArray, o: FloatArray) -> FloatArray:
+        """x̂ and Σ after y."""
+        predicted, e, S, before = self._innovation(s, a, o)
+        L = np.linalg.solve(S, self.C @ before).T
+        rest = np.eye(len(before)) - L @ self.C
+        after = rest @ before @ rest.T + L @ self.V @ L.T  # Joseph's form: stays definite
+        return np.column_stack([predicted + L @ e, 0.5 * (after + after.T)])
+
+    def _innovation(
+        self, s: FloatArray, a: FloatArray, o: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        u = as_vector(a, self.system.inputs, "the input")
+        y = as_vector(o, len(self.C), "the output")
+        predicted = self.system.A @ s[:, 0] + self.system.B @ u
+        before = self.system.A @ s[:, 1:] @ self.system.A.T + self.system.W
+        return predicted, y - self.C @ predicted, self.C @ before @ self.C.T + self.V, before
+
+    def plant(self, start: npt.ArrayLike | None = None) -> "OutputPlant":
+        """The world as this mode has it."""
+        return OutputPlant(self.system, self.C, self.V, self._x0 if start is None else start)
+
+    def __repr__(self) -> str:
+        return f"OutputMode({self.name or self.system!r}, {counted(len(self.C), 'output')})"
+
+
+class OutputPlant:
+    """Q: x' = A x + B u + w, of which y = C x' + v is seen.
+
+    >>> system = LinearSystem([[0.5]], [[1.0]], [[1.0]], [[1.0]], W=[[0.0]])
+    >>> plant = OutputPlant(system, C=[[2.0]], V=[[1e-24]], start=[4.0])
+    >>> plant.respond(np.array([1.0]), Stream(0)).round(6), plant.x
+    (array([6.]), array([3.]))
+    """
+
+    def __init__(
+        self,
+        system: LinearSystem,
+        C: npt.ArrayLike,
+        V: npt.ArrayLike,
+        start: npt.ArrayLike | None = None,
+    ) -> None:
+        n = system.states
+        self.system, self.C = system, as_matrix(C, (None, n), "C")
+        self._noises = factor(system.W), factor(as_definite(V, len(self.C), "V", strictly=False))
+        try:
+            self.x = as_vector(np.zeros(n) if start is None else start, n, "the start").copy()
+        except BadEvidence as error:
+            raise InvalidSystem(str(error)) from None
+
+    def respond(self, u: npt.ArrayLike, rng: Stream) -> Any:
+        """y of the next state."""
+        try:
+            v = as_vector(u, self.system.inputs, "the input")
+        except BadEvidence as error:
+            raise UnknownAction(str(error)) from None
+        x, y = np.empty(self.system.states), np.empty(len(self.C))
+        W, V = self._noises
+        kernels.lqr.advance(self.system.A, self.system.B, W, self.x, v, x, rng.state)
+        kernels.lqr.advance(self.C, np.empty((len(y), 0)), V, x, np.empty(0), y, rng.state)
+        self.x = x
+        return y
+
+    def __repr__(self) -> str:
+        return f"OutputPlant({self.system!r}, {counted(len(self.C), 'output')})"

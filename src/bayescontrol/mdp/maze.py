@@ -1,0 +1,237 @@
+"""Grid-worlds with one-way membranes, after Mahadevan (1996), as the paper uses them.
+
+    state    a free cell          action    0 up, 1 down, 2 left, 3 right
+    with probability p the intended move, or none if it is blocked; with 1 - p a move to one of
+    the free adjacent cells, uniformly; where there is none, no move
+    reward   1 for going through a membrane, 2.5 for reaching the goal, else 0
+    goal     whatever is done there, the next cell is any cell, uniformly
+
+A cell is free from here if no wall and no membrane's wrong side is in between. What the paper
+leaves open is a field of `Rules`, with our reading for a default. Grammar: `maze_layouts`.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.errors import InvalidTable, UnknownState
+from bayescontrol.mdp.environment import MDPEnvironment
+from bayescontrol.mdp.maze_layouts import LAYOUTS
+from bayescontrol.mdp.table import MDP
+
+#: (row, column), counted from the upper left corner.
+Cell: TypeAlias = tuple[int, int]
+
+#: The actions, by name, with what they add to (row, column).
+MOVES: dict[str, Cell] = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+
+_ARROWS = "↑↓←→"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a maze works; every default is the reading of `three-cups`.
+
+    >>> Rules(p=0.8).p
+    0.8
+    >>> Rules(p=1.2)
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidTable: p=1.2: a probability is between 0 and 1
+    """
+
+    #: The probability of the intended move.
+    p: float = 0.9
+    #: May a slip lead to the intended cell too?
+    slip_as_intended: bool = True
+    #: Does a blocked move stay where it is, or become a slip?
+    blocked_stays: bool = True
+    #: The reward for going through a membrane, and whether a slip through it pays.
+    membrane_reward: float = 1.0
+    slips_pay: bool = True
+    #: May a cup be entered from below, and does that pay as a membrane does?
+    enter_from_below: bool = True
+    below_pays: bool = False
+    #: May the agent climb from a cell of a cup to the one above it, in the same cup?
+    climb: bool = True
+    #: The reward for reaching the goal, and that of every other step.
+    goal_reward: float = 2.5
+    step_reward: float = 0.0
+    #: From the goal: in the next step whatever is done, or at once, in the step that reaches it?
+    reset_at_once: bool = False
+    #: May the reset lead to a goal, and does landing there pay?
+    reset_to_goal: bool = True
+    reset_pays: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.p <= 1.0:
+            raise InvalidTable(f"p={self.p}: a probability is between 0 and 1")
+        for field in fields(self):
+            if field.name.endswith("reward") and not np.isfinite(getattr(self, field.name)):
+                raise InvalidTable(f"{field.name}={getattr(self, field.name)}: rewards are finite")
+
+
+class Maze:
+    """A map, given by its name in `LAYOUTS` or as text, and its rules.
+
+    States are numbered row by row; `cells[x]` is (row, column) of state x.
+
+    >>> maze = Maze("three-cups")
+    >>> maze.mdp()
+    MDP(49 states, 4 actions, 817 transitions)
+    >>> maze.cells[10], maze.state(1, 3), maze.goals
+    ((1, 3), 10, [10])
+    >>> print(Maze('''. n .
+    ...               G . .''', p=0.8).render(at=0))
+    @ n .
+    G . .
+    """
+
+    def __init__(self, layout: str = "three-cups", **rules: Any) -> None:
+        self.rules = Rules(**rules)
+        text = LAYOUTS.get(layout, layout)
+        self.name = layout if layout in LAYOUTS else None
+        self.rows = ["".join(line.split()) for line in text.splitlines() if line.strip()]
+        self._check(layout)
+        #: (row, column) of every state.
+        self.cells: list[Cell] = [
+            (i, j) for i, row in enumerate(self.rows) for j, c in enumerate(row) if c != "#"
+        ]
+        self._states = {cell: x for x, cell in enumerate(self.cells)}
+        #: The states that are goals.
+        self.goals = [x for x, cell in enumerate(self.cells) if self[cell] == "G"]
+
+    def _check(self, layout: str) -> None:
+        if not self.rows or (len(self.rows) == 1 and not set(self.rows[0]) <= set(".#Gn|")):
+            raise InvalidTable(f"no layout {layout!r}: there are {', '.join(LAYOUTS)}, or a map")
+        if len({len(row) for row in self.rows}) != 1:
+            lengths = [len(row) for row in self.rows]
+            raise InvalidTable(f"the rows of a map are equally long, these have {lengths} cells")
+        for i, row in enumerate(self.rows):
+            for j, c in enumerate(row):
+                if c not in ".#Gn|":
+                    raise InvalidTable(f"row {i}, column {j}: {c!r} is none of . # G n |")
+                if c == "|" and (i == 0 or self.rows[i - 1][j] not in "n|"):
+                    raise InvalidTable(f"row {i}, column {j}: | without n or | above it")
+        if not set("Gn") & set("".join(self.rows)):
+            raise InvalidTable("the map has neither a goal G nor a cup n: nothing pays")
+
+    def __getitem__(self, cell: Cell) -> str:
+        """What the map has there."""
+        return self.rows[cell[0]][cell[1]]
+
+    def state(self, row: int, column: int) -> int:
+        """The state at (row, column)."""
+        try:
+            return self._states[row, column]
+        except KeyError:
+            raise UnknownState(f"no state at ({row}, {column}): a wall, or off the map") from None
+
+    def passage(self, cell: Cell, move: str) -> tuple[Cell, bool] | None:
+        """Where a move leads, and whether it goes through a membrane; None if it is blocked.
+
+        >>> maze = Maze("three-cups")
+        >>> maze.passage((2, 1), "down"), maze.passage((3, 1), "up")
+        (((3, 1), True), None)
+        """
+        (di, dj), rules = MOVES[move], self.rules
+        to = cell[0] + di, cell[1] + dj
+        if to not in self._states:
+            return None
+        inside, into = self[cell] in "n|", self[to] in "n|"
+        if move == "down" and inside and self[to] == "|":
+            return to, False
+        if move == "up" and into and self[cell] == "|":
+            return (to, False) if rules.climb else None
+        if inside and move != "down":
+            return None
+        if move == "up" and into:
+            return (to, rules.below_pays) if rules.enter_from_below else None
+        return to, into
+
+    def membranes(self) -> list[tuple[Cell, Cell]]:
+        """Every one-way passage that pays, from the cell outside to the cell inside."""
+        found = ((cell, self.passage(cell, move)) for cell in self.cells for move in MOVES)
+        return [(cell, way[0]) for cell, way in found if way and way[1]]
+
+    def mdp(self, *, named: bool = False) -> MDP:
+        """The problem; states and actions are numbers, or (row, column) and "up" if `named`."""
+        table: list[tuple[int, int, int, float, float]] = []
+        for x, cell in enumerate(self.cells):
+            for a, move in enumerate(MOVES):
+                outcomes = (
+                    self._reset(self.rules.step_reward, 1.0)
+                    if x in self.goals
+                    else self._moves(cell, move)
+                )
+                table.extend((x, a, y, p, r) for y, p, r in outcomes)
+        x_, a_, y_, p_, r_ = zip(*table, strict=True)
+        return MDP.from_transitions(
+            x_, a_, y_, p_, r_,
+            states=self.cells if named else len(self.cells),
+            actions=list(MOVES) if named else len(MOVES),
+        )  # fmt: skip
+
+    def environment(self, start: int | None = None, *, named: bool = False) -> MDPEnvironment:
+        """The maze as a world; see `MDP.environment`."""
+        return self.mdp(named=named).environment(start)
+
+    def _moves(self, cell: Cell, move: str) -> list[tuple[int, float, float]]:
+        """(y, P, r) of a move from a cell that is no goal."""
+        rules = self.rules
+        intended = self.passage(cell, move)
+        free = [
+            way
+            for other in MOVES
+            if (way := self.passage(cell, other)) and (rules.slip_as_intended or other != move)
+        ]
+        slips = [(way, 1.0 / len(free), rules.slips_pay) for way in free]
+        stays = [((cell, False), 1.0, False)]
+        if intended is not None:
+            meant = [(intended, 1.0, True)]
+        else:
+            meant = stays if rules.blocked_stays else slips or stays
+        outcomes = []
+        for share, ways in ((rules.p, meant), (1.0 - rules.p, slips or stays)):
+            for (to, membrane), p, pays in ways:
+                outcomes += self._arrive(cell, to, share * p, membrane and pays)
+        return outcomes
+
+    def _arrive(self, cell: Cell, to: Cell, p: float, pays: bool) -> list[tuple[int, float, float]]:
+        reward = self.rules.membrane_reward if pays else self.rules.step_reward
+        if to == cell or self[to] != "G":
+            return [(self._states[to], p, reward)]
+        if self.rules.reset_at_once:
+            return self._reset(self.rules.goal_reward, p)
+        return [(self._states[to], p, self.rules.goal_reward)]
+
+    def _reset(self, reward: float, p: float) -> list[tuple[int, float, float]]:
+        """A uniform choice of all cells, on top of a reward already earned."""
+        rules = self.rules
+        to = [x for x, c in enumerate(self.cells) if rules.reset_to_goal or self[c] != "G"]
+        if not to:
+            raise InvalidTable("reset_to_goal=False, but every cell of the map is a goal")
+        landing = rules.goal_reward if rules.reset_pays else 0.0
+        return [(x, p / len(to), reward + landing * (x in self.goals)) for x in to]
+
+    def render(self, policy: npt.ArrayLike | None = None, *, at: int | None = None) -> str:
+        """The map as text: with arrows where a policy is given, with @ at a state."""
+        rows = [list(row) for row in self.rows]
+        if policy is not None:
+            for (i, j), a in zip(self.cells, np.asarray(policy, np.int64), strict=True):
+                if rows[i][j] != "G":
+                    rows[i][j] = _ARROWS[a]
+        if at is not None:
+            i, j = self.cells[at]
+            rows[i][j] = "@"
+        return "\n".join(" ".join(row) for row in rows)
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{f.name}={getattr(self.rules, f.name)!r}"
+            for f in fields(self.rules)
+            if getattr(self.rules, f.name) != f.default
+        ]
+        size = f"{len(self.rows)} × {len(self.rows[0])}"
+        return f"Maze({', '.join([repr(self.name or 'a map of ' + size), *changed])})"

@@ -1,0 +1,164 @@
+"""The best average reward, with bounds that hold.
+
+    Bellman    Q(x,a) + ρ = r(x,a) + Σ_y P(y | x,a) M(y),      M(y) = max_a Q(y,a)
+    T h (x)    = max_a r(x,a) + Σ_y P(y | x,a) h(y)
+    bounds     min_x (T h - h)(x) ≤ ρ_π ≤ ρ* ≤ max_x (T h - h)(x),      π greedy in h
+
+The bounds hold for *any* h; they are computed in doubles and widened by what rounding can do.
+Value iteration repeats h ← h + τ (T h - h): with τ < 1 that is value iteration on the chain that
+stays with probability 1 - τ, which has the same h and no periods. Policy iteration evaluates a
+policy exactly, improves gain first and bias where the gain is at its best already, and ends
+after finitely many policies.
+Both need an MDP that is weakly communicating: else ρ* is no single number.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.errors import NotConverged
+from bayescontrol.mdp.evaluation import gain_and_bias
+from bayescontrol.mdp.structure import require_weakly_communicating
+from bayescontrol.mdp.table import MDP
+from bayescontrol.seeding import Stream
+
+EPSILON = 2.0**-52
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A solution of the Bellman equations, and how well they are solved.
+
+    >>> from bayescontrol.mdp import chain_mdp
+    >>> plan = policy_iteration(chain_mdp(4))
+    >>> plan
+    Plan(gain 0.25, certified to 7.8e-15)
+    >>> plan.lower <= 1 / 4 <= plan.upper, plan.policy
+    (True, array([0, 0, 0, 0]))
+    >>> float(plan.Q[2, 0]) + plan.gain == plan.Q[3].max().item()  # no reward on the way
+    True
+    """
+
+    mdp: MDP
+    #: ρ*, as well as it is known, and bounds between which it lies for certain.
+    gain: float
+    lower: float
+    upper: float
+    #: h(x) = M(x), relative to the first state.
+    bias: FloatArray
+    #: Q(x, a) of the Bellman equations; -∞ where x does not offer a.
+    Q: FloatArray
+    #: The best action of every state, by number; the first of several. Its own gain is ≥ `lower`.
+    policy: IntArray
+    #: How often h or the policy was improved.
+    iterations: int
+
+    def act(self, x: Any, rng: Stream) -> Any:
+        """π*(x), by name: the optimal policy as a policy."""
+        return self.mdp.actions[int(self.policy[self.mdp.states.place(x)])]
+
+    def optimal_actions(self, slack: float = 1e-9) -> npt.NDArray[np.bool_]:
+        """[x, a]: is Q(x, a) the best of state x, up to `slack` times the scale of Q?
+
+        Any mixture of these actions earns ρ* less at most that slack.
+        """
+        missing = self.Q.max(1, keepdims=True) - self.Q
+        return np.asarray(missing <= slack * (1.0 + np.ptp(self.bias)))
+
+    def __repr__(self) -> str:
+        return f"Plan(gain {self.gain:.12g}, certified to {self.upper - self.lower:.2g})"
+
+
+def gain_bounds(mdp: MDP, h: npt.ArrayLike) -> tuple[float, float]:
+    """Numbers below and above ρ*(x) for all x, from any h: the better h, the closer they are.
+
+    A sum of n products and the normalised probabilities are each off by at most n roundings of
+    its largest term, max |r| + max |h|.
+
+    >>> from bayescontrol.mdp import chain_mdp
+    >>> lower, upper = gain_bounds(chain_mdp(4), [0, 0, 0, 0])
+    >>> -1e-14 < lower < 0 and 1 < upper < 1 + 1e-14  # the least and the largest reward
+    True
+    """
+    values = np.array(h, np.float64)
+    values -= (values.max() + values.min()) / 2.0
+    rise = mdp.backup(values).max(1) - values
+    margin = _margin(mdp, values)
+    return float(rise.min()) - margin, float(rise.max()) + margin
+
+
+def _margin(mdp: MDP, h: FloatArray) -> float:
+    largest = np.abs(mdp.rewards).max() + np.ptp(h)
+    return float((2 * mdp.size.max() + 8) * EPSILON * largest)
+
+
+def _plan(mdp: MDP, h: FloatArray, gain: float | None, iterations: int) -> Plan:
+    h = h - h[0]
+    lower, upper = gain_bounds(mdp, h)
+    rho = (lower + upper) / 2.0 if gain is None else gain
+    Q = mdp.backup(h) - rho
+    return Plan(mdp, rho, lower, upper, h, Q, Q.argmax(1).astype(np.int64), iterations)
+
+
+def relative_value_iteration(
+    mdp: MDP, tolerance: float = 1e-9, *, tau: float = 0.9, limit: int = 200_000
+) -> Plan:
+    """ρ* to within `tolerance`: upper - lower ≤ tolerance.
+
+    τ < 1 keeps periodic chains from going round for ever; 1 is a little faster where no policy
+    is periodic. After `limit` sweeps without success: `NotConverged`.
+
+    >>> from bayescontrol.mdp import chain_mdp
+    >>> plan = relative_value_iteration(chain_mdp(4), 1e-6)
+    >>> plan.lower <= 1 / 4 <= plan.upper <= plan.lower + 1e-6
+    True
+    """
+    if not tolerance > 0.0:
+        raise ValueError(f"tolerance={tolerance}: it must be positive")
+    if not 0.0 < tau <= 1.0:
+        raise ValueError(f"tau={tau}: it must be above 0 and at most 1")
+    require_weakly_communicating(mdp)
+    h = np.zeros(len(mdp.states))
+    for n in range(limit):
+        rise = mdp.backup(h).max(1) - h
+        if np.ptp(rise) + 2.0 * _margin(mdp, h) <= tolerance:
+            return _plan(mdp, h, None, n)
+        h += tau * rise
+        h -= (h.max() + h.min()) / 2.0
+    lower, upper = gain_bounds(mdp, h)
+    raise NotConverged(
+        f"after {limit} sweeps the gain lies between {lower:.12g} and {upper:.12g}, "
+        f"which is wider than tolerance={tolerance} (rounding alone takes "
+        f"{2.0 * _margin(mdp, h):.2g}): allow more, or use policy_iteration"
+    )
+
+
+def policy_iteration(mdp: MDP, *, limit: int = 1_000) -> Plan:
+    """ρ* by exact evaluation of better and better policies (Howard; Puterman, section 9.2).
+
+    An action is changed only for one that is better beyond rounding, so no policy comes twice.
+
+    >>> from bayescontrol.mdp import chain_mdp
+    >>> policy_iteration(chain_mdp(10)).gain
+    0.1
+    """
+    require_weakly_communicating(mdp)
+    x = np.arange(len(mdp.states))
+    masked = np.where(mdp.allowed, 0.0, -np.inf)
+    policy = (mdp.reward + masked).argmax(1)
+    for n in range(limit):
+        rho, h, _ = gain_and_bias(mdp, policy)
+        onward, Q = mdp.expected(rho), mdp.backup(h)
+        scale = 8.0 * _margin(mdp, h)
+        keeps_gain = onward >= onward.max(1, keepdims=True) - scale
+        better_gain = onward.max(1) > onward[x, policy] + scale
+        Q = np.where(keeps_gain, Q, -np.inf)
+        better_bias = Q.max(1) > Q[x, policy] + scale
+        new = np.where(better_gain, onward.argmax(1), np.where(better_bias, Q.argmax(1), policy))
+        if (new == policy).all():
+            return _plan(mdp, h, float(rho[0]), n)
+        policy = new
+    raise NotConverged(f"no best policy among the first {limit}: use relative_value_iteration")

@@ -1,0 +1,252 @@
+"""The belief over independent arms: every law, for every family."""
+
+import math
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from bayescontrol import (
+    BernoulliBandit,
+    CategoricalBandit,
+    ControlRule,
+    ExponentialBandit,
+    GaussianBandit,
+    PoissonBandit,
+)
+from bayescontrol.bandits import ArmsBelief, Bandit, Bernoulli, MeanRewards
+from bayescontrol.errors import (
+    BadEvidence,
+    BayesControlError,
+    IncompatibleState,
+    InvalidPrior,
+    InvalidTable,
+    UnknownArm,
+)
+from bayescontrol.schedules import Every
+from bayescontrol.seeding import Stream
+from bayescontrol.testing import (
+    LawBroken,
+    check_acting,
+    check_bad_evidence,
+    check_deterministic,
+    check_fused,
+    check_merge,
+    check_order,
+    check_resume,
+    check_same_seed,
+    check_save,
+    same_bits,
+)
+
+Case = Any  # as `conftest` makes them
+
+
+# -- the laws ----------------------------------------------------------------------------------
+
+
+def test_the_laws_of_acting_hold(case: Case) -> None:
+    for seed in range(3):
+        check_fused(case.bandit.agent, case.world, 200, seed=seed)
+    check_resume(case.bandit.agent, case.world)
+    check_same_seed(case.bandit.agent, case.world)
+    check_acting(case.bandit.agent, case.world)
+
+
+def test_the_laws_of_acting_hold_while_modes_are_held(case: Case) -> None:
+    def make() -> Any:
+        return case.bandit.agent(schedule=Every(3))
+
+    for at in (7, 8, 9):
+        check_resume(make, case.world, 20, at=at)
+    check_same_seed(make, case.world)
+    check_acting(make, case.world)
+
+
+def test_the_laws_of_conditioning_hold(case: Case) -> None:
+    history, arm = case.history(), case.bandit.labels[1]
+    check_deterministic(case.bandit.belief, history)
+    check_save(case.bandit.belief, history)
+    check_order(case.bandit.belief, history)
+    check_merge(case.bandit.belief, history)
+    nonsense = (*case.impossible, math.nan, math.inf, -math.inf, None, "1", b"1", "x", [], {}, 1j)
+    check_bad_evidence(case.bandit.belief, history, [(None, arm, o) for o in nonsense])
+    unknown = ("nobody", 7, -1, None, [1], 1.5)
+    check_bad_evidence(case.bandit.belief, history, [(None, a, 1) for a in unknown])
+
+
+def test_bad_evidence_is_named_by_type(case: Case) -> None:
+    belief, arm = case.bandit.belief(), case.bandit.labels[0]
+    for o in (*case.impossible, math.nan, None, "1"):
+        with pytest.raises(BadEvidence, match="reward"):
+            belief.observe(None, arm, o)
+        with pytest.raises(BadEvidence):
+            belief.log_predictive(arm, o)
+    with pytest.raises(UnknownArm, match="nobody"):
+        belief.observe(None, "nobody", 1)
+
+
+def test_the_posterior_of_a_stream_does_not_depend_on_who_chose_the_actions(case: Case) -> None:
+    """Actions are interventions: only what each arm paid is evidence."""
+    belief, other = case.bandit.belief(), case.bandit.belief()
+    history = case.history()
+    for _, a, o in history:
+        belief.observe(None, a, o)
+    for arm in case.bandit.labels:
+        for _, a, o in history:
+            if a == arm:
+                other.observe(None, a, o)
+    assert belief.posterior().tobytes() == other.posterior().tobytes()
+
+
+# -- saving and merging ---------------------------------------------------------------------------
+
+
+def test_a_damaged_state_is_refused_and_changes_nothing(case: Case) -> None:
+    belief = case.bandit.belief()
+    for x, a, o in case.history(5):
+        belief.observe(x, a, o)
+    good = belief.save()
+    other = Bandit(Bernoulli(), 7).belief()
+    bad = [
+        {**good, "rows": -np.abs(good["rows"]) - 1.0},
+        {**good, "rows": good["rows"][:2]},
+        {**good, "rows": np.full_like(good["rows"], np.nan)},
+        {**good, "pulls": np.array([-1, 0, 0])},
+        {**good, "pulls": np.array([0.5, 0, 0])},
+        {**good, "active": np.array([], np.int64)},
+        {**good, "active": np.array([0, 3])},
+        {**good, "active": np.array([1, 0])},
+        {**good, "drawn": np.array([1.0])},
+        {**good, "drawn": np.full(3, np.nan)},
+        {**good, "arms": np.array("no list")},
+        {**good, "family": np.array("Cauchy()")},
+        {name: array for name, array in good.items() if name != "rows"},
+        cast("Any", None),
+    ]
+    for arrays in bad:
+        with pytest.raises(IncompatibleState):
+            belief.load(arrays)
+        assert same_bits(good, belief.save())
+    if repr(case.bandit.family) != "Bernoulli()":
+        with pytest.raises(IncompatibleState):
+            other.load(good)
+
+
+def test_beliefs_that_do_not_belong_together_are_not_merged(case: Case) -> None:
+    belief = case.bandit.belief()
+    before = belief.save()
+    more = case.bandit.belief()
+    more.add("new")
+    strangers = [more, Bandit(Bernoulli(), ["a"]).belief(), cast("Any", 3)]
+    if case.name != "Bernoulli":
+        strangers.append(BernoulliBandit(3).belief())
+    for stranger in strangers:
+        with pytest.raises(IncompatibleState):
+            belief.merge(stranger)
+        assert same_bits(before, belief.save())
+
+
+def test_a_copy_goes_its_own_way(case: Case) -> None:
+    belief = case.bandit.belief()
+    twin = belief.copy()
+    before = belief.save()
+    for x, a, o in case.history(5):
+        twin.observe(x, a, o)
+    twin.retire(case.bandit.labels[0])
+    twin.sample(Stream(0))
+    assert same_bits(before, belief.save())
+    assert twin.count == 5
+
+
+def test_a_reader_sees_means_pulls_and_the_mode_drawn_last(case: Case) -> None:
+    belief = case.bandit.belief()
+    assert belief.last() is None
+    assert np.isnan(belief.drawn).all()
+    mode = belief.sample(Stream(0))
+    assert belief.last() is mode
+    assert belief.drawn.tolist() == mode.means.tolist()
+    assert mode.act(None, Stream(0)) == case.bandit.labels[int(mode.means.argmax())]
+    belief.draw_action(None, Stream(0))
+    assert belief.last() is None
+    assert "3 arms after 0 observations" in repr(belief)
+    belief.posterior()[:] = 0.0
+    belief.prior[:] = 0.0
+    assert (belief.posterior() > 0.0).all()
+
+
+def test_equally_good_arms_of_a_mode_are_pulled_by_chance() -> None:
+    mode = MeanRewards(("a", "b", "c"), np.array([1.0, 0.0, 1.0]))
+    assert mode.action_probabilities(None) == {"a": 0.5, "c": 0.5}
+    rng = Stream(0)
+    assert {mode.act(None, rng) for _ in range(50)} == {"a", "c"}
+
+
+# -- construction ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arms", [0, -1, [], (), 2.5, "red", True, None, ["a", "a"], [["list"]]])
+def test_a_bandit_without_proper_arms_is_refused(arms: Any) -> None:
+    for kind in (BernoulliBandit, GaussianBandit, PoissonBandit, ExponentialBandit):
+        with pytest.raises(UnknownArm):
+            kind(arms)
+    with pytest.raises(UnknownArm):
+        CategoricalBandit(arms, [0, 1])
+
+
+def test_priors_that_are_none_are_refused(case: Case) -> None:
+    family = case.bandit.family
+    width = len(family.columns)
+    bad: list[Any] = [
+        [1.0] * (width + 2), 1.0, "prior", [[1.0], [1.0, 2.0]], [math.nan] * width,
+        [math.inf] * width, [1.0] * (width - 1) + [0.0], [1.0] * (width - 1) + [-2.0],
+        [1.0] * (width - 1) + ["x"], [[1.0] * width] * 2, {"alpha": 1},
+    ]  # fmt: skip
+    for prior in bad:
+        with pytest.raises(InvalidPrior):
+            Bandit(family, 3, prior)
+
+
+def test_truths_that_are_none_are_refused(case: Case) -> None:
+    bad: list[Any] = [[0.5], [0.5] * 4, "abc", [math.nan] * 3, [[0.5, 0.5]], None, 0.5]
+    for truth in bad:
+        with pytest.raises(InvalidTable):
+            case.bandit.environment(truth)
+
+
+def test_a_bandit_keeps_its_prior_whatever_becomes_of_the_array_it_was_given() -> None:
+    prior = np.array([2.0, 3.0])
+    bandit = BernoulliBandit(2, prior=prior)
+    prior[:] = 9.0
+    assert bandit.belief().posterior().tolist() == [[2.0, 3.0], [2.0, 3.0]]
+
+
+def test_one_arm_is_pulled_for_certain(case: Case) -> None:
+    bandit = Bandit(case.bandit.family, ["only"])
+    assert set(bandit.agent().batch(20, Stream(0))) == {"only"}
+    if isinstance(case.bandit.family, Bernoulli):
+        assert bandit.agent().action_probabilities() == {"only": 1.0}
+
+
+def test_errors_are_all_of_the_library(case: Case) -> None:
+    assert all(
+        issubclass(kind, BayesControlError)
+        for kind in (BadEvidence, UnknownArm, InvalidPrior, InvalidTable, IncompatibleState)
+    )
+
+
+def test_a_law_that_is_broken_is_found_out(case: Case) -> None:
+    """A planted bug: a belief that learns a little from being asked."""
+
+    class Vain(ArmsBelief):
+        def draw_action(self, x: Any, rng: Stream) -> Any:
+            a = super().draw_action(x, rng)
+            self._rows[0] *= 1.001
+            return a
+
+    def make() -> Any:
+        family, labels = case.bandit.family, list(case.bandit.labels)
+        return ControlRule(Vain(family, labels))
+
+    with pytest.raises(LawBroken):
+        check_acting(make, case.world)

@@ -1,0 +1,167 @@
+"""Feedback that is late, disordered or missing; batches; arms that come and go while running."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pytest
+
+from bayescontrol import (
+    BernoulliBandit,
+    interact,
+)
+from bayescontrol.bandits import ArmsBelief, Bandit
+from bayescontrol.errors import (
+    InvalidPrior,
+    UnknownArm,
+)
+from bayescontrol.schedules import Every
+from bayescontrol.seeding import Stream
+from bayescontrol.testing import (
+    check_fused,
+    evidence,
+    same_bits,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Case = Any  # as `conftest` makes them
+
+
+# -- feedback that is late, disordered or missing; batches ---------------------------------------
+
+
+def test_a_batch_is_as_many_actions_with_nothing_learnt_between(case: Case) -> None:
+    agent, twin = case.bandit.agent(), case.bandit.agent()
+    before = evidence(agent.belief)
+    rng, other = Stream(3), Stream(3)
+    assert agent.batch(50, rng) == [twin.act(other) for _ in range(50)]
+    assert rng == other
+    assert same_bits(before, evidence(agent.belief))
+    assert agent.batch(0, rng) == []
+
+
+def test_feedback_may_come_late_disordered_or_never(case: Case) -> None:
+    agent, world, rng = case.bandit.agent(), case.world(), Stream(4)
+    waiting = [(a, world.respond(a, rng)) for a in agent.batch(40, rng)]
+    lost, seen = waiting[::4], [event for k, event in enumerate(waiting) if k % 4]
+    for a, o in reversed(seen):
+        agent.observe(a, o)
+    punctual = case.bandit.belief()
+    for a, o in seen:
+        punctual.observe(None, a, o)
+    np.testing.assert_allclose(agent.belief.posterior(), punctual.posterior(), rtol=1e-12)
+    assert agent.belief.count == len(seen) == 40 - len(lost)
+
+
+# -- arms come and go -----------------------------------------------------------------------------
+
+
+def test_arms_may_come_and_go_while_running(case: Case) -> None:
+    agent, world, rng = case.bandit.agent(), case.world(), Stream(6)
+    first, second, third = case.bandit.labels
+    for _, a, o in case.history(20):
+        agent.observe(a, o)
+    belief: ArmsBelief = agent.belief
+    rows = belief.posterior()
+    belief.retire(second)
+    assert list(belief.arms) == [first, third]
+    assert len(belief) == 2
+    assert set(agent.batch(200, rng)) <= {first, third}
+    belief.observe(None, second, world.respond(second, rng))  # it was on its way
+    assert belief.posterior()[1].tobytes() != rows[1].tobytes()
+    belief.add("new")
+    everyone: list[Any] = [first, third, "new"]
+    assert list(belief.arms) == everyone
+    assert "new" in agent.batch(500, rng)
+    belief.restore(second)
+    assert list(belief.arms) == [first, second, third, "new"]
+    kept = belief.posterior()
+    assert kept[[0, 2]].tobytes() == rows[[0, 2]].tobytes()
+    assert belief.pulls["new"] == 0
+
+
+def test_the_probabilities_are_over_the_arms_in_play(exact: Case) -> None:
+    agent = exact.bandit.agent()
+    first, second, third = exact.bandit.labels
+    whole = agent.action_probabilities()
+    agent.belief.retire(first)
+    assert set(agent.action_probabilities()) == {second, third}
+    assert sum(agent.action_probabilities().values()) == pytest.approx(1.0, abs=1e-10)
+    agent.belief.restore(first)
+    assert agent.action_probabilities() == whole
+
+
+def test_a_run_with_arms_that_came_and_went_goes_on_after_a_save(case: Case) -> None:
+    for schedule in (None, Every(3)):
+        agent = case.bandit.agent() if schedule is None else case.bandit.agent(schedule=schedule)
+        rng = Stream(7)
+        agent.act(rng)
+        agent.belief.retire(case.bandit.labels[0])
+        agent.belief.add("new")
+        other = case.bandit.agent() if schedule is None else case.bandit.agent(schedule=schedule)
+        other.load(agent.save())
+        twin = rng.copy()
+        assert agent.batch(20, rng) == other.batch(20, twin)
+        assert same_bits(agent.save(), other.save())
+        assert other.belief.arms == agent.belief.arms
+
+
+def test_a_retired_arm_is_not_pulled_by_a_held_mode_either() -> None:
+    for seed in range(10):
+        agent, rng = BernoulliBandit(3).agent(schedule=Every(50)), Stream(seed)
+        held = agent.act(rng)
+        twin = agent.copy()
+        agent.belief.retire(held)
+        assert held not in agent.batch(49, rng)
+        assert twin.act(rng) == held, "a copy goes its own way"
+
+
+def test_the_compiled_loop_serves_retired_arms_too(case: Case) -> None:
+    def make() -> Any:
+        agent = case.bandit.agent()
+        agent.belief.retire(case.bandit.labels[0])
+        return agent
+
+    check_fused(make, case.world, 100)
+    record = interact(make(), case.world(), 100)
+    assert case.bandit.labels[0] not in list(record.actions)
+
+
+def test_with_an_arm_that_the_world_lacks_there_is_no_compiled_loop_and_an_error() -> None:
+    bandit = BernoulliBandit(2)
+    agent = bandit.agent()
+    agent.belief.add("new", prior=(1000, 1))
+    with pytest.raises(UnknownArm, match="new"):
+        interact(agent, bandit.environment([0.1, 0.2]), 100)
+
+
+def test_arms_that_cannot_come_or_go_change_nothing() -> None:
+    belief = BernoulliBandit(["red", "blue"]).belief()
+    belief.retire("red")
+    before = belief.save()
+    changes: list[tuple[Callable[[], None], str]] = [
+        (lambda: belief.retire("blue"), "last one"),
+        (lambda: belief.retire("red"), "already"),
+        (lambda: belief.restore("blue"), "in play"),
+        (lambda: belief.retire("pink"), "no arm 'pink'"),
+        (lambda: belief.restore("pink"), "no arm 'pink'"),
+        (lambda: belief.add("blue"), "two arms"),
+        (lambda: belief.add(cast("Any", ["list"])), "hashable"),
+    ]
+    for change, what in changes:
+        with pytest.raises(UnknownArm, match=what):
+            change()
+        assert same_bits(before, belief.save())
+    with pytest.raises(InvalidPrior):
+        belief.add("green", prior=(0, 1))
+    assert same_bits(before, belief.save())
+
+
+def test_a_new_arm_states_its_prior_as_the_bandit_does(case: Case) -> None:
+    stated = {"Gaussian(sd=0.5)": (2, 4), "Categorical([0.0, 1.0, 5.0])": (1, 2, 3)}
+    prior = stated.get(repr(case.bandit.family))
+    belief = case.bandit.belief()
+    belief.add("new", prior)
+    fresh = Bandit(case.bandit.family, ["new"], prior)
+    assert belief.posterior()[3].tobytes() == fresh.belief().posterior()[0].tobytes()

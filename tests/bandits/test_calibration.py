@@ -1,0 +1,202 @@
+"""Independent arms: predictions, posteriors and actions against what really happens.
+
+Stochastic tests fix their seed; over seeds each raises a false alarm with the rate it states.
+"""
+
+import math
+from itertools import pairwise, permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate  # type: ignore[import-untyped]
+from scipy import special as sc
+
+from bayescontrol import (
+    interact,
+)
+from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits import ArmsBelief, Bandit
+from bayescontrol.errors import (
+    MissingCapability,
+)
+from bayescontrol.seeding import Stream, stream
+
+Case = Any  # as `conftest` makes them
+
+
+# -- predictions ----------------------------------------------------------------------------------
+
+
+def test_the_evidence_of_a_stream_is_the_same_in_every_order(case: Case) -> None:
+    """P(o_1) P(o_2 | o_1) … is one number: learning and predicting are of one piece."""
+    rewards = [o for _, _, o in case.history(5, seed=3)]
+    arm, totals = case.bandit.labels[0], []
+    for order in permutations(rewards):
+        belief, total = case.bandit.belief(), 0.0
+        for o in order:
+            total += belief.log_predictive(arm, o)
+            belief.observe(None, arm, o)
+        totals.append(total)
+    assert max(totals) - min(totals) < 1e-12 * max(1.0, abs(totals[0]))
+
+
+def density(belief: ArmsBelief, arm: Any) -> Any:
+    return lambda r: math.exp(belief.log_predictive(arm, r))
+
+
+def predictive_cells(belief: ArmsBelief, arm: Any, name: str) -> tuple[FloatArray, FloatArray]:
+    """Edges of cells on the line, and the probability of each by integrating the density."""
+    if name in ("Gaussian", "Gaussian, variance unknown", "exponential"):
+        low = 0.0 if name == "exponential" else -math.inf
+        edges = np.array([low, *np.linspace(0.3, 4.5, 12), math.inf])
+        p = [
+            integrate.quad(density(belief, arm), a, b, epsabs=1e-12)[0] for a, b in pairwise(edges)
+        ]
+    else:
+        points = {"Poisson": list(range(60)), "categorical": [0, 1, 5]}.get(name, [0, 1])
+        edges = np.array([x - 0.5 for x in points] + [points[-1] + 0.5])
+        p = [math.exp(belief.log_predictive(arm, x)) for x in points]
+    return edges, np.array(p)
+
+
+def test_the_predictive_sums_to_one_and_is_how_often_rewards_come(case: Case) -> None:
+    """Worlds drawn from the posterior, one reward each; chi-square, false alarm 1e-6.
+
+    A planted bug, the predictive of a belief that has seen one reward only, is found.
+    """
+    name, runs = case.name, 20_000
+    history, arm = case.history(40), case.bandit.labels[1]
+    belief, stale = case.bandit.belief(), case.bandit.belief()
+    for x, a, o in history:
+        belief.observe(x, a, o)
+    edges, p = predictive_cells(belief, arm, name)
+    assert abs(p.sum() - 1.0) < 1e-8
+    family, rng = belief.family, Stream(5)
+    row = np.repeat(belief.posterior()[1:2], runs, axis=0)
+    truth = family.draw_truth(row, rng)
+    world = Bandit(family, runs).environment(truth if truth.shape[1] > 1 else truth[:, 0])
+    rewards = [world.respond(j, rng) for j in range(runs)]
+    counts = np.histogram(rewards, edges)[0].astype(float)
+    assert p_value(counts, runs * p) > 1e-6
+    stale.observe(None, arm, 1)
+    wrong = predictive_cells(stale, arm, name)[1]
+    assert p_value(counts, runs * wrong) < 1e-6
+
+
+def p_value(counts: FloatArray, expected: FloatArray) -> float:
+    small = expected < 10.0
+    counts = np.append(counts[~small], counts[small].sum())
+    expected = np.append(expected[~small], max(expected[small].sum(), 1e-9))
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    return float(sc.chdtrc(max(counts.size - 1, 1), statistic))
+
+
+def test_what_is_finite_can_be_listed_and_the_rest_says_so(case: Case) -> None:
+    agent, arm = case.bandit.agent(), case.bandit.labels[0]
+    if "predictive" in dir(case.bandit.family):
+        law = agent.predictive(arm)
+        assert sum(law.values()) == pytest.approx(1.0, abs=1e-15)
+        for o, p in law.items():
+            assert math.exp(agent.belief.log_predictive(arm, o)) == pytest.approx(p, rel=1e-14)
+            assert agent.belief.surprise(None, arm, o) == pytest.approx(-math.log2(p), abs=1e-13)
+    else:
+        with pytest.raises(MissingCapability, match="log_predictive"):
+            agent.predictive(arm)
+
+
+# -- calibration --------------------------------------------------------------------------------
+
+
+def ranks(case: Case, runs: int, draws: int, learn: int = 1) -> FloatArray:
+    """How many of the drawn means lie below the true one, for worlds drawn from the prior.
+
+    `learn` = 2 is a planted bug: each reward is learnt twice.
+    """
+    found = []
+    for run in range(runs):
+        rng = stream(11, run, "truth")
+        world, agent = case.bandit.draw(rng), case.bandit.agent()
+        record = interact(agent, world, 6, seed=11, run=run)
+        for a, o in list(record) * (learn - 1):
+            agent.observe(a, o)
+        means = np.array([agent.belief.sample(rng).means for _ in range(draws)])
+        found.append((means < world.means).sum(0))
+    return np.concatenate(found)
+
+
+def test_the_true_means_rank_evenly_among_drawn_ones_and_a_planted_bug_shows(case: Case) -> None:
+    """Simulation-based calibration: given the past, the truth and 15 draws are alike, so the
+    rank of the truth is uniform on 0 … 15. Chi-square, false alarm 1e-6.
+    """
+    draws, runs = 15, 700
+
+    def chance(learn: int) -> float:
+        counts = np.bincount(ranks(case, runs, draws, learn), minlength=draws + 1)
+        return p_value(counts.astype(float), np.full(draws + 1, 3 * runs / (draws + 1)))
+
+    assert chance(1) > 1e-6
+    assert chance(2) < 1e-6
+
+
+def test_the_expected_posterior_mean_is_the_prior_mean(case: Case) -> None:
+    """E[E[r_j | past]] = E[r_j] for worlds drawn from the prior; |z| < 5.5, false alarms 4e-8
+    for each arm where means are normal, which 1,500 runs make them nearly.
+    """
+    gaps = []
+    for run in range(1500):
+        agent = case.bandit.agent()
+        before = np.array(list(agent.belief.expected().values()))
+        interact(agent, case.bandit.draw(stream(12, run, "truth")), 8, seed=12, run=run)
+        gaps.append(np.array(list(agent.belief.expected().values())) - before)
+    z = np.mean(gaps, 0) / (np.std(gaps, 0) / math.sqrt(len(gaps)))
+    assert (np.abs(z) < 5.5).all(), z
+
+
+def matches(case: Case, greedy: bool, runs: int) -> FloatArray:
+    """[chosen = best] - Σ_a P(a)², for worlds drawn from the prior, after eight steps."""
+    gaps = np.empty(runs)
+    for run in range(runs):
+        rng = stream(13, run, "truth")
+        world, agent = case.bandit.draw(rng), case.bandit.agent()
+        interact(agent, world, 8, seed=13, run=run)
+        p = agent.action_probabilities()
+        chosen = max(p, key=p.__getitem__) if greedy else agent.act(rng)
+        gaps[run] = (chosen == world.best) - sum(q * q for q in p.values())
+    return gaps
+
+
+def test_the_chosen_arm_is_the_best_as_often_as_two_draws_agree(exact: Case) -> None:
+    """P(a_t = best) = E[Σ_a P(a | past)²] with exact P. |z| < 5.5; by Bernstein's inequality
+    false alarms are below 1e-6. An agent that takes the likeliest arm is found out.
+    """
+    runs = 2000
+    for greedy in (False, True):
+        gaps = matches(exact, greedy, runs)
+        z = gaps.mean() / (gaps.std() / math.sqrt(runs))
+        assert (abs(z) < 5.5) is not greedy, z
+
+
+def test_actions_come_with_their_exact_probabilities(exact: Case) -> None:
+    """Chi-square of 20,000 actions, false alarm 1e-6 for each of nine comparisons.
+
+    By `draw_action`, and by drawing a mode and asking it; and a planted bug: against the
+    probabilities of ten rewards ago.
+    """
+    old: FloatArray | None = None
+    for steps, wrong in ((0, False), (6, False), (16, True)):
+        agent = exact.bandit.agent()
+        for _, a, o in exact.history(steps, seed=2) if steps else []:
+            agent.observe(a, o)
+        p = np.array([agent.action_probabilities()[a] for a in exact.bandit.labels])
+        assert abs(p.sum() - 1.0) < 1e-10
+        arms = list(exact.bandit.labels)
+        by_action = agent.batch(20_000, Stream(steps))
+        rng = Stream(steps + 1)
+        by_mode = [agent.decide(None, rng)[1] for _ in range(20_000)]
+        for actions in (by_action, by_mode):
+            counts = np.array([actions.count(a) for a in arms], float)
+            assert p_value(counts, 20_000 * p) > 1e-6
+            if wrong and old is not None:
+                assert p_value(counts, 20_000 * old) < 1e-6
+        old = p

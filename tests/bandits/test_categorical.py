@@ -1,0 +1,146 @@
+"""Arms that pay one of several values: posteriors against a grid, predictions, edges."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special as sc  # type: ignore[import-untyped]
+
+from bayescontrol import BernoulliBandit, CategoricalBandit, interact
+from bayescontrol.bandits import Categorical
+from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, MissingCapability
+from bayescontrol.seeding import Stream
+from bayescontrol.testing import check_fused, check_merge, check_order
+
+VALUES, PRIOR = [-1.0, 0.0, 2.0], (2.0, 3.0, 2.0)
+
+
+def test_conjugate_and_grid_agree() -> None:
+    """P(p | past) on the simplex, 800 points a side; a density that ends at 0 sums well."""
+    rewards = [2.0, 0.0, 0.0, 2.0, -1.0]
+    belief = CategoricalBandit(1, VALUES, PRIOR).belief()
+    p1, p2 = np.meshgrid(*[(np.arange(800) + 0.5) / 800] * 2)
+    inside = p1 + p2 < 1.0
+    p = np.array([p1[inside], p2[inside], 1.0 - p1[inside] - p2[inside]])
+    log_v = (np.array([[1.0], [2.0], [1.0]]) * np.log(p)).sum(0)
+    for r in rewards:
+        belief.observe(None, 0, r)
+        log_v += np.log(p[VALUES.index(r)])
+    v = np.exp(log_v - log_v.max())
+    v /= v.sum()
+    alphas = belief.posterior()[0]
+    assert alphas.tolist() == [3.0, 5.0, 4.0]
+    np.testing.assert_allclose(p @ v, alphas / alphas.sum(), atol=1e-5)
+    means = np.array(VALUES) @ p
+    assert v @ means == pytest.approx(belief.expected()[0], abs=1e-5)
+    drawn = np.array([belief.sample(rng).means[0] for rng in [Stream(1)] for _ in range(20_000)])
+    spread = math.sqrt(v @ means**2 - (v @ means) ** 2)
+    # |z| < 5: false alarm 6e-7.
+    assert abs(drawn.mean() - v @ means) < 5.0 * spread / math.sqrt(drawn.size)
+
+
+def test_with_two_values_it_is_the_bernoulli_bandit() -> None:
+    """Rows, predictions and the law of the drawn means; Kolmogorov-Smirnov, false alarm 1e-6."""
+    coin, two = BernoulliBandit(1).belief(), CategoricalBandit(1, [0, 1]).belief()
+    for o in (1, 1, 0, 1):
+        coin.observe(None, 0, o)
+        two.observe(None, 0, o)
+    assert two.posterior()[0].tolist() == coin.posterior()[0][::-1].tolist()
+    assert two.predictive(None, 0) == pytest.approx(coin.predictive(None, 0), abs=1e-15)
+    assert two.log_predictive(0, 1) == pytest.approx(coin.log_predictive(0, 1), abs=1e-15)
+    n, rng = 20_000, Stream(2)
+    x = np.sort([two.sample(rng).means[0] for _ in range(n)])
+    steps, f = np.arange(n + 1) / n, sc.betainc(4.0, 2.0, x)
+    assert math.sqrt(n) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])) < 2.69
+
+
+def test_arms_are_chosen_as_often_as_by_another_sampler() -> None:
+    """Against NumPy's Dirichlet, 40,000 draws each; two-sample chi-square, false alarm 1e-6."""
+    bandit, n = CategoricalBandit(3, [0, 1, 5], (1, 2, 0.5)), 40_000
+    agent = bandit.agent()
+    interact(agent, bandit.draw(1), 10)
+    ours = np.bincount(agent.batch(n, Stream(1)), minlength=3)
+    numpy, values = np.random.default_rng(1), np.array([0.0, 1.0, 5.0])
+    means = np.array([numpy.dirichlet(row, n) @ values for row in agent.belief.posterior()])
+    other = np.bincount(means.argmax(0), minlength=3)
+    both = (ours + other) / 2.0
+    statistic = ((ours - both) ** 2 / both + (other - both) ** 2 / both).sum()
+    assert sc.chdtrc(2, statistic) > 1e-6
+    with pytest.raises(MissingCapability, match="no exact action probabilities"):
+        agent.action_probabilities()
+
+
+def test_drawn_worlds_have_the_moments_of_the_prior_also_in_the_corners() -> None:
+    """E[p_k] = α_k/Σα, E[p_k²] = α_k(α_k + 1)/Σα(Σα + 1); |z| < 5, false alarms 6e-7 each."""
+    n = 20_000
+    for scale in (1.0, 0.05, 1e-5):
+        alphas = scale * np.array([1.0, 2.0, 3.0])
+        truth = CategoricalBandit(n, VALUES, alphas).draw(3).truth
+        np.testing.assert_allclose(truth.sum(1), 1.0, atol=1e-12)
+        total = alphas.sum()
+        first, second = alphas / total, alphas * (alphas + 1.0) / (total * (total + 1.0))
+        z = (truth.mean(0) - first) / np.sqrt((second - first**2) / n)
+        assert (np.abs(z) < 5.0).all(), z
+        z = ((truth**2).mean(0) - second) / ((truth**2).std(0) / math.sqrt(n))
+        assert (np.abs(z) < 5.0).all(), z
+
+
+@pytest.mark.parametrize("prior", [(1e-6, 1e-6, 1e-6), (1e-300, 1e-300, 1e-300), (1e9, 1.0, 1e-9)])
+def test_extreme_priors_keep_the_laws(prior: tuple[float, ...]) -> None:
+    bandit = CategoricalBandit(3, VALUES, prior)
+    truth = [[0.2, 0.3, 0.5], [0.4, 0.3, 0.3], [0.0, 1.0, 0.0]]
+    check_fused(bandit.agent, lambda: bandit.environment(truth), 100)
+    events = [(None, a, o) for a, o in ((0, 2.0), (1, -1.0), (0, 0.0), (2, 0.0), (1, 2.0))]
+    check_order(bandit.belief, events)
+    check_merge(bandit.belief, events)
+    assert np.isfinite(bandit.belief().sample(Stream(0)).means).all()
+
+
+def test_values_may_be_in_any_order_and_of_any_size() -> None:
+    bandit = CategoricalBandit(2, [1e9, -5, 0.1], prior=[(1, 1, 1), (9, 1, 1)])
+    belief = bandit.belief()
+    belief.observe(None, 0, 0.1)
+    assert belief.posterior()[0].tolist() == [1.0, 1.0, 2.0]
+    assert list(belief.predictive(None, 0)) == [1e9, -5.0, 0.1]
+    belief.observe(None, 0, -5)
+    assert belief.posterior()[0].tolist() == [1.0, 2.0, 2.0]
+
+
+def test_zero_has_one_sign_only() -> None:
+    belief = CategoricalBandit(1, [-0.0, 1.0]).belief()
+    belief.observe(None, 0, 0.0)
+    belief.observe(None, 0, -0.0)
+    assert belief.posterior()[0].tolist() == [3.0, 1.0]
+    assert repr(belief.family) == "Categorical([0.0, 1.0])"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[], [[0, 1]], 3, [1, 1], [0.0, -0.0], [math.nan, 1], [math.inf], ["a"], None, [1e200]],
+)
+def test_values_that_are_none_are_refused(values: Any) -> None:
+    with pytest.raises(InvalidTable, match="values"):
+        CategoricalBandit(2, values)
+
+
+def test_a_single_value_is_paid_for_certain() -> None:
+    bandit = CategoricalBandit(2, [7.0])
+    record = interact(bandit.agent(), bandit.draw(0), 50)
+    assert set(record.observations.tolist()) == {7.0}
+    assert set(record.actions.tolist()) == {0, 1}, "arms that pay the same are pulled by chance"
+
+
+def test_worlds_priors_and_rewards_that_cannot_be_are_refused() -> None:
+    bandit = CategoricalBandit(1, VALUES)
+    bad: list[Any] = [[[0.5, 0.6, -0.1]], [[0.5, 0.5, 0.1]], [[0.5, 0.5]], [0.5, 0.5, 0.0], "x"]
+    for truth in bad:
+        with pytest.raises(InvalidTable):
+            bandit.environment(truth)
+    for prior in ((1, 1), (1, 1, 0), (1, -1, 1), (1, 1, 1e200)):
+        with pytest.raises(InvalidPrior):
+            CategoricalBandit(1, VALUES, prior)
+    with pytest.raises(BadEvidence, match=r"one of -1, 0, 2"):
+        bandit.belief().observe(None, 0, 1)
+    with pytest.raises(BadEvidence, match="…"):
+        Categorical(range(20)).reward(0.5)

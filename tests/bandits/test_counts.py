@@ -1,0 +1,150 @@
+"""Poisson and exponential arms: posteriors against a grid, predictions, edges."""
+
+import math
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import special as sc  # type: ignore[import-untyped]
+
+from bayescontrol import ExponentialBandit, PoissonBandit, interact
+from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits import Exponential, Poisson
+from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
+from bayescontrol.seeding import Stream
+
+
+def learnt(bandit: Any, rewards: list[float]) -> Any:
+    belief = bandit.belief()
+    for r in rewards:
+        belief.observe(None, 0, r)
+    return belief
+
+
+def on_a_grid(log_prior: FloatArray, log_likelihood: FloatArray) -> FloatArray:
+    v = np.exp(log_prior + log_likelihood - (log_prior + log_likelihood).max())
+    return np.asarray(v / v.sum())
+
+
+# A grid in the logarithm of the rate: there the posterior is smooth, and sums are exact.
+RATE = np.exp(np.linspace(-9.0, 5.0, 8001))
+
+
+def test_conjugate_and_grid_agree_for_counts() -> None:
+    counts = [3.0, 0.0, 2.0, 5.0]
+    belief = learnt(PoissonBandit(1, prior=(2.5, 1.5)), counts)
+    likelihood = sum(counts) * np.log(RATE) - len(counts) * RATE
+    v = on_a_grid(2.5 * np.log(RATE) - 1.5 * RATE, likelihood)
+    a, b = belief.posterior()[0]
+    assert v @ RATE == pytest.approx(a / b, rel=1e-10)
+    assert v @ RATE**2 == pytest.approx(a * (a + 1.0) / b**2, rel=1e-10)
+    assert belief.expected()[0] == a / b
+    for r in (0.0, 1.0, 7.0):
+        p = v @ np.exp(r * np.log(RATE) - RATE - math.lgamma(r + 1.0))
+        assert math.exp(belief.log_predictive(0, r)) == pytest.approx(p, rel=1e-10)
+
+
+def test_conjugate_and_grid_agree_for_waiting_times() -> None:
+    times = [0.7, 2.5, 0.1, 1.9]
+    belief = learnt(ExponentialBandit(1, prior=(2.5, 1.5)), times)
+    v = on_a_grid(2.5 * np.log(RATE) - 1.5 * RATE, len(times) * np.log(RATE) - sum(times) * RATE)
+    a, b = belief.posterior()[0]
+    assert v @ RATE == pytest.approx(a / b, rel=1e-10)
+    assert v @ (1.0 / RATE) == pytest.approx(b / (a - 1.0), rel=1e-10)
+    assert belief.expected()[0] == b / (a - 1.0)
+    for r in (0.0, 0.4, 6.0):
+        density = v @ (RATE * np.exp(-RATE * r))
+        assert math.exp(belief.log_predictive(0, r)) == pytest.approx(density, rel=1e-10)
+
+
+def test_predictions_are_those_of_the_books() -> None:
+    """Negative binomial and Lomax, in 30 digits."""
+    with mpmath.workdps(30):
+        for row in ([1.0, 1.0], [0.3, 7.0], [250.0, 0.01]):
+            a, b = map(mpmath.mpf, row)
+            for r in (0, 1, 12):
+                exact = mpmath.log(
+                    mpmath.binomial(a + r - 1, r) * (b / (b + 1)) ** a / (b + 1) ** r
+                )
+                ours = Poisson().log_predictive(np.array(row), float(r))
+                assert ours == pytest.approx(float(exact), rel=1e-11, abs=1e-12)
+            for t in (0.0, 0.5, 80.0):
+                exact = mpmath.log(a * b**a / (b + t) ** (a + 1))
+                ours = Exponential().log_predictive(np.array(row), t)
+                assert ours == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
+
+
+def test_drawn_worlds_have_the_law_of_the_prior() -> None:
+    """Kolmogorov-Smirnov at 2.69: false alarm 1e-6 each."""
+    n = 20_000
+    steps = np.arange(n + 1) / n
+
+    def distance(f: FloatArray) -> float:
+        return float(math.sqrt(n) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])))
+
+    rates = np.sort(PoissonBandit(n, prior=(2.5, 3)).draw(1).means)
+    assert distance(sc.gammainc(2.5, 3.0 * rates)) < 2.69
+    means = np.sort(ExponentialBandit(n, prior=(2.5, 3)).draw(2).means)
+    assert distance(sc.gammaincc(2.5, 3.0 / means)) < 2.69
+
+
+def test_two_exponential_rates_are_compared_in_closed_form() -> None:
+    """θ ~ Gamma(1, b): P(θ_1 < θ_2) = b_1 / (b_1 + b_2), and then m_1 is the larger mean."""
+    agent = ExponentialBandit(2, prior=[(1, 1), (1, 3)]).agent()
+    assert agent.action_probabilities() == pytest.approx({0: 0.25, 1: 0.75}, abs=1e-12)
+    counts = PoissonBandit(2, prior=[(1, 1), (1, 3)]).agent()
+    assert counts.action_probabilities() == pytest.approx({0: 0.75, 1: 0.25}, abs=1e-12)
+
+
+def test_an_expected_reward_that_is_infinite_says_so() -> None:
+    assert Exponential().expected(np.array([[1.0, 2.0], [0.5, 2.0], [1.5, 2.0]])).tolist() == [
+        math.inf,
+        math.inf,
+        4.0,
+    ]
+    assert ExponentialBandit(1).belief().expected() == {0: 1.0}
+
+
+def test_counts_of_any_kind_of_number_are_taken_if_they_are_counts() -> None:
+    belief = PoissonBandit(1).belief()
+    for o in (0, 3.0, np.int32(2), True, np.float32(4.0)):
+        belief.observe(None, 0, o)
+    assert belief.posterior().tolist() == [[11.0, 6.0]]
+    for o in (0.5, -1, 2.0**54, -0.5):
+        with pytest.raises(BadEvidence, match="Poisson arm pays"):
+            belief.observe(None, 0, o)
+
+
+def test_nothing_at_all_is_a_waiting_time_too() -> None:
+    belief = ExponentialBandit(1).belief()
+    belief.observe(None, 0, 0)
+    assert belief.posterior().tolist() == [[3.0, 1.0]]
+    with pytest.raises(BadEvidence, match="exponential arm pays"):
+        belief.observe(None, 0, -1e-300)
+
+
+def test_worlds_that_cannot_be_are_refused() -> None:
+    for truth in ([-1.0], [1e20], [math.inf], [math.nan], [[1.0]], ["x"]):
+        with pytest.raises(InvalidTable):
+            PoissonBandit(1).environment(truth)
+    for truth in ([0.0], [-1.0], [1e200]):
+        with pytest.raises(InvalidTable):
+            ExponentialBandit(1).environment(truth)
+    assert PoissonBandit(1).environment([0.0]).respond(0, Stream(0)) == 0.0
+
+
+def test_priors_too_wide_for_a_world_say_so() -> None:
+    with pytest.raises(InvalidPrior, match="mean reward of"):
+        PoissonBandit(1, prior=(1, 1e-200)).draw(1)
+    with pytest.raises(InvalidPrior, match="mean reward of"):
+        ExponentialBandit(20, prior=(1e-4, 1)).draw(1)
+
+
+def test_large_counts_cost_no_time_and_are_learnt() -> None:
+    bandit = PoissonBandit(2, prior=(1, 1e-12))
+    agent = bandit.agent()
+    record = interact(agent, bandit.environment([1e12, 2e12]), 300)
+    assert (record.observations == np.floor(record.observations)).all()
+    assert (record.actions[100:] == 1).all()
+    assert agent.belief.expected()[1] == pytest.approx(2e12, rel=1e-3)

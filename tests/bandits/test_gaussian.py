@@ -1,0 +1,215 @@
+"""Gaussian arms: posteriors against a grid and against exact fractions, predictions, merging."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import special as sc  # type: ignore[import-untyped]
+
+from bayescontrol import GaussianBandit
+from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits import Gaussian, NormalGamma
+from bayescontrol.errors import InvalidPrior, InvalidTable
+from bayescontrol.seeding import Stream
+
+REWARDS = [1.3, -0.4, 2.2, 0.9, 1.7]
+
+
+def learnt(belief: Any, rewards: list[float]) -> Any:
+    for r in rewards:
+        belief.observe(None, 0, r)
+    return belief
+
+
+def test_a_prior_is_stated_as_mean_and_standard_deviation() -> None:
+    bandit = GaussianBandit(2, sd=3.0, prior=[(5, 2), (-1, 0.5)])
+    assert bandit.prior.tolist() == [[5.0, 0.25], [-1.0, 4.0]]
+    assert bandit.belief().posterior().tolist() == bandit.prior.tolist()
+    belief = bandit.belief()
+    belief.add("new", prior=(0, 10))
+    assert belief.posterior()[2].tolist() == [0.0, 0.01]
+    assert GaussianBandit(1).prior.tolist() == [[0.0, 1.0]]
+
+
+def test_conjugate_and_grid_agree_with_known_variance() -> None:
+    """P(m | past) on 40,001 points; a smooth density makes the sum exact to 1e-12."""
+    belief = learnt(GaussianBandit(1, sd=0.8, prior=(0.5, 2.0)).belief(), REWARDS)
+    m = np.linspace(-20.0, 20.0, 40_001)
+    log_v = -0.5 * ((m - 0.5) / 2.0) ** 2
+    log_v -= sum(0.5 * ((r - m) / 0.8) ** 2 for r in REWARDS)
+    v = np.exp(log_v - log_v.max())
+    v /= v.sum()
+    mu, lam = belief.posterior()[0]
+    assert v @ m == pytest.approx(mu, abs=1e-11)
+    assert v @ (m - mu) ** 2 == pytest.approx(1.0 / lam, abs=1e-11)
+    for r in (-1.0, 0.7, 3.0):
+        density = v @ np.exp(-0.5 * ((r - m) / 0.8) ** 2) / (0.8 * math.sqrt(2 * math.pi))
+        assert math.exp(belief.log_predictive(0, r)) == pytest.approx(density, rel=1e-10)
+
+
+def grid_of_means_and_precisions(rewards: list[float]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """P(m, τ | past) for the prior (0.5, 2, 3, 1.5), on a grid in m and ln τ."""
+    m, log_tau = np.meshgrid(np.linspace(-12, 14, 2601), np.linspace(-6.0, 4.0, 801))
+    tau = np.exp(log_tau)
+    log_v = 3.0 * log_tau - 1.5 * tau  # Gamma(3, rate 1.5) in ln τ
+    log_v += 0.5 * log_tau - 0.5 * 2.0 * tau * (m - 0.5) ** 2
+    for r in rewards:
+        log_v += 0.5 * log_tau - 0.5 * tau * (r - m) ** 2
+    v = np.exp(log_v - log_v.max())
+    return m, tau, v / v.sum()
+
+
+def test_conjugate_and_grid_agree_with_unknown_variance() -> None:
+    prior = (0.5, 2, 3, 1.5)
+    belief = learnt(GaussianBandit(1, sd=None, prior=prior).belief(), REWARDS)
+    m, tau, v = grid_of_means_and_precisions(REWARDS)
+    mu, kappa, alpha, beta = belief.posterior()[0]
+    assert (v * m).sum() == pytest.approx(mu, abs=1e-8)
+    assert (v * tau).sum() == pytest.approx(alpha / beta, abs=1e-8)
+    assert (v * (m - mu) ** 2).sum() == pytest.approx(beta / (kappa * (alpha - 1.0)), abs=1e-7)
+    for r in (-1.0, 0.7, 3.0):
+        density = (v * np.sqrt(tau / (2 * math.pi)) * np.exp(-0.5 * tau * (r - m) ** 2)).sum()
+        assert math.exp(belief.log_predictive(0, r)) == pytest.approx(density, rel=1e-7)
+
+
+def test_drawn_worlds_have_the_law_of_the_prior() -> None:
+    """Kolmogorov-Smirnov at 2.69: false alarm 1e-6 each."""
+    n = 20_000
+    steps = np.arange(n + 1) / n
+
+    def distance(x: FloatArray, f: FloatArray) -> float:
+        return float(math.sqrt(n) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])))
+
+    known = np.sort(GaussianBandit(n, prior=(3, 2)).draw(1).means)
+    assert distance(known, sc.ndtr((known - 3.0) / 2.0)) < 2.69
+    truth = GaussianBandit(n, sd=None, prior=(3, 2, 1.5, 3)).draw(2).truth
+    means, tau = np.sort(truth[:, 0]), np.sort(truth[:, 1] ** -2.0)
+    assert distance(means, sc.stdtr(3.0, means - 3.0)) < 2.69  # scale² β/ακ = 1
+    assert distance(tau, sc.gammainc(1.5, 3.0 * tau)) < 2.69
+
+
+def test_students_predictive_is_the_one_of_the_books() -> None:
+    """2α degrees of freedom, scale² β(κ + 1)/ακ; in 30 digits."""
+    family = NormalGamma()
+    for row in ([0.0, 1.0, 1.0, 1.0], [5.0, 0.1, 40.0, 7.0], [-3.0, 1e4, 5e3, 1e-3]):
+        mu, kappa, alpha, beta = map(mpmath.mpf, row)
+        nu, scale2 = 2 * alpha, beta * (kappa + 1) / (alpha * kappa)
+        for r in (-4.0, 0.0, 5.5):
+            with mpmath.workdps(30):
+                t2 = (r - mu) ** 2 / (nu * scale2)
+                exact = (
+                    mpmath.loggamma((nu + 1) / 2) - mpmath.loggamma(nu / 2)
+                    - mpmath.log(nu * mpmath.pi * scale2) / 2 - (nu + 1) / 2 * mpmath.log(1 + t2)
+                )  # fmt: skip
+            assert family.log_predictive(np.array(row), r) == pytest.approx(float(exact), rel=1e-11)
+
+
+def exact_row(prior: tuple[float, ...], rewards: list[float]) -> list[Fraction]:
+    """The normal-gamma posterior in rational arithmetic."""
+    mu0, kappa0, alpha0, beta0 = map(Fraction, prior)
+    x = [Fraction(r) for r in rewards]
+    n = len(x)
+    kappa = kappa0 + n
+    mu = (kappa0 * mu0 + sum(x)) / kappa
+    squares = kappa0 * mu0**2 + sum((r * r for r in x), Fraction(0)) - kappa * mu**2
+    return [mu, kappa, alpha0 + Fraction(n, 2), beta0 + squares / 2]
+
+
+PRIORS = [(0, 1, 1, 1), (1e6, 1, 1, 1), (1e6, 1e-3, 2, 5), (-7, 100, 2, 3)]
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize(("mean", "sd"), [(1e6, 1.0), (0.0, 1e-3), (-1e9, 1.0), (3.0, 1e4)])
+def test_merging_is_exact_where_means_are_large_beside_the_spread(
+    prior: tuple[float, ...], mean: float, sd: float
+) -> None:
+    """A million ± 1: μ itself is a double, so r - μ has ten digits, and β keeps them.
+
+    Where the prior is far from the rewards, κ₀(r̄ - μ₀)²/2 is part of β.
+    """
+    rng = np.random.default_rng(1)
+    rewards = (mean + sd * rng.normal(size=601)).tolist()
+    bandit = GaussianBandit(1, sd=None, prior=prior)
+    one, two = learnt(bandit.belief(), rewards[::3]), bandit.belief()
+    learnt(two, rewards[1::3])
+    learnt(two, rewards[2::3])
+    one.merge(two)
+    for ours, exact in zip(one.posterior()[0], exact_row(prior, rewards), strict=True):
+        assert abs(float(Fraction(float(ours)) / exact - 1)) < 1e-10
+    assert one.count == 601
+
+
+def test_a_careless_merge_would_be_seen() -> None:
+    """A planted bug: sums of squares taken apart and together again."""
+    prior, rewards = (1e6, 1, 1, 1), (1e6 + np.random.default_rng(1).normal(size=600)).tolist()
+    bandit = GaussianBandit(1, sd=None, prior=prior)
+    one, two = (learnt(bandit.belief(), rewards[k::2]).posterior()[0] for k in range(2))
+
+    def sums(row: FloatArray) -> FloatArray:
+        mu, kappa, _, beta = row
+        return np.array([kappa, kappa * mu, 2.0 * beta + kappa * mu * mu])
+
+    kappa, total, squares = sums(one) + sums(two) - sums(bandit.prior[0])
+    careless = 0.5 * (squares - total * total / kappa)
+    exact = float(exact_row(prior, rewards)[3])
+    assert abs(careless / exact - 1.0) > 1e-7
+    sound = NormalGamma().merged(bandit.prior, one[None], two[None])[0, 3]
+    assert abs(sound / exact - 1.0) < 1e-10
+
+
+def test_merging_with_what_has_seen_nothing_changes_next_to_nothing() -> None:
+    for bandit in (GaussianBandit(1, sd=2.0, prior=(7, 3)), GaussianBandit(1, sd=None)):
+        one = learnt(bandit.belief(), REWARDS)
+        before = one.posterior()
+        one.merge(bandit.belief())
+        np.testing.assert_allclose(one.posterior(), before, rtol=1e-15)
+
+
+def test_a_mean_that_does_not_exist_is_no_number() -> None:
+    family = NormalGamma()
+    rows = np.array([[3.0, 1.0, 0.5, 1.0], [3.0, 1.0, 0.6, 1.0]])
+    expected = family.expected(rows)
+    assert math.isnan(expected[0])
+    assert expected[1] == 3.0
+
+
+@pytest.mark.parametrize("sd", [0, -1, math.nan, math.inf, "wide", [1.0], 1e-200, 1e200])
+def test_a_standard_deviation_that_is_none_is_refused(sd: Any) -> None:
+    with pytest.raises(InvalidPrior, match="standard deviation"):
+        GaussianBandit(2, sd=sd)
+
+
+def test_what_cannot_be_squared_is_refused() -> None:
+    for prior in ((1e200, 1), (0, 1e-200), (0, 1e200)):
+        with pytest.raises(InvalidPrior):
+            GaussianBandit(1, prior=prior)
+    with pytest.raises(InvalidPrior):
+        GaussianBandit(1, sd=None, prior=(1e200, 1, 1, 1))
+    with pytest.raises(InvalidTable):
+        GaussianBandit(1).environment([1e200])
+    for truth in ([[0, -1]], [[0, 1e200]], [[1e200, 1]], [[0, math.nan]], [[0]], [0]):
+        with pytest.raises(InvalidTable):
+            GaussianBandit(1, sd=None).environment(truth)
+
+
+def test_a_prior_too_wide_for_a_world_says_so() -> None:
+    with pytest.raises(InvalidPrior, match="alpha"):
+        GaussianBandit(50, sd=None, prior=(0, 1, 1e-4, 1)).draw(1)
+
+
+def test_a_family_is_written_as_it_is_made() -> None:
+    assert repr(GaussianBandit(2, sd=0.1).family) == repr(Gaussian(0.1)) == "Gaussian(sd=0.1)"
+    assert repr(GaussianBandit(2, sd=None)) == "GaussianBandit(NormalGamma(), 2 arms)"
+
+
+def test_noise_is_learnt_for_each_arm_its_own() -> None:
+    """√(β/α) after 2,000 rewards is within a tenth of the truth: false alarm below 1e-9."""
+    belief, rng = GaussianBandit(2, sd=None).belief(), Stream(3)
+    for _ in range(2000):
+        belief.observe(None, 0, rng.normal(0.0, 0.5))
+        belief.observe(None, 1, rng.normal(0.0, 3.0))
+    _, _, alpha, beta = belief.posterior().T
+    np.testing.assert_allclose(np.sqrt(beta / alpha), [0.5, 3.0], rtol=0.1)

@@ -1,0 +1,500 @@
+"""Linear contextual bandits: exact regression, exact choices, one stream or none."""
+
+from itertools import islice
+from math import erfc, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import LinearBandit, LogisticBandit, Stream, interact, play
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.bandits import LinearBelief, Outcome
+from bayescontrol.bandits.linear_world import fused_loop
+from bayescontrol.errors import (
+    BadEvidence,
+    IncompatibleState,
+    InvalidPrior,
+    InvalidTable,
+    MissingCapability,
+    UnknownArm,
+)
+from bayescontrol.interaction import both_streams
+from bayescontrol.record import Probe, Record, log_score, posterior
+from bayescontrol.schedules import Every, every_step
+from bayescontrol.testing import (
+    check_acting,
+    check_bad_evidence,
+    check_deterministic,
+    check_probes,
+    check_resume,
+    check_same_seed,
+    check_save,
+    same_bits,
+)
+
+LOOK = {"looked": Probe(lambda agent, a, o: True)}
+
+
+def history(arms: int, d: int, n: int, seed: int = 0) -> list[tuple[FloatArray, int, float]]:
+    rng = np.random.default_rng(seed)
+    return [(rng.normal(size=d), int(rng.integers(arms)), float(rng.normal())) for _ in range(n)]
+
+
+def taught(belief: LinearBelief, events: Any) -> LinearBelief:
+    for x, a, r in events:
+        belief.observe(x, a, r)
+    return belief
+
+
+# -- the posterior ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 5, 100])
+def test_the_posterior_is_that_of_batch_regression(d: int) -> None:
+    rng = np.random.default_rng(d)
+    A = rng.normal(size=(d, d))
+    mu0, Lambda0, sd = rng.normal(size=(2, d)), A @ A.T + np.eye(d), 0.3
+    events = history(2, d, 3 * d + 50, seed=d)
+    belief = taught(LinearBandit(2, d, sd, prior=(mu0, Lambda0)).belief(), events)
+    for a in range(2):
+        X = np.array([x for x, b, _ in events if b == a])
+        r = np.array([r for _, b, r in events if b == a])
+        Lambda = Lambda0 + X.T @ X / sd**2
+        mu = np.linalg.solve(Lambda, Lambda0 @ mu0[a] + X.T @ r / sd**2)
+        scale = np.abs(Lambda).max()
+        assert np.abs(belief.precision(a) - Lambda).max() <= 1e-12 * scale * d
+        np.testing.assert_allclose(belief.mean(a), mu, rtol=1e-9, atol=1e-9)
+
+
+def test_order_does_not_matter() -> None:
+    events = history(3, 4, 200)
+    there = taught(LinearBandit(3, 4).belief(), events).posterior()
+    back = taught(LinearBandit(3, 4).belief(), events[::-1]).posterior()
+    np.testing.assert_allclose(there, back, rtol=1e-11, atol=1e-11)
+
+
+def test_merged_evidence_counts_once_and_the_prior_too() -> None:
+    bandit, events = LinearBandit(2, 3, prior=(1.0, 2.0)), history(2, 3, 60)
+    one, two = taught(bandit.belief(), events[::2]), taught(bandit.belief(), events[1::2])
+    kept = two.save()
+    one.merge(two)
+    all_of_it = taught(bandit.belief(), events)
+    np.testing.assert_allclose(one.posterior(), all_of_it.posterior(), rtol=1e-10, atol=1e-10)
+    assert one.pulls == all_of_it.pulls
+    assert same_bits(kept, two.save())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        LinearBandit(2, 3, sd=2.0).belief(),
+        LinearBandit(2, 3, prior=(0, 2)).belief(),
+        LinearBandit(["red", "blue"], 3).belief(),
+        LogisticBandit(2, 3).belief(),
+        None,
+    ],
+)
+def test_strangers_do_not_merge(other: Any) -> None:
+    belief = LinearBandit(2, 3).belief()
+    before = belief.save()
+    with pytest.raises(IncompatibleState):
+        belief.merge(other)
+    assert same_bits(before, belief.save())
+
+
+def test_the_predictive_density_is_that_of_a_score_and_noise() -> None:
+    belief = LinearBandit(1, 2, sd=0.5).belief()
+    x, r = np.array([1.0, 2.0]), 0.7
+    variance = 0.25 + 5.0
+    exact = -0.5 * (r**2 / variance + np.log(2 * np.pi * variance))
+    assert belief.log_predictive(x, 0, r) == pytest.approx(exact, rel=1e-12)
+    assert belief.surprise(x, 0, Outcome(r, (0, 0))) == pytest.approx(-exact / np.log(2))
+    with pytest.raises(MissingCapability, match="infinitely many"):
+        belief.predictive(x, 0)
+
+
+# -- choosing --------------------------------------------------------------------------------
+
+
+def chosen(belief: LinearBelief, x: FloatArray, n: int, *, modes: bool) -> IntArray:
+    rng = Stream(11 + modes)
+    draws = [
+        belief.sample(rng).act(x, rng) if modes else belief.draw_action(x, rng) for _ in range(n)
+    ]
+    return np.bincount(draws, minlength=len(belief)).astype(np.int64)
+
+
+def apart(one: IntArray, two: IntArray) -> float:
+    n, p = one.sum(), (one + two) / (one + two).sum()
+    return float((np.abs(one - two) / np.sqrt(2 * n * p * (1 - p))).max())
+
+
+def test_drawing_scores_has_the_law_of_drawing_weights() -> None:
+    """Two counts of 20,000 over 3 arms, |z| ≤ 4.5: false alarms 2e-5."""
+    n, x = 20_000, np.array([1.0, -0.5, 2.0])
+    events = history(3, 3, 12, seed=4)
+    belief = taught(LinearBandit(3, 3).belief(), events)
+    by_modes = chosen(belief, x, n, modes=True)
+    assert apart(chosen(belief, x, n, modes=False), by_modes) <= 4.5
+    # Planted: noise of another size.
+    wrong = taught(LinearBandit(3, 3, sd=0.8).belief(), events)
+    assert apart(chosen(wrong, x, n, modes=False), by_modes) > 4.5
+
+
+def test_action_probabilities_of_two_arms_have_a_closed_form() -> None:
+    belief, x = taught(LinearBandit(2, 3).belief(), history(2, 3, 20)), np.array([1.0, -0.5, 2.0])
+    s, sd = belief.scores(x)
+    exact = 0.5 * erfc(-(s[0] - s[1]) / sqrt(2 * (sd[0] ** 2 + sd[1] ** 2)))
+    assert belief.action_probabilities(x)[0] == pytest.approx(exact, abs=1e-10)
+
+
+def test_action_probabilities_are_the_frequencies_of_actions() -> None:
+    """20,000 draws over 4 arms, |z| ≤ 4.5: false alarms 3e-5."""
+    n, x = 20_000, np.array([1.0, -0.5])
+    belief = taught(LinearBandit(4, 2).belief(), history(4, 2, 10, seed=2))
+    p = np.array(list(belief.action_probabilities(x).values()))
+    assert p.sum() == pytest.approx(1.0, abs=1e-10)
+    z = (chosen(belief, x, n, modes=False) - n * p) / np.sqrt(n * p * (1 - p))
+    assert np.abs(z).max() <= 4.5
+
+
+# -- the rule --------------------------------------------------------------------------------
+
+
+def test_feedback_may_come_late_in_any_order_or_never() -> None:
+    agent, rng = LinearBandit(["red", "blue"], 2).agent(), Stream(0)
+    asked = [([1.0, float(i)], agent.decide([1.0, float(i)], rng)[1]) for i in range(5)]
+    for i in (3, 0, 4):
+        x, a = asked[i]
+        agent.learn(x, a, 1.0)
+    assert agent.belief.count == 3
+
+
+def test_a_stream_brings_the_next_context_and_a_reward_alone_leaves_it() -> None:
+    agent = LinearBandit(2, 2).agent([1.0, 0.0])
+    agent.observe(0, Outcome(2.0, (0.0, 1.0)))
+    assert agent.x.tolist() == [0.0, 1.0]
+    agent.observe(1, 3.0)
+    assert agent.x.tolist() == [0.0, 1.0]
+    np.testing.assert_allclose(agent.belief.mean(0), [1.0, 0.0])
+    np.testing.assert_allclose(agent.belief.mean(1), [0.0, 1.5])
+
+
+@pytest.mark.parametrize("schedule", [every_step, Every(3)])
+def test_an_agent_without_a_context_says_so_and_learns_by_the_two_halves(schedule: Any) -> None:
+    bandit = LinearBandit(["red", "blue"], 2)
+    agent, world = bandit.agent(schedule=schedule), bandit.draw(0)
+    for use in (
+        lambda: agent.act(Stream(0)),
+        lambda: agent.observe("red", 5.0),
+        lambda: agent.observe("red", Outcome(5.0, (1.0, 2.0))),
+        agent.action_probabilities,
+        lambda: interact(agent, world, 3),
+    ):
+        with pytest.raises(BadEvidence, match=r"no context yet: use decide\(x, rng\) and learn"):
+            use()
+    assert agent.belief.count == 0
+    assert agent.x is None
+    agent.learn([1.0, 0.0], "red", 5.0)
+    np.testing.assert_allclose(agent.belief.mean("red"), [2.5, 0.0])
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e-162, 1e-310])
+def test_the_size_of_a_context_does_not_matter_to_the_choice(size: float) -> None:
+    """Choices are compared draw by draw, from one stream: no false alarms."""
+    belief = taught(LinearBandit(3, 2).belief(), history(3, 2, 20))
+    small = np.array([0.75, -0.5]) * 2.0 ** np.round(np.log2(size))
+    large = small / small[0]
+    p, q = belief.action_probabilities(small), belief.action_probabilities(large)
+    assert p == pytest.approx(q, rel=1e-9)
+    assert len(set(p.values())) == 3
+    one, two = Stream(0), Stream(0)
+    for _ in range(50):
+        assert belief.draw_action(small, one) == belief.draw_action(large, two)
+        assert belief.sample(one).act(small, one) == belief.sample(two).act(large, two)
+
+
+def test_a_prior_or_noise_that_is_none_is_refused() -> None:
+    bad: Any
+    for bad in (None, "1", [1.0, 2.0], 0.0, np.nan):
+        with pytest.raises(InvalidPrior, match="sd="):
+            LinearBandit(2, features=2, sd=bad)
+    for bad in (3.0, (1.0,)):
+        with pytest.raises(InvalidPrior, match="a pair"):
+            LinearBandit(2, features=2, prior=bad)
+
+
+BAD_EVENTS = [
+    ([1.0], 0, 1.0),
+    ([1.0, 2.0, 3.0], 0, 1.0),
+    ([1.0, np.nan], 0, 1.0),
+    ([1.0, np.inf], 0, 1.0),
+    ([1e60, 0.0], 0, 1.0),
+    ("no", 0, 1.0),
+    ([1.0, "2"], 0, 1.0),
+    ([[1.0], [2.0, 3.0]], 0, 1.0),
+    (None, 0, 1.0),
+    ([1.0, 2.0], 5, 1.0),
+    ([1.0, 2.0], "red", 1.0),
+    ([1.0, 2.0], [0], 1.0),
+    ([1.0, 2.0], 0, np.nan),
+    ([1.0, 2.0], 0, None),
+    ([1.0, 2.0], 0, "much"),
+    ([1.0, 2.0], 0, 1e300),
+    ([1.0, 2.0], 0, Outcome(np.inf, (0.0, 0.0))),
+]
+
+
+def test_the_laws_of_beliefs_hold() -> None:
+    def make() -> LinearBelief:
+        return LinearBandit(3, 2).belief()
+
+    events = history(3, 2, 40)
+    check_deterministic(make, events)
+    check_save(make, events)
+    check_bad_evidence(make, events, BAD_EVENTS)
+
+
+def test_a_bad_next_context_is_refused_before_anything_is_learnt() -> None:
+    agent = LinearBandit(2, 2).agent([0.0, 1.0])
+    before = agent.save()
+    for bad in ((1.0,), (1.0, np.nan), None):
+        with pytest.raises(BadEvidence, match="context"):
+            agent.observe(0, Outcome(1.0, bad))  # type: ignore[arg-type]
+    assert same_bits(before, agent.save())
+
+
+@pytest.mark.parametrize("schedule", [None, Every(3)])
+@pytest.mark.parametrize("kind", [LinearBandit, LogisticBandit])
+def test_the_laws_of_acting_hold(kind: Any, schedule: Any) -> None:
+    bandit = kind(["red", "blue"], 3)
+    rest = {} if schedule is None else {"schedule": schedule}
+
+    def make() -> Any:
+        return bandit.agent(world().start, **rest)
+
+    def world() -> Any:
+        return bandit.draw(1, "sphere")
+
+    check_acting(make, world)
+    check_same_seed(make, world, 50)
+    check_resume(make, world, 50)
+    check_probes(make, world, {"v": posterior, "bits": log_score}, 50)
+
+
+# -- the compiled loop -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("contexts", ["normal", "sphere"])
+@pytest.mark.parametrize("kind", [LinearBandit, LogisticBandit])
+@pytest.mark.parametrize("steps", [1, 2, 300])
+def test_the_compiled_loop_is_the_readable_one(kind: Any, contexts: Any, steps: int) -> None:
+    bandit = kind(["red", "blue", "green"], 4)
+    ends = []
+    for compiled in (True, False):
+        agent, world = bandit.agent([1.0, 2.0, 0.0, -1.0]), bandit.draw(3, contexts)
+        agent.belief.retire("blue")
+        p, q = both_streams(5, 0)
+        if compiled:
+            record = fused_loop(agent, world)(agent, world, steps, p, q)
+        else:
+            read = interact(agent, world, steps, streams=(p, q), probes=LOOK)
+            record = Record(read.actions, read.observations)
+        state = agent.save()
+        then = list(islice(play(agent, world, streams=(p, q)), 5))
+        ends.append((record, state, then))
+    (fused, state, then), (readable, other, later) = ends
+    assert fused == readable
+    assert repr(fused.observations[-1]) == repr(readable.observations[-1])
+    assert same_bits(state, other)
+    assert then == later
+
+
+def test_the_compiled_loop_is_for_its_own_pair_only() -> None:
+    bandit = LinearBandit(2, 2)
+    world = bandit.draw(0)
+    x = world.start
+    assert fused_loop(bandit.agent(x), world) is not None
+    assert fused_loop(bandit.agent(x, schedule=Every(2)), world) is None
+    assert fused_loop(bandit.agent(x), bandit.draw(0, lambda rng: [1.0, 2.0])) is None
+    assert fused_loop(LinearBandit(2, 2, sd=2.0).agent(x), world) is None
+    assert fused_loop(LinearBandit(3, 2).agent(x), world) is None
+    assert fused_loop(LinearBandit(2, 3).agent([0.0] * 3), world) is None
+    assert fused_loop(bandit.agent(), world) is None
+    assert fused_loop(bandit.agent([1e-162, 0.0]), world) is None
+
+
+def test_regret_falls_towards_the_oracles_and_is_far_below_chances() -> None:
+    """Ten worlds of fixed seeds; the last tenth of 3,000 steps against the first, and chance."""
+    bandit, first, last, chance = LinearBandit(5, 5), [], [], []
+    for run in range(10):
+        world = bandit.draw(run)
+        agent = bandit.agent(world.start)
+        record = fused_loop(agent, world)(agent, world, 3000, *both_streams(0, run))
+        lost = np.diff(world.regret(record), prepend=0.0)
+        assert (lost >= 0.0).all()  # the oracle's is 0
+        first.append(lost[:300].mean())
+        last.append(lost[-300:].mean())
+        uniform = Stream(run).integers(5, size=3000)
+        chance.append(world.regret(Record(uniform, record.observations))[-1] / 3000)
+    assert np.mean(last) < 0.05 * np.mean(first) + 0.01
+    assert np.mean(last) < 0.01 * np.mean(chance)
+
+
+# -- arms come and go ------------------------------------------------------------------------
+
+
+def test_arms_come_and_go_with_what_is_known_of_them() -> None:
+    belief = taught(LinearBandit(["red", "blue"], 2).belief(), [([1.0, 0.0], "red", 2.0)])
+    belief.add("green", prior=([3.0, 0.0], np.diag([10.0, 20.0])))
+    np.testing.assert_allclose(belief.mean("green"), [3.0, 0.0])
+    np.testing.assert_allclose(belief.precision("green"), np.diag([10.0, 20.0]))
+    belief.retire("red")
+    rng = Stream(0)
+    assert "red" not in {belief.draw_action([1.0, 1.0], rng) for _ in range(100)}
+    assert belief.sample(rng).arms == ("blue", "green")
+    belief.observe([0.0, 1.0], "red", 4.0)
+    belief.restore("red")
+    np.testing.assert_allclose(belief.mean("red"), [1.0, 2.0])
+    resumed = LinearBandit(7, 2).belief()
+    resumed.load(belief.save())
+    assert same_bits(resumed.save(), belief.save())
+    assert resumed.arms == ("red", "blue", "green")
+
+
+def test_in_the_context_of_zeros_every_arm_is_as_good_as_any() -> None:
+    """400 draws each way: an arm of three is missed with probability 1e-70."""
+    belief, rng, x = LinearBandit(3, 2).belief(), Stream(0), [0.0, 0.0]
+    assert {belief.draw_action(x, rng) for _ in range(400)} == {0, 1, 2}
+    mode = belief.sample(rng)
+    assert {mode.act(x, rng) for _ in range(400)} == {0, 1, 2}
+    assert mode.action_probabilities(x) == dict.fromkeys(range(3), 1 / 3)
+    assert belief.action_probabilities(x) == dict.fromkeys(range(3), 1 / 3)
+
+
+def test_a_mode_in_charge_pulls_no_retired_arm_and_resumes_as_it_was() -> None:
+    bandit = LinearBandit(["red", "blue"], 2)
+    agent = bandit.agent([1.0, 1.0], schedule=Every(1000))
+    held = agent.act(Stream(0))
+    agent.belief.add("green")
+    twin = agent.copy()
+    agent.belief.retire(held)
+    other = agent.act(Stream(0))
+    assert other in {"red", "blue"} - {held}
+    assert twin.act(Stream(0)) == held
+    resumed = bandit.agent([1.0, 1.0], schedule=Every(1000))
+    resumed.load(agent.save())
+    assert resumed.mode is not None
+    assert same_bits(resumed.save(), agent.save())
+    agent.belief.retire(other)
+    assert agent.act(Stream(0)) == "green"
+
+
+def test_what_cannot_come_or_go_raises_and_changes_nothing() -> None:
+    belief = LinearBandit(["red", "blue"], 2).belief()
+    before = belief.save()
+    with pytest.raises(UnknownArm, match="must differ"):
+        belief.add("red")
+    with pytest.raises(InvalidPrior):
+        belief.add("green", prior=(0.0, -1.0))
+    with pytest.raises(UnknownArm, match="in play"):
+        belief.restore("red")
+    with pytest.raises(UnknownArm, match="no arm"):
+        belief.retire("green")
+    assert same_bits(before, belief.save())
+    belief.retire("red")
+    with pytest.raises(UnknownArm, match="already"):
+        belief.retire("red")
+    with pytest.raises(UnknownArm, match="last one"):
+        belief.retire("blue")
+
+
+# -- construction and state --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        (0.0, 0.0),
+        (0.0, -1.0),
+        (0.0, np.nan),
+        (np.inf, 1.0),
+        (0.0, [1.0, 1.0]),
+        (0.0, [[1.0, 2.0], [2.0, 1.0]]),
+        (0.0, [[1.0, 0.5], [0.0, 1.0]]),
+        ([1.0, 2.0, 3.0], 1.0),
+        (0.0,),
+        ("a", 1.0),
+        (0.0, 1e-80),
+    ],
+)
+def test_a_prior_that_is_none_is_refused(prior: Any) -> None:
+    with pytest.raises(InvalidPrior):
+        LinearBandit(2, 2, prior=prior)
+
+
+def test_bad_construction_is_refused() -> None:
+    for features in (0, -1, 1.5, None):
+        with pytest.raises(InvalidPrior, match="features"):
+            LinearBandit(2, features)  # type: ignore[arg-type]
+    for sd in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(InvalidPrior, match="sd"):
+            LinearBandit(2, 2, sd=sd)
+    with pytest.raises(UnknownArm):
+        LinearBandit(0, 2)
+    bandit = LinearBandit(2, 2)
+    bad: list[Any] = [
+        [[1.0, 2.0]], [1.0, 2.0], [[1, 2, 3], [4, 5, 6]], [[1, np.nan], [0, 0]], "no"
+    ]  # fmt: skip
+    for weights in bad:
+        with pytest.raises(InvalidTable):
+            bandit.environment(weights)
+    with pytest.raises(InvalidTable, match="contexts"):
+        bandit.environment(np.eye(2), "cube")  # type: ignore[arg-type]
+
+
+def test_a_context_of_ones_own_is_checked_and_used() -> None:
+    bandit = LinearBandit(2, 2)
+    world = bandit.environment(np.eye(2), lambda rng: [1.0, rng.random()], start=[1.0, 0.0])
+    assert world.respond(0, Stream(0)).context[0] == 1.0
+    assert world.best([0.1, 0.2]) == 1
+    with pytest.raises(BadEvidence):
+        bandit.environment(np.eye(2), lambda rng: [1.0]).respond(0, Stream(0))
+
+
+def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
+    belief = taught(LinearBandit(2, 2).belief(), [([1.0, 2.0], 0, 1.0)])
+    belief.sample(Stream(0))
+    good = belief.save()
+    damages: list[Any] = [
+        None,
+        {},
+        LogisticBandit(2, 2).belief().save(),
+        LinearBandit(2, 3).belief().save(),
+        good | {"factor": np.full((2, 2, 2), np.nan)},
+        good | {"factor": np.ones((2, 2, 2))},
+        good | {"factor": -good["factor"]},
+        good | {"target": np.zeros((3, 2))},
+        good | {"active": np.array([], np.int64)},
+        good | {"active": np.array([1, 0])},
+        good | {"active": np.array([0, 9])},
+        good | {"pulls": np.array([-1, 0])},
+        good | {"drawn": np.zeros((3, 2))},
+        good | {"drawn": np.full((2, 2), np.nan)},
+        good | {"arms": np.array("nonsense(")},
+    ]
+    for damage in damages:
+        with pytest.raises(IncompatibleState):
+            belief.load(damage)
+        assert same_bits(good, belief.save())
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    agent = LinearBandit(2, 2).agent([1.0, 0.0], schedule=Every(3))
+    agent.act(Stream(0))
+    twin = agent.copy()
+    twin.observe(0, 1.0)
+    twin.belief.retire(1)
+    assert agent.belief.count == 0
+    assert agent.belief.arms == (0, 1)

@@ -1,0 +1,83 @@
+"""Screening in a bandit: runs are like those without it, and the belief says where it applies."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bayescontrol import BernoulliBandit, interact
+from bayescontrol.bandits import ArmsBelief, Bernoulli
+from bayescontrol.kernels import arms
+from bayescontrol.seeding import Stream, stream
+
+# -- whole runs -----------------------------------------------------------------------------------
+
+
+def blocks(runs: int, seed: int) -> SimpleNamespace:
+    """z of screening against plain drawing, by blocks of 100 steps of the paper's bench."""
+    bandit = BernoulliBandit(10)
+    found = np.empty((runs, 2, 2, 10))
+    for run in range(runs):
+        world = bandit.draw(stream(seed, run, "truth"))
+        for way, screened in enumerate((True, False)):
+            agent = bandit.agent(screening=screened)
+            record = interact(agent, world, 1000, seed=seed + 1 + way, run=run)
+            found[run, way, 0] = record.observations.reshape(10, 100).mean(1)
+            found[run, way, 1] = (record.actions == world.best).reshape(10, 100).mean(1)
+    gap = found[:, 0] - found[:, 1]
+    return SimpleNamespace(z=gap.mean(0) / (gap.std(0) / math.sqrt(runs)), mean=found.mean(0))
+
+
+def test_runs_with_screening_are_like_runs_without() -> None:
+    """2,000 runs, rewards and best lever in ten blocks; |z| ≤ 4, false alarm 1.3e-3."""
+    seen = blocks(2_000, seed=21)
+    assert (np.abs(seen.z) <= 4.0).all(), seen.z
+
+
+@pytest.mark.slow
+def test_forty_thousand_runs_with_screening_are_like_runs_without() -> None:
+    """As above, at full size; late reward and best lever as 4,000 other runs had them, ± 4 of
+    their standard errors.
+    """
+    seen = blocks(40_000, seed=22)
+    assert (np.abs(seen.z) <= 4.0).all(), seen.z
+    np.testing.assert_allclose(seen.mean[:, 0, -1], 0.9003, atol=0.006)
+    np.testing.assert_allclose(seen.mean[:, 1, -1], 0.871, atol=0.006)
+
+
+# -- where it applies ------------------------------------------------------------------------------
+
+
+def test_a_belief_says_how_it_chooses_and_falls_back_where_counts_are_not_whole() -> None:
+    assert BernoulliBandit(2).belief().chooses == "by screening"
+    for prior in ((0.5, 0.5), (1.0, 1.5), (0.999, 1.0)):
+        belief = BernoulliBandit(2, prior=prior).belief()
+        assert belief.chooses == "by drawing every arm: the posterior of 0 is not of whole numbers"
+        assert belief.draw_action(None, Stream(0)) in (0, 1)
+    huge = BernoulliBandit(["red"], prior=(1, 1e12)).belief()
+    assert huge.chooses == "by drawing every arm: the posterior of red counts beyond 4.29497e+09"
+    off = ArmsBelief(Bernoulli(), 2, screening=False)
+    assert off.chooses == "by drawing every arm: screening is off"
+
+
+def test_the_fallback_draws_what_drawing_every_arm_draws() -> None:
+    belief, rng = BernoulliBandit(3, prior=(0.5, 0.5)).belief(), Stream(5)
+    twin, drawn = rng.copy(), np.empty(3)
+    for _ in range(50):
+        a = belief.draw_action(None, rng)
+        assert a == arms.draw_action(
+            arms.BERNOULLI, np.empty(0), belief.posterior(), np.arange(3), drawn, twin.state
+        )
+
+
+def test_one_belief_may_change_its_way_as_arms_come() -> None:
+    belief = BernoulliBandit(2).belief()
+    belief.add("half", prior=(0.5, 1.0))
+    assert "half is not of whole numbers" in belief.chooses
+    belief.observe(None, 0, 1)
+    assert belief.posterior()[0].tolist() == [2.0, 1.0]
+    whole = BernoulliBandit(2).belief()
+    whole.add("new")
+    assert whole.chooses == "by screening"
+    assert {whole.draw_action(None, Stream(k)) for k in range(60)} == {0, 1, "new"}

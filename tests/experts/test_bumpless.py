@@ -1,0 +1,167 @@
+"""Bumpless transfer: with an alarm inside or outside, saved, loaded and copied."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import ControlRule, FiniteBelief, Stream, interact
+from bayescontrol.arrays import Arrays
+from bayescontrol.baselines.linear import OptimalController
+from bayescontrol.beliefs.particles import ParticleBelief
+from bayescontrol.errors import IncompatibleState, MissingCapability
+from bayescontrol.experts import Bumpless, Gaussian, SimulatorMode, next_state
+from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
+from bayescontrol.live import Alarm, Guarded, StudentPredictor
+from bayescontrol.schedules import Every
+from bayescontrol.testing import check_resume, same_bits
+
+START = np.array([1.0])
+
+
+class World:
+    """x' = x + b u + w."""
+
+    def __init__(self, b: float = 0.5) -> None:
+        self.b, self.x = b, START
+
+    def respond(self, u: float, rng: Stream) -> Any:
+        self.x = self.x + self.b * u + 0.1 * rng.normal()
+        return self.x
+
+
+def drift(b: float) -> SimulatorMode:
+    """x' = x + b u, and a controller that brings x half of the way to zero."""
+    return SimulatorMode(
+        lambda x, u: x + b * u, lambda x: float(-x[0] / (2 * b)), Gaussian(0.1), f"b = {b:g}"
+    )
+
+
+def rule(*rates: float) -> Any:
+    belief = FiniteBelief([drift(b) for b in rates or (0.5, -0.5)])
+    return ControlRule(belief, START, next_state, Every(2))
+
+
+def alarm() -> Alarm:
+    return Alarm(StudentPredictor([0.0], key=lambda _x, _u: 0), 0.05)
+
+
+ORDERS: dict[str, Callable[[], Any]] = {
+    "plain": lambda: Bumpless(rule(), steps=3),
+    "around": lambda: Bumpless(Guarded(rule(), alarm(), fallback=0.25), steps=3),
+    "inside": lambda: Guarded(Bumpless(rule(), steps=3), alarm(), fallback=0.25),
+    "particles": lambda: Bumpless(particles(), steps=3),
+}
+
+
+def particles() -> Any:
+    belief = ParticleBelief(
+        lambda n, rng: rng.normal(size=(n, 1)),
+        lambda theta, x, u, o: -0.5 * (o[0] - x[0] - theta[:, 0] * u) ** 2,
+        lambda theta, x, rng: float(theta[0]),
+        particles=30,
+    )
+    return ControlRule(belief, START, next_state, Every(3))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("at", [0, 1, 2, 3, 5, 17])
+def test_a_run_goes_on_after_a_save(order: str, at: int) -> None:
+    check_resume(ORDERS[order], World, 20, at=at, seed=3)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_copy_goes_its_own_way(order: str) -> None:
+    agent, world = ORDERS[order](), World()
+    interact(agent, world, 5)
+    before, twin = agent.save(), agent.copy()
+    assert same_bits(before, twin.save())
+    first = [twin.act(Stream(t)) for t in range(6)]
+    assert same_bits(before, agent.save())
+    assert [agent.act(Stream(t)) for t in range(6)] == first
+
+
+def test_an_input_is_blended_when_the_mode_changes_and_when_the_fallback_takes_over() -> None:
+    """The alarm is raised by hand: the fallback is approached in steps, as a mode would be."""
+    agent = Bumpless(Guarded(rule(0.5), alarm(), fallback=5.0), steps=4)
+    assert agent.act(Stream(0)) == -1.0
+    agent.agent.alarm.fast_forward(1, np.array([np.inf]))
+    assert agent.mode == 5.0
+    assert [agent.act(Stream(0)) for _ in range(5)] == [0.5, 2.0, 3.5, 5.0, 5.0]
+
+
+def test_a_guarded_bumpless_agent_falls_back_at_once_and_learns_what_was_applied() -> None:
+    agent = Guarded(Bumpless(rule(0.5), steps=4), alarm(), fallback=5.0)
+    u = agent.act(Stream(0))
+    agent.observe(u, np.array([0.5]))
+    assert agent.x.tolist() == [0.5]
+    agent.alarm.fast_forward(1, np.array([np.inf]))
+    assert agent.act(Stream(0)) == 5.0
+    agent.observe(5.0, np.array([3.0]))
+    assert agent.belief.count == 2
+    assert agent.x.tolist() == [3.0]
+
+
+def test_an_impossible_observation_moves_a_guarded_bumpless_agent() -> None:
+    class Sure:
+        def act(self, x: Any, rng: Stream) -> float:
+            return 1.0
+
+        def likelihood(self, x: Any, a: Any, o: Any) -> float:
+            return float(o < 10)
+
+    inner: Any = ControlRule(FiniteBelief([Sure()]), 0, lambda _x, _a, o: o)
+    bell = Alarm(StudentPredictor(key=lambda _x, _u: 0), 0.05)
+    agent = Guarded(Bumpless(inner, steps=2), bell, fallback=0.0)
+    agent.observe(1.0, 11)
+    assert agent.alarm.raised
+    assert (agent.x, agent.belief.count) == (11, 0)
+
+
+def test_an_agent_of_one_gain_is_not_blended_at_every_step() -> None:
+    """A belief over systems has no number for the mode drawn: the mode itself counts."""
+    system = double_integrator()
+    plain = LinearAgent.on(system, start=[1.0, 0.0], schedule=Every(1000))
+    agent = Bumpless(LinearAgent.on(system, start=[1.0, 0.0], schedule=Every(1000)), steps=5)
+    for t in range(4):
+        u, v = plain.act(Stream(t)), agent.act(Stream(t))
+        assert u.tolist() == v.tolist()
+        o = LinearPlant(system, plain.x).respond(u, Stream(t))
+        plain.observe(u, o)
+        agent.observe(v, o)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"blend": np.array([3, 9, 1])},
+        {"blend": np.array([4, 1, 1])},
+        {"blend": np.array([3.0, 1.0, 1.0])},
+        {"blend": np.array([3, 1])},
+        {"last": np.array("(")},
+        {"last": np.array("'left'")},
+        {"from": np.array("None")},
+        {"agent/clock": np.array([1, 2])},
+    ],
+    ids=str,
+)
+def test_a_damaged_state_is_refused_and_nothing_changes(damage: Arrays) -> None:
+    agent, world = ORDERS["plain"](), World()
+    interact(agent, world, 1)
+    agent.belief.retire(agent.belief.drawn)  # the next action begins to blend
+    interact(agent, world, 1)
+    before = agent.save()
+    assert before["blend"].tolist() == [3, 1, 1]
+    with pytest.raises(IncompatibleState):
+        agent.load(before | damage)
+    with pytest.raises(IncompatibleState):
+        agent.load({n: v for n, v in before.items() if n not in damage})
+    assert same_bits(before, agent.save())
+
+
+def test_what_cannot_be_saved_says_so() -> None:
+    agent: Any = Bumpless(ORDERS["plain"](), 2)
+    agent.agent = OptimalController(double_integrator())
+    with pytest.raises(MissingCapability, match="copy"):
+        agent.copy()

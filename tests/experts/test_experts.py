@@ -1,0 +1,247 @@
+"""The experts on the plants they were made for, and on others."""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import ControlRule, FiniteBelief, ParticleBelief, Stream, play
+from bayescontrol.baselines.experts import FixedExperts, dithered_mean, vote
+from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
+from bayescontrol.errors import MissingCapability, UnknownAction
+from bayescontrol.experts import (
+    CARTPOLE,
+    MOUNTAIN_CAR,
+    NINE_RODS,
+    PENDULUM,
+    TEN_HILLS,
+    TWENTY,
+    Bumpless,
+    CartPole,
+    Gaussian,
+    MountainCar,
+    Pendulum,
+    Plant,
+    SimulatorMode,
+    cartpole_modes,
+    limited,
+    linearise,
+    mountain_car_modes,
+    next_state,
+    pendulum_modes,
+)
+from bayescontrol.schedules import Every, MinimumDwell
+from bayescontrol.seeding import stream
+
+SHAKEN = (0.0, 0.02, 0.0, 0.02)
+
+
+def lasts(agent: Any, plant: Plant, steps: int, change: Callable[[], None] | None = None) -> int:
+    for t, _ in enumerate(play(agent, plant, seed=1), start=1):
+        if plant.terminated or t == steps:
+            break
+        if change and t == steps // 2:
+            change()
+    return plant.steps
+
+
+def test_the_linear_plant_near_a_point_is_the_one_on_paper() -> None:
+    # CartPole about the upright, Euler's steps of .02 s: gravity over the moving mass.
+    m, M, half, g, tau = 0.5, 1.0, 0.8, 9.8, 0.02
+    step = CARTPOLE.simulator(**CartPole(half, m).attributes())
+    A, _ = linearise(lambda s, u: 0.5 * (np.array(step(s, 1)) + np.array(step(s, 0))), np.zeros(4))
+    angle = g / (half * (4 / 3 - m / (m + M)))
+    expected = np.eye(4) + tau * np.array(
+        [[0, 1, 0, 0], [0, 0, -m * half * angle / (m + M), 0], [0, 0, 0, 1], [0, 0, angle, 0]]
+    )
+    assert pytest.approx(expected, abs=1e-8) == A
+
+
+@pytest.mark.parametrize("pole", [TWENTY[0], TWENTY[9], TWENTY[10], TWENTY[19]])
+def test_an_expert_keeps_its_own_pole_up_and_drops_it_with_the_other_force(pole: CartPole) -> None:
+    plant = CARTPOLE.plant(1, process=SHAKEN, **pole.attributes())
+    assert lasts(FixedExperts([pole.expert()], plant.start), plant, 500) == 500
+    other = pole._replace(sign=-pole.sign)
+    plant = CARTPOLE.plant(1, process=SHAKEN, **other.attributes())
+    assert lasts(FixedExperts([pole.expert()], plant.start), plant, 500) < 50
+
+
+def test_the_twenty_are_twenty_with_both_signs_of_the_force() -> None:
+    assert len(set(TWENTY)) == len({pole.name for pole in TWENTY}) == 20
+    assert sum(pole.sign for pole in TWENTY) == 0
+
+
+@pytest.mark.parametrize("true", [1, 8, 12, 17])
+def test_the_rule_keeps_an_unknown_pole_up_where_mean_and_vote_drop_it(true: int) -> None:
+    modes = cartpole_modes(Gaussian(SHAKEN))
+
+    def plant() -> Plant:
+        return CARTPOLE.plant(stream(3, true, "start"), process=SHAKEN, **TWENTY[true].attributes())
+
+    world = plant()
+    rule = ControlRule(FiniteBelief(modes), world.start, next_state)
+    assert lasts(rule, world, 500) == 500
+    assert rule.belief.posterior()[true] > 0.99
+    for combine in (dithered_mean, vote):
+        world = plant()
+        fixed = FixedExperts([mode.policy for mode in modes], world.start, combine)
+        assert lasts(fixed, world, 500) < 100
+
+
+def test_without_noise_one_step_refutes_every_wrong_hypothesis() -> None:
+    modes = cartpole_modes()
+    plant = CARTPOLE.plant(2, **TWENTY[13].attributes())
+    rule = ControlRule(FiniteBelief(modes), plant.start, next_state)
+    lasts(rule, plant, 1)
+    assert rule.belief.posterior()[13] > 0.999
+
+
+@pytest.mark.parametrize(
+    ("make", "follows"),
+    [
+        (FiniteBelief, False),
+        (lambda modes: SwitchingBelief(modes, hazard=0.002), True),
+        (lambda modes: FadingBelief(modes, forgetting=0.7), True),
+    ],
+)
+def test_a_rewired_motor_is_followed_by_switching_and_fading_and_not_by_a_static_belief(
+    make: Callable[[Any], Any], follows: bool
+) -> None:
+    pole = TWENTY[4]
+    plant = CARTPOLE.plant(7, process=SHAKEN, **pole.attributes())
+    rule = ControlRule(make(cartpole_modes(Gaussian(SHAKEN))), plant.start, next_state)
+    steps = lasts(rule, plant, 300, lambda: plant.become(force_mag=-10.0))
+    assert (steps == 300) == follows
+
+
+@pytest.mark.parametrize("rod", [NINE_RODS[0], NINE_RODS[8]])
+def test_a_rod_is_swung_up_and_held_by_its_expert_and_by_the_rule(rod: Pendulum) -> None:
+    modes = pendulum_modes(Gaussian((0.0, 0.0, 0.05)))
+    for make in (
+        lambda x: FixedExperts([rod.expert()], x),
+        lambda x: Bumpless(
+            ControlRule(FiniteBelief(modes), x, next_state, MinimumDwell(3)), steps=4
+        ),
+    ):
+        plant = PENDULUM.plant(2, process=(0.0, 0.05), **rod.attributes())
+        agent: Any = make(plant.start)
+        heights = []
+        for t, (u, o) in enumerate(play(agent, plant, seed=2)):
+            assert abs(u) <= 2.0
+            heights.append(o[0])
+            if t == 180:
+                break
+        assert min(heights[:60]) < 0.5
+        assert min(heights[-60:]) > 0.95
+
+
+@pytest.mark.parametrize("true", [0, 4, 7])
+def test_a_car_reaches_the_goal_on_an_unknown_hill(true: int) -> None:
+    plant = MOUNTAIN_CAR.plant(1, process=(1e-4, 1e-4), **TEN_HILLS[true].attributes())
+    modes = mountain_car_modes(Gaussian((1e-4, 1e-4), floor=1e-5))
+    rule = ControlRule(FiniteBelief(modes), plant.start, next_state)
+    assert lasts(rule, plant, 300) < 300
+    assert plant.terminated
+    assert rule.belief.posterior()[true] > 0.99
+
+
+def test_an_expert_for_a_light_hill_does_not_get_up_a_heavy_one() -> None:
+    plant = MOUNTAIN_CAR.plant(1, **MountainCar(0.0035).attributes())
+    light = FixedExperts([MountainCar(0.0015).expert()], plant.start)
+    assert lasts(light, plant, 300) == 300
+
+
+def test_limits_hold_for_numbers_and_for_arrays() -> None:
+    both = limited(lambda x: np.array([5.0, -5.0]), [-1.0, -2.0], [1.0, 2.0])
+    assert both(None).tolist() == [1.0, -2.0]
+    assert limited(lambda x: np.array([5.0, -5.0]), -1.0, 1.0)(None).tolist() == [1.0, -1.0]
+    assert limited(lambda x: 5, -1.0, 1.0)(None) == 1.0
+
+
+class Push:
+    """Always the same input."""
+
+    def __init__(self, u: float) -> None:
+        self.u = u
+
+    def act(self, x: Any, rng: Stream) -> float:
+        return self.u
+
+
+class Sudden:
+    """A belief that changes its mind after three observations, for good."""
+
+    drawn, seen, learnt = 0, 0, 0.0
+
+    def sample(self, rng: Stream) -> Push:
+        self.drawn = int(self.seen >= 3)
+        return Push((2.0, -2.0)[self.drawn])
+
+    def observe(self, x: Any, u: float, o: Any) -> None:
+        self.seen, self.learnt = self.seen + 1, u
+
+
+def test_bumpless_blends_from_the_input_in_force_and_learns_from_what_was_applied() -> None:
+    plant, belief = PENDULUM.plant(3), Sudden()
+    agent = Bumpless(ControlRule(belief, plant.start, next_state), steps=4)
+    inputs = []
+    for u, _ in islice(play(agent, plant), 9):
+        assert belief.learnt == u
+        inputs.append(u)
+    assert inputs == [2.0, 2.0, 2.0, 1.0, 0.0, -1.0, -2.0, -2.0, -2.0]
+
+
+def test_bumpless_takes_a_mode_for_new_when_it_is_drawn_anew_from_particles() -> None:
+    belief = ParticleBelief(
+        lambda n, rng: rng.normal(size=(n, 2)),
+        lambda theta, x, u, o: np.zeros(len(theta)),
+        lambda theta, x, rng: float(theta[0]),
+        particles=10,
+    )
+    agent = Bumpless(ControlRule(belief, [0.0], next_state, Every(2)), steps=2)
+    first, second, third, fourth = (agent.act(Stream(t)) for t in range(4))
+    assert first == second != fourth
+    assert third == pytest.approx(0.5 * (second + fourth))
+
+
+@pytest.mark.parametrize("steps", [0, 2.5])
+def test_bumpless_takes_a_whole_number_of_steps(steps: Any) -> None:
+    with pytest.raises(ValueError, match="whole number"):
+        Bumpless(ControlRule(FiniteBelief(pendulum_modes())), steps)
+
+
+@pytest.mark.parametrize("u", [np.nan, None, "full", [0.0, np.nan], 1j])
+def test_limits_let_nothing_through_that_is_no_number(u: Any) -> None:
+    def broken(x: Any) -> Any:
+        return u
+
+    with pytest.raises(UnknownAction, match="broken"):
+        limited(broken, -1.0, 1.0)(None)
+
+
+@pytest.mark.parametrize("u", [0.5, [0.5], [0.5, 0.5, 0.5], [[0.5, 0.5]]])
+def test_limits_for_two_inputs_take_two_inputs(u: Any) -> None:
+    with pytest.raises(UnknownAction, match=r"shape \(2,\)"):
+        limited(lambda x: u, [-1.0, -1.0], [1.0, 1.0])(None)
+    with pytest.raises(ValueError, match="as many"):
+        limited(lambda x: u, [-1.0, -1.0], [1.0, 1.0, 1.0])
+
+
+def test_an_infinite_wish_is_limited_too() -> None:
+    assert limited(lambda x: np.inf, -1.0, 1.0)(None) == 1.0
+
+
+@pytest.mark.parametrize("u", [1, "left", np.array([1])])
+def test_choices_are_not_blended(u: Any) -> None:
+    mode = SimulatorMode(lambda x, u: x, lambda x: u)
+    agent = Bumpless(ControlRule(FiniteBelief([mode]), [0.0], next_state), steps=2)
+    with pytest.raises(MissingCapability, match="cannot blend"):
+        agent.act(Stream(0))
+
+
+@pytest.mark.parametrize("steps", [np.nan, np.inf, "two", None])
+def test_steps_that_are_no_number_are_refused(steps: Any) -> None:
+    with pytest.raises(ValueError, match="whole number"):
+        Bumpless(ControlRule(FiniteBelief(pendulum_modes())), steps)

@@ -1,0 +1,225 @@
+"""A mode out of any controller and any simulator."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import ControlRule, FiniteBelief, NaiveMixture, Stream, interact
+from bayescontrol.errors import BadEvidence, MissingCapability, UnknownAction
+from bayescontrol.experts import Gaussian, SimulatorMode, limited, next_state
+from bayescontrol.linear import LinearSystem, OutputMode
+from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save
+
+NOISE = Gaussian(0.1)
+
+
+def drift(b: float) -> SimulatorMode:
+    """x' = x + b u, and the controller that brings x to zero at once."""
+    return SimulatorMode(
+        lambda x, u: [x[0] + b * u], lambda x: float(-x[0] / b), NOISE, f"b = {b:g}"
+    )
+
+
+class World:
+    def __init__(self, b: float) -> None:
+        self.b, self.x = b, np.array([1.0])
+
+    def respond(self, u: float, rng: Stream) -> Any:
+        self.x = self.x + self.b * u + NOISE.draw(1, rng)
+        return self.x
+
+
+def agent(kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule) -> Any:
+    return kind(FiniteBelief([drift(0.5), drift(-0.5), drift(2.0)]), np.array([1.0]), next_state)
+
+
+@pytest.mark.parametrize(("b", "m"), [(0.5, 0), (-0.5, 1), (2.0, 2)])
+def test_the_rule_finds_the_simulator_that_is_right(b: float, m: int) -> None:
+    rule = agent()
+    interact(rule, World(b), 60, seed=1)
+    assert rule.belief.posterior()[m] > 0.999
+    assert abs(rule.x[0]) < 1.0
+
+
+def test_the_posterior_is_the_product_of_densities() -> None:
+    rule = agent()
+    record = interact(rule, World(0.5), 5, seed=3)
+    logs = np.zeros(3)
+    x = np.array([1.0])
+    for u, o in record:
+        for m, b in enumerate((0.5, -0.5, 2.0)):
+            logs[m] -= 0.5 * ((o[0] - x[0] - b * u) / NOISE.scale[0]) ** 2
+        x = o
+    expected = np.exp(logs - logs.max())
+    assert rule.belief.posterior() == pytest.approx(expected / expected.sum(), rel=1e-9)
+
+
+def test_the_naive_mixture_takes_its_first_input_for_proof() -> None:
+    naive = agent(NaiveMixture)
+    naive.act(Stream(0))
+    assert sorted(naive.belief.posterior().tolist()) == [0.0, 0.0, 1.0]
+
+
+def test_probabilities_of_actions_are_those_of_the_drawn_controllers() -> None:
+    assert agent().action_probabilities() == pytest.approx({-2.0: 1 / 3, 2.0: 1 / 3, -0.5: 1 / 3})
+
+
+def test_a_controller_that_answers_with_arrays_acts_but_has_no_table_of_probabilities() -> None:
+    mode = SimulatorMode(lambda x, u: x + u, lambda x: -np.asarray(x), NOISE, "array")
+    x = np.array([1.0, 2.0])
+    assert mode.act(x, Stream(0)).tolist() == [-1.0, -2.0]
+    assert mode.action_likelihood(x, np.array([-1.0, -2.0])) == 1.0
+    assert mode.action_likelihood(x, np.array([-1.0, 2.0])) == 0.0
+    with pytest.raises(MissingCapability, match="a number or a tuple"):
+        mode.action_probabilities(x)
+
+
+def test_the_laws_of_a_belief_hold() -> None:
+    def make() -> FiniteBelief[SimulatorMode]:
+        return FiniteBelief([drift(0.5), drift(-0.5)])
+
+    events = [([1.0], 1.0, [1.5]), ([1.5], -1.0, [1.1]), ([1.1], 0.5, [1.3])]
+    check_deterministic(make, events)
+    check_save(make, events)
+    check_bad_evidence(make, events, [([1.0], 1.0, [float("nan")])])
+
+
+def test_an_observation_that_is_no_number_changes_nothing_and_names_the_mode() -> None:
+    rule = agent()
+    before = rule.belief.posterior()
+    with pytest.raises(BadEvidence, match=r"b = 0\.5"):
+        rule.observe(1.0, np.array([np.nan]))
+    assert np.array_equal(rule.belief.posterior(), before)
+    assert rule.x.tolist() == [1.0]
+
+
+def test_parts_that_are_no_functions_are_refused() -> None:
+    with pytest.raises(MissingCapability, match="policy"):
+        SimulatorMode(lambda x, u: x, 3, NOISE)  # type: ignore[arg-type]
+    with pytest.raises(MissingCapability, match="step"):
+        SimulatorMode(None, lambda x: 0, NOISE)  # type: ignore[arg-type]
+    with pytest.raises(MissingCapability, match="log_density"):
+        SimulatorMode(lambda x, u: x, lambda x: 0, 0.1)  # type: ignore[arg-type]
+
+
+def simulated(answer: Any, policy: Any = lambda x: 0.0) -> SimulatorMode:
+    return SimulatorMode(lambda x, u: answer, policy, NOISE, "odd")
+
+
+@pytest.mark.parametrize("u", [None, np.nan, np.inf, np.array([0.0, np.nan]), [np.nan]])
+def test_a_policy_that_asks_for_no_number_is_named_before_anything_is_sent(u: Any) -> None:
+    class Silent:
+        def respond(self, u: Any, rng: Stream) -> Any:
+            raise AssertionError("sent")
+
+    mode = simulated([0.0], lambda x: u)
+    rule: Any = ControlRule(FiniteBelief([mode]), np.zeros(1), next_state)
+    with pytest.raises(UnknownAction, match=r"SimulatorMode\('odd'\)"):
+        interact(rule, Silent(), 1)
+    with pytest.raises(UnknownAction, match="odd"):
+        mode.action_likelihood(np.zeros(1), 0.0)
+
+
+@pytest.mark.parametrize("u", ["left", ("left", 1), 1, np.array([1.0]), 0.5])
+def test_names_and_numbers_are_actions(u: Any) -> None:
+    assert simulated([0.0], lambda x: u).act(np.zeros(1), Stream(0)) is u
+
+
+@pytest.mark.parametrize("answer", [np.inf, -np.inf, np.nan])
+def test_a_simulator_without_finite_numbers_is_bad_evidence_that_names_the_mode(
+    answer: float,
+) -> None:
+    good = simulated([0.0])
+    for wrong in ([answer], np.array([answer]), answer):
+        belief = FiniteBelief([good, simulated(wrong)])
+        with pytest.raises(BadEvidence, match="odd") as told:
+            belief.observe(np.zeros(1), 0.0, np.zeros(1))
+        assert told.value.mode == 1
+        assert belief.posterior().tolist() == [0.5, 0.5]
+
+
+def test_an_observation_without_numbers_is_laid_to_the_sensor() -> None:
+    with pytest.raises(BadEvidence, match="sensor"):
+        FiniteBelief([simulated([0.0])]).observe(np.zeros(1), 0.0, np.array([np.nan]))
+
+
+def test_a_number_is_a_step_of_one_component() -> None:
+    x, o = np.zeros(1), np.array([0.1])
+    expected = simulated([0.2]).log_likelihood(x, 0.0, o)
+    for answer in (0.2, np.float64(0.2), np.array(0.2), np.array([0.2]), (0.2,)):
+        assert simulated(answer).log_likelihood(x, 0.0, o) == expected
+    assert simulated(0.2).log_likelihood(0.0, 0.0, 0.1) == expected
+
+
+@pytest.mark.parametrize("answer", [None, [None], np.zeros((1, 1)), [[0.0]], "0", [[0.0], 1.0]])
+def test_a_step_of_another_shape_is_refused_by_the_name_of_the_mode(answer: Any) -> None:
+    with pytest.raises(BadEvidence, match=r"SimulatorMode\('odd'\): the simulated step is"):
+        simulated(answer).log_likelihood(np.zeros(1), 0.0, np.zeros(1))
+
+
+def test_the_next_state_is_a_copy_and_an_array() -> None:
+    o = np.array([1.0])
+    assert next_state(None, None, o) is not o
+    assert isinstance(next_state(None, None, [1.0, 2.0]), np.ndarray)
+    assert next_state(None, None, 3.0) == 3.0
+
+
+def test_the_length_of_std_has_words_of_its_own() -> None:
+    with pytest.raises(BadEvidence, match="2 deviations, the observation 3 components"):
+        Gaussian([0.1, 0.1]).log_density(np.zeros(3), np.zeros(3))
+
+
+# -- what is no simulator, no policy and no action is refused at once ------------------------------
+
+
+def test_a_function_of_a_module_named_control_is_accepted() -> None:
+    class Step:
+        def __call__(self, x: Any, u: Any) -> Any:
+            return x
+
+    Step.__module__ = "control.steps"
+    step = Step()
+    assert SimulatorMode(step, lambda x: 0.0, NOISE).step is step
+
+
+def test_a_transfer_function_is_no_simulator_and_no_policy() -> None:
+    control = pytest.importorskip("control")
+    for system in (control.tf([1.0], [1.0, 1.0]), control.ss([[0.5]], [[1.0]], [[1.0]], 0, 1)):
+        with pytest.raises(MissingCapability, match=r"frequency response.* A @ x \+ B @ u"):
+            SimulatorMode(system, lambda x: 0.0, NOISE)
+        with pytest.raises(MissingCapability, match="frequency response"):
+            SimulatorMode(lambda x, u: x, system, NOISE)
+        with pytest.raises(MissingCapability, match="frequency response"):
+            limited(system, -1.0, 1.0)
+
+
+def test_a_mode_is_no_policy() -> None:
+    system = LinearSystem([[0.5]], [[1.0]], [[1.0]], [[1.0]])
+    mode: Any = OutputMode(system, C=[[1.0]], V=[[1.0]])
+    with pytest.raises(MissingCapability, match=r"policy\(x\).* is a mode"):
+        limited(mode, -1.0, 1.0)
+    with pytest.raises(MissingCapability, match=r"policy\(x\).* is a mode"):
+        SimulatorMode(lambda x, u: x, drift(1.0), NOISE)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", [lambda: 0.0, lambda x, rng: 0.0])
+def test_functions_of_other_arguments_are_refused(policy: Any) -> None:
+    with pytest.raises(MissingCapability, match=r"policy\(x\)"):
+        SimulatorMode(lambda x, u: x, policy, NOISE)
+    with pytest.raises(MissingCapability, match=r"policy\(x\)"):
+        limited(policy, -1.0, 1.0)
+    with pytest.raises(MissingCapability, match=r"step\(x, u\)"):
+        SimulatorMode(lambda x: x, lambda x: 0.0, NOISE)  # type: ignore[misc, arg-type]
+    SimulatorMode(np.add, float, NOISE)  # built in: no signature to look at
+
+
+@pytest.mark.parametrize(
+    "answer", [(np.array([0.5]), None), (0.5, None), (np.zeros(2), np.ones(2))]
+)
+def test_the_pair_that_predict_returns_is_no_action(answer: Any) -> None:
+    mode = simulated([0.0], lambda x: answer)
+    with pytest.raises(UnknownAction, match=r"predict\(x\)\[0\]"):
+        mode.act(np.zeros(1), Stream(0))
+    with pytest.raises(UnknownAction, match=r"predict\(x\)\[0\]"):
+        limited(lambda x: answer, -1.0, 1.0)(np.zeros(1))

@@ -1,0 +1,133 @@
+"""Real Gymnasium environments as plants and as simulators, none patched."""
+
+import builtins
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from bayescontrol.errors import EpisodeOver, MissingExtra, UnknownParameter
+from bayescontrol.experts import (
+    CARTPOLE,
+    MOUNTAIN_CAR,
+    PENDULUM,
+    CartPole,
+    Kind,
+    MountainCar,
+    Pendulum,
+)
+from bayescontrol.seeding import Stream
+
+KINDS: list[tuple[Kind, dict[str, float], Any]] = [
+    (CARTPOLE, CartPole(0.8, 0.5, -1).attributes(), 1),
+    (PENDULUM, Pendulum(0.7, 1.4).attributes(), -1.3),
+    (MOUNTAIN_CAR, MountainCar(0.003, -1).attributes(), 2),
+]
+
+
+@pytest.mark.parametrize(("kind", "theta", "u"), KINDS)
+def test_the_plant_is_the_environment_as_gymnasium_makes_it(
+    kind: Kind, theta: dict[str, float], u: Any
+) -> None:
+    plant = kind.plant(Stream(3), **theta)
+    env: Any = gymnasium.make(kind.id).unwrapped
+    first, _ = env.reset(seed=Stream(3).integers(2**31))
+    for name, value in theta.items():
+        setattr(env, name, value)
+    assert np.array_equal(plant.start, first)
+    for _ in range(5):
+        o = plant.respond(u, Stream(0))
+        assert o.astype(np.float32) == pytest.approx(env.step(kind.command(u))[0], abs=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "theta", "u"), KINDS)
+def test_the_simulator_foretells_the_plant_far_below_any_floor(
+    kind: Kind, theta: dict[str, float], u: Any
+) -> None:
+    plant, step = kind.plant(1, **theta), kind.simulator(**theta)
+    x = plant.start
+    for _ in range(6):
+        foretold = step(x, u)
+        x = plant.respond(u, Stream(0))
+        assert np.abs(x - foretold).max() < 1e-6
+
+
+@pytest.mark.parametrize(("kind", "theta", "u"), KINDS)
+def test_a_simulator_has_no_memory(kind: Kind, theta: dict[str, float], u: Any) -> None:
+    step, x = kind.simulator(**theta), kind.plant(2).start
+    once = step(x, u)
+    far = (x[0], x[1], 30.0) if kind is PENDULUM else tuple(5.0 + x)
+    for _ in range(3):
+        step(far, u)  # CartPole has long ended its episode there
+    assert step(x, u) == once
+
+
+def test_a_plant_that_has_ended_answers_no_more() -> None:
+    plant = CARTPOLE.plant()
+    while not plant.terminated:
+        plant.respond(1, Stream(0))
+    before = plant.state
+    with pytest.raises(EpisodeOver, match="make a new plant"):
+        plant.respond(1, Stream(0))
+    assert np.array_equal(plant.state, before)
+
+
+def test_noise_of_the_process_moves_the_state_and_noise_of_the_measurement_does_not() -> None:
+    still, moved, seen = (
+        CARTPOLE.plant(5, **noise)
+        for noise in ({}, {"process": (0.0, 0.1, 0.0, 0.1)}, {"measurement": 0.1})
+    )
+    o, p, q = (plant.respond(1, Stream(1)) for plant in (still, moved, seen))
+    assert np.array_equal(moved.state, p)
+    assert np.array_equal(o[[0, 2]], p[[0, 2]])
+    assert (o[[1, 3]] != p[[1, 3]]).all()
+    assert np.array_equal(seen.state, still.state)
+    assert (q != o).all()
+
+
+def test_a_plant_may_change_while_it_runs() -> None:
+    plant, twin = CARTPOLE.plant(1), CARTPOLE.plant(1, force_mag=-10.0)
+    plant.become(force_mag=-10.0)
+    assert np.array_equal(plant.respond(1, Stream(0)), twin.respond(1, Stream(0)))
+
+
+@pytest.mark.parametrize("name", ["lenght", "step", "action_space", "steps_beyond_terminated"])
+def test_what_the_environment_lacks_cannot_be_set(name: str) -> None:
+    plant = CARTPOLE.plant()
+    with pytest.raises(UnknownParameter, match=r"force_mag.*length"):
+        plant.become(**{"length": 3.0, name: 1.0})
+    assert np.array_equal(
+        plant.respond(1, Stream(0)), CARTPOLE.plant().respond(1, Stream(0))
+    )  # nothing was set
+
+
+def test_a_parameter_is_a_finite_number() -> None:
+    with pytest.raises(ValueError, match="length=nan"):
+        CARTPOLE.simulator(length=float("nan"))
+
+
+def test_without_gymnasium_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name == "gymnasium":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtra, match=r"pip install 'bayescontrol\[gym\]'"):
+        CARTPOLE.make()
+
+
+def test_a_users_environment_needs_a_state_and_no_more() -> None:
+    acrobot = Kind(
+        "Acrobot-v1",
+        observe=lambda s: (np.cos(s[0]), np.sin(s[0]), np.cos(s[1]), np.sin(s[1]), s[2], s[3]),
+        place=lambda x: (np.arctan2(x[1], x[0]), np.arctan2(x[3], x[2]), x[4], x[5]),
+    )
+    plant, step = acrobot.plant(4, LINK_MASS_2=1.5), acrobot.simulator(LINK_MASS_2=1.5)
+    for a in (0, 2, 1):
+        x = plant.respond(a, Stream(0))
+        foretold = step(x, a)
+        assert plant.respond(a, Stream(0)) == pytest.approx(foretold, abs=1e-6)

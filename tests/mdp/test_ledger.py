@@ -1,0 +1,121 @@
+"""The book of transitions says what was written into it, however it had to grow."""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayescontrol.mdp.ledger import Entry, Ledger
+from bayescontrol.mdp.ledger_arrays import from_arrays, to_arrays
+from bayescontrol.testing import same_bits
+
+PRIOR = (0.5, 2.0, 3.0)
+EVENTS = st.lists(
+    st.tuples(
+        st.integers(0, 30), st.integers(0, 2), st.integers(0, 30), st.sampled_from([-1.0, 0.0, 2.5])
+    ),
+    max_size=200,
+)
+DECLARED = st.sampled_from([None, 31])
+
+
+def written(events: list[Any], states: int | None = None) -> Ledger:
+    ledger = Ledger(3, PRIOR, states)
+    for x, a, y, r in events:
+        ledger.record(x, a, y, r)
+    return ledger
+
+
+def counted(events: list[Any]) -> dict[Any, tuple[int, float]]:
+    seen: dict[Any, list[float]] = defaultdict(list)
+    for x, a, y, r in events:
+        seen[x, a, y].append(r)
+    return {key: (len(rewards), sum(rewards)) for key, rewards in seen.items()}
+
+
+@given(EVENTS, DECLARED)
+def test_counts_and_sums_are_those_of_the_events(events: list[Any], states: int | None) -> None:
+    ledger = written(events, states)
+    assert {(x, a, y): (n, total) for x, a, y, n, total in ledger} == counted(events)
+    assert ledger.count == len(events)
+
+
+@given(EVENTS, DECLARED)
+def test_what_is_kept_ready_is_what_it_would_be_anew(events: list[Any], states: int | None) -> None:
+    ledger = written(events, states)
+    mu0, lambda0, unit = PRIOR
+    into, pairs = np.zeros(len(ledger)), 3 * len(ledger)
+    for x in range(len(ledger)):
+        name = list(ledger.places)[x]
+        for a in range(3):
+            own = [entry for entry in ledger if (entry.x, entry.a) == (name, a)]
+            n, total = sum(entry.n for entry in own), sum(entry.total for entry in own)
+            terms = len(ledger) if states else max(len(own), 1)
+            e, i = ledger.evidence, 3 * x + a
+            assert e.s[i] == pytest.approx(lambda0 * terms + unit * n)
+            assert e.pull[i] == pytest.approx(lambda0 * mu0 * terms + unit * total)
+            assert e.inverse[i] * e.s[i] == pytest.approx(1.0)
+            assert e.spread[i] ** 2 * e.s[i] == pytest.approx(1.0)
+            for entry in own:
+                into[ledger.places[entry.y]] += unit * entry.n + (0.0 if states else lambda0)
+            if not own and not states:
+                into[x] += lambda0
+    e = ledger.evidence
+    flow = lambda0 * e.from_prior[: len(ledger)] + unit * e.from_data[: len(ledger)]
+    np.testing.assert_allclose(flow, into)
+    # What flows in is what flows out: the gauge is free.
+    out = e.s[:pairs].sum() - (lambda0 * pairs * len(ledger) if states else 0.0)
+    assert flow.sum() == pytest.approx(out)
+
+
+@given(EVENTS, DECLARED, st.integers(0, 200))
+def test_saved_at_any_point_it_goes_on_bit_for_bit(
+    events: list[Any], states: int | None, at: int
+) -> None:
+    whole, half = written(events, states), written(events[:at], states)
+    resumed = from_arrays(to_arrays(half), like=half)
+    for x, a, y, r in events[at:]:
+        resumed.record(x, a, y, r)
+    assert same_bits(to_arrays(whole), to_arrays(resumed))
+    for name in ("n", "s", "inverse", "spread", "pull"):
+        mine, other = (getattr(b.evidence, name)[: 3 * len(b)] for b in (whole, resumed))
+        assert mine.tobytes() == other.tobytes()
+    for name in ("from_prior", "from_data"):
+        mine, other = (getattr(b.evidence, name)[: len(b)] for b in (whole, resumed))
+        assert mine.tobytes() == other.tobytes()
+
+
+@given(EVENTS, EVENTS)
+def test_absorbing_is_recording(one: list[Any], two: list[Any]) -> None:
+    ledger = written(one)
+    ledger.absorb(written(two))
+    assert {(x, a, y): (n, total) for x, a, y, n, total in ledger} == counted(one + two)
+    mine, together = ledger, written(one + two)
+    for name in together.places:
+        i, j = 3 * mine.places[name], 3 * together.places[name]
+        np.testing.assert_allclose(
+            mine.evidence.scatter[i : i + 3], together.evidence.scatter[j : j + 3], atol=1e-12
+        )
+
+
+def test_one_pair_may_have_any_number_of_successors() -> None:
+    ledger = written([(0, 1, y, float(y)) for y in range(1000)] * 2)
+    assert len(ledger) == 1000
+    assert list(ledger)[-1] == Entry(0, 1, 999, 2, 1998.0)
+
+
+def test_the_scatter_of_rewards_far_from_zero_does_not_cancel() -> None:
+    ledger = written([(0, 0, 1, 1e9 + r) for r in (0.0, 1.0, 2.0, 1.0)])
+    assert ledger.evidence.scatter[0] == pytest.approx(2.0, rel=1e-6)
+
+
+def test_a_copy_shares_nothing() -> None:
+    ledger = written([(0, 0, 1, 1.0)])
+    before, twin = to_arrays(ledger), ledger.copy()
+    twin.record(5, 1, 0, 2.0)
+    assert same_bits(before, to_arrays(ledger))
+    assert list(ledger) == [Entry(0, 0, 1, 1, 1.0)]
+    assert (len(ledger), len(twin)) == (2, 3)

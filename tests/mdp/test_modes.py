@@ -1,0 +1,143 @@
+"""A class of MDPs is a class of modes: the rule finds out which one it is in."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescontrol import interact
+from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, NotCommunicating
+from bayescontrol.fused import find_loop
+from bayescontrol.mdp import (
+    MDP,
+    Maze,
+    Step,
+    chain_mdp,
+    mdp_modes,
+    random_mdp,
+    stationary_distribution,
+)
+from bayescontrol.mdp.modes import MDPModes
+from bayescontrol.record import Probe
+
+
+def goals(side: int) -> list[MDP]:
+    """Open squares, each with its goal in another cell."""
+    floor = "." * (side * side)
+    maps = (floor[:g] + "G" + floor[g + 1 :] for g in range(side * side))
+    return [
+        Maze("\n".join(text[i : i + side] for i in range(0, len(text), side))).mdp()
+        for text in maps
+    ]
+
+
+def standard_deviation(modes: MDPModes, m: int) -> float:
+    """σ of the optimal policy's average reward, times √t: that of the martingale
+    r + h(y) - ρ - h(x), under d(x) π(a | x) P(r, y | x, a).
+    """
+    plan = modes.plans[m]
+    x_a = np.repeat(np.arange(plan.mdp.size.size), plan.mdp.size)
+    x = x_a // len(plan.mdp.actions)
+    [only] = stationary_distribution(plan.mdp, modes.policy[m])
+    weight = only.probability[x] * modes.policy[m].ravel()[x_a] * plan.mdp.probability
+    jump = plan.mdp.rewards + plan.bias[plan.mdp.successor] - plan.gain - plan.bias[x]
+    return float(np.sqrt((weight * jump**2).sum()))
+
+
+def last_rewards(modes: MDPModes, m: int, steps: int, last: int) -> tuple[Any, float]:
+    agent = modes.agent()
+    record = interact(agent, modes.environment(m), steps, seed=1)
+    return agent, float(modes.rewards[record.observations[-last:]].mean())
+
+
+def earns_the_optimum(modes: MDPModes, m: int) -> bool:
+    """Average of 10,000 steps after 3,000; 4.9 errors and the ends of the martingale."""
+    last = 10_000
+    _, mean = last_rewards(modes, m, 3_000 + last, last)
+    plan = modes.plans[m]
+    error = 4.9 * standard_deviation(modes, m) / last**0.5 + 2 * np.ptp(plan.bias) / last
+    return bool(abs(mean - plan.gain) <= error)
+
+
+@pytest.mark.parametrize("m", [0, 6, 15])
+def test_the_rule_finds_the_goal_and_earns_the_optimum(m: int) -> None:
+    """False alarm about 1e-6."""
+    modes = mdp_modes(goals(4))
+    agent, _ = last_rewards(modes, m, 3_000, 1)
+    assert agent.belief.posterior()[m] > 0.999
+    assert earns_the_optimum(modes, m)
+
+
+def test_modes_with_the_wrong_policies_are_noticed() -> None:
+    modes = mdp_modes(goals(4))
+    modes.policy[:] = modes.policy[::-1].copy()
+    assert not earns_the_optimum(modes, 0)
+
+
+def test_the_loop_is_compiled_and_equal_to_the_readable_one() -> None:
+    modes = mdp_modes(goals(3))
+    assert find_loop(modes.agent(), modes.environment(0)) is not None
+    one = interact(modes.agent(), modes.environment(4), 300, seed=2)
+    two = interact(
+        modes.agent(), modes.environment(4), 300, seed=2,
+        probes={"nothing": Probe(lambda agent, a, o: 0)},
+    )  # fmt: skip
+    assert (one.actions == two.actions).all()
+    assert (one.observations == two.observations).all()
+
+
+def test_a_hypothesis_is_the_law_of_its_mdp() -> None:
+    mdps = [random_mdp(4, 2, seed=s) for s in range(3)]
+    modes = mdp_modes(mdps)
+    for m, mdp in enumerate(mdps):
+        for x in range(4):
+            for a in range(2):
+                law = modes[m].observation_probabilities(x, a)
+                assert {modes.steps[o]: p for o, p in law.items()} == mdp.outcomes(x, a)
+                assert all(modes.advance(x, a, o) == modes.steps[o].state for o in law)
+
+
+def test_ties_are_shared_or_go_to_the_lowest() -> None:
+    """At the goal all four actions do the same."""
+    maze = Maze("no-cups")
+    mdp, [goal] = maze.mdp(), maze.goals
+    shared, lowest = mdp_modes([mdp]), mdp_modes([mdp], ties="lowest")
+    assert shared.policy[0, goal].tolist() == [0.25, 0.25, 0.25, 0.25]
+    assert lowest.policy[0, goal].tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert (lowest.policy.max(-1) == 1.0).all()
+
+
+def test_names_prior_and_start_are_kept() -> None:
+    modes = mdp_modes(
+        [chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.75, 0.25], start=2, names=["A", "B"]
+    )
+    agent = modes.agent()
+    assert agent.x == 2
+    assert agent.belief.posterior().tolist() == [0.75, 0.25]
+    assert modes.agent([0.5, 0.5]).belief.posterior().tolist() == [0.5, 0.5]
+    assert modes[1].name == "B"
+    agent.observe(1, modes.number(Step(1.0, 0)))
+    assert agent.belief.posterior().tolist() == [0.0, 1.0]
+
+
+def test_actions_that_no_state_offers_are_never_taken() -> None:
+    mdp = MDP(np.full((2, 2, 2), 0.5), [[0, 1], [0, 1]], allowed=[[True, False], [True, True]])
+    modes = mdp_modes([mdp, mdp])
+    assert modes.policy[:, 0, 1].tolist() == [0.0, 0.0]
+    interact(modes.agent(), modes.environment(0), 50)
+
+
+def test_what_is_no_class_is_refused() -> None:
+    one = chain_mdp(3)
+    with pytest.raises(InvalidTable, match="at least one"):
+        mdp_modes([])
+    with pytest.raises(InvalidTable, match="MDP 1 has other states"):
+        mdp_modes([one, chain_mdp(4)])
+    with pytest.raises(InvalidTable, match="ties='random'"):
+        mdp_modes([one], ties="random")  # type: ignore[arg-type]
+    with pytest.raises(InvalidPrior, match="sums to"):
+        mdp_modes([one, one], prior=[0.5, 0.6])
+    with pytest.raises(NotCommunicating):
+        mdp_modes([MDP([[[1, 0]], [[0, 1]]], [[0], [0]])])
+    with pytest.raises(BadEvidence, match="can happen in none of the 1 problems"):
+        mdp_modes([one]).number(Step(1.0, 2))

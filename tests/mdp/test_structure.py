@@ -1,0 +1,60 @@
+"""What cannot be reached is said, by name."""
+
+import numpy as np
+import pytest
+
+from bayescontrol.errors import NotCommunicating
+from bayescontrol.mdp import (
+    MDP,
+    Maze,
+    is_communicating,
+    is_weakly_communicating,
+    random_mdp,
+    require_communicating,
+)
+from bayescontrol.mdp.maze_layouts import LAYOUTS
+from bayescontrol.mdp.structure import require_weakly_communicating
+
+
+def shelter() -> MDP:
+    """A is left by action 1 only, for B, which is never left: ρ* is 1 from A and 0 from B."""
+    return MDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [0, 0]], states=["A", "B"])
+
+
+def test_a_state_that_is_never_seen_again_is_named() -> None:
+    with pytest.raises(NotCommunicating, match="from state 'B' no policy reaches state 'A'"):
+        require_communicating(shelter())
+
+
+def test_a_place_to_stay_without_a_way_back_makes_the_gain_depend_on_the_start() -> None:
+    assert not is_weakly_communicating(shelter())
+    with pytest.raises(NotCommunicating, match="stay for ever in state 'A', but none comes back"):
+        require_weakly_communicating(shelter())
+
+
+def test_two_worlds_apart_are_named() -> None:
+    p = np.zeros((8, 1, 8))
+    p[:5, 0, :5], p[5:, 0, 5:] = 1 / 5, 1 / 3
+    with pytest.raises(NotCommunicating, match="states 0, 1, 2 and 2 more to states 5, 6, 7, nor"):
+        require_weakly_communicating(MDP(p, np.zeros((8, 1))))
+
+
+def test_a_state_on_the_way_in_does_no_harm_to_the_gain() -> None:
+    entry = MDP([[[0, 1]], [[0, 1]]], [[0], [0]])
+    assert is_weakly_communicating(entry)
+    assert not is_communicating(entry)
+    require_weakly_communicating(entry)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_map_shipped_is_communicating(name: str) -> None:
+    require_communicating(Maze(name).mdp())
+
+
+def test_a_cup_without_a_way_out_is_found() -> None:
+    with pytest.raises(NotCommunicating, match=r"from state \(0, 1\) no policy reaches"):
+        require_communicating(Maze(". n . G").mdp(named=True))
+
+
+def test_a_random_problem_is_communicating() -> None:
+    require_communicating(random_mdp(20, 2, concentration=0.01, seed=1))
