@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check browser test slow mutants bench docs reproduce reproduce-full lock clean
+.PHONY: help setup check browser test slow mutants same-columns bench docs reproduce reproduce-full lock clean
 
 help:  ## list every verb
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
@@ -42,6 +42,9 @@ slow: setup  ## full-size evidence: minutes to an hour
 
 mutants: setup  ## plant bugs in a copy of the sources, report those that the tests miss: slow
 	$(BIN)/python -m tests.mutants
+
+same-columns: setup  ## compare the arrays of all experiments with commit BASE, byte for byte
+	$(BIN)/python -m benchmarks.same_columns $(BASE)
 
 bench: setup  ## speed, as ratios within one run
 	$(BIN)/python -m benchmarks.run
