@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.timing import Timing, take_turns
 
 from bayescontrol.convergence import check
-from bayescontrol.mdp.goals import goal_worlds
+from bayescontrol.mdp.modes import goal_worlds
 from bayescontrol.problems.tabular import TabularModes, random_modes
 
 __all__ = ["verdicts"]

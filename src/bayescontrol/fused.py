@@ -19,8 +19,8 @@ Loop: TypeAlias = Callable[[Any, Any, int, Stream, Stream], Record]
 Finder: TypeAlias = Callable[[Any, Any], Loop | None]
 
 _ARMS = "bandits.bandit.ArmsEnvironment"
-_MDP = "mdp.environment.MDPEnvironment"
-_PLANT = "linear.plant.LinearPlant"
+_MDP = "mdp.table.MDPEnvironment"
+_PLANT = "linear.system.LinearPlant"
 _BASELINES = {
     "bayesian": ("BayesUCB", "InformationDirected", "KnowledgeGradient"),
     "greedy": ("EpsilonGreedy", "Softmax"),
@@ -42,14 +42,14 @@ _OURS: dict[tuple[str, str], str] = {
         "bandits.linear_world.LinearEnvironment",
     ): "bandits.linear_world",
     ("baselines.gittins.agent.GittinsAgent", _ARMS): "baselines.gittins.loop",
-    ("mdp.gibbs.GibbsBelief", _MDP): "mdp.gibbs_loop",
+    ("mdp.gibbs.GibbsBelief", _MDP): "mdp.gibbs",
     ("baselines.mdp.rlearning.RLearning", _MDP): "baselines.mdp.loops",
     ("baselines.mdp.qlearning.QLearning", _MDP): "baselines.mdp.loops",
     ("baselines.mdp.bayesian_q.BayesianQ", _MDP): "baselines.mdp.loops",
     ("baselines.mdp.oracle.OptimalPolicy", _MDP): "baselines.mdp.loops:fused_oracle",
-    ("linear.agent.LinearAgent", _PLANT): "linear.loop",
-    ("baselines.linear.CertaintyEquivalence", _PLANT): "linear.loop",
-    ("baselines.linear.OptimalController", _PLANT): "linear.loop:fused_gain",
+    ("linear.agent.LinearAgent", _PLANT): "linear.agent",
+    ("baselines.linear.CertaintyEquivalence", _PLANT): "linear.agent",
+    ("baselines.linear.OptimalController", _PLANT): "linear.agent:fused_gain",
 } | {
     (f"baselines.bandits.{module}.{name}", _ARMS): "baselines.bandits.agent"
     for module, names in _BASELINES.items()

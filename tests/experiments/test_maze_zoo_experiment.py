@@ -24,7 +24,7 @@ from bayescontrol.experiments.maze_zoo.replica import (
 from bayescontrol.experiments.maze_zoo.score import oracle_spread, score
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, run_replicas
-from bayescontrol.mdp.maze_layouts import LAYOUTS
+from bayescontrol.mdp.maze import LAYOUTS
 from bayescontrol.seeding import stream
 
 #: Small: planners play on the chain alone.

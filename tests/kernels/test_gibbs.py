@@ -17,8 +17,7 @@ from bayescontrol import Stream, kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.interaction import both_streams
 from bayescontrol.mdp import MDP, random_mdp
-from bayescontrol.mdp.gibbs import GibbsBelief
-from bayescontrol.mdp.gibbs_prior import GibbsPrior
+from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior
 
 PRIOR = GibbsPrior(mu0=0.7, lambda0=1.3, precision=2.1)
 RHO, SIGMA, CURSOR, PULL, TOTAL, LEVEL, PAIRS = range(7)

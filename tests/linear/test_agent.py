@@ -30,7 +30,7 @@ from bayescontrol.linear import (
     double_integrator,
     random_stable,
 )
-from bayescontrol.linear.plant import next_state
+from bayescontrol.linear.system import next_state
 from bayescontrol.record import drawn_mode, log_score, posterior
 from bayescontrol.schedules import Every, Geometric, MinimumDwell, doubling, every_step
 from bayescontrol.testing import (

@@ -26,7 +26,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.experts import Gaussian, SimulatorMode
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor, alarm_evidence
-from bayescontrol.live.loop import fused_loop
+from bayescontrol.live.guarded import fused_loop
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import posterior
 from bayescontrol.situations import stay

@@ -6,7 +6,7 @@ import pytest
 from bayescontrol import Stream
 from bayescontrol.errors import UnknownAction, UnknownState
 from bayescontrol.mdp import MDP, Step, random_mdp
-from bayescontrol.mdp.environment import advance
+from bayescontrol.mdp.table import advance
 
 
 def lamp() -> MDP:

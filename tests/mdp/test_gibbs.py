@@ -15,9 +15,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.interaction import both_streams, interact
 from bayescontrol.mdp import MDP, Maze, Step, random_mdp
-from bayescontrol.mdp.gibbs import GibbsBelief, mdp_agent
-from bayescontrol.mdp.gibbs_loop import fused_loop
-from bayescontrol.mdp.gibbs_prior import GibbsPrior
+from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, fused_loop, mdp_agent
 from bayescontrol.record import Probe
 from bayescontrol.schedules import Every, doubling
 from bayescontrol.testing import (

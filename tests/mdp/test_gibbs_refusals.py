@@ -19,9 +19,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.interaction import both_streams, interact
 from bayescontrol.mdp import MDP, chain_mdp, random_mdp
-from bayescontrol.mdp.gibbs import GibbsBelief, mdp_agent
-from bayescontrol.mdp.gibbs_loop import fused_loop
-from bayescontrol.mdp.gibbs_prior import GibbsPrior
+from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, fused_loop, mdp_agent
 from bayescontrol.record import Probe
 from bayescontrol.situations import stay
 from bayescontrol.testing import check_bad_evidence, same_bits

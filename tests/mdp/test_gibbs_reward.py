@@ -10,8 +10,7 @@ import pytest
 
 from bayescontrol.interaction import interact
 from bayescontrol.mdp import Maze, relative_value_iteration
-from bayescontrol.mdp.gibbs import mdp_agent
-from bayescontrol.mdp.gibbs_prior import GibbsPrior
+from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
 
 LAST = 10_000
 

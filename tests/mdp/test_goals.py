@@ -6,7 +6,7 @@ import pytest
 from bayescontrol import interact
 from bayescontrol.convergence import Outcome, check
 from bayescontrol.errors import InvalidTable
-from bayescontrol.mdp.goals import goal_cells, goal_worlds
+from bayescontrol.mdp.modes import goal_cells, goal_worlds
 
 
 def test_by_default_every_cell_is_a_goal() -> None:

@@ -15,8 +15,7 @@ import pytest
 from bayescontrol.experiments.maze_sensitivity.worlds import cliff_walk, frozen_lake
 from bayescontrol.interaction import interact
 from bayescontrol.mdp import MDP, Step, is_communicating, policy_iteration
-from bayescontrol.mdp.gibbs import GibbsBelief, mdp_agent
-from bayescontrol.mdp.gibbs_prior import GibbsPrior
+from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, mdp_agent
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescontrol.mdp.ledger import Entry, Ledger
-from bayescontrol.mdp.ledger_arrays import from_arrays, to_arrays
+from bayescontrol.mdp.ledger import Entry, Ledger, from_arrays, to_arrays
 from bayescontrol.testing import same_bits
 
 PRIOR = (0.5, 2.0, 3.0)

@@ -7,8 +7,7 @@ import pytest
 
 from bayescontrol.errors import InvalidTable, UnknownState
 from bayescontrol.mdp import Maze, gain_and_bias, policy_iteration
-from bayescontrol.mdp.maze import MOVES, Rules
-from bayescontrol.mdp.maze_layouts import LAYOUTS
+from bayescontrol.mdp.maze import LAYOUTS, MOVES, Rules
 
 Cell = tuple[int, int]
 

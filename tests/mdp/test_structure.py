@@ -12,7 +12,7 @@ from bayescontrol.mdp import (
     random_mdp,
     require_communicating,
 )
-from bayescontrol.mdp.maze_layouts import LAYOUTS
+from bayescontrol.mdp.maze import LAYOUTS
 from bayescontrol.mdp.structure import require_weakly_communicating
 
 

@@ -19,12 +19,9 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable
-from bayescontrol.linear.agent import LinearAgent
-from bayescontrol.linear.belief import SystemBelief
-from bayescontrol.linear.mode import LinearMode
-from bayescontrol.linear.plant import next_state
-from bayescontrol.linear.schedule import DeterminantDoubling
-from bayescontrol.linear.system import LinearSystem
+from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent
+from bayescontrol.linear.belief import LinearMode, SystemBelief
+from bayescontrol.linear.system import LinearSystem, next_state
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.words import counted

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.convergence.worlds import World
-from bayescontrol.mdp.evaluation import gain_and_bias, stationary_distribution
+from bayescontrol.mdp.planning import gain_and_bias, stationary_distribution
 from bayescontrol.mdp.table import MDP
 
 

@@ -9,8 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bayescontrol.mdp.gibbs import mdp_agent
-from bayescontrol.mdp.gibbs_prior import GibbsPrior
+from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.words import counted

@@ -17,9 +17,8 @@ from bayescontrol.errors import BadEvidence, InvalidSystem
 from bayescontrol.linear.agent import LinearAgent
 from bayescontrol.linear.belief import SystemBelief
 from bayescontrol.linear.costs import CostBelief
-from bayescontrol.linear.plant import Measured
-from bayescontrol.linear.prior import SystemPrior
-from bayescontrol.linear.system import Costs, LinearSystem
+from bayescontrol.linear.regression import SystemPrior
+from bayescontrol.linear.system import Costs, LinearSystem, Measured
 from bayescontrol.schedules import Schedule, every_step
 
 _COSTS: Final = {"noise": 1.0, "mean": 1.0, "deviation": 1.0}

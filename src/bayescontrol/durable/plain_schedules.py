@@ -5,7 +5,7 @@ Every(3)  ↔  ["Every", 3]        MinimumDwell(4, Every(3))  ↔  ["MinimumDwel
 
 from typing import Any, Final
 
-from bayescontrol.linear.schedule import DeterminantDoubling
+from bayescontrol.linear.agent import DeterminantDoubling
 from bayescontrol.schedules import (
     Every,
     Geometric,

@@ -1,24 +1,22 @@
 """Finite experts for nonlinear plants: tuned controllers and simulators as operation modes."""
 
 from bayescontrol.experts.bumpless import Bumpless
-from bayescontrol.experts.cartpole import CARTPOLE, TWENTY, CartPole, cartpole_modes
-from bayescontrol.experts.limits import limited
-from bayescontrol.experts.linearise import linearise
-from bayescontrol.experts.mode import Noise, SimulatorMode, next_state
-from bayescontrol.experts.mountain_car import (
+from bayescontrol.experts.classic_control import (
+    CARTPOLE,
     MOUNTAIN_CAR,
-    TEN_HILLS,
-    MountainCar,
-    mountain_car_modes,
-)
-from bayescontrol.experts.noise import Gaussian
-from bayescontrol.experts.pendulum import (
     NINE_RODS,
     PENDULUM,
+    TEN_HILLS,
+    TWENTY,
+    CartPole,
+    MountainCar,
     Pendulum,
+    cartpole_modes,
+    mountain_car_modes,
     pendulum_modes,
 )
-from bayescontrol.experts.plant import Kind, Plant
+from bayescontrol.experts.mode import Gaussian, Noise, SimulatorMode, limited, next_state
+from bayescontrol.experts.plant import Kind, Plant, linearise
 
 __all__ = [
     "CARTPOLE",

@@ -10,6 +10,13 @@ here twice. w and v are noise of the process and of the measurement, none by def
 With measurement noise a simulator starts from a wrong x, and its residual is v' - f'(x) v: give
 the modes a Gaussian of that size. Successive residuals then share a v, and the posterior is
 somewhat too sure of itself.
+
+The linear plant that a simulator is, near a point.
+
+    f(s, u) ≈ f(s₀, u₀) + A (s - s₀) + B (u - u₀),     A = ∂f/∂s,  B = ∂f/∂u
+
+By central differences, so any simulator will do: ∂f/∂s_i ≈ (f(s₀ + h e_i) - f(s₀ - h e_i)) / 2h.
+The regulator for (A, B) is `linear.riccati`'s.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,10 +24,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import EpisodeOver, MissingExtra, UnknownParameter
-from bayescontrol.experts.noise import Gaussian
+from bayescontrol.experts.mode import Gaussian
 from bayescontrol.seeding import Stream, as_stream
 
 
@@ -97,7 +105,7 @@ class Plant:
     `process` and `measurement` are the standard deviations of w and v. `terminated` is what
     the environment said last; an episode that is over answers no more.
 
-    >>> from bayescontrol.experts.cartpole import CARTPOLE
+    >>> from bayescontrol.experts.classic_control import CARTPOLE
     >>> plant = CARTPOLE.plant(rng=0, force_mag=-10.0)
     >>> o = plant.respond(1, Stream(0))
     >>> o.shape, bool(o[1] < plant.start[1]), plant.terminated     # 1 pushes to the left here
@@ -148,7 +156,7 @@ class Plant:
     def become(self, **attributes: float) -> None:
         """θ ← θ': the plant changes while it runs.
 
-        >>> from bayescontrol.experts.pendulum import PENDULUM
+        >>> from bayescontrol.experts.classic_control import PENDULUM
         >>> PENDULUM.plant().become(m=2.0)
         """
         set_attributes(self._env, self.kind.id, attributes)
@@ -173,3 +181,27 @@ def set_attributes(env: Any, id_: str, attributes: dict[str, float]) -> None:
             raise ValueError(f"{id_}: {name}={value!r} must be one finite number")
     for name, value in attributes.items():
         setattr(env, name, float(value))
+
+
+def linearise(
+    f: Callable[[FloatArray, FloatArray], Any],
+    s0: npt.ArrayLike,
+    u0: npt.ArrayLike = (0.0,),
+    h: float = 1e-5,
+) -> tuple[FloatArray, FloatArray]:
+    """A = ∂f/∂s and B = ∂f/∂u at (s₀, u₀), to about h².
+
+    >>> A, B = linearise(lambda s, u: [s[0] + 0.1 * s[1], s[1] + 0.1 * u[0]], [0.0, 0.0])
+    >>> A.round(9).tolist(), B.round(9).tolist()
+    ([[1.0, 0.1], [0.0, 1.0]], [[0.0], [0.1]])
+    """
+    s, u = np.array(s0, np.float64), np.array(u0, np.float64)
+    A = [
+        np.subtract(f(s + e, u), f(s - e, u), dtype=np.float64) / (2 * h)
+        for e in h * np.eye(s.size)
+    ]
+    B = [
+        np.subtract(f(s, u + e), f(s, u - e), dtype=np.float64) / (2 * h)
+        for e in h * np.eye(u.size)
+    ]
+    return np.array(A).T, np.array(B).T

@@ -7,10 +7,9 @@
 Gymnasium is an extra: pip install 'bayescontrol[gym]'.
 """
 
-from bayescontrol.gym.continuing import Continuing
-from bayescontrol.gym.lanes import drive, place
-from bayescontrol.gym.registration import WORLDS, register
+from bayescontrol.gym.running import Continuing, drive, place
 from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space
+from bayescontrol.gym.worlds import WORLDS, register
 
 __all__ = [
     "WORLDS",

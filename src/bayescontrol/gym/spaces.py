@@ -1,4 +1,6 @@
-"""Gymnasium's spaces as sets of situations and actions.
+"""The only door to Gymnasium, which is an extra.
+
+Gymnasium's spaces as sets of situations and actions.
 
     finite     Discrete, MultiDiscrete, MultiBinary, and Tuple or Dict of these, flattened:
                an element is named by the integers in it, (i_1, …, i_n), and by i if Discrete
@@ -14,8 +16,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayescontrol.errors import InvalidTable, MissingCapability, UnknownAction
-from bayescontrol.gym.door import gymnasium
+from bayescontrol.errors import InvalidTable, MissingCapability, MissingExtra, UnknownAction
+
+try:
+    import gymnasium as gymnasium
+    import gymnasium.vector
+    import gymnasium.vector.utils
+except ImportError as error:
+    raise MissingExtra(
+        f"bayescontrol.gym needs Gymnasium ({error}): pip install 'bayescontrol[gym]'"
+    ) from error
+
 
 #: What stands for an element of a finite space.
 Name: TypeAlias = int | tuple[int, ...]

@@ -4,6 +4,10 @@
     step(a)        o = world.respond(a, rng) → (observation, reward)
 
 They are endless: no step terminates. `max_episode_steps` of `gymnasium.make` cuts where wanted.
+
+The names under which Gymnasium finds our worlds.
+
+bayescontrol/Bandit-v0, Maze-v0, Chain-v0 and LinearPlant-v0: worlds that pass its `check_env`.
 """
 
 from abc import abstractmethod
@@ -15,7 +19,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.errors import InvalidSystem, InvalidTable, UnknownAction
-from bayescontrol.gym.door import gymnasium
+from bayescontrol.gym.spaces import gymnasium
 from bayescontrol.linear import PLANTS, LinearPlant, LinearSystem
 from bayescontrol.mdp.maze import Maze
 from bayescontrol.problems.chain import chain
@@ -213,3 +217,24 @@ class LinearPlantEnv(WorldEnv):
 
     def _read(self, o: Any) -> tuple[FloatArray, float]:
         return np.array(o.state, np.float64), -float(o.cost)
+
+
+#: id → where its class is
+WORLDS = {
+    "bayescontrol/Bandit-v0": "bayescontrol.gym.worlds:BanditEnv",
+    "bayescontrol/Maze-v0": "bayescontrol.gym.worlds:MazeEnv",
+    "bayescontrol/Chain-v0": "bayescontrol.gym.worlds:ChainEnv",
+    "bayescontrol/LinearPlant-v0": "bayescontrol.gym.worlds:LinearPlantEnv",
+}
+
+
+def register() -> None:
+    """Tell Gymnasium of them; `import bayescontrol.gym` does so.
+
+    >>> register()
+    >>> gymnasium.make("bayescontrol/Maze-v0").observation_space
+    Discrete(49)
+    """
+    for name, home in WORLDS.items():
+        if name not in gymnasium.registry:
+            gymnasium.register(id=name, entry_point=home)

@@ -123,7 +123,7 @@ def interact(
     x is the state, and `drawn_in` the one in which the mode in charge was drawn; both move on.
 
     >>> from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
-    >>> from bayescontrol.linear.loop import fused_loop
+    >>> from bayescontrol.linear.agent import fused_loop
     >>> from bayescontrol.seeding import Stream
     >>> agent, plant = LinearAgent.on(double_integrator()), LinearPlant(double_integrator())
     >>> fused_loop(agent, plant)(agent, plant, 5, Stream(1), Stream(2))

@@ -3,14 +3,18 @@
 y = A x + B u + w          c = xᵀQx + uᵀRu          u = -K(m) x,  m ~ P(m | âo_<t)
 """
 
-from bayescontrol.linear.agent import LinearAgent
-from bayescontrol.linear.belief import SystemBelief
+from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent
+from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.costs import CostBelief
-from bayescontrol.linear.mode import LinearMode
+from bayescontrol.linear.matrices import average_cost, lyapunov, riccati
 from bayescontrol.linear.output import OutputMode, OutputPlant
-from bayescontrol.linear.plant import LinearPlant, Measured
-from bayescontrol.linear.plants import (
+from bayescontrol.linear.regression import SystemPrior
+from bayescontrol.linear.system import (
     PLANTS,
+    Costs,
+    LinearPlant,
+    LinearSystem,
+    Measured,
     aircraft,
     double_integrator,
     laplacian,
@@ -18,10 +22,6 @@ from bayescontrol.linear.plants import (
     random_system,
     random_unstable,
 )
-from bayescontrol.linear.prior import SystemPrior
-from bayescontrol.linear.riccati import average_cost, lyapunov, riccati
-from bayescontrol.linear.schedule import DeterminantDoubling
-from bayescontrol.linear.system import Costs, LinearSystem
 
 __all__ = [
     "PLANTS",

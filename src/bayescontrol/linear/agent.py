@@ -1,26 +1,81 @@
-"""The rule at a linear plant: draw a system, solve it, use its gain for a while.
+"""When to draw a system again: when the data have doubled what is known.
+
+    det Λ_t ≥ 2 det Λ at the last draw
+
+About d log₂ T draws in T steps, against T of the rule that draws at each. The lazy schedule of
+Abbasi-Yadkori & Szepesvári, "Bayesian optimal control of smoothly parameterized systems" (2015).
+
+The rule at a linear plant: draw a system, solve it, use its gain for a while.
 
 m = (A, B, W) ~ P(m | âo_<t),   u_t = -K(m) x_t,   x_{t+1} = o_t
+
+The compiled loop of a linear agent and its plant.
+
+The kernel works on the regression in place, until the steps are done or something can only be
+said by the readable code, which then takes that step and raises.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidSystem
-from bayescontrol.linear.belief import SystemBelief
-from bayescontrol.linear.checks import as_vector
-from bayescontrol.linear.mode import LinearMode
-from bayescontrol.linear.plant import next_state
-from bayescontrol.linear.prior import SystemPrior
-from bayescontrol.linear.schedule import HeldSystem
-from bayescontrol.linear.system import LinearSystem
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidSystem, MissingCapability
+from bayescontrol.linear.belief import LinearMode, SystemBelief
+from bayescontrol.linear.matrices import as_vector
+from bayescontrol.linear.regression import SystemPrior
+from bayescontrol.linear.system import LinearPlant, LinearSystem, next_state
+from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
-from bayescontrol.schedules import Held, Schedule, every_step
+from bayescontrol.schedules import Every, Held, Schedule, doubling, every_step
+from bayescontrol.seeding import Stream
 from bayescontrol.values import unpack
+
+
+class HeldSystem(Held[Any]):
+    """What is known of the held mode, and by what factor det Λ has grown since it was drawn.
+
+    >>> held = HeldSystem.of(Held(t=7, age=3, x=None, drawn_in=None), growth=1.5)
+    >>> held.drawn_at, held.growth
+    (4, 1.5)
+    """
+
+    growth: float
+
+    @classmethod
+    def of(cls, held: Held[Any], growth: float) -> "HeldSystem":
+        """The same, and the growth."""
+        grown = cls(*held)
+        grown.growth = growth
+        return grown
+
+
+@dataclass(frozen=True)
+class DeterminantDoubling:
+    """Draw when det Λ has grown by `factor` since the last draw; for a `LinearAgent`.
+
+    >>> due = DeterminantDoubling()
+    >>> due(HeldSystem.of(Held(t=7, age=3, x=None, drawn_in=None), growth=2.5), rng=None)
+    True
+    """
+
+    factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not 1.0 < self.factor < float("inf"):
+            raise ValueError(f"DeterminantDoubling(factor={self.factor}): a factor is above 1")
+
+    def __call__(self, held: Held[Any], rng: Stream) -> bool:
+        """Has it grown enough?"""
+        if not isinstance(held, HeldSystem):
+            raise MissingCapability(
+                "DeterminantDoubling needs to know the regression: give it to a LinearAgent"
+            )
+        return held.growth >= self.factor
 
 
 class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
@@ -109,3 +164,102 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         """Be where a compiled loop has led; the belief is there already."""
         self._t, self._drawn_at, self._drawn_in, self.x = t, drawn_at, drawn_in, x
         self.mode = self.belief.last()
+
+
+def fused_loop(agent: Any, environment: Any) -> Any:
+    """The compiled loop, if the agent knows the costs and is where the plant is.
+
+    >>> from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
+    >>> system = double_integrator()
+    >>> fused_loop(LinearAgent.on(system), LinearPlant(system)) is not None
+    True
+    """
+    belief, system = agent.belief, environment.system
+    x = agent.x
+    fits = (
+        _schedule(agent.schedule) is not None
+        and agent.advance is next_state
+        and environment.cost_noise is None
+        and belief.costs.known
+        and (belief.states, belief.inputs) == (system.states, system.inputs)
+        and isinstance(x, np.ndarray)
+        and x.dtype == np.float64
+        and x.tobytes() == environment.x.tobytes()
+    )
+    return _run if fits else None
+
+
+def _schedule(schedule: Any) -> tuple[int, float] | None:
+    """The schedule's kind and number, as the kernel knows them."""
+    loop = kernels.lqr_loop
+    if schedule is every_step:
+        return loop.AGE, 1.0
+    if schedule is doubling:
+        return loop.DOUBLING, 0.0
+    if isinstance(schedule, Every):
+        return loop.AGE, float(schedule.k)
+    if isinstance(schedule, DeterminantDoubling):
+        return loop.DETERMINANT, schedule.factor
+    return None
+
+
+def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
+    loop, belief, fit = kernels.lqr_loop, agent.belief, agent.belief.fit
+    kind, number = _schedule(agent.schedule) or (0, 0.0)
+    mode, trial, diagonal, room, nu = belief.loop_parts()
+    how = loop.How(
+        kind, number, agent.sampled, belief.tries, agent.exploration, agent.warm_up, nu,
+        *belief.costs.mean(),
+    )  # fmt: skip
+    t, drawn_at, drawn_in = agent.clock()
+    clock = np.array([t, drawn_at, agent.mode is not None, 0], np.int64)
+    before = np.empty(4, np.uint64)
+    rooms = loop.Rooms(room, trial, fit.row, fit.v, fit.zero, diagonal, before)
+    x, drawn_in = plant.x, np.array(drawn_in, np.float64)
+    inputs, states = np.empty((steps, belief.inputs)), np.empty((steps, belief.states))
+    done, why = loop.interact(
+        fit.F, how, mode, clock, rooms, *plant.loop_arrays(), x, drawn_in,
+        p.state, q.state, inputs, states,
+    )  # fmt: skip
+    plant.fast_forward(x)
+    held = mode if clock[loop.HELD] else None
+    belief.fast_forward(done, held, diagonal, int(clock[loop.FAILED]))
+    agent.wind(int(clock[loop.T]), int(clock[loop.DRAWN_AT]), drawn_in, x)
+    if why == loop.NO_GAIN:  # the readable code says what is wrong
+        agent.act(p)
+    if why == loop.TOO_MUCH:
+        plant.respond(inputs[done], q)
+    if why == loop.BEYOND:
+        plant.fast_forward(states[done])
+        agent.observe(inputs[done], states[done])
+    return Record(inputs, states)
+
+
+def fused_gain(agent: Any, environment: Any) -> Any:
+    """The compiled loop of a controller with one gain, if it is where the plant is.
+
+    >>> from bayescontrol.baselines.linear import OptimalController
+    >>> from bayescontrol.linear import LinearPlant, double_integrator
+    >>> system = double_integrator()
+    >>> fused_gain(OptimalController(system), LinearPlant(system)) is not None
+    True
+    """
+    fits = (
+        environment.cost_noise is None
+        and agent.gain.shape == (environment.system.inputs, environment.system.states)
+        and agent.x.tobytes() == environment.x.tobytes()
+    )
+    return _regulate if fits else None
+
+
+def _regulate(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
+    m, n = agent.gain.shape
+    x, inputs, states = plant.x, np.empty((steps, m)), np.empty((steps, n))
+    done, why = kernels.lqr_loop.regulate(
+        agent.gain, *plant.loop_arrays(), x, q.state, inputs, states
+    )
+    plant.fast_forward(x)
+    agent.x = x
+    if why == kernels.lqr_loop.TOO_MUCH:  # the readable code says what is wrong
+        plant.respond(inputs[done], q)
+    return Record(inputs, states)

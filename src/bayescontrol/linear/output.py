@@ -21,13 +21,13 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, UnknownAction
-from bayescontrol.linear.checks import (
+from bayescontrol.linear.matrices import (
     as_definite,
     as_matrix,
     as_vector,
     factor,
+    riccati,
 )
-from bayescontrol.linear.riccati import riccati
 from bayescontrol.linear.system import LinearSystem
 from bayescontrol.seeding import Stream
 from bayescontrol.words import counted

@@ -1,4 +1,17 @@
-"""A control rule with an alarm, and with something to fall back on.
+"""What an agent falls back on: an action, or a policy P(a | x).
+
+    a policy      has act(x, rng), as a mode has, or is a function of (x, rng)
+    an action     everything else
+
+What cannot be either is refused when it is given, not when it is needed.
+
+The compiled loop of a guarded agent over tables, bit for bit what the readable one does.
+
+`kernels.alarm.interact` comes back when the alarm is raised, and is called again with the
+fallback in charge. Where somebody wants to be told of the alarm, the readable loop runs: what
+they do then to the agent is theirs to choose.
+
+A control rule with an alarm, and with something to fall back on.
 
     while E_t < 1/δ      draw a mode, do what it would do
     from then on         do what the fallback would do: an action, or a policy; and still learn
@@ -9,26 +22,146 @@ goes on: the belief stays as it was and the situation moves. Without one the bel
 `on_impossible` has its way, and if that is "raise", it raises, with the alarm raised too.
 """
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
 from bayescontrol.experts.bumpless import Bumpless
 from bayescontrol.fused import register_loop
-from bayescontrol.live.alarm import Alarm
-from bayescontrol.live.evidence import finite_belief, gives_probabilities, require_bound
-from bayescontrol.live.fallbacks import as_fallback, fallback_action, fallback_law
-from bayescontrol.live.loop import fused_loop
-from bayescontrol.live.predictors import StudentPredictor
-from bayescontrol.live.state import saved_arrays
+from bayescontrol.live.alarm import Alarm, finite_belief, gives_probabilities, require_bound
+from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor, saved_arrays
+from bayescontrol.problems import tabular
 from bayescontrol.problems.tabular import TabularEnvironment
+from bayescontrol.protocols import ActionProbabilities
+from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
+
+
+def as_fallback(fallback: Any) -> Any:
+    """The fallback, if it is one.
+
+    >>> as_fallback(7)
+    7
+    >>> as_fallback(lambda rng: 7)
+    Traceback (most recent call last):
+    bayescontrol.errors.MissingCapability: fallback=...: it must take (x, rng), the situation ...
+    """
+    if isinstance(fallback, type):
+        raise MissingCapability(
+            f"fallback={fallback.__name__} is a class: make an instance, {fallback.__name__}(...)"
+        )
+    asked = getattr(fallback, "act", fallback)
+    if not callable(asked):
+        if asked is not fallback:
+            raise MissingCapability(f"fallback={fallback!r}: its act is {asked!r}, no method")
+        return fallback
+    try:
+        inspect.signature(asked).bind(None, None)
+    except ValueError:  # built in, and silent about what it takes
+        return fallback
+    except TypeError:
+        raise MissingCapability(
+            f"fallback={fallback!r}: it must take (x, rng), the situation and a stream of random "
+            "numbers, and give an action. For an agent, which takes (rng) alone, write "
+            "lambda x, rng: agent.act(rng); for an action that is a function, lambda x, rng: action"
+        ) from None
+    return fallback
+
+
+def fallback_action(fallback: Any, x: Any, rng: Stream) -> Any:
+    """a: the action itself, or what the policy does in x.
+
+    >>> fallback_action("stop", 3, Stream(0)), fallback_action(lambda x, rng: -x, 3, Stream(0))
+    ('stop', -3)
+    """
+    if hasattr(fallback, "act"):
+        return fallback.act(x, rng)
+    return fallback(x, rng) if callable(fallback) else fallback
+
+
+def fallback_law(fallback: Any, x: Any) -> dict[Any, float]:
+    """P(a | x) of the fallback.
+
+    >>> fallback_law("stop", 3)
+    {'stop': 1.0}
+    """
+    if isinstance(fallback, ActionProbabilities):
+        return dict(fallback.action_probabilities(x))
+    if hasattr(fallback, "act") or callable(fallback):
+        raise MissingCapability(
+            f"the fallback {fallback!r} acts, but does not say how likely: give it "
+            "action_probabilities(x)"
+        )
+    try:
+        return {fallback: 1.0}
+    except TypeError:
+        raise MissingCapability(
+            f"the fallback {fallback!r} cannot be looked up: use a number, a text or a tuple"
+        ) from None
+
+
+def fused_loop(agent: Any, environment: Any) -> Any:
+    """The loop, if rule and world have one, q counts tables, and the fallback is an action.
+
+    >>> from bayescontrol.live import Alarm, Guarded
+    >>> modes = tabular.random_modes(2)
+    >>> agent = Guarded(modes.agent(), Alarm(KrichevskyTrofimov(2), delta=0.01), fallback=1)
+    >>> fused_loop(agent, modes.environment(0)) is not None
+    True
+    """
+    predictor, fallback = agent.alarm.predictor, agent.fallback
+    actions, observations = environment.modes.successor.shape[1:]
+    fits = (
+        type(agent.rule) is ControlRule
+        and type(predictor) is KrichevskyTrofimov
+        and predictor.plain
+        and not agent.on_alarm
+        and len(predictor.observations) >= observations
+        and (fallback is None or (type(fallback) is int and 0 <= fallback < actions))
+        and tabular.fused_loop(agent.rule, environment) is not None
+    )
+    return _run if fits else None
+
+
+def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
+    modes, rule, alarm = environment.modes, agent.rule, agent.alarm
+    situations, actions, _ = modes.successor.shape
+    columns = np.empty((3, steps), np.int64)
+    fallback = -1 if agent.fallback is None else agent.fallback
+    start = 0
+    while start < steps:
+        w, e, blocks = rule.belief.weight_arrays()
+        counts, log_e = alarm.predictor.table(situations, actions), alarm.log_evidence(len(w))
+        done, learnt, drawn_in, x, y = kernels.alarm.interact(
+            w, e, blocks, modes.policy, modes.by_mode, modes.successor,
+            modes.hypothesis[environment.m], rule.x, environment.x, p.state, q.state, counts,
+            log_e, np.empty((2, len(w))), alarm.threshold, alarm.raised, fallback,
+            *columns[:, start:],
+        )  # fmt: skip
+        environment.x = y
+        raised = not alarm.raised and log_e.min() >= alarm.threshold
+        stopped = start + done < steps and not raised
+        drawn = columns[0, start : start + done + stopped]
+        acted = int((drawn >= 0).sum())
+        rule.belief.fast_forward(learnt, int(drawn[drawn >= 0][-1]) if acted else rule.belief.drawn)
+        if acted:
+            rule.fast_forward(acted, drawn_in, x)
+        rule.x = x
+        alarm.predictor.take_table(counts)
+        start += done
+        alarm.fast_forward(done, log_e)
+        if stopped:  # an impossible observation: the readable code raises, in its own words
+            agent.observe(int(columns[1, start]), int(columns[2, start]))
+    return Record(columns[1], columns[2])
+
 
 #: Called with the guarded agent when its alarm is raised.
 Called: TypeAlias = Callable[[Any], object]

@@ -1,4 +1,6 @@
-"""Predictors that know no mode: the rivals against which a class of modes is held.
+"""What was saved, looked at before anything is taken over: named arrays, and all of them there.
+
+Predictors that know no mode: the rivals against which a class of modes is held.
 
     Krichevsky-Trofimov    q(o | x, a, past) = (n_{xao} + 1/2) / (n_{xa} + K/2)
     Student                q(o | x, a, past) = t_{2α}(o; μ, β (κ + 1) / (α κ))
@@ -10,7 +12,7 @@ A ratio of q and P(o | m, x, a) means something only if both are probabilities, 
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from operator import index
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
@@ -20,8 +22,25 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
-from bayescontrol.live.state import saved_arrays
 from bayescontrol.values import pack, unpack
+
+
+def saved_arrays(arrays: Any, what: str, *names: str) -> Arrays:
+    """The arrays as they are, if these are among them; `what` they are of, for the error.
+
+    >>> saved_arrays({"clock": 3}, "alarm", "clock", "log_e")
+    Traceback (most recent call last):
+    bayescontrol.errors.IncompatibleState: the saved alarm lacks the arrays ['log_e']
+    """
+    if not isinstance(arrays, Mapping):
+        raise IncompatibleState(
+            f"the saved {what} is {arrays!r}: it must be a mapping of arrays, as save() gives"
+        )
+    missing = set(names) - arrays.keys()
+    if missing:
+        raise IncompatibleState(f"the saved {what} lacks the arrays {sorted(missing)}")
+    return dict(arrays)
+
 
 #: (x, a) -> what the predictor tells apart.
 Key: TypeAlias = Callable[[Any, Any], Hashable]

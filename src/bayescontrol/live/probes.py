@@ -19,7 +19,7 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.errors import MissingCapability
-from bayescontrol.live.evidence import finite_belief
+from bayescontrol.live.alarm import finite_belief
 from bayescontrol.record import Probe
 
 LN2: Final = 0.6931471805599453

@@ -1,4 +1,15 @@
-"""The MDP agent of the paper: modes are (Q, ρ), drawn by a Gibbs sampler.
+"""What the MDP agent holds before it has seen anything.
+
+ξ(x,a,y) ~ N(μ0, 1/λ0)        r | ξ ~ N(ξ, 1/p)                         p known
+ξ(x,a,y) ~ N(μ0, 1/(λ0 p))    r | ξ ~ N(ξ, 1/p)    p ~ Gamma(a0, b0)    p unknown
+
+The paper's operation mode for Markov decision problems: m = (Q, ρ).
+
+ξ_m(x,a,y) = Q(x,a) + ρ - M(y),   M(y) = max_a Q(y,a)          what mode m expects to be paid
+P(r | m, x, a, y) = N(r; ξ_m(x,a,y), 1/p)                      its hypothesis
+P(a | m, x) = 1 for a = arg max_a' Q(x,a')                     its policy
+
+The MDP agent of the paper: modes are (Q, ρ), drawn by a Gibbs sampler.
 
     ξ_m(x,a,y) = Q(x,a) + ρ - M(y)  ~  N(μ(x,a,y), 1/λ(x,a,y)),        M(y) = max_a Q(y,a)
     λ(x,a,y) = λ0 + p n(x,a,y)          μ(x,a,y) = (λ0 μ0 + p Σ r(x,a,y)) / λ(x,a,y)
@@ -10,10 +21,16 @@ conditionals are in `kernels.gibbs`.
     prior B    only transitions that were seen carry a prior; an untried action is taken to stay
                where it is: Q(x,a) ~ N(μ0 - ρ + M(x), 1/λ0)
     prior A    the states are declared, and every one is a successor of every pair, seen or not
+
+The compiled loop of the Gibbs agent in an MDP.
+
+The kernel works on the ledger's arrays until a state is new or room runs out; that one step is
+then learnt by the readable code, which makes room, and the kernel goes on.
 """
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,11 +44,11 @@ from bayescontrol.errors import (
     InvalidPrior,
     MissingCapability,
     NotConverged,
+    UnknownState,
 )
-from bayescontrol.mdp.gibbs_prior import LARGEST, GibbsPrior
-from bayescontrol.mdp.ledger import Ledger
-from bayescontrol.mdp.ledger_arrays import from_arrays, to_arrays
-from bayescontrol.mdp.q_values import QValues
+from bayescontrol.mdp.ledger import Ledger, from_arrays, to_arrays
+from bayescontrol.mdp.table import MDPEnvironment, Step, advance
+from bayescontrol.record import Record, as_rows, select
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
@@ -40,6 +57,95 @@ from bayescontrol.values import format_text, pack, unpack
 
 if TYPE_CHECKING:
     from bayescontrol.kernels.gibbs import How
+
+
+#: Rewards and hyperparameters beyond this are refused: their squares would leave the doubles.
+LARGEST = 1e100
+
+
+@dataclass(frozen=True)
+class GibbsPrior:
+    """ξ(x,a,y) ~ N(μ0, 1/λ0), noise of precision p.
+
+    `precision=None`: p is unknown, ξ(x,a,y) ~ N(μ0, 1/(λ0 p)) and p ~ Gamma(shape, rate), and the
+    chain draws it too. How widely Q is sampled, so how long the agent explores, goes with 1/√p:
+    choose p so that 1/√p is about the spread of M(y) among the successors of a state, or let the
+    chain find it.
+
+    >>> GibbsPrior(precision=100)
+    GibbsPrior(mu0=1.0, lambda0=1.0, precision=100.0, shape=1.0, rate=1.0)
+    >>> GibbsPrior(lambda0=0)
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidPrior: lambda0 = 0: it must be positive, between 1e-100 and 1e+100
+    """
+
+    mu0: float = 1.0
+    lambda0: float = 1.0
+    precision: float | None = 1.0
+    shape: float = 1.0
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None and field.name == "precision":
+                continue
+            number = isinstance(value, int | float | np.integer | np.floating)
+            if field.name == "mu0":
+                if not (number and abs(value) <= LARGEST):
+                    raise InvalidPrior(f"mu0 = {value!r}: it must be a number within ±{LARGEST:g}")
+            elif not (number and 1.0 / LARGEST <= value <= LARGEST):
+                raise InvalidPrior(
+                    f"{field.name} = {value!r}: it must be positive, "
+                    f"between {1 / LARGEST:g} and {LARGEST:g}"
+                )
+            object.__setattr__(self, field.name, float(value))
+
+    def format_text(self) -> str:
+        """Return the text of the prior in stored data, which is part of the format.
+
+        >>> GibbsPrior(precision=None).format_text()
+        'GibbsPrior(mu0=1.0, lambda0=1.0, precision=None, shape=1.0, rate=1.0)'
+        """
+        return (
+            f"GibbsPrior(mu0={self.mu0!r}, lambda0={self.lambda0!r}, precision={self.precision!r}, "
+            f"shape={self.shape!r}, rate={self.rate!r})"
+        )
+
+
+class QValues:
+    """A mode (Q, ρ): it does what looks best, arg max_a Q(x,a).
+
+    `places` says which row of Q is whose; -∞ marks an action that a state does not offer. A state
+    without a row gets one of its actions at random, of `offered(x)`: nothing tells them apart.
+
+    >>> import numpy as np
+    >>> mode = QValues({"home": 0}, ("stay", "go"), np.array([[0.0, 1.0]]), rho=0.5)
+    >>> mode.act("home", Stream(0)), mode.act("elsewhere", Stream(0)) in ("stay", "go")
+    ('go', True)
+    """
+
+    def __init__(
+        self,
+        places: Mapping[Hashable, int],
+        actions: Sequence[Any],
+        Q: FloatArray,
+        rho: float,
+        offered: Callable[[Any], Sequence[Any]] | None = None,
+    ) -> None:
+        self._places, self.actions, self.Q, self.rho = places, tuple(actions), Q, rho
+        self._offered = offered
+
+    def act(self, x: Any, rng: Stream) -> Any:
+        """arg max_a Q(x,a), the first of several."""
+        place = self._places.get(x)
+        if place is None or place >= len(self.Q):
+            choices = self.actions if self._offered is None else self._offered(x)
+            return choices[rng.integers(len(choices))]
+        return self.actions[int(self.Q[place].argmax())]
+
+    def __repr__(self) -> str:
+        return f"QValues({len(self.Q)} states, ρ = {self.rho:.4g})"
 
 
 class GibbsBelief:
@@ -326,3 +432,76 @@ def mdp_agent(
     belief = GibbsBelief(actions, prior, **options)
     belief.require_state(start, "to start in")
     return ControlRule(belief, start, advance=next_state, schedule=schedule)
+
+
+def fused_loop(agent: Any, environment: Any) -> Any:
+    """The compiled loop, if the agent draws anew at each step and is where the world is.
+
+    >>> from bayescontrol.mdp import chain_mdp
+    >>> from bayescontrol.mdp.gibbs import mdp_agent
+    >>> fused_loop(mdp_agent(2, start=0), chain_mdp(2).environment()) is not None
+    True
+    """
+    mdp = environment.mdp
+    try:
+        together = mdp.states.place(agent.x) == environment.at
+    except UnknownState:
+        together = False
+    fits = (
+        together
+        and agent.schedule is every_step
+        and agent.advance in (next_state, advance)
+        and list(agent.belief.ledger.actions) == list(mdp.actions)
+        and bool((np.abs(mdp.rewards) <= LARGEST).all())
+    )
+    return _run if fits else None
+
+
+def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    mdp, belief, start = environment.mdp, agent.belief, agent.x
+    labels = list(belief.ledger.actions)
+    actions, rewards, states = np.empty(steps, np.int64), np.empty(steps), np.empty(steps, np.int64)
+    number = np.array([_number(belief, x) for x in mdp.states], np.int64)
+
+    def situation(s: int) -> Any:
+        return mdp.states[states[s - 1]] if s else start
+
+    t = 0
+    if number[environment.at] < 0:  # the start enters with the first step out of it
+        a = agent.act(p)
+        here, o = environment.at, environment.respond(a, q)
+        agent.observe(a, o)
+        actions[0], rewards[0], states[0] = mdp.actions.place(a), o.reward, environment.at
+        for y in (here, environment.at):
+            number[y] = _number(belief, mdp.states[y])
+        t = 1
+    while t < steps:
+        begun, ledger = t, belief.ledger
+        t, environment.at, why = kernels.mdp_loops.interact(
+            ledger.evidence, ledger.chain, belief.how, len(ledger), mdp.tables, number,
+            environment.at, t, p.state, q.state, actions, rewards, states,
+        )  # fmt: skip
+        belief.fast_forward()
+        acted = why in (kernels.mdp_loops.NOT_LEARNT, kernels.mdp_loops.NOT_OFFERED)
+        last = t if acted else t - 1
+        if last >= begun:
+            agent.fast_forward(last + 1 - begun, situation(last), situation(t))
+        if why == kernels.mdp_loops.DONE:
+            break
+        # What is left to do for this step is the readable code's, errors included.
+        if why == kernels.mdp_loops.LOST:
+            belief.check_chain()
+        if why == kernels.mdp_loops.NOT_OFFERED:
+            environment.respond(labels[actions[t]], q)
+        agent.observe(labels[actions[t]], Step(float(rewards[t]), environment.x))
+        number[environment.at] = _number(belief, environment.x)
+        t += 1
+    return Record(
+        select(labels, actions),
+        as_rows({"reward": rewards, "state": select(list(mdp.states), states)}),
+    )
+
+
+def _number(belief: Any, x: Any) -> int:
+    place = belief.ledger.place(x)
+    return -1 if place is None else place

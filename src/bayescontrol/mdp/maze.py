@@ -1,4 +1,15 @@
-"""Grid-worlds with one-way membranes, after Mahadevan (1996), as the paper uses them.
+"""Maps of grid-worlds, by name.
+
+    .  floor        #  wall        G  goal
+    n  top of a cup, and | the cells of that cup below it, in the same column
+    a line is a row, blanks do not count
+
+A cup is a column closed by one-way membranes above and on both sides: it is entered through
+them from outside, and left only downward from its lowest cell. Two cups side by side are kept
+apart by their membranes. `three-cups` is ours, as are all the others: the layout of the paper's
+own figure is not known.
+
+Grid-worlds with one-way membranes, after Mahadevan (1996), as the paper uses them.
 
     state    a free cell          action    0 up, 1 down, 2 left, 3 right
     with probability p the intended move, or none if it is blocked; with 1 - p a move to one of
@@ -11,15 +22,71 @@ leaves open is a field of `Rules`, with our reading for a default. Grammar: `maz
 """
 
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.errors import InvalidTable, UnknownState
-from bayescontrol.mdp.environment import MDPEnvironment
-from bayescontrol.mdp.maze_layouts import LAYOUTS
-from bayescontrol.mdp.table import MDP
+from bayescontrol.mdp.table import MDP, MDPEnvironment
+
+
+def _open(side: int) -> str:
+    """A square of floor, the goal in the upper half."""
+    rows = [["."] * side for _ in range(side)]
+    rows[side // 4][side // 2] = "G"
+    return "\n".join(" ".join(row) for row in rows)
+
+
+#: name -> map
+LAYOUTS: Final[dict[str, str]] = {
+    "three-cups": """
+. . . . . . .
+. . . G . . .
+. . . . . . .
+. n . n . n .
+. | . | . | .
+. | . | . | .
+. . . . . . .
+""",
+    "no-cups": """
+. . . . . . .
+. . . G . . .
+. . . . . . .
+. . . . . . .
+. . . . . . .
+. . . . . . .
+. . . . . . .
+""",
+    "four-cups": """
+. . . . . . . . .
+. n . . G . . n .
+. | . . . . . | .
+. | . . . . . | .
+. . . . . . . . .
+. n . . . . . n .
+. | . . . . . | .
+. | . . . . . | .
+. . . . . . . . .
+""",
+    "four-rooms": """
+. . . . . # . . . . .
+. . . . . # . . . . .
+. . . . . . . . . G .
+. . . . . # . . . . .
+. . . . . # . . . . .
+# . # # # # . . . . .
+. . . . . # # # . # #
+. . . . . # . . . . .
+. . . . . # . . . . .
+. . . . . . . . . . .
+. . . . . # . . . . .
+""",
+    "corridor": ". . . . . . . . . . . . . . . . . . . G",
+    "open-14": _open(14),
+    "open-20": _open(20),
+}
+
 
 #: (row, column), counted from the upper left corner.
 Cell: TypeAlias = tuple[int, int]

@@ -1,4 +1,10 @@
-"""A Markov decision problem as a table of its transitions.
+"""An MDP as an environment Q: the observation is the reward and the state it led to.
+
+    o = (r, y) ~ P(r, y | x, a)        x ← y
+
+The agent sees every state, so its situation is the last one: advance(x, a, o) = o.state.
+
+A Markov decision problem as a table of its transitions.
 
     P(r, y | x, a)     state x, action a, next state y, reward r
     P(y | x, a)        = Σ_r P(r, y | x, a)         `transition[x, a, y]`
@@ -6,23 +12,90 @@
 
 Kept sparse, pair (x, a) after pair, each by falling probability: what a grid needs is four or
 five entries a pair, whatever the number of states. Several rewards may go with one (x, a, y).
+
+Small Markov decision problems by name.
+
+chain     k states; A goes on, B goes back to the start; the k-th A pays 1: ρ* = 1/k
+random    P(· | x, a) ~ Dirichlet(c, …, c), r(x, a) uniform in [0, 1)
 """
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.errors import InvalidTable
-from bayescontrol.mdp.environment import MDPEnvironment, Step
+from bayescontrol.errors import InvalidTable, UnknownAction
 from bayescontrol.problems.names import Names
+from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.situations import follows_state
 
 if TYPE_CHECKING:
     from bayescontrol.kernels.mdp import Tables
+
+
+class Step(NamedTuple):
+    """What an MDP answers: the reward r and the next state y.
+
+    >>> Step(1.0, "goal").state
+    'goal'
+    """
+
+    reward: float
+    state: Any
+
+
+@follows_state
+def advance(x: Any, a: Any, o: Step) -> Any:
+    """T(x, a, o) = y: the state that was seen is the situation.
+
+    >>> advance("start", "left", Step(0.0, "goal"))
+    'goal'
+    """
+    return o.state
+
+
+class MDPEnvironment:
+    """Q of an MDP; `x` is the state it is in, `at` the number of that state.
+
+    >>> from bayescontrol.mdp import chain_mdp
+    >>> world = chain_mdp(2).environment()
+    >>> [world.respond(0, Stream(0)) for _ in range(3)]
+    [Step(reward=0.0, state=1), Step(reward=1.0, state=0), Step(reward=0.0, state=1)]
+    >>> world.respond(2, Stream(0))
+    Traceback (most recent call last):
+    bayescontrol.errors.UnknownAction: no action 2: the actions are 0, 1
+    """
+
+    #: `interact` refuses an agent that follows the states and is in another one.
+    shows_state: ClassVar[bool] = True
+
+    def __init__(self, mdp: "MDP", start: Hashable | None = None) -> None:
+        self.mdp = mdp
+        self.at = 0 if start is None else mdp.states.place(start)
+
+    @property
+    def x(self) -> Any:
+        """The state it is in."""
+        return self.mdp.states[self.at]
+
+    def respond(self, a: Hashable, rng: Stream) -> Step:
+        """(r, y) ~ P(r, y | x, a); an action that x does not offer changes nothing."""
+        mdp, tables = self.mdp, self.mdp.tables
+        action = mdp.actions.place(a)
+        if not mdp.allowed[self.at, action]:
+            offered = ", ".join(map(repr, mdp.actions_in(self.x)))
+            raise UnknownAction(f"state {self.x!r} does not offer action {a!r}: it has {offered}")
+        entry = kernels.mdp.respond(tables, self.at, action, len(mdp.actions), rng.state)
+        self.at = int(tables.successor[entry])
+        return Step(float(tables.reward[entry]), self.x)
+
+    def __repr__(self) -> str:
+        return f"MDPEnvironment({self.mdp!r} in state {self.x!r})"
+
 
 #: How far the probabilities of a pair may be from one in sum, by which they are then divided.
 TOLERANCE = 1e-9
@@ -255,3 +328,42 @@ def _numbers(values: npt.ArrayLike, name: str) -> FloatArray:
         return np.array(values, np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidTable(f"{name} must be an array of numbers: {error}") from None
+
+
+def chain_mdp(k: int, pays: int = 0) -> MDP:
+    """The paper's k-state problem: only k equal actions in a row reach the reward.
+
+    State x is the number of right actions in a row; action `pays` (0 for A, 1 for B) is the
+    right one, the other leads back to the start, and so does the reward.
+
+    >>> chain_mdp(3).outcomes(2, 0), chain_mdp(3, pays=1).outcomes(2, 0)
+    ({Step(reward=1.0, state=0): 1.0}, {Step(reward=0.0, state=0): 1.0})
+    """
+    if k < 1 or pays not in (0, 1):
+        raise InvalidTable(f"chain_mdp(k={k}, pays={pays}): k is at least 1, pays is 0 or 1")
+    x = np.arange(k)
+    right, wrong = np.full(k, pays), np.full(k, 1 - pays)
+    zero = np.zeros(k)
+    return MDP.from_transitions(
+        np.concatenate([x, x]),
+        np.concatenate([right, wrong]),
+        np.concatenate([(x + 1) % k, np.zeros(k, np.int64)]),
+        np.ones(2 * k),
+        np.concatenate([zero + (x == k - 1), zero]),
+        states=k,
+        actions=2,
+    )
+
+
+def random_mdp(
+    states: int, actions: int, *, concentration: float = 1.0, seed: int | Stream = 0
+) -> MDP:
+    """A problem drawn at random; every transition is possible, so it is communicating.
+
+    >>> random_mdp(5, 2, seed=1)
+    MDP(5 states, 2 actions, 50 transitions)
+    """
+    rng = as_stream(seed)
+    # The floor keeps every probability positive where tiny gammas underflow.
+    g = np.maximum(np.asarray(rng.gamma(concentration, size=(states, actions, states))), 1e-12)
+    return MDP(g / g.sum(-1, keepdims=True), np.asarray(rng.random(size=(states, actions))))

@@ -30,7 +30,7 @@ _OURS: Final = {
     "consistency": f"{_HERE}.diagrams:consistency_diagram",
     "consistency-repaired": f"{_HERE}.diagrams:consistency_repaired",
     "core": f"{_HERE}.diagrams:core_diagram",
-    "goals": "bayescontrol.mdp.goals:goal_worlds",
+    "goals": "bayescontrol.mdp.modes:goal_worlds",
     "policy-diagram": f"{_HERE}.diagrams:policy_diagram",
     "prize-or-frog": f"{_HERE}.classes:_prize_or_frog",
     "three-modes": f"{_HERE}.classes:_three_modes",

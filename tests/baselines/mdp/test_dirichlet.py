@@ -19,7 +19,7 @@ from bayescontrol.errors import (
     UnknownAction,
     UnknownState,
 )
-from bayescontrol.mdp.environment import advance
+from bayescontrol.mdp.table import advance
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import (
     check_bad_evidence,

@@ -18,7 +18,7 @@ from bayescontrol.baselines.mdp.posterior_sampling import (
 )
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
 from bayescontrol.mdp import MDP, Maze, chain_mdp, random_mdp
-from bayescontrol.mdp.environment import advance
+from bayescontrol.mdp.table import advance
 from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import (

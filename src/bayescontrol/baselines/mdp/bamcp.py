@@ -27,8 +27,7 @@ from bayescontrol.errors import (
     InvalidTable,
     UnknownState,
 )
-from bayescontrol.mdp.environment import Step, advance
-from bayescontrol.mdp.table import MDP
+from bayescontrol.mdp.table import MDP, Step, advance
 from bayescontrol.seeding import Stream
 
 #: What is left of a reward beyond the depth, by default.

@@ -17,8 +17,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
 from bayescontrol.baselines.mdp.checks import read_step
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
-from bayescontrol.mdp.environment import advance
-from bayescontrol.mdp.table import MDP
+from bayescontrol.mdp.table import MDP, advance
 from bayescontrol.problems.names import Names
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack

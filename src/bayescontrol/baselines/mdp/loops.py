@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.mdp.environment import MDPEnvironment, Step
-from bayescontrol.mdp.table import MDP
+from bayescontrol.mdp.table import MDP, MDPEnvironment, Step
 from bayescontrol.record import Record, as_rows, select
 from bayescontrol.seeding import Stream
 

@@ -13,9 +13,8 @@ import numpy as np
 from bayescontrol.arrays import Arrays
 from bayescontrol.baselines.mdp.checks import read_step
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.mdp.environment import advance
 from bayescontrol.mdp.planning import Plan, policy_iteration
-from bayescontrol.mdp.table import MDP
+from bayescontrol.mdp.table import MDP, advance
 from bayescontrol.seeding import Stream
 
 

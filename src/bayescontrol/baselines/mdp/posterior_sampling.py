@@ -20,8 +20,7 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.baselines.mdp.dirichlet import DirichletMDPBelief, ModelPrior
 from bayescontrol.baselines.mdp.sampled_model import SampledModel
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.mdp.environment import advance
-from bayescontrol.mdp.table import MDP
+from bayescontrol.mdp.table import MDP, advance
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Held
 from bayescontrol.seeding import Stream

@@ -20,8 +20,7 @@ from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.baselines.mdp.book import Book
 from bayescontrol.baselines.mdp.checks import between
 from bayescontrol.errors import BadEvidence, IncompatibleState
-from bayescontrol.mdp.environment import advance
-from bayescontrol.mdp.table import MDP
+from bayescontrol.mdp.table import MDP, advance
 from bayescontrol.seeding import Stream
 
 #: Sweeps that extended value iteration may take.

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from bayescontrol.bandits.bias_grid import bias_grid
 from bayescontrol.convergence.verdict import Outcome, Verdict, check
 from bayescontrol.experiments.divergence.controller import TRUE, controller
-from bayescontrol.mdp.goals import goal_worlds
+from bayescontrol.mdp.modes import goal_worlds
 from bayescontrol.problems.chain import chain
 from bayescontrol.problems.diagrams import consistency_diagram, trap
 from bayescontrol.problems.tabular import TabularModes

@@ -20,8 +20,7 @@ from bayescontrol.baselines.mdp import RLearning
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.mdp import MDP, Maze, Plan, policy_iteration
-from bayescontrol.mdp.gibbs import mdp_agent
-from bayescontrol.mdp.gibbs_prior import GibbsPrior
+from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
 from bayescontrol.record import Record
 from bayescontrol.seeding import stream
 

@@ -21,8 +21,7 @@ from bayescontrol.experiments.maze_sensitivity.worlds import cliff_walk, frozen_
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.mdp import MDP, Maze, Plan, policy_iteration
-from bayescontrol.mdp.gibbs import mdp_agent
-from bayescontrol.mdp.gibbs_prior import GibbsPrior
+from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
 from bayescontrol.seeding import stream
 
 #: Both readings of the prior.

@@ -21,9 +21,8 @@ from bayescontrol.baselines.mdp.ucrl2 import UCRL2
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.mdp import MDP, Maze, Plan, chain_mdp, policy_iteration
-from bayescontrol.mdp.gibbs import mdp_agent
-from bayescontrol.mdp.gibbs_prior import GibbsPrior
-from bayescontrol.mdp.maze_layouts import LAYOUTS
+from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
+from bayescontrol.mdp.maze import LAYOUTS
 from bayescontrol.seeding import stream
 
 RULE: Final = "control rule"
