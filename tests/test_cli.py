@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from tests.interruptible import interruptible
 
 from bayescontrol.cli import main
-from bayescontrol.lab.lock import held
+from bayescontrol.files import lock_folder
 from bayescontrol.lab.manifest import results_in
 from bayescontrol.lab.store import read
 
@@ -284,7 +284,7 @@ def test_a_folder_of_another_study_or_in_use_is_refused(call: Call, tmp_path: Pa
         done = call(*words)
         assert done.exit_code == 2
         assert re.search(r"results holds .*: name another folder, or remove", done.stderr)
-    with held(tmp_path / "results"):
+    with lock_folder(tmp_path / "results"):
         done = call("run", PACED, "--runs", 2, "--out", "results")
     assert done.exit_code == 2
     assert "results is being written by process" in done.stderr

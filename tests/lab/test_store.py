@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.atomic import Unwritable
+from bayescontrol.files import Busy, Unwritable
 from bayescontrol.lab.experiment import Columns, Experiment, find
-from bayescontrol.lab.lock import Busy
 from bayescontrol.lab.manifest import Manifest, NoResults, read_manifest, results_in
 from bayescontrol.lab.pieces import Damaged
 from bayescontrol.lab.provenance import Made
@@ -256,7 +255,7 @@ import resource, sys
 from pathlib import Path
 from bayescontrol.lab import find, run_replicas
 from bayescontrol.lab import pace
-from bayescontrol.lab.atomic import Unwritable
+from bayescontrol.files import Unwritable
 from bayescontrol.lab.store import Store, Study
 pace._BYTES = 4000
 paced = find(sys.argv[1])
@@ -279,7 +278,7 @@ def test_a_file_that_cannot_grow_loses_nothing_that_was_finished(
     command = [sys.executable, "-c", FULL, name, str(tmp_path), str(limit)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert f"cannot write to {tmp_path}" in done.stdout
-    assert "File too large; name another folder, or make room" in done.stdout
+    assert "File too large; name another folder, or free disk space" in done.stdout
     assert [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")] == []
     settings, counted = paced.settings(runs=60), Counted(paced)
     columns = into(tmp_path, counted.experiment, settings)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bayescontrol.lab.atomic import Unwritable
+from bayescontrol.files import Unwritable
 from bayescontrol.lab.chart import Chart
 from bayescontrol.lab.experiment import Columns, Experiment, Outcome
 from bayescontrol.lab.manifest import NoResults, Reproduction, Sweep, read_manifest, write_manifest

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bayescontrol.lab.atomic import Unwritable
+from bayescontrol.files import Unwritable
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import plain
 from bayescontrol.lab.sweep import Point

@@ -31,11 +31,10 @@ from bayescontrol.cli.asked import ModesBroke
 from bayescontrol.cli.into import KEPT
 from bayescontrol.cli.screen import say, screen
 from bayescontrol.errors import InvalidPrior, InvalidTable, MissingCapability, UnknownMode
-from bayescontrol.lab.atomic import Unwritable
+from bayescontrol.files import Busy, Unwritable
 from bayescontrol.lab.executors import ClusterUnavailable
 from bayescontrol.lab.experiment import Experiment, UnknownExperiment, find, names
 from bayescontrol.lab.files import CannotImport
-from bayescontrol.lab.lock import Busy
 from bayescontrol.lab.manifest import NoResults
 from bayescontrol.lab.pieces import Damaged
 from bayescontrol.lab.replicas import ExperimentFailed

@@ -11,7 +11,7 @@ import click
 from bayescontrol.cli.crew import Crew
 from bayescontrol.cli.into import KEPT
 from bayescontrol.cli.screen import say
-from bayescontrol.lab.lock import held
+from bayescontrol.files import lock_folder
 from bayescontrol.lab.manifest import Manifest, NoResults, Reproduction, Sweep, read_manifest
 from bayescontrol.lab.replicas import ExperimentFailed
 from bayescontrol.lab.study import OtherResults
@@ -32,7 +32,7 @@ def owned(
     True
     """
     folders.prepare(folder)
-    with held(folder):
+    with lock_folder(folder):
         try:
             there = read_manifest(folder)
         except NoResults:

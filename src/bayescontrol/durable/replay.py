@@ -4,22 +4,22 @@ export_log(agent, file)  ->  {"seq": 1, "kind": "created", …} {"seq": 2, …} 
 replay(read_log(file))   ->  the belief at its end, and every action drawn again
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Created, Decided, Event, from_line, numbered, to_line
 from bayescontrol.durable.laws import LoggedLaw
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
-from bayescontrol.durable.places import flush_folder, reached
+from bayescontrol.durable.places import reached
 from bayescontrol.durable.plain import shown
 from bayescontrol.durable.summary import summary
 from bayescontrol.errors import DamagedLog, InvalidRequest, StoreFailed
+from bayescontrol.files import atomic_write
 
 #: A log: its events, its agent, or the file that it was exported to.
 Source: TypeAlias = Iterable[Event] | DurableAgent | str | PathLike[str]
@@ -71,27 +71,17 @@ def export_log(events: Source, path: str | PathLike[str]) -> int:
     """
     source, target = numbered(events_from(events), None), Path(path).resolve()
     if target.exists() and not target.is_dir() and not target.is_file():
-        with reached(str(path)), target.open("w", encoding="utf-8") as pipe:
-            return _written(source, pipe)
+        with reached(str(path)), target.open("wb") as pipe:
+            return _write_lines(source, pipe)
     _require_no_store(target)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    with reached(str(path)):
-        try:
-            with beside.open("w", encoding="utf-8") as file:
-                count = _written(source, file)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
-        flush_folder(target.parent)
-    return count
+    with reached(str(path)), atomic_write(target) as file:
+        return _write_lines(source, file)
 
 
-def _written(events: Iterable[Event], file: IO[str]) -> int:
+def _write_lines(events: Iterable[Event], file: BinaryIO) -> int:
     count = 0
     for event in events:
-        file.write(to_line(event) + "\n")
+        file.write(f"{to_line(event)}\n".encode())
         count += 1
     return count
 

@@ -24,10 +24,11 @@ from typing import Any, Final
 import apsw
 
 from bayescontrol.durable.committer import Committer, Request
-from bayescontrol.durable.places import WriterLock, flush_folder, reached, require_local
+from bayescontrol.durable.places import reached, require_local
 from bayescontrol.durable.sqlite_errors import damaged, translated
 from bayescontrol.durable.store import closed
 from bayescontrol.errors import DamagedLog, NewerFormat, StoreBusy, StoreFailed
+from bayescontrol.files import FileLock, LockHeld, atomic_write, flush_folder
 
 MEMORY: Final = ":memory:"
 #: "BaCo", in the header of every file of ours.
@@ -93,6 +94,18 @@ class _Work(Request):
         self.do = do
 
 
+def _locked(path: str) -> FileLock:
+    """Be the only process that writes to the file. Without `flock`, SQLite's locks must do."""
+    try:
+        with reached(path):
+            return FileLock(Path(f"{path}-lock"))
+    except LockHeld as error:
+        raise StoreBusy(
+            f"{path} is being written by {error.holder}: wait until it ends, or use that process; "
+            "one process writes to a file at a time, several can share postgresql://…"
+        ) from None
+
+
 class SqliteFile:
     """The connection, with a lock for the threads that share it.
 
@@ -110,11 +123,10 @@ class SqliteFile:
         self._process = os.getpid()
         self._broken: str | None = None
         self._committer: Committer[_Work] = Committer(self._write)
-        self._writer: WriterLock | None = None
+        self._writer: FileLock | None = None
         if path != MEMORY:
             self._require_place(Path(path))
-            with reached(path):
-                self._writer = WriterLock(Path(path))
+            self._writer = _locked(path)
         self._db: apsw.Connection | None = None
         _files.add(self)
         self._stat: os.stat_result | None = None
@@ -258,21 +270,17 @@ class SqliteFile:
             raise StoreFailed(f"{path} is there already: name a new file for the backup")
         if not path.parent.is_dir():
             raise StoreFailed(f"{path}: there is no folder {path.parent}: make it first")
-        beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        with reached(str(path)), translated(str(path)):
-            try:
-                self._copy(beside)
-                with beside.open("rb+") as file:
-                    os.fsync(file.fileno())
-                os.link(beside, path)  # unlike a renaming, it never takes another's place
-            finally:
-                beside.unlink(missing_ok=True)
-            flush_folder(path.parent)
+        with (
+            reached(str(path)),
+            translated(str(path)),
+            atomic_write(path, overwrite=False) as file,
+        ):
+            self._copy(file.name)
 
-    def _copy(self, beside: Path) -> None:
+    def _copy(self, path: str) -> None:
         with self._lock:
             source = self._open()
-            target = apsw.Connection(str(beside))
+            target = apsw.Connection(path)
             try:
                 with target.backup("main", source, "main") as copying:
                     while not copying.done:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from bayescontrol.errors import BayesControlError
-from bayescontrol.lab.atomic import replacing
+from bayescontrol.files import atomic_write, writing_to
 from bayescontrol.lab.provenance import Made
 
 #: Runs: first, last + 1, step.
@@ -131,7 +131,7 @@ def write_manifest(folder: Path, manifest: Manifest | Sweep | Reproduction) -> P
     ('chain',)
     """
     path = folder / _FILE
-    with replacing(path) as file:
+    with writing_to(path.parent), atomic_write(path) as file:
         file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
     return path
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.errors import BayesControlError
-from bayescontrol.lab.atomic import replacing
+from bayescontrol.files import atomic_write, writing_to
 from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.provenance import Made
 
@@ -126,7 +126,7 @@ def write_sealed(path: Path, columns: Columns, note: Note) -> str:
     >>> first == again
     True
     """
-    with replacing(path) as file:
+    with writing_to(path.parent), atomic_write(path) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, array in columns.items():
                 entry = zipfile.ZipInfo(f"{name}.npy")

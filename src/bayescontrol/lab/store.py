@@ -21,10 +21,9 @@ from typing import Final, Self
 
 import msgspec
 
+from bayescontrol.files import leftovers, lock_folder, writing_to
 from bayescontrol.lab.assembly import assemble, missing, span
-from bayescontrol.lab.atomic import leftovers, writing_to
 from bayescontrol.lab.experiment import Columns
-from bayescontrol.lab.lock import held
 from bayescontrol.lab.making import makings
 from bayescontrol.lab.manifest import Making, Manifest, NoResults, read_manifest, write_manifest
 from bayescontrol.lab.pieces import (
@@ -103,7 +102,7 @@ class Store:
     def __enter__(self) -> Self:
         with writing_to(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-        self._held.enter_context(held(self.folder))
+        self._held.enter_context(lock_folder(self.folder))
         try:
             self._take_stock()
         except BaseException:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bayescontrol.lab.atomic import replacing, writing_to
+from bayescontrol.files import atomic_write, writing_to
 from bayescontrol.lab.chart import Chart
 from bayescontrol.lab.experiment import find
 from bayescontrol.lab.manifest import (
@@ -121,7 +121,7 @@ def write_page(
     path = folder / "index.html"
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(page(title, sections, versions(), broken or {}).encode())
     return path
 

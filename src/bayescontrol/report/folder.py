@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bayescontrol.lab.atomic import replacing, writing_to
+from bayescontrol.files import atomic_write, writing_to
 from bayescontrol.lab.experiment import Outcome, Table
 from bayescontrol.lab.provenance import versions
 from bayescontrol.lab.runner import Result
@@ -77,7 +77,7 @@ def prepare(folder: Path) -> None:
 
     >>> prepare(Path(__file__) / "report")
     Traceback (most recent call last):
-    bayescontrol.lab.atomic.Unwritable: cannot write to .../report: ...
+    bayescontrol.files.Unwritable: cannot write to .../report: ...
     """
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ def write_claims(result: Result, folder: Path) -> Path:
     content["versions"] = versions()
     path = folder / "claims.json"
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    with replacing(path) as file:
+    with writing_to(path.parent), atomic_write(path) as file:
         file.write(f"{text}\n".encode())
     return path
 
@@ -156,6 +156,6 @@ def write_sweep_claims(outcomes: Sequence[tuple[Point, Outcome]], folder: Path) 
             values, added = ([plain(getattr(claim, k)) for k in keys] for keys in (_KEYS, _ADDED))
             lines.writerow((*point.swept.values(), *values, point.folder, *added))
     path = folder / "claims.csv"
-    with replacing(path) as file:
+    with writing_to(path.parent), atomic_write(path) as file:
         file.write(text.getvalue().encode())
     return path
