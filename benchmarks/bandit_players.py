@@ -16,8 +16,7 @@ from benchmarks.peers.worker import LEVERS, STEPS, serve
 from bayescontrol import Stream, interact
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.interaction import both_streams
-from bayescontrol.kernels.random import beta
-from bayescontrol.kernels.xoshiro import uniform
+from bayescontrol.kernels.random import beta, uniform
 
 __all__ = ["PLAYERS"]
 

@@ -12,8 +12,7 @@ from benchmarks.timing import Timing, take_turns
 
 from bayescontrol import Probe, interact
 from bayescontrol.fused import find_loop
-from bayescontrol.kernels.xoshiro import uniform
-from bayescontrol.kernels.ziggurat import normal
+from bayescontrol.kernels.random import normal, uniform
 from bayescontrol.problems.parametric import ParametricModes
 
 __all__ = ["compiled_and_readable"]

@@ -362,7 +362,7 @@ def test_random_problems_settle() -> None:
 
 def test_parametric_modes_with_continuous_observations_settle() -> None:
     """Only densities at hand: the realised g, and actions compared by the same random numbers."""
-    from bayescontrol.kernels.ziggurat import normal
+    from bayescontrol.kernels.random import normal
 
     def likelihoods(theta: Any, x: int, a: float, o: float) -> Any:
         return np.exp(-0.5 * (o - a * theta) ** 2)

@@ -23,7 +23,7 @@ from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import Probe
 from bayescontrol.schedules import Every, Geometric, every_step
 
-NOT_YET = kernels.settling.NOT_YET
+NOT_YET = kernels.tabular.NOT_YET
 
 
 def coins(*heads: float, prior: list[float] | None = None) -> TabularModes:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special  # type: ignore[import-untyped]
 
-from bayescontrol.kernels.beta_law import (
+from bayescontrol.kernels.beta_distribution import (
     beta_cdf,
     beta_quantile,
     divergence,

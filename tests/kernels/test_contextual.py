@@ -5,7 +5,7 @@ import pytest
 
 from bayescontrol import Stream, kernels
 
-K = kernels.contextual
+K = kernels.regression
 
 
 @pytest.mark.parametrize("s", [-600.0, -30.0, -1.0, 0.0, 2.5, 40.0, 700.0])
@@ -28,10 +28,10 @@ def test_learning_a_logistic_reward_moves_to_the_mode_and_its_curvature(
     A = rng.normal(size=(d, d))
     Lambda, mu, x = A @ A.T + np.eye(d), rng.normal(size=d), scale * rng.normal(size=d)
     R, v, w = np.empty((d, d)), np.empty(d), np.empty(d)
-    kernels.linear.cholesky(Lambda, R)
+    kernels.regression.cholesky(Lambda, R)
     z = R @ mu
     K.learn(K.LOGIT, np.empty(0), R, z, x, r, v)
-    kernels.linear.solve(R, z, w)
+    kernels.regression.solve_upper(R, z, w)
     p = K.sigmoid(float(x @ w))
     gradient = (r - p) * x - Lambda @ (w - mu)  # of ln P(r | w) + ln N(w; μ, Λ⁻¹)
     assert np.abs(gradient).max() <= 1e-9 * (1 + np.abs(Lambda @ mu).max() + np.abs(x).max())

@@ -107,5 +107,5 @@ def test_posteriors_stop_before_the_evidence_that_nobody_explains() -> None:
     w, e = np.array([0.5, 0.5]), np.zeros(2, np.int64)
     evidence = np.array([[0.5, 0.0], [0.0, 1.0], [1.0, 1.0]])
     out = np.empty((4, 2))
-    assert divergence.posteriors(w, e, kernels.blocks.build(w, e), evidence, out) == 1
+    assert divergence.posteriors(w, e, kernels.finite.build(w, e), evidence, out) == 1
     assert out[1].tolist() == [1.0, 0.0]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.kernels import blocks as block_kernels
 from bayescontrol.kernels import finite
 from bayescontrol.testing import exact_posterior, relative_error
 
@@ -22,7 +21,7 @@ class Weighed:
 
     def __init__(self, prior: FloatArray) -> None:
         self.w, self.e = prior.copy(), np.zeros(prior.size, np.int64)
-        self.blocks = block_kernels.build(self.w, self.e)
+        self.blocks = finite.build(self.w, self.e)
 
     def see(self, evidence: FloatArray, log: bool = False) -> int:
         condition = finite.condition_log if log else finite.condition
@@ -37,7 +36,7 @@ class Weighed:
         return int(finite.draw(self.w, self.e, self.blocks, u))
 
     def bits(self) -> bytes:
-        e = block_kernels.exponents(self.w, self.e, self.blocks)
+        e = finite.exponents(self.w, self.e, self.blocks)
         return self.w.tobytes() + e.tobytes() + self.blocks.tobytes()
 
 
@@ -159,7 +158,7 @@ def test_blocks_flat_or_spread_do_not_show_in_the_posterior(
     weighed = Weighed(prior)
     for row in evidence:
         assert weighed.see(np.log(row) if log else row, log) == finite.OK
-    flat = weighed.blocks[:, block_kernels.FLAT]
+    flat = weighed.blocks[:, finite.FLAT]
     if size > 513 and rows is scattered:
         assert flat[1] == 0.0
     if rows is steady:
@@ -191,10 +190,8 @@ def test_rebuilding_from_saved_arrays_gives_the_same_blocks_to_the_last_bit() ->
     weighed = Weighed(rng.dirichlet(np.ones(1025)))
     for _ in range(30):
         weighed.see(scattered(rng, 1025))
-        e = block_kernels.exponents(weighed.w, weighed.e, weighed.blocks)
-        again = block_kernels.rebuild(
-            weighed.w.copy(), e, weighed.blocks[:, block_kernels.FLAT].copy()
-        )
+        e = finite.exponents(weighed.w, weighed.e, weighed.blocks)
+        again = finite.rebuild(weighed.w.copy(), e, weighed.blocks[:, finite.FLAT].copy())
         assert again.tobytes() == weighed.blocks.tobytes()
 
 
@@ -223,9 +220,9 @@ def test_merging_is_a_product_over_the_prior_in_exact_arithmetic() -> None:
             one.see(row)
         for row in rows[3:]:
             two.see(row)
-        e, f = (block_kernels.exponents(v.w, v.e, v.blocks) for v in (one, two))
+        e, f = (finite.exponents(v.w, v.e, v.blocks) for v in (one, two))
         finite.merge(one.w, e, two.w, f, prior)
-        one.e, one.blocks = e, block_kernels.build(one.w, e)
+        one.e, one.blocks = e, finite.build(one.w, e)
         assert relative_error(one.posterior(), exact_posterior(prior, rows)) <= 1e-12
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.weights import Weights
-from bayescontrol.kernels import blocks as block_kernels
 from bayescontrol.kernels import finite
 from bayescontrol.testing import exact_posterior, relative_error
 
@@ -205,7 +204,7 @@ def test_after_a_million_steps_nine_digits_are_left(log: bool) -> None:
     for t, row in enumerate(map(list(rows).__getitem__, order)):
         condition(w, e, blocks, row)
         if t % 10_000 == 0:
-            farthest = max(farthest, int(np.ptp(block_kernels.exponents(w, e, blocks))))
+            farthest = max(farthest, int(np.ptp(finite.exponents(w, e, blocks))))
     assert farthest > 10_000  # binary orders
     seen = np.bincount(order, minlength=30)
     with mpmath.workdps(60):

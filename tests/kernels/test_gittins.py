@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines.gittins.passes import Problem, Room
-from bayescontrol.kernels import gittins, gittins_band
+from bayescontrol.kernels import gittins
 from bayescontrol.seeding import Stream
 
 
@@ -89,7 +89,7 @@ def test_the_bound_of_what_follows_is_a_supersolution(
     m: float, p: float, lam: float, gamma: float
 ) -> None:
     """h ≥ λ - μ and h ≥ γ E h: with these two, h ≥ g at every state."""
-    kappa = gittins_band.rate(gamma) * (m + 1.0)
+    kappa = gittins.rate(gamma) * (m + 1.0)
 
     def h(mu: float) -> float:
         x = lam - mu
@@ -112,7 +112,7 @@ def test_the_best_index_is_chosen() -> None:
     for _ in range(200):
         n = rng.integers(0, 11, 5)
         r = rng.integers(0, n + 1)
-        arm = gittins.choose(nu, 10, r.astype(float), (n - r).astype(float), state)
+        arm = gittins.highest_index_arm(nu, 10, r.astype(float), (n - r).astype(float), state)
         indices = nu[n * (n + 1) // 2 + r]
         assert indices[arm] == indices.max()
 
@@ -123,7 +123,7 @@ def test_equal_indices_are_chosen_equally_often() -> None:
     r, f, stream = zero.copy(), zero.copy(), Stream(5)
     f[1] = 1.0
     counts = np.bincount(
-        [gittins.choose(nu, 1, r, f, stream.state) for _ in range(12_000)], minlength=4
+        [gittins.highest_index_arm(nu, 1, r, f, stream.state) for _ in range(12_000)], minlength=4
     )
     assert counts[1] == 0
     assert ((counts[[0, 2, 3]] - 4000) ** 2 / 4000).sum() < 20.7
@@ -132,8 +132,8 @@ def test_equal_indices_are_chosen_equally_often() -> None:
 def test_a_sole_best_arm_and_an_outgrown_table_draw_nothing() -> None:
     nu, stream = np.array([0.7, 0.5, 0.8]), Stream(5)
     before = stream.copy()
-    assert gittins.choose(nu, 1, np.array([0.0, 1.0]), np.zeros(2), stream.state) == 1
-    assert gittins.choose(nu, 1, np.array([0.0, 1.0]), np.ones(2), stream.state) == -1
+    assert gittins.highest_index_arm(nu, 1, np.array([0.0, 1.0]), np.zeros(2), stream.state) == 1
+    assert gittins.highest_index_arm(nu, 1, np.array([0.0, 1.0]), np.ones(2), stream.state) == -1
     assert stream == before
 
 
@@ -143,11 +143,11 @@ def test_a_pass_is_the_same_to_the_last_bit_in_plain_python(lam: float) -> None:
     room = Room(problem, 60, 1e-8)
     room.open(lam, lam)
     found = room.sweep(lam)
-    compiled = gittins_band.sweep
+    compiled = gittins.sweep
     try:
-        gittins_band.sweep = gittins_band.sweep.py_func  # type: ignore[attr-defined]
+        gittins.sweep = gittins.sweep.py_func  # type: ignore[attr-defined]
         slow = room.sweep(lam)
     finally:
-        gittins_band.sweep = compiled
+        gittins.sweep = compiled
     assert slow.near.tobytes() == found.near.tobytes()
     assert slow.b.tobytes() == found.b.tobytes()

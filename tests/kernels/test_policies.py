@@ -11,7 +11,7 @@ import pytest
 from scipy import special  # type: ignore[import-untyped]
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.kernels import policies, policy_indices
+from bayescontrol.kernels import policies
 from bayescontrol.seeding import Stream
 
 
@@ -37,14 +37,14 @@ def test_ucb1_ucb_tuned_and_moss_are_their_formulas(seed: int, whole: bool) -> N
     n, s, q = counts(seed, whole=whole)
     t = n.sum()
     x = s / n
-    assert filled(policy_indices.ucb1, t, n, s) == pytest.approx(
+    assert filled(policies.ucb1, t, n, s) == pytest.approx(
         x + np.sqrt(2 * np.log(t) / n), rel=1e-14
     )
     V = q / n - x**2 + np.sqrt(2 * np.log(t) / n)
-    assert filled(policy_indices.ucb_tuned, t, n, s, q) == pytest.approx(
+    assert filled(policies.ucb_tuned, t, n, s, q) == pytest.approx(
         x + np.sqrt(np.log(t) / n * np.minimum(0.25, V)), rel=1e-13
     )
-    assert filled(policy_indices.moss, 500.0, n, s) == pytest.approx(
+    assert filled(policies.moss, 500.0, n, s) == pytest.approx(
         x + np.sqrt(np.maximum(np.log(500 / (6 * n)), 0) / n), rel=1e-14
     )
 
@@ -52,20 +52,20 @@ def test_ucb1_ucb_tuned_and_moss_are_their_formulas(seed: int, whole: bool) -> N
 def test_ucb1_ucb_tuned_and_moss_by_hand() -> None:
     """t = 8: √(2 ln 8 / 2) = √(ln 8), and so on."""
     n, s, q = np.array([2.0, 6.0]), np.array([1.0, 3.0]), np.array([1.0, 1.5])
-    assert filled(policy_indices.ucb1, 8.0, n, s, arms=2) == pytest.approx([1.942026, 1.332555])
+    assert filled(policies.ucb1, 8.0, n, s, arms=2) == pytest.approx([1.942026, 1.332555])
     # The variances seen are 1/4 and 0; with √(2 ln 8 / n) both are above the 1/4 of any arm.
-    assert filled(policy_indices.ucb_tuned, 8.0, n, s, q, arms=2) == pytest.approx(
+    assert filled(policies.ucb_tuned, 8.0, n, s, q, arms=2) == pytest.approx(
         [0.5 + math.sqrt(math.log(8) / 8), 0.5 + math.sqrt(math.log(8) / 24)]
     )
     # T = 12: ln 12/(2·2) = ln 3 and ln 12/(2·6) = 0.
-    assert filled(policy_indices.moss, 12.0, n, s, arms=2) == pytest.approx(
+    assert filled(policies.moss, 12.0, n, s, arms=2) == pytest.approx(
         [0.5 + math.sqrt(math.log(3) / 2), 0.5]
     )
 
 
 def test_the_variance_of_ucb_tuned_shows_once_an_arm_is_known() -> None:
     n, s, q = np.full(2, 1e5), np.full(2, 5e4), np.array([5e4, 2.5e4])
-    noisy, steady = filled(policy_indices.ucb_tuned, 2e5, n, s, q, arms=2)
+    noisy, steady = filled(policies.ucb_tuned, 2e5, n, s, q, arms=2)
     assert noisy - 0.5 == pytest.approx(math.sqrt(math.log(2e5) / 1e5 / 4), rel=1e-12)
     floor = math.sqrt(2 * math.log(2e5) / 1e5)
     assert steady - 0.5 == pytest.approx(math.sqrt(math.log(2e5) / 1e5 * floor), rel=1e-12)
@@ -78,7 +78,7 @@ def test_kl_ucb_is_the_root_in_thirty_digits(c: float) -> None:
             n, s, _ = counts(seed, whole=seed % 2 == 0)
             t = n.sum()
             level = mpmath.log(t + 1) + c * mpmath.log(mpmath.log(t + 1))
-            for x, n_j, s_j in zip(filled(policy_indices.kl_ucb, t, c, n, s), n, s, strict=True):
+            for x, n_j, s_j in zip(filled(policies.kl_ucb, t, c, n, s), n, s, strict=True):
                 p = mpmath.mpf(s_j) / n_j
                 if p in (0, 1):
                     assert x == pytest.approx(float(1 - mpmath.exp(-level / n_j)) if p == 0 else 1)
@@ -96,7 +96,7 @@ def test_kl_ucb_is_the_root_in_thirty_digits(c: float) -> None:
 def test_kl_ucb_leaves_ln_ln_out_while_it_is_negative() -> None:
     n, s = np.array([1.0]), np.array([0.0])
     for c in (0.0, 3.0):
-        out = filled(policy_indices.kl_ucb, 1.0, c, n, s, arms=1)
+        out = filled(policies.kl_ucb, 1.0, c, n, s, arms=1)
         assert out == pytest.approx([0.5])  # ln 1/(1-x) = ln 2
 
 
@@ -107,7 +107,7 @@ def test_bayes_ucb_is_the_quantile(c: float, prior: tuple[float, float]) -> None
         n, s, _ = counts(seed)
         t = n.sum()
         tail = 1.0 / ((t + 1) * math.log(1000.0) ** c)
-        out = filled(policy_indices.bayes_ucb, t, c, 1000.0, *prior, n, s)
+        out = filled(policies.bayes_ucb, t, c, 1000.0, *prior, n, s)
         exact = special.betainccinv(prior[0] + s, prior[1] + n - s, tail)
         assert out == pytest.approx(exact, abs=1e-12)
 
@@ -141,9 +141,7 @@ def test_the_knowledge_gradient_is_the_expectation(
     for seed in range(20):
         n, s, _ = counts(seed, arms=4, most=8)
         t = n.sum()
-        out = filled(
-            policy_indices.knowledge_gradient, t, horizon, discount, 1.0, 2.0, n, s, arms=4
-        )
+        out = filled(policies.knowledge_gradient, t, horizon, discount, 1.0, 2.0, n, s, arms=4)
         assert out == pytest.approx(gradient(n, s, (1.0, 2.0), h(t)), abs=1e-12)
 
 
@@ -151,13 +149,13 @@ def test_equal_arms_have_equal_knowledge_gradients_to_the_last_bit() -> None:
     for seed in range(20):
         n, s, _ = counts(seed, arms=1, most=30)
         n, s = np.repeat(n, 3), np.repeat(s, 3)
-        out = filled(policy_indices.knowledge_gradient, 3.0, 100.0, 1.0, 1.0, 1.0, n, s, arms=3)
+        out = filled(policies.knowledge_gradient, 3.0, 100.0, 1.0, 1.0, 1.0, n, s, arms=3)
         assert len(set(out.tolist())) == 1
 
 
 def test_one_arm_alone_has_nothing_to_learn() -> None:
     one = np.array([5.0])
-    out = filled(policy_indices.knowledge_gradient, 5.0, 100.0, 1.0, 1.0, 1.0, one, 0 * one, arms=1)
+    out = filled(policies.knowledge_gradient, 5.0, 100.0, 1.0, 1.0, 1.0, one, 0 * one, arms=1)
     assert out == pytest.approx([1 / 7])
 
 

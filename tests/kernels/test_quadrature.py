@@ -4,9 +4,18 @@ import mpmath
 import numpy as np
 import pytest
 
-from bayescontrol.kernels import legendre, panels, posteriors, quadrature, special
-from bayescontrol.kernels.legendre import NODE, TO_RIGHT, WEIGHT, K
-from bayescontrol.kernels.posteriors import BETA, GAMMA, INVERSE_GAMMA, NORMAL, STUDENT
+from bayescontrol.kernels import elementary, posteriors, quadrature
+from bayescontrol.kernels.posteriors import (
+    BETA,
+    GAMMA,
+    INVERSE_GAMMA,
+    NODE,
+    NORMAL,
+    STUDENT,
+    TO_RIGHT,
+    WEIGHT,
+    K,
+)
 
 LAWS = {"beta": BETA, "gamma": GAMMA, "inverse": INVERSE_GAMMA, "normal": NORMAL, "t": STUDENT}
 
@@ -55,7 +64,9 @@ def test_nodes_and_weights_are_those_of_gauss_and_legendre() -> None:
 def test_coefficients_are_those_of_the_legendre_series() -> None:
     c = np.random.default_rng(1).normal(size=K)
     values = np.polynomial.legendre.legval(NODE, c)
-    np.testing.assert_allclose(legendre.COEFFICIENT @ values, c[list(legendre.DEGREE)], atol=1e-13)
+    np.testing.assert_allclose(
+        posteriors.COEFFICIENT @ values, c[list(posteriors.DEGREE)], atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("kind", LAWS.values(), ids=LAWS)
@@ -118,18 +129,18 @@ def test_what_stirling_leaves_and_the_excess_of_exp() -> None:
             left = (
                 mpmath.loggamma(z) - (z - 0.5) * mpmath.log(z) + z - mpmath.log(2 * mpmath.pi) / 2
             )
-            assert abs(special.stirling(x) - left) < 1e-14
+            assert abs(elementary.stirling(x) - left) < 1e-14
         for x in rng.choice([-1, 1], 300) * 10.0 ** rng.uniform(-9, 1, 300):
             exact = mpmath.expm1(mpmath.mpf(x)) - mpmath.mpf(x)
-            assert abs(special.exp_excess(x) / exact - 1) < 3e-15
+            assert abs(elementary.exp_excess(x) / exact - 1) < 3e-15
         for x in rng.uniform(-0.29, 0.41, 300):
             exact = mpmath.mpf(x) - mpmath.log1p(mpmath.mpf(x))
-            assert abs(special.log_excess_series(x) / exact - 1) < 2e-15
+            assert abs(elementary.log_excess_series(x) / exact - 1) < 2e-15
 
 
 def test_a_kink_is_missed_and_a_cubic_is_not() -> None:
-    assert panels.miss(NODE**3) < 1e-15
-    assert panels.miss(np.abs(NODE - 0.3)) > 1e-4
+    assert quadrature.miss(NODE**3) < 1e-15
+    assert quadrature.miss(np.abs(NODE - 0.3)) > 1e-4
 
 
 def call(kind: int, a: list[float], b: list[float]) -> tuple[int, list[float]]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.arrays import FloatArray, UIntArray
-from bayescontrol.kernels import random as laws
+from bayescontrol.kernels import random
 
 LIMIT = 2.69
 N = 100_000
@@ -95,24 +95,24 @@ def test_the_distribution_functions_of_these_tests_are_right() -> None:
 
 
 def test_uniform_numbers_are_uniform() -> None:
-    assert distance(drawn(laws.fill_uniform), lambda x: x) < LIMIT
+    assert distance(drawn(random.fill_uniform), lambda x: x) < LIMIT
 
 
 def test_normal_numbers_are_normal() -> None:
-    x = drawn(laws.fill_normal)
+    x = drawn(random.fill_normal)
     assert distance(x, normal_cdf) < LIMIT
     assert distance(1.05 * x, normal_cdf) > LIMIT
 
 
 def test_exponential_numbers_are_exponential() -> None:
-    x = drawn(laws.fill_exponential)
+    x = drawn(random.fill_exponential)
     assert distance(x, lambda t: -np.expm1(-t)) < LIMIT
     assert distance(1.03 * x, lambda t: -np.expm1(-t)) > LIMIT
 
 
 @pytest.mark.parametrize("shape", [0.01, 0.3, 0.999, 1.0, 1.5, 2.0, 7.0, 60.0])
 def test_gamma_numbers_have_the_gamma_law(shape: float) -> None:
-    x = drawn(laws.fill_gamma, shape)
+    x = drawn(random.fill_gamma, shape)
     assert distance(x, gamma_cdf(shape)) < LIMIT
     assert distance(x, gamma_cdf(1.05 * shape)) > LIMIT
 
@@ -120,7 +120,7 @@ def test_gamma_numbers_have_the_gamma_law(shape: float) -> None:
 def test_gamma_numbers_of_huge_shape_have_mean_and_variance_of_their_shape() -> None:
     """z-scores, limit 4.9: false-alarm rate 1e-6 each."""
     shape = 1e12
-    z = (drawn(laws.fill_gamma, shape) - shape) / math.sqrt(shape)
+    z = (drawn(random.fill_gamma, shape) - shape) / math.sqrt(shape)
     assert abs(z.mean()) * math.sqrt(N) < 4.9
     assert abs(np.mean(z * z) - 1) * math.sqrt(N / 2) < 4.9
 
@@ -129,8 +129,8 @@ def proposals(shape: float, size: int) -> tuple[FloatArray, FloatArray, FloatArr
     """Marsaglia & Tsang's u, c² x⁴ and the right-hand side of their test, for v > 0."""
     x, u = np.empty(size), np.empty(size)
     words = state()
-    laws.fill_normal(words, x)
-    laws.fill_uniform(words, u)
+    random.fill_normal(words, x)
+    random.fill_uniform(words, u)
     d = shape - 1 / 3
     c = 1 / math.sqrt(9 * d)
     v = (1 + c * x) ** 3
@@ -165,7 +165,7 @@ def test_the_squeeze_is_valid_at_shape_one_and_so_at_every_larger_shape() -> Non
 
 def test_gamma_numbers_that_skip_the_rejection_fail_the_test_of_their_law() -> None:
     x = np.empty(N)
-    laws.fill_normal(state(), x)
+    random.fill_normal(state(), x)
     d = 2 / 3
     v = (1 + x / math.sqrt(9 * d)) ** 3
     assert distance(d * v[v > 0], gamma_cdf(1.0)) > LIMIT
@@ -176,7 +176,7 @@ def test_gamma_numbers_that_skip_the_rejection_fail_the_test_of_their_law() -> N
     [(1.0, 1.0), (2.0, 3.0), (40.0, 60.0), (0.5, 0.5), (0.2, 0.3), (0.5, 3.0), (7.0, 0.6)],
 )
 def test_beta_numbers_have_the_beta_law(a: float, b: float) -> None:
-    x = drawn(laws.fill_beta, a, b)
+    x = drawn(random.fill_beta, a, b)
     assert distance(x, beta_cdf(a, b)) < LIMIT
     assert distance(x, beta_cdf(1.1 * a, b)) > LIMIT
 
@@ -184,7 +184,7 @@ def test_beta_numbers_have_the_beta_law(a: float, b: float) -> None:
 @pytest.mark.parametrize(("a", "b"), [(1e-3, 1e-3), (1e-3, 3e-3), (1e-12, 2e-12), (1e-310, 3e-310)])
 def test_beta_of_tiny_parameters_is_nearly_a_coin_with_odds_a_to_b(a: float, b: float) -> None:
     """z-score of the count above 1/2, limit 4.9: false-alarm rate 1e-6 each."""
-    x = drawn(laws.fill_beta, a, b)
+    x = drawn(random.fill_beta, a, b)
     assert np.all((x >= 0) & (x <= 1))
     # Where mpmath's digits end the limit is exact.
     p = a / (a + b) if a < 1e-9 else 1 - float(mpmath.betainc(a, b, 0, 0.5, regularized=True))
@@ -196,7 +196,7 @@ def test_beta_of_tiny_parameters_is_nearly_a_coin_with_odds_a_to_b(a: float, b: 
 def test_beta_is_a_number_between_0_and_1_for_every_positive_double(a: float, b: float) -> None:
     words = state()
     for _ in range(20):
-        x = laws.beta(words, a, b)
+        x = random.beta(words, a, b)
         assert 0.0 <= x <= 1.0
         if a == b >= 1e16:
             assert x == pytest.approx(0.5, abs=1e-6)
@@ -209,7 +209,7 @@ SHAPES = [5e-324, 1e-308, 1e-3, 0.3, 1.0, 7.0, 1e16]
 def test_the_logarithm_of_a_gamma_is_that_of_the_number_drawn(shape: float) -> None:
     one, two = state(), state()
     for _ in range(100):
-        x, log_x = laws.gamma(one, shape), laws.log_gamma(two, shape) / laws.LOG_UNIT
+        x, log_x = random.gamma(one, shape), random.log_gamma(two, shape) / random.LOG_UNIT
         assert np.array_equal(one, two)
         if x > 1e-300:
             assert log_x == pytest.approx(math.log(x), rel=1e-13, abs=1e-13)
@@ -222,11 +222,11 @@ def test_the_logarithm_of_a_gamma_is_that_of_the_number_drawn(shape: float) -> N
 def test_the_log_odds_of_a_beta_are_those_of_the_number_drawn(a: float, b: float) -> None:
     one, two = state(), state()
     for _ in range(50):
-        x, y = laws.beta(one, a, b), laws.log_odds(two, a, b)
+        x, y = random.beta(one, a, b), random.log_odds(two, a, b)
         assert np.array_equal(one, two)
         assert math.isfinite(y)
         if 1e-300 < x < 0.999:
-            assert y / laws.LOG_UNIT == pytest.approx(math.log(x / (1 - x)), rel=1e-12, abs=1e-12)
+            assert y / random.LOG_UNIT == pytest.approx(math.log(x / (1 - x)), rel=1e-12, abs=1e-12)
         else:
             assert (y > 0) == (x > 0.5)
 
@@ -235,8 +235,8 @@ def test_the_log_odds_of_a_beta_are_those_of_the_number_drawn(a: float, b: float
 def test_the_logarithm_of_a_gamma_of_tiny_shape_is_exponential(shape: float) -> None:
     """-α ln G is so, but for one part in 1/α."""
     words = state()
-    logs = np.array([laws.log_gamma(words, shape) for _ in range(N // 5)])
-    x = -logs * (shape / laws.LOG_UNIT)
+    logs = np.array([random.log_gamma(words, shape) for _ in range(N // 5)])
+    x = -logs * (shape / random.LOG_UNIT)
     assert distance(x, lambda t: 1 - np.exp(-t)) < LIMIT
     assert distance(x, lambda t: 1 - np.exp(-1.1 * t)) > LIMIT
 
@@ -244,9 +244,9 @@ def test_the_logarithm_of_a_gamma_of_tiny_shape_is_exponential(shape: float) -> 
 @pytest.mark.parametrize("bad", [0.0, -0.0, -1.0, math.nan, -math.inf])
 def test_outside_their_domain_gamma_and_beta_are_nan_and_draw_nothing(bad: float) -> None:
     words = state()
-    assert math.isnan(laws.gamma(words, bad))
-    assert math.isnan(laws.log_gamma(words, bad))
-    for law in (laws.beta, laws.log_odds):
+    assert math.isnan(random.gamma(words, bad))
+    assert math.isnan(random.log_gamma(words, bad))
+    for law in (random.beta, random.log_odds):
         assert math.isnan(law(words, bad, 2.0))
         assert math.isnan(law(words, 2.0, bad))
     assert np.array_equal(words, state())
@@ -256,7 +256,7 @@ def test_categories_come_with_their_weights() -> None:
     """χ² with 3 degrees of freedom, limit 30.7: false-alarm rate 1e-6. Weights sum to 20."""
     p = np.array([0.0, 2.0, 12.0, 0.0, 5.0, 1.0])
     out = np.empty(N, dtype=np.int64)
-    laws.fill_categorical(state(), p, out)
+    random.fill_categorical(state(), p, out)
     counts = np.bincount(out, minlength=6)
     assert not counts[p == 0].any()
     expected = N * p[p > 0] / p.sum()
@@ -281,8 +281,8 @@ def test_the_extreme_uniform_numbers_never_choose_a_weight_of_zero(
     p: list[float], first: int, last: int
 ) -> None:
     weights = np.array(p)
-    assert laws.categorical(state(LOWEST), weights) == first
-    assert laws.categorical(state(HIGHEST), weights) == last
+    assert random.categorical(state(LOWEST), weights) == first
+    assert random.categorical(state(HIGHEST), weights) == last
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_the_extreme_uniform_numbers_never_choose_a_weight_of_zero(
 )
 def test_weights_that_are_no_distribution_give_minus_one_and_draw_nothing(p: list[float]) -> None:
     words = state()
-    assert laws.categorical(words, np.array(p, dtype=np.float64)) == -1
+    assert random.categorical(words, np.array(p, dtype=np.float64)) == -1
     assert np.array_equal(words, state())
 
 
@@ -299,7 +299,7 @@ def test_every_order_of_four_is_equally_likely() -> None:
     words, out, draws = state(), np.empty(4, dtype=np.int64), 24_000
     counts: dict[tuple[int, ...], int] = {}
     for _ in range(draws):
-        laws.permutation(words, out)
+        random.permutation(words, out)
         order = tuple(out.tolist())
         counts[order] = counts.get(order, 0) + 1
     assert len(counts) == 24

@@ -9,29 +9,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescontrol import Stream
-from bayescontrol.kernels import rlearning, td
+from bayescontrol.kernels import td
 from bayescontrol.mdp import random_mdp
 
 INF = math.inf
 
 
-def r_values(Q: Any, C: float = 30.0, F: Any = None, rho: float = 0.0) -> rlearning.RValues:
+def r_values(Q: Any, C: float = 30.0, F: Any = None, rho: float = 0.0) -> td.RValues:
     values = np.array(Q, np.float64)
     tried = np.zeros_like(values) if F is None else np.array(F, np.float64)
     bonus = np.where(np.isneginf(values), 0.0, INF)
     np.divide(C, tried, out=bonus, where=tried > 0.0)
-    return rlearning.RValues(values, tried, bonus, np.array([rho]))
+    return td.RValues(values, tried, bonus, np.array([rho]))
 
 
-def r_how(**changes: Any) -> rlearning.RHow:
+def r_how(**changes: Any) -> td.RSettings:
     usual = {"C": 30.0, "p_exp": 1.0, "alpha": 0.5, "beta": 0.1}
-    return rlearning.RHow(**{**usual, "otherwise_random": False, "greedy_only": False, **changes})
+    return td.RSettings(**{**usual, "otherwise_random": False, "greedy_only": False, **changes})
 
 
 def test_r_learning_uses_the_old_values_on_the_right_hand_side_also_where_a_state_returns() -> None:
     """Q(x,a) = 3 is M(y) too, since y = x. With the new Q(x,a) = 3.4 in ρ, ρ would be .24."""
     v = r_values([[1.0, 3.0]], rho=0.2)
-    assert rlearning.learn(v, r_how(), 0, 1, 1.0, 0)
+    assert td.r_learn(v, r_how(), 0, 1, 1.0, 0)
     assert v.Q[0, 1] == pytest.approx(0.5 * 3.0 + 0.5 * (1.0 - 0.2 + 3.0))
     assert v.rho[0] == pytest.approx(0.9 * 0.2 + 0.1 * (1.0 + 3.0 - 3.0))
     assert v.rho[0] == pytest.approx(0.28)
@@ -41,14 +41,14 @@ def test_r_learning_uses_the_old_values_on_the_right_hand_side_also_where_a_stat
 def test_rho_learns_from_every_action_unless_told_to_learn_from_the_best_ones_only() -> None:
     for greedy_only, a, learns in [(False, 0, 1), (False, 1, 1), (True, 0, 0), (True, 1, 1)]:
         v = r_values([[1.0, 3.0], [0.0, 0.0]])
-        rlearning.learn(v, r_how(greedy_only=greedy_only), 0, a, 5.0, 1)
+        td.r_learn(v, r_how(greedy_only=greedy_only), 0, a, 5.0, 1)
         assert (v.rho[0] != 0.0) == bool(learns)
         assert v.Q[0, a] == 0.5 * (1.0, 3.0)[a] + 0.5 * 5.0
 
 
 def test_a_tie_of_best_actions_counts_as_best() -> None:
     v = r_values([[2.0, 2.0], [0.0, 0.0]])
-    rlearning.learn(v, r_how(greedy_only=True), 0, 1, 5.0, 1)
+    td.r_learn(v, r_how(greedy_only=True), 0, 1, 5.0, 1)
     assert v.rho[0] == 0.1 * (5.0 - 2.0)
 
 
@@ -58,12 +58,12 @@ def test_untried_actions_come_first_in_order_then_the_bonus_decides() -> None:
     chosen = []
     for _ in range(3):
         v = r_values(Q, F=F)
-        chosen.append(rlearning.choose(v, r_how(), 0, rng.state))
+        chosen.append(td.r_choose(v, r_how(), 0, rng.state))
         F[0][chosen[-1]] += 1.0
     assert chosen == [0, 1, 2]
-    assert rlearning.choose(r_values(Q, F=[[2.0, 2.0, 2.0, 0.0]]), r_how(), 0, rng.state) == 1
+    assert td.r_choose(r_values(Q, F=[[2.0, 2.0, 2.0, 0.0]]), r_how(), 0, rng.state) == 1
     # 0 + 30/2 = 15 against 5 + 30/4 = 12.5 and 1 + 30/3 = 11.
-    assert rlearning.choose(r_values(Q, F=[[2.0, 4.0, 3.0, 0.0]]), r_how(), 0, rng.state) == 0
+    assert td.r_choose(r_values(Q, F=[[2.0, 4.0, 3.0, 0.0]]), r_how(), 0, rng.state) == 0
     assert rng == Stream(0)  # and nothing was drawn
 
 
@@ -72,7 +72,7 @@ def test_exploration_has_its_probability_and_the_rest_is_what_was_asked_for(rand
     """False-alarm rate: each count is off by 5 standard deviations, below 1e-5 in all."""
     v = r_values([[0.0, 5.0, 1.0, -INF]], F=[[1.0, 50.0, 50.0, 0.0]])  # uncertain: 0; best: 1
     how, rng, n = r_how(p_exp=0.7, otherwise_random=random), Stream(3), 20_000
-    counts = np.bincount([rlearning.choose(v, how, 0, rng.state) for _ in range(n)], minlength=4)
+    counts = np.bincount([td.r_choose(v, how, 0, rng.state) for _ in range(n)], minlength=4)
     expected = [0.7 + 0.1, 0.1, 0.1, 0.0] if random else [0.7, 0.3, 0.0, 0.0]
     for count, p in zip(counts, expected, strict=True):
         assert abs(count - n * p) <= 5.0 * math.sqrt(n * p * (1.0 - p))
@@ -80,7 +80,7 @@ def test_exploration_has_its_probability_and_the_rest_is_what_was_asked_for(rand
 
 def test_q_learning_follows_its_equation_and_epsilon_decays() -> None:
     v = td.QValues(np.array([[1.0, 3.0], [4.0, -INF]]), np.array([0.5]))
-    assert td.learn(v, td.QHow(0.9, 0.25, 0.8), 0, 0, 2.0, 1)
+    assert td.q_learn(v, td.QSettings(0.9, 0.25, 0.8), 0, 0, 2.0, 1)
     assert v.Q[0, 0] == 0.75 * 1.0 + 0.25 * (2.0 + 0.9 * 4.0)
     assert v.epsilon[0] == 0.5 * 0.8
 
@@ -89,7 +89,7 @@ def test_epsilon_greedy_takes_any_offered_action_with_probability_epsilon() -> N
     """False-alarm rate: each count is off by 5 standard deviations, below 1e-5 in all."""
     v = td.QValues(np.array([[0.0, 5.0, -INF, 1.0]]), np.array([0.3]))
     rng, n = Stream(4), 20_000
-    counts = np.bincount([td.choose(v, 0, rng.state) for _ in range(n)], minlength=4)
+    counts = np.bincount([td.q_choose(v, 0, rng.state) for _ in range(n)], minlength=4)
     for count, p in zip(counts, [0.1, 0.8, 0.0, 0.1], strict=True):
         assert abs(count - n * p) <= 5.0 * math.sqrt(n * p * (1.0 - p))
 
@@ -104,10 +104,10 @@ def test_the_best_action_is_the_first_of_the_largest(row: list[float]) -> None:
 def test_values_beyond_the_doubles_are_refused_and_nothing_changes() -> None:
     v = r_values([[1e308, 0.0]], rho=-1e308)
     before = [array.copy() for array in v]
-    assert not rlearning.learn(v, r_how(), 0, 1, 1e308, 0)
+    assert not td.r_learn(v, r_how(), 0, 1, 1e308, 0)
     assert all((a == b).all() for a, b in zip(v, before, strict=True))
     q = td.QValues(np.array([[1.7e308]]), np.array([0.5]))
-    assert not td.learn(q, td.QHow(0.9, 0.5, 0.5), 0, 0, 1.7e308, 0)
+    assert not td.q_learn(q, td.QSettings(0.9, 0.5, 0.5), 0, 0, 1.7e308, 0)
     assert (q.Q[0, 0], q.epsilon[0]) == (1.7e308, 0.5)
 
 
@@ -141,7 +141,7 @@ def test_the_loop_does_what_the_equations_say_and_not_what_a_planted_bug_says(bu
     expected, rho = plain_r_learning(mdp, steps, 3.0, bug=bug)
     v = r_values(np.zeros((5, 3)))
     actions, rewards, states = np.empty(steps, int), np.empty(steps), np.empty(steps, int)
-    done, at = rlearning.interact(
+    done, at = td.r_interact(
         v, r_how(C=3.0, beta=0.001), mdp.tables, np.arange(5), 0, 0,
         Stream(1).state, Stream(2).state, actions, rewards, states,
     )  # fmt: skip
@@ -155,7 +155,7 @@ def test_a_loop_stops_at_a_state_without_a_number_before_it_learns() -> None:
     number = np.array([0, -1, -1, -1])
     v = r_values(np.zeros((1, 2)))
     actions, rewards, states = np.empty(50, int), np.empty(50), np.empty(50, int)
-    done, at = rlearning.interact(
+    done, at = td.r_interact(
         v, r_how(), mdp.tables, number, 0, 0, Stream(1).state, Stream(2).state,
         actions, rewards, states,
     )  # fmt: skip

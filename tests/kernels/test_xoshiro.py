@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescontrol.arrays import UIntArray
-from bayescontrol.kernels import random as laws
-from bayescontrol.kernels.xoshiro import below, next_uint64, uniform
+from bayescontrol.kernels import random
+from bayescontrol.kernels.random import below, next_uint64, uniform
 
 WORD = 2**64
 REFERENCE = [
@@ -89,7 +89,7 @@ def test_integers_have_no_bias_where_multiplying_without_redrawing_has() -> None
     n, size = 3 * 2**61, 100_000
     state = as_state((1, 2, 3, 4))
     fair = np.empty(size, dtype=np.int64)
-    laws.fill_below(state, n, fair)
+    random.fill_below(state, n, fair)
     planted = np.array([next_uint64(state) * n // WORD for _ in range(size)])
 
     def chi2(x: np.ndarray) -> float:
@@ -105,7 +105,7 @@ def test_small_integers_are_uniform(n: int) -> None:
     """χ² against its normal limit (Wilson & Hilferty), 4.75 σ: false-alarm rate 1e-6 each."""
     size = 200_000
     out = np.empty(size, dtype=np.int64)
-    laws.fill_below(as_state((1, 2, 3, 4)), n, out)
+    random.fill_below(as_state((1, 2, 3, 4)), n, out)
     counts = np.bincount(out, minlength=n)
     assert counts.size == n
     chi2, k = np.sum((counts - size / n) ** 2) / (size / n), max(n - 1, 1)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.arrays import FloatArray, UIntArray
-from bayescontrol.kernels import random as laws
-from bayescontrol.kernels import ziggurat
+from bayescontrol.kernels import random
 
 
 def state() -> UIntArray:
@@ -20,7 +19,7 @@ def beyond(r: float, draws: int) -> FloatArray:
     """The |x| > r among so many normal numbers, in pieces that fit the cache."""
     words, piece, tail = state(), np.empty(100_000), []
     for _ in range(draws // piece.size):
-        laws.fill_normal(words, piece)
+        random.fill_normal(words, piece)
         tail.append(np.abs(piece[np.abs(piece) > r]))
     return np.concatenate(tail)
 
@@ -43,11 +42,11 @@ def body_z(x: FloatArray, r: float, cdf: Callable[[float], float]) -> float:
     return float((math.cbrt(chi2 / k) - 1 + 2 / (9 * k)) / math.sqrt(2 / (9 * k)))
 
 
-def without_wedges(layers: ziggurat.Layers, draws: int) -> FloatArray:
+def without_wedges(layers: random.Layers, draws: int) -> FloatArray:
     """The planted bug: every point of a layer counts, whether it lies under f or not."""
     words, u, place = state(), np.empty(draws), np.empty(draws)
-    laws.fill_uniform(words, u)
-    laws.fill_uniform(words, place)
+    random.fill_uniform(words, u)
+    random.fill_uniform(words, place)
     return place * layers.outer[(256 * u).astype(np.int64)]
 
 
@@ -56,16 +55,16 @@ def test_the_wedges_between_the_layers_are_filled_by_the_density(law: str) -> No
     """Limit 4.75: false-alarm rate 1e-6. It fails if the wedges are not tested against f."""
     x = np.empty(4_000_000)
     if law == "normal":
-        laws.fill_normal(state(), x)
-        layers, r = ziggurat.normal_layers(), float(ziggurat.NORMAL_R)
+        random.fill_normal(state(), x)
+        layers, r = random.normal_layers(), float(random.NORMAL_R)
         planted = without_wedges(layers, x.size)
         planted[::2] *= -1
 
         def cdf(t: float) -> float:
             return math.erf(t / math.sqrt(2))
     else:
-        laws.fill_exponential(state(), x)
-        layers, r = ziggurat.exponential_layers(), float(ziggurat.EXPONENTIAL_R)
+        random.fill_exponential(state(), x)
+        layers, r = random.exponential_layers(), float(random.EXPONENTIAL_R)
         planted = without_wedges(layers, x.size)
 
         def cdf(t: float) -> float:
@@ -79,12 +78,12 @@ def test_the_wedges_between_the_layers_are_filled_by_the_density(law: str) -> No
 def test_layers_have_equal_area_and_end_at_the_top(law: str) -> None:
     with mpmath.workdps(40):
         if law == "normal":
-            r, v = ziggurat.NORMAL_R, ziggurat.NORMAL_V
-            layers = ziggurat.normal_layers()
+            r, v = random.NORMAL_R, random.NORMAL_V
+            layers = random.normal_layers()
             tail = mpmath.sqrt(mpmath.pi / 2) * mpmath.erfc(mpmath.mpf(str(r)) / mpmath.sqrt(2))
         else:
-            r, v = ziggurat.EXPONENTIAL_R, ziggurat.EXPONENTIAL_V
-            layers = ziggurat.exponential_layers()
+            r, v = random.EXPONENTIAL_R, random.EXPONENTIAL_V
+            layers = random.exponential_layers()
             tail = mpmath.exp(-mpmath.mpf(str(r)))
 
         def f(x: mpmath.mpf) -> mpmath.mpf:
@@ -103,7 +102,7 @@ def test_layers_have_equal_area_and_end_at_the_top(law: str) -> None:
 
 
 def test_tables_fit_together() -> None:
-    for layers in (ziggurat.normal_layers(), ziggurat.exponential_layers()):
+    for layers in (random.normal_layers(), random.exponential_layers()):
         assert np.array_equal(layers.outer[1:], layers.inner[:-1])
         assert layers.inner[-1] == 0.0
         np.testing.assert_allclose(layers.floor[1:], (layers.floor + layers.height)[:-1], 1e-15)
@@ -111,21 +110,21 @@ def test_tables_fit_together() -> None:
 
 def test_normal_tail_beyond_the_last_layer_has_the_right_weight_and_the_right_mean() -> None:
     """Two z-scores, limit 4.9: false-alarm rate 1e-6 each. Fails without Marsaglia's rejection."""
-    draws, r = 20_000_000, float(ziggurat.NORMAL_R)
+    draws, r = 20_000_000, float(random.NORMAL_R)
     x = beyond(r, draws)
     q = math.erfc(r / math.sqrt(2))
     assert abs(x.size - draws * q) / math.sqrt(draws * q) < 4.9
     assert abs(tail_z(x, r)) < 4.9
     e = np.empty(x.size)
-    laws.fill_exponential(state(), e)
+    random.fill_exponential(state(), e)
     assert abs(tail_z(r + e / r, r)) > 4.9
 
 
 def test_exponential_tail_beyond_the_last_layer_has_no_memory() -> None:
     """z-scores of the count and of the mean beyond r, limit 4.9: false-alarm rate 1e-6 each."""
-    draws, r = 5_000_000, float(ziggurat.EXPONENTIAL_R)
+    draws, r = 5_000_000, float(random.EXPONENTIAL_R)
     x = np.empty(draws)
-    laws.fill_exponential(state(), x)
+    random.fill_exponential(state(), x)
     tail = x[x > r] - r
     assert abs(tail.size - draws * math.exp(-r)) / math.sqrt(draws * math.exp(-r)) < 4.9
     assert abs(tail.mean() - 1) * math.sqrt(tail.size) < 4.9
@@ -135,6 +134,6 @@ def test_exponential_tail_beyond_the_last_layer_has_no_memory() -> None:
 def test_normal_numbers_have_both_signs_in_body_and_tail() -> None:
     """z-scores of the counts of positive numbers, limit 4.9: false-alarm rate 1e-6 each."""
     x = np.empty(2_000_000)
-    laws.fill_normal(state(), x)
-    for part in (x, x[np.abs(x) > float(ziggurat.NORMAL_R)]):
+    random.fill_normal(state(), x)
+    for part in (x, x[np.abs(x) > float(random.NORMAL_R)]):
         assert abs(2 * np.count_nonzero(part > 0) - part.size) / math.sqrt(part.size) < 4.9

@@ -229,7 +229,7 @@ def test_kernels_say_when_there_is_no_room() -> None:
         belief.observe(0, 0, (1.0, y))
     e, c = belief.ledger.evidence, belief.ledger.chain
     before = belief.save()
-    assert kernels.transitions.learn(e, c, 0, 0, 99, 1.0, 1.0, 0.0) == kernels.transitions.FULL
+    assert kernels.gibbs.learn(e, c, 0, 0, 99, 1.0, 1.0, 0.0) == kernels.gibbs.FULL
     assert same_bits(before, belief.save())
 
 

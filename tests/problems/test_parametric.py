@@ -16,8 +16,7 @@ from bayescontrol.errors import (
 from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams
 from bayescontrol.kernels.parametric import _loop
-from bayescontrol.kernels.xoshiro import uniform
-from bayescontrol.kernels.ziggurat import normal
+from bayescontrol.kernels.random import normal, uniform
 from bayescontrol.problems.parametric import (
     NotCompilable,
     ParametricModes,

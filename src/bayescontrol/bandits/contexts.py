@@ -81,7 +81,7 @@ def as_context(x: npt.ArrayLike, features: int) -> FloatArray:
     if v.shape != (features,) or v.dtype.kind not in "biuf":
         raise BadEvidence(f"context {x!r}: it must be a vector of {features} numbers")
     v = np.ascontiguousarray(v, np.float64)
-    if not kernels.linear.dot(v, v) <= LARGEST * LARGEST:
+    if not kernels.regression.dot(v, v) <= LARGEST * LARGEST:
         raise BadEvidence(f"context {x!r}: every feature must be a finite number up to {LARGEST:g}")
     return v
 
@@ -92,7 +92,7 @@ def comparable(v: FloatArray) -> FloatArray:
     >>> comparable(np.array([2.0, 1.0])), comparable(np.array([2.0**-500, 2.0**-501]))
     (array([2., 1.]), array([0.5 , 0.25]))
     """
-    if kernels.linear.dot(v, v) >= _SHORT:
+    if kernels.regression.dot(v, v) >= _SHORT:
         return v
     _, exponent = np.frexp(np.abs(v).max())
     return np.asarray(np.ldexp(v, -exponent))

@@ -42,8 +42,8 @@ class GaussianNoise:
 
     @property
     def kind(self) -> int:
-        """Its number in `kernels.contextual`."""
-        return kernels.contextual.GAUSSIAN
+        """Its number in `kernels.regression`."""
+        return kernels.regression.GAUSSIAN
 
     def reward(self, o: Any) -> float:
         """Any finite number."""

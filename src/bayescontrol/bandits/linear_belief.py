@@ -63,7 +63,7 @@ class LinearBelief(InPlay):
         """
         j, v, r = self._event(x, a, o)
         fits = self._fits
-        kernels.contextual.learn(
+        kernels.regression.learn(
             self.link.kind, self.link.constants, fits.R[j], fits.z[j], v, r, fits.v
         )
         self._roster.counts[j] += 1
@@ -87,7 +87,7 @@ class LinearBelief(InPlay):
         v, fits = comparable(as_context(x, self.features)), self._fits
         self._last = None
         return self._roster.labels[
-            kernels.contextual.draw_action(
+            kernels.regression.draw_action(
                 fits.R, fits.z, self._roster.active, v, fits.v, rng.state
             )
         ]

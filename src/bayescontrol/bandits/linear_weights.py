@@ -32,12 +32,12 @@ class LinearWeights:
     def act(self, x: npt.ArrayLike, rng: Stream) -> Any:
         """arg max_a x·w_a."""
         v = comparable(as_context(x, self.weights.shape[1]))
-        return self.arms[kernels.linear.best(self.weights, v, rng.state)]
+        return self.arms[kernels.regression.best(self.weights, v, rng.state)]
 
     def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
         """1 for the best arm in this context."""
         v = comparable(as_context(x, self.weights.shape[1]))
-        scores = np.array([kernels.linear.dot(v, w) for w in self.weights])
+        scores = np.array([kernels.regression.dot(v, w) for w in self.weights])
         best = np.flatnonzero(scores == scores.max())
         return {self.arms[j]: 1.0 / best.size for j in best}
 

@@ -98,14 +98,14 @@ class LinearEnvironment:
     def respond(self, a: Hashable, rng: Stream) -> Outcome:
         """r ~ P(r | x·w_a), then the next context."""
         w = self.truth[self.labels.place(a)]
-        r = kernels.contextual.respond(
+        r = kernels.regression.respond(
             self.link.kind, self.link.constants, w, self._context, rng.state
         )
         x = np.empty(len(w))
         if callable(self.contexts):
             x[:] = as_context(self.contexts(rng), len(w))
         else:
-            kernels.contextual.draw_context(_SOURCES.index(self.contexts), x, rng.state)
+            kernels.regression.draw_context(_SOURCES.index(self.contexts), x, rng.state)
         self.fast_forward(x, 1)
         return Outcome(r, tuple(x.tolist()))
 
@@ -207,7 +207,7 @@ def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: S
         np.empty(steps),
         np.empty((steps, y.size)),
     )
-    kernels.contextual.interact(
+    kernels.regression.interact(
         link.kind, link.constants, R, z, active, v, x, y, environment.truth,
         _SOURCES.index(environment.contexts), p.state, q.state, actions, rewards, contexts,
     )  # fmt: skip

@@ -3,7 +3,7 @@
     P(r | x·w)        the reward, given the score
     x·w ~ N(s, q)     the score, given the past
 
-The equations of learning and paying are kernels (`kernels.contextual`), found by the link's
+The equations of learning and paying are kernels (`kernels.regression`), found by the link's
 number; a link adds what a person needs: checks, means, densities.
 """
 
@@ -17,7 +17,7 @@ class Link(Protocol):
 
     @property
     def kind(self) -> int:
-        """Its number in `kernels.contextual`."""
+        """Its number in `kernels.regression`."""
 
     @property
     def constants(self) -> FloatArray:

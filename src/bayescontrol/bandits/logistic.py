@@ -48,8 +48,8 @@ class Logit:
 
     @property
     def kind(self) -> int:
-        """Its number in `kernels.contextual`."""
-        return kernels.contextual.LOGIT
+        """Its number in `kernels.regression`."""
+        return kernels.regression.LOGIT
 
     def reward(self, o: Any) -> float:
         """0 or 1."""

@@ -44,7 +44,7 @@ def _factors(prior: Prior, arms: int, d: int) -> tuple[FloatArray, FloatArray]:
     for j in range(arms):
         if not np.allclose(Lambda[j], Lambda[j].T, rtol=1e-12, atol=0.0):
             raise InvalidPrior(f"the prior precision of arm {j} is not symmetric")
-        definite = kernels.linear.cholesky(Lambda[j], R[j])
+        definite = kernels.regression.cholesky(Lambda[j], R[j])
         if not definite or R[j].diagonal().min() < 1.0 / LARGEST**0.5:
             raise InvalidPrior(
                 f"the prior precision of arm {j} is not positive definite: every direction needs "
@@ -57,7 +57,7 @@ class Regressions:
     """The posteriors of N weight vectors of d features.
 
     >>> one = Regressions(1, 2, None)
-    >>> kernels.linear.absorb(one.R[0], one.z[0], np.array([1.0, 0.0]), 1.0, 3.0, one.v)
+    >>> kernels.regression.absorb(one.R[0], one.z[0], np.array([1.0, 0.0]), 1.0, 3.0, one.v)
     >>> one.mean(0).round(12), one.precision(0).round(12)
     (array([1.5, 0. ]), array([[2., 0.],
            [0., 1.]]))
@@ -86,12 +86,12 @@ class Regressions:
 
     def score(self, j: int, x: FloatArray) -> tuple[float, float]:
         """Mean and variance of x·w_j."""
-        return kernels.linear.score(self.R[j], self.z[j], x, self.v)
+        return kernels.regression.score(self.R[j], self.z[j], x, self.v)
 
     def mean(self, j: int) -> FloatArray:
         """μ_j."""
         mu = np.empty(self.features)
-        kernels.linear.solve(self.R[j], self.z[j], mu)
+        kernels.regression.solve_upper(self.R[j], self.z[j], mu)
         return mu
 
     def precision(self, j: int) -> FloatArray:
@@ -100,7 +100,7 @@ class Regressions:
 
     def draw(self, j: int, state: Any, w: FloatArray) -> None:
         """w_j ~ N(μ_j, Λ_j⁻¹) into w."""
-        kernels.linear.draw_weights(self.R[j], self.z[j], self.v, w, state)
+        kernels.regression.draw_weights(self.R[j], self.z[j], self.v, w, state)
 
     def same_prior(self, other: "Regressions") -> bool:
         """Whether both began alike, bit for bit."""
@@ -114,12 +114,12 @@ class Regressions:
         for j in range(len(self)):
             Lambda = sum((sign * (S[j].T @ S[j]) for sign, S, _ in parts), np.zeros(R[j].shape))
             shift = sum((sign * (S[j].T @ y[j]) for sign, S, y in parts), np.zeros(z[j].shape))
-            if not kernels.linear.cholesky(Lambda, R[j]):
+            if not kernels.regression.cholesky(Lambda, R[j]):
                 raise IncompatibleState(
                     f"arm {j}: beside its prior the evidence is lost in rounding and cannot be "
                     "merged; learn the rewards one by one instead"
                 )
-            kernels.linear.score(R[j], z[j], shift, self.v)
+            kernels.regression.score(R[j], z[j], shift, self.v)
             z[j] = self.v
         self.R, self.z = R, z
 

@@ -68,7 +68,9 @@ class SharedWeights:
 
     def _best(self, x: Any) -> list[Any]:
         w = self.weights
-        scores = {a: kernels.linear.dot(_features(self.phi, x, a, len(w)), w) for a in self.arms}
+        scores = {
+            a: kernels.regression.dot(_features(self.phi, x, a, len(w)), w) for a in self.arms
+        }
         most = max(scores.values())
         return [a for a, s in scores.items() if s == most]
 

@@ -64,10 +64,10 @@ class Weights:
         return int(self._w.shape[0])
 
     def _build(self, w: FloatArray, e: IntArray) -> None:
-        self._w, self._e, self._blocks = w, e, kernels.blocks.build(w, e)
+        self._w, self._e, self._blocks = w, e, kernels.finite.build(w, e)
 
     def _exponents(self) -> IntArray:
-        return kernels.blocks.exponents(self._w, self._e, self._blocks)
+        return kernels.finite.exponents(self._w, self._e, self._blocks)
 
     def arrays(self) -> tuple[FloatArray, IntArray, FloatArray]:
         """w, e and blocks as `kernels.finite` takes them: the real ones, not copies.
@@ -211,7 +211,7 @@ class Weights:
         return {
             "mantissa": self._w.copy(),
             "exponent": self._exponents(),
-            "flat": self._blocks[:, kernels.blocks.FLAT].copy(),
+            "flat": self._blocks[:, kernels.finite.FLAT].copy(),
             "impossible": np.array(self.impossible),
         }
 
@@ -242,10 +242,10 @@ class Weights:
             raise IncompatibleState("a mantissa or an exponent is out of any weight's range")
         if not np.isin(flat, (0.0, 1.0)).all() or arrays["impossible"] < 0:
             raise IncompatibleState("'flat' holds zeros and ones only, 'impossible' is a count")
-        first = np.repeat(e[:: kernels.blocks.BLOCK], kernels.blocks.BLOCK)[: len(e)]
-        if (e != first)[np.repeat(flat, kernels.blocks.BLOCK)[: len(e)] == 1.0].any():
+        first = np.repeat(e[:: kernels.finite.BLOCK], kernels.finite.BLOCK)[: len(e)]
+        if (e != first)[np.repeat(flat, kernels.finite.BLOCK)[: len(e)] == 1.0].any():
             raise IncompatibleState("the exponents of a flat block are all the same")
-        self._w, self._e, self._blocks = w, e, kernels.blocks.rebuild(w, e, flat)
+        self._w, self._e, self._blocks = w, e, kernels.finite.rebuild(w, e, flat)
         self.impossible = int(arrays["impossible"])
 
 

@@ -114,7 +114,7 @@ class Settling:
             raise ValueError("for_good: pass for_good=True to settling_times to have it measured")
         m = mode_index(m, _names(self.modes))
         name, came = self.modes.name(m), times[:, m]
-        missing = came == kernels.settling.NOT_YET
+        missing = came == kernels.tabular.NOT_YET
         cut = np.where(missing, self.horizon, came).astype(np.float64)
         error = cut.std(ddof=1) / np.sqrt(len(cut)) if len(cut) > 1 else np.inf
         ranks = np.quantile(np.where(missing, np.inf, came), (0.1, 0.5, 0.9), method="inverted_cdf")
@@ -127,13 +127,13 @@ class Settling:
     @property
     def means(self) -> FloatArray:
         """E min(T_m, horizon) for every mode; nan for the true one."""
-        missing = self.first == kernels.settling.NOT_YET
+        missing = self.first == kernels.tabular.NOT_YET
         return self._of_others(np.where(missing, self.horizon, self.first))
 
     @property
     def unfinished(self) -> FloatArray:
         """The share of runs not there by the horizon, for every mode; nan for the true one."""
-        return self._of_others(self.first == kernels.settling.NOT_YET)
+        return self._of_others(self.first == kernels.tabular.NOT_YET)
 
     def _of_others(self, values: npt.NDArray[Any]) -> FloatArray:
         mean = np.asarray(values.mean(0), np.float64)
@@ -208,7 +208,7 @@ def settling_times(
     w, e, blocks = modes.agent().belief.weight_arrays()
     for run in range(runs):
         p, q = both_streams(seed, run)
-        kernels.settling.settle(
+        kernels.tabular.settle(
             w.copy(), e.copy(), blocks.copy(), modes.policy, modes.by_mode, modes.successor,
             modes.hypothesis[m_star], modes.start, p.state, q.state, below, hold, horizon,
             awaited, first[run], last[run],

@@ -124,7 +124,7 @@ class World:
     def _compare(self) -> tuple[FloatArray, BoolArray]:
         shape = self.modes.policy.shape
         nats, differs = np.empty(shape), np.empty(shape, bool)
-        kernels.separation.compare(self._law, self.modes.hypothesis, self.tolerance, nats, differs)
+        kernels.divergence.compare(self._law, self.modes.hypothesis, self.tolerance, nats, differs)
         return nats, differs
 
     def parted_by(self, takes: BoolArray) -> BoolArray:

@@ -51,5 +51,5 @@ class Streams:
         key = (low,) if n < _WORD else (low, n >> 32)
         states = np.empty((min(_BLOCK, _WORD - low), 4), np.uint64)
         entropy = np.array([*self._words, *key, _ROLE], np.uint64)
-        kernels.seeds.seed_states(entropy, len(self._words), np.empty(4, np.uint64), states)
+        kernels.random.seed_states(entropy, len(self._words), np.empty(4, np.uint64), states)
         return states

@@ -161,7 +161,7 @@ def leaf(kernel: F) -> F:
 
     Counting is an atomic operation on either side of a call, and costs more than a draw.
 
-    >>> from bayescontrol.kernels.xoshiro import uniform
+    >>> from bayescontrol.kernels.random import uniform
     >>> uniform.targetoptions["_nrt"]
     False
     """

@@ -33,9 +33,17 @@ import numpy as np
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.random import LOG_UNIT, beta, categorical, gamma, log_gamma, log_odds
-from bayescontrol.kernels.xoshiro import uniform
-from bayescontrol.kernels.ziggurat import exponential, normal
+from bayescontrol.kernels.random import (
+    LOG_UNIT,
+    beta,
+    categorical,
+    exponential,
+    gamma,
+    log_gamma,
+    log_odds,
+    normal,
+    uniform,
+)
 
 #: The families, as the kernels call them.
 BERNOULLI, GAUSSIAN, NORMAL_GAMMA, POISSON, EXPONENTIAL, CATEGORICAL = range(6)

@@ -17,10 +17,9 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit, leaf
-from bayescontrol.kernels.average_reward import draw_row
 from bayescontrol.kernels.elementary import log
-from bayescontrol.kernels.random import categorical
-from bayescontrol.kernels.xoshiro import below
+from bayescontrol.kernels.mdp import draw_row
+from bayescontrol.kernels.random import below, categorical
 
 
 class Outcomes(NamedTuple):

@@ -22,10 +22,9 @@ import math
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import NORMAL_GAMMA, draw
-from bayescontrol.kernels.beta_law import beta_cdf
-from bayescontrol.kernels.elementary import exp, log
+from bayescontrol.kernels.beta_distribution import beta_cdf
+from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling
 from bayescontrol.kernels.mdp import Tables, respond
-from bayescontrol.kernels.special import HALF_LOG_2PI, stirling
 
 #: The columns of a row.
 MU, KAPPA, ALPHA, BETA = 0, 1, 2, 3

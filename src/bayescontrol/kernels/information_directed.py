@@ -21,7 +21,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.beta_law import (
+from bayescontrol.kernels.beta_distribution import (
     beta_cdf,
     divergence_bound,
     excess,
@@ -29,8 +29,8 @@ from bayescontrol.kernels.beta_law import (
     log_peak,
 )
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.legendre import NODE, TO_RIGHT, WEIGHT, K
-from bayescontrol.kernels.xoshiro import below, uniform
+from bayescontrol.kernels.posteriors import NODE, TO_RIGHT, WEIGHT, K
+from bayescontrol.kernels.random import below, uniform
 
 #: ∫_-1^{x_k} f = Σ_l TO_LEFT[k, l] f(x_l).
 TO_LEFT = np.ascontiguousarray(WEIGHT[None, :] - TO_RIGHT.T)

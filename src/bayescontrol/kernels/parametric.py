@@ -15,7 +15,7 @@ import numpy as np
 
 from bayescontrol.kernels._jit import in_memory, typeof, types
 from bayescontrol.kernels.finite import OK, condition, draw
-from bayescontrol.kernels.xoshiro import uniform
+from bayescontrol.kernels.random import uniform
 
 
 class Uncompilable(Exception):

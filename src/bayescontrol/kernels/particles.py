@@ -12,7 +12,7 @@ import math
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.ziggurat import normal
+from bayescontrol.kernels.random import normal
 
 # A pivot this small beside its diagonal is rounding: that direction has no spread.
 NO_SPREAD = 1e-14

@@ -1,37 +1,292 @@
-"""P(arm i is best) for independent arms, by adaptive quadrature with its own check.
+"""Panels of Gauss nodes over the posteriors of independent arms: where they may end, what is in.
 
-    P_i = ∫ f_i(y) Π_{j≠i} F_j(y) dy,      F_j(y) = 1 - ∫_y^∞ f_j
+    F_j(y) = 1 - ∫_y^∞ f_j        S = Σ_i f_i Π_{j≠i} F_j = (Π_j F_j)'
 
-Panels are laid from the right, where every F_j is 1, to the left, until some F_j is 0. In a
-panel of half-width h, K Gauss nodes give both f and, through the matrix of `legendre`, F: no
-distribution function is ever called. A panel stands if
-
-    h c_K (c_K / c_{K/2})² ≤ ε      for each f_j and for their sum S = Σ_i f_i Π_{j≠i} F_j
-    |∫ S - [Π_j F_j]| ≤ ε           both sides are the same integral, in two ways
-
-where c_n are Legendre coefficients: they fall at least geometrically, so that the left side is
-about c_{2K}, the first that Gauss's rule misses. Otherwise it is made narrower.
+An arm has a row of numbers of its own: mode, density there, scale, HIGH above which it has no
+mass, TAIL = 1 - F_j at the right end of the panel, and its logarithm around the middle of it.
+A panel never reaches over an arm that its nodes would not see.
 """
 
 import math
 
+import numpy as np
+
 from bayescontrol.arrays import FloatArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.legendre import WEIGHT, K
-from bayescontrol.kernels.panels import (
-    EPSILON,
-    HIGH,
-    MASS,
-    TAIL,
-    densities,
-    enter,
-    larger,
-    lay,
-    miss,
-    products,
-    rounded_up,
+from bayescontrol.kernels.elementary import exp, exp_split, log
+from bayescontrol.kernels.finite import POWER
+from bayescontrol.kernels.posteriors import (
+    BETA,
+    COEFFICIENT,
+    INVERSE_GAMMA,
+    NODE,
+    NORMAL,
+    STUDENT,
+    TO_RIGHT,
+    WEIGHT,
+    WIDE,
+    K,
+    fall,
+    peak,
+    reach,
+    shape,
+    weight,
 )
-from bayescontrol.kernels.posteriors import NORMAL, STUDENT
+
+#: No more than e^-T of an arm is left out on either side.
+T = 34.0
+#: The error allowed to a panel.
+EPSILON = 1e-14
+#: A panel with a mode in it is no wider than so many scales, and no arm falls by more than
+#: e^-MOST_FALL from its middle to its end: the nodes then see what is there.
+MOST_SCALES, MOST_FALL = 2.5, 60.0
+
+# The columns of an arm's own row.
+MODE, PEAK, SCALE, HIGH, TAIL, MASS, DROP, SLOPE, SIZE = range(9)
+
+
+@leaf
+def larger(x: float, y: float) -> float:
+    """max(x, y), and NaN if one of them is: no panel stands with it.
+
+    >>> larger(1.0, 2.0), larger(math.nan, 2.0)
+    (2.0, nan)
+    """
+    return x if x >= y or x != x else y
+
+
+@leaf
+def rounded_up(x: float) -> float:
+    """x with four bits to spare, so that the middle of two such is exact and no panels gape.
+
+    >>> rounded_up(0.1) - 0.1 < 1e-15, rounded_up(0.5)
+    (True, 0.5)
+    """
+    _, e = math.frexp(x)
+    return math.ldexp(np.ceil(math.ldexp(x, 49 - e)), e - 49)
+
+
+@leaf
+def miss(f: FloatArray) -> float:
+    """About |c_2K| of the function with these values at the nodes.
+
+    >>> miss(np.ones(K)) < 1e-16, miss(abs(NODE)) > 1e-4
+    (True, True)
+    """
+    middle_0, middle_1, last_0, last_1 = 0.0, 0.0, 0.0, 0.0
+    for k in range(K):
+        middle_0 += COEFFICIENT[0, k] * f[k]
+        middle_1 += COEFFICIENT[1, k] * f[k]
+        last_0 += COEFFICIENT[2, k] * f[k]
+        last_1 += COEFFICIENT[3, k] * f[k]
+    middle, last = max(abs(middle_0), abs(middle_1)), max(abs(last_0), abs(last_1))
+    if not last < middle:
+        return last
+    ratio = last / middle
+    return last * max(ratio * ratio, 1e-6)
+
+
+@leaf
+def enter(kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, own: FloatArray) -> float:
+    """Fill the rows of all arms; those that can be best come to an end HIGH above the result.
+
+    The result is the point below which some F_j is 0.
+
+    >>> one, own = np.ones(2), np.empty((2, K))
+    >>> low = enter(NORMAL, 0.0 * one, one, one, own)
+    >>> low == -math.sqrt(2.0 * T), bool(own[0, HIGH] == -low)
+    (True, True)
+    """
+    N = a.shape[0]
+    low, origin, narrowest = -math.inf, 0.0, math.inf
+    for j in range(N):
+        own[j, MODE], own[j, PEAK], own[j, SCALE] = peak(kind, a[j], b[j], nu[j])
+        mode, scale = own[j, MODE], own[j, SCALE]
+        low = max(low, mode - reach(kind, a[j], b[j], nu[j], mode, scale, -1.0, T))
+    for j in range(N):
+        mode, scale = own[j, MODE], own[j, SCALE]
+        own[j, TAIL], own[j, HIGH] = 0.0, low
+        if mode >= low or fall(kind, a[j], b[j], nu[j], mode, low - mode)[0] <= T:
+            own[j, HIGH] = mode + reach(kind, a[j], b[j], nu[j], mode, scale, 1.0, T)
+            if kind >= NORMAL and scale < narrowest:
+                narrowest, origin = scale, mode
+    for j in range(N):
+        # From its own mode the narrowest arm loses no digits, however far from 0 it is.
+        own[j, MODE], own[j, HIGH] = own[j, MODE] - origin, own[j, HIGH] - origin
+    return low - origin
+
+
+@leaf
+def _room(kind: int, a: float, b: float, own: FloatArray, left: float, y: float) -> float:
+    """The left end of a wide panel in which ln f is a line to within ε, or hides nothing finer.
+
+    Λ is a line but for an e^-y or e^y, which varies by its own scale of 1 however slowly f does;
+    at one end of the panel it may be too faint to be seen at the nodes, but not to be missed.
+    """
+    if kind == NORMAL:
+        return left
+    if kind == STUDENT:  # falls as a power of the distance: a panel is near as wide as far
+        away = y - own[MODE]
+        w = 0.7 * (away + own[SCALE]) if away > 0.0 else 4.0 * (own[SCALE] - away)
+        return float(max(left, y - w))
+    tilt = 0.5 * (y - left) * own[SLOPE]  # f is concave: at the ends it is below the tangent
+    n = a + b if kind == BETA else b
+    if kind == INVERSE_GAMMA or (kind == BETA and y > 0.0):
+        if left < 0.0 or n * own[PEAK] * exp(tilt - own[DROP] - left) > EPSILON:
+            return max(left, min(log(n / EPSILON), y - 1.98 * WIDE))
+    elif n * own[PEAK] * exp(y - tilt - own[DROP]) > EPSILON:
+        return max(left, y - 1.98 * WIDE)
+    return left
+
+
+@leaf
+def lay(
+    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, own: FloatArray, left: float, y: float
+) -> float:
+    """The left end of a panel up to y, `left` or above it, where no arm hides between nodes.
+
+    Each arm with mass in it gets its fall, slope and n in the middle of the panel.
+
+    >>> one, own = np.ones(2), np.empty((2, K))
+    >>> low = enter(NORMAL, 0.0 * one, one, one, own)
+    >>> lay(NORMAL, 0.0 * one, one, one, own, low, -low)  # the core begins at one scale
+    1.0
+    """
+    N = a.shape[0]
+    stands = False
+    while not stands:
+        j = 0
+        while j < N:
+            mode, high, scale = own[j, MODE], own[j, HIGH], own[j, SCALE]
+            j += 1
+            if high > left:
+                w, c = y - left, 0.5 * (y + left)
+                if high < c and w > 0.5 * (high - mode):
+                    left, j = high, 0
+                elif w > MOST_SCALES * scale and left < mode + scale and y > mode - scale:
+                    left, j = min(y - 0.99 * MOST_SCALES * scale, mode + scale), 0
+        left = rounded_up(left)
+        h = 0.5 * (y - left)
+        c = y - h
+        if not left < c < y:
+            return math.nan
+        stands, j = True, 0
+        while stands and j < N:
+            if own[j, HIGH] > left:
+                mode = own[j, MODE]
+                own[j, DROP], own[j, SLOPE] = fall(kind, a[j], b[j], nu[j], mode, c - mode)
+                own[j, SIZE] = weight(kind, a[j], b[j], own[j, SLOPE])
+                room = left
+                if not abs(own[j, SLOPE]) * h <= MOST_FALL:
+                    room = c
+                elif h > WIDE or kind == STUDENT:
+                    room = _room(kind, a[j], b[j], own[j], left, y)
+                stands = room == left
+                left = room
+            j += 1
+    return left
+
+
+@leaf
+def densities(
+    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, own: FloatArray, left: float,
+    y: float, rest: float, f: FloatArray, D: FloatArray, u: FloatArray,
+) -> float:  # fmt: skip
+    """f_j ← h f_j at the nodes of [left, y]; the most that Gauss's rule misses of one.
+
+    What is missed of F_j is weighed by Π_{i≠j} F_i, at most `rest` / F_j from y down.
+
+    >>> one, own, f, D, u = np.ones(1), np.empty((1, K)), np.empty((1, K)), np.empty(K), np.empty(K)
+    >>> low = enter(NORMAL, 0.0 * one, one, one, own)
+    >>> left = lay(NORMAL, 0.0 * one, one, one, own, -1.0, 1.0)
+    >>> densities(NORMAL, 0.0 * one, one, one, own, left, 1.0, 1.0, f, D, u) < 1e-15
+    True
+    >>> float((WEIGHT * f[0]).sum())  # P(|x| < 1)
+    0.68268949213708...
+    """
+    h = 0.5 * (y - left)
+    c = y - h
+    apart = shape(kind, c, h, D, u)
+    worst = 0.0
+    for j in range(a.shape[0]):
+        if own[j, HIGH] <= left:
+            continue
+        if apart:
+            drop, slope, size = own[j, DROP], h * own[j, SLOPE], own[j, SIZE]
+            for k in range(K):
+                f[j, k] = drop + slope * NODE[k] + size * D[k]
+        else:
+            mode = own[j, MODE]
+            for k in range(K):
+                f[j, k] = fall(kind, a[j], b[j], nu[j], mode, c - mode + h * NODE[k])[0]
+        height = h * own[j, PEAK]
+        for k in range(K):
+            x, e = exp_split(-f[j, k] if f[j, k] < 700.0 else -700.0)
+            f[j, k] = height * x * POWER[int(max(-e, 0.0))]
+        others = min(rest / max(1.0 - own[j, TAIL], 1e-16), 1.0)
+        worst = larger(worst, others * miss(f[j]))
+    return worst
+
+
+@leaf
+def products(
+    own: FloatArray, left: float, f: FloatArray, F: FloatArray, part: FloatArray, S: FloatArray,
+    after: FloatArray,
+) -> tuple[float, float]:  # fmt: skip
+    """part_i ← h f_i Π_{j≠i} F_j and S ← their sum, at the nodes; Π_j F_j at both ends.
+
+    >>> rows = np.zeros((5, K))
+    >>> own, f, F, part, S = (rows[i : i + 1] for i in range(5))
+    >>> own[0, HIGH], f[:] = 1.0, 0.25  # half of the mass
+    >>> at_right, at_left = products(own, 0.0, f, F, part, S[0], np.empty(K))
+    >>> at_right, round(at_left, 15), np.array_equal(S, f)
+    (1.0, 0.5, True)
+    """
+    N = own.shape[0]
+    at_right, at_left = 1.0, 1.0
+    for k in range(K):
+        S[k], after[k] = 1.0, 1.0
+    for j in range(N):
+        if own[j, HIGH] <= left:
+            continue
+        tail, mass = own[j, TAIL], 0.0
+        for k in range(K):
+            F[j, k] = 1.0 - tail
+        for i in range(K):
+            mass += WEIGHT[i] * f[j, i]
+            for k in range(K):
+                F[j, k] -= TO_RIGHT[i, k] * f[j, i]
+        for k in range(K):
+            part[j, k] = f[j, k] * S[k]
+            S[k] *= F[j, k]
+        own[j, MASS] = mass
+        at_right *= 1.0 - tail
+        at_left *= 1.0 - tail - mass
+    for k in range(K):
+        S[k] = 0.0
+    for j in range(N - 1, -1, -1):
+        if own[j, HIGH] > left:
+            for k in range(K):
+                part[j, k] *= after[k]
+                S[k] += part[j, k]
+                after[k] *= F[j, k]
+    return at_right, at_left
+
+
+# ------------------------------------------------------------------------------------------------
+# P(arm i is best) for independent arms, by adaptive quadrature with its own check.
+#
+#     P_i = ∫ f_i(y) Π_{j≠i} F_j(y) dy,      F_j(y) = 1 - ∫_y^∞ f_j
+#
+# Panels are laid from the right, where every F_j is 1, to the left, until some F_j is 0. In a
+# panel of half-width h, K Gauss nodes give both f and, through the matrix of `legendre`, F: no
+# distribution function is ever called. A panel stands if
+#
+#     h c_K (c_K / c_{K/2})² ≤ ε      for each f_j and for their sum S = Σ_i f_i Π_{j≠i} F_j
+#     |∫ S - [Π_j F_j]| ≤ ε           both sides are the same integral, in two ways
+#
+# where c_n are Legendre coefficients: they fall at least geometrically, so that the left side is
+# about c_{2K}, the first that Gauss's rule misses. Otherwise it is made narrower.
 
 #: What `best` says: the probabilities are there, did not converge, or were asked of no law.
 DONE, FAILED, INVALID = 0, 1, 2

@@ -1,27 +1,242 @@
-"""Random numbers with a law, from the words of `bayescontrol.kernels.xoshiro`.
+"""xoshiro256++: 64 random bits from four words of state (Blackman & Vigna 2021).
 
-    normal, exponential    ziggurat: see `bayescontrol.kernels.ziggurat`
-    gamma(α), α ≥ 1        d (1 + c x)³, x normal, d = α - 1/3, c = 1/√(9d), accepted if
-                           ln u < x²/2 + d - d v + d ln v, v = (1 + c x)³ (Marsaglia & Tsang 2000)
-    gamma(α), α < 1        gamma(α + 1) U^(1/α)
-    beta(a, b)             G_a / (G_a + G_b)
-    log_gamma, log_odds    2^-70 times the logarithm of such a gamma, and of the odds m/(1 - m) of
-                           such a beta m: from the same random numbers, but nothing underflows
+    output   rotl(s_0 + s_3, 23) + s_0
+    state    a linear map over GF(2): xors, one shift by 17, one rotation by 45
 
-`state` is uint64[4] and advances in place. Kernels do not complain: what they return for
-arguments outside their domain is stated; `bayescontrol.seeding.Stream` raises instead.
+Its period is 2^256 - 1; the all-zero state, which maps to itself, is excluded. Only integer
+operations: the same words on every machine, whatever NumPy's version.
 """
 
 import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.xoshiro import below as below
-from bayescontrol.kernels.xoshiro import next_uint64 as next_uint64
-from bayescontrol.kernels.xoshiro import uniform as uniform
-from bayescontrol.kernels.ziggurat import exponential as exponential
-from bayescontrol.kernels.ziggurat import normal as normal
+
+# Numba turns uint64 with int64 into float64, so every constant beside a word is a word.
+U11, U17, U19, U23, U32, U41, U45 = (np.uint64(n) for n in (11, 17, 19, 23, 32, 41, 45))
+LOW_HALF = np.uint64(0xFFFFFFFF)
+
+
+@leaf
+def next_uint64(state: UIntArray) -> int:
+    """The next 64 bits of xoshiro256++.
+
+    >>> state = np.array([1, 2, 3, 4], dtype=np.uint64)
+    >>> next_uint64(state), next_uint64(state)
+    (41943041, 58720359)
+    """
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    sum03 = s0 + s3
+    state[0] = s0 ^ s3 ^ s1
+    state[1] = s1 ^ s2 ^ s0
+    state[2] = s2 ^ s0 ^ (s1 << U17)
+    s3 ^= s1
+    state[3] = (s3 << U45) | (s3 >> U19)
+    word: int = ((sum03 << U23) | (sum03 >> U41)) + s0
+    return word
+
+
+@leaf
+def uniform(state: UIntArray) -> float:
+    """U in [0, 1): k · 2^-53 with k uniform below 2^53.
+
+    >>> uniform(np.array([1, 2, 3, 4], dtype=np.uint64)) == (41943041 >> 11) * 2.0**-53
+    True
+    """
+    return np.int64(next_uint64(state) >> U11) * 2.0**-53
+
+
+@leaf
+def below(state: UIntArray, n: int) -> int:
+    """A uniform integer from 0 … n - 1, n ≥ 1, without bias (Lemire 2019).
+
+    ⌊word · n / 2^64⌋, where the 2^64 mod n words that would favour some results are redrawn.
+
+    >>> below(np.array([1, 2, 3, 4], dtype=np.uint64), 1)
+    0
+    """
+    m = np.uint64(n)
+    m_low, m_high = m & LOW_HALF, m >> U32
+    while True:
+        word = next_uint64(state)
+        # The upper word of a 128-bit product, from four products of halves.
+        w_low, w_high = word & LOW_HALF, word >> U32
+        middle = w_high * m_low + ((w_low * m_low) >> U32)
+        upper = w_low * m_high + (middle & LOW_HALF)
+        high = w_high * m_high + (middle >> U32) + (upper >> U32)
+        low = word * m
+        # The threshold is below m, so the division is needed only if low is.
+        if low >= m or low >= (np.uint64(0) - m) % m:
+            return int(np.int64(high))
+
+
+# ------------------------------------------------------------------------------------------------
+# Normal and exponential numbers by the ziggurat: 256 layers of equal area under the density.
+#
+#     x_i (f(x_{i+1}) - f(x_i)) = v,    i = 1 … 255,    x_1 = r,  x_256 = 0
+#     r f(r) + ∫_r^∞ f = v              the base: a rectangle and the tail
+#     x_0 = v / f(r)                    the base's width, were it a rectangle
+#
+# Layer i is the rectangle [0, x_i] × [f(x_i), f(x_{i+1})]. A point of it left of x_{i+1}
+# lies under f for certain, so 985 draws of 1000 end with one word and one comparison
+# (Marsaglia & Tsang 2000). The layer, the sign and the place use different bits of the word.
+# The tables are computed in 36 decimal digits and rounded once: the same bits everywhere.
+
+# The only (r, v) for which 256 layers end at f(0) = 1; `tests/kernels` checks them.
+NORMAL_R = Decimal("3.65415288536100877164542972039951576")
+NORMAL_V = Decimal("0.00492867323397465534736177540233602807")
+EXPONENTIAL_R = Decimal("7.6971174701310497140446280480152155")
+EXPONENTIAL_V = Decimal("0.00394965982258155721997757195681486109")
+
+
+class Layers(NamedTuple):
+    """x_i, x_{i+1}, f(x_i) and f(x_{i+1}) - f(x_i) for i = 0 … 255. In the base f(x_0) reads 0.
+
+    >>> normal_layers().inner[0]  # r: where the tail begins
+    np.float64(3.654152885361009)
+    """
+
+    outer: FloatArray
+    inner: FloatArray
+    floor: FloatArray
+    height: FloatArray
+
+
+def _layers(
+    r: Decimal, v: Decimal, f: Callable[[Decimal], Decimal], inverse: Callable[[Decimal], Decimal]
+) -> Layers:
+    with localcontext() as context:
+        context.prec = 36
+        x, y = [v / f(r), r], [Decimal(0), f(r)]
+        while len(x) < 256:
+            y.append(y[-1] + v / x[-1])
+            x.append(inverse(y[-1]))
+        x.append(Decimal(0))
+        y.append(Decimal(1))
+        step = [above - below for below, above in pairwise(y)]
+    columns = (x[:-1], x[1:], y[:-1], step)
+    return Layers(*(np.array([float(value) for value in column]) for column in columns))
+
+
+def normal_layers() -> Layers:
+    """The ziggurat of f(x) = exp(-x²/2), x ≥ 0.
+
+    >>> layers = normal_layers()
+    >>> bool(np.all(layers.outer > layers.inner)), float(layers.inner[-1])
+    (True, 0.0)
+    """
+    return _layers(NORMAL_R, NORMAL_V, lambda x: (-x * x / 2).exp(), lambda y: (-2 * y.ln()).sqrt())
+
+
+def exponential_layers() -> Layers:
+    """The ziggurat of f(x) = exp(-x), x ≥ 0.
+
+    >>> exponential_layers().outer.shape
+    (256,)
+    """
+    return _layers(EXPONENTIAL_R, EXPONENTIAL_V, lambda x: (-x).exp(), lambda y: -y.ln())
+
+
+LAYER, BASE = np.uint64(0xFF), np.uint64(0)
+
+N_OUTER, N_INNER, N_FLOOR, N_HEIGHT = normal_layers()
+E_OUTER, E_INNER, E_FLOOR, E_HEIGHT = exponential_layers()
+# The widths of the layers per unit of a 53-bit integer: with sign, without.
+N_UNIT, E_UNIT = N_OUTER * 2.0**-52, E_OUTER * 2.0**-53
+N_TAIL, E_TAIL = float(N_INNER[0]), float(E_INNER[0])
+
+
+@leaf
+def _exponential_point(state: UIntArray) -> tuple[np.uint64, float]:
+    word = next_uint64(state)
+    i = word & LAYER
+    return i, np.int64(word >> U11) * E_UNIT[i]
+
+
+# The common case stands alone, small enough to be inlined into the loops that draw.
+
+
+@leaf
+def _exponential_outside(state: UIntArray, i: np.uint64, x: float) -> float:
+    offset = 0.0
+    while True:
+        if i == BASE:
+            offset += E_TAIL
+        elif E_FLOOR[i] + uniform(state) * E_HEIGHT[i] < exp(-x):
+            return offset + x
+        i, x = _exponential_point(state)
+        if x < E_INNER[i]:
+            return offset + x
+
+
+@leaf
+def exponential(state: UIntArray) -> float:
+    """A number with density e^-x. The tail beyond r has no memory: it is r plus another one.
+
+    >>> exponential(np.array([1, 2, 3, 4], dtype=np.uint64)) > 0
+    True
+    """
+    i, x = _exponential_point(state)
+    if x < E_INNER[i]:
+        return x
+    return _exponential_outside(state, i, x)
+
+
+@leaf
+def _normal_point(state: UIntArray) -> tuple[np.uint64, float]:
+    word = next_uint64(state)
+    i = word & LAYER
+    return i, (np.int64(word) >> 11) * N_UNIT[i]
+
+
+@leaf
+def _normal_outside(state: UIntArray, i: np.uint64, x: float) -> float:
+    while True:
+        if i == BASE:
+            while True:
+                beyond = exponential(state) / N_TAIL
+                if 2.0 * exponential(state) > beyond * beyond:
+                    return math.copysign(N_TAIL + beyond, x)
+        if N_FLOOR[i] + uniform(state) * N_HEIGHT[i] < exp(-0.5 * x * x):
+            return x
+        i, x = _normal_point(state)
+        if abs(x) < N_INNER[i]:
+            return x
+
+
+@leaf
+def normal(state: UIntArray) -> float:
+    """A number with density e^(-x²/2) / √(2π); the tail beyond r as Marsaglia (1964) draws it.
+
+    >>> abs(normal(np.array([1, 2, 3, 4], dtype=np.uint64))) < 9
+    True
+    """
+    i, x = _normal_point(state)
+    if abs(x) < N_INNER[i]:
+        return x
+    return _normal_outside(state, i, x)
+
+
+# ------------------------------------------------------------------------------------------------
+# Random numbers with a law, from the words of `bayescontrol.kernels.xoshiro`.
+#
+#     normal, exponential    ziggurat: see `bayescontrol.kernels.ziggurat`
+#     gamma(α), α ≥ 1        d (1 + c x)³, x normal, d = α - 1/3, c = 1/√(9d), accepted if
+#                            ln u < x²/2 + d - d v + d ln v, v = (1 + c x)³ (Marsaglia & Tsang 2000)
+#     gamma(α), α < 1        gamma(α + 1) U^(1/α)
+#     beta(a, b)             G_a / (G_a + G_b)
+#     log_gamma, log_odds    2^-70 times the logarithm of such a gamma, and of the odds m/(1 - m) of
+#                            such a beta m: from the same random numbers, but nothing underflows
+#
+# `state` is uint64[4] and advances in place. Kernels do not complain: what they return for
+# arguments outside their domain is stated; `bayescontrol.seeding.Stream` raises instead.
 
 #: The logarithm of a gamma with shape α is about -1/α, beyond all doubles for the least α: times
 #: this it is a double for every α > 0.
@@ -290,3 +505,77 @@ def fill_categorical(state: UIntArray, p: FloatArray, out: IntArray) -> None:
     """
     for i in range(out.size):
         out[i] = categorical(state, p)
+
+
+# ------------------------------------------------------------------------------------------------
+# NumPy's SeedSequence, from words of entropy to a state of four words (O'Neill 2015).
+#
+#     hash(v)     v ← (v ^ c) c',  c' = c · A mod 2³²,  v ^ v ≫ 16
+#     mix(x, y)   L x - R y,  then itself ^ itself ≫ 16
+#     pool        four words: hash the entropy in, mix every word into every other, mix in the rest
+#
+# The same words as `SeedSequence(entropy, spawn_key=key).generate_state(4, uint64)`, for one who
+# needs a stream for each of many decisions: NumPy takes twenty times as long.
+
+U16 = np.uint64(16)
+INIT_A, MULT_A = np.uint64(0x43B0D7E5), np.uint64(0x931E8875)
+INIT_B, MULT_B = np.uint64(0x8B51F9DD), np.uint64(0x58F38DED)
+MIX_L, MIX_R = np.uint64(0xCA01F9DD), np.uint64(0x4973F715)
+
+
+@leaf
+def _mixed(x: np.uint64, y: np.uint64) -> np.uint64:
+    z = (MIX_L * x - MIX_R * y) & LOW_HALF
+    return z ^ (z >> U16)
+
+
+@leaf
+def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
+    """The state for so many words of 32 bits, at least four; `pool` is room for four.
+
+    >>> entropy = np.array([7, 0, 0, 0, 3, 9], np.uint64)  # the seed in four words, a spawn key
+    >>> state = np.empty(4, np.uint64)
+    >>> seed_state(entropy, np.empty(4, np.uint64), state)
+    >>> from numpy.random import SeedSequence
+    >>> bool((SeedSequence(7, spawn_key=(3, 9)).generate_state(4, np.uint64) == state).all())
+    True
+    """
+    c = INIT_A
+    for i in range(4):
+        v = entropy[i] ^ c
+        c = (c * MULT_A) & LOW_HALF
+        v = (v * c) & LOW_HALF
+        pool[i] = v ^ (v >> U16)
+    for source in range(entropy.size):
+        for i in range(4):
+            if source != i:
+                word = pool[source] if source < 4 else entropy[source]
+                v = word ^ c
+                c = (c * MULT_A) & LOW_HALF
+                v = (v * c) & LOW_HALF
+                pool[i] = _mixed(pool[i], v ^ (v >> U16))
+    c = INIT_B
+    for i in range(8):
+        v = pool[i & 3] ^ c
+        c = (c * MULT_B) & LOW_HALF
+        v = (v * c) & LOW_HALF
+        v ^= v >> U16
+        if i & 1:
+            state[i >> 1] |= v << U32
+        else:
+            state[i >> 1] = v
+
+
+@leaf
+def seed_states(entropy: UIntArray, k: int, pool: UIntArray, states: UIntArray) -> None:
+    """The states for so many streams in a row: from each to the next, word k grows by one.
+
+    >>> entropy, states = np.array([7, 0, 0, 0, 3, 9], np.uint64), np.empty((2, 4), np.uint64)
+    >>> seed_states(entropy, 4, np.empty(4, np.uint64), states)
+    >>> from numpy.random import SeedSequence
+    >>> bool((SeedSequence(7, spawn_key=(4, 9)).generate_state(4, np.uint64) == states[1]).all())
+    True
+    """
+    for i in range(states.shape[0]):
+        seed_state(entropy, pool, states[i])
+        entropy[k] += np.uint64(1)

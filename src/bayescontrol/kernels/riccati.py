@@ -55,11 +55,11 @@ def room(n: int, m: int) -> Room:
 
 
 @leaf
-def solve(W: FloatArray, X: FloatArray) -> bool:
+def solve_linear(W: FloatArray, X: FloatArray) -> bool:
     """X ← W⁻¹X by elimination with row pivots; W is used up. False if it is singular.
 
     >>> W, X = np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([[4.0], [3.0]])
-    >>> solve(W, X), X.tolist()
+    >>> solve_linear(W, X), X.tolist()
     (True, [[3.0], [2.0]])
     """
     n, columns = X.shape
@@ -168,7 +168,7 @@ def riccati(
     for i in range(B.shape[1]):
         for j in range(n):
             s[i, j] = B[j, i]
-    if not solve(r, s):
+    if not solve_linear(r, s):
         return False
     _product(B, s, g)
     _copy(A, a)
@@ -193,7 +193,7 @@ def riccati(
         for j in range(R.shape[0]):
             r[i, j] += R[i, j]
     _product(s, A, K)
-    return solve(r, K)
+    return solve_linear(r, K)
 
 
 @leaf
@@ -207,7 +207,7 @@ def _double(
         w[i, i] += 1.0
         for j in range(n):
             xy[i, j], xy[i, n + j] = a[i, j], g[i, j]
-    if not solve(w, xy):
+    if not solve_linear(w, xy):
         return False
     # G ← G + (A W⁻¹G) Aᵀ
     for i in range(n):

@@ -23,11 +23,9 @@ import math
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
-from bayescontrol.kernels.beta_law import divergence
-from bayescontrol.kernels.elementary import exp
-from bayescontrol.kernels.random import gamma_attempt
-from bayescontrol.kernels.special import stirling
-from bayescontrol.kernels.xoshiro import uniform
+from bayescontrol.kernels.beta_distribution import divergence
+from bayescontrol.kernels.elementary import exp, stirling
+from bayescontrol.kernels.random import gamma_attempt, uniform
 
 # Rows of `cache`, one column an arm: constants of the two gammas, the mean, the ceiling, its
 # bound and how fast that falls, and room for the bound at V.

@@ -5,11 +5,13 @@
 Bit for bit what the readable agent and environment do.
 """
 
+import math
+
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import jit
-from bayescontrol.kernels.finite import OK, condition, draw
-from bayescontrol.kernels.random import categorical
-from bayescontrol.kernels.xoshiro import uniform
+from bayescontrol.kernels._jit import jit, leaf
+from bayescontrol.kernels.elementary import log
+from bayescontrol.kernels.finite import OK, condition, draw, log_likelihoods, share, total
+from bayescontrol.kernels.random import categorical, uniform
 
 
 @jit
@@ -54,3 +56,212 @@ def interact(
             return t, drawn_in, x, y
         x = successor[x, a, o]
     return actions.shape[0], drawn_in, x, y
+
+
+# ------------------------------------------------------------------------------------------------
+# The loop of the control rule over tables, until the wrong modes have lost their weight.
+#
+#     m ~ v  every `hold` steps        a ~ policy[m, x]        o ~ truth[x, a]
+#     v ← v · hypothesis[x, a, o]      first[m] = min{t : P(m | âo_≤t) < below}
+#
+# Bit for bit the run of the readable agent: the same kernels draw, act and learn.
+
+#: No such step up to the horizon.
+NOT_YET = -1
+
+
+@jit
+def settle(
+    w: FloatArray,
+    e: IntArray,
+    blocks: FloatArray,
+    policy: FloatArray,
+    hypothesis: FloatArray,
+    successor: IntArray,
+    truth: FloatArray,
+    x: int,
+    p: UIntArray,
+    q: UIntArray,
+    below: float,
+    hold: int,
+    horizon: int,
+    awaited: IntArray,
+    first: IntArray,
+    last: IntArray,
+) -> int:
+    """Fill first[m], and last[m], from which on P(m | âo_≤t) stays below, for m in `awaited`.
+
+    Without that second column (`last` of size 0) the run ends as soon as all of them have been
+    below. NOT_YET stands for a step that has not come by the horizon. Gives the steps done; if
+    they are fewer for no such reason, the observation of the next one was bad evidence.
+
+    >>> import numpy as np
+    >>> from bayescontrol.problems.chain import chain
+    >>> modes, first, none = chain(2), np.empty(2, np.int64), np.empty(0, np.int64)
+    >>> p, q = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64)
+    >>> settle(*modes.agent().belief.weight_arrays(), modes.policy, modes.by_mode,
+    ...        modes.successor, modes.hypothesis[0], 0, p, q, 0.01, 2, 100, np.array([1]),
+    ...        first, none)
+    2
+    >>> first
+    array([-1,  2])
+    """
+    first[:] = NOT_YET
+    last[:] = NOT_YET
+    to_the_end = last.shape[0] > 0
+    waiting = awaited.copy()
+    n = waiting.shape[0]
+    m = 0
+    for t in range(horizon + 1):
+        s, k = total(blocks)
+        kept = 0
+        for i in range(n):
+            mode = waiting[i]
+            fallen = share(w, e, blocks, mode, s, k) < below
+            if fallen and first[mode] == NOT_YET:
+                first[mode] = t
+            if to_the_end:
+                if not fallen:
+                    last[mode] = NOT_YET
+                elif last[mode] == NOT_YET:
+                    last[mode] = t
+            if to_the_end or not fallen:
+                waiting[kept] = mode
+                kept += 1
+        n = kept
+        if n == 0 or t == horizon:
+            return t
+        if t % hold == 0:
+            m = draw(w, e, blocks, uniform(p))
+        a = categorical(p, policy[m, x])
+        o = categorical(q, truth[x, a])
+        if condition(w, e, blocks, hypothesis[x, a, o]) != OK:
+            return t
+        x = successor[x, a, o]
+    return horizon
+
+
+# ------------------------------------------------------------------------------------------------
+# The e-process of the alarm, and its predictor of finitely many observations.
+#
+#     q(o | x, a, past) = (n_o + 1/2) / (n + K/2)         n_o of the n observations in (x, a)
+#     ln E_t(m) = Σ_τ [ln q(o_τ | ·) - ln P(o_τ | m, x_τ, a_τ)]         ln E_t = min_m ln E_t(m)
+#
+# A row of counts is n_0 … n_{K-1} and then n. A mode without weight, or one that has given o no
+# probability, has E = ∞ for good. The loop holds no mathematics: it calls what stands above it.
+
+
+@leaf
+def log_estimate(counts: IntArray, o: int) -> float:
+    """ln (n_o + 1/2) / (n + K/2): what the past says, o itself not yet counted.
+
+    >>> import numpy as np
+    >>> round(math.exp(log_estimate(np.array([3, 0, 3]), 0)), 12)
+    0.875
+    """
+    K = counts.shape[0] - 1
+    return log((counts[o] + 0.5) / (counts[K] + 0.5 * K))
+
+
+@leaf
+def count(counts: IntArray, o: int) -> None:
+    """n_o ← n_o + 1, n ← n + 1.
+
+    >>> import numpy as np
+    >>> counts = np.array([3, 0, 3])
+    >>> count(counts, 1)
+    >>> counts
+    array([3, 1, 4])
+    """
+    counts[o] += 1
+    counts[counts.shape[0] - 1] += 1
+
+
+@leaf
+def weigh(
+    log_e: FloatArray, w: FloatArray, log_p: FloatArray, log_q: float, out: FloatArray
+) -> float:
+    """ln E_t(m) = ln E_{t-1}(m) + ln q - ln P(o | m, x, a) for all m; gives the least.
+
+    >>> import numpy as np
+    >>> out = np.empty(3)
+    >>> weigh(np.zeros(3), np.ones(3), np.array([-1.0, -2.0, -np.inf]), -1.5, out)
+    -0.5
+    >>> out
+    array([-0.5,  0.5,  inf])
+    """
+    least = math.inf
+    for m in range(log_e.shape[0]):
+        # First of all, so that ∞ - ∞ never comes up.
+        if log_e[m] == math.inf or w[m] == 0.0 or log_p[m] == -math.inf:
+            out[m] = math.inf
+        else:
+            out[m] = log_e[m] + (log_q - log_p[m])
+        least = min(least, out[m])
+    return least
+
+
+@jit
+def interact_with_alarm(
+    w: FloatArray,
+    e: IntArray,
+    blocks: FloatArray,
+    policy: FloatArray,
+    hypothesis: FloatArray,
+    successor: IntArray,
+    truth: FloatArray,
+    x: int,
+    y: int,
+    p: UIntArray,
+    q: UIntArray,
+    counts: IntArray,
+    log_e: FloatArray,
+    scratch: FloatArray,
+    threshold: float,
+    raised: bool,
+    fallback: int,
+    drawn: IntArray,
+    actions: IntArray,
+    observations: IntArray,
+) -> tuple[int, int, int, int, int]:
+    """Fill the columns until the alarm is raised; gives the steps done, the observations learnt,
+    the situations of the last draw and of now, and the environment's.
+
+    `fallback` is an action for when the alarm is raised, -1 for none. Without one, the loop ends
+    before an observation that every mode rules out: it is in the columns, and was not taken in.
+    With one, the belief lets it pass. `drawn` is -1 where the fallback acted.
+
+    >>> import numpy as np
+    >>> from bayescontrol.problems.tabular import random_modes
+    >>> modes, columns = random_modes(2), np.empty((3, 5), np.int64)
+    >>> p, q = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64)
+    >>> interact_with_alarm(*modes.agent().belief.weight_arrays(), modes.policy, modes.by_mode,
+    ...          modes.successor, modes.hypothesis[0], 0, 0, p, q,
+    ...          np.zeros((1, 2, 3), np.int64), np.zeros(2), np.empty((2, 2)),
+    ...          3.0, False, -1, *columns)[:2]
+    (5, 5)
+    """
+    drawn_in, learnt = x, 0
+    log_p, after = scratch[0], scratch[1]
+    for t in range(actions.shape[0]):
+        if raised and fallback >= 0:
+            m, a = -1, fallback
+        else:
+            drawn_in = x
+            m = draw(w, e, blocks, uniform(p))
+            a = categorical(p, policy[m, x])
+        o = categorical(q, truth[y, a])
+        drawn[t], actions[t], observations[t] = m, a, o
+        y = successor[y, a, o]
+        log_likelihoods(hypothesis[x, a, o], log_p)
+        least = weigh(log_e, w, log_p, log_estimate(counts[x, a], o), after)
+        if condition(w, e, blocks, hypothesis[x, a, o]) == OK:
+            learnt += 1
+        elif fallback < 0:
+            return t, learnt, drawn_in, x, y
+        log_e[:] = after
+        count(counts[x, a], o)
+        x = successor[x, a, o]
+        if least >= threshold and not raised:
+            return t + 1, learnt, drawn_in, x, y
+    return actions.shape[0], learnt, drawn_in, x, y

@@ -191,7 +191,7 @@ def fused_loop(agent: Any, environment: Any) -> Any:
 
 def _schedule(schedule: Any) -> tuple[int, float] | None:
     """The schedule's kind and number, as the kernel knows them."""
-    loop = kernels.lqr_loop
+    loop = kernels.lqr
     if schedule is every_step:
         return loop.AGE, 1.0
     if schedule is doubling:
@@ -204,10 +204,10 @@ def _schedule(schedule: Any) -> tuple[int, float] | None:
 
 
 def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
-    loop, belief, fit = kernels.lqr_loop, agent.belief, agent.belief.fit
+    loop, belief, fit = kernels.lqr, agent.belief, agent.belief.fit
     kind, number = _schedule(agent.schedule) or (0, 0.0)
     mode, trial, diagonal, room, nu = belief.loop_parts()
-    how = loop.How(
+    how = loop.LoopSettings(
         kind, number, agent.sampled, belief.tries, agent.exploration, agent.warm_up, nu,
         *belief.costs.mean(),
     )  # fmt: skip
@@ -255,11 +255,9 @@ def fused_gain(agent: Any, environment: Any) -> Any:
 def _regulate(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
     m, n = agent.gain.shape
     x, inputs, states = plant.x, np.empty((steps, m)), np.empty((steps, n))
-    done, why = kernels.lqr_loop.regulate(
-        agent.gain, *plant.loop_arrays(), x, q.state, inputs, states
-    )
+    done, why = kernels.lqr.regulate(agent.gain, *plant.loop_arrays(), x, q.state, inputs, states)
     plant.fast_forward(x)
     agent.x = x
-    if why == kernels.lqr_loop.TOO_MUCH:  # the readable code says what is wrong
+    if why == kernels.lqr.TOO_MUCH:  # the readable code says what is wrong
         plant.respond(inputs[done], q)
     return Record(inputs, states)

@@ -146,7 +146,7 @@ class SystemBelief:
         self._V: FloatArray | None = None
         if noise is not None:
             self._V = np.empty((n, n))
-            kernels.linear.cholesky(as_definite(noise, n, "the noise"), self._V)
+            kernels.regression.cholesky(as_definite(noise, n, "the noise"), self._V)
         self._room = kernels.riccati.room(n, m)
         self._last: LinearMode | None = None
         self._diagonal = self._fit.R.diagonal().copy()
@@ -200,7 +200,7 @@ class SystemBelief:
         """The mode of the posterior mean; None if it has no stabilising gain."""
         solved, costs = self._blank(), self.costs.mean()
         definite = self.costs.known or all(
-            kernels.linear.cholesky(part, np.empty_like(part)) for part in costs
+            kernels.regression.cholesky(part, np.empty_like(part)) for part in costs
         )
         if not definite or not kernels.lqr.mean_mode(
             self._fit.F, self._freedom(), *costs, solved, self._room

@@ -125,7 +125,7 @@ class CostBelief:
     def learn(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
         """One cost more. On an error nothing has changed."""
         phi, c = self._event(x, u, cost)
-        kernels.linear.absorb(self._R, self._z, phi, 1.0 / self.noise, c / self.noise, self._v)
+        kernels.regression.absorb(self._R, self._z, phi, 1.0 / self.noise, c / self.noise, self._v)
         self.count += 1
 
     def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
@@ -151,16 +151,16 @@ class CostBelief:
         """Q ≻ 0 and R ≻ 0 from the posterior, None if no draw had both; and how many had not."""
         w = np.empty_like(self._v)
         for failed in range(tries):
-            kernels.linear.draw_weights(self._R, self._z, self._v, w, rng.state)
+            kernels.regression.draw_weights(self._R, self._z, self._v, w, rng.state)
             costs = self._costs(w)
-            if all(kernels.linear.cholesky(part, np.empty_like(part)) for part in costs):
+            if all(kernels.regression.cholesky(part, np.empty_like(part)) for part in costs):
                 return costs, failed
         return None, tries
 
     def mean(self) -> Costs:
         """E[Q], E[R] of the Gaussian, which may lie outside of the definite matrices."""
         w = np.empty_like(self._v)
-        kernels.linear.solve(self._R, self._z, w)
+        kernels.regression.solve_upper(self._R, self._z, w)
         return self._costs(w)
 
     def _costs(self, w: FloatArray) -> Costs:
@@ -170,14 +170,14 @@ class CostBelief:
     def log_predictive(self, x: FloatArray, u: FloatArray, cost: float | None) -> float:
         """ln P(c | past, x, u), without the cut to definite matrices."""
         phi, c = self._event(x, u, cost)
-        mean, variance = kernels.linear.score(self._R, self._z, phi, self._v)
+        mean, variance = kernels.regression.score(self._R, self._z, phi, self._v)
         variance += self.noise**2
         return -0.5 * (log(2 * pi * variance) + (c - mean) ** 2 / variance)
 
     def posterior(self) -> FloatArray:
         """μ on top of Λ."""
         w = np.empty_like(self._v)
-        kernels.linear.solve(self._R, self._z, w)
+        kernels.regression.solve_upper(self._R, self._z, w)
         return np.vstack([w, self._R.T @ self._R])
 
     def merge(self, other: object) -> None:
@@ -192,9 +192,9 @@ class CostBelief:
         Lambda = np.add.reduce([sign * (S.T @ S) for sign, S, _ in parts])
         shift = np.add.reduce([sign * (S.T @ y) for sign, S, y in parts])
         R = np.empty_like(Lambda)
-        if not kernels.linear.cholesky(Lambda, R):
+        if not kernels.regression.cholesky(Lambda, R):
             raise IncompatibleState("the costs of one are lost beside the other's in rounding")
-        kernels.linear.score(R, self._z, shift, self._v)
+        kernels.regression.score(R, self._z, shift, self._v)
         self._R, self._z, self.count = R, self._v.copy(), self.count + other.count
 
     def save(self) -> Arrays:

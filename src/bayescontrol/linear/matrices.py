@@ -70,7 +70,7 @@ def as_definite(
     matrix = 0.5 * (matrix + matrix.T)
     least = float(np.linalg.eigvalsh(matrix)[0])
     if strictly:
-        definite = kernels.linear.cholesky(matrix, np.empty_like(matrix))
+        definite = kernels.regression.cholesky(matrix, np.empty_like(matrix))
         if not definite:
             raise InvalidSystem(
                 f"{what} has the eigenvalue {least:.3g}: it must be positive definite"
@@ -119,7 +119,7 @@ def factor(W: FloatArray) -> FloatArray:
     [[0.0, 0.0], [2.0, 0.0]]
     """
     V = np.empty_like(W)
-    if kernels.linear.cholesky(W, V):
+    if kernels.regression.cholesky(W, V):
         return V
     values, vectors = np.linalg.eigh(W)
     return np.ascontiguousarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)

@@ -70,8 +70,8 @@ class SystemPrior:
         except InvalidSystem as error:
             raise InvalidPrior(str(error)) from None
         R, S = np.empty((d, d)), np.empty((n, n))
-        kernels.linear.cholesky(Lambda, R)
-        kernels.linear.cholesky(Psi, S)
+        kernels.regression.cholesky(Lambda, R)
+        kernels.regression.cholesky(Psi, S)
         F = np.zeros((d + n, d + n))
         F[:d, :d], F[:d, d:], F[d:, d:] = R, R @ mean.T, S
         return F
@@ -162,7 +162,7 @@ class SystemRegression:
             raise IncompatibleState("beliefs can be merged only if they share one prior")
         gram = self.F.T @ self.F + other.F.T @ other.F - self._prior.T @ self._prior
         F = np.empty_like(self.F)
-        if not kernels.linear.cholesky(gram, F):
+        if not kernels.regression.cholesky(gram, F):
             raise IncompatibleState(
                 "beside large states the evidence of small ones is lost in rounding and cannot be "
                 "merged; learn the observations one by one instead"

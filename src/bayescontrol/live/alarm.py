@@ -205,7 +205,7 @@ class Alarm:
         if not log_q < math.inf:
             raise BadEvidence(f"{self.predictor!r} gives log-likelihood {log_q} to {o!r}")
         out = np.empty(len(p))
-        kernels.alarm.weigh(
+        kernels.tabular.weigh(
             self._padded(len(p)), np.ones(len(p)) if w is None else w, p, log_q, out
         )
         return out

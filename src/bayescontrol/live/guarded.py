@@ -7,7 +7,7 @@ What cannot be either is refused when it is given, not when it is needed.
 
 The compiled loop of a guarded agent over tables, bit for bit what the readable one does.
 
-`kernels.alarm.interact` comes back when the alarm is raised, and is called again with the
+`kernels.tabular.interact_with_alarm` returns when the alarm is raised, and is called again with the
 fallback in charge. Where somebody wants to be told of the alarm, the readable loop runs: what
 they do then to the agent is theirs to choose.
 
@@ -140,7 +140,7 @@ def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Reco
     while start < steps:
         w, e, blocks = rule.belief.weight_arrays()
         counts, log_e = alarm.predictor.table(situations, actions), alarm.log_evidence(len(w))
-        done, learnt, drawn_in, x, y = kernels.alarm.interact(
+        done, learnt, drawn_in, x, y = kernels.tabular.interact_with_alarm(
             w, e, blocks, modes.policy, modes.by_mode, modes.successor,
             modes.hypothesis[environment.m], rule.x, environment.x, p.state, q.state, counts,
             log_e, np.empty((2, len(w))), alarm.threshold, alarm.raised, fallback,

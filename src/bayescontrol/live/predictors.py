@@ -161,14 +161,14 @@ class KrichevskyTrofimov(_Keyed):
     def log_predict(self, x: Any, a: Any, o: Any) -> float:
         """ln q(o | x, a, past)."""
         k = self._index(o)
-        return float(kernels.alarm.log_estimate(self._row(self._at(x, a)), k))
+        return float(kernels.tabular.log_estimate(self._row(self._at(x, a)), k))
 
     def update(self, x: Any, a: Any, o: Any) -> None:
         """n_{xao} ← n_{xao} + 1."""
         k, key = self._index(o), self._at(x, a)
         if key not in self._rows:
             self._rows[key] = self._start.copy()
-        kernels.alarm.count(self._rows[key], k)
+        kernels.tabular.count(self._rows[key], k)
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """q(o | x, a, past) for every o."""

@@ -56,7 +56,7 @@ from bayescontrol.situations import follows_state
 from bayescontrol.values import format_text, pack, unpack
 
 if TYPE_CHECKING:
-    from bayescontrol.kernels.gibbs import How
+    from bayescontrol.kernels.gibbs import GibbsSettings
 
 
 #: Rewards and hyperparameters beyond this are refused: their squares would leave the doubles.
@@ -185,7 +185,7 @@ class GibbsBelief:
         self._ledger = Ledger(
             actions, (self.prior.mu0, self.prior.lambda0, 1.0 if p is None else p), states, allowed
         )
-        self._how = kernels.gibbs.How(
+        self._how = kernels.gibbs.GibbsSettings(
             sweeps, partial, bool(recentre), self.prior.shape, self.prior.rate if p is None else 0.0
         )
         self._last: QValues | None = None
@@ -324,7 +324,7 @@ class GibbsBelief:
         return self._ledger
 
     @property
-    def how(self) -> "How":
+    def how(self) -> "GibbsSettings":
         """What a draw does, as `kernels.gibbs.draw_mode` reads it."""
         return self._how
 
@@ -477,21 +477,21 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
         t = 1
     while t < steps:
         begun, ledger = t, belief.ledger
-        t, environment.at, why = kernels.mdp_loops.interact(
+        t, environment.at, why = kernels.gibbs.interact(
             ledger.evidence, ledger.chain, belief.how, len(ledger), mdp.tables, number,
             environment.at, t, p.state, q.state, actions, rewards, states,
         )  # fmt: skip
         belief.fast_forward()
-        acted = why in (kernels.mdp_loops.NOT_LEARNT, kernels.mdp_loops.NOT_OFFERED)
+        acted = why in (kernels.gibbs.NOT_LEARNT, kernels.gibbs.NOT_OFFERED)
         last = t if acted else t - 1
         if last >= begun:
             agent.fast_forward(last + 1 - begun, situation(last), situation(t))
-        if why == kernels.mdp_loops.DONE:
+        if why == kernels.gibbs.DONE:
             break
         # What is left to do for this step is the readable code's, errors included.
-        if why == kernels.mdp_loops.LOST:
+        if why == kernels.gibbs.LOST:
             belief.check_chain()
-        if why == kernels.mdp_loops.NOT_OFFERED:
+        if why == kernels.gibbs.NOT_OFFERED:
             environment.respond(labels[actions[t]], q)
         agent.observe(labels[actions[t]], Step(float(rewards[t]), environment.x))
         number[environment.at] = _number(belief, environment.x)

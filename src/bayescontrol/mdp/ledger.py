@@ -99,13 +99,13 @@ class Ledger:
             if old_evidence is not None:
                 old = getattr(old_evidence, name)
                 arrays[name][: old.size] = old
-        self.evidence = kernels.transitions.Evidence(prior=self.prior, **arrays)
+        self.evidence = kernels.gibbs.Evidence(prior=self.prior, **arrays)
         Q, M, scalars = np.zeros((states, actions)), np.zeros(states), np.zeros(SCALARS)
         scalars[1] = 1.0
         if old_chain is not None:
             Q[: old_chain.M.size], M[: old_chain.M.size] = old_chain.Q, old_chain.M
             scalars = old_chain.scalars
-        self.chain = kernels.transitions.Chain(Q, M, scalars)
+        self.chain = kernels.gibbs.Chain(Q, M, scalars)
 
     def _take(self, room: int) -> int:
         """So many places for transitions: where they begin."""
@@ -180,7 +180,7 @@ class Ledger:
             self.evidence.first[i], self.evidence.room[i] = first + a * FIRST_ROOM, FIRST_ROOM
             self.evidence.n[i] = 0.0 if offered[a] else -1.0
         self.places[x.item() if isinstance(x, np.generic) else x] = place
-        kernels.transitions.add_state(self.evidence, self.chain, place, level)
+        kernels.gibbs.add_state(self.evidence, self.chain, place, level)
         return place
 
     # -- writing -----------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class Ledger:
             # A new state is worth what the one before it is, until the next sweep.
             there = self.enter(y, float(self.chain.M[here]), beyond)
         i = here * len(self.actions) + column
-        learn, full = kernels.transitions.learn, kernels.transitions.FULL
+        learn, full = kernels.gibbs.learn, kernels.gibbs.FULL
         while learn(self.evidence, self.chain, here, i, there, n, total, scatter) == full:
             self.make_room(i, 2 * int(self.evidence.room[i]))
 
@@ -340,7 +340,7 @@ def from_arrays(arrays: Arrays, like: Ledger) -> Ledger:
         e.n[i] += arrays["times"][first:last].sum()
     e, c = made.evidence, made.chain
     e.r[: end.size], e.scatter[: end.size] = arrays["r"], arrays["scatter"]
-    kernels.transitions.prepare(e, len(made), len(actions))
+    kernels.gibbs.prepare(e, len(made), len(actions))
     c.Q[: len(made)], c.M[: len(made)] = arrays["sampler/Q"], arrays["sampler/M"]
     c.scalars[:] = arrays["sampler/scalars"]
     return made

@@ -156,7 +156,7 @@ def _log_posterior(agent: Rule) -> FloatArray:
     """log2 P(m | ·) over the belief's whole range: a mode 10^-2000 behind is still finite."""
     w, e, blocks = _belief(agent).weight_arrays()
     with np.errstate(divide="ignore"):
-        log_v = np.log2(w) + kernels.blocks.exponents(w, e, blocks)
+        log_v = np.log2(w) + kernels.finite.exponents(w, e, blocks)
     return np.asarray(log_v - np.logaddexp2.reduce(log_v))
 
 

@@ -63,7 +63,7 @@ class GittinsAgent:
     def act(self, rng: Stream) -> Any:
         """The arm to pull. Leaves the agent as it was."""
         r, f = self._counts
-        j = kernels.gittins.choose(self.table.nu, self.table.pulls, r, f, rng.state)
+        j = kernels.gittins.highest_index_arm(self.table.nu, self.table.pulls, r, f, rng.state)
         if j < 0:
             nu = np.array(list(self.indices().values()))
             best = np.flatnonzero(nu == nu.max())
@@ -106,7 +106,7 @@ class GittinsAgent:
         return int(self._counts.sum())
 
     def loop_arrays(self) -> tuple[FloatArray, int, FloatArray, FloatArray]:
-        """Indices, pulls, successes and failures, as `kernels.gittins.choose` takes them.
+        """Indices, pulls, successes and failures: arguments of `kernels.gittins.highest_index_arm`.
 
         >>> agent = GittinsAgent(3, discount=0.9, pulls=20)
         >>> [np.shape(part) for part in agent.loop_arrays()]

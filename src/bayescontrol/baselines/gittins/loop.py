@@ -34,7 +34,7 @@ def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Reco
     family = environment.family
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
     nu, pulls, r, f = agent.loop_arrays()
-    done = kernels.gittins_loop.interact(
+    done = kernels.policies.interact_gittins(
         nu, pulls, r, f, family.kind, family.constants, environment.truth,
         p.state, q.state, actions, rewards,
     )  # fmt: skip

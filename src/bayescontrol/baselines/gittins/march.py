@@ -92,7 +92,7 @@ def _split(
 def _deep_enough(problem: Problem, tolerance: float) -> Room:
     """Passes that begin late enough for an index in the middle."""
     # About half of what the gap may cost: D falls about as fast in λ as g does in μ.
-    ghost = 0.4 * SHARE * tolerance * min(kernels.gittins_band.rate(problem.gamma), 1.0)
+    ghost = 0.4 * SHARE * tolerance * min(kernels.gittins.rate(problem.gamma), 1.0)
     levels = problem.lookahead
     room = Room(problem, problem.pulls + 50 if levels is None else levels, ghost)
     lam = (problem.alpha + 0.5 * problem.pulls) / (problem.m0 + problem.pulls)

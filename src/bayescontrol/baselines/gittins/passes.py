@@ -89,13 +89,13 @@ class Room:
         self.rows = min(problem.pulls + 1, levels)
         self.low, self.high = math.inf, -math.inf
         ends = problem.lookahead is not None
-        rate = kernels.gittins_band.rate(problem.gamma)
+        rate = kernels.gittins.rate(problem.gamma)
         self._kappa = math.inf if ends else rate * (problem.m0 + levels + 1.0)
         self._x = problem.alpha + np.arange(levels + 3.0)
         self._d, self._e = np.zeros(levels + 3), np.zeros(levels + 3)
         self._inverse, self._beyond, self._ghost = np.empty((3, levels + 1))
         self._cut: IntArray = np.empty(levels + 1, np.int64)
-        kernels.gittins_band.reach(
+        kernels.gittins.reach(
             problem.m0, problem.gamma, problem.pulls, ghost, self._beyond, self._ghost
         )
 
@@ -111,7 +111,7 @@ class Room:
         """Set the band for λ in [low, high]."""
         p = self.problem
         self.low, self.high = low, high
-        kernels.gittins_band.limits(p.alpha, p.m0, high, self._beyond, self._inverse, self._cut)
+        kernels.gittins.limits(p.alpha, p.m0, high, self._beyond, self._inverse, self._cut)
 
     def sweep(self, lam: float, into: Sweep | None = None) -> Sweep:
         """D(·; λ) from above, λ in the interval that is open."""
@@ -119,7 +119,7 @@ class Room:
         if found is None or found.b.size != self.levels + 1 or found.near.shape[0] != self.rows:
             found = Sweep.empty(self.rows, self.levels + 1)
         found.lam = lam
-        kernels.gittins_band.sweep(
+        kernels.gittins.sweep(
             *self._arrays(self._d),
             lam,
             self.problem.gamma,
@@ -133,7 +133,7 @@ class Room:
     def gap(self, at: Sweep) -> None:
         """The gap over the interval that is open, given the sweep at its lower end."""
         at.ref, at.e = at.b.copy(), np.empty((self.rows, GAPS))
-        kernels.gittins_band.gap(
+        kernels.gittins.gap(
             *self._arrays(self._e),
             self.low,
             self.high,

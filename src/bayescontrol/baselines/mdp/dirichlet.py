@@ -4,7 +4,7 @@
     P(r, y | m, x, a) = P(y | x,a) N(r; R(x,a), 1/p)
 
 Evidence is n(x,a,y), n(x,a) and Σ r: the posterior is of the same kind, α + n(x,a,y) and
-λ = λ0 + p n(x,a). To draw a mode is to draw a model and to solve it: `kernels.average_reward`.
+λ = λ0 + p n(x,a). To draw a mode is to draw a model and to solve it: `kernels.mdp`.
 Rewards may go with (x,a,y) instead, or be known.
 """
 
@@ -159,7 +159,7 @@ class DirichletMDPBelief:
 
     def sample(self, rng: Stream) -> SampledModel:
         """A model from the posterior, solved."""
-        arrays, kernel = self._book.arrays, kernels.average_reward
+        arrays, kernel = self._book.arrays, kernels.mdp
         P = np.empty(self.alpha.shape)
         kernel.draw_transitions(self.alpha, arrays["n"], P, rng.state)
         if self.reward is None:

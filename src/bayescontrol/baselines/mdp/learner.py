@@ -107,7 +107,7 @@ class TabularLearner(ABC):
 
     @abstractmethod
     def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
-        """The compiled loop: as `bayescontrol.kernels.td.interact`, from `tables` on."""
+        """The compiled loop: as `bayescontrol.kernels.td.q_interact`, from `tables` on."""
 
     def _restore(self) -> None:  # noqa: B027 - most learners derive nothing
         """Make what is not saved, because it follows from the rest."""

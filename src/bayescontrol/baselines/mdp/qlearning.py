@@ -59,7 +59,7 @@ class QLearning(TabularLearner):
             "decay": between("decay", decay, 0, 1),
             "initial": between("initial", initial, -np.inf, np.inf, ends="()"),
         }
-        self._how = kernels.td.QHow(settings["gamma"], settings["alpha"], settings["decay"])
+        self._how = kernels.td.QSettings(settings["gamma"], settings["alpha"], settings["decay"])
         super().__init__(states, actions, start, allowed, settings)
         self._scalars = {"epsilon": np.array([settings["epsilon"]])}
 
@@ -80,10 +80,10 @@ class QLearning(TabularLearner):
         return kernels.td.QValues(**self._rows, **self._scalars)
 
     def _choose(self, x: int, state: UIntArray) -> int:
-        return kernels.td.choose(self._values(), x, state)
+        return kernels.td.q_choose(self._values(), x, state)
 
     def _learn(self, x: int, a: int, r: float, y: int) -> bool:
-        return kernels.td.learn(self._values(), self._how, x, a, r, y)
+        return kernels.td.q_learn(self._values(), self._how, x, a, r, y)
 
     def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
-        return kernels.td.interact(self._values(), self._how, *world_and_columns)
+        return kernels.td.q_interact(self._values(), self._how, *world_and_columns)

@@ -21,7 +21,7 @@ from bayescontrol.baselines.mdp.checks import between
 from bayescontrol.baselines.mdp.learner import TabularLearner
 
 if TYPE_CHECKING:
-    from bayescontrol.kernels.rlearning import RValues
+    from bayescontrol.kernels.td import RValues
 
 
 class RLearning(TabularLearner):
@@ -70,7 +70,7 @@ class RLearning(TabularLearner):
             "otherwise": otherwise,
             "greedy_only": bool(greedy_only),
         }
-        self._how = kernels.rlearning.RHow(
+        self._how = kernels.td.RSettings(
             C=settings["C"],
             p_exp=settings["p_exp"],
             alpha=settings["alpha"],
@@ -108,13 +108,13 @@ class RLearning(TabularLearner):
         np.divide(self._how.C, F, out=self._rows["bonus"], where=F > 0.0)
 
     def _values(self) -> "RValues":
-        return kernels.rlearning.RValues(**self._rows, **self._scalars)
+        return kernels.td.RValues(**self._rows, **self._scalars)
 
     def _choose(self, x: int, state: UIntArray) -> int:
-        return kernels.rlearning.choose(self._values(), self._how, x, state)
+        return kernels.td.r_choose(self._values(), self._how, x, state)
 
     def _learn(self, x: int, a: int, r: float, y: int) -> bool:
-        return kernels.rlearning.learn(self._values(), self._how, x, a, r, y)
+        return kernels.td.r_learn(self._values(), self._how, x, a, r, y)
 
     def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
-        return kernels.rlearning.interact(self._values(), self._how, *world_and_columns)
+        return kernels.td.r_interact(self._values(), self._how, *world_and_columns)

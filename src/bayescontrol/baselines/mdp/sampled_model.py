@@ -15,7 +15,7 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines.mdp.book import Book
 from bayescontrol.seeding import Stream
 
-#: ε of `kernels.average_reward.solve`, and how many policies it may try.
+#: ε of `kernels.mdp.solve_average_reward`, and how many policies it may try.
 RESTART, LIMIT = 1e-6, 200
 
 
@@ -38,14 +38,14 @@ class SampledModel:
         self.precision = precision
         r = R.copy() if R.ndim == 2 else np.empty(R.shape[:2])
         if R.ndim == 3:
-            kernels.average_reward.expected_rewards(P, R, r)
+            kernels.mdp.expected_rewards(P, R, r)
         #: r(x,a), -∞ where x does not offer a.
         self.r: FloatArray = np.where(book.allowed, r, -np.inf)
         #: π(x), by number, and h(x), relative to the first state.
         self.policy: IntArray = np.empty(len(book.states), np.int64)
         self.bias: FloatArray = np.empty(len(book.states))
         #: ρ, and bounds between which the best average reward of this model lies.
-        self.gain, self.lower, self.upper = kernels.average_reward.solve(
+        self.gain, self.lower, self.upper = kernels.mdp.solve_average_reward(
             self.P, self.r, RESTART, LIMIT, self.policy, self.bias
         )
 

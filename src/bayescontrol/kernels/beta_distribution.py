@@ -13,8 +13,7 @@ the mode, never passes the quantile twice.
 import math
 
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.special import HALF_LOG_2PI, log_excess_series, stirling
+from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, log_excess_series, stirling
 
 EPS = 2.0**-52
 #: The fraction needs about √max(a, b) terms; no more than these are taken.
