@@ -33,7 +33,7 @@ from rich.table import Table
 
 from bayescontrol import Stream, interact
 from bayescontrol.baselines.mdp import RLearning
-from bayescontrol.experiments.maze.replica import AGENTS, RULES, Settings, world
+from bayescontrol.experiments.mdp.maze import AGENTS, RULES, Settings, world
 from bayescontrol.mdp import Maze
 from bayescontrol.mdp.gibbs import mdp_agent
 from bayescontrol.report import figures

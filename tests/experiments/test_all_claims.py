@@ -11,9 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.arena import bandit_zoo, maze_sensitivity, maze_zoo
 
 from bayescontrol.lab import Claim, Columns, run_replicas
-from bayescontrol.lab.experiment import find, names
+from bayescontrol.lab.experiment import Experiment, find, names
+
+#: Studies that are not installed.
+ARENA: dict[str, Experiment[Any]] = {
+    study.experiment.name: study.experiment for study in (bandit_zoo, maze_sensitivity, maze_zoo)
+}
 
 #: The settings of the small replicas, and what is changed to score them.
 SMALL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -67,7 +73,7 @@ ORIGIN = re.compile(r"(theory|pilot on seed|full size|paper|other programs)\b")
 
 @cache
 def scored(name: str, seed: int) -> tuple[Claim, ...]:
-    experiment = find(name)
+    experiment = ARENA.get(name) or find(name)
     size, changed = SMALL[name]
     settings = replace(experiment.settings(), seed=seed, runs=2, **size)
     columns: Columns = run_replicas(experiment, settings)
@@ -78,7 +84,7 @@ def scored(name: str, seed: int) -> tuple[Claim, ...]:
 
 
 def test_every_experiment_is_looked_at() -> None:
-    assert set(SMALL) == set(names())
+    assert set(SMALL) == {*names(), *ARENA}
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -7,21 +7,22 @@ import numpy as np
 import pytest
 
 from bayescontrol.bandits import BernoulliBandit
-from bayescontrol.experiments.bandit import experiment
-from bayescontrol.experiments.bandit.figures import draw, lai
-from bayescontrol.experiments.bandit.partition import chart, project
-from bayescontrol.experiments.bandit.replica import (
+from bayescontrol.experiments.bandits.bandit import (
     AGENTS,
     EPSILON,
     GITTINS,
     PRINTED,
     RULE,
+    Seen,
     Settings,
+    draw,
     evenly_spaced,
+    experiment,
+    lai,
     run,
+    score,
 )
-from bayescontrol.experiments.bandit.score import score
-from bayescontrol.experiments.bandit.seen import Seen
+from bayescontrol.experiments.bandits.best_lever_regions import chart, project
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.metrics import best_share, regret
 from bayescontrol.record import Record

@@ -5,10 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from bayescontrol.experiments.bandit_zoo import experiment
-from bayescontrol.experiments.bandit_zoo.figures import draw
-from bayescontrol.experiments.bandit_zoo.replica import (
+from benchmarks.arena.bandit_zoo import (
     AGENTS,
     CLOSE_RACE,
     COSTLY,
@@ -19,9 +16,13 @@ from bayescontrol.experiments.bandit_zoo.replica import (
     UNIFORM,
     Settings,
     checkpoints,
+    draw,
+    experiment,
+    ranks,
     run,
+    score,
 )
-from bayescontrol.experiments.bandit_zoo.score import ranks, score
+
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 
 #: Small and quick. The rule's lead over UCB1 is then ten standard errors and more.

@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 
 from bayescontrol import interact
-from bayescontrol.experiments.chain import experiment
-from bayescontrol.experiments.chain.replica import (
+from bayescontrol.experiments.mdp.chain import (
     AGENTS,
     BAYES_OPTIMAL,
     GROWING,
     RULE,
     Settings,
+    exact,
+    experiment,
+    growing_law,
     longest_chain,
     run,
+    score,
 )
-from bayescontrol.experiments.chain.score import exact, growing_law, score
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.problems.chain import chain
 from bayescontrol.record import posterior

@@ -6,10 +6,10 @@ from math import comb
 
 import numpy as np
 import pytest
+from benchmarks.arena.maze_sensitivity import PRIORS, VARIANTS, edges, maze_plan
+from benchmarks.arena.maze_sensitivity import experiment as sensitivity
 
 from bayescontrol.experiments.chance import Pilot, least_successes
-from bayescontrol.experiments.maze_sensitivity import experiment as sensitivity
-from bayescontrol.experiments.maze_sensitivity.replica import PRIORS, VARIANTS, edges, maze_plan
 
 
 def test_the_mean_of_new_runs_is_beyond_the_margin_at_the_stated_rate() -> None:

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from bayescontrol.convergence import Outcome, check
-from bayescontrol.experiments.consistency import Settings, experiment
-from bayescontrol.experiments.consistency.replica import (
+from bayescontrol.experiments.theory.consistency import (
     AS_IT_WAS,
     FEWEST,
     LOOK,
     NAMES,
     REPAIRED,
+    Settings,
+    experiment,
     modes,
     run,
 )

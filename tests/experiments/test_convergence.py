@@ -8,10 +8,19 @@ import pytest
 
 from bayescontrol import interact
 from bayescontrol.convergence import check
-from bayescontrol.experiments.convergence import Settings, experiment
-from bayescontrol.experiments.convergence.cases import CASES, LENGTH, WORDS, case, outcome
-from bayescontrol.experiments.convergence.replica import FEWEST, distance, times
-from bayescontrol.experiments.convergence.score import chain_distance
+from bayescontrol.experiments.theory.convergence import (
+    CASES,
+    FEWEST,
+    LENGTH,
+    WORDS,
+    Settings,
+    case,
+    chain_distance,
+    distance,
+    experiment,
+    outcome,
+    times,
+)
 from bayescontrol.interaction import play
 from bayescontrol.lab import Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse

@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.experiments.core import Settings, experiment
-from bayescontrol.experiments.core.exact import expected_divergences, rate, spells
-from bayescontrol.experiments.core.replica import (
+from bayescontrol.experiments.theory.core import (
     FEWEST,
     HELD,
     SPELLS,
     WHO,
+    Settings,
     acts,
+    expected_divergences,
+    experiment,
     modes,
+    rate,
     spell,
+    spells,
     times,
 )
 from bayescontrol.lab import Claim, Columns, conduct

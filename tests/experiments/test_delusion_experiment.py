@@ -7,11 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.experiments.delusion import Settings, experiment
-from bayescontrol.experiments.delusion.exact import HORIZON, all_exact, expectations
-from bayescontrol.experiments.delusion.identities import IDENTITIES, Identity
-from bayescontrol.experiments.delusion.replica import AGENTS, processes
-from bayescontrol.experiments.delusion.seen import FALSE_ALARMS, all_seen, margin, strain
+from bayescontrol.experiments.interventions.delusion import experiment
+from bayescontrol.experiments.interventions.delusion_replica import (
+    AGENTS,
+    FALSE_ALARMS,
+    HORIZON,
+    IDENTITIES,
+    Identity,
+    Settings,
+    all_exact,
+    all_seen,
+    expectations,
+    margin,
+    processes,
+    strain,
+)
 from bayescontrol.lab import Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.report.folder import as_object

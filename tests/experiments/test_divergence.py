@@ -10,10 +10,19 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence import core
 from bayescontrol.convergence.boundedness import simulate_divergences
-from bayescontrol.experiments.divergence import Settings, experiment
-from bayescontrol.experiments.divergence.controller import MODES, TRUE, alone, controller
-from bayescontrol.experiments.divergence.exact import band, rate, spread
-from bayescontrol.experiments.divergence.replica import FEWEST, POLICIES, SHOWN, bound, times
+from bayescontrol.experiments.theory.divergence import (
+    FEWEST,
+    POLICIES,
+    SHOWN,
+    Settings,
+    band,
+    bound,
+    experiment,
+    rate,
+    spread,
+    times,
+)
+from bayescontrol.experiments.theory.divergence_controller import MODES, TRUE, alone, controller
 from bayescontrol.lab import Columns, conduct, mean_and_error, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.report.folder import as_object

@@ -8,8 +8,8 @@ import pytest
 
 from bayescontrol import ControlRule, NaiveMixture, Stream
 from bayescontrol.entropy import InteractionTree, relative_entropy_on
-from bayescontrol.experiments import entropy
-from bayescontrol.experiments.entropy import Settings, experiment
+from bayescontrol.experiments.interventions import entropy
+from bayescontrol.experiments.interventions.entropy import Settings, experiment
 from bayescontrol.lab import Claim, conduct
 from bayescontrol.lab.runner import Result
 from bayescontrol.problems.tabular import random_modes

@@ -6,14 +6,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.experiments.experts import experiment
-from bayescontrol.experiments.experts.hills import HILL_AGENTS
-from bayescontrol.experiments.experts.poles import AGENTS, CHANGES, poles
-from bayescontrol.experiments.experts.replica import run
-from bayescontrol.experiments.experts.rods import BUMPLESS, ROD_AGENTS
-from bayescontrol.experiments.experts.score import score, upright
-from bayescontrol.experiments.experts.settings import MEAN, NAIVE, RIGHT, RULE, VOTE, Settings
-from bayescontrol.experiments.experts.trials import identified
+from bayescontrol.experiments.control.experts import experiment, score, upright
+from bayescontrol.experiments.control.experts_replica import (
+    AGENTS,
+    BUMPLESS,
+    CHANGES,
+    HILL_AGENTS,
+    MEAN,
+    NAIVE,
+    RIGHT,
+    ROD_AGENTS,
+    RULE,
+    VOTE,
+    Settings,
+    identified,
+    poles,
+    run,
+)
 from bayescontrol.experts import TWENTY
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 

@@ -10,11 +10,20 @@ import pytest
 
 from bayescontrol import NaiveMixture, interact
 from bayescontrol.convergence.boundedness import simulate_divergences
-from bayescontrol.experiments.lower_bound import Settings, experiment
-from bayescontrol.experiments.lower_bound.replica import FEWEST
-from bayescontrol.experiments.lower_bound.ruin import behind_by, fallen, left
-from bayescontrol.experiments.lower_bound.score import DELTAS, floor
-from bayescontrol.experiments.lower_bound.worlds import RELIABILITY, levers, naive, worlds
+from bayescontrol.experiments.theory.lower_bound import (
+    DELTAS,
+    FEWEST,
+    RELIABILITY,
+    Settings,
+    behind_by,
+    experiment,
+    fallen,
+    floor,
+    left,
+    levers,
+    naive,
+    worlds,
+)
 from bayescontrol.lab import Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.record import posterior
@@ -65,7 +74,7 @@ def test_a_walk_that_is_a_step_off_is_found_out(
     columns: Columns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted bug: one frog too many is asked for, a third as likely."""
-    scoring = import_module("bayescontrol.experiments.lower_bound.score")
+    scoring = import_module("bayescontrol.experiments.theory.lower_bound")
     monkeypatch.setattr(scoring, "behind_by", lambda delta: behind_by(delta) + 1)
     assert not claims(columns)["gamblers-ruin"].holds
 

@@ -5,22 +5,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.experiments.lqr import experiment
-from bayescontrol.experiments.lqr.figures import draw
-from bayescontrol.experiments.lqr.replica import (
+from bayescontrol.experiments.control.lqr import (
     AGENTS,
     CERTAIN,
     LAZY,
     RULE,
+    STABLE,
     WARM,
+    Seen,
     Settings,
     checkpoints,
+    draw,
+    experiment,
+    exponent,
+    late,
     octaves,
     run,
+    score,
     system,
 )
-from bayescontrol.experiments.lqr.score import STABLE, score
-from bayescontrol.experiments.lqr.seen import Seen, exponent, late
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, run_replicas
 from bayescontrol.linear import PLANTS, LinearPlant

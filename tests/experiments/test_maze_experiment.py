@@ -6,20 +6,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.experiments.maze import experiment, maps
-from bayescontrol.experiments.maze.replica import (
+from bayescontrol.experiments.mdp import maze_maps
+from bayescontrol.experiments.mdp.maze import (
     AGENTS,
     BLOCK,
     CONSTANTS,
+    PAPER,
     RULES,
+    Seen,
     Settings,
+    crossing,
+    experiment,
     learner,
     run,
+    score,
     world,
 )
-from bayescontrol.experiments.maze.score import score
-from bayescontrol.experiments.maze.seen import Seen, crossing
-from bayescontrol.experiments.maze.tables import PAPER
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.mdp import Maze
@@ -201,7 +203,7 @@ def test_a_map_shows_the_action_most_often_taken_and_none_where_nobody_was() -> 
     visits = np.zeros((49, 4))
     visits[0] = [0.1, 0.0, 0.0, 0.3]  # the upper left corner: right
     visits[maze.goals[0]] = 0.15
-    panel = maps.behaviour(maze, visits, "one", [])
+    panel = maze_maps.behaviour(maze, visits, "one", [])
     arrows = panel.strokes[-1]
     tail, tip = np.c_[arrows.x, arrows.y][:2]
     assert arrows.x.size == 6  # of one arrow
@@ -212,7 +214,8 @@ def test_a_map_shows_the_action_most_often_taken_and_none_where_nobody_was() -> 
 
 def test_every_membrane_is_drawn_where_a_move_is_possible_in_one_direction_only() -> None:
     maze = Maze("three-cups")
-    points = np.c_[maps.membranes(maze).x, maps.membranes(maze).y].reshape(-1, 3, 2)[:, :2]
+    drawn = maze_maps.membranes(maze)
+    points = np.c_[drawn.x, drawn.y].reshape(-1, 3, 2)[:, :2]
     assert len(points) == 21
     for (i, j), (k, m) in maze.membranes():
         border = {(max(j, m), -i), (max(j, m), -i - 1)}

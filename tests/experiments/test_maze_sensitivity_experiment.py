@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from bayescontrol.experiments.maze_sensitivity import experiment
-from bayescontrol.experiments.maze_sensitivity.replica import (
+from benchmarks.arena.maze_sensitivity import (
     BASES,
     CLIFF,
     LAKE,
@@ -15,15 +13,18 @@ from bayescontrol.experiments.maze_sensitivity.replica import (
     SWEPT,
     TOYS,
     VARIANTS,
+    Seen,
     Settings,
+    cliff_walk,
     edges,
+    experiment,
+    frozen_lake,
     maze_plan,
     run,
+    score,
     toy_plan,
 )
-from bayescontrol.experiments.maze_sensitivity.score import score
-from bayescontrol.experiments.maze_sensitivity.seen import Seen
-from bayescontrol.experiments.maze_sensitivity.worlds import cliff_walk, frozen_lake
+
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.mdp import Step
 

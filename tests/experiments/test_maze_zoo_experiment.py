@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from bayescontrol.experiments.maze_zoo import experiment
-from bayescontrol.experiments.maze_zoo.replica import (
+from benchmarks.arena.maze_zoo import (
     AGENTS,
     CHAIN,
     COSTLY,
@@ -17,11 +15,14 @@ from bayescontrol.experiments.maze_zoo.replica import (
     UNKNOWN,
     Settings,
     checkpoints,
+    experiment,
+    oracle_spread,
     plan,
     plays,
     run,
+    score,
 )
-from bayescontrol.experiments.maze_zoo.score import oracle_spread, score
+
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, run_replicas
 from bayescontrol.mdp.maze import LAYOUTS

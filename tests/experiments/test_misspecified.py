@@ -7,24 +7,22 @@ import numpy as np
 import pytest
 
 from bayescontrol import interact
-from bayescontrol.experiments.misspecified import experiment
-from bayescontrol.experiments.misspecified.replica import (
+from bayescontrol.experiments.theory.misspecified import (
     DRAWN,
     FEWEST,
-    PATHS,
-    Settings,
-    checkpoints,
-    guard,
-    run,
-)
-from bayescontrol.experiments.misspecified.score import score
-from bayescontrol.experiments.misspecified.worlds import (
     INSIDE,
+    PATHS,
     REST,
     REWARD,
     WORLDS,
+    Settings,
+    checkpoints,
     distances,
+    experiment,
+    guard,
     machines,
+    run,
+    score,
 )
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse

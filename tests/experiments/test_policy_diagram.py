@@ -9,19 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.experiments.chains import acting, chain, path, shares
 from bayescontrol.experiments.chance import beyond_chance, compare, measured, told
-from bayescontrol.experiments.drawing import chain_edges, transitions
-from bayescontrol.experiments.policy_diagram import Settings, experiment
-from bayescontrol.experiments.policy_diagram.replica import (
+from bayescontrol.experiments.theory.diagrams import (
+    acting,
+    chain,
+    chain_edges,
+    path,
+    shares,
+    transitions,
+)
+from bayescontrol.experiments.theory.policy_diagram import (
     FEWEST,
     POLICIES,
+    Settings,
+    entered_by,
+    experiment,
     law,
     modes,
     selected,
     spent,
 )
-from bayescontrol.experiments.policy_diagram.score import entered_by
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, conduct
 from bayescontrol.lab.runner import Result

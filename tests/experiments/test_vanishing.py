@@ -7,17 +7,22 @@ import numpy as np
 import pytest
 
 from bayescontrol.convergence import Outcome
-from bayescontrol.experiments.vanishing import Settings, experiment
-from bayescontrol.experiments.vanishing.replica import (
+from bayescontrol.experiments.theory.vanishing import (
     BIASES,
     CLASSES,
     CORE,
     FEWEST,
     FIVE,
+    RIVAL,
+    TWIN,
+    Settings,
     class_of,
+    experiment,
+    exponents,
+    others,
+    pair,
     times,
 )
-from bayescontrol.experiments.vanishing.score import RIVAL, TWIN, exponents, others, pair
 from bayescontrol.lab import Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.report.folder import as_object

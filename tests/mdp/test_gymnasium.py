@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.arena.maze_sensitivity import cliff_walk, frozen_lake
 
-from bayescontrol.experiments.maze_sensitivity.worlds import cliff_walk, frozen_lake
 from bayescontrol.interaction import interact
 from bayescontrol.mdp import MDP, Step, is_communicating, policy_iteration
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, mdp_agent

@@ -1,0 +1,1 @@
+"""Agents and studies beyond the paper: compared in benchmarks, not installed."""

@@ -1,0 +1,1 @@
+"""Bandits with Bernoulli levers."""

@@ -1,0 +1,1 @@
+"""Linear plants and swing-ups with uncertain dynamics."""

@@ -1,0 +1,1 @@
+"""Whether an agent may take its own actions for evidence."""

@@ -1,0 +1,372 @@
+"""One replica: two worlds, met by an agent that believes its own actions and by one that does not.
+
+    m* ~ P(m)        o_t ~ P(o_t | m*, x_t, a_t)
+    naive   P(m | ao_≤t): its own actions are evidence        causal   P(m | âo_≤t): they are not
+
+Both agents get the same m* and the same random numbers.
+
+The identities without chance: every history up to a horizon, with its probability.
+
+    P(m*, ao_≤t) = P(m*) Π_τ P(a_τ | ao_<τ) P(o_τ | m*, x_τ, a_τ)        agent coupled with Q_m*
+
+An expectation is a sum over histories, and is exact but for rounding.
+
+What the replicas showed, and how far chance alone may carry a mean.
+
+A mean of n independent variables in [0, 1] with expectation μ and variance at most σ² obeys
+Bernstein's inequality,
+
+    P(|mean - μ| ≥ ε) ≤ 2 exp(-n ε² / (2 σ² + 2 ε / 3)),
+
+for every n, also where a rate is near 0 or 1 and no count is normal. Where only μ is known,
+σ² ≤ μ (1 - μ).
+
+Three identities, m* drawn from the prior, after any number of steps t.
+
+    prior-preserved    E[posterior(m)] = prior(m)
+    match-rate         P(drawn mode = m*) = E[Σ_m posterior(m)²]
+    ville              P(∃τ ≤ t: posterior(m*) < δ prior(m*)) ≤ δ
+
+Left and right side each have an exact value and a simulated one. The left is a mean over
+replicas of variables in [0, 1].
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.baselines.naive import NaiveMixture
+from bayescontrol.interaction import interact
+from bayescontrol.lab import Columns
+from bayescontrol.lab.statistics import bernstein
+from bayescontrol.metrics import delusion
+from bayescontrol.problems.prize import THREE_MODES_PRIOR, prize_or_frog, three_modes
+from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.record import Probe, Record, drawn_mode, posterior
+from bayescontrol.rule import ControlRule
+from bayescontrol.seeding import stream
+from bayescontrol.systems import AgentSystem
+
+AGENTS: Final[Mapping[str, type[Any]]] = {"naive": NaiveMixture, "causal": ControlRule}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Size of the experiment, and r = P(a box shows what it holds)."""
+
+    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
+    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 1000
+    steps: Annotated[int, msgspec.Meta(ge=1, description="steps in a replica")] = 40
+    reliability: Annotated[
+        float,
+        msgspec.Meta(
+            gt=0.5,
+            lt=1,
+            description="how surely a box shows what it holds; with 1 the naive agent breaks down",
+        ),
+    ] = 0.8
+
+
+class Process(NamedTuple):
+    """A class of modes with its prior P(m).
+
+    >>> processes(0.8)["three modes"].prior
+    array([0.5, 0.3, 0.2])
+    """
+
+    modes: TabularModes
+    prior: FloatArray
+
+    def agent(self, name: str) -> ControlRule[Any, int, int, int]:
+        """The naive or the causal agent over this class."""
+        agent: ControlRule[Any, int, int, int] = self.modes.agent(self.prior, kind=AGENTS[name])
+        return agent
+
+
+def processes(reliability: float) -> dict[str, Process]:
+    """Prize or frog, where P(m) = 1/2 each, and the three modes.
+
+    >>> list(processes(0.8))
+    ['prize', 'three modes']
+    """
+    return {
+        "prize": Process(prize_or_frog(reliability), np.array([0.5, 0.5])),
+        "three modes": Process(three_modes(), np.array(THREE_MODES_PRIOR)),
+    }
+
+
+#: P(m_t | ·) of the mode m_t just drawn, once it has acted and before it sees what follows.
+_TRUST = Probe(lambda agent, _a, _o: agent.belief.posterior()[agent.belief.drawn], "before")
+_PROBES = {"posterior": posterior, "drawn": drawn_mode, "trust": _TRUST}
+
+
+def run(settings: Settings, i: int) -> Columns:
+    """Both agents in both processes, what the meter reads, and each history with other policies."""
+    truth = stream(settings.seed, i, "truth")
+    columns: dict[str, Any] = {}
+    for name, process in processes(settings.reliability).items():
+        m = truth.categorical(process.prior)
+        columns[f"{name} truth"] = np.array(m)
+        # The same hypotheses with other policies: the intervention law speaks of them.
+        policies = random_modes(len(process.modes), seed=stream(settings.seed, i, "policies"))
+        others = Process(TabularModes(policies.policy, process.modes.hypothesis), process.prior)
+        for agent in AGENTS:
+            record = interact(
+                process.agent(agent),
+                process.modes.environment(m),
+                settings.steps,
+                seed=settings.seed,
+                run=i,
+                probes=_PROBES,
+            )
+            read = delusion(record, process.agent("causal"))
+            other = _read_again(record, others.agent(agent))
+            changed = other.tobytes() != record["posterior"][-1].tobytes()
+            columns |= {f"{name} {agent} {probe}": record[probe] for probe in _PROBES}
+            columns |= {
+                f"{name} {agent} step bits": read.step_bits,
+                f"{name} {agent} total bits": read.total_bits,
+                f"{name} {agent} changed": np.array(changed),
+            }
+    return columns
+
+
+def _read_again(record: Record, agent: ControlRule[Any, int, int, int]) -> FloatArray:
+    """The posterior of an agent that takes this history for its own."""
+    for a, o in record:
+        agent.issue(a)
+        agent.observe(a, o)
+    return np.asarray(posterior.measure(agent, None, None))
+
+
+HORIZON: Final = 6
+DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
+
+Node: TypeAlias = tuple[Any, FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """Expectations after t = 0 … horizon steps, over m* ~ P(m) and all that follows.
+
+    >>> all_exact(0.8)["prize", "causal"].mean[6].round(12)
+    array([0.5, 0.5])
+    """
+
+    #: E[P(m | ·)]; shape (horizon + 1, modes).
+    mean: FloatArray
+    #: P(the mode drawn next is m*); shape (horizon + 1,).
+    match: FloatArray
+    #: E[Σ_m P(m | ·)²]; shape (horizon + 1,).
+    squares: FloatArray
+    #: P(P(m* | ·) < δ P(m*) at some time up to t); shape (horizon + 1, deltas).
+    ville: FloatArray
+
+
+def expectations(
+    process: Process, agent: str, horizon: int = HORIZON, deltas: Sequence[float] = DELTAS
+) -> Exact:
+    """Σ over all histories, P(m*, ao_≤t) by P(m*, ao_≤t).
+
+    >>> expectations(processes(0.8)["prize"], "naive", horizon=1).match
+    array([0.5, 0.5])
+    """
+    modes, prior = process
+    system = AgentSystem(process.agent(agent))
+    # A node: the agent, P(m*, history) and the lowest P(m* | ·) / P(m*) so far, for each m*.
+    level: list[Node] = [(system.start(), prior, np.ones(len(prior)))]
+
+    def children(s: Any, p: FloatArray, low: FloatArray) -> Iterator[Node]:
+        for a, p_a in system.action_probabilities(s).items():
+            for o, p_o in modes.observation_probabilities(s.x, a).items() if p_a > 0.0 else ():
+                after: Any = system.advance(s, a, o)
+                yield after, p * p_a * p_o, np.minimum(low, after.belief.posterior() / prior)
+
+    rows: list[tuple[Any, ...]] = []
+    for t in range(horizon + 1):
+        v = np.stack([s.belief.posterior() for s, _, _ in level])
+        p = np.stack([p for _, p, _ in level])
+        low = np.stack([low for _, _, low in level])
+        total = p.sum(1)
+        ville = [p[low < delta].sum() for delta in deltas]
+        rows.append((total @ v, (p * v).sum(), total @ (v * v).sum(1), ville))
+        if t < horizon:
+            level = [child for node in level for child in children(*node)]
+    return Exact(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+@cache
+def all_exact(reliability: float) -> dict[tuple[str, str], Exact]:
+    """Both agents in both processes.
+
+    >>> list(all_exact(0.8))[:2]
+    [('prize', 'naive'), ('prize', 'causal')]
+    """
+    return {
+        (name, agent): expectations(process, agent)
+        for name, process in processes(reliability).items()
+        for agent in AGENTS
+    }
+
+
+#: The rate of false alarms of all statistical claims together.
+FALSE_ALARMS: Final = 1e-3
+# Three identities, each for two agents in two processes.
+_FAMILIES: Final = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One agent in one process, in all replicas; entry t of an axis is after t steps."""
+
+    #: P(m | ·), the prior first; shape (runs, steps + 1, modes).
+    posterior: FloatArray
+    #: 1 where the mode drawn next is m*; shape (runs, steps).
+    matched: FloatArray
+    #: Σ_m P(m | ·)² when it is drawn; shape (runs, steps).
+    squares: FloatArray
+    #: The lowest P(m* | ·) / P(m*) so far; shape (runs, steps + 1).
+    lowest: FloatArray
+
+
+def all_seen(settings: Settings, columns: Columns) -> dict[tuple[str, str], Seen]:
+    """Both agents in both processes."""
+    seen = {}
+    for name, (_, prior) in processes(settings.reliability).items():
+        truth = columns[f"{name} truth"]
+        runs = np.arange(len(truth))
+        for agent in AGENTS:
+            later = columns[f"{name} {agent} posterior"]
+            v = np.concatenate([np.broadcast_to(prior, (len(runs), 1, len(prior))), later], axis=1)
+            seen[name, agent] = Seen(
+                posterior=v,
+                matched=np.asarray(
+                    columns[f"{name} {agent} drawn"] == truth[:, None], dtype=np.float64
+                ),
+                squares=(v * v).sum(-1)[:, :-1],
+                lowest=np.minimum.accumulate(v[runs, :, truth] / prior[truth, None], axis=1),
+            )
+    return seen
+
+
+def margin(variance: npt.ArrayLike, runs: int, tests: int) -> FloatArray:
+    """ε of Bernstein's inequality at FALSE_ALARMS, shared by all families and their tests.
+
+    >>> print(f"{margin(0.25, runs=1000, tests=1):.4f}")
+    0.0745
+    """
+    return bernstein(variance, runs, FALSE_ALARMS / (_FAMILIES * tests))
+
+
+def strain(gap: FloatArray, variance: FloatArray, runs: int) -> float:
+    """max gap / ε over all components: above 1, chance does not explain it.
+
+    >>> some = np.array([0.25, 0.25])
+    >>> [round(strain(np.array([0.0, gap]), some, runs=1000), 2) for gap in (0.02, 0.1)]
+    [0.26, 1.3]
+    """
+    return float(np.max(gap / margin(variance, runs, gap.size)))
+
+
+class Exactly(NamedTuple):
+    """Both sides; shape (times, components).
+
+    >>> Exactly(left=np.ones((7, 2)), right=np.ones((7, 2))).left.shape
+    (7, 2)
+    """
+
+    left: FloatArray
+    right: FloatArray
+
+
+class Simulated(NamedTuple):
+    """Both sides and the most that the variance of a left sample can be, were they equal."""
+
+    left: FloatArray  #: shape (runs, times, components)
+    right: FloatArray  #: shape (times, components)
+    variance: FloatArray  #: shape (times, components)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What is claimed of the causal agent, how the naive one breaks it, and both sides of it.
+
+    >>> [identity.name for identity in IDENTITIES]
+    ['prior-preserved', 'match-rate', 'ville']
+    """
+
+    name: str
+    holds: str
+    fails: str
+    exact: Callable[[FloatArray, Exact], Exactly]
+    simulated: Callable[[FloatArray, Seen], Simulated]
+    bound: bool = False  #: left ≤ right, not left = right
+
+    def gap(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """By how much left is off: |left - right|, or left - right where right is a bound.
+
+        >>> IDENTITIES[2].gap(np.array([0.1, 0.3]), np.array([0.2, 0.2])).round(12)
+        array([-0.1,  0.1])
+        """
+        return left - right if self.bound else np.abs(left - right)
+
+
+def _prior_exact(prior: FloatArray, exact: Exact) -> Exactly:
+    return Exactly(exact.mean, np.broadcast_to(prior, exact.mean.shape))
+
+
+def _prior_simulated(prior: FloatArray, seen: Seen) -> Simulated:
+    right = np.broadcast_to(prior, seen.posterior.shape[1:])
+    return Simulated(seen.posterior, right, right * (1 - right))
+
+
+def _match_exact(_: FloatArray, exact: Exact) -> Exactly:
+    return Exactly(exact.match[:, None], exact.squares[:, None])
+
+
+def _match_simulated(_: FloatArray, seen: Seen) -> Simulated:
+    # Given the history, the match is a coin with this bias: its variance is known.
+    q = seen.squares[:, :, None]
+    return Simulated(seen.matched[:, :, None], q.mean(0), (q * (1 - q)).mean(0))
+
+
+def _ville_exact(_: FloatArray, exact: Exact) -> Exactly:
+    return Exactly(exact.ville, np.broadcast_to(DELTAS, exact.ville.shape))
+
+
+def _ville_simulated(_: FloatArray, seen: Seen) -> Simulated:
+    fell = np.asarray(seen.lowest[:, :, None] < np.array(DELTAS), np.float64)
+    delta = np.broadcast_to(DELTAS, fell.shape[1:])
+    return Simulated(fell, delta, delta * (1 - delta))
+
+
+IDENTITIES: Final = (
+    Identity(
+        "prior-preserved",
+        "causal agent: E[posterior] = prior, after every step",
+        "naive agent: E[posterior] leaves the prior",
+        _prior_exact,
+        _prior_simulated,
+    ),
+    Identity(
+        "match-rate",
+        "causal agent: P(drawn mode = m*) = E[Σ posterior²], at every draw",
+        "naive agent: P(drawn mode = m*) falls short of E[Σ posterior²]",
+        _match_exact,
+        _match_simulated,
+    ),
+    Identity(
+        "ville",
+        "causal agent: P(posterior(m*) < δ prior(m*) at some t) ≤ δ",
+        "naive agent: P(posterior(m*) < δ prior(m*) at some t) > δ",
+        _ville_exact,
+        _ville_simulated,
+        bound=True,
+    ),
+)

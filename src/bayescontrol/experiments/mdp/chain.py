@@ -1,0 +1,627 @@
+"""The rule against Bayes-optimal control on the paper's k-step chains.
+
+    every step      E T = 2^k - 1        a mode drawn anew at each step seldom stays the course
+    Bayes-optimal       T = k            plans k equal actions, and looks
+    Every(k)            T = k            so does the rule, once a mode is held long enough
+
+T is the step at which the posterior becomes degenerate. In the growing chain, k_t = ⌈10 √t⌉,
+the rule never gets there, nor do modes held for a fixed time; modes held ever longer do.
+
+One replica: every agent on every chain, in one environment drawn from the prior.
+
+    T = min{t : P(m | âo_≤t) = 0 for one m}          the first reward: min{t : o_t = 1}
+
+Every agent acts and learns for real, through `interact` and `play`; the every-step rule goes
+through the compiled loop in pieces of 2^(k+1) steps. Each run of each agent on each chain has
+a number of its own, and so streams of its own.
+
+Claims and tables of `chain`: exact values, and simulated ones within what chance allows.
+
+    |mean of n runs - E T| ≤ σ (√(2x/n) + x/n),   x = 17        exponential tails
+    |share of n runs - p|  ≤ √(x / 2n)                          Hoeffding
+
+σ is the exact standard deviation. Each comparison fails by chance with probability below
+1e-7, for any number of runs, so that of all of them together is below 1e-5.
+
+The figures of `chain`: identification times against k, and the growing chain.
+
+    lines     exact: E T of each agent, P(T ≤ t) of each schedule
+    markers   simulated: means with two standard errors, shares of the runs with Wilson's interval
+
+The same colour is the same agent in both figures.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Annotated, Any, Final
+
+import msgspec
+import numpy as np
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.baselines.bayes_optimal import BayesOptimal, Plan
+from bayescontrol.interaction import both_streams, interact, play
+from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error, wilson
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import PALETTE, Dash, Marker, Series
+from bayescontrol.problems.chain import GrowingChain, chain, first_run
+from bayescontrol.problems.chain_times import (
+    Waiting,
+    first_reward_time,
+    identification_law,
+    identification_time,
+    tail_bound,
+)
+from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.record import Probe
+from bayescontrol.report.tables import with_error
+from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
+from bayescontrol.seeding import stream
+
+#: The rule as printed.
+RULE: Final = "every step"
+#: The plan over beliefs.
+BAYES_OPTIMAL: Final = "Bayes-optimal"
+
+#: The schedules of the rule, for a chain of length k.
+SCHEDULES: Final[Mapping[str, Callable[[int], Schedule]]] = {
+    RULE: lambda _k: every_step,
+    "Every(k)": Every,
+    "Every(⌈k/2⌉)": lambda k: Every(-(-k // 2)),
+    "Geometric(1/k)": lambda k: Geometric(1 / k),
+    "doubling": lambda _k: doubling,
+}
+#: All agents, in the order of the columns.
+AGENTS: Final = (*SCHEDULES, BAYES_OPTIMAL)
+
+#: The schedules on the growing chain, for its scale s: at s² steps a run of s² is required.
+GROWING: Final[Mapping[str, Callable[[int], Schedule]]] = {
+    RULE: lambda _s: every_step,
+    "Every(s)": Every,
+    "Every(s²/2)": lambda s: Every(-(-s * s // 2)),
+    "Geometric(2/s²)": lambda s: Geometric(2 / s**2),
+    "doubling": lambda _s: doubling,
+}
+
+#: A chain is simulated if the cap allows this many times its mean: all but e^-32 of the runs.
+_ROOM: Final = 32
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of `chain`."""
+
+    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
+    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 300
+    steps: Annotated[
+        int,
+        msgspec.Meta(
+            ge=_ROOM,
+            description="cap on the steps of a simulated run; a chain is simulated for an agent "
+            f"if {_ROOM} times its mean identification time fits",
+        ),
+    ] = 40_000
+    k_max: Annotated[int, msgspec.Meta(ge=1, le=16, description="chains of k = 1 .. k_max")] = 12
+    scale: Annotated[
+        int, msgspec.Meta(ge=2, le=12, description="the growing chain requires ceil(scale sqrt t)")
+    ] = 10
+    growing_steps: Annotated[
+        int, msgspec.Meta(ge=1, description="steps of a simulated run on the growing chain")
+    ] = 500
+
+
+def simulated(settings: Settings, agent: str, k: int) -> bool:
+    """Whether the cap on steps leaves room for this agent on this chain: steps ≥ 32 E T."""
+    mean = k if agent == BAYES_OPTIMAL else identification_time(k, SCHEDULES[agent](k)).mean
+    return settings.steps >= _ROOM * mean
+
+
+def longest_chain(settings: Settings, agent: str) -> int:
+    """The largest k that is simulated for this agent; 1 always is."""
+    return max(k for k in range(1, settings.k_max + 1) if simulated(settings, agent, k))
+
+
+def run(settings: Settings, run: int) -> Columns:
+    """Identification times of all agents, NaN where not simulated, ∞ where never seen."""
+    world = stream(settings.seed, run, "world").integers(2)
+    time = np.full((len(AGENTS), settings.k_max), np.nan)
+    reward_time, silent = np.full((2, settings.k_max), np.nan)
+    for k in range(1, settings.k_max + 1):
+        for i, name in enumerate(AGENTS):
+            number = _number(run, i, k)
+            if not simulated(settings, name, k):
+                continue
+            if name == RULE:
+                found = _compiled(settings, number, k, world)
+                time[i, k - 1], reward_time[k - 1], silent[k - 1] = found
+                continue
+            time[i, k - 1] = _identified(
+                settings.seed, number, _agent(name, k), _chain(k).environment(world), settings.steps
+            )
+    growing = []
+    for i, name in enumerate((*GROWING, BAYES_OPTIMAL)):
+        number = _number(run, len(AGENTS) + i, 0)
+        agent = growing_agent(settings.scale, name)
+        environment = GrowingChain(settings.scale).environment(world)
+        steps = settings.growing_steps if name in GROWING else agent.plan.horizon
+        growing.append(_identified(settings.seed, number, agent, environment, steps))
+    return {
+        "world": np.array(world),
+        "time": time,
+        "reward_time": reward_time,
+        "silent": silent,
+        "growing": np.array(growing, np.float64),
+    }
+
+
+def _number(run: int, agent: int, k: int) -> int:
+    """A number for each run of each agent on each chain."""
+    return (run * 64 + agent) * 64 + k
+
+
+def _agent(name: str, k: int) -> Any:
+    if name == BAYES_OPTIMAL:
+        return BayesOptimal(_plan(k))
+    return _chain(k).agent(schedule=SCHEDULES[name](k))
+
+
+def growing_agent(scale: int, name: str) -> Any:
+    """The agent of that name on the growing chain.
+
+    >>> growing_agent(3, "doubling").belief
+    FiniteBelief(2 modes after 0 observations: A 0.5, B 0.5)
+    """
+    if name == BAYES_OPTIMAL:
+        return BayesOptimal(_growing_plan(scale))
+    return GrowingChain(scale).agent(schedule=GROWING[name](scale))
+
+
+def growing_label(scale: int, name: str) -> str:
+    """The schedule of that name with its number, as figures and tables show it.
+
+    >>> growing_label(10, "Every(s²/2)"), growing_label(10, "Geometric(2/s²)")
+    ('Every(50)', 'Geometric(0.02)')
+    """
+    schedule = GROWING[name](scale)
+    if isinstance(schedule, Every):
+        return f"Every({schedule.k})"
+    return f"Geometric({schedule.p:g})" if isinstance(schedule, Geometric) else name
+
+
+def _identified(seed: int, number: int, agent: Any, environment: Any, steps: int) -> float:
+    stream_of_both = play(agent, environment, seed=seed, run=number)
+    for t, _ in enumerate(islice(stream_of_both, steps), start=1):
+        if agent.belief.posterior().min() == 0.0:
+            return t
+    return np.inf
+
+
+def _compiled(settings: Settings, number: int, k: int, world: int) -> tuple[float, float, float]:
+    """T, the time of the first reward, and whether T came without one."""
+    agent: Any = _chain(k).agent()
+    environment = _chain(k).environment(world)
+    actions: list[Any] = []
+    rewards: list[Any] = []
+    rewarded = False
+    piece = 2 ** (k + 1)
+    streams = both_streams(settings.seed, number)
+    for _ in range(-(-settings.steps // piece)):
+        record = interact(agent, environment, piece, streams=streams)
+        actions.append(record.actions)
+        rewards.append(record.observations)
+        rewarded = rewarded or bool(record.observations.any())
+        if rewarded and agent.belief.posterior().min() == 0.0:
+            t = first_run(np.concatenate(actions), k)
+            assert t is not None
+            o = np.concatenate(rewards)
+            return t, int(o.argmax()) + 1, float(o[t - 1] == 0)
+    return np.inf, np.inf, np.nan
+
+
+@lru_cache
+def _chain(k: int) -> TabularModes:
+    return chain(k)
+
+
+@lru_cache
+def _plan(k: int) -> Plan[int, int, int]:
+    """Far enough ahead to be rewarded in both environments."""
+    return Plan(_chain(k), _reward, 2 * k)
+
+
+@lru_cache
+def _growing_plan(scale: int) -> Plan[tuple[int, int, int], int, int]:
+    return Plan(GrowingChain(scale), _reward, scale * scale + scale)
+
+
+def _reward(a: int, o: int) -> float:
+    return o
+
+
+_X: Final = 17.0
+_MEANS: Final = "theory: exact means, exponential tails (false alarms: 1e-7 each)"
+_SHARES: Final = "theory: exact probabilities, Hoeffding's margin (false alarms: 1e-7 each)"
+#: Where the paper makes its claims about chains, and how its growing chain grows.
+_PLACE: Final = "section 6.1, on Bayes-optimal control"
+_SCALE: Final = 10
+#: The growing chain is followed exactly for this many times scale² steps, then bounded.
+_FAR: Final = 400
+
+
+def exact(agent: str, k: int) -> Waiting:
+    """E T and its standard deviation, for the agent of that name on a chain of k.
+
+    >>> exact("every step", 12).mean, exact("Bayes-optimal", 12).mean
+    (4095.0, 12.0)
+    """
+    if agent == BAYES_OPTIMAL:
+        return Waiting(float(k), 0.0)
+    return identification_time(k, SCHEDULES[agent](k))
+
+
+@lru_cache
+def growing_law(scale: int, schedule: str) -> FloatArray:
+    """P(T = t) in the growing chain, t = 1 … 400 scale².
+
+    >>> law = growing_law(2, "doubling")
+    >>> int(np.flatnonzero(law)[0]) + 1, float(law.sum())
+    (4, 1.0)
+    """
+    growing = GrowingChain(scale)
+    return identification_law(growing.required, GROWING[schedule](scale), _FAR * scale**2)
+
+
+def score(settings: Settings, columns: Columns) -> Outcome:
+    """All claims of `chain`, and two tables."""
+    return Outcome(
+        (*_chain_claims(settings, columns), *_growing_claims(settings, columns)),
+        (_times(settings, columns), _growing_table(settings, columns)),
+    )
+
+
+def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
+    last, n = settings.k_max, settings.runs
+    lengths = range(1, last + 1)
+    near = longest_chain(settings, RULE)
+    planned, held = longest_chain(settings, BAYES_OPTIMAL), longest_chain(settings, "Every(k)")
+    rule, first = exact(RULE, near), first_reward_time(near)
+    time, reward_time = columns["time"], columns["reward_time"]
+    agree = {
+        name: all(
+            _close(time[:, i, k - 1], exact(name, k))
+            for k in lengths
+            if simulated(settings, name, k)
+        )
+        for i, name in enumerate(AGENTS)
+    }
+    silent = columns["silent"][:, :near]
+    share = float(silent.mean())
+    witness: Any = chain(last).agent()
+    for _ in range(last):  # k B's, and no reward
+        witness.observe(1, 0)
+    unpaid = float(witness.belief.posterior()[1])
+    return (
+        Claim(
+            "identification-time",
+            f"the rule identifies a chain in 2^k - 1 steps on average, k = 1 .. {last}; "
+            f"here k = {last}",
+            "ours", 2**last - 1, exact(RULE, last).mean, None,
+            all(exact(RULE, k).mean == 2**k - 1 for k in lengths), exact=True,
+        ),
+        Claim(
+            "about-2^k",
+            f"the rule needs about 2^k steps; here k = {last}",
+            "paper", 2**last, exact(RULE, last).mean, None,
+            0.5 <= exact(RULE, last).mean / 2**last <= 1.0,
+            "2^k - 1 exactly: k equal actions identify, whether they are paid or not",
+            place=_PLACE, exact=True, threshold_origin="paper: \"about\" is within a factor of 2",
+        ),
+        Claim(
+            "simulated-times",
+            f"simulated, every agent takes its exact time for each k; here the rule, k = {near}",
+            "ours", rule.mean, float(time[:, 0, near - 1].mean()), rule.sd / math.sqrt(n),
+            all(agree.values()), threshold_origin=_MEANS,
+        ),
+        Claim(
+            "bayes-optimal-time",
+            f"a Bayes-optimal controller identifies in k actions; here k = {planned}",
+            "paper", planned, _slowest(time, BAYES_OPTIMAL, planned), None,
+            agree[BAYES_OPTIMAL],
+            "" if agree[BAYES_OPTIMAL] else "some run took another number of actions",
+            place=_PLACE, threshold_origin="paper: k, in every run",
+        ),
+        Claim(
+            "held-mode-time",
+            f"the rule with modes held for k steps identifies in exactly k; here k = {held}",
+            "ours", held, _slowest(time, "Every(k)", held), None,
+            agree["Every(k)"], threshold_origin="theory: k, in every run",
+        ),
+        Claim(
+            "uniform-until-reward",
+            "the posterior stays uniform until a reward: probability of the environment that pays "
+            f"for B's, after {last} of them without a reward",
+            "paper", 0.5, unpaid, None, unpaid == 0.5,
+            "k B's in a row without a reward refute the environment that pays for them",
+            place=_PLACE, exact=True,
+        ),
+        Claim(
+            "identified-without-reward",
+            "half of the runs identify without a reward",
+            "ours", 0.5, share, 0.5 / math.sqrt(silent.size),
+            abs(share - 0.5) <= math.sqrt(_X / (2 * silent.size)), threshold_origin=_SHARES,
+        ),
+        Claim(
+            "first-reward-time",
+            f"the rule is first rewarded after 2^k - 1 + k/2 steps on average; here k = {near}",
+            "ours", first.mean, float(reward_time[:, near - 1].mean()), first.sd / math.sqrt(n),
+            all(
+                _close(reward_time[:, k - 1], first_reward_time(k))
+                for k in lengths
+                if simulated(settings, RULE, k)
+            ),
+            threshold_origin=_MEANS,
+        ),
+    )  # fmt: skip
+
+
+def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
+    scale, n, until = settings.scale, settings.runs, settings.growing_steps
+    soonest = scale**2
+    optimal = columns["growing"][:, -1]
+    rule, held = _ever(scale, RULE), _ever(scale, "Every(s)")
+    law = growing_law(scale, "doubling")
+    steps = np.arange(1, law.size + 1)
+    by_then = {name: float(growing_law(scale, name)[:until].sum()) for name in GROWING}
+    shares = np.isfinite(columns["growing"]).mean(axis=0)
+    gaps = {
+        name: abs(float(share) - by_then[name])
+        for name, share in zip(GROWING, shares, strict=False)
+    }
+    worst = max(gaps, key=gaps.__getitem__)
+    note = "" if scale == _SCALE else f"the paper's chain grows as ⌈{_SCALE} √t⌉, not {scale} √t"
+    return (
+        Claim(
+            "growing-chain-optimal",
+            f"with k = ceil({scale} sqrt t) Bayes-optimal control converges in {soonest} steps",
+            "paper", soonest, float(optimal.max()), None,
+            None if note else bool(np.all(optimal == soonest)),
+            note or ("" if np.all(optimal == soonest) else "some run took another number of steps"),
+            place=_PLACE, threshold_origin="paper: 100 steps, in every run",
+        ),
+        Claim(
+            "growing-chain",
+            "there the rule does not converge at all in most realizations: P(it ever does)",
+            "paper", "< 0.5", rule, None,
+            None if note else rule < 0.5,
+            note or f"exact for {_FAR * scale**2} steps, bounded from above beyond",
+            place=_PLACE, exact=True, threshold_origin="paper: \"most\" is more than half",
+        ),
+        Claim(
+            "growing-chain-held",
+            f"holding a mode can break down too: P(it ever converges), held for {scale} steps",
+            "paper", "< 0.5", held, None,
+            None if note else held < 0.5,
+            note or f"any fixed time below the {soonest} steps that are required first may fail "
+            "for ever",
+            place=_PLACE, exact=True, threshold_origin="paper: as for a mode at every step",
+        ),
+        Claim(
+            "growing-chain-doubling",
+            "but modes held ever longer converge: P(it ever does), doubling",
+            "ours", 1.0, float(law.sum()), None,
+            bool(abs(law.sum() - 1.0) < 1e-12),
+            f"surely by step {int(np.flatnonzero(law)[-1]) + 1}, "
+            f"after {float(steps @ law):.1f} on average",
+            exact=True,
+        ),
+        Claim(
+            "growing-chain-simulated",
+            f"every schedule converges within {until} steps as often as computed; "
+            f"here the worst, {growing_label(scale, worst)}",
+            "ours", by_then[worst], float(shares[list(GROWING).index(worst)]),
+            math.sqrt(by_then[worst] * (1.0 - min(1.0, by_then[worst])) / n),
+            all(gap <= math.sqrt(_X / (2 * n)) for gap in gaps.values()),
+            threshold_origin=_SHARES,
+        ),
+    )  # fmt: skip
+
+
+def _ever(scale: int, name: str) -> float:
+    """P(T < ∞): exact as far as the law goes, bounded from above beyond."""
+    law, schedule = growing_law(scale, name), GROWING[name](scale)
+    rest = 0.0 if schedule is doubling else tail_bound(GrowingChain(scale), schedule, law.size)
+    return min(1.0, float(law.sum()) + rest)
+
+
+def _close(times: FloatArray, expected: Waiting) -> bool:
+    n = times.size
+    slack = expected.sd * (math.sqrt(2 * _X / n) + _X / n)
+    return bool(abs(times.mean() - expected.mean) <= slack + 1e-9 * expected.mean)
+
+
+def _slowest(time: FloatArray, agent: str, k: int) -> float:
+    return float(time[:, AGENTS.index(agent), k - 1].max())
+
+
+def _times(settings: Settings, columns: Columns) -> Table:
+    def simulation(k: int) -> str:
+        if not simulated(settings, RULE, k):
+            return "not simulated"
+        error = exact(RULE, k).sd / math.sqrt(settings.runs)
+        return with_error(float(columns["time"][:, 0, k - 1].mean()), error)
+
+    rows: tuple[tuple[str | float | int, ...], ...] = tuple(
+        (k, exact(RULE, k).mean, simulation(k), *(exact(name, k).mean for name in AGENTS[1:]))
+        for k in range(1, settings.k_max + 1)
+    )
+    return Table(
+        "Steps to identification of a k-step chain",
+        ("k", "every step", "simulated", *AGENTS[1:]),
+        rows,
+        f"exact means; simulated: mean of {settings.runs} runs and its standard error",
+    )
+
+
+def _growing_table(settings: Settings, columns: Columns) -> Table:
+    scale, until = settings.scale, settings.growing_steps
+    identified = np.mean(columns["growing"] <= until, axis=0)
+    rows: list[tuple[str | float, ...]] = [
+        (
+            growing_label(scale, name),
+            float(growing_law(scale, name)[: scale**2].sum()),
+            float(growing_law(scale, name)[:until].sum()),
+            float(share),
+            _ever(scale, name),
+        )
+        for name, share in zip(GROWING, identified, strict=False)
+    ]
+    rows.append((BAYES_OPTIMAL, 1.0, float(until >= scale**2), float(identified[-1]), 1.0))
+    return Table(
+        f"The growing chain, k = ⌈{scale} √t⌉: probability that it has been identified",
+        ("schedule", f"by t = {scale**2}", f"by t = {until}", "simulated", "ever, at most"),
+        tuple(rows),
+        f"exact; beyond t = {_FAR * scale**2} an upper bound is added",
+    )
+
+
+_MARKERS: Final[tuple[Marker, ...]] = (
+    "circle", "square", "diamond", "triangle-up", "triangle-down", "star",
+)  # fmt: skip
+_DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot", "dot", "solid", "dash")
+#: The agents on the growing chain, in the order of their column.
+_ORDER: Final = (*GROWING, BAYES_OPTIMAL)
+#: Means with a closed form that is worth a place in the legend.
+_FORMULAS: Final = {
+    RULE: "every step: 2ᵏ − 1",
+    "Every(k)": "Every(k): k",
+    BAYES_OPTIMAL: "Bayes-optimal: k",
+}
+#: The run that is drawn as an example.
+_EXAMPLE: Final = 1
+
+
+def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
+    """Both figures."""
+    return {
+        "identification-time": Chart(
+            "Steps to identify a chain of length k",
+            [_times_panel(settings, columns)],
+            "The lower, the sooner an agent knows its world. The rule that draws a mode anew at "
+            "each step needs twice as long for every further link (a straight line, as the axis "
+            "counts doublings); agents that hold a mode, or plan, stay near k steps.",
+        ),
+        "growing-chain": Chart(
+            "The growing chain",
+            [_runs(settings), _probabilities(settings, columns)],
+            "Left: an agent identifies its world when its row of equal actions meets the curve "
+            "of those required, which grows as it waits. Right: the higher, the more runs have "
+            "got there; the rule and modes held for a fixed, short time stay at zero, modes held "
+            "ever longer reach one.",
+            columns=2,
+        ),
+    }
+
+
+def _times_panel(settings: Settings, columns: Columns) -> Panel:
+    all_k = np.arange(1, settings.k_max + 1)
+    lines, markers = [], []
+    for i, name in enumerate(AGENTS):
+        means = np.array([exact(name, int(k)).mean for k in all_k])
+        lines.append(_line(i, name, all_k, means, dash=_DASHES[i]))
+        ks = np.array([k for k in all_k if simulated(settings, name, int(k))])
+        mean, error = mean_and_error(columns["time"][:, i, : len(ks)])
+        label = _FORMULAS.get(name, name)
+        markers.append(_points(i, name, label, ks, mean, mean - 2 * error, mean + 2 * error))
+    return Panel(
+        "",
+        "length of the chain, k",
+        "steps to identification",
+        [*lines, *markers],
+        yscale="log2",
+        xticks=all_k.tolist(),
+        notes=[f"Lines: exact means. Markers: {settings.runs} runs, ± 2 standard errors"],
+        legend="upper left",
+    )
+
+
+def _line(i: int, agent: str, x: Any, y: Any, **look: Any) -> Series:
+    return Series(agent, x, y, colour=PALETTE[i], in_legend=False, **look)
+
+
+def _points(i: int, agent: str, label: str, x: Any, y: Any, low: Any, high: Any) -> Series:
+    # Every(k) lies under the Bayes-optimal line: an open square shows both.
+    marker = "square-open" if agent == "Every(k)" else _MARKERS[i]
+    return Series(label, x, y, low, high, "points", PALETTE[i], marker=marker, group=agent)
+
+
+def _runs(settings: Settings) -> Panel:
+    growing, until = GrowingChain(settings.scale), settings.growing_steps
+    t = np.arange(1, until + 1)
+    required = np.array([growing.required(int(n)) for n in t])
+    series = [Series(f"required: k = ⌈{settings.scale} √t⌉", t, required, colour="ink")]
+    probes = {
+        "run": Probe(lambda agent, _a, _o: agent.x[2]),
+        "sure": Probe(lambda agent, _a, _o: bool(agent.belief.posterior().min() == 0.0)),
+    }
+    for i, name in enumerate(_ORDER):
+        if name in ("Every(s²/2)", "Geometric(2/s²)"):
+            continue
+        agent = growing_agent(settings.scale, name)
+        steps = until if name in GROWING else min(until, agent.plan.horizon)
+        world = growing.environment(_EXAMPLE)
+        record = interact(agent, world, steps, seed=settings.seed, run=_EXAMPLE, probes=probes)
+        sure = np.flatnonzero(record["sure"])
+        end = int(sure[0]) + 1 if sure.size else steps
+        series.append(_line(i, name, t[:end], record["run"][:end]))
+        if sure.size:
+            met = slice(end - 1, end)
+            found = _line(i, name, t[met], record["run"][met], kind="points", marker=_MARKERS[i])
+            series.append(found)
+    return Panel(
+        "One run of each agent",
+        "step t",
+        "equal actions in a row",
+        series,
+        notes=["Markers: identified"],
+        legend="upper left",
+    )
+
+
+def _probabilities(settings: Settings, columns: Columns) -> Panel:
+    scale, until, runs = settings.scale, settings.growing_steps, settings.runs
+    t = np.arange(1, until + 1)
+    at = np.unique(np.linspace(1, until, 9).astype(int))
+    lines, markers = [], []
+    for i, name in enumerate(_ORDER):
+        if name == BAYES_OPTIMAL:
+            law, label = (t == scale**2).astype(float), name
+        else:
+            law, label = growing_law(scale, name)[:until], growing_label(scale, name)
+        lines.append(_line(i, name, t[: law.size], np.cumsum(law), kind="step"))
+        found = (columns["growing"][:, i, None] <= at).sum(axis=0)
+        markers.append(_points(i, name, label, at, found / runs, *wilson(found, runs)))
+    return Panel(
+        "Who has identified its world",
+        "step t",
+        "P(identified by step t)",
+        [*lines, *markers],
+        ylim=(-0.03, 1.08),
+        notes=[f"Lines: exact. Markers: {runs} runs, 95 % intervals"],
+        legend="below",
+    )
+
+
+#: The experiment `chain`.
+experiment = Experiment(
+    name="chain",
+    summary="time to identify a k-step chain: control rule, Bayes-optimal, held modes",
+    settings=Settings,
+    quick=Settings(runs=800),
+    full=Settings(runs=4000, steps=200_000),
+    run=run,
+    score=score,
+    figures=draw,
+)

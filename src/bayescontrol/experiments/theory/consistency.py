@@ -1,0 +1,359 @@
+"""Consistency: modes that cannot be told apart must act alike, or the agent never settles.
+
+    m ∈ [m*] and P(a | m, x) ≠ P(a | m*, x) in situations that recur: P(a | âo_≤t) stays a mixture
+
+Two policies stay in region A, where their hypotheses agree, and act differently there: the
+posterior stays at the prior for ever. The repair gives both one policy for A: the agent acts
+rightly at once, and never knows which mode is true.
+
+One replica: three classes of two modes, the first of them true.
+
+    as it was     both policies stay in A, where H1 and H2 agree, and act differently there
+    repaired      the same hypotheses, and one policy for A
+    with a look   as it was, but each policy takes a look at B now and then
+
+Kept at every step: P(m1 | âo_≤t), and the distance of the agent's action law from that of m1,
+
+    ½ Σ_a | P(a | âo_≤t) - P(a | m1, x_t) |
+
+The claims: the verdict of the exact check, and that every run bears it out.
+
+Where nothing can be learnt the claims hold bit for bit or within 1e-12. The two claims with
+chance in them raise a false alarm at a rate of at most 1e-3 together. With fewer than FEWEST runs
+nothing is judged; nor what a look does, before it had the time to tell.
+
+The figures of `consistency`: two modes that disagree, their repair, and what becomes of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final
+
+import msgspec
+import numpy as np
+
+from bayescontrol.convergence import check, core
+from bayescontrol.convergence.divergence import divergences
+from bayescontrol.experiments.chance import FEW, beyond_chance, compare, measured, told
+from bayescontrol.experiments.theory.core import rate
+from bayescontrol.experiments.theory.diagrams import Places, framed_alike, mode_panel, path
+from bayescontrol.interaction import interact
+from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Series
+from bayescontrol.problems.diagrams import consistency_diagram, consistency_repaired
+from bayescontrol.problems.tabular import TabularModes
+
+#: With fewer runs nothing is judged.
+FEWEST: Final = 20
+TRUE: Final = 0
+AS_IT_WAS: Final = "as it was"
+REPAIRED: Final = "repaired"
+LOOK: Final = "with a look"
+NAMES: Final = (AS_IT_WAS, REPAIRED, LOOK)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Size of the experiment, the prior, and how often a look is taken."""
+
+    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
+    steps: Annotated[int, msgspec.Meta(ge=10, description="steps in a replica")] = 200
+    weight: Annotated[
+        float, msgspec.Meta(gt=0, lt=1, description="prior weight of m1, the true mode")
+    ] = 0.5
+    look: Annotated[
+        float, msgspec.Meta(gt=0, lt=1, description="how often a policy takes a look at B")
+    ] = 0.1
+
+
+@cache
+def modes(name: str, weight: float, look: float) -> TabularModes:
+    """One of the three classes.
+
+    >>> modes(LOOK, 0.5, 0.1).policy[0, 0].tolist()
+    [0.9, 0.0, 0.1]
+    """
+    known = consistency_repaired() if name == REPAIRED else consistency_diagram()
+    policy = known.policy
+    if name == LOOK:
+        out = np.array(known.labels.actions) == "out"
+        policy = (1 - look) * policy + look * out
+    return TabularModes(
+        policy,
+        known.hypothesis,
+        known.successor,
+        start=known.start,
+        names=known.names,
+        prior=[weight, 1 - weight],
+        labels=known.labels,
+    )
+
+
+def run(settings: Settings, i: int) -> Columns:
+    """The control rule in the world of m1, over each class."""
+    weight, distance, strange = [], [], []
+    for name in NAMES:
+        own = modes(name, settings.weight, settings.look)
+        agent, world = own.agent(), own.environment(TRUE)
+        record = interact(agent, world, settings.steps, seed=settings.seed, run=i)
+        v, x = divergences(record, own.agent()).posterior, path(own, record)
+        policy = own.policy[:, x]
+        law = np.einsum("tm,mta->ta", v, policy)
+        weight.append(v[:, TRUE])
+        distance.append(np.abs(law - policy[TRUE]).sum(-1) / 2)
+        strange.append(policy[TRUE, np.arange(settings.steps), record.actions] == 0.0)
+    return {
+        "weight": np.stack(weight),
+        "distance": np.stack(distance),
+        "strange": np.stack(strange),
+    }
+
+
+_ALARMS: Final = 1e-3 / 2
+_TOLERANCE: Final = 1e-12
+_ROUNDING: Final = f"theory, {_TOLERANCE:g} allowed for rounding"
+#: So much expected evidence, in nats, is time enough for a look at B to tell.
+_ENOUGH: Final = 5.0
+#: The outcomes for people to read.
+_WORDS: Final = {"NEVER": "never settles", "THEOREM": "settles, for sure"}
+
+
+def score(settings: Settings, columns: Columns) -> Outcome:
+    """All claims, and a table of the three classes."""
+    table = _table(settings, columns)
+    if len(columns["weight"]) < FEWEST:
+        return Outcome((), (table,))
+    claims = [
+        _cores(settings),
+        _verdict(settings, AS_IT_WAS, "NEVER", "verdict-never"),
+        _verdict(settings, REPAIRED, "THEOREM", "verdict-repaired"),
+        _verdict(settings, LOOK, "THEOREM", "verdict-with-a-look"),
+        _frozen(settings, columns),
+        _apart(settings, columns),
+        _strange(settings, columns),
+        _at_once(columns),
+        _same_beliefs(settings, columns),
+    ]
+    if settings.steps * rate(_class(settings, LOOK), TRUE, 1 - TRUE) >= _ENOUGH:
+        claims.append(_told_apart(settings, columns))
+    return Outcome(tuple(claims), (table,))
+
+
+def _class(settings: Settings, name: str) -> TabularModes:
+    return modes(name, settings.weight, settings.look)
+
+
+def _cores(settings: Settings) -> Claim:
+    own = _class(settings, AS_IT_WAS)
+    found = "; ".join(
+        f"[m{m + 1}] = {{{', '.join(own.name(i) for i in core(own, m))}}}" for m in range(2)
+    )
+    expected = "[m1] = {m1, m2}; [m2] = {m1, m2}"
+    return Claim(
+        "each-in-the-core-of-the-other",
+        "both policies stay in A, where the hypotheses H1 and H2 agree: neither can tell the modes "
+        "apart, each is in the core of the other",
+        "paper", expected, found, None, found == expected,
+        reason="from the graph of situations",
+        place="section 4.5, figure 8", exact=True,
+    )  # fmt: skip
+
+
+def _verdict(settings: Settings, name: str, expected: str, claim: str) -> Claim:
+    verdict = check(_class(settings, name))
+    found = _WORDS.get(verdict.outcome.name, verdict.outcome.name.lower())
+    return Claim(
+        claim,
+        f"{name}: does the agent come to act as the true mode does? The exact check, before "
+        "anything is run",
+        "ours", _WORDS[expected], found, None, verdict.outcome.name == expected,
+        reason="; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)),
+        exact=True,
+    )  # fmt: skip
+
+
+def _frozen(settings: Settings, columns: Columns) -> Claim:
+    off = float(np.abs(columns["weight"][:, 0] - settings.weight).max())
+    return Claim(
+        "posterior-frozen",
+        f"{AS_IT_WAS}: the posterior stays at the prior; the largest deviation, all runs and steps",
+        "ours", 0.0, off, None, off <= _TOLERANCE,
+        threshold_origin=_ROUNDING,
+    )  # fmt: skip
+
+
+def _apart(settings: Settings, columns: Columns) -> Claim:
+    d = columns["distance"][:, 0]
+    off = float(np.abs(d - (1 - settings.weight)).max())
+    return Claim(
+        "law-stays-apart",
+        f"{AS_IT_WAS}: the distance of what the agent does from what m1 would do is the prior "
+        "weight of m2, at every step of every run; the least",
+        "ours", 1 - settings.weight, float(d.min()), None, off <= _TOLERANCE,
+        reason=("the same in every run" if off == 0.0 else f"off by {off:.1g} at most")
+        + ": mixing two policies in time never tells the modes apart; the paper (section 4.5) "
+        "leaves open whether it does",
+        threshold_origin=_ROUNDING,
+    )  # fmt: skip
+
+
+def _strange(settings: Settings, columns: Columns) -> Claim:
+    runs = columns["strange"][:, 0].mean(axis=1)
+    exact = 1 - settings.weight
+    found = compare(runs[:, None], np.array([exact]), _ALARMS)
+    return Claim(
+        "wrong-actions-for-ever",
+        f"{AS_IT_WAS}: share of the steps in which the agent does what m1 never would",
+        "ours", exact, *measured(runs), found.holds, reason=found.words,
+        threshold_origin="theory: the exact share, Student's margin",
+    )  # fmt: skip
+
+
+def _at_once(columns: Columns) -> Claim:
+    most = float(columns["distance"][:, 1].max())
+    return Claim(
+        "repaired-settles-at-once",
+        "repaired: the agent acts as m1 does from the first step on; the largest distance, all "
+        "runs and steps",
+        "ours", 0.0, most, None, most <= _TOLERANCE,
+        reason="who agrees on A and stays in A must act alike there",
+        threshold_origin=_ROUNDING,
+    )  # fmt: skip
+
+
+def _same_beliefs(settings: Settings, columns: Columns) -> Claim:
+    off = float(np.abs(columns["weight"][:, 1] - settings.weight).max())
+    return Claim(
+        "repaired-need-not-know",
+        "repaired: the agent never learns which mode is true, and need not; the largest change of "
+        "its posterior",
+        "ours", 0.0, off, None, off <= _TOLERANCE,
+        threshold_origin=_ROUNDING,
+    )  # fmt: skip
+
+
+def _told_apart(settings: Settings, columns: Columns) -> Claim:
+    d = columns["distance"][:, 2]
+    return Claim(
+        "a-look-tells-them-apart",
+        f"with a look at B in {settings.look:.0%} of the steps the agent comes to act as m1 does; "
+        f"mean distance after {settings.steps} steps",
+        "ours", f"below {d[:, 0].mean():.3g}, that of the start",
+        *measured(d[:, -1]), beyond_chance(d[:, 0] - d[:, -1]),
+        reason="in B the hypotheses differ, so a look is evidence",
+        threshold_origin="theory: two standard errors of the differences, run by run",
+    )  # fmt: skip
+
+
+def _table(settings: Settings, columns: Columns) -> Table:
+    rows = []
+    for k, name in enumerate(NAMES):
+        verdict = check(_class(settings, name))
+        seen = (
+            told(columns["weight"][:, k, -1]),
+            told(columns["distance"][:, k, -1]),
+            told(columns["strange"][:, k].mean(axis=1)),
+        )
+        words = _WORDS.get(verdict.outcome.name, verdict.outcome.name.lower())
+        rows.append((name, words, verdict.pairs[TRUE].reason.value, *seen))
+    return Table(
+        f"Three classes, m1 true, after {settings.steps} steps",
+        ("class", "the agent", "why: m1 against m2", "P(m1)", "distance", "wrong actions"),
+        tuple(rows),
+        "As it was: each mode has its own policy for region A, where both predict the same; "
+        "repaired: one policy for A; with a look: as it was, but each policy goes to B now and "
+        "then. P(m1): posterior of the true mode. Distance: total variation between what the agent "
+        "does and what m1 would do, 0 to 1. Wrong actions: share of all steps with an action that "
+        "m1 never takes there. One number where all runs agree.",
+    )
+
+
+_PLACES: Final[Places] = {
+    "A0": (1.5, 0.0),
+    "A1": (0.0, 1.2),
+    "A2": (0.0, -1.2),
+    "B0": (3.9, 0.0),
+}
+_LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
+    AS_IT_WAS: ("vermillion", "solid"),
+    REPAIRED: ("green", "dash"),
+    LOOK: ("blue", "dashdot"),
+}
+#: Bands hold nine runs of ten.
+_BAND: Final = (0.05, 0.95)
+
+
+def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
+    """Both figures."""
+    return {"modes": _modes(settings), "settling": _settling(settings, columns)}
+
+
+def _modes(settings: Settings) -> Chart:
+    was = modes(AS_IT_WAS, settings.weight, settings.look)
+    mended = modes(REPAIRED, settings.weight, settings.look)
+    panels = [
+        mode_panel(was, 0, _PLACES, title="H1 and its policy P1", policy="P1",
+                   look=("blue", "solid"), note="stays in A, by A1"),
+        mode_panel(was, 1, _PLACES, title="H2 and its policy P2", policy="P2",
+                   look=("vermillion", "dash"), note="stays in A, by A2"),
+        mode_panel(mended, 1, _PLACES, title="H2, repaired", policy="P2",
+                   look=("green", "dashdot"), note="as P1 in A, where H1 and H2 agree"),
+    ]  # fmt: skip
+    return Chart(
+        "Two modes that agree on what they see, and not on what to do",
+        framed_alike(panels),
+        "Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise. "
+        "The more colour in a state, the surer a hypothesis is to see a 1 there: H1 and H2 agree "
+        "in region A and differ in region B. Coloured arrows are what a policy does, the outline "
+        "is where it stays; grey arrows lead elsewhere. P1 and P2 both stay in A, where nothing "
+        "can tell H1 from H2, and do different things there. The repair: who agrees on A and "
+        "stays in A must have one policy for it.",
+        columns=3,
+    )
+
+
+def _settling(settings: Settings, columns: Columns) -> Chart:
+    return Chart(
+        "Does the agent come to act as the true mode, m1?",
+        [
+            _panel("(a) Distance of what it does from what m1 would do",
+                   "total variation distance", columns["distance"]),
+            _panel("(b) What it believes", "weight of m1, the true mode", columns["weight"]),
+        ],
+        "Total variation: 0 when the agent does just what the true mode m1 would do, 1 when the "
+        "two never do the same. (a) As it was, it stays where it began, in every run, for ever: "
+        "the two policies are mixed by the prior. Repaired, it is at zero at once, and (b) the "
+        "agent never knows which mode is true, as it need not. If the policies take a look at B "
+        "now and then, the modes are told apart after some time.",
+        columns=2,
+        note=f"{settings.runs} runs of {settings.steps} steps; means, and 90 % of the runs",
+    )  # fmt: skip
+
+
+def _panel(title: str, ylabel: str, values: Any) -> Panel:
+    t = np.arange(values.shape[-1])
+    series = []
+    # In (b) the first two lie one upon the other: the dashes of the second show both.
+    for k, name in enumerate(NAMES):
+        colour, dash = _LOOKS[name]
+        low, high = np.quantile(values[:, k], _BAND, axis=0)
+        mean = values[:, k].mean(axis=0)
+        low, high = np.minimum(low, mean), np.maximum(high, mean)
+        series.append(Series(name, t, mean, low, high, colour=colour, dash=dash))
+    return Panel(title, "step t", ylabel, series, ylim=(-0.03, 1.03), legend="upper right"
+                 if "Distance" in title else "lower right")  # fmt: skip
+
+
+experiment: Final = Experiment(
+    name="consistency",
+    summary="two modes that cannot be told apart and act differently, and their repair",
+    settings=Settings,
+    quick=Settings(runs=400),
+    full=Settings(runs=5000, steps=1000),
+    run=run,
+    score=score,
+    figures=draw,
+)

@@ -1,0 +1,490 @@
+"""The posterior of the true mode is bounded from below: it may fall, but not far and not often.
+
+    theorem   for any δ there is a λ > 0: P(m* | âo_≤t) ≥ λ/|M| for all t, with probability 1 - δ
+    Ville     P( P(m* | âo_≤t) < δ P(m*) at some t ) ≤ δ,   hence λ = δ |M| P(m*) will do
+
+P(m*)/P(m* | ·) = Σ_m P(m) e^(-d_t(m*‖m)) is a non-negative supermartingale that starts at one: the
+bound needs no bounded divergences, and any number of modes. An agent that takes its own actions
+for evidence has no such bound.
+
+Three worlds, each met by the control rule and by the naive mixture.
+
+    three levers     each mode pulls its own nine times in ten; it pays a little more there
+    prize or frog    two boxes, what they show is right three times in four
+    bias grid        two arms, biases .2, .5 or .8 each: nine modes
+
+    naive     P(m | ao_≤t) ∝ P(m) Π_τ P(a_τ | m, x_τ) P(o_τ | m, x_τ, a_τ)
+
+Sharp policies and weak evidence are where an agent errs that learns from its own actions.
+
+Prize or frog is a gambler's walk: how often the truth falls k steps behind, exactly.
+
+each look is a step up with probability r, down with 1 - r, whichever box is opened
+P(m* | ·) / P(m*) = 2 / (1 + (r/(1-r))^k)          k steps behind
+P(ever k behind)  = ((1-r)/r)^k                     gambler's ruin; by time t a little less
+
+One replica: one run of both agents in each of the three worlds.
+
+low_t = min_{τ≤t} P(m* | ·) / P(m*)        how little the truth has ever been left with
+
+The claims of `lower-bound`.
+
+Shares are compared at Bernstein's margins, valid for any number of runs: all claims together raise
+a false alarm less than once in a thousand seeds. With fewer than FEWEST runs nothing is judged.
+
+The figure of `lower-bound`: how far the true mode falls, how often, and when.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.bandits.bias_grid import bias_grid
+from bayescontrol.convergence.boundedness import simulate_divergences, ville
+from bayescontrol.experiments.chance import FEW, small
+from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, wilson
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Series
+from bayescontrol.lab.statistics import bernstein
+from bayescontrol.problems.prize import prize_or_frog
+from bayescontrol.problems.tabular import TabularModes
+
+#: How often a box shows what it holds.
+RELIABILITY: Final = 0.75
+AGENTS: Final = ("rule", "naive")
+#: What a mode expects and does, by world.
+DOES: Final = {
+    "three levers": "its own lever wins with .6, the others with .4; pulls it 9 times in 10",
+    "prize or frog": "the prize is in its own box, seen 3 times in 4; opens it",
+    "bias grid": "two arms win with .2, .5 or .8 each; pulls the better one",
+}
+
+
+class World(NamedTuple):
+    """A class of modes, all as likely, and the number of the true one.
+
+    >>> World(prize_or_frog(), 0).true
+    0
+    """
+
+    modes: TabularModes
+    true: int
+
+    def of(self, agent: str) -> TabularModes:
+        """The class as the agent of that name learns it."""
+        return naive(self.modes) if agent == "naive" else self.modes
+
+
+@cache
+def worlds() -> dict[str, World]:
+    """The three worlds by name.
+
+    >>> {name: world.modes.name(world.true) for name, world in worlds().items()}
+    {'three levers': 'm0', 'prize or frog': 'prize left', 'bias grid': '(.8, .5)'}
+    """
+    return {
+        "three levers": World(levers(), 0),
+        "prize or frog": World(prize_or_frog(RELIABILITY), 0),
+        "bias grid": World(bias_grid(), 7),
+    }
+
+
+def levers() -> TabularModes:
+    """Three levers, three modes: P(m's own lever | m) = .9, and P(win | m, a) = .6 on it, else .4.
+
+    >>> levers().likelihoods(0, a=1, o=1)
+    array([0.4, 0.6, 0.4])
+    """
+    own = np.eye(3, dtype=bool)
+    pays = np.where(own, 0.6, 0.4)[:, None]
+    return TabularModes(np.where(own, 0.9, 0.05)[:, None], np.stack([1.0 - pays, pays], axis=-1))
+
+
+def naive(modes: TabularModes) -> TabularModes:
+    """The same class for an agent that takes its own actions for evidence: P(a | m, x) counts.
+
+    The rule over this class is the naive mixture, in the compiled loop: an action and its
+    observation are learnt from at once. Predictions and policies are those of `modes`.
+
+    >>> naive(levers()).likelihoods(0, a=1, o=1).round(3)
+    array([0.02, 0.54, 0.02])
+    """
+    twin = TabularModes(
+        modes.policy, modes.hypothesis, modes.successor,
+        start=modes.start, names=modes.names, prior=modes.prior, labels=modes.labels,
+    )  # fmt: skip
+    twin.by_mode = np.ascontiguousarray(np.moveaxis(modes.policy, 0, -1)[:, :, None] * twin.by_mode)
+    return twin
+
+
+def left(k: int) -> float:
+    """P(m* | ·) / P(m*) when the truth is k steps behind.
+
+    >>> [round(left(k), 4) for k in (0, 1, 2, 3)]
+    [1.0, 0.5, 0.2, 0.0714]
+    """
+    return 2.0 / (1.0 + (RELIABILITY / (1.0 - RELIABILITY)) ** k)
+
+
+def fallen(k: int, steps: int) -> float:
+    """P(k steps behind at some time up to `steps`).
+
+    >>> fallen(2, steps=2), round(fallen(2, steps=500), 12) == round(3.0**-2, 12)
+    (0.0625, True)
+    """
+    # p[j]: the chance to stand j + 1 steps above the level, not having been there.
+    p = np.zeros(steps + k + 1)
+    p[k - 1], gone = 1.0, 0.0
+    for _ in range(steps):
+        gone += float(p[0]) * (1.0 - RELIABILITY)
+        up = np.concatenate(([0.0], p[:-1]))
+        down = np.concatenate((p[1:], [0.0]))
+        p = RELIABILITY * up + (1.0 - RELIABILITY) * down
+    return gone
+
+
+def behind_by(delta: float) -> int:
+    """The fewest steps behind that leave less than δ of the prior weight.
+
+    >>> [behind_by(delta) for delta in (0.6, 0.3, 0.1)]
+    [1, 2, 3]
+    """
+    odds = RELIABILITY / (1.0 - RELIABILITY)
+    return max(1, math.floor(math.log(2.0 / delta - 1.0, odds)) + 1)
+
+
+#: With fewer runs nothing is judged.
+FEWEST: Final = 200
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Size of the experiment."""
+
+    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 4000
+    steps: Annotated[int, msgspec.Meta(ge=10, description="steps in a replica")] = 200
+
+
+def times(settings: Settings) -> IntArray:
+    """When the posterior is looked at: at most 51 times, from 0 to the last step."""
+    return np.unique(np.linspace(0, settings.steps, 51).round().astype(np.int64))
+
+
+@cache
+def _learnt(world: str, agent: str) -> TabularModes:
+    return worlds()[world].of(agent)
+
+
+def run(settings: Settings, i: int) -> Columns:
+    """The posterior of m* and its lowest value so far, over P(m*), at `times`."""
+    columns = {}
+    for name, (modes, true) in worlds().items():
+        for agent in AGENTS:
+            seen = simulate_divergences(
+                _learnt(name, agent), true, settings.steps, 1, settings.seed,
+                at=times(settings), against=[], first=i,
+            )  # fmt: skip
+            columns[f"{name} {agent} low"] = seen.low[0]
+            columns[f"{name} {agent} posterior"] = seen.posterior[0, :, true] / modes.prior[true]
+    return columns
+
+
+DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
+#: δ of the shares that the claims show.
+_SHOWN: Final = 0.1
+#: δ of the λ that they show.
+_DELTA: Final = 0.05
+#: λ is above 0 if it is above this; Ville's inequality promises λ = δ.
+_ABOVE: Final = _DELTA / 5
+#: Between the levels that the walk of prize or frog can reach: 1, 2, 3 and 4 steps behind.
+_BETWEEN: Final = (0.6, 0.3, 0.1, 0.05)
+# Three claims, each of three worlds at most, at a few δ.
+_ALARMS: Final = 1e-3 / (3 * 3 * len(DELTAS))
+
+
+def lowest(columns: Columns) -> Mapping[tuple[str, str], FloatArray]:
+    """min_t P(m* | ·) / P(m*) of each run, by world and agent."""
+    return {
+        (world, agent): columns[f"{world} {agent} low"][:, -1]
+        for world in worlds()
+        for agent in AGENTS
+    }
+
+
+def floor(low: FloatArray, delta: float) -> float:
+    """The share of its prior weight that m* kept, at all times, in all but a share δ of runs.
+
+    With a uniform prior this is λ of the theorem: P(m* | ·) ≥ λ/|M|.
+
+    >>> floor(np.arange(100) / 100, 0.05)
+    0.05
+    """
+    return float(np.sort(low)[int(np.floor(delta * len(low) + 1e-9))])
+
+
+def score(settings: Settings, columns: Columns) -> Outcome:
+    """All claims, and the shares as a table."""
+    low = lowest(columns)
+    tables = _worlds(), _table(settings, low)
+    if len(next(iter(low.values()))) < FEWEST:
+        return Outcome((), tables)
+    claims = [_theorem(settings, low)]
+    claims += [_ville(settings, world, low[world, "rule"]) for world in worlds()]
+    claims.append(_ruin(settings, low["prize or frog", "rule"]))
+    claims += [_naive(world, low[world, "naive"]) for world in worlds()]
+    return Outcome(tuple(claims), tables)
+
+
+def _theorem(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Claim:
+    kept = {world: floor(low[world, "rule"], _DELTA) for world in worlds()}
+    worst = min(kept, key=kept.__getitem__)
+    return Claim(
+        "lower-bound",
+        "the posterior of the true mode m* stays above λ/|M|, of |M| modes, at all times in "
+        f"{100 * (1 - _DELTA):g} % of runs, for some λ > 0; λ in the worst world, {worst}",
+        "paper", "above 0", kept[worst], None, kept[worst] > _ABOVE,
+        reason=f"λ is the share of its prior 1/|M| that m* keeps, up to step {settings.steps}; "
+        f"Ville's inequality promises λ ≥ {_DELTA:g} for all times, whether divergences are "
+        f"bounded or not; below {_ABOVE:g} it would count as refuted",
+        place="section 4.3, theorem 2",
+        threshold_origin=f"theory: by Ville's inequality at most {_ABOVE:g} of runs fall so low",
+    )  # fmt: skip
+
+
+def _ville(settings: Settings, world: str, low: FloatArray) -> Claim:
+    read = ville(low, DELTAS)
+    margin = bernstein(read.deltas * (1.0 - read.deltas), read.runs, _ALARMS)
+    k = DELTAS.index(_SHOWN)
+    near = float((read.share / read.deltas).max())
+    return Claim(
+        f"ville-{world.replace(' ', '-')}",
+        f"{world}, control rule: the true mode ever falls below δ times its prior in a share δ of "
+        f"runs at most; here δ = {_SHOWN:g}",
+        "ours", f"at most {_SHOWN:g}", float(read.share[k]), float(read.error[k]),
+        bool((read.share <= read.deltas + margin).all()),
+        reason=f"for δ = {', '.join(f'{d:g}' for d in DELTAS)} the share is at most {near:.2f} "
+        f"times δ, in {read.runs} runs of {settings.steps} steps",
+        threshold_origin="theory: Ville's inequality, Bernstein's margin",
+    )  # fmt: skip
+
+
+def _ruin(settings: Settings, low: FloatArray) -> Claim:
+    read = ville(low, _BETWEEN)
+    exact = np.array([fallen(behind_by(delta), settings.steps) for delta in _BETWEEN])
+    margin = bernstein(exact * (1.0 - exact), read.runs, _ALARMS)
+    k = _BETWEEN.index(_SHOWN)
+    gap = np.abs(read.share - exact)
+    z = float((gap / np.sqrt(exact * (1.0 - exact) / read.runs)).max())
+    return Claim(
+        "gamblers-ruin",
+        "prize or frog: a look into a box is a step for the truth or against it, odds 3 to 1, so "
+        f"falling is the ruin of a gambler; here δ = {_SHOWN:g}, three steps behind",
+        "ours", float(exact[k]), float(read.share[k]), float(read.error[k]),
+        bool((gap <= margin).all()),
+        reason=f"1, 2, 3 and 4 steps behind: at most z = {z:.1f} standard errors off, "
+        f"{'within' if (gap <= margin).all() else 'not within'} what chance allows (false alarms: "
+        "1 in 1000)",
+        threshold_origin="theory: exact shares, Bernstein's margin",
+    )  # fmt: skip
+
+
+def _naive(world: str, low: FloatArray) -> Claim:
+    read = ville(low, [_SHOWN])
+    margin = float(bernstein(_SHOWN * (1.0 - _SHOWN), read.runs, _ALARMS))
+    share = float(read.share[0])
+    return Claim(
+        f"naive-{world.replace(' ', '-')}",
+        f"{world}: an agent that takes its own actions for evidence loses the truth more often "
+        f"than the bound allows; δ = {_SHOWN:g}",
+        "ours", f"above {_SHOWN:g}", share, float(read.error[0]),
+        share > _SHOWN + margin,
+        reason=f"chance alone would not go beyond {_SHOWN + margin:.2g} (false alarms: 1 in 1000)",
+        threshold_origin="theory: above Ville's bound by more than Bernstein's margin",
+    )  # fmt: skip
+
+
+def _worlds() -> Table:
+    rows = tuple(
+        (name, len(world.modes), world.modes.name(world.true), DOES[name])
+        for name, world in worlds().items()
+    )
+    return Table(
+        "Three worlds",
+        ("world", "modes", "true mode m*", "what a mode expects and does"),
+        rows,
+        "A mode is a hypothesis with its policy; all have the same prior. The rule learns from "
+        "what it observes, the naive agent takes its own actions for evidence as well.",
+    )
+
+
+def _table(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Table:
+    rows = []
+    for world in worlds():
+        for agent in AGENTS:
+            read = ville(low[world, agent], DELTAS)
+            kept = floor(low[world, agent], _DELTA)
+            rows.append((world, agent, *map(float, read.share), small(kept)))
+    return Table(
+        "How often the posterior of m* ever falls below δ times its prior",
+        ("world", "agent", *(f"δ = {delta:g}" for delta in DELTAS), f"λ at δ = {_DELTA:g}"),
+        tuple(rows),
+        f"Shares of {len(low[world, agent])} runs of {settings.steps} steps; at most δ for the "
+        "rule, by Ville's inequality. λ: what share of its prior m* kept at all times, in "
+        f"{100 * (1 - _DELTA):g} % of the runs.",
+    )
+
+
+_COLOURS: Final[Mapping[str, Colour]] = {"rule": "blue", "naive": "vermillion"}
+_DASHES: Final[Mapping[str, Dash]] = {
+    "three levers": "solid",
+    "prize or frog": "dash",
+    "bias grid": "dashdot",
+}
+#: The world of the last two panels, and their δ.
+_DRAWN_WORLD: Final = "three levers"
+_DRAWN_DELTA: Final = 0.1
+
+
+def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
+    """Four panels."""
+    low = lowest(columns)
+    return {
+        "lower-bound": Chart(
+            "How rarely the true mode loses its weight",
+            [
+                _shares(settings, low),
+                _floors(low),
+                _by_time(settings, columns),
+                _posterior(settings, columns),
+            ],
+            "m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, "
+            "prize or frog and bias grid are three worlds. (a) counts the runs in which P(m*|·) "
+            "ever fell below δ P(m*). For the control rule that is at most a share δ of them, in "
+            "every world: the blue lines stay below the dotted one. (b) is the same from the other "
+            "side: λ, what share of its prior the truth kept in all but a share δ of runs. (c) and "
+            "(d) follow one world in time: the rule stays below the line for ever and finds the "
+            "truth; the naive agent, which takes its own actions for evidence, loses it for good "
+            "in most runs.",
+            columns=2,
+            note=f"{settings.runs} runs of {settings.steps} steps; bands: two standard errors",
+        )
+    }
+
+
+def _looks(world: str, agent: str) -> dict[str, Any]:
+    return {"colour": _COLOURS[agent], "dash": _DASHES[world], "group": world}
+
+
+def _shares(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Panel:
+    # Off the levels that the walk of prize or frog can reach.
+    delta = np.geomspace(0.0051, 0.99, 200)
+    series = []
+    for world in worlds():
+        for agent in AGENTS:
+            fell = (low[world, agent][:, None] < delta).sum(0)
+            bounds = wilson(fell, len(low[world, agent]), z=2.0)
+            share = fell / len(low[world, agent])
+            series.append(
+                Series(f"{world}, {agent}", delta, share, *bounds, "step",
+                       in_legend=agent == "rule", **_looks(world, agent))
+            )  # fmt: skip
+    exact = np.array([fallen(behind_by(float(d)), settings.steps) for d in delta])
+    series.append(Series("prize or frog, exact", delta, exact, colour="ink", kind="step"))
+    return Panel(
+        "(a) How often does the truth ever fall below δ of its prior?",
+        "δ",
+        "share of runs",
+        series,
+        [Guide("Ville's bound: δ", direction="diagonal", in_legend=False)],
+        xscale="log",
+        yscale="log",
+        ylim=(0.001, 1.3),
+        notes=["Blue: rule. Orange: naive. Dotted: Ville's bound, δ"],
+        legend="below",
+        legend_columns=4,
+    )
+
+
+def _floors(low: Mapping[tuple[str, str], FloatArray]) -> Panel:
+    delta = np.linspace(0.01, 0.99, 99)
+    series = [
+        Series(
+            f"{world}, {agent}",
+            delta,
+            np.quantile(low[world, agent], delta, method="inverted_cdf"),
+            in_legend=False,
+            **_looks(world, agent),
+        )
+        for world in worlds()
+        for agent in AGENTS
+    ]
+    return Panel(
+        "(b) What does the truth keep, in all but a share δ of runs?",
+        "δ",
+        "λ, lowest P(m*|·) / P(m*) over time",
+        series,
+        [Guide("Ville's bound: λ = δ", direction="diagonal", in_legend=False)],
+        xlim=(0.0, 1.0),
+        ylim=(-0.02, 1.02),
+        notes=["Dotted: Ville's bound, λ = δ"],
+    )
+
+
+def _by_time(settings: Settings, columns: Columns) -> Panel:
+    series = []
+    for agent in AGENTS:
+        fell = (columns[f"{_DRAWN_WORLD} {agent} low"] < _DRAWN_DELTA).sum(0)
+        runs = len(columns[f"{_DRAWN_WORLD} {agent} low"])
+        bounds = wilson(fell, runs, z=2.0)
+        look: Any = {"colour": _COLOURS[agent]}
+        series.append(Series(agent, times(settings), fell / runs, *bounds, **look))
+    return Panel(
+        f"(c) {_DRAWN_WORLD.capitalize()}: runs that ever fell below δ = {_DRAWN_DELTA:g}",
+        "step t",
+        "share of runs, by step t",
+        series,
+        [Guide(f"Ville's bound: δ = {_DRAWN_DELTA:g}", _DRAWN_DELTA)],
+        ylim=(-0.02, 1.02),
+        legend="upper left",
+    )
+
+
+def _posterior(settings: Settings, columns: Columns) -> Panel:
+    prior = float(worlds()[_DRAWN_WORLD].modes.prior[worlds()[_DRAWN_WORLD].true])
+    series = [
+        Series.of_runs(
+            agent,
+            times(settings),
+            columns[f"{_DRAWN_WORLD} {agent} posterior"] * prior,
+            colour=_COLOURS[agent],
+        )
+        for agent in AGENTS
+    ]
+    return Panel(
+        f"(d) {_DRAWN_WORLD.capitalize()}: belief in the true mode, on average",
+        "step t",
+        "mean of P(m*|·)",
+        series,
+        [Guide("prior", prior)],
+        ylim=(-0.02, 1.02),
+        legend="center right",
+    )
+
+
+experiment: Final = Experiment(
+    name="lower-bound",
+    summary="how rarely the true mode ever loses its weight, beside an agent that deludes itself",
+    settings=Settings,
+    quick=Settings(runs=1000, steps=100),
+    full=Settings(runs=20_000),
+    run=run,
+    score=score,
+    figures=draw,
+)

@@ -1,0 +1,562 @@
+"""Misspecified: an alarm for worlds that no mode describes, its errors, its power, its use.
+
+    E_t = q(o_≤t | â_≤t) / max_m P(o_≤t | m, â_≤t)        raised at E_t ≥ 1/δ
+
+Inside the class the alarm is raised, ever, with probability at most δ. Outside it is raised
+surely, the sooner the farther the world is from the nearest mode. What resting from then on is
+worth is another matter: the alarm says that the modes are wrong, not that they do harm.
+
+Three machines in the class, five outside it, and how far each is from the nearest mode.
+
+    mode m     lever m is good, the others are poor, whatever came before; policy: pull lever m
+    worn θ     the good lever's harmless misses turn into losses, a share θ of them
+    streaks    as many losses as in the class, but a loss brings on the next
+
+    D = min_m Σ_x μ(x) Σ_o Q(o | x, a_m) ln [Q(o | x, a_m) / P(o | m, x, a_m)]     nats a step
+
+A world outside the class is a row of the tables with prior 0: no belief ever draws it. μ is the
+stationary law of situations under the policy of m, where m is what the agent settles on.
+
+One replica: a guarded agent and a blind one in every world, with the same luck.
+
+    E_t = q(o_≤t | â_≤t) / max_m P(o_≤t | m, â_≤t),  q Krichevsky-Trofimov     alarm at 1/δ
+
+Until the alarm both do the same; from then on the guarded one rests. In a few replicas the blind
+one has an alarm too, to which it is deaf: so the evidence can be followed to the end.
+
+Claims and the table of `misspecified`.
+
+    inside     P(alarm, ever) ≤ δ, under every mode
+    outside    P(alarm by t) → 1, and no alarm with this δ can do with E[step] < ln(1/δ) / D
+    fallback   what resting from the alarm on is worth
+
+Power is claimed of worlds that had the time to show: t D exceeds what q pays for learning. A
+sound claim fails by chance with probability of about 1e-3: three standard errors and one run.
+With fewer than FEWEST runs nothing is judged. In a pilot on another seed, `bayescontrol run
+misspecified --seed 1000`, the alarm was raised in all of 400 runs in each of the worlds of `found`.
+
+Two figures: the e-process along single runs, and how often and how soon it raises the alarm.
+
+lines    log10 E_t of single runs; the share of runs with an alarm by step t, and its interval
+guides   log10 1/δ, where the alarm is raised; δ, which false alarms may not exceed
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Annotated, Any, Final
+
+import msgspec
+import numpy as np
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.experiments.chance import FEW, measured, told
+from bayescontrol.interaction import interact
+from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, wilson
+from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.marks import Colour, Dash, Guide, Marker, Series
+from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, alarm_evidence
+from bayescontrol.problems.tabular import Labels, TabularModes
+from bayescontrol.report.tables import with_error
+
+#: The action that is always safe, and earns nothing.
+REST: Final = 3
+#: What a win, a miss and a loss are worth.
+REWARD: Final = np.array([1.0, 0.0, -3.0])
+WEAR: Final = (0.25, 0.5, 0.75, 1.0)
+INSIDE: Final = ("lever 0", "lever 1", "lever 2")
+OUTSIDE: Final = (*(f"worn {theta:g}" for theta in WEAR), "streaks")
+WORLDS: Final = INSIDE + OUTSIDE
+#: What is told of the good lever of each world.
+ABOUT: Final = {
+    **{world: f"{world}, as mode {m} expects" for m, world in enumerate(INSIDE)},
+    **{f"worn {t:g}": f"lever 0, {t:.0%} of its misses now lose" for t in WEAR},
+    "streaks": "lever 0, but a loss brings on the next",
+}
+
+_GOOD: Final = np.array([0.6, 0.3, 0.1])
+_POOR: Final = np.array([0.2, 0.4, 0.4])
+#: P(loss | a loss came before). The rate without one keeps a tenth of all pulls losses.
+_STREAK: Final = 0.4
+_LABELS: Final = Labels(
+    ("after no loss", "after a loss"),
+    ("pull 0", "pull 1", "pull 2", "rest"),
+    ("win", "miss", "loss"),
+)
+
+
+def _worn(theta: float) -> FloatArray:
+    return np.asarray(_GOOD + theta * _GOOD[1] * np.array([0.0, -1.0, 1.0]))
+
+
+def _streaks(loss: float) -> FloatArray:
+    return np.append(_GOOD[:2] * (1.0 - loss) / _GOOD[:2].sum(), loss)
+
+
+@cache
+def machines() -> TabularModes:
+    """All eight worlds as one class in which only the first three have weight.
+
+    >>> machines()
+    TabularModes(8 modes, 2 situations, 4 actions, 3 observations)
+    >>> machines().prior.round(3)
+    array([0.333, 0.333, 0.333, 0.   , 0.   , 0.   , 0.   , 0.   ])
+    """
+    n = len(INSIDE)
+    hypothesis = np.empty((len(WORLDS), 2, 4, 3))
+    hypothesis[:, :, :] = _POOR
+    hypothesis[:, :, REST] = [0.0, 1.0, 0.0]
+    for m in range(n):
+        hypothesis[m, :, m] = _GOOD
+    for k, theta in enumerate(WEAR):
+        hypothesis[n + k, :, 0] = _worn(theta)
+    rare = _GOOD[2] * (1.0 - _STREAK) / (1.0 - _GOOD[2])
+    hypothesis[-1, :, 0] = [_streaks(rare), _streaks(_STREAK)]
+    # Outside the class nobody acts; these rows are the best that could be done.
+    lever = [0, 1, 2, *(0 if _worn(theta) @ REWARD > 0 else REST for theta in WEAR), 0]
+    policy = np.eye(4)[lever][:, None].repeat(2, axis=1)
+    successor = np.broadcast_to([0, 0, 1], (2, 4, 3))
+    prior = np.where(np.arange(len(WORLDS)) < n, 1.0 / n, 0.0)
+    return TabularModes(policy, hypothesis, successor, names=WORLDS, prior=prior, labels=_LABELS)
+
+
+@cache
+def distances() -> dict[str, float]:
+    """D of every world, in nats a step; 0 inside the class.
+
+    >>> {world: round(D, 3) for world, D in distances().items() if D > 0}
+    {'worn 0.25': 0.033, 'worn 0.5': 0.125, 'worn 0.75': 0.279, 'worn 1': 0.555, 'streaks': 0.037}
+    """
+    return {world: _distance(k) for k, world in enumerate(WORLDS)}
+
+
+def _distance(k: int) -> float:
+    settled = []
+    for m in range(len(INSIDE)):
+        rates = _rates(k, m)
+        if rates[m] == rates.min():  # pulling lever m, nothing explains the world better than m
+            settled.append(float(rates[m]))
+    return min(settled)
+
+
+def _rates(k: int, m: int) -> FloatArray:
+    """The relative entropy of world k from each mode, in nats a step, while lever m is pulled."""
+    modes = machines()
+    q = modes.hypothesis[k, :, m]
+    move = np.zeros((2, 2))
+    for o in range(3):
+        move[np.arange(2), modes.successor[:, m, o]] += q[:, o]
+    mu = np.array([move[1, 0], move[0, 1]])
+    p = modes.hypothesis[: len(INSIDE), :, m]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(q > 0.0, q * np.log(q / p), 0.0)
+    return np.asarray(terms.sum(-1) @ (mu / mu.sum()))
+
+
+#: With fewer runs nothing is judged.
+FEWEST: Final = 100
+#: So many replicas are followed step by step, in these worlds, and drawn.
+PATHS: Final = 6
+DRAWN: Final = (WORLDS[0], OUTSIDE[1], OUTSIDE[-1])
+_POINTS: Final = 120
+_LOG10_2: Final = 0.3010299956639812
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Size of the experiment, and the rate of false alarms that is allowed."""
+
+    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
+    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 400
+    steps: Annotated[int, msgspec.Meta(ge=1, description="steps in a replica")] = 1000
+    delta: Annotated[
+        float, msgspec.Meta(gt=0, lt=1, description="the alarm may be false so often, at most")
+    ] = 0.05
+
+
+def checkpoints(settings: Settings) -> Any:
+    """The steps at which paths are kept, at most 120 of them."""
+    stride = -(-settings.steps // _POINTS)
+    return np.arange(stride, settings.steps + 1, stride)
+
+
+def guard(settings: Settings, fallback: int | None = REST) -> Guarded:
+    """The control rule over the three modes, with an alarm, and resting for a fallback."""
+    predictor = KrichevskyTrofimov(len(REWARD))
+    return Guarded(machines().agent(), Alarm(predictor, settings.delta), fallback)
+
+
+def run(settings: Settings, i: int) -> Columns:
+    """When the alarm was raised in every world, and what both agents earned."""
+    step = np.full(len(WORLDS), np.inf)
+    guarded, blind = np.empty(len(WORLDS)), np.empty(len(WORLDS))
+    path = np.full((len(DRAWN), len(checkpoints(settings))), np.nan)
+    for k, world in enumerate(WORLDS):
+        agent, modes = guard(settings), machines()
+        luck: dict[str, Any] = {"seed": settings.seed, "run": i * len(WORLDS) + k}
+        record = interact(agent, modes.environment(k), settings.steps, **luck)
+        if agent.alarm.step is not None:
+            step[k] = agent.alarm.step
+        deaf: Any = modes.agent()
+        probes = None
+        if i < PATHS and world in DRAWN:
+            deaf, probes = guard(settings, fallback=None), {"bits": alarm_evidence}
+        free = interact(deaf, modes.environment(k), settings.steps, probes=probes, **luck)
+        if probes:
+            path[DRAWN.index(world)] = free["bits"][checkpoints(settings) - 1] * _LOG10_2
+        guarded[k], blind[k] = (REWARD[r.observations].mean() for r in (record, free))
+    return {"step": step, "guarded": guarded, "blind": blind, "path": path}
+
+
+_POWER: Final = 0.95
+#: What q pays, at most, in nats, for learning the two cells it spends its time in, and some more.
+_PRICE: Final = 40.0
+_STREAKS: Final = len(WORLDS) - 1
+#: What the good lever earns a step: the most that a false alarm can cost.
+_BEST: Final = float(machines().hypothesis[0, 0, 0] @ REWARD)
+
+
+def found(settings: Settings) -> list[int]:
+    """The worn worlds in which the steps suffice for the alarm, the nearest first."""
+    needed = _PRICE + math.log(1.0 / settings.delta)
+    worn = range(len(INSIDE), _STREAKS)
+    return [k for k in worn if settings.steps * distances()[WORLDS[k]] >= needed]
+
+
+def score(settings: Settings, columns: Columns) -> Outcome:
+    """All claims, and two tables."""
+    tables = _machines(), _table(settings, columns)
+    if len(columns["step"]) < FEWEST:
+        return Outcome((), tables)
+    claims = [_false_alarms(settings, columns), _false_alarm_cost(settings, columns)]
+    if found(settings):
+        claims += [
+            _power(settings, columns),
+            _delay_bound(settings, columns),
+            _delay_order(settings, columns),
+            _fallback(settings, columns),
+        ]
+    if settings.steps * distances()[WORLDS[_STREAKS]] >= _PRICE / 2 + math.log(1 / settings.delta):
+        claims.append(_streaks_claim(settings, columns))
+    return Outcome(tuple(claims), tables)
+
+
+def _raised(columns: Columns) -> FloatArray:
+    return np.asarray(np.isfinite(columns["step"]).mean(axis=0), np.float64)
+
+
+def _slack(p: float, runs: int) -> float:
+    """Three standard errors of a share with mean p, and one run."""
+    return 3.0 * math.sqrt(p * (1.0 - p) / runs) + 1.0 / runs
+
+
+def _error(share: float, runs: int) -> float:
+    """Half of Wilson's interval at one standard error: above 0 also where all runs agree."""
+    low, high = wilson(round(share * runs), runs, z=1.0)
+    return float(high - low) / 2.0
+
+
+def _false_alarms(settings: Settings, columns: Columns) -> Claim:
+    n, delta = settings.runs, settings.delta
+    share = float(_raised(columns)[: len(INSIDE)].max())
+    return Claim(
+        "false-alarms",
+        f"under every mode the alarm is raised, by step {settings.steps}, in at most a share δ "
+        "of the runs; here the worst mode",
+        "ours", f"at most {delta:g}", share, _error(share, n),
+        share <= delta + _slack(delta, n),
+        "Ville's inequality: it may be looked at after every step; chance alone would not go "
+        f"beyond {delta + _slack(delta, n):.2g}",
+        threshold_origin="theory: Ville's inequality, three standard errors and one run",
+    )  # fmt: skip
+
+
+def _false_alarm_cost(settings: Settings, columns: Columns) -> Claim:
+    cost = (columns["blind"] - columns["guarded"])[:, : len(INSIDE)].mean(axis=1)
+    mean, error = _mean(cost)
+    most = settings.delta * _BEST
+    return Claim(
+        "false-alarm-cost",
+        "inside the class, where the alarm is false, resting after it costs at most δ times what "
+        "the good lever earns, a step",
+        "ours", f"at most {most:.3g}", mean, error,
+        mean <= most + 3.0 * error + _BEST / settings.runs,
+        threshold_origin="theory: Ville's inequality, three standard errors and one run",
+    )  # fmt: skip
+
+
+def _power(settings: Settings, columns: Columns) -> Claim:
+    n = settings.runs
+    share = float(_raised(columns)[found(settings)].min())
+    names = ", ".join(WORLDS[k] for k in found(settings))
+    return Claim(
+        "power",
+        f"outside the class the alarm is raised by step {settings.steps}; here the worst of "
+        f"{names}",
+        "ours", f"at least {_POWER:g}", share, _error(share, n),
+        share >= _POWER - _slack(_POWER, n),
+        threshold_origin="pilot on seed 1000: all of 400 runs in each world; three standard errors "
+        "and one run",
+    )  # fmt: skip
+
+
+def _delays(settings: Settings, columns: Columns) -> dict[int, tuple[float, float]]:
+    """Mean steps to the alarm with their errors; a run without one has taken all its steps."""
+    steps = np.minimum(columns["step"], settings.steps)
+    return {k: _mean(steps[:, k]) for k in found(settings)}
+
+
+def _delay_bound(settings: Settings, columns: Columns) -> Claim:
+    bound, far = math.log(1.0 / settings.delta), distances()
+    spent = {
+        k: (mean * far[WORLDS[k]], error * far[WORLDS[k]])
+        for k, (mean, error) in _delays(settings, columns).items()
+    }
+    least = min(spent, key=lambda k: spent[k][0])
+    return Claim(
+        "delay-bound",
+        "no alarm can do with less than ln 1/δ nats of evidence on average, steps times D; here "
+        f"the quickest, in {WORLDS[least]}",
+        "ours", f"at least {bound:.3g}", *spent[least],
+        all(nats >= bound - 3.0 * error for nats, error in spent.values()),
+        f"D: how many nats a step tells; the rest of the {spent[least][0]:.3g} is what the alarm "
+        "pays for learning the world, of which it assumes nothing",
+        threshold_origin="theory: no alarm is quicker; three standard errors",
+    )  # fmt: skip
+
+
+def _delay_order(settings: Settings, columns: Columns) -> Claim:
+    delays = list(_delays(settings, columns).values())
+    return Claim(
+        "delay-order",
+        "the farther the world from the nearest mode, the sooner the alarm; mean steps in "
+        f"{', '.join(WORLDS[k] for k in found(settings))}",
+        "ours", "falling", ", ".join(f"{mean:.4g}" for mean, _ in delays), None,
+        all(near >= far - 3.0 * math.hypot(e, f) for (near, e), (far, f) in pairwise(delays)),
+        threshold_origin="theory: the order of D, three standard errors",
+    )  # fmt: skip
+
+
+def _fallback(settings: Settings, columns: Columns) -> Claim:
+    gains = {k: _mean(columns["guarded"][:, k] - columns["blind"][:, k]) for k in found(settings)}
+    least = min(gains, key=lambda k: gains[k][0])
+    mean, error = gains[least]
+    return Claim(
+        "fallback-gain",
+        "where pulling on blindly, deaf to the alarm, loses, resting from the alarm on earns more, "
+        f"a step; here the least, {WORLDS[least]}",
+        "ours", "above 0", mean, error,
+        mean > 3.0 * error, threshold_origin="theory: above 0 by three standard errors",
+    )  # fmt: skip
+
+
+def _streaks_claim(settings: Settings, columns: Columns) -> Claim:
+    n, delta = settings.runs, settings.delta
+    share = float(_raised(columns)[_STREAKS])
+    cost, _ = _mean((columns["blind"] - columns["guarded"])[:, _STREAKS])
+    return Claim(
+        "streaks-found",
+        "losses that come in streaks are found, though no lever wins or loses more often than "
+        f"its mode says; by step {settings.steps}",
+        "ours", f"above {delta:g}", share, _error(share, n),
+        share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n),
+        "the alarm says that the modes are wrong, not that they do harm: here resting costs "
+        f"{cost:.2g} a step",
+        threshold_origin="theory: above what false alarms may be, by three standard errors",
+    )  # fmt: skip
+
+
+def _mean(values: FloatArray) -> tuple[float, float]:
+    """Mean and standard error; none where all runs agree."""
+    mean, error = measured(values)
+    return mean, error or 0.0
+
+
+def _machines() -> Table:
+    rows = []
+    for k, world in enumerate(WORLDS):
+        lever = k if k < len(INSIDE) else 0
+        law = machines().hypothesis[k, :, lever]
+        rare, often = law[0, 2], law[1, 2]
+        share = rare / (1.0 + rare - often)  # of pulls that lose, in the long run
+        odds = law[0] + (law[1] - law[0]) * share
+        win, miss, loss = (float(f"{p:.6g}") for p in odds)
+        rows.append((world, ABOUT[world], win, miss, loss, float(f"{odds @ REWARD:.3g}")))
+    return Table(
+        "Eight machines",
+        ("world", "its good lever", "P(win)", "P(miss)", "P(loss)", "reward a pull"),
+        tuple(rows),
+        "A machine has three levers; a win pays 1, a miss 0, a loss costs 3. The first three are "
+        "the modes: mode k expects lever k to be good and the others poor (.2, .4, .4), and pulls "
+        "it. In the others lever 0 is not what any mode expects. Resting is always safe and earns "
+        "0.",
+    )
+
+
+def _table(settings: Settings, columns: Columns) -> Table:
+    share, far = _raised(columns), distances()
+    rows = []
+    for k, world in enumerate(WORLDS):
+        step = columns["step"][:, k]
+        middle = float(np.median(step))
+        least = math.log(1.0 / settings.delta) / far[world] if far[world] else math.inf
+        rows.append(
+            (
+                world,
+                f"{far[world]:.4f}" if far[world] else "0",
+                with_error(float(share[k]), _error(float(share[k]), len(step))),
+                f"{middle:.0f}" if math.isfinite(middle) else "none",
+                f"{least:.1f}" if math.isfinite(least) else "never",
+                told(columns["blind"][:, k]),
+                told(columns["guarded"][:, k]),
+            )
+        )
+    return Table(
+        f"Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned a step",
+        (
+            "world", "D", "runs with an alarm", "median step", "ln(1/δ) / D",
+            "pulls on, blindly", "rests after the alarm",
+        ),
+        tuple(rows),
+        "δ: how often the alarm may be false. D: how far the world is from the nearest mode, nats "
+        "a step (0: it is one of them). ln(1/δ) / D: no alarm is quicker on average, whatever it "
+        "knows of the world. Last columns: reward a step of an agent that is deaf to the alarm, "
+        "and of one that pulls no lever after it.",
+    )  # fmt: skip
+
+
+_LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
+    "lever 0": ("blue", "solid"),
+    "lever 1": ("blue", "dash"),
+    "lever 2": ("blue", "dot"),
+    "worn 0.25": ("yellow", "solid"),
+    "worn 0.5": ("orange", "solid"),
+    "worn 0.75": ("vermillion", "dash"),
+    "worn 1": ("vermillion", "solid"),
+    "streaks": ("purple", "solid"),
+}
+#: log10 E beyond these is of no interest.
+_SHOWN: Final = (-8.0, 12.0)
+
+
+def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
+    """Paths of the e-process, and the alarms."""
+    shown = min(PATHS, settings.runs)
+    return {
+        "evidence": Chart(
+            "The evidence that no mode fits, along single runs",
+            [_paths(settings, columns, k) for k in range(len(DRAWN))],
+            "Eₜ is how much better a predictor that assumes nothing explains what was observed up "
+            "to step t than the best of the modes does: a ratio of probabilities. The alarm is "
+            "raised where a line meets the dotted one, Eₜ = 1/δ. Inside the class (lever 0 is as "
+            "a mode expects) the evidence sinks; outside it climbs (worn 0.5: half of the misses "
+            "of lever 0 have become losses; streaks: a loss brings on the next). Here the agent "
+            "pulls on after the alarm.",
+            columns=len(DRAWN),
+            note=f"{shown} run{'s' * (shown > 1)} of each world; δ = {settings.delta:g}",
+        ),
+        "alarms": Chart(
+            "False alarms, power, delay, and what the fallback is worth",
+            [
+                _shares(settings, columns, INSIDE, "(a) Inside the class: false alarms"),
+                _shares(settings, columns, OUTSIDE, "(b) Outside the class: power"),
+                _delay(settings, columns),
+                _earned(columns),
+            ],
+            "δ is how often the alarm may be false. Lever 0, 1, 2: worlds as one of three modes "
+            "expects. Worn θ: a share θ of the misses of the good lever have become losses. "
+            "Streaks: a loss brings on the next. (a) False alarms stay below δ at all times at "
+            "once. (b) True ones come for sure. (c) The farther the world from the nearest mode, D "
+            "nats a step, the sooner the alarm; on average none can be below the dashed line. (d) "
+            "The blind agent pulls on after the alarm, the other rests: it pulls no lever any more "
+            "and earns 0 from then on. That pays where the lever does harm, and costs where it "
+            "does not.",
+            columns=2,
+            note=f"{settings.runs} run{'s' * (settings.runs > 1)}; bands of (a) and (b): Wilson's "
+            "at two standard errors",
+        ),
+    }
+
+
+def _paths(settings: Settings, columns: Columns, k: int) -> Panel:
+    world, t = DRAWN[k], checkpoints(settings)
+    colour, _ = _LOOKS[world]
+    paths = columns["path"][: min(PATHS, settings.runs), k]
+    series = [Series(world, t, path, colour=colour, in_legend=False) for path in paths]
+    where = "inside the class" if world in INSIDE else "outside"
+    alarm, (low, high) = -math.log10(settings.delta), _SHOWN
+    return Panel(
+        f"{world}: {where}", "step t", "log₁₀ Eₜ", series,
+        [Guide("alarm: 1/δ", alarm, in_legend=k == 0)],
+        ylim=(low, max(high, 2.0 * alarm)), legend="upper right",
+    )  # fmt: skip
+
+
+def _shares(settings: Settings, columns: Columns, worlds: tuple[str, ...], title: str) -> Panel:
+    inside, runs = worlds is INSIDE, settings.runs
+    t = np.unique(np.append(checkpoints(settings), settings.steps))
+    series = []
+    for world in worlds:
+        colour, dash = _LOOKS[world]
+        raised = (columns["step"][:, WORLDS.index(world), None] <= t).sum(axis=0)
+        low, high = wilson(raised, runs, z=2.0)
+        series.append(Series(world, t, raised / runs, low, high, colour=colour, dash=dash))
+    top = max(1.9 * settings.delta, float(max(s.high.max() for s in series if s.high is not None)))
+    return Panel(
+        title, "step t", "share of runs with an alarm", series,
+        [Guide("δ", settings.delta)], ylim=(0.0, min(1.0, 1.05 * top) if inside else 1.02),
+        legend="upper right" if inside else "center right",
+    )  # fmt: skip
+
+
+def _delay(settings: Settings, columns: Columns) -> Panel:
+    far, series = distances(), []
+    for world in OUTSIDE:
+        colour, _ = _LOOKS[world]
+        step = np.minimum(columns["step"][:, WORLDS.index(world)], settings.steps)
+        low, middle, high = (np.array([q]) for q in np.quantile(step, [0.25, 0.5, 0.75]))
+        series.append(
+            Series(
+                world, np.array([far[world]]), middle, low, high,
+                kind="points", colour=colour, in_legend=False,
+            )
+        )  # fmt: skip
+    D = np.geomspace(0.8 * min(far[w] for w in OUTSIDE), 1.25 * max(far.values()), 40)
+    bound = Series("ln(1/δ) / D", D, math.log(1 / settings.delta) / D, colour="ink", dash="dash")
+    return Panel(
+        "(c) Steps to the alarm", "D, nats a step", "step of the alarm, median",
+        [*series, bound], yscale="log", xlim=(0.0, None),
+        notes=["colours as in (b), bars: the middle half of the runs"], legend="upper right",
+    )  # fmt: skip
+
+
+def _earned(columns: Columns) -> Panel:
+    x = np.arange(len(WORLDS))
+    series = []
+    looks: Mapping[str, tuple[str, Colour, Marker]] = {
+        "blind": ("pulls on, blindly", "ink", "square-open"),
+        "guarded": ("rests after the alarm", "green", "circle"),
+    }
+    for name, (label, colour, marker) in looks.items():
+        look: Any = {"kind": "points", "colour": colour, "marker": marker}
+        series.append(Series.of_runs(label, x, columns[name], **look))
+    return Panel(
+        "(d) What was earned",
+        "world, by number", "reward a step",
+        series, [Guide("resting", 0.0)], xticks=x.tolist(), legend="lower left",
+        notes=["0 1 2: levers 0 1 2; 3 to 6: worn 0.25 to 1; 7: streaks"],
+    )  # fmt: skip
+
+
+experiment: Final = Experiment(
+    name="misspecified",
+    summary="an alarm for worlds that no mode describes: false alarms, power, and a fallback",
+    settings=Settings,
+    quick=Settings(),
+    full=Settings(runs=5000),
+    run=run,
+    score=score,
+    figures=draw,
+)
