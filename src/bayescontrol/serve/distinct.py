@@ -7,7 +7,7 @@ is no larger than the gate allows.
 """
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from litestar import Request
 
@@ -34,7 +34,7 @@ def require_distinct_keys_in(body: bytes) -> None:
     bayescontrol.serve.problems.Refused: the key 'a' stands twice in one object
     """
     try:
-        json.loads(body, object_pairs_hook=_distinct)
+        _DECODER.decode(body.decode())
     except ValueError:
         return
 
@@ -45,3 +45,6 @@ def _distinct(pairs: list[tuple[str, Any]]) -> None:
         if key in seen:
             raise Refused("bad-request", f"the key {key[:80]!r} stands twice in one object")
         seen.add(key)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_distinct)

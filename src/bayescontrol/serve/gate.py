@@ -169,7 +169,8 @@ class Gate:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 self._count(scope, status, time.perf_counter() - begun)
-            clock.reschedule(loop.time() + patience)  # a long answer may take long, if it goes on
+            if message.get("more_body", True):  # a long answer may take long, if it goes on
+                clock.reschedule(loop.time() + patience)
             await send(message)
 
         clock = asyncio.timeout(patience)

@@ -11,6 +11,7 @@ seconds is cut off.
 """
 
 import asyncio
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -29,6 +30,8 @@ _MOST_AHEAD: Final = 32
 #: Seconds and bytes for which a refused client is still heard, so that it can read the answer.
 _LINGER: Final = 2.0
 _LINGER_BYTES: Final = 1_048_576
+#: Seconds by which an event loop may run a timer too early.
+_RESOLUTION: Final = 2e-3
 #: Connections that may be in that state, beside those that the limit allows.
 _MOST_ENDING: Final = 64
 
@@ -66,9 +69,11 @@ class Protocol(HttpToolsProtocol):
         self._limits, self._metrics = limits, metrics
         self._waiting, self._ending = shared.waiting, shared.ending
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf  # when the timer fires
+        self._due = math.inf  # when the connection ends; may be later than the timer
         self._stalled: asyncio.TimerHandle | None = None
         self._begun = False  # whether a head has begun that is not complete
-        self._head = 0  # bytes of its fields so far
+        self._line = 0  # bytes of its path and query so far
         self._outside = 0  # bytes since the last complete head or piece of a body
         self._moved = False  # whether the last piece had the end of one of these
         self._unread = 0  # bytes of a body whose request has been answered already
@@ -93,7 +98,9 @@ class Protocol(HttpToolsProtocol):
         """Forget it, and its timers."""
         self._waiting.pop(self, None)
         self._ending.pop(self, None)
-        self._set_timer(None)
+        self._due = math.inf
+        if self._timer is not None:
+            self._timer.cancel()
         self._set_stalled(None)
         super().connection_lost(exc)
 
@@ -118,12 +125,15 @@ class Protocol(HttpToolsProtocol):
                 self._drop()
             return
         for start in range(0, len(data), _PIECE):
+            if start and self.transport.is_closing():
+                return
             piece, self._moved = data[start : start + _PIECE], False
             try:
                 self.parser.feed_data(piece)
                 if not self._moved:
                     self._outside += len(piece)
                     self._require_head(self._outside)
+                self._require_fields()
             except httptools.HttpParserUpgrade:  # it is answered as if it had not asked for that
                 return
             except httptools.HttpParserError as error:
@@ -136,31 +146,30 @@ class Protocol(HttpToolsProtocol):
             except Refused as wrong:
                 self._refuse(wrong.kind, str(wrong))
                 return
-            if self.transport.is_closing():
-                return
 
     def on_message_begin(self) -> None:
         """Start the clock of a head."""
         super().on_message_begin()
-        self._begun, self._head = True, 0
+        self._begun, self._line = True, 0
         if self in self._waiting:
             self._set_timer(self._limits.deadline)
 
     def on_url(self, url: bytes) -> None:
         """Check the request line."""
-        self._head += len(url)
+        self._line += len(url)
         most = min(self._limits.line, self._limits.head)
-        if self._head > most:
+        if self._line > most:
             raise Refused("uri-too-long", f"more than {most} bytes")
         super().on_url(url)
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Check the head; the fields after a body in chunks count too."""
-        self._head += len(name) + len(value) + len(b": \r\n")
-        self._require_head(self._head)
-        if len(self.headers) >= self._limits.headers:
+    def _require_fields(self) -> None:
+        """Check the fields so far; those after a body in chunks count too."""
+        fields = self.headers or ()  # None before the first request
+        if len(fields) > self._limits.headers:
             raise Refused("head-too-large", f"more than {self._limits.headers} fields")
-        super().on_header(name, value)
+        self._require_head(
+            self._line + sum([len(name) + len(value) for name, value in fields]) + 4 * len(fields)
+        )
 
     def _require_head(self, size: int) -> None:
         if size > self._limits.head:
@@ -168,7 +177,8 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The request is under way: its time is the application's business now."""
-        self._progress()
+        self._require_fields()
+        self._moved, self._outside = True, 0
         self._begun, self._unread = False, 0
         self._set_timer(None)
         self._waiting.pop(self, None)
@@ -178,7 +188,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Pass a piece of a body on; discard a little of one that nobody wants any more."""
-        self._progress()
+        self._moved, self._outside = True, 0
         if self.cycle.response_complete:
             self._unread += len(body)
             if self._unread > self._limits.body:
@@ -188,13 +198,10 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The whole request is here."""
-        self._progress()
+        self._moved, self._outside = True, 0
         super().on_message_complete()
         if self.cycle.response_complete:
             self._expect(self._limits.idle)
-
-    def _progress(self) -> None:
-        self._moved, self._outside = True, 0
 
     # -- what is not under way -------------------------------------------------------------------
 
@@ -213,9 +220,25 @@ class Protocol(HttpToolsProtocol):
         self._set_timer(seconds)
 
     def _set_timer(self, seconds: float | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = None if seconds is None else self.loop.call_later(seconds, self._late)
+        """Call `_late` after this time instead of any earlier one; None: never.
+
+        Setting a timer is slow. A timer that would fire earlier therefore stays, and is set again
+        when it fires.
+        """
+        self._due = math.inf if seconds is None else self.loop.time() + seconds
+        if self._due < self._timer_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self.loop.call_at(self._due, self._timer_fired)
+            self._timer_at = self._due
+
+    def _timer_fired(self) -> None:
+        self._timer, self._timer_at = None, math.inf
+        seconds = self._due - self.loop.time()
+        if seconds < _RESOLUTION:
+            self._late()
+        elif seconds < math.inf:
+            self._set_timer(seconds)
 
     def _set_stalled(self, timer: asyncio.TimerHandle | None) -> None:
         if self._stalled is not None:
