@@ -12,9 +12,9 @@ from scipy.special import betaincinv  # type: ignore[import-untyped]
 from tests.browser.live_stub import Open, Stub, figure, live, rows, tabs
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import GibbsMDP
 from bayescontrol.durable.events import Created, Decided, Event, Observed, to_line
 from bayescontrol.durable.models import as_model
+from bayescontrol.mdp import GibbsMDP
 from bayescontrol.serve.page import page
 
 

@@ -18,7 +18,8 @@ from bayescontrol import (
     PoissonBandit,
     SharedLinearBandit,
 )
-from bayescontrol.durable import DurableAgent, GibbsMDP, named_model
+from bayescontrol.durable import DurableAgent, named_model
+from bayescontrol.mdp import GibbsMDP
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.schedules import Every
 from bayescontrol.seeding import Stream

@@ -43,17 +43,17 @@ from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.beliefs.resample_move import ResampleMoveBelief
 from bayescontrol.beliefs.weights import Floor
-from bayescontrol.durable import GibbsMDP, Model, named_model
-from bayescontrol.durable.linear import LinearQuadratic
+from bayescontrol.durable import Model, named_model
 from bayescontrol.experts import Bumpless, Gaussian, SimulatorMode, next_state
 from bayescontrol.linear import (
     DeterminantDoubling,
     LinearAgent,
+    LinearQuadratic,
     SystemPrior,
     double_integrator,
 )
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor
-from bayescontrol.mdp import GibbsPrior, chain_mdp, mdp_agent, mdp_modes
+from bayescontrol.mdp import GibbsMDP, GibbsPrior, chain_mdp, mdp_agent, mdp_modes
 from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes, random_modes

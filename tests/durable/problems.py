@@ -26,10 +26,9 @@ from bayescontrol.bandits import (
     Logit,
     NormalGamma,
 )
-from bayescontrol.durable import DurableAgent, GibbsMDP
-from bayescontrol.durable.linear import LinearQuadratic
-from bayescontrol.linear import SystemPrior, double_integrator
-from bayescontrol.mdp import GibbsPrior, chain_mdp, mdp_modes
+from bayescontrol.durable import DurableAgent
+from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
+from bayescontrol.mdp import GibbsMDP, GibbsPrior, chain_mdp, mdp_modes
 from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.problems.classes import make, names
 from bayescontrol.problems.tabular import TabularModes, random_modes

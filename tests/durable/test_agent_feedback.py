@@ -7,7 +7,7 @@ import pytest
 from tests.durable.agents import SHOP, same_state, url
 
 from bayescontrol import JointBandit, LinearBandit
-from bayescontrol.durable import GibbsMDP, open_agent
+from bayescontrol.durable import open_agent
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
@@ -16,6 +16,7 @@ from bayescontrol.errors import (
     FeedbackDue,
     UnknownDecision,
 )
+from bayescontrol.mdp import GibbsMDP
 
 
 def test_the_same_feedback_again_changes_nothing(tmp_path: Path) -> None:

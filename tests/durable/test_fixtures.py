@@ -91,8 +91,11 @@ def test_every_built_in_kind_is_kept_with_and_without_a_schedule() -> None:
 
 def _parts_of_the_library() -> Iterator[Any]:
     """The classes of beliefs, agents, problems and schedules, and all functions beside them."""
-    homes = ("baselines", "beliefs", "live", "modes", "problems", "rule", "schedules")
-    prefixes = tuple(f"bayescontrol.{home}" for home in (*homes, "durable.gibbs", "durable.linear"))
+    homes = (
+        "bandits", "baselines", "beliefs", "experts", "linear", "live", "mdp", "modes", "problems",
+        "rule", "schedules",
+    )  # fmt: skip
+    prefixes = tuple(f"bayescontrol.{home}" for home in homes)
     for name, module in list(sys.modules.items()):
         for thing in list(vars(module).values()) if name.startswith(prefixes) else ():
             if getattr(thing, "__module__", None) == name:

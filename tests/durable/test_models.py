@@ -1,6 +1,7 @@
 """Models by name, version and settings: what the log says is enough to build them again."""
 
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,12 +22,10 @@ from bayescontrol import (
 from bayescontrol.bandits import Bandit, Bernoulli
 from bayescontrol.durable import Model, named_model, open_agent, open_store
 from bayescontrol.durable.events import Created, as_row, event_of
-from bayescontrol.durable.kinds import KINDS
-from bayescontrol.durable.linear import LinearQuadratic
+from bayescontrol.durable.kinds import KINDS, restored_schedule, stored_schedule
 from bayescontrol.durable.models import as_logged, as_model, model_of, require_same
-from bayescontrol.durable.plain_schedules import schedule_plain, unschedule
 from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
-from bayescontrol.linear import DeterminantDoubling, LinearAgent, double_integrator
+from bayescontrol.linear import DeterminantDoubling, LinearAgent, LinearQuadratic, double_integrator
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import (
@@ -117,17 +116,28 @@ def test_feedback_stands_alone_where_no_observation_moves_the_agent() -> None:
     ],
 )
 def test_a_schedule_comes_back_from_its_name(schedule: Any) -> None:
-    assert unschedule(schedule_plain(schedule)) == schedule
+    kind = LinearQuadratic.model_kind
+    assert restored_schedule(stored_schedule(schedule, kind), kind) == schedule
 
 
 def test_what_has_no_name_is_refused_with_a_way_out() -> None:
-    with pytest.raises(ValueError, match="has no name: use one of"):
+    with pytest.raises(ValueError, match="has no stored name for a bernoulli-bandit: use one of"):
         as_model(BernoulliBandit(2), lambda held, rng: True)
     for problem in ("bandit", None, 3):
         with pytest.raises(MissingCapability, match="named_model"):
             as_model(problem)
     with pytest.raises(MissingCapability, match="a setting of bernoulli-bandit is"):
         as_model(BernoulliBandit([object(), object()]))
+
+
+@dataclass(frozen=True)
+class MySchedule(Every):
+    """A schedule of the caller's own, though it looks like one of the library's."""
+
+
+def test_a_subclass_of_a_schedule_has_no_stored_name() -> None:
+    with pytest.raises(ValueError, match="no stored name"):
+        as_model(BernoulliBandit(2), MySchedule(3))
 
 
 class Mine(BernoulliBandit):
@@ -144,8 +154,8 @@ class MyFamily(Bernoulli):
         (SharedLinearBandit(2, lambda x, a: [x], features=1), r"\(its phi is code\)"),
         (Bandit(MyFamily(), 2), r"\(its family is code of your own\)"),
         (Mine(2), r"\(it is a BernoulliBandit with code of your own\)"),
-        (BernoulliBandit(2).agent(), r"\(it is an agent"),
-        (LinearAgent.on(double_integrator()), r"or describe it as a LinearQuadratic"),
+        (BernoulliBandit(2).agent(), r"\(it is an agent: give the problem"),
+        (LinearAgent.on(double_integrator()), r"LinearQuadratic\(Q, R\) for a linear agent"),
         (
             ParametricModes(
                 [0.1, 0.9], likelihoods=lambda t, x, a, o: t, act=lambda t, x, s: 0, compiled=False
@@ -209,7 +219,7 @@ def test_a_schedule_that_asks_for_a_regression_is_for_linear_agents() -> None:
     linear = PROBLEMS["linear plant"]
     assert as_model(linear, DeterminantDoubling()).settings["schedule"][0] == "DeterminantDoubling"
     for schedule in (DeterminantDoubling(), MinimumDwell(3, DeterminantDoubling())):
-        with pytest.raises(ValueError, match="is for a linear agent"):
+        with pytest.raises(ValueError, match="no stored name for a bernoulli-bandit"):
             as_model(BernoulliBandit(2), schedule)
 
 

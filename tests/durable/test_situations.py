@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, GaussianBandit, LinearBandit
-from bayescontrol.durable import DurableAgent, GibbsMDP, open_agent, replay
+from bayescontrol.durable import DurableAgent, open_agent, replay
 from bayescontrol.errors import BadSituation, UnknownDecision
+from bayescontrol.mdp import GibbsMDP
 
 MEMORY = "sqlite:///:memory:"
 

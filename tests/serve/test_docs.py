@@ -13,7 +13,6 @@ from bayescontrol.durable.kinds import KINDS
 from bayescontrol.serve import Server
 from bayescontrol.serve.app import openapi_document
 from bayescontrol.serve.docs import docs_page
-from bayescontrol.serve.models import MODELS
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +30,9 @@ def commands(url: str, of: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_setting_of_every_model_is_explained(name: str) -> None:
-    assert list(MODELS[name].settings) == list(signature(KINDS[name].cls()).parameters)
-    assert MODELS[name].example.keys() <= MODELS[name].settings.keys()
+    kind = KINDS[name].model_kind
+    assert list(kind.settings) == list(signature(KINDS[name]).parameters)
+    assert kind.example.keys() <= kind.settings.keys()
 
 
 @pytest.mark.parametrize("name", KINDS)

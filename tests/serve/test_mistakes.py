@@ -10,8 +10,9 @@ from tests.serve.raw import ask
 from bayescontrol import BernoulliBandit
 from bayescontrol.cli.demo import demo
 from bayescontrol.cli.serve import serve
-from bayescontrol.durable import GibbsMDP, named_model, open_agent
+from bayescontrol.durable import named_model, open_agent
 from bayescontrol.errors import BadSituation, BayesControlError, ModelMismatch
+from bayescontrol.mdp import GibbsMDP
 from bayescontrol.serve import Client
 from bayescontrol.serve.demo import running_demo
 from bayescontrol.serve.problems import BadSettings, InvalidKey, Unavailable
@@ -122,8 +123,8 @@ def test_a_timeout_is_a_positive_number(timeout: float) -> None:
         ({}, "the setting 'arms' is missing"),
         ({"arms": None}, "arms=None"),
         ({"arms": 2, "prior": "x"}, "a prior of 'x'"),
-        ({"arms": 2, "schedule": ["never"]}, "its name and its numbers"),
-        ({"arms": 2, "schedule": None}, "its name and its numbers"),
+        ({"arms": 2, "schedule": ["never"]}, "its name and its parameters"),
+        ({"arms": 2, "schedule": None}, "its name and its parameters"),
     ],
 )
 def test_bad_settings_are_named_in_the_callers_words(settings: dict[str, Any], said: str) -> None:

@@ -12,8 +12,8 @@ from bayescontrol.durable import open_agent
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.serve import Client, Server
+from bayescontrol.serve.models import requested_model
 from bayescontrol.serve.problems import BadSettings
-from bayescontrol.serve.settings import described
 
 
 @pytest.fixture(scope="module")
@@ -80,15 +80,19 @@ def test_a_model_made_over_http_decides_as_one_made_here(client: Client, name: s
             {"Q": np.eye(60).tolist(), "R": np.eye(60).tolist()},
             "states plus inputs is 120",
         ),
-        ("bernoulli-bandit", {"arms": 2, "schedule": ["DeterminantDoubling"]}, "linear agent"),
-        ("bernoulli-bandit", {"arms": 2, "schedule": ["Every"]}, "its name and its numbers"),
+        (
+            "bernoulli-bandit",
+            {"arms": 2, "schedule": ["DeterminantDoubling"]},
+            "invalid for model 'bern",
+        ),
+        ("bernoulli-bandit", {"arms": 2, "schedule": ["Every"]}, "its name and its parameters"),
     ],
 )
 def test_settings_that_would_cost_too_much_or_do_not_fit_are_refused(
     model: str, settings: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(BadSettings, match=said):
-        described(model, settings, {})
+        requested_model(model, settings, {})
 
 
 ALIKE: list[list[Any]] = [

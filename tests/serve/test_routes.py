@@ -7,8 +7,9 @@ import pytest
 from tests.serve.raw import ask
 
 from bayescontrol import BernoulliBandit, GaussianBandit, LinearBandit
-from bayescontrol.durable import GibbsMDP, named_model, open_agent
+from bayescontrol.durable import named_model, open_agent
 from bayescontrol.durable.events import from_line
+from bayescontrol.mdp import GibbsMDP
 from bayescontrol.serve import Client
 from bayescontrol.serve.problems import PROBLEMS
 from bayescontrol.serve.server import Server

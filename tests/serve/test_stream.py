@@ -14,7 +14,7 @@ from bayescontrol import (
     PoissonBandit,
     TabularModes,
 )
-from bayescontrol.durable import GibbsMDP
+from bayescontrol.mdp import GibbsMDP
 from bayescontrol.serve import Client, frames
 from bayescontrol.serve.demo import dispenser
 from bayescontrol.serve.server import Server

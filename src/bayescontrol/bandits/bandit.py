@@ -7,7 +7,7 @@ The same face for every family.
 """
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,9 @@ class Bandit:
     (3,)
     """
 
+    model_part: ClassVar[str] = "family"
+    not_stored_because: ClassVar[str] = "its family is code of your own"
+
     def __init__(self, family: Family, arms: Arms, prior: npt.ArrayLike | None = None) -> None:
         self.family = family
         self.labels = Names("arm", arms)
@@ -106,6 +109,17 @@ class Bandit:
         """A world drawn from the prior."""
         truth = self.family.draw_truth(self.prior, as_stream(rng))
         return ArmsEnvironment(self.family, self.labels, truth)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arms, a prior row for each and the family's settings, as logs store them.
+
+        >>> from bayescontrol import PoissonBandit
+        >>> PoissonBandit(2).settings()
+        {'arms': [0, 1], 'prior': [[1.0, 1.0], [1.0, 1.0]]}
+        """
+        stated = self.family.default if self.stated is None else self.stated
+        rows = np.broadcast_to(np.asarray(stated, np.float64), self.prior.shape)
+        return {"arms": list(self.labels), "prior": rows.tolist(), **self.family.settings()}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.family!r}, {len(self.labels)} arms)"

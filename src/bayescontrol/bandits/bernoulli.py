@@ -7,7 +7,7 @@ r_j and f_j count the pulls of arm j with and without a reward.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,23 @@ from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.bandits.family import number, parameter_rows, true_rows
 from bayescontrol.errors import BadEvidence
+from bayescontrol.problems.description import ARMS, ModelKind, prior_rows
 from bayescontrol.seeding import Stream
 
 _NOTHING: Final = np.empty(0)
+_KIND: Final = ModelKind(
+    "bernoulli-bandit",
+    "Arms that pay 0 or 1.",
+    {
+        "arms": ARMS,
+        "prior": prior_rows("[α, β]", "Beta(α, β) over the bias of an arm. Default: [1, 1]."),
+    },
+    example={"arms": ["red", "blue"], "prior": [1, 1]},
+    observation=1,
+    feedback="0 or 1",
+    versions={1: {"split_ties": True}, 2: {}},
+    outcomes=lambda _: 2,
+)
 
 
 class Bernoulli:
@@ -31,11 +45,16 @@ class Bernoulli:
     {0: 0.333..., 1: 0.666...}
     """
 
+    model_kind: ClassVar[ModelKind] = _KIND
     kind: Final = 0
     constants: Final = _NOTHING
     columns: Final = ("alpha", "beta")
     #: (α, β)
     default: Final = (1.0, 1.0)
+
+    def settings(self) -> dict[str, Any]:
+        """It has none."""
+        return {}
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """(α, β), by default (1, 1): every bias alike."""
@@ -115,6 +134,8 @@ class BernoulliBandit(Bandit):
     >>> float((record.actions == "blue").mean()) > 0.8
     True
     """
+
+    model_kind: ClassVar[ModelKind] = _KIND
 
     def __init__(self, arms: int | Sequence[Hashable], prior: npt.ArrayLike | None = None) -> None:
         super().__init__(Bernoulli(), arms, prior)

@@ -8,7 +8,7 @@ The values are known, their probabilities are not.
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,34 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.family import number, parameter_rows, true_table
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
+from bayescontrol.problems.description import (
+    ARMS,
+    MOST_NUMBERS,
+    ModelKind,
+    SettingDoc,
+    SizeLimit,
+    prior_rows,
+)
 from bayescontrol.seeding import Stream
 
 #: Σ_k v_k G_k must be a double.
 LARGEST: Final = 1e150
 SUMS_TO_ONE: Final = 1e-9
+_KIND: Final = ModelKind(
+    "categorical-bandit",
+    "Arms that pay one of a few values.",
+    {
+        "arms": ARMS,
+        "values": SettingDoc("list of K different numbers", "The rewards that an arm may pay."),
+        "prior": prior_rows("list of K numbers", "Dirichlet(α_1, …, α_K). Default: all 1."),
+    },
+    example={"arms": ["red", "blue"], "values": [-1, 0, 10]},
+    observation=10,
+    feedback="one of the values",
+    limits=(
+        SizeLimit("arms times values", lambda size: size["arms"] * size["values"], MOST_NUMBERS),
+    ),
+)
 
 
 class Categorical:
@@ -36,6 +59,7 @@ class Categorical:
     array([1.75])
     """
 
+    model_kind: ClassVar[ModelKind] = _KIND
     kind: Final = 5
 
     def __init__(self, values: npt.ArrayLike) -> None:
@@ -53,6 +77,10 @@ class Categorical:
         self.columns = tuple(f"alpha[{value}]" for value in self.constants)
         #: α_1 … α_K
         self.default = (1.0,) * v.size
+
+    def settings(self) -> dict[str, Any]:
+        """The values."""
+        return {"values": self.constants.tolist()}
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """α_1 … α_K, by default all 1: every distribution over the values alike."""
@@ -141,6 +169,8 @@ class CategoricalBandit(Bandit):
     >>> bandit.environment([[0.9, 0.1, 0], [0.8, 0, 0.2]]).best
     'blue'
     """
+
+    model_kind: ClassVar[ModelKind] = _KIND
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ The same face for every link.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,9 @@ class ContextualBandit:
     >>> ContextualBandit(GaussianNoise(0.5), ["red", "blue"], 3)
     ContextualBandit(GaussianNoise(sd=0.5), 2 arms of 3 features)
     """
+
+    model_part: ClassVar[str] = "link"
+    not_stored_because: ClassVar[str] = "its link is code of your own"
 
     def __init__(
         self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
@@ -85,6 +88,19 @@ class ContextualBandit:
         for j, w in enumerate(weights):
             self._fits.draw(j, stream.state, w)
         return self.environment(weights, contexts, start)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arms, the length of a context, the prior and the link's settings.
+
+        >>> from bayescontrol import LogisticBandit
+        >>> LogisticBandit(["red"], features=3).settings()
+        {'arms': ['red'], 'features': 3, 'prior': [0.0, 1.0]}
+        """
+        prior = [np.asarray(part, np.float64).tolist() for part in self.prior or (0.0, 1.0)]
+        return {
+            "arms": list(self.labels), "features": self.features, "prior": prior,
+            **self.link.settings(),
+        }  # fmt: skip
 
     def __repr__(self) -> str:
         shown = f"{len(self.labels)} arms of {self.features} features"

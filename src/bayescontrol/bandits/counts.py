@@ -10,7 +10,7 @@ The mean reward m of a Poisson arm is its rate, that of an exponential one is on
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,37 @@ from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import gamma_best
 from bayescontrol.bandits.family import number, parameter_rows, true_rows
 from bayescontrol.errors import BadEvidence, InvalidPrior
+from bayescontrol.problems.description import ARMS, ModelKind, prior_rows
 from bayescontrol.seeding import Stream
 
 #: Counts beyond are no longer whole numbers among the doubles.
 LARGEST_COUNT: Final = 2.0**53
 LARGEST_TIME: Final = 1e150
 _NOTHING: Final = np.empty(0)
+_POISSON: Final = ModelKind(
+    "poisson-bandit",
+    "Arms that pay counts.",
+    {
+        "arms": ARMS,
+        "prior": prior_rows("[a, b]", "Gamma(a, rate b) over the mean of an arm. Default: [1, 1]."),
+    },
+    example={"arms": ["short", "long"]},
+    observation=3,
+    feedback="a whole number, 0 or more",
+    versions={1: {"split_ties": True}, 2: {}},
+)
+_EXPONENTIAL: Final = ModelKind(
+    "exponential-bandit",
+    "Arms that pay exponentially distributed amounts, waiting times for example.",
+    {
+        "arms": ARMS,
+        "prior": prior_rows("[a, b]", "Gamma(a, rate b) over 1 / mean of an arm. Default: [2, 1]."),
+    },
+    example={"arms": ["short", "long"]},
+    observation=0.7,
+    feedback="a number, 0 or more",
+    versions={1: {"split_ties": True}, 2: {}},
+)
 
 
 def _drawn_means(means: list[float], least: float, largest: float, wide: str) -> FloatArray:
@@ -45,11 +70,16 @@ class Poisson:
     array([1.5])
     """
 
+    model_kind: ClassVar[ModelKind] = _POISSON
     kind: Final = 3
     constants: Final = _NOTHING
     columns: Final = ("a", "b")
     #: (a, b)
     default: Final = (1.0, 1.0)
+
+    def settings(self) -> dict[str, Any]:
+        """It has none."""
+        return {}
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """(a, b), by default (1, 1): the mean reward is exponential with mean 1."""
@@ -121,11 +151,16 @@ class Exponential:
     array([inf])
     """
 
+    model_kind: ClassVar[ModelKind] = _EXPONENTIAL
     kind: Final = 4
     constants: Final = _NOTHING
     columns: Final = ("a", "b")
     #: (a, b)
     default: Final = (2.0, 1.0)
+
+    def settings(self) -> dict[str, Any]:
+        """It has none."""
+        return {}
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """(a, b), by default (2, 1): the expected mean reward is b / (a - 1) = 1."""
@@ -206,6 +241,8 @@ class PoissonBandit(Bandit):
     'blue'
     """
 
+    model_kind: ClassVar[ModelKind] = _POISSON
+
     def __init__(self, arms: int | Sequence[Hashable], prior: npt.ArrayLike | None = None) -> None:
         super().__init__(Poisson(), arms, prior)
 
@@ -224,6 +261,8 @@ class ExponentialBandit(Bandit):
     >>> bandit.environment([2.0, 3.0]).best
     'blue'
     """
+
+    model_kind: ClassVar[ModelKind] = _EXPONENTIAL
 
     def __init__(self, arms: int | Sequence[Hashable], prior: npt.ArrayLike | None = None) -> None:
         super().__init__(Exponential(), arms, prior)

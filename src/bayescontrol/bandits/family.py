@@ -33,6 +33,13 @@ class Family(Protocol):
     def columns(self) -> tuple[str, ...]:
         """The names of the parameters in a posterior row."""
 
+    @property
+    def default(self) -> tuple[float, ...]:
+        """The prior of an arm unless another is stated, as people state it."""
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments of the family as plain values, as logs store them."""
+
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """Rows, shape (arms, columns), of a prior as people state it: one for all, or one each.
 

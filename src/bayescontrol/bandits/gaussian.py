@@ -12,7 +12,7 @@ Means and standard deviations are up to 1e150: further out their squares are no 
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +22,32 @@ from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import QuadratureFailed, normal_best, student_best
 from bayescontrol.bandits.family import number, parameter_rows, true_rows, true_table
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
+from bayescontrol.problems.description import ARMS, ModelKind, SettingDoc, prior_rows
 from bayescontrol.seeding import Stream
 
 LARGEST: Final = 1e150
 #: Half of `kernels.quadrature.LEAST_NU`.
 LEAST_ALPHA: Final = 0.125
 _NOTHING: Final = np.empty(0)
+_KIND: Final = ModelKind(
+    "gaussian-bandit",
+    "Arms that pay a number with Gaussian noise.",
+    {
+        "arms": ARMS,
+        "sd": SettingDoc(
+            "number or null",
+            "Standard deviation σ of the noise; null: unknown, learned for each arm. Default: 1.",
+        ),
+        "prior": prior_rows(
+            "[mean, sd] if the noise is known, else [μ, κ, α, β]",
+            "The mean reward of an arm, on the scale of your rewards: N(mean, sd²), default "
+            "[0, 1]; or normal-gamma, default [0, 1, 1, 1].",
+        ),
+    },
+    example={"arms": ["red", "blue"], "sd": 2.0, "prior": [10, 5]},
+    observation=11.5,
+    feedback="a number",
+)
 
 
 def _squarable(o: Any) -> float:
@@ -58,6 +78,7 @@ class Gaussian:
     Gaussian(sd=2.0)
     """
 
+    model_kind: ClassVar[ModelKind] = _KIND
     kind: Final = 1
     columns: Final = ("mu", "lam")
     #: (mean, standard deviation) of m
@@ -75,6 +96,10 @@ class Gaussian:
             )
         self.sd = sigma
         self.constants: FloatArray = np.array([sigma])
+
+    def settings(self) -> dict[str, Any]:
+        """σ."""
+        return {"sd": self.sd}
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """(mean, standard deviation) of m, by default (0, 1): kept as μ and λ = 1/sd²."""
@@ -150,11 +175,16 @@ class NormalGamma:
     -1.837877
     """
 
+    model_kind: ClassVar[ModelKind] = _KIND
     kind: Final = 2
     constants: Final = _NOTHING
     columns: Final = ("mu", "kappa", "alpha", "beta")
     #: (μ, κ, α, β)
     default: Final = (0.0, 1.0, 1.0, 1.0)
+
+    def settings(self) -> dict[str, Any]:
+        """σ is unknown."""
+        return {"sd": None}
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """(μ, κ, α, β), by default (0, 1, 1, 1).
@@ -278,6 +308,8 @@ class GaussianBandit(Bandit):
     >>> GaussianBandit(2, sd=None).environment([[10, 1], [10.5, 3]])
     ArmsEnvironment(NormalGamma(), means 0: 10, 1: 10.5)
     """
+
+    model_kind: ClassVar[ModelKind] = _KIND
 
     def __init__(
         self,

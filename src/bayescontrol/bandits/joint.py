@@ -9,7 +9,7 @@ tabular class: exact, and with a compiled loop.
 
 from hashlib import sha256
 from operator import index
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.family import number
 from bayescontrol.errors import BadEvidence, InvalidTable
+from bayescontrol.problems.description import ModelKind, SettingDoc
 from bayescontrol.problems.names import Names
 from bayescontrol.problems.tabular import TabularEnvironment, TabularModes
 
@@ -35,6 +36,22 @@ class JointBandit(TabularModes):
     >>> bandit.expected(agent.belief.posterior()).round(6)
     array([0.18, 0.82])
     """
+
+    model_kind: ClassVar[ModelKind] = ModelKind(
+        "joint-bandit",
+        "Arms 0, 1, … that pay 0 or 1, under one of M joint hypotheses.",
+        {
+            "biases": SettingDoc(
+                "M lists of one number for each arm",
+                "biases[m][a]: the probability that arm a pays 1 if hypothesis m is true.",
+            ),
+            "prior": SettingDoc("list of M probabilities", "P(m). Default: uniform."),
+        },
+        example={"biases": [[0.9, 0.1], [0.1, 0.9]], "prior": [0.5, 0.5]},
+        observation=1,
+        feedback="0 or 1",
+        outcomes=lambda _: 2,
+    )
 
     def __init__(self, biases: npt.ArrayLike, prior: npt.ArrayLike | None = None) -> None:
         try:
@@ -90,6 +107,10 @@ class JointBandit(TabularModes):
     def expected(self, v: FloatArray) -> FloatArray:
         """E[o | a] for every arm, when the hypotheses have probabilities v."""
         return np.asarray(v @ self.biases)
+
+    def settings(self) -> dict[str, Any]:
+        """Return b[m, a] and P(m) as plain values, as logs store them."""
+        return {"biases": self.biases.tolist(), "prior": self.prior.tolist()}
 
     def __repr__(self) -> str:
         modes, arms = self.biases.shape

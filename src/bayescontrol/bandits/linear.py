@@ -8,7 +8,7 @@ The sums run over the pulls of arm a: evidence adds up, whatever its order.
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -16,8 +16,25 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.contextual import ContextualBandit
 from bayescontrol.bandits.family import number
-from bayescontrol.bandits.regression import Prior
+from bayescontrol.bandits.regression import LIMIT, SETTINGS, Prior
 from bayescontrol.errors import InvalidPrior
+from bayescontrol.problems.description import ModelKind, SettingDoc
+
+_KIND: Final = ModelKind(
+    "linear-bandit",
+    "Arms that pay x·w_a and Gaussian noise in situation x.",
+    {
+        "arms": SETTINGS["arms"],
+        "features": SETTINGS["features"],
+        "sd": SettingDoc("number", "Standard deviation σ of the noise. Default: 1."),
+        "prior": SETTINGS["prior"],
+    },
+    example={"arms": ["red", "blue"], "features": 2, "sd": 0.5},
+    observation=0.3,
+    feedback="a number",
+    situation=[1.0, 0.2],
+    limits=(LIMIT,),
+)
 
 
 class GaussianNoise:
@@ -27,6 +44,7 @@ class GaussianNoise:
     1.5
     """
 
+    model_kind: ClassVar[ModelKind] = _KIND
     additive: Final = True
 
     def __init__(self, sd: float = 1.0) -> None:
@@ -44,6 +62,10 @@ class GaussianNoise:
     def kind(self) -> int:
         """Its number in `kernels.regression`."""
         return kernels.regression.GAUSSIAN
+
+    def settings(self) -> dict[str, Any]:
+        """σ."""
+        return {"sd": self.sd}
 
     def reward(self, o: Any) -> float:
         """Any finite number."""
@@ -91,6 +113,8 @@ class LinearBandit(ContextualBandit):
     >>> bool((regret[499] - regret[249]) / 250 < 0.1)
     True
     """
+
+    model_kind: ClassVar[ModelKind] = _KIND
 
     def __init__(
         self,

@@ -27,6 +27,9 @@ class Link(Protocol):
     def additive(self) -> bool:
         """Whether the evidence of a reward does not depend on the rewards before it."""
 
+    def settings(self) -> dict[str, Any]:
+        """The arguments of the link as plain values, as logs store them."""
+
     def reward(self, o: Any) -> float:
         """o as a number, if an arm can pay it; else BadEvidence."""
 

@@ -12,7 +12,7 @@ at constant cost. The mode lies on one line, so Newton's method is about a numbe
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -20,8 +20,21 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.contextual import ContextualBandit
 from bayescontrol.bandits.family import number
-from bayescontrol.bandits.regression import Prior
+from bayescontrol.bandits.regression import LIMIT, SETTINGS, Prior
 from bayescontrol.errors import BadEvidence
+from bayescontrol.problems.description import ModelKind
+
+_KIND: Final = ModelKind(
+    "logistic-bandit",
+    "Arms that pay 1 with probability σ(x·w_a) in situation x, else 0.",
+    SETTINGS,
+    example={"arms": ["red", "blue"], "features": 2},
+    observation=1,
+    feedback="0 or 1",
+    situation=[1.0, 0.2],
+    outcomes=lambda _: 2,
+    limits=(LIMIT,),
+)
 
 
 def _sigmoid(t: FloatArray) -> FloatArray:
@@ -43,6 +56,7 @@ class Logit:
     {0: 0.5, 1: 0.5}
     """
 
+    model_kind: ClassVar[ModelKind] = _KIND
     additive: Final = False
     constants: Final = np.empty(0)
 
@@ -50,6 +64,10 @@ class Logit:
     def kind(self) -> int:
         """Its number in `kernels.regression`."""
         return kernels.regression.LOGIT
+
+    def settings(self) -> dict[str, Any]:
+        """It has none."""
+        return {}
 
     def reward(self, o: Any) -> float:
         """0 or 1."""
@@ -107,6 +125,8 @@ class LogisticBandit(ContextualBandit):
     >>> {a: round(p, 3) for a, p in agent.belief.expected([1.0, 0.0]).items()}
     {'red': 0.585, 'blue': 0.5}
     """
+
+    model_kind: ClassVar[ModelKind] = _KIND
 
     def __init__(self, arms: int | Sequence[Hashable], features: int, prior: Prior = None) -> None:
         super().__init__(Logit(), arms, features, prior)

@@ -6,7 +6,7 @@ There is no conjugate form: the belief is made of particles. Through Σ a pull o
 about its kin.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from bayescontrol.bandits.bernoulli import BernoulliBandit
 from bayescontrol.bandits.family import number
 from bayescontrol.beliefs.particles import Particle, ParticleBelief
 from bayescontrol.errors import BadEvidence, InvalidPrior
+from bayescontrol.problems.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol.problems.names import Names
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
@@ -37,6 +38,30 @@ class LogitNormalBandit:
     >>> bool(agent.belief.mean()[1] > 0.5)                    # arm 1 was never pulled
     True
     """
+
+    model_kind: ClassVar[ModelKind] = ModelKind(
+        "logit-normal-bandit",
+        "Correlated arms 0 … N-1 that pay 0 or 1: their log-odds are jointly Gaussian.",
+        {
+            "mean": SettingDoc("list of N numbers", "The mean log-odds of each arm."),
+            "covariance": SettingDoc(
+                "N × N matrix", "Covariance of the log-odds; symmetric and positive definite."
+            ),
+            "particles": SettingDoc(
+                "whole number", "Number of particles in the belief. Default: 1000.", largest=10_000
+            ),
+        },
+        example={"mean": [0.0, 0.0], "covariance": [[1.0, 0.9], [0.9, 1.0]]},
+        observation=1,
+        feedback="0 or 1",
+        versions={1: {"rng": 0}},
+        context_free=True,
+        limits=(
+            SizeLimit(
+                "particles times arms", lambda size: size["particles"] * size["mean"], MOST_NUMBERS
+            ),
+        ),
+    )
 
     def __init__(
         self, mean: npt.ArrayLike, covariance: npt.ArrayLike, particles: int = 1000
@@ -91,6 +116,11 @@ class LogitNormalBandit:
         """
         theta = self._draw(1, as_stream(rng))[0]
         return self.environment(1.0 / (1.0 + np.exp(-theta)))
+
+    def settings(self) -> dict[str, Any]:
+        """Return μ, Σ and the number of particles as plain values, as logs store them."""
+        mean, covariance = self.mean.tolist(), self.covariance.tolist()
+        return {"mean": mean, "covariance": covariance, "particles": self.particles}
 
     def __repr__(self) -> str:
         return f"LogitNormalBandit({self.mean.size} arms, {self.particles} particles)"

@@ -7,7 +7,7 @@ Evidence adds up in Λ and Λ μ, so regressions merge: the sum of both, less th
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,24 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.bandits.contexts import LARGEST
 from bayescontrol.errors import IncompatibleState, InvalidPrior
+from bayescontrol.problems.description import ARMS, MOST_NUMBERS, SettingDoc, SizeLimit
 
 #: (mean, precision): numbers, or a vector and a matrix, for all arms or one for each.
 Prior: TypeAlias = Sequence[npt.ArrayLike] | None
+#: Settings of all contextual bandits.
+SETTINGS: Final = {
+    "arms": ARMS,
+    "features": SettingDoc("whole number", "The length d of a situation.", largest=1_000),
+    "prior": SettingDoc(
+        "[mean, precision]",
+        "Gaussian prior of the weights of an arm. mean: a number, a list of d numbers, or one such "
+        "list for each arm. precision: a number, a d × d matrix, or one for each arm. Default: "
+        "[0, 1].",
+    ),
+}
+LIMIT: Final = SizeLimit(
+    "arms times features squared", lambda size: size["arms"] * size["features"] ** 2, MOST_NUMBERS
+)
 
 
 def _factors(prior: Prior, arms: int, d: int) -> tuple[FloatArray, FloatArray]:

@@ -263,6 +263,8 @@ class SharedLinearBandit:
     array([0.222, 0.444])
     """
 
+    not_stored_because: ClassVar[str] = "its phi is code"
+
     def __init__(
         self,
         arms: int | Sequence[Hashable],

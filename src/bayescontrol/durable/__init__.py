@@ -9,8 +9,6 @@ from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.decision import Decision
 from bayescontrol.durable.events import Created, Decided, Observed
 from bayescontrol.durable.explain import Explanation
-from bayescontrol.durable.gibbs import GibbsMDP
-from bayescontrol.durable.linear import LinearQuadratic
 from bayescontrol.durable.models import Model, named_model
 from bayescontrol.durable.off_policy import Estimate
 from bayescontrol.durable.opening import open_agent
@@ -29,8 +27,6 @@ __all__ = [
     "DurableAgent",
     "Estimate",
     "Explanation",
-    "GibbsMDP",
-    "LinearQuadratic",
     "Log",
     "Model",
     "Observe",

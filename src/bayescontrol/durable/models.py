@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created
-from bayescontrol.durable.kinds import KINDS, describe, why_not
+from bayescontrol.durable.kinds import KINDS, restored_schedule, stored_schedule, why_not_stored
 from bayescontrol.durable.plain import as_plain, canonical, kept, same_value
-from bayescontrol.durable.plain_schedules import unschedule
 from bayescontrol.errors import MissingCapability, ModelMismatch
+from bayescontrol.problems.description import kind_of
 from bayescontrol.schedules import Schedule, every_step
 
 
@@ -84,29 +84,29 @@ def as_model(problem: Any, schedule: Schedule = every_step) -> Model:
         if schedule is not every_step:
             raise ValueError("schedule: of a model it is given where the agent is built")
         return problem
-    description = describe(problem, schedule)
-    if description is None:
-        why = why_not(problem)
+    kind = kind_of(problem)
+    if kind is None:
+        why = why_not_stored(problem)
         raise MissingCapability(
             f"{problem!r} cannot describe itself in a log{why and f' ({why})'}: give it a name, "
             'named_model("mine", version=1, build=lambda: the agent)'
         )
-    kind = KINDS[description.name]
-    if type(problem) is not kind.cls():  # a general class, or one with more than an agent needs
-        problem = kind.problem(description.settings)
-    return _described(description.name, problem, description.settings, kind.version)
+    settings = problem.settings() | {"schedule": stored_schedule(schedule, kind)}
+    return _built_in(kind.name, settings, kind.version, problem)
 
 
-def _described(name: str, problem: Any, given: Mapping[str, Any], version: int) -> Model:
-    """The model in this version; in the present one if the library has no such version."""
+def _built_in(name: str, given: Mapping[str, Any], version: int, problem: Any = None) -> Model:
+    """Return the built-in model in this version, or in the present one if it is unknown."""
+    kind = KINDS[name].model_kind
     settings = kept(dict(given), f"a setting of {name}")
-    schedule = unschedule(settings["schedule"])
-    kind = KINDS[name]
-    options = kind.earlier.get(version)
-    if options is None:
-        version, options = kind.version, kind.options
+    schedule = restored_schedule(settings["schedule"], kind)
+    if type(problem) is not KINDS[name]:  # not given, or of a more general class
+        problem = KINDS[name](**{s: v for s, v in settings.items() if s != "schedule"})
+    if version not in kind.versions:
+        version = kind.version
     return Model(
-        name, version, settings, lambda: problem.agent(schedule=schedule, **options),
+        name, version, settings,
+        lambda: problem.agent(schedule=schedule, **kind.versions[version]),
         context_free=kind.context_free,
     )  # fmt: skip
 
@@ -121,14 +121,12 @@ def model_of(created: Created) -> Model:
     >>> model_of(made).build().belief
     ArmsBelief(Bernoulli(), 2 arms after 0 observations: red 0.5 (0), blue 0.5 (0))
     """
-    kind = KINDS.get(created.model)
-    if kind is None:
+    if created.model not in KINDS:
         raise ModelMismatch(
             f"the log is of model {created.model!r}, version {created.version}, which is not this "
             "library's: open it with named_model(…)"
         )
-    problem = kind.problem(created.settings)
-    model = _described(created.model, problem, created.settings, created.version)
+    model = _built_in(created.model, created.settings, created.version)
     require_same(created, model)
     return model
 
@@ -145,10 +143,9 @@ def as_logged(created: Created, model: Model) -> Model:
     >>> model.version, as_logged(made, model).version
     (2, 1)
     """
-    kind = KINDS.get(model.name)
-    if kind is not None and created.model == model.name and created.version != model.version:
-        problem = kind.problem(model.settings)
-        model = _described(model.name, problem, model.settings, created.version)
+    same_kind = model.name in KINDS and created.model == model.name
+    if same_kind and created.version != model.version:
+        model = _built_in(model.name, model.settings, created.version)
     require_same(created, model)
     require_alike(created, model)
     return model

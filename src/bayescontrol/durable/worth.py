@@ -1,8 +1,8 @@
 """What an observation is worth: r = reward(o), a finite number in [least, most].
 
-Of a kind that says how many outcomes it has (`Kind.outcomes`) the range is known: that of reward(o)
-over all of them. It must hold every reward there can be, not just those that came: an interval made
-of rewards in [least, most] says nothing of others.
+Where a kind of model says how many outcomes it has (`ModelKind.outcomes`), the range is known: that
+of reward(o) over all of them. It must hold every reward there can be, not just those that came: an
+interval made of rewards in [least, most] says nothing of others.
 """
 
 import math
@@ -98,8 +98,8 @@ def known_bounds(created: Created, worth: Worth) -> Bounds | None:
     >>> known_bounds(made, Worth(lambda o: 3 * o - 1, None))
     (-1.0, 2.0)
     """
-    kind = KINDS.get(created.model)
-    if kind is None or kind.outcomes is None:
+    outcomes = KINDS[created.model].model_kind.outcomes if created.model in KINDS else None
+    if outcomes is None:
         return None
-    rewards = [worth.of(o, "the model") for o in range(kind.outcomes(created.settings))]
+    rewards = [worth.of(o, "the model") for o in range(outcomes(created.settings))]
     return min(rewards), max(rewards)

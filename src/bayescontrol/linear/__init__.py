@@ -8,6 +8,7 @@ from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.costs import CostBelief
 from bayescontrol.linear.matrices import average_cost, lyapunov, riccati
 from bayescontrol.linear.output import OutputMode, OutputPlant
+from bayescontrol.linear.problem import LinearQuadratic
 from bayescontrol.linear.regression import SystemPrior
 from bayescontrol.linear.system import (
     PLANTS,
@@ -31,6 +32,7 @@ __all__ = [
     "LinearAgent",
     "LinearMode",
     "LinearPlant",
+    "LinearQuadratic",
     "LinearSystem",
     "Measured",
     "OutputMode",

@@ -10,6 +10,7 @@ from bayescontrol.mdp.planning import (
     relative_value_iteration,
     stationary_distribution,
 )
+from bayescontrol.mdp.problem import GibbsMDP
 from bayescontrol.mdp.structure import (
     is_communicating,
     is_unichain,
@@ -21,6 +22,7 @@ from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, chain_mdp, random_
 __all__ = [
     "MDP",
     "GibbsBelief",
+    "GibbsMDP",
     "GibbsPrior",
     "MDPEnvironment",
     "Maze",

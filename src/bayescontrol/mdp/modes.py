@@ -28,6 +28,7 @@ from bayescontrol.errors import BadEvidence, InvalidTable
 from bayescontrol.mdp.maze import Maze
 from bayescontrol.mdp.planning import Plan, policy_iteration
 from bayescontrol.mdp.table import MDP, Step
+from bayescontrol.problems.description import ModelKind
 from bayescontrol.problems.tabular import Labels, TabularModes
 
 
@@ -44,6 +45,7 @@ Step(reward=1.0, state=0)]
     """
 
     format_name: ClassVar[str] = "MDPModes"
+    model_kind: ClassVar[ModelKind] = TabularModes.model_kind  # logs store the tables only
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ a reward does not reset the count. The first reward is not the only evidence: k 
 """
 
 import math
-from typing import TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import InvalidTable, UnknownMode
+from bayescontrol.problems.description import ModelKind, SettingDoc
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
@@ -86,6 +87,15 @@ class GrowingChain:
     array([1., 0.])
     """
 
+    model_kind: ClassVar[ModelKind] = ModelKind(
+        "growing-chain",
+        "Two modes, A and B: at step t the last ⌈scale · √t⌉ actions must be the right ones. "
+        "A counterexample from the theory, not for practical use.",
+        {"scale": SettingDoc("whole number", "How fast the chain grows. Default: 10.")},
+        example={"scale": 2},
+        observation=0,
+        feedback="0 or 1",
+    )
     start: Trailing = (0, 0, 0)
     actions = range(2)
     names = ("A", "B")
@@ -93,6 +103,10 @@ class GrowingChain:
     def __init__(self, scale: int = 10) -> None:
         _at_least_one("GrowingChain", "scale", scale)
         self.scale = scale
+
+    def settings(self) -> dict[str, Any]:
+        """Return the scale, as logs store it."""
+        return {"scale": self.scale}
 
     def required(self, t: int) -> int:
         """k_t = ⌈scale √t⌉, in integers."""

@@ -79,6 +79,7 @@ class ParametricModes:
     """
 
     format_name: ClassVar[str] = "ParametricModes"
+    not_stored_because: ClassVar[str] = "its functions are code"
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode
 from bayescontrol.priors import as_prior
+from bayescontrol.problems.description import ModelKind, SettingDoc
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
@@ -77,6 +78,31 @@ class TabularModes:
     """
 
     format_name: ClassVar[str] = "TabularModes"
+    model_kind: ClassVar[ModelKind] = ModelKind(
+        "tabular-modes",
+        "M modes as tables of probabilities. Situations x, actions a and observations o are "
+        "numbers, counted from 0.",
+        {
+            "policy": SettingDoc("list [m][x][a]", "P(a | m, x)."),
+            "hypothesis": SettingDoc("list [m][x][a][o]", "P(o | m, x, a)."),
+            "successor": SettingDoc(
+                "list [x][a][o] of situations",
+                "The next situation; required if there is more than one.",
+            ),
+            "start": SettingDoc("whole number", "The first situation. Default: 0."),
+            "names": SettingDoc("list of M texts", "The names of the modes."),
+            "prior": SettingDoc("list of M probabilities", "P(m). Default: uniform."),
+            "labels": SettingDoc("null", "Leave it out: logs do not store it."),
+        },
+        example={
+            "policy": [[[1, 0]], [[0, 1]]],
+            "hypothesis": [[[[0.2, 0.8], [0.8, 0.2]]], [[[0.8, 0.2], [0.2, 0.8]]]],
+            "names": ["prize at 0", "prize at 1"],
+        },
+        observation=1,
+        feedback="the number of the observation",
+        outcomes=lambda settings: len(settings["hypothesis"][0][0][0]),
+    )
 
     def __init__(
         self,
@@ -215,6 +241,17 @@ class TabularModes:
     def systems(self) -> list[Situated]:
         """The I/O systems P_m, for exact computation."""
         return [Situated(self[m], self.start, self.advance) for m in range(len(self))]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the tables as plain values, as logs store them; not `labels`."""
+        return {
+            "policy": self.policy.tolist(),
+            "hypothesis": self.hypothesis.tolist(),
+            "successor": self.successor.tolist(),
+            "start": self.start,
+            "names": None if self.names is None else list(self.names),
+            "prior": self.prior.tolist(),
+        }
 
     def __repr__(self) -> str:
         words = ("mode", "situation", "action", "observation")

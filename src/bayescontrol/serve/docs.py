@@ -8,15 +8,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from inspect import signature
 from typing import Any, Final
 
 import msgspec
 
 from bayescontrol.durable.kinds import KINDS
+from bayescontrol.problems.description import ModelKind
 from bayescontrol.serve import schemas
 from bayescontrol.serve.gate import PUBLIC
-from bayescontrol.serve.models import MODELS, SCHEDULE, ModelDoc
+from bayescontrol.serve.models import SCHEDULE, required_settings
 from bayescontrol.serve.problems import MEDIA_TYPE, PROBLEMS, Problem
 
 _REF: Final = "#/components/schemas/"
@@ -175,17 +175,17 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def _models(url: str) -> str:
-    told = "".join(_model(name, MODELS[name], url) for name in KINDS)
+    told = "".join(_model(problem.model_kind, url) for problem in KINDS.values())
     every = _table([("<code>schedule</code>", "", escape(SCHEDULE.shape), SCHEDULE.meaning)])
     return f"<p>What may be left out is not marked as required. Of every model:</p>{every}{told}"
 
 
-def _model(name: str, model: ModelDoc, url: str) -> str:
-    taken = signature(KINDS[name].cls()).parameters
+def _model(model: ModelKind, url: str) -> str:
+    name, required = model.name, required_settings(model.name)
     rows = [
-        (f"<code>{one}</code>", "required" if taken[one].default is taken[one].empty else "",
-         escape(about.shape), escape(about.meaning))
-        for one, about in model.settings.items()
+        (f"<code>{setting}</code>", "required" if setting in required else "",
+         escape(doc.shape), escape(doc.meaning))
+        for setting, doc in model.settings.items()
     ]  # fmt: skip
     body = {"name": f"my-{name}", "model": name, "settings": model.example}
     lines = [f"{_JSON} {url}/v1/agents \\\n  -d '{_plain(body)}'"]
@@ -197,7 +197,7 @@ def _model(name: str, model: ModelDoc, url: str) -> str:
     answer = {"id": "2", "observation": model.observation}
     lines.append(f"{_JSON} {url}/v1/agents/my-{name}/observe \\\n  -d '{_plain(answer)}'")
     return (
-        f'<h3 id="{name}"><code>{name}</code></h3><p>{escape(model.about)}</p>{_table(rows)}'
+        f'<h3 id="{name}"><code>{name}</code></h3><p>{escape(model.summary)}</p>{_table(rows)}'
         f"<p>An observation is {escape(model.feedback)}.</p>{_code(chr(10).join(lines))}"
     )
 

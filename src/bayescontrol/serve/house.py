@@ -29,9 +29,9 @@ from bayescontrol.errors import (
 )
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.desk import Desk, Watcher
+from bayescontrol.serve.models import requested_model
 from bayescontrol.serve.problems import BadSettings, Refused, UnknownAgent, kind_of
 from bayescontrol.serve.schemas import value_of
-from bayescontrol.serve.settings import described
 
 _logger = logging.getLogger("bayescontrol.serve")
 _READERS: Final = 4
@@ -165,7 +165,7 @@ class House:
         require_name(name)
         given = {key: value_of(v, f"setting {key}", BadSettings) for key, v in settings.items()}
         wanted = await self._loop.run_in_executor(
-            self._readers, described, model, given, self.models
+            self._readers, requested_model, model, given, self.models
         )
         known = await self.names()
         if name not in known and len(known) >= self._most:

@@ -193,7 +193,7 @@ _WORDS: Final = {
     r"^x=": "situation=",
     r"^o=": "observation=",
     r"^key=": "Idempotency-Key ",
-} | {rf"\b{kind.home.partition(':')[2]}\b": name for name, kind in KINDS.items()}
+} | {rf"\b{problem.__name__}\b": name for name, problem in KINDS.items()}
 _OF_VALUES: Final = (TypeError, ValueError, LookupError, ArithmeticError)
 
 

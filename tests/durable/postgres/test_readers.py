@@ -7,12 +7,12 @@ from bayescontrol import BernoulliBandit
 from bayescontrol.durable import (
     Act,
     DurableAgent,
-    GibbsMDP,
     Observe,
     open_agent,
     open_store,
     replay,
 )
+from bayescontrol.mdp import GibbsMDP
 
 MODEL = BernoulliBandit(["red", "blue"])
 #: No thread needs so long; it guards against hanging.

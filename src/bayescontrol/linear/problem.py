@@ -1,9 +1,8 @@
-"""The linear agent as a problem that a log can describe.
+"""An unknown linear plant with quadratic costs as a problem: the settings of `LinearAgent`.
 
     y = A x + B u + w,  w ~ N(0, W)      c = xᵀQx + uᵀRu      u = -K(m) x,  m ~ P(m | âo_<t)
 
-One stream: o = y, the next state, moves the agent on; where Q and R are unknown, o = (y, c). Its
-draws are remembered, and a fold draws again.
+The observation is y, the next state; where Q and R are unknown, it is (y, c).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,38 +13,81 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidSystem
-from bayescontrol.linear.agent import LinearAgent
+from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent
 from bayescontrol.linear.belief import SystemBelief
 from bayescontrol.linear.costs import CostBelief
 from bayescontrol.linear.regression import SystemPrior
-from bayescontrol.linear.system import Costs, LinearSystem, Measured
+from bayescontrol.linear.system import Costs, LinearPlant, LinearSystem, Measured
+from bayescontrol.problems.description import ModelKind, SettingDoc, SizeLimit
 from bayescontrol.schedules import Schedule, every_step
 
 _COSTS: Final = {"noise": 1.0, "mean": 1.0, "deviation": 1.0}
 _PRIOR: Final = ("mean", "precision", "scatter")
 
 
+def _unknown_entries(size: Mapping[str, int]) -> int:
+    """The number of unknown entries of the symmetric matrices Q and R."""
+    n, m = size["costs.states"], size["costs.inputs"]
+    return (n * (n + 1) + m * (m + 1)) // 2
+
+
+_KIND: Final = ModelKind(
+    "linear-quadratic",
+    "A linear plant of unknown A and B: y = A x + B u + noise, with costs xᵀQx + uᵀRu.",
+    {
+        "Q": SettingDoc("n × n matrix", "The cost of a state of n numbers; or give costs."),
+        "R": SettingDoc("m × m matrix", "The cost of an input of m numbers; or give costs."),
+        "costs": SettingDoc(
+            '{"dict": [["states", n], ["inputs", m], ["noise", …], ["mean", …], ["deviation", …]]}',
+            "Instead of Q and R, if they are unknown and to be learned: n, m, and the noise, prior "
+            "mean and prior deviation of a cost. Default of the last three: 1.",
+        ),
+        "noise": SettingDoc("n × n matrix or null", "W, the covariance; null: unknown."),
+        "prior": SettingDoc(
+            '{"dict": [["mean", …], ["precision", …], ["scatter", …], ["dof", …]]}',
+            "Prior of [A B] and W. mean: one number for every entry, or n × (n + m); precision and "
+            "scatter: a number, or a matrix. Default: 0, 1, 1 and n + 2.",
+        ),
+        "start": SettingDoc("list of n numbers", "The first state. Default: 0."),
+        "tries": SettingDoc(
+            "whole number",
+            "Largest number of systems drawn for one decision. Default: 100.",
+            largest=1_000,
+        ),
+    },
+    example={"Q": [[1, 0], [0, 1]], "R": [[1]], "start": [1.0, 0.0]},
+    observation=[0.9, -0.1],
+    feedback='the next state; with costs {"tuple": [next state, cost]}',
+    limits=(
+        # One try takes time in the cube of this.
+        SizeLimit("states plus inputs", lambda size: size["Q"] + size["R"], 100),
+        SizeLimit("the number of unknown entries of the costs", _unknown_entries, 1_000),
+    ),
+    schedules={"DeterminantDoubling": DeterminantDoubling},
+)
+
+
 class _Measuring(LinearAgent):
-    """Learns the costs too: from a log, `Measured` comes back as the plain pair that it is."""
+    """Learns the costs too. Logs return `Measured` observations as plain pairs."""
 
     format_name: ClassVar[str] = "_Measuring"
 
     def observe(self, a: FloatArray, o: Any) -> None:
-        """Learn from (y, c), then move on to y."""
+        """Learn from (y, c), then move to y."""
         if not isinstance(o, list | tuple) or len(o) != 2 or np.ndim(o[0]) != 1:
             raise BadEvidence(
-                f"observation {o!r}: the costs are unknown, so give the next state and the cost, "
-                "(y, c)"
+                f"observation {o!r} is invalid: the costs are unknown, so expected the next state "
+                "and the cost, (y, c)"
             )
         super().observe(a, Measured(*o))
 
 
 class LinearQuadratic:
-    """A linear plant of unknown A and B with quadratic costs, all settings plain values.
+    """A linear plant with unknown A and B and quadratic costs.
 
-    Either `Q` and `R` are known, or `costs` says what is believed of them: `states` and `inputs`,
-    and the `noise`, `mean` and `deviation` of a `CostBelief`. `noise` is W where it is known,
-    `prior` a `SystemPrior` or its fields, `start` the first state, 0 unless given.
+    Give `Q` and `R` if they are known, else `costs`: `states`, `inputs`, and the `noise`, `mean`
+    and `deviation` of a `CostBelief`. `noise` is W if it is known, `prior` a `SystemPrior` or its
+    fields, `start` the first state, 0 by default.
 
     >>> problem = LinearQuadratic(Q=[[1, 0], [0, 1]], R=[[1]])
     >>> problem.agent().belief
@@ -53,6 +95,8 @@ class LinearQuadratic:
     >>> problem.settings()["prior"]
     {'mean': 0.0, 'precision': 1.0, 'scatter': 1.0, 'dof': 4.0}
     """
+
+    model_kind: ClassVar[ModelKind] = _KIND
 
     def __init__(
         self,
@@ -67,14 +111,14 @@ class LinearQuadratic:
     ) -> None:
         self.known = None if Q is None or R is None else Costs(_numbers(Q, "Q"), _numbers(R, "R"))
         if (Q is None) != (R is None) or (Q is None) == (costs is None):
-            raise InvalidSystem("give Q and R, which are known, or costs, which are learnt")
+            raise InvalidSystem("give both Q and R if the costs are known, else costs alone")
         self.noise = None if noise is None else _numbers(noise, "noise")
         self.costs = _COSTS | _fields(costs, "costs", (*_COSTS, "states", "inputs"))
         if not isinstance(prior, SystemPrior):
             prior = SystemPrior(**_fields(prior, "prior", (*_PRIOR, "dof")))
         self.prior = prior
         self.start, self.tries = start, tries
-        agent = self.agent()  # bad settings are said now
+        agent = self.agent()  # validate the settings now
         self._n = agent.belief.states
         self.start = agent.x.tolist()
 
@@ -87,19 +131,19 @@ class LinearQuadratic:
         prior: SystemPrior | None = None,
         start: npt.ArrayLike | None = None,
     ) -> "LinearQuadratic":
-        """As `LinearAgent.on`: the costs are the system's, and W too if it is "known".
+        """Return the problem of a system whose costs are known, and W too if `noise` is "known".
 
         >>> from bayescontrol.linear import double_integrator
         >>> LinearQuadratic.on(double_integrator(), noise="known")
         LinearQuadratic(2 states, 1 input, known noise, known costs)
         """
         if noise not in ("known", "unknown"):
-            raise InvalidSystem(f"noise={noise!r}: it is 'known' or 'unknown'")
+            raise InvalidSystem(f"noise={noise!r} is invalid: expected 'known' or 'unknown'")
         W = system.W if noise == "known" else None
         return cls(system.Q, system.R, noise=W, prior=prior, start=start)
 
     def settings(self) -> dict[str, Any]:
-        """Everything that `LinearQuadratic(**settings)` needs to be the same again."""
+        """Return all constructor arguments as plain values, as logs store them."""
         prior = {
             name: np.asarray(getattr(self.prior, name), np.float64).tolist() for name in _PRIOR
         }
@@ -114,11 +158,24 @@ class LinearQuadratic:
         }
 
     def agent(self, *, schedule: Schedule = every_step) -> LinearAgent:
-        """The agent as new, in its first state."""
+        """Return a new agent in its first state."""
         costs = _cost_belief(self.costs) if self.known is None else self.known
         belief = SystemBelief(costs, noise=self.noise, prior=self.prior, tries=self.tries)
-        kind = LinearAgent if self.known is not None else _Measuring
-        return kind(belief, self.start, schedule)
+        agent = _Measuring if self.known is None else LinearAgent
+        return agent(belief, self.start, schedule)
+
+    def environment(self, system: LinearSystem) -> LinearPlant:
+        """Return the plant with this true system, in the first state.
+
+        The plant reports costs if the agent has to learn them.
+
+        >>> from bayescontrol.linear import double_integrator
+        >>> system = double_integrator()
+        >>> LinearQuadratic.on(system, start=[1.0, 0.0]).environment(system).x
+        array([1., 0.])
+        """
+        cost_noise = self.costs["noise"] if self.known is None else None
+        return LinearPlant(system, self.start, cost_noise=cost_noise)
 
     def __repr__(self) -> str:
         about = repr(self.agent().belief).removeprefix("SystemBelief(").partition(", after")[0]
@@ -130,7 +187,9 @@ def _fields(given: Any, what: str, known: Sequence[str]) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not given.keys() <= set(known):
-        raise InvalidSystem(f"{what}={given!r}: its fields are {', '.join(known)}")
+        raise InvalidSystem(
+            f"{what}={given!r} is invalid: expected a mapping with fields {', '.join(known)}"
+        )
     return dict(given)
 
 
@@ -140,11 +199,13 @@ def _cost_belief(costs: Mapping[str, Any]) -> CostBelief:
             costs["states"], costs["inputs"], **{name: costs[name] for name in _COSTS}
         )
     except (KeyError, TypeError) as error:
-        raise InvalidSystem(f"costs={dict(costs)!r}: give states and inputs ({error})") from None
+        raise InvalidSystem(
+            f"costs={dict(costs)!r} is invalid: give states and inputs ({error})"
+        ) from None
 
 
 def _numbers(value: npt.ArrayLike, what: str) -> FloatArray:
     try:
         return np.array(value, np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidSystem(f"{what} is no matrix of numbers: {error}") from None
+        raise InvalidSystem(f"{what} is not a matrix of numbers: {error}") from None

@@ -1,0 +1,124 @@
+"""An unknown MDP as a problem: the settings of the Gibbs-sampling agent of the paper.
+
+    modes (Q, ρ), drawn by a Gibbs sampler        o = (reward, next state)
+
+Each draw continues the sampler's chain, so replaying a log repeats all draws.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, ClassVar, Final
+
+from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
+from bayescontrol.mdp.table import MDP, MDPEnvironment
+from bayescontrol.problems.description import ModelKind, SettingDoc, SizeLimit
+from bayescontrol.rule import ControlRule
+from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.words import counted
+
+_KIND: Final = ModelKind(
+    "gibbs-mdp",
+    "A Markov decision process with unknown transitions and rewards, learned by Gibbs sampling.",
+    {
+        "actions": SettingDoc(
+            "list of names, or their number", "The actions of the agent.", largest=1_000
+        ),
+        "start": SettingDoc("any value", "The first state."),
+        "prior": SettingDoc(
+            '{"dict": [["mu0", …], ["lambda0", …], ["precision", …]]}',
+            "mu0 and lambda0: prior mean and precision of the value of a transition; precision: "
+            "precision of the rewards, null if it is to be learned, then also shape and rate. "
+            "Default: each 1.",
+        ),
+        "states": SettingDoc(
+            "list of names, their number, or null",
+            "All states; null: they are discovered.",
+            largest=1_000,
+        ),
+        "sweeps": SettingDoc(
+            "whole number", "Sweeps of the sampler for each decision. Default: 1.", largest=1_000
+        ),
+        "partial": SettingDoc(
+            "whole number", "States that a sweep visits. Default: 0, all of them.", largest=1_000
+        ),
+        "recentre": SettingDoc(
+            "true or false", "Whether to remove the drift of the sampler. Default: true."
+        ),
+    },
+    example={"actions": ["left", "right"], "start": "home", "prior": {"dict": [["precision", 10]]}},
+    observation={"tuple": [0.5, "kitchen"]},
+    feedback='{"tuple": [reward, next state]}',
+    limits=(
+        # Memory, then time for one decision.
+        SizeLimit("states times actions", lambda size: size["states"] * size["actions"], 100_000),
+        SizeLimit(
+            "states times actions times sweeps",
+            lambda size: size["states"] * size["actions"] * size["sweeps"],
+            10_000_000,
+        ),
+    ),
+)
+
+
+class GibbsMDP:
+    """The settings of `mdp_agent` as plain values, without `allowed`, which is a function.
+
+    >>> problem = GibbsMDP(["left", "right"], start="home")
+    >>> problem
+    GibbsMDP(2 actions, unknown states, start 'home')
+    >>> problem.agent()
+    ControlRule(GibbsBelief(0 states, 2 actions after 0 transitions: ρ = 0), situation 'home', t=0)
+    >>> problem.settings()["actions"]
+    ['left', 'right']
+    """
+
+    model_kind: ClassVar[ModelKind] = _KIND
+
+    def __init__(
+        self,
+        actions: int | Sequence[Hashable],
+        start: Any,
+        prior: GibbsPrior | Mapping[str, Any] | None = None,
+        *,
+        states: int | Sequence[Hashable] | None = None,
+        sweeps: int = 1,
+        partial: int = 0,
+        recentre: bool = True,
+    ) -> None:
+        self.actions = list(range(actions)) if isinstance(actions, int) else list(actions)
+        self.states = list(range(states)) if isinstance(states, int) else states and list(states)
+        self.start = start
+        self.prior = prior if isinstance(prior, GibbsPrior) else GibbsPrior(**(prior or {}))
+        self.options: dict[str, Any] = {"sweeps": sweeps, "partial": partial, "recentre": recentre}
+        self.agent()  # validate the settings now
+
+    def settings(self) -> dict[str, Any]:
+        """Return all constructor arguments as plain values, as logs store them."""
+        return {
+            "actions": self.actions, "start": self.start, "states": self.states,
+            "prior": asdict(self.prior), **self.options,
+        }  # fmt: skip
+
+    def agent(self, *, schedule: Schedule = every_step) -> ControlRule[Any, Any, Any, Any]:
+        """Return a new agent in its first state."""
+        return mdp_agent(
+            self.actions,
+            self.start,
+            self.prior,
+            schedule=schedule,
+            states=self.states,
+            **self.options,
+        )
+
+    def environment(self, mdp: MDP) -> MDPEnvironment:
+        """Return the environment with these true transitions and rewards, in the first state.
+
+        >>> from bayescontrol.mdp import chain_mdp
+        >>> GibbsMDP(2, start=0).environment(chain_mdp(3)).x
+        0
+        """
+        return mdp.environment(self.start)
+
+    def __repr__(self) -> str:
+        states = "unknown states" if self.states is None else counted(len(self.states), "state")
+        return f"GibbsMDP({counted(len(self.actions), 'action')}, {states}, start {self.start!r})"

@@ -1,0 +1,108 @@
+"""How a problem describes itself to logs, to the HTTP server and to `what_if`.
+
+    problem                              ->  model_kind.name, model_kind.version, problem.settings()
+    KINDS[name](**settings).agent(...)   ->  the same agent
+
+A problem class declares `model_kind` and a method `settings()`. Names of kinds, versions and
+settings are stored in logs: they never change. All built-in kinds are listed in `durable.kinds`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+
+@dataclass(frozen=True)
+class SettingDoc:
+    """Documentation of one setting: the shape of its JSON value and its meaning.
+
+    `largest` bounds the number, or the length of the list, that a client may send over HTTP.
+    """
+
+    shape: str
+    meaning: str
+    largest: int | None = None
+
+
+@dataclass(frozen=True)
+class SizeLimit:
+    """A bound over HTTP on what several settings request together.
+
+    `size` receives the number or the length of every setting, 0 for settings that are missing;
+    fields of a nested setting are called `"costs.states"`.
+    """
+
+    what: str
+    size: Callable[[Mapping[str, int]], int]
+    largest: int
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """What a problem class declares about itself."""
+
+    #: The name in logs and over HTTP.
+    name: str
+    #: One sentence for the documentation.
+    summary: str
+    #: The settings by their stored names, in the order of the constructor.
+    settings: Mapping[str, SettingDoc]
+    #: Valid settings, and an observation and a situation (if needed) that go with them.
+    example: Mapping[str, Any]
+    observation: Any
+    #: What an observation is, in words.
+    feedback: str
+    situation: Any = None
+    #: Options of `agent()` for each stored version. New logs get the last version; logs of earlier
+    #: versions continue with the options of their version.
+    versions: Mapping[int, Mapping[str, Any]] = field(default_factory=lambda: {1: {}})
+    #: Whether actions never depend on a situation.
+    context_free: bool = False
+    #: If observations are 0, 1, …, n - 1: n as a function of the settings.
+    outcomes: Callable[[Mapping[str, Any]], int] | None = None
+    #: Bounds on the size of an agent that is created over HTTP.
+    limits: tuple[SizeLimit, ...] = ()
+    #: Schedules that only agents of this kind can follow, by their stored names.
+    schedules: Mapping[str, type] = field(default_factory=dict)
+
+    @property
+    def version(self) -> int:
+        """The version of new logs."""
+        return max(self.versions)
+
+
+class DescribedProblem(Protocol):
+    """A problem that a log can store: `type(problem)(**problem.settings())` equals it."""
+
+    model_kind: ClassVar[ModelKind]
+
+    def settings(self) -> dict[str, Any]:
+        """Return all constructor arguments as plain values, defaults included."""
+
+    def agent(self, *, schedule: Any = ...) -> Any:
+        """Return a new agent."""
+
+
+def kind_of(problem: object) -> ModelKind | None:
+    """Return the kind of model of a problem, or None if it has none.
+
+    The exact class must declare `model_kind`. Subclasses do not inherit it, because they may
+    behave differently. A general class instead declares `model_part`, the name of an attribute
+    whose exact class declares the kind: the family of a `Bandit`, for example.
+    """
+    declared = vars(type(problem))
+    if "model_part" in declared:
+        declared = vars(type(getattr(problem, declared["model_part"])))
+    kind: ModelKind | None = declared.get("model_kind")
+    return kind
+
+
+#: Settings that several kinds share.
+ARMS = SettingDoc("list of names, or their number", "The arms to choose from.", largest=1_000)
+#: Numbers in the belief of an agent that is created over HTTP.
+MOST_NUMBERS = 1_000_000
+
+
+def prior_rows(row: str, meaning: str) -> SettingDoc:
+    """Document a prior that is one row for all arms, or one row for each."""
+    return SettingDoc(f"{row}, or one such list for each arm", meaning)
