@@ -37,7 +37,6 @@ from bayescontrol.experiments.mdp.maze import AGENTS, RULES, Settings, world
 from bayescontrol.mdp import Maze
 from bayescontrol.mdp.gibbs import mdp_agent
 from bayescontrol.report import figures
-from bayescontrol.seeding import stream
 
 __all__ = ["GYMNASIUM", "NUMPY", "full_table", "gibbs_step", "r_learning_step"]
 
@@ -133,8 +132,11 @@ def _play(job: tuple[str, int, int]) -> tuple[float, float]:
     name, run, steps = job
     begun = time.perf_counter()
     settings, mdp = Settings(), world("three-cups").mdp
-    start = int(stream(settings.seed, run, "start").integers(len(mdp.states)))
-    streams = stream(settings.seed, run, name), stream(settings.seed, run, "environment")
+    start = int(Stream.named(settings.seed, run, "start").integers(len(mdp.states)))
+    streams = (
+        Stream.named(settings.seed, run, name),
+        Stream.named(settings.seed, run, "environment"),
+    )
     agent = AGENTS[name](settings, mdp, start)
     record = interact(agent, mdp.environment(start), steps, streams=streams)
     last = min(settings.window, steps // 10)

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from bayescontrol import NaiveMixture, TabularModes, interact, stream
+from bayescontrol import NaiveMixture, Stream, TabularModes, interact
 from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
 from bayescontrol.lab.chart import Chart, Guide, Panel
 from bayescontrol.lab.marks import Colour, Series
@@ -48,7 +48,7 @@ def run(settings: Settings, i: int) -> Columns:
         "patient": modes.agent(schedule=Every(settings.hold)),
         "naive": modes.agent(kind=NaiveMixture),
     }
-    truth = stream(settings.seed, i, "truth").integers(2)
+    truth = Stream.named(settings.seed, i, "truth").integers(2)
     paid = {}
     for name, agent in agents.items():
         world = modes.environment(truth)

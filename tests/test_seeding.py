@@ -15,9 +15,9 @@ import pytest
 
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.protocols import Persistent
-from bayescontrol.seeding import Stream, as_stream, stream
+from bayescontrol.seeding import Stream, as_stream
 
-# The first four numbers of stream(0, 0, "agent"), frozen: a change of the stream is a break
+# The first four numbers of Stream.named(0, 0, "agent"), frozen: a change of the stream is a break
 # of every saved seed, and must be meant.
 GOLDEN: list[tuple[str, tuple[Any, ...], list[float]]] = [
     (
@@ -61,8 +61,8 @@ GOLDEN: list[tuple[str, tuple[Any, ...], list[float]]] = [
 ]
 
 IN_ANOTHER_PROCESS = """
-from bayescontrol.seeding import stream
-rng = stream(123, 4, "environment")
+from bayescontrol.seeding import Stream
+rng = Stream.named(123, 4, "environment")
 drawn = [
     rng.random(), rng.normal(), rng.exponential(), rng.gamma(0.1), rng.gamma(9.0), rng.beta(2, 3),
     rng.beta(0.1, 0.2), *rng.normal(size=2000), *rng.beta(0.7, 1.3, size=2000),
@@ -83,7 +83,7 @@ def in_another_process(code: str, **environment: str) -> str:
 
 
 def agent() -> Stream:
-    return stream(0, 0, "agent")
+    return Stream.named(0, 0, "agent")
 
 
 # -- the numbers ---------------------------------------------------------------------------
@@ -172,8 +172,8 @@ def test_a_processor_without_vector_instructions_draws_the_same_numbers() -> Non
 def test_importing_the_module_leaves_numba_alone_until_the_first_draw() -> None:
     code = """
 import sys
-from bayescontrol.seeding import stream
-rng = stream(0, 0, "agent")
+from bayescontrol.seeding import Stream
+rng = Stream.named(0, 0, "agent")
 print("numba" in sys.modules)
 rng.random()
 print("numba" in sys.modules)
@@ -188,7 +188,7 @@ def test_every_seed_run_and_role_has_a_stream_of_its_own() -> None:
         for run in (*range(50), 2**32, 2**40)
         for role in ("agent", "environment", "prior", "")
     ]
-    assert len({repr(stream(*key)) for key in keys}) == len(keys)
+    assert len({repr(Stream.named(*key)) for key in keys}) == len(keys)
 
 
 def test_streams_of_neighbouring_runs_are_independent() -> None:
@@ -197,10 +197,10 @@ def test_streams_of_neighbouring_runs_are_independent() -> None:
     The first numbers of 2000 runs: √n sup|F_n - F|, limit 2.69: false-alarm rate 1e-6.
     """
     keys = [(run, role) for run in range(20) for role in ("agent", "environment")]
-    drawn = np.array([stream(0, run, role).random(size=2000) for run, role in keys])
+    drawn = np.array([Stream.named(0, run, role).random(size=2000) for run, role in keys])
     correlations = np.corrcoef(drawn)[np.triu_indices(40, 1)]
     assert np.max(np.abs(correlations)) * math.sqrt(2000) < 5.8
-    first = np.sort([stream(0, run, "agent").random() for run in range(2000)])
+    first = np.sort([Stream.named(0, run, "agent").random() for run in range(2000)])
     steps = np.arange(2001) / 2000
     gap = max(np.max(steps[1:] - first), np.max(first - steps[:-1]))
     assert gap * math.sqrt(2000) < 2.69
@@ -349,13 +349,13 @@ def test_a_seed_is_a_non_negative_integer(seed: Any) -> None:
     with pytest.raises(ValueError, match="seed = "):
         Stream(seed)
     with pytest.raises(ValueError, match="seed = "):
-        stream(seed, 0, "agent")
+        Stream.named(seed, 0, "agent")
 
 
 def test_a_run_is_a_non_negative_integer_and_a_role_a_name() -> None:
     with pytest.raises(ValueError, match="run = -1"):
-        stream(0, -1, "agent")
-    with pytest.raises(ValueError, match="role = 3"):
-        stream(0, 0, 3)  # type: ignore[arg-type]
+        Stream.named(0, -1, "agent")
+    with pytest.raises(ValueError, match="role=3"):
+        Stream.named(0, 0, 3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="seed = 'x'"):
         as_stream("x")  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ from bayescontrol.lab.marks import Colour, Dash, Series
 from bayescontrol.lab.statistics import Comparison, compare, holm, mean_interval
 from bayescontrol.lab.statistics.sample import shown
 from bayescontrol.metrics import regret
-from bayescontrol.seeding import Stream, stream
+from bayescontrol.seeding import Stream
 
 RULE: Final = "control rule"
 UCB: Final = "UCB1"
@@ -132,14 +132,14 @@ def run(settings: Settings, run: int) -> Columns:
     at = checkpoints(settings) - 1
     biases, regrets = [], np.full((len(KINDS), len(AGENTS), at.size), np.nan)
     for k, (kind, draw) in enumerate(KINDS.items()):
-        bias = draw(settings.levers, stream(settings.seed, run, f"{kind}: world"))
+        bias = draw(settings.levers, Stream.named(settings.seed, run, f"{kind}: world"))
         world = bandit.environment(bias)
         for i, (name, make) in enumerate(AGENTS.items()):
             if name == COSTLY and run >= settings.costly_runs:
                 continue
             streams = (
-                stream(settings.seed, run, f"{kind}: {name}"),
-                stream(settings.seed, run, f"{kind}: environment"),
+                Stream.named(settings.seed, run, f"{kind}: {name}"),
+                Stream.named(settings.seed, run, f"{kind}: environment"),
             )
             record = interact(make(settings, bias), world, settings.steps, streams=streams)
             regrets[k, i] = regret(record, world)[at]

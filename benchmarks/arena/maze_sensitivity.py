@@ -73,7 +73,7 @@ from bayescontrol.lab.marks import Colour, Dash, Guide, Marker, Series
 from bayescontrol.mdp import MDP, Maze, Plan, policy_iteration
 from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
 from bayescontrol.report.tables import with_error
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 
 _LAKE: Final = ("SFFF", "FHFH", "FFFH", "HFFG")
 #: (row, column) added by each action: left, down, right, up.
@@ -220,7 +220,7 @@ def _agent(mdp: MDP, start: int, declared: bool, variant: Variant) -> Any:
 def run(settings: Settings, run: int) -> Columns:
     """Rewards in the maze [prior, variant], overall and late; in toys [toy, precision, window]."""
     mdp = maze_plan().mdp
-    start = int(stream(settings.seed, run, "start").integers(len(mdp.states)))
+    start = int(Stream.named(settings.seed, run, "start").integers(len(mdp.states)))
     late, total = np.empty((2, len(PRIORS), len(VARIANTS)))
     for i, prior in enumerate(PRIORS):
 
@@ -258,8 +258,8 @@ def _rewards(
     variant: Variant,
 ) -> FloatArray:
     streams = (
-        stream(settings.seed, run, f"{role}: agent"),
-        stream(settings.seed, run, f"{role}: environment"),
+        Stream.named(settings.seed, run, f"{role}: agent"),
+        Stream.named(settings.seed, run, f"{role}: environment"),
     )
     agent = _agent(mdp, start, declared, variant)
     record = interact(agent, mdp.environment(start), steps, streams=streams)

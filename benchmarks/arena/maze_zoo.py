@@ -52,7 +52,7 @@ from bayescontrol.mdp import MDP, Maze, Plan, chain_mdp, policy_iteration, stati
 from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
 from bayescontrol.mdp.maze import LAYOUTS
 from bayescontrol.report.tables import with_error
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 
 RULE: Final = "control rule"
 UNKNOWN: Final = "control rule, p unknown"
@@ -148,14 +148,14 @@ def run(settings: Settings, run: int) -> Columns:
     for k, name in enumerate(MAPS):
         solved = plan(name)
         mdp = solved.mdp
-        start = int(stream(settings.seed, run, f"{name}: start").integers(len(mdp.states)))
+        start = int(Stream.named(settings.seed, run, f"{name}: start").integers(len(mdp.states)))
         for i, (label, make) in enumerate(AGENTS.items()):
             steps = plays(settings, label, name, run)
             if not steps:
                 continue
             streams = (
-                stream(settings.seed, run, f"{name}: {label}"),
-                stream(settings.seed, run, f"{name}: environment"),
+                Stream.named(settings.seed, run, f"{name}: {label}"),
+                Stream.named(settings.seed, run, f"{name}: environment"),
             )
             record = interact(make(mdp, start), mdp.environment(start), steps, streams=streams)
             reward: FloatArray = record.observations["reward"]

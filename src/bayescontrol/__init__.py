@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bayescontrol.problems.tabular import TabularModes
     from bayescontrol.record import Probe, Record
     from bayescontrol.rule import ControlRule
-    from bayescontrol.seeding import Stream, stream
+    from bayescontrol.seeding import Stream
 
 __version__ = "0.1.0"
 
@@ -58,7 +58,6 @@ __all__ = [
     "TabularModes",
     "interact",
     "play",
-    "stream",
     "tailor",
 ]
 
@@ -87,7 +86,6 @@ _HOMES = {
     "TabularModes": "problems.tabular",
     "interact": "interaction",
     "play": "interaction",
-    "stream": "seeding",
     "tailor": "modes",
 }
 

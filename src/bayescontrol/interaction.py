@@ -16,7 +16,7 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.fused import find_loop
 from bayescontrol.protocols import Agent, Environment
 from bayescontrol.record import Probe, Record
-from bayescontrol.seeding import Stream, stream
+from bayescontrol.seeding import Stream
 from bayescontrol.situations import require_same_start
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ def both_streams(seed: int, run: int) -> tuple[Stream, Stream]:
     >>> p == q
     False
     """
-    return stream(seed, run, "agent"), stream(seed, run, "environment")
+    return Stream.named(seed, run, "agent"), Stream.named(seed, run, "environment")
 
 
 def play(

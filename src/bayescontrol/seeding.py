@@ -53,6 +53,21 @@ class Stream:
             seed = np.random.SeedSequence(_integer("seed", seed, 0, 2**128))
         self.state = seed.generate_state(4, np.uint64).astype(np.uint64)
 
+    @classmethod
+    def named(cls, seed: int, run: int, role: str) -> "Stream":
+        """Return the stream of one role in one run: SeedSequence(seed, spawn_key=(run, role)).
+
+        >>> Stream.named(0, 3, "agent") == Stream.named(0, 3, "agent")
+        True
+        >>> Stream.named(0, 3, "agent") == Stream.named(0, 3, "environment")
+        False
+        """
+        if not isinstance(role, str):
+            raise ValueError(f'role={role!r}: expected a name such as "agent"')  # noqa: TRY004
+        key = (_integer("run", run, 0, INT64), zlib.crc32(role.encode()))
+        entropy = _integer("seed", seed, 0, 2**128)
+        return cls(np.random.SeedSequence(entropy, spawn_key=key))
+
     @overload
     def random(self, size: None = None) -> float: ...
     @overload
@@ -224,21 +239,6 @@ class Stream:
         out: npt.NDArray[Any] = np.empty(size, dtype)
         fill(self.state, *parameters, out.reshape(-1))
         return out
-
-
-def stream(seed: int, run: int, role: str) -> Stream:
-    """The stream of one role in one run: SeedSequence(seed, spawn_key = (run, code of role)).
-
-    >>> stream(0, 3, "agent") == stream(0, 3, "agent")
-    True
-    >>> stream(0, 3, "agent") == stream(0, 3, "environment")
-    False
-    """
-    if not isinstance(role, str):
-        raise ValueError(f'role = {role!r} must be a name such as "agent"')  # noqa: TRY004
-    key = (_integer("run", run, 0, INT64), zlib.crc32(role.encode()))
-    entropy = _integer("seed", seed, 0, 2**128)
-    return Stream(np.random.SeedSequence(entropy, spawn_key=key))
 
 
 def as_stream(rng: "int | Stream | np.random.Generator | None") -> Stream:

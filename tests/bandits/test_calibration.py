@@ -20,7 +20,7 @@ from bayescontrol.bandits import ArmsBelief, Bandit
 from bayescontrol.errors import (
     MissingCapability,
 )
-from bayescontrol.seeding import Stream, stream
+from bayescontrol.seeding import Stream
 
 Case = Any  # as `conftest` makes them
 
@@ -115,7 +115,7 @@ def ranks(case: Case, runs: int, draws: int, learn: int = 1) -> FloatArray:
     """
     found = []
     for run in range(runs):
-        rng = stream(11, run, "truth")
+        rng = Stream.named(11, run, "truth")
         world, agent = case.bandit.draw(rng), case.bandit.agent()
         record = interact(agent, world, 6, seed=11, run=run)
         for a, o in list(record) * (learn - 1):
@@ -147,7 +147,7 @@ def test_the_expected_posterior_mean_is_the_prior_mean(case: Case) -> None:
     for run in range(1500):
         agent = case.bandit.agent()
         before = np.array(list(agent.belief.expected().values()))
-        interact(agent, case.bandit.draw(stream(12, run, "truth")), 8, seed=12, run=run)
+        interact(agent, case.bandit.draw(Stream.named(12, run, "truth")), 8, seed=12, run=run)
         gaps.append(np.array(list(agent.belief.expected().values())) - before)
     z = np.mean(gaps, 0) / (np.std(gaps, 0) / math.sqrt(len(gaps)))
     assert (np.abs(z) < 5.5).all(), z
@@ -157,7 +157,7 @@ def matches(case: Case, greedy: bool, runs: int) -> FloatArray:
     """[chosen = best] - Σ_a P(a)², for worlds drawn from the prior, after eight steps."""
     gaps = np.empty(runs)
     for run in range(runs):
-        rng = stream(13, run, "truth")
+        rng = Stream.named(13, run, "truth")
         world, agent = case.bandit.draw(rng), case.bandit.agent()
         interact(agent, world, 8, seed=13, run=run)
         p = agent.action_probabilities()

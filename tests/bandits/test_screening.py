@@ -9,7 +9,7 @@ import pytest
 from bayescontrol import BernoulliBandit, interact
 from bayescontrol.bandits import ArmsBelief, Bernoulli
 from bayescontrol.kernels import arms
-from bayescontrol.seeding import Stream, stream
+from bayescontrol.seeding import Stream
 
 # -- whole runs -----------------------------------------------------------------------------------
 
@@ -19,7 +19,7 @@ def blocks(runs: int, seed: int) -> SimpleNamespace:
     bandit = BernoulliBandit(10)
     found = np.empty((runs, 2, 2, 10))
     for run in range(runs):
-        world = bandit.draw(stream(seed, run, "truth"))
+        world = bandit.draw(Stream.named(seed, run, "truth"))
         for way, screened in enumerate((True, False)):
             agent = bandit.agent(screening=screened)
             record = interact(agent, world, 1000, seed=seed + 1 + way, run=run)

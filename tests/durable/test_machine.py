@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from bayescontrol import BernoulliBandit, stream
+from bayescontrol import BernoulliBandit, Stream
 from bayescontrol.durable import open_agent, replay
 from bayescontrol.errors import (
     BadEvidence,
@@ -56,7 +56,7 @@ class BanditMachine(RuleBasedStateMachine):
     def expected_action(self, n: int) -> str:
         """By the rule itself, on an agent that only knows the counts."""
         fresh = BernoulliBandit(ARMS, prior=[self.counts[arm] for arm in ARMS]).agent()
-        _, a = fresh.decide(None, stream(self.seed, n, "agent"))
+        _, a = fresh.decide(None, Stream.named(self.seed, n, "agent"))
         return str(a)
 
     @rule(key=st.none() | keys)
@@ -165,7 +165,7 @@ class StreamMachine(RuleBasedStateMachine):
             return
         d = self.agent.act()
         self.head += 1
-        _, a = self.plain.decide(self.plain.x, stream(self.seed, self.head, "agent"))
+        _, a = self.plain.decide(self.plain.x, Stream.named(self.seed, self.head, "agent"))
         assert (d.id, d.action, d.situation) == (str(self.head), a, self.plain.x)
         assert d.probabilities == self.plain.action_probabilities()
         self.due = d

@@ -25,7 +25,7 @@ from bayescontrol.experiments.mdp.maze import (
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.mdp import Maze
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 
 #: Small and quick; the steps are too few to learn much.
 SMALL = Settings(seed=1, runs=2, steps=4000, window=500, shown=1000)
@@ -62,7 +62,7 @@ def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns
 
 def test_the_columns_are_what_interact_records(columns: Columns) -> None:
     mdp, start, name = world("three-cups").mdp, int(columns["start"][0]), RULES[1]
-    streams = (stream(1, 0, name), stream(1, 0, "environment"))
+    streams = (Stream.named(1, 0, name), Stream.named(1, 0, "environment"))
     agent = AGENTS[name](SMALL, mdp, start)
     record = interact(agent, mdp.environment(start), SMALL.steps, streams=streams)
     reward, place = record.observations["reward"], list(AGENTS).index(name)

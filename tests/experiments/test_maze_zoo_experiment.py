@@ -26,7 +26,7 @@ from benchmarks.arena.maze_zoo import (
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, run_replicas
 from bayescontrol.mdp.maze import LAYOUTS
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 
 #: Small: planners play on the chain alone.
 SMALL = Settings(seed=1, runs=2, steps=400, costly_states=10)
@@ -58,8 +58,8 @@ def test_every_map_and_the_chain_are_played_by_every_agent_that_can(columns: Col
 def test_regret_is_what_the_best_policy_would_have_earned_more(columns: Columns) -> None:
     name, label = "corridor", R_LEARNING
     solved = plan(name)
-    start = int(stream(1, 0, f"{name}: start").integers(20))
-    streams = (stream(1, 0, f"{name}: {label}"), stream(1, 0, f"{name}: environment"))
+    start = int(Stream.named(1, 0, f"{name}: start").integers(20))
+    streams = (Stream.named(1, 0, f"{name}: {label}"), Stream.named(1, 0, f"{name}: environment"))
     agent = AGENTS[label](solved.mdp, start)
     record = interact(agent, solved.mdp.environment(start), 400, streams=streams)
     regret = np.cumsum(solved.gain - record.observations["reward"])[checkpoints(SMALL) - 1]
@@ -86,7 +86,7 @@ def test_the_spread_of_the_oracles_reward_is_that_of_many_runs() -> None:
     _, sigma = oracle_spread("corridor")
     sums = []
     for i in range(40):
-        streams = (stream(3, i, "agent"), stream(3, i, "environment"))
+        streams = (Stream.named(3, i, "agent"), Stream.named(3, i, "environment"))
         agent = AGENTS[ORACLE](solved.mdp, 0)
         record = interact(agent, solved.mdp.environment(0), 2000, streams=streams)
         end = solved.bias[record.observations["state"][-1]]

@@ -33,7 +33,6 @@ from bayescontrol.experts import (
     pendulum_modes,
 )
 from bayescontrol.schedules import Every, MinimumDwell
-from bayescontrol.seeding import stream
 
 SHAKEN = (0.0, 0.02, 0.0, 0.02)
 
@@ -78,7 +77,9 @@ def test_the_rule_keeps_an_unknown_pole_up_where_mean_and_vote_drop_it(true: int
     modes = cartpole_modes(Gaussian(SHAKEN))
 
     def plant() -> Plant:
-        return CARTPOLE.plant(stream(3, true, "start"), process=SHAKEN, **TWENTY[true].attributes())
+        return CARTPOLE.plant(
+            Stream.named(3, true, "start"), process=SHAKEN, **TWENTY[true].attributes()
+        )
 
     world = plant()
     rule = ControlRule(FiniteBelief(modes), world.start, next_state)

@@ -10,7 +10,7 @@ import json
 import sys
 
 from bayescontrol.errors import ConflictingFeedback
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 from bayescontrol.serve import Client
 
 
@@ -20,7 +20,7 @@ def told(**what: object) -> None:
 
 
 def main(url: str, agent: str, who: str, visits: str) -> None:
-    rng = stream(int(who), 0, "visitor")
+    rng = Stream.named(int(who), 0, "visitor")
     with Client(url, timeout=120.0) as client:
         shop = client.agent(agent)
         for visit in range(int(visits)):

@@ -23,12 +23,11 @@ from bayescontrol.bandits.contexts import (
     next_context,
 )
 from bayescontrol.bandits.link import Link
-from bayescontrol.errors import BadEvidence, InvalidTable
+from bayescontrol.errors import BadEvidence, InvalidTable, counted
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
-from bayescontrol.words import counted
 
 #: Where contexts come from: "normal", "sphere", or a function of a stream.
 Contexts: TypeAlias = Literal["normal", "sphere"] | Callable[[Stream], npt.ArrayLike]

@@ -18,13 +18,12 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable
+from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable, counted
 from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.system import LinearSystem, next_state
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
-from bayescontrol.words import counted
 
 
 class OptimalController:

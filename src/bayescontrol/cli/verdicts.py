@@ -17,8 +17,8 @@ from bayescontrol.convergence.advice import BY_TURNS, advise
 from bayescontrol.convergence.rates import DivergenceRate
 from bayescontrol.convergence.settling import Settling
 from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdict
+from bayescontrol.errors import counted
 from bayescontrol.report.tables import with_error
-from bayescontrol.words import counted
 
 #: What `bayescontrol check` exits with; 1 to 4 have other meanings.
 EXIT_CODES: Final = {

@@ -22,10 +22,9 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.divergence import mode_index
 from bayescontrol.convergence.settling import class_and_hold
-from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability, UnknownMode
+from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability, UnknownMode, counted
 from bayescontrol.interaction import both_streams
 from bayescontrol.record import Record
-from bayescontrol.words import counted
 
 #: The most that an ensemble may hold, in bytes.
 ROOM = 2 * 2**30

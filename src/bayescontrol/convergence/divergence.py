@@ -19,9 +19,8 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.hypotheses import name_of
 from bayescontrol.convergence.reading import Rule, mean_steps, read
-from bayescontrol.errors import MissingCapability, UnknownMode
+from bayescontrol.errors import MissingCapability, UnknownMode, counted
 from bayescontrol.record import Record
-from bayescontrol.words import counted
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.words import counted
+from bayescontrol.errors import counted
 
 #: An error so much smaller than the number itself is rounding.
 ROUNDING = 1e-12

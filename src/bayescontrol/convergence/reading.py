@@ -17,12 +17,11 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.hypotheses import AllAtOnce, OneByOne, as_hypotheses
 from bayescontrol.beliefs.weights import Floor
-from bayescontrol.errors import BadEvidence, MissingCapability
+from bayescontrol.errors import BadEvidence, MissingCapability, counted
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
-from bayescontrol.words import counted
 
 Rule: TypeAlias = ControlRule[Any, Any, Any, Any]
 Hypotheses: TypeAlias = OneByOne[Any] | AllAtOnce[Any]

@@ -32,9 +32,8 @@ from bayescontrol.convergence.estimates import (
 from bayescontrol.convergence.starts import Plan, Seen, look
 from bayescontrol.convergence.verdict import Outcome, Reason
 from bayescontrol.convergence.walks import Walk
-from bayescontrol.errors import MissingCapability
-from bayescontrol.seeding import Stream, stream
-from bayescontrol.words import counted
+from bayescontrol.errors import MissingCapability, counted
+from bayescontrol.seeding import Stream
 
 #: The pair itself and so many others take turns on the way to a start.
 COMPANY = 8
@@ -254,7 +253,7 @@ def sampled_check(
     if not callable(draw):
         raise MissingCapability(f"draw={draw!r} must be a function draw(rng) that gives a mode")
     plan = Plan(starts, steps, wander_steps, rare, slow)
-    rng = stream(seed, 0, "prior")
+    rng = Stream.named(seed, 0, "prior")
     drawn = [draw(rng) for _ in range(modes - modes % 2)]
     pairs = []
     for i in range(0, len(drawn), 2):

@@ -20,13 +20,12 @@ from bayescontrol import kernels
 from bayescontrol.arrays import BoolArray, FloatArray, IntArray
 from bayescontrol.convergence.divergence import mode_index
 from bayescontrol.convergence.worlds import World
-from bayescontrol.errors import BayesControlError, InvalidPrior, MissingCapability
+from bayescontrol.errors import BayesControlError, InvalidPrior, MissingCapability, counted
 from bayescontrol.interaction import both_streams
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
-from bayescontrol.words import counted
 
 
 class SettlingTime(NamedTuple):

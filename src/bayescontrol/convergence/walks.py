@@ -16,7 +16,7 @@ import numpy as np
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability
 from bayescontrol.interaction import both_streams
 from bayescontrol.priors import TOLERANCE as SUM_TOLERANCE
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 from bayescontrol.situations import as_advance
 
 TOLERANCE = 1e-12
@@ -86,8 +86,11 @@ class Walk:
         self.ruled_out = False
         self._agent, self._world = both_streams(seed, run)
         #: Chance that is neither the policies' nor the world's: who acts, and for how long.
-        self.chance = stream(seed, run, "walk")
-        self._coin, self._same = stream(seed, run, "compare"), stream(seed, run, "compare")
+        self.chance = Stream.named(seed, run, "walk")
+        self._coin, self._same = (
+            Stream.named(seed, run, "compare"),
+            Stream.named(seed, run, "compare"),
+        )
 
     def turns(self, who: Sequence[int], steps: int) -> Iterator[Told]:
         """Let these modes act in turn, each for 1, 2, 4, … steps as chance will have it.

@@ -2,7 +2,7 @@
 
     stream(seed, n, "agent"),  n = 1, 2, 3, …
 
-The same numbers as `seeding.stream` gives, made faster: most of a decision's time would go there.
+The same numbers as `Stream.named` gives, made faster: most of a decision's time would go there.
 Decisions come one after the other, so the streams of the next few are made with the first.
 """
 
@@ -24,8 +24,8 @@ _BLOCK: Final = 16
 class Streams:
     """The streams of one seed.
 
-    >>> from bayescontrol import stream
-    >>> Streams(7)[12] == stream(7, 12, "agent")
+    >>> from bayescontrol import Stream
+    >>> Streams(7)[12] == Stream.named(7, 12, "agent")
     True
     """
 

@@ -25,8 +25,13 @@ from bayescontrol.durable.off_policy import Estimate, Guess, Interval, guess
 from bayescontrol.durable.plain import shown
 from bayescontrol.durable.replay import Source, chosen_model, events_from, first_event
 from bayescontrol.durable.worth import Bounds, Worth, known_bounds, required_bounds, reward_of
-from bayescontrol.errors import DamagedLog, InvalidRequest, MissingCapability, ModelMismatch
-from bayescontrol.words import counted
+from bayescontrol.errors import (
+    DamagedLog,
+    InvalidRequest,
+    MissingCapability,
+    ModelMismatch,
+    counted,
+)
 
 
 @dataclass(frozen=True)

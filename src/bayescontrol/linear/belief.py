@@ -21,13 +21,12 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import IncompatibleState, InvalidPrior, NotStabilisable
+from bayescontrol.errors import IncompatibleState, InvalidPrior, NotStabilisable, counted
 from bayescontrol.linear.costs import CostBelief, KnownCosts
 from bayescontrol.linear.matrices import as_definite, as_vector, factor
 from bayescontrol.linear.regression import SystemPrior, SystemRegression
 from bayescontrol.linear.system import Costs, LinearSystem, as_costs, split
 from bayescontrol.seeding import Stream
-from bayescontrol.words import counted
 
 _PARTS = ("A", "B", "V", "P", "K", "Q", "R")
 

@@ -13,11 +13,10 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, counted
 from bayescontrol.linear.matrices import LARGEST
 from bayescontrol.linear.system import Costs
 from bayescontrol.seeding import Stream
-from bayescontrol.words import counted
 
 
 def _features(v: FloatArray) -> FloatArray:

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable
-from bayescontrol.words import counted
+from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, counted
 
 #: Matrices and states beyond this are refused: their squares would leave the numbers.
 LARGEST = 1e100

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, UnknownAction
+from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, UnknownAction, counted
 from bayescontrol.linear.matrices import (
     as_definite,
     as_matrix,
@@ -30,7 +30,6 @@ from bayescontrol.linear.matrices import (
 )
 from bayescontrol.linear.system import LinearSystem
 from bayescontrol.seeding import Stream
-from bayescontrol.words import counted
 
 
 class OutputMode:

@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, InvalidSystem, UnknownAction
+from bayescontrol.errors import BadEvidence, InvalidSystem, UnknownAction, counted
 from bayescontrol.linear.matrices import (
     as_definite,
     as_matrix,
@@ -44,7 +44,6 @@ from bayescontrol.linear.matrices import (
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import follows_state
-from bayescontrol.words import counted
 
 
 class Costs(NamedTuple):

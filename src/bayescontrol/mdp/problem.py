@@ -9,12 +9,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Final
 
+from bayescontrol.errors import counted
 from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
 from bayescontrol.mdp.table import MDP, MDPEnvironment
 from bayescontrol.problems.description import ModelKind, SettingDoc, SizeLimit
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.words import counted
 
 _KIND: Final = ModelKind(
     "gibbs-mdp",

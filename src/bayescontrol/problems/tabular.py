@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode
+from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode, counted
 from bayescontrol.priors import as_prior
 from bayescontrol.problems.description import ModelKind, SettingDoc
 from bayescontrol.record import Record
@@ -24,7 +24,6 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
 from bayescontrol.systems import Situated
-from bayescontrol.words import counted
 
 
 class Labels(NamedTuple):

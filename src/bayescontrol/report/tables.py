@@ -17,10 +17,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
+from bayescontrol.errors import counted
 from bayescontrol.lab.claims import Claim, Verdict, tally
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.runner import Result
-from bayescontrol.words import counted
 
 _STYLES: Final[dict[Verdict, str]] = {
     "holds": "green",

@@ -25,7 +25,7 @@ from bayescontrol.durable.models import Model, named_model
 from bayescontrol.errors import FeedbackDue
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
 from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.seeding import Stream, stream
+from bayescontrol.seeding import Stream
 from bayescontrol.serve.client import Client, RemoteAgent
 from bayescontrol.serve.server import Server
 
@@ -80,7 +80,7 @@ def running_demo(
     for name, value in (("seconds", seconds), ("rate", rate)):
         if not (value > 0 and math.isfinite(value)):
             raise ValueError(f"{name}={value!r}: it must be a positive number")
-    stream(seed, 0, "visitors")  # a seed that is none is refused here, not in a thread
+    Stream.named(seed, 0, "visitors")  # a seed that is none is refused here, not in a thread
     with tempfile.TemporaryDirectory(prefix="bayescontrol-demo-") as folder:
         where = store or f"sqlite:///{Path(folder) / 'demo.db'}"
         model = dispenser()
@@ -122,7 +122,7 @@ def _until(
 
 def _shop(client: Client, ends: float, rate: float, seed: int) -> Iterator[float]:
     """Visitors see a design; what they do is heard of later."""
-    agent, rng = client.agent("checkout"), stream(seed, 0, "visitors")
+    agent, rng = client.agent("checkout"), Stream.named(seed, 0, "visitors")
     world = BernoulliBandit(list(CHECKOUT)).environment(list(CHECKOUT.values()))
     answers: list[tuple[float, str, float]] = []
     while True:
@@ -145,7 +145,7 @@ def _heard_of(rng: Stream) -> int:
 
 def _pull(client: Client, ends: float, rate: float, seed: int) -> Iterator[float]:
     """The lever pays as the generous expert says, then breaks."""
-    agent, rng = client.agent("dispenser"), stream(seed, 0, "lever")
+    agent, rng = client.agent("dispenser"), Stream.named(seed, 0, "lever")
     now = time.monotonic()
     breaks = now + _BREAKS * (ends - now)
     while True:

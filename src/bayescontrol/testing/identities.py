@@ -21,7 +21,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import ImpossibleObservation
 from bayescontrol.interaction import both_streams
 from bayescontrol.schedules import Held, Schedule
-from bayescontrol.seeding import Stream, stream
+from bayescontrol.seeding import Stream
 from bayescontrol.testing.state import LawBroken, require
 
 
@@ -64,7 +64,7 @@ def simulate(
     last, lowest = np.empty((runs, len(prior))), np.empty(runs)
     matched, expected = np.full((runs, steps), math.nan), np.empty((runs, steps))
     for run in range(runs):
-        truth = stream(seed, run, "truth").categorical(prior)
+        truth = Stream.named(seed, run, "truth").categorical(prior)
         p, q = both_streams(seed, run)
         agent, environment = make(), make_environment(truth)
         agent.schedule = drawn = _Watched(agent.schedule)

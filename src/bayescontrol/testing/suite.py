@@ -28,7 +28,7 @@ from bayescontrol.protocols import (
 )
 from bayescontrol.record import drawn_mode, log_score, posterior
 from bayescontrol.rule import ControlRule
-from bayescontrol.seeding import Stream, stream
+from bayescontrol.seeding import Stream
 from bayescontrol.situations import as_advance
 from bayescontrol.testing.agent_laws import (
     check_acting,
@@ -129,7 +129,7 @@ def check_modes(
     def agent(these: Any = modes) -> ControlRule[Any, Any, Any, Any]:
         return ControlRule(belief(these), situation, advance)
 
-    truth = stream(seed, 0, "truth").categorical(belief().posterior())
+    truth = Stream.named(seed, 0, "truth").categorical(belief().posterior())
     history = _history(agent(), make_environment(truth), steps, seed)
     x, a, _ = history[-1]
 

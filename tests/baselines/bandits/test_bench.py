@@ -23,7 +23,7 @@ from bayescontrol.baselines.bandits import (
     fused_loop,
 )
 from bayescontrol.interaction import both_streams
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 
 BANDIT = BernoulliBandit(10)
 STEPS, LATE = 1000, 100
@@ -40,7 +40,7 @@ class Scores(NamedTuple):
 def bench(make: Callable[[Any], Any], runs: int, seed: int = 0) -> Scores:
     rows = []
     for run in range(runs):
-        world = BANDIT.draw(stream(seed, run, "world"))
+        world = BANDIT.draw(Stream.named(seed, run, "world"))
         agent = make(world)
         record = fused_loop(agent, world)(agent, world, STEPS, *both_streams(seed, run))
         means = world.means

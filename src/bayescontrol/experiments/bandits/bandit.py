@@ -71,7 +71,7 @@ from bayescontrol.lab.chart import Chart, Panel
 from bayescontrol.lab.marks import Colour, Dash, Guide, Series
 from bayescontrol.lab.statistics import bernstein, compare
 from bayescontrol.report.tables import with_error
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 
 #: The agents of the paper's figure, as printed or as we read them (docs/errata.md).
 RULE: Final = "control rule"
@@ -157,7 +157,7 @@ def evenly_spaced(bias: FloatArray) -> FloatArray:
 def run(settings: Settings, run: int) -> Columns:
     """The biases, and each agent's pulls and rewards; its pulls of evenly spaced levers."""
     bandit = BernoulliBandit(settings.levers)
-    bias = stream(settings.seed, run, "world").random(size=settings.levers)
+    bias = Stream.named(settings.seed, run, "world").random(size=settings.levers)
     worlds = {"drawn": bias, "even": evenly_spaced(bias)}
     shape = (len(AGENTS), settings.steps)
     action = {name: np.empty(shape, np.uint8) for name in worlds}
@@ -165,8 +165,8 @@ def run(settings: Settings, run: int) -> Columns:
     for name, biases in worlds.items():
         for i, (label, make) in enumerate(AGENTS.items()):
             streams = (
-                stream(settings.seed, run, f"{name}: {_CHANCE.get(label, label)}"),
-                stream(settings.seed, run, f"{name}: environment"),
+                Stream.named(settings.seed, run, f"{name}: {_CHANCE.get(label, label)}"),
+                Stream.named(settings.seed, run, f"{name}: environment"),
             )
             world = bandit.environment(biases)
             record = interact(make(settings), world, settings.steps, streams=streams)

@@ -54,7 +54,7 @@ from bayescontrol.interaction import play
 from bayescontrol.lab import Columns
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import MinimumDwell, every_step
-from bayescontrol.seeding import Stream, stream
+from bayescontrol.seeding import Stream
 
 #: What the agents are called.
 RULE: Final = "control rule"
@@ -108,12 +108,14 @@ class Settings:
 
 def truth(settings: Settings, run: int, plant: str, n: int) -> int:
     """m* of this run, uniform over n hypotheses."""
-    return int(stream(settings.seed, run, f"which {plant}").integers(n))
+    return int(Stream.named(settings.seed, run, f"which {plant}").integers(n))
 
 
 def streams(settings: Settings, run: int, agent: str, plant: str) -> tuple[Stream, Stream]:
     """The agent's stream, and the plant's, which is the same for every agent."""
-    return stream(settings.seed, run, f"{plant}, {agent}"), stream(settings.seed, run, plant)
+    return Stream.named(settings.seed, run, f"{plant}, {agent}"), Stream.named(
+        settings.seed, run, plant
+    )
 
 
 def control_rule(
@@ -208,7 +210,7 @@ class _Scene:
         """One episode of the agent that `make(x)` gives."""
         s = self.settings
         plant = CARTPOLE.plant(
-            stream(s.seed, self.run, "start of pole"),
+            Stream.named(s.seed, self.run, "start of pole"),
             process=(0.0, s.noise, 0.0, s.noise),
             **TWENTY[self.true].attributes(),
         )
@@ -309,7 +311,7 @@ def rods(settings: Settings, run: int) -> Columns:
     height, bump = [], []
     for name in ROD_AGENTS:
         plant = PENDULUM.plant(
-            stream(settings.seed, run, "start of rod"),
+            Stream.named(settings.seed, run, "start of rod"),
             process=(0.0, settings.rod_noise),
             **NINE_RODS[true].attributes(),
         )
@@ -353,7 +355,7 @@ def hills(settings: Settings, run: int) -> Columns:
     steps = []
     for name in HILL_AGENTS:
         plant = MOUNTAIN_CAR.plant(
-            stream(settings.seed, run, "start of hill"),
+            Stream.named(settings.seed, run, "start of hill"),
             process=_NOISE,
             **TEN_HILLS[true].attributes(),
         )

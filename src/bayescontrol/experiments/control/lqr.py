@@ -67,7 +67,7 @@ from bayescontrol.lab.marks import Colour, Dash, Region, Series
 from bayescontrol.linear import PLANTS, LinearAgent, LinearPlant, LinearSystem, SystemPrior
 from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
-from bayescontrol.seeding import Stream, stream
+from bayescontrol.seeding import Stream
 
 RULE: Final = "control rule"
 #: LQR Thompson sampling as the literature has it.
@@ -185,8 +185,8 @@ def _play(settings: Settings, run: int, name: str, agent_name: str) -> _Played:
     at, plant = checkpoints(settings), system(name)
     agent, world = AGENTS[agent_name](settings, plant), LinearPlant(plant)
     streams = (
-        stream(settings.seed, run, f"{name}: {agent_name}"),
-        stream(settings.seed, run, f"{name}: environment"),
+        Stream.named(settings.seed, run, f"{name}: {agent_name}"),
+        Stream.named(settings.seed, run, f"{name}: environment"),
     )
     # What diverges costs ∞ from there on.
     played = _Played(np.full(at.size, np.inf), np.full(at.size, np.inf), np.zeros((at.size, 5)),
@@ -211,7 +211,10 @@ def _play(settings: Settings, run: int, name: str, agent_name: str) -> _Played:
 def _best(settings: Settings, run: int, name: str) -> FloatArray:
     """Σ_{s ≤ t} of what the best controller pays, with the noise that the learners meet."""
     plant = system(name)
-    streams = (stream(settings.seed, run, name), stream(settings.seed, run, f"{name}: environment"))
+    streams = (
+        Stream.named(settings.seed, run, name),
+        Stream.named(settings.seed, run, f"{name}: environment"),
+    )
     world = LinearPlant(plant)
     record = interact(OptimalController(plant), world, settings.steps, streams=streams)
     return np.asarray(world.costs(record).cumsum())

@@ -50,7 +50,7 @@ from bayescontrol.problems.prize import THREE_MODES_PRIOR, prize_or_frog, three_
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import Probe, Record, drawn_mode, posterior
 from bayescontrol.rule import ControlRule
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 from bayescontrol.systems import AgentSystem
 
 AGENTS: Final[Mapping[str, type[Any]]] = {"naive": NaiveMixture, "causal": ControlRule}
@@ -108,13 +108,13 @@ _PROBES = {"posterior": posterior, "drawn": drawn_mode, "trust": _TRUST}
 
 def run(settings: Settings, i: int) -> Columns:
     """Both agents in both processes, what the meter reads, and each history with other policies."""
-    truth = stream(settings.seed, i, "truth")
+    truth = Stream.named(settings.seed, i, "truth")
     columns: dict[str, Any] = {}
     for name, process in processes(settings.reliability).items():
         m = truth.categorical(process.prior)
         columns[f"{name} truth"] = np.array(m)
         # The same hypotheses with other policies: the intervention law speaks of them.
-        policies = random_modes(len(process.modes), seed=stream(settings.seed, i, "policies"))
+        policies = random_modes(len(process.modes), seed=Stream.named(settings.seed, i, "policies"))
         others = Process(TabularModes(policies.policy, process.modes.hypothesis), process.prior)
         for agent in AGENTS:
             record = interact(

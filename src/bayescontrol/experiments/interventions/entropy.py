@@ -31,7 +31,7 @@ from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
 from bayescontrol.lab.chart import Chart, Panel
 from bayescontrol.lab.marks import Colour, Dash, Guide, Series
 from bayescontrol.problems.tabular import random_modes
-from bayescontrol.seeding import Stream, stream
+from bayescontrol.seeding import Stream
 from bayescontrol.systems import AgentSystem
 
 #: The agents, in the order of the columns D and C.
@@ -74,7 +74,7 @@ class Settings:
 
 def run(settings: Settings, i: int) -> Columns:
     """One random system: the curves of all agents, and every competitor's margin."""
-    rng = stream(settings.seed, i, "system")
+    rng = Stream.named(settings.seed, i, "system")
     modes = random_modes(
         settings.modes,
         situations=settings.situations,
@@ -100,7 +100,7 @@ def run(settings: Settings, i: int) -> Columns:
     C = np.array(
         [[relative_entropy_on(tree, q, weights[w]).total for q in agents] for w in WEIGHTINGS]
     )
-    rivals = stream(settings.seed, i, "competitors")
+    rivals = Stream.named(settings.seed, i, "competitors")
     to_naive = [rule, *competitors(tree, naive, settings.competitors, rivals)]
     to_rule = [naive, *competitors(tree, rule, settings.competitors, rivals)]
     D_rivals = [relative_entropy_on(tree, q).total[-1] for q in to_naive]

@@ -59,7 +59,7 @@ from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.record import Probe
 from bayescontrol.report.tables import with_error
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 
 #: The rule as printed.
 RULE: Final = "every step"
@@ -126,7 +126,7 @@ def longest_chain(settings: Settings, agent: str) -> int:
 
 def run(settings: Settings, run: int) -> Columns:
     """Identification times of all agents, NaN where not simulated, ∞ where never seen."""
-    world = stream(settings.seed, run, "world").integers(2)
+    world = Stream.named(settings.seed, run, "world").integers(2)
     time = np.full((len(AGENTS), settings.k_max), np.nan)
     reward_time, silent = np.full((2, settings.k_max), np.nan)
     for k in range(1, settings.k_max + 1):

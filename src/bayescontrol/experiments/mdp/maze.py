@@ -72,7 +72,7 @@ from bayescontrol.mdp import MDP, Maze, Plan, policy_iteration, stationary_distr
 from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
 from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 
 #: The control rule, under both readings of the prior.
 RULES: Final = ("control rule, prior A", "control rule, prior B")
@@ -172,14 +172,14 @@ AGENTS: Final[Mapping[str, Callable[[Settings, MDP, int], Any]]] = {
 def run(settings: Settings, run: int) -> Columns:
     """Each agent's rewards in blocks and at the end, and its visits [first or last, x, a]."""
     mdp = world(settings.layout).mdp
-    start = int(stream(settings.seed, run, "start").integers(len(mdp.states)))
+    start = int(Stream.named(settings.seed, run, "start").integers(len(mdp.states)))
     blocks = settings.steps // BLOCK
     reward, late = np.empty((len(AGENTS), blocks)), np.empty(len(AGENTS))
     seen = np.empty((len(AGENTS), 2, len(mdp.states), len(mdp.actions)), np.int32)
     for i, (name, make) in enumerate(AGENTS.items()):
         streams = (
-            stream(settings.seed, run, name),
-            stream(settings.seed, run, "environment"),
+            Stream.named(settings.seed, run, name),
+            Stream.named(settings.seed, run, "environment"),
         )
         agent, environment = make(settings, mdp, start), mdp.environment(start)
         record = interact(agent, environment, settings.steps, streams=streams)

@@ -54,7 +54,7 @@ from bayescontrol.lab.marks import Colour, Dash, Series
 from bayescontrol.lab.statistics.quantiles import normal_quantile
 from bayescontrol.problems.diagrams import policy_diagram
 from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.seeding import stream
+from bayescontrol.seeding import Stream
 
 BY_TURNS: Final = "by turns"
 #: Who acts.
@@ -128,7 +128,7 @@ def _class(who: str, start: int) -> TabularModes:
 def run(settings: Settings, i: int) -> Columns:
     """Each of POLICIES for so many steps."""
     states = len(modes().labels.situations)
-    start = stream(settings.seed, i, "start").integers(states)
+    start = Stream.named(settings.seed, i, "start").integers(states)
     visits, moves, inside = [], [], []
     for k, who in enumerate(POLICIES):
         same = _class(who, int(start))
