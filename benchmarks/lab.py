@@ -15,9 +15,9 @@ import numpy as np
 from benchmarks.timing import Timing
 
 from bayescontrol import interact
-from bayescontrol.lab import Columns, Experiment, Outcome, run_replicas
+from bayescontrol.lab import Columns, Experiment, Score, run_replicas
 from bayescontrol.lab.chart import Chart
-from bayescontrol.lab.store import Store
+from bayescontrol.lab.store import ResultStore
 from bayescontrol.lab.study import Study
 from bayescontrol.problems.tabular import random_modes
 
@@ -45,9 +45,9 @@ def replica(settings: Settings, i: int) -> Columns:
     return {"share": share[:: STEPS // CURVE], "last": np.array(record.actions[-1])}
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """No claims."""
-    return Outcome(())
+    return Score(())
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -68,7 +68,7 @@ def loop(settings: Settings) -> Columns:
 
 def stored(experiment: Experiment[Settings], settings: Settings, folder: Path) -> Columns:
     """One core, every group on disk as it comes, the manifest at the end."""
-    with Store(folder, Study.of(experiment, settings)) as store:
+    with ResultStore(folder, Study.of(experiment, settings)) as store:
         return run_replicas(experiment, settings, store=store)
 
 

@@ -15,8 +15,7 @@ import numpy as np
 from benchmarks.timing import Timing, take_turns
 
 from bayescontrol import Stream, interact
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Marker, Series
+from bayescontrol.lab.chart import Chart, Colour, Marker, Panel, Series
 from bayescontrol.mdp import MDP
 from bayescontrol.mdp.gibbs import mdp_agent
 

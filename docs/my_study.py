@@ -10,9 +10,8 @@ import msgspec
 import numpy as np
 
 from bayescontrol import NaiveMixture, Stream, TabularModes, interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
-from bayescontrol.lab.chart import Chart, Guide, Panel
-from bayescontrol.lab.marks import Colour, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab.chart import Chart, Colour, Guide, Panel, Series
 from bayescontrol.lab.statistics import compare_all, mean_band, mean_interval
 from bayescontrol.schedules import Every
 
@@ -57,7 +56,7 @@ def run(settings: Settings, i: int) -> Columns:
     return paid
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """Means with intervals, every pair of agents, and the one claim of this study."""
     earned = {name: paid.mean(axis=1) for name, paid in columns.items()}
     intervals = {name: mean_interval(values) for name, values in earned.items()}
@@ -86,7 +85,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         holds=rule.verdict == "better",
         reason=rule.sentence,
     )
-    return Outcome((claim,), (means, pairs))
+    return Score((claim,), (means, pairs))
 
 
 def figures(settings: Settings, columns: Columns) -> dict[str, Chart]:

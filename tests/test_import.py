@@ -7,7 +7,7 @@ import sys
 import pytest
 
 HEAVY = {
-    "numba", "llvmlite", "scipy", "matplotlib", "plotly", "rich", "click", "dask", "distributed",
+    "numba", "llvmlite", "scipy", "matplotlib", "rich", "click", "dask", "distributed",
     "gymnasium", "pandas", "aiohttp", "fastapi", "flask", "http.server", "starlette", "tornado",
     "uvicorn", "multiprocessing.pool", "concurrent.futures.process", "sqlite3", "hypothesis",
     "pytest", "mpmath",

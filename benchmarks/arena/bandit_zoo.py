@@ -55,11 +55,9 @@ from bayescontrol.baselines.bandits import (
 )
 from bayescontrol.baselines.gittins import GittinsAgent, GittinsTable
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Series
-from bayescontrol.lab.statistics import Comparison, compare, holm, mean_interval
-from bayescontrol.lab.statistics.sample import shown
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
+from bayescontrol.lab.statistics import Comparison, compare, format_interval, holm, mean_interval
 from bayescontrol.metrics import regret
 from bayescontrol.seeding import Stream
 
@@ -153,7 +151,7 @@ _ERRORS: Final = 5.0
 _ENOUGH: Final = 20
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims of `bandit-zoo`, and a table for each kind of bandit."""
     final = {
         kind: dict(zip(AGENTS, columns["regret"][:, k, :, -1].T, strict=True))
@@ -166,7 +164,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         _lai_robbins(),
     )
     tables = (_table(kind, _without_oracle(regrets)) for kind, regrets in final.items())
-    return Outcome(claims, tuple(tables))
+    return Score(claims, tuple(tables))
 
 
 def _without_oracle(regrets: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
@@ -282,7 +280,7 @@ def _interval(values: FloatArray) -> tuple[str, str, str]:
     if len(values) < 2:
         return f"{float(values[0]):.4g}", "", ""
     interval = mean_interval(values)
-    return shown(interval.mean, interval.low, interval.high)
+    return format_interval(interval.mean, interval.low, interval.high)
 
 
 #: Colour tells the family, dash the agent.

@@ -67,9 +67,8 @@ import numpy as np
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.experiments.chance import Pilot
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Panel, Scale
-from bayescontrol.lab.marks import Colour, Dash, Guide, Marker, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Scale, Series
 from bayescontrol.mdp import MDP, Maze, Plan, policy_iteration
 from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
 from bayescontrol.report.tables import with_error
@@ -318,7 +317,7 @@ _FULL: Final = 0.95
 _FULL_ORIGIN: Final = "full size: 98 % or more of the optimum, 10 runs"
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims of `maze-sensitivity`, and its tables."""
     seen = Seen(settings, columns)
     claims = [*_optima()]
@@ -328,7 +327,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         claims += [_lake(seen, p) for p in _ON_LAKE]
     if settings.toy_steps >= _TOY[0]:
         claims += [_matters(seen), *_found(seen)]
-    return Outcome(tuple(claims), (_maze_table(seen), _toy_table(seen)))
+    return Score(tuple(claims), (_maze_table(seen), _toy_table(seen)))
 
 
 def named(parameter: str, value: float | None) -> str:

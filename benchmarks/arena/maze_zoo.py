@@ -44,10 +44,9 @@ from bayescontrol.baselines.mdp import BayesianQ, OptimalPolicy, QLearning, RLea
 from bayescontrol.baselines.mdp.posterior_sampling import PosteriorSampling
 from bayescontrol.baselines.mdp.ucrl2 import UCRL2
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Guide, Series
-from bayescontrol.lab.statistics.quantiles import t_quantile
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab.statistics.intervals import t_quantile
 from bayescontrol.mdp import MDP, Maze, Plan, chain_mdp, policy_iteration, stationary_distribution
 from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
 from bayescontrol.mdp.maze import LAYOUTS
@@ -177,12 +176,12 @@ _ALARMS: Final = 1e-3
 _ENOUGH: Final = 10_000
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims of `maze-zoo`, and a table for each map."""
     claims = [_certified(), _chain(), _oracle(settings, columns)]
     if settings.steps >= _ENOUGH:
         claims += [_less(columns, R_LEARNING), _less(columns, RULE)]
-    return Outcome(tuple(claims), (_regrets(settings, columns), _late(settings, columns)))
+    return Score(tuple(claims), (_regrets(settings, columns), _late(settings, columns)))
 
 
 def _certified() -> Claim:

@@ -63,17 +63,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class Visit:
-    """A page that is open, and what it said and asked for meanwhile."""
+    """An open page, its console messages and its requests."""
 
     page: Page
-    said: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-
-    def draw_all(self) -> None:
-        """Scroll to every panel, as a reader does."""
-        for plot in self.page.locator(".plot").all():
-            plot.scroll_into_view_if_needed()
-            plot.locator(".main-svg").first.wait_for()
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -89,13 +83,12 @@ def visit(chromium: Browser) -> Iterator[Callable[..., Visit]]:
             is_mobile=phone,
         )
         contexts.append(context)
-        made = Visit(context.new_page())
-        made.page.on("console", lambda message: made.said.append(message.text))
-        made.page.on("pageerror", lambda error: made.said.append(str(error)))
-        made.page.on("request", lambda request: made.asked.append(request.url))
-        made.page.goto(path.as_uri())
-        made.draw_all()
-        return made
+        visited = Visit(context.new_page())
+        visited.page.on("console", lambda message: visited.messages.append(message.text))
+        visited.page.on("pageerror", lambda error: visited.messages.append(str(error)))
+        visited.page.on("request", lambda request: visited.requests.append(request.url))
+        visited.page.goto(path.as_uri())
+        return visited
 
     yield opened
     for context in contexts:
@@ -103,6 +96,6 @@ def visit(chromium: Browser) -> Iterator[Callable[..., Visit]]:
 
 
 @pytest.fixture(scope="module")
-def desk(visit: Callable[..., Visit], report: Path) -> Visit:
-    """The report on a wide screen; tests leave it as they found it."""
+def wide_page(visit: Callable[..., Visit], report: Path) -> Visit:
+    """The report on a wide screen; tests restore its state."""
     return visit(report)

@@ -107,15 +107,15 @@ def test_a_planted_error_makes_its_claim_fail(
 
 def test_at_another_bench_only_what_is_always_true_is_claimed() -> None:
     result = conduct(experiment, OTHER)
-    names = [claim.name for claim in result.outcome.claims]
+    names = [claim.name for claim in result.score.claims]
     assert names == ["oracle-reward", "two-lever-totals", "gittins-table-time"]
-    assert all(claim.holds for claim in result.outcome.claims)
+    assert all(claim.holds for claim in result.score.claims)
 
 
 @pytest.mark.parametrize("settings", [replace(OTHER, runs=1), replace(FEW, runs=1)])
 def test_one_run_is_enough_for_claims_and_figures(settings: Settings) -> None:
     result = conduct(experiment, settings)
-    assert all(claim.holds for claim in result.outcome.claims if claim.source == "ours")
+    assert all(claim.holds for claim in result.score.claims if claim.source == "ours")
     assert len(draw(settings, result.columns)) == 3
 
 
@@ -154,4 +154,4 @@ def test_the_regions_fill_the_square_and_the_cube_in_sight() -> None:
 def test_every_claim_holds_at_the_size_of_the_reference() -> None:
     """4,000 runs: a claim fails by chance with probability below 1e-4."""
     result = conduct(experiment, replace(experiment.full, seed=3, runs=4000))
-    assert {claim.verdict for claim in result.outcome.claims} == {"holds"}
+    assert {claim.verdict for claim in result.score.claims} == {"holds"}

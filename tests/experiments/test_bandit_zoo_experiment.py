@@ -55,7 +55,7 @@ def test_a_costly_agent_rests_after_its_runs_and_all_others_play(columns: Column
     np.testing.assert_array_equal(rests, expected)
     without = replace(SMALL, costly_runs=0, runs=2, steps=20)
     result = conduct(experiment, without)
-    assert COSTLY not in [row[0] for row in result.outcome.tables[0].rows]
+    assert COSTLY not in [row[0] for row in result.score.tables[0].rows]
     assert len(draw(without, result.columns)) == 1
 
 
@@ -110,7 +110,7 @@ def test_tables_list_every_agent_but_the_oracle_by_its_mean(columns: Columns) ->
 def test_one_run_is_enough_for_claims_and_figures() -> None:
     single = replace(SMALL, runs=1, steps=20, levers=3)
     result = conduct(experiment, single)
-    assert all(claim.holds for claim in result.outcome.claims)
+    assert all(claim.holds for claim in result.score.claims)
     (figure,) = draw(single, result.columns).values()
     labels: list[Any] = [series.label for series in figure.panels[-1].series]
     assert labels[-1] == "Lai and Robbins's slope"
@@ -119,4 +119,4 @@ def test_one_run_is_enough_for_claims_and_figures() -> None:
 @pytest.mark.slow
 def test_every_claim_holds_with_more_runs_and_steps() -> None:
     result = conduct(experiment, Settings(seed=4, runs=200, steps=3000))
-    assert {claim.verdict for claim in result.outcome.claims} == {"holds"}
+    assert {claim.verdict for claim in result.score.claims} == {"holds"}

@@ -106,7 +106,7 @@ def test_a_cap_on_the_steps_leaves_out_the_chains_that_would_meet_it() -> None:
     assert [longest_chain(tight, name) for name in AGENTS] == [1] * len(AGENTS)
     result = conduct(experiment, tight)
     assert np.isnan(result.columns["time"][:, :, 1:]).all()
-    assert all(claim.holds or claim.source == "paper" for claim in result.outcome.claims)
+    assert all(claim.holds or claim.source == "paper" for claim in result.score.claims)
     assert set(experiment.figures(tight, result.columns)) == {
         "identification-time",
         "growing-chain",
@@ -116,7 +116,7 @@ def test_a_cap_on_the_steps_leaves_out_the_chains_that_would_meet_it() -> None:
 def test_one_run_is_enough_for_claims_and_figures() -> None:
     single = Settings(seed=5, runs=1, steps=500, k_max=4, scale=2, growing_steps=20)
     result = conduct(experiment, single)
-    assert all(claim.holds for claim in result.outcome.claims if claim.source == "ours")
+    assert all(claim.holds for claim in result.score.claims if claim.source == "ours")
     assert len(experiment.figures(single, result.columns)) == 2
 
 

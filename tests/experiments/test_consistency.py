@@ -42,14 +42,14 @@ def claims(columns: Columns, settings: Settings = SMALL) -> dict[str, Claim]:
 
 
 def test_every_claim_holds(result: Result) -> None:
-    assert [claim.name for claim in result.outcome.claims if not claim.holds] == []
+    assert [claim.name for claim in result.score.claims if not claim.holds] == []
 
 
 @pytest.mark.parametrize("weight", [0.1, 0.9])
 def test_every_claim_holds_under_another_prior(weight: float) -> None:
     other = replace(SMALL, weight=weight)
     result = conduct(experiment, other)
-    assert [claim.name for claim in result.outcome.claims if not claim.holds] == []
+    assert [claim.name for claim in result.score.claims if not claim.holds] == []
     np.testing.assert_allclose(result.columns["distance"][:, 0], 1 - weight, rtol=1e-12)
 
 
@@ -136,18 +136,18 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
         parse(Settings, {"runs": str(FEWEST - 1)})
     single = Settings(runs=1, steps=60)
     alone = conduct(experiment, single)
-    assert alone.outcome.claims == ()
+    assert alone.score.claims == ()
     assert len(experiment.figures(single, alone.columns)) == 2
 
 
 def test_looks_too_rare_to_tell_are_not_judged() -> None:
     rare = replace(SMALL, look=1e-4)
-    names = [claim.name for claim in conduct(experiment, rare).outcome.claims]
+    names = [claim.name for claim in conduct(experiment, rare).score.claims]
     assert "a-look-tells-them-apart" not in names
     assert "wrong-actions-for-ever" in names
 
 
 def test_the_table_tells_what_is_exact_as_exact(result: Result) -> None:
-    (table,) = result.outcome.tables
+    (table,) = result.score.tables
     assert [row[3:5] for row in table.rows[:2]] == [("0.5", "0.5"), ("0.5", "0")]
     assert "Distance: total variation" in table.note

@@ -118,7 +118,7 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* told from chance"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=2, steps=300))
-    assert result.outcome.claims == ()
+    assert result.score.claims == ()
     assert as_object(result)["experiment"] == "convergence"
 
 

@@ -45,7 +45,7 @@ def claims(columns: Columns) -> dict[str, Claim]:
 
 
 def test_every_claim_holds(result: Result) -> None:
-    assert [claim.name for claim in result.outcome.claims if not claim.holds] == []
+    assert [claim.name for claim in result.score.claims if not claim.holds] == []
 
 
 def test_the_exact_rates_are_those_of_the_states_visited() -> None:
@@ -172,7 +172,7 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
         parse(Settings, {"runs": "2"})
     single = Settings(seed=5, runs=2, steps=1000)
     alone = conduct(experiment, single)
-    assert alone.outcome.claims == ()
+    assert alone.score.claims == ()
     assert len(experiment.figures(single, alone.columns)) == 2
     assert len(WHO) == 3
 
@@ -182,7 +182,7 @@ def test_figures_and_tables_call_the_hypotheses_by_the_same_names(result: Result
     assert [panel.title[:2] for panel in charts["hypotheses"].panels] == ["H1", "H2", "H3"]
     rule = charts["evidence"].panels[3]
     assert [series.label[:2] for series in rule.series] == ["H1", "H2", "H3", "H2"]
-    who, evidence, weights = result.outcome.tables
+    who, evidence, weights = result.score.tables
     assert weights.header[2:5] == ("H1", "H2", "H3")
     assert all(table.note for table in (who, evidence, weights))
     blind = [row[-1] for row in evidence.rows if row[2] == 0.0]

@@ -143,7 +143,7 @@ def test_the_margin_keeps_its_promise_for_every_rate_and_every_number_of_runs(
 @pytest.mark.parametrize("size", [{"runs": 1, "steps": 1}, {"runs": 2, "steps": 9, "seed": 5}])
 def test_no_claim_fails_for_want_of_replicas(size: dict[str, int]) -> None:
     result = conduct(experiment, Settings(**size))
-    assert all(claim.holds for claim in result.outcome.claims)
+    assert all(claim.holds for claim in result.score.claims)
     assert as_object(result)["experiment"] == "delusion"
 
 
@@ -178,4 +178,4 @@ def test_the_figure_has_four_panels_with_bands_and_a_colour_for_each_agent(
 def test_at_full_length_every_claim_holds_under_other_seeds(seed: int) -> None:
     """False alarms: below 1e-3 for each seed."""
     settings = replace(experiment.full, runs=1000, seed=100 + seed)
-    assert all(claim.holds for claim in conduct(experiment, settings).outcome.claims)
+    assert all(claim.holds for claim in conduct(experiment, settings).score.claims)

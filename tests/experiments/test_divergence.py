@@ -128,13 +128,13 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=49: .*>= 50.* told from chance"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=2, steps=200))
-    assert result.outcome.claims == ()
+    assert result.score.claims == ()
     assert as_object(result)["experiment"] == "divergence"
 
 
 def test_at_the_smallest_size_no_claim_of_ours_fails() -> None:
     result = conduct(experiment, Settings(runs=FEWEST, steps=200))
-    assert [claim.name for claim in result.outcome.claims if not claim.holds] == []
+    assert [claim.name for claim in result.score.claims if not claim.holds] == []
 
 
 def test_tables_say_who_the_modes_are_and_what_symbols_mean(columns: Columns) -> None:
@@ -171,5 +171,5 @@ def test_the_figures_show_processes_policies_and_bands(columns: Columns) -> None
 def test_at_full_length_every_claim_of_ours_holds_under_another_seed() -> None:
     """False alarms: below 1 in 300."""
     settings = replace(experiment.full, runs=1000, seed=100)
-    found = conduct(experiment, settings).outcome.claims
+    found = conduct(experiment, settings).score.claims
     assert [claim.name for claim in found if not claim.holds] == []

@@ -24,7 +24,7 @@ def result() -> Result:
 
 
 def named(result: Result) -> Mapping[str, Claim]:
-    return {claim.name: claim for claim in result.outcome.claims}
+    return {claim.name: claim for claim in result.score.claims}
 
 
 def test_every_claim_holds_and_says_against_how_many(result: Result) -> None:
@@ -84,7 +84,7 @@ def test_competitors_are_systems_of_probabilities() -> None:
 
 
 def test_the_tables_show_what_the_columns_hold(result: Result) -> None:
-    means, weightings = result.outcome.tables
+    means, weightings = result.score.tables
     cells: dict[tuple[Any, Any], Any] = {(row[0], row[1]): row[-1] for row in means.rows}
     assert cells["D", "oracle (knows m)"] == cells["C, uniform", "oracle (knows m)"] == 0.0
     assert cells["D", "naive mixture"] < cells["D", "control rule"] < cells["D", "uniform"]
@@ -108,4 +108,4 @@ def test_the_figure_has_two_labelled_panels_and_the_entropy_of_the_prior(result:
 
 @pytest.mark.slow
 def test_every_claim_holds_at_full_size() -> None:
-    assert all(claim.holds for claim in conduct(experiment, experiment.full, 2).outcome.claims)
+    assert all(claim.holds for claim in conduct(experiment, experiment.full, 2).score.claims)

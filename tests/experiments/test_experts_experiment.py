@@ -132,7 +132,7 @@ def test_the_last_quarter_decides_what_is_upright() -> None:
 def test_one_run_is_enough_for_claims_and_figures() -> None:
     single = Settings(seed=2, runs=1, steps=30, change=15, rod_steps=8)
     result = conduct(experiment, single)
-    assert len(result.outcome.tables) == 4
+    assert len(result.score.tables) == 4
     assert len(experiment.figures(single, result.columns)) == 4
 
 

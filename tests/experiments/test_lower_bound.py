@@ -119,13 +119,13 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=199: .*>= 200.* told from chance"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=3, steps=10))
-    assert result.outcome.claims == ()
+    assert result.score.claims == ()
     assert as_object(result)["experiment"] == "lower-bound"
 
 
 def test_at_the_smallest_size_every_claim_holds() -> None:
     result = conduct(experiment, Settings(runs=FEWEST, steps=10, seed=4))
-    assert {claim.verdict for claim in result.outcome.claims} == {"holds"}
+    assert {claim.verdict for claim in result.score.claims} == {"holds"}
 
 
 def test_tables_say_what_the_worlds_are_and_what_lambda_is(columns: Columns) -> None:

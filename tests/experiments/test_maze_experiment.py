@@ -194,7 +194,7 @@ def test_one_run_is_enough_for_claims_and_figures() -> None:
     for layout in ("three-cups", "corridor"):
         single = Settings(runs=1, steps=1000, layout=layout)
         result = conduct(experiment, single)
-        assert all(claim.holds for claim in result.outcome.claims)
+        assert all(claim.holds for claim in result.score.claims)
         assert set(experiment.figures(single, result.columns)) == {"setup", "behaviour", "learning"}
 
 
@@ -228,4 +228,4 @@ def test_every_membrane_is_drawn_where_a_move_is_possible_in_one_direction_only(
 def test_the_claims_hold_at_full_size() -> None:
     """Fixed seed; the rule is several standard errors above its threshold."""
     result = conduct(experiment, experiment.full)
-    assert all(claim.holds for claim in result.outcome.claims if claim.source == "ours")
+    assert all(claim.holds for claim in result.score.claims if claim.source == "ours")

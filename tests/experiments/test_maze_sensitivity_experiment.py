@@ -155,5 +155,5 @@ def test_walking_without_end_has_no_share_of_the_cliffs_optimum() -> None:
 def test_one_run_is_enough_for_claims_and_figures() -> None:
     single = Settings(runs=1, steps=100, toy_steps=1000)
     result = conduct(experiment, single)
-    assert all(claim.holds for claim in result.outcome.claims)
+    assert all(claim.holds for claim in result.score.claims)
     assert set(experiment.figures(single, result.columns)) == {"parameters", "precision"}

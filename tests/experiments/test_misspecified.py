@@ -122,7 +122,7 @@ def test_streaks_win_and_lose_as_often_as_the_mode_says() -> None:
 def test_short_runs_claim_no_power() -> None:
     short = Settings(runs=FEWEST, steps=20)
     result = conduct(experiment, short)
-    assert [claim.name for claim in result.outcome.claims] == NAMES[:2]
+    assert [claim.name for claim in result.score.claims] == NAMES[:2]
     assert set(experiment.figures(short, result.columns)) == {"evidence", "alarms"}
 
 
@@ -131,7 +131,7 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
         parse(Settings, {"runs": str(FEWEST - 1)})
     single = Settings(seed=5, runs=1)
     result = conduct(experiment, single)
-    assert result.outcome.claims == ()
+    assert result.score.claims == ()
     assert len(experiment.figures(single, result.columns)) == 2
 
 
@@ -148,4 +148,4 @@ def test_a_table_says_what_every_world_is(columns: Columns) -> None:
 def test_the_claims_hold_at_full_size() -> None:
     """Fixed seed; the worst mode is many standard errors below δ."""
     result = conduct(experiment, experiment.full)
-    assert all(claim.holds for claim in result.outcome.claims)
+    assert all(claim.holds for claim in result.score.claims)

@@ -50,7 +50,7 @@ def claims(columns: Columns) -> dict[str, Claim]:
 
 
 def test_every_claim_holds(result: Result) -> None:
-    assert [claim.name for claim in result.outcome.claims if not claim.holds] == []
+    assert [claim.name for claim in result.score.claims if not claim.holds] == []
 
 
 def test_each_policy_selects_four_states_and_both_by_turns_all_eight() -> None:
@@ -197,10 +197,10 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     assert parse(Settings, {"runs": str(FEWEST)}).runs == FEWEST
     single = Settings(runs=1, steps=1000)
     alone = conduct(experiment, single)
-    assert alone.outcome.claims == ()
-    assert "±" not in "".join(str(cell) for row in alone.outcome.tables[0].rows for cell in row)
+    assert alone.score.claims == ()
+    assert "±" not in "".join(str(cell) for row in alone.score.tables[0].rows for cell in row)
     assert len(experiment.figures(single, alone.columns)) == 2
 
 
 def test_every_table_says_what_its_symbols_mean(result: Result) -> None:
-    assert all(table.note for table in result.outcome.tables)
+    assert all(table.note for table in result.score.tables)

@@ -112,13 +112,13 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* told from chance"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=2, steps=200, long_steps=500))
-    assert result.outcome.claims == ()
+    assert result.score.claims == ()
     assert as_object(result)["experiment"] == "vanishing"
 
 
 def test_at_the_smallest_size_every_claim_holds() -> None:
     result = conduct(experiment, Settings(runs=FEWEST, steps=200, long_steps=500))
-    assert {claim.verdict for claim in result.outcome.claims} == {"holds"}
+    assert {claim.verdict for claim in result.score.claims} == {"holds"}
 
 
 def test_tables_say_what_the_classes_are_and_tell_no_weights_of_1e_232(columns: Columns) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Guide, InvalidChart, Region, Series, Word
+from bayescontrol.lab.chart import Chart, Guide, InvalidChart, Panel, Region, Series, Word
 
 X = np.arange(1.0, 5.0)
 LINE = Series("rule", X, X)
@@ -44,16 +43,16 @@ def panel(*series: Series, **other: Any) -> Panel:
         (lambda: Region("best", X, X, shade=1.5), "shade is 1.5, it must be between 0 and 1"),
         (lambda: Region("", X, X), "a region: the label is empty"),
         (lambda: Region("best", X, X, "red"), "'red', it must be blue"),  # type: ignore[arg-type]
-        (lambda: Word("m₁", np.nan, 0.0), r"word 'm₁': it stands at \(nan, 0.0\)"),
+        (lambda: Word("m₁", np.nan, 0.0), r"word 'm₁': the position \(nan, 0.0\) is not finite"),
         (lambda: Word(" ", 0.0, 0.0), "a word: the text is empty"),
-        (lambda: panel(regions=[FLAT], xscale="log"), "x = 0 or less cannot stand"),
-        (lambda: panel(regions=[FLAT], yscale="log"), "y = 0 or less cannot stand"),
+        (lambda: panel(regions=[FLAT], xscale="log"), "x = 0 or less cannot be drawn"),
+        (lambda: panel(regions=[FLAT], yscale="log"), "y = 0 or less cannot be drawn"),
         (lambda: Panel("", "step t", "", [LINE]), "the ylabel is empty; a reader needs it"),
         (lambda: Panel("", "", "regret", [LINE]), "the xlabel is empty"),
         (lambda: Panel("", "step t", "regret", []), "it has no series"),
         (lambda: panel(ylim=(1, 1)), r"panel 'Regret': ylim is \(1, 1\), it must increase"),
         (lambda: panel(yscale="log", ylim=(0, None)), r"ylim is \(0, None\) on a logarithmic"),
-        (lambda: panel(Series("rule", X - 1, X), xscale="log"), "x = 0 or less cannot stand"),
+        (lambda: panel(Series("rule", X - 1, X), xscale="log"), "x = 0 or less cannot be drawn"),
         (lambda: panel(yscale="cube"), "yscale is 'cube', it must be linear, log or log2"),
         (lambda: Chart("", [panel()], "Lower is better."), "a chart: the title is empty"),
         (lambda: Chart("Regret", [panel()], ""), "chart 'Regret': the how_to_read is empty"),
@@ -148,7 +147,7 @@ def test_an_axis_ends_where_its_limits_or_the_data_end() -> None:
 def test_describing_a_chart_loads_no_plotting_library() -> None:
     code = (
         "import sys, bayescontrol.lab.chart\n"
-        "print(sorted({'matplotlib', 'plotly', 'numba'} & set(sys.modules)))"
+        "print(sorted({'matplotlib', 'rich', 'numba'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -21,7 +21,7 @@ from bayescontrol.lab.statistics import (
     sign_flip_p_value,
     significance,
 )
-from bayescontrol.lab.statistics.quantiles import t_quantile
+from bayescontrol.lab.statistics.intervals import t_quantile
 from bayescontrol.seeding import Stream
 
 

@@ -18,7 +18,7 @@ from bayescontrol.lab.experiment import Experiment, find
 from bayescontrol.lab.replicas import ExperimentFailed
 from bayescontrol.lab.runner import run_replicas
 from bayescontrol.lab.shards import Shard, merge
-from bayescontrol.lab.store import Store
+from bayescontrol.lab.store import ResultStore
 from bayescontrol.lab.study import Study
 
 STUDIES = Path(__file__).parent / "studies"
@@ -49,7 +49,7 @@ class Heard:
 
 
 def stored(folder: Path, experiment: Experiment[Any], settings: Any, **how: Any) -> bytes:
-    with Store(folder, Study.of(experiment, settings, PACED)) as store:
+    with ResultStore(folder, Study.of(experiment, settings, PACED)) as store:
         run_replicas(experiment, settings, store=store, **how)
     return (folder / "columns.npz").read_bytes()
 

@@ -19,7 +19,7 @@ from bayescontrol.lab import Experiment, conduct, run_replicas
 from bayescontrol.lab.export import to_arviz, to_pandas, to_polars, to_xarray
 from bayescontrol.lab.named import Unexportable
 from bayescontrol.lab.shards import Shard
-from bayescontrol.lab.store import Store, read
+from bayescontrol.lab.store import ResultStore, read
 from bayescontrol.lab.study import Study
 from bayescontrol.problems.prize import three_modes
 from bayescontrol.record import drawn_mode, posterior
@@ -134,7 +134,7 @@ def test_results_read_from_a_folder_know_their_runs_and_their_manifest(
     coin: Experiment[Any], tmp_path: Path
 ) -> None:
     settings = coin.settings(runs=5, steps=6)
-    with Store(tmp_path, Study.of(coin, settings)) as store:
+    with ResultStore(tmp_path, Study.of(coin, settings)) as store:
         columns = run_replicas(coin, settings, store=store, shard=Shard(2, 2))
     data = to_xarray(read(tmp_path))
     assert data.run.values.tolist() == [1, 3]

@@ -5,11 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.chart import Panel
-from bayescontrol.lab.graph_parts import Area, Edge, Node
-from bayescontrol.lab.graph_shapes import contains
-from bayescontrol.lab.graphs import Graph, ring
-from bayescontrol.lab.marks import InvalidChart
+from bayescontrol.lab.chart import Area, Edge, Graph, InvalidChart, Node, Panel, ring
+from bayescontrol.lab.chart.graph import contains
 
 A, B, C = Node("A", 0.0, 0.0), Node("B", 2.0, 0.0), Node("C", 4.0, 0.0)
 
@@ -126,7 +123,7 @@ def test_a_graph_is_as_large_as_all_its_parts_and_words() -> None:
     ("make", "message"),
     [
         (lambda: Node(" ", 0, 0), "a node: the name is empty"),
-        (lambda: Node("A", np.nan, 0), r"node 'A': it stands at \(nan, 0\)"),
+        (lambda: Node("A", np.nan, 0), r"node 'A': the position \(nan, 0\) is not finite"),
         (lambda: Node("A", 0, 0, 1.5), "node 'A': shade is 1.5"),
         (lambda: Node("A", 0, 0, colour="red"), "'red', it must be blue"),  # type: ignore[arg-type]
         (lambda: Edge("A", "B", 0.0), "edge 'A' → 'B': probability is 0.0"),
@@ -148,7 +145,7 @@ def test_a_graph_is_as_large_as_all_its_parts_and_words() -> None:
         (lambda: graph(areas=[Area("all", ["D"])]), "area 'all': no node is called 'D'"),
         (
             lambda: Panel("", "s", "t", [], graphs=[graph()], xscale="log"),
-            "cannot stand on a logarithmic axis",
+            "cannot be drawn on a logarithmic axis",
         ),
     ],
 )

@@ -21,11 +21,11 @@ DRIVER = """
 import sys
 from pathlib import Path
 from bayescontrol.lab import find, pace, run_replicas
-from bayescontrol.lab.store import Store, Study
+from bayescontrol.lab.store import ResultStore, Study
 pace._SHORTEST = 0.02
 paced = find(sys.argv[1])
 settings = paced.settings(runs=int(sys.argv[3]), seconds=float(sys.argv[5]))
-with Store(Path(sys.argv[2]), Study.of(paced, settings)) as store:
+with ResultStore(Path(sys.argv[2]), Study.of(paced, settings)) as store:
     print("open", flush=True)
     run_replicas(paced, settings, workers=int(sys.argv[4]), store=store)
 print("done", flush=True)
@@ -87,7 +87,7 @@ import os, sys
 from dataclasses import replace
 from pathlib import Path
 from bayescontrol.lab import find, pace, run_replicas
-from bayescontrol.lab.store import Store, Study
+from bayescontrol.lab.store import ResultStore, Study
 pace._BYTES = 1000  # groups of five
 paced = find(sys.argv[1])
 
@@ -98,7 +98,7 @@ def run(folder, runs):
         return paced.run(settings, i)
 
     settings = paced.settings(runs=runs)
-    with Store(folder, Study.of(paced, settings)) as store:
+    with ResultStore(folder, Study.of(paced, settings)) as store:
         run_replicas(replace(paced, run=counted), settings, store=store)
 
 def dying(before, left):

@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.maps import Heat, Strokes, arrows
-from bayescontrol.lab.marks import InvalidChart
+from bayescontrol.lab.chart import Chart, Heat, InvalidChart, Panel, Strokes, arrows
 
 
 def test_a_shade_is_the_share_of_the_highest_value_and_never_more_than_all_colour() -> None:

@@ -28,10 +28,10 @@ def peak():
 STORED = f"""{PEAK}
 import sys
 from bayescontrol.lab import find, run_replicas
-from bayescontrol.lab.store import Store, Study
+from bayescontrol.lab.store import ResultStore, Study
 large = find(sys.argv[1])
 settings = large.settings(runs=int(sys.argv[3]), steps={FLOATS})
-with Store(Path(sys.argv[2]), Study.of(large, settings)) as store:
+with ResultStore(Path(sys.argv[2]), Study.of(large, settings)) as store:
     run_replicas(large, settings, store=store)
 print(peak())
 """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.experiment import Columns, Experiment, Outcome, find
+from bayescontrol.lab.experiment import Columns, Experiment, Score, find
 from bayescontrol.lab.replicas import ExperimentFailed
 from bayescontrol.lab.runner import conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings
@@ -146,7 +146,7 @@ def test_a_shard_of_the_runs_can_be_had_without_a_folder(coin: Experiment[Any]) 
 
 
 def test_a_broken_score_is_named(coin: Experiment[Any]) -> None:
-    odd = replace(coin, score=lambda settings, columns: Outcome((columns["absent"],)))  # type: ignore[arg-type]
+    odd = replace(coin, score=lambda settings, columns: Score((columns["absent"],)))  # type: ignore[arg-type]
     with pytest.raises(ExperimentFailed, match="coin: score raised KeyError: 'absent', with Set"):
         conduct(odd, coin.settings(runs=1))
 

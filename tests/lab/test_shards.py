@@ -14,7 +14,7 @@ from bayescontrol.lab.pieces import Damaged
 from bayescontrol.lab.runner import run_replicas
 from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.shards import CannotMerge, Shard, merge
-from bayescontrol.lab.store import Store, read
+from bayescontrol.lab.store import ResultStore, read
 from bayescontrol.lab.study import OtherResults, Study
 
 
@@ -26,7 +26,7 @@ def paced(study: Path) -> Experiment[Any]:
 def fill(folder: Path, experiment: Experiment[Any], shard: str | None, **settings: Any) -> Path:
     chosen = experiment.settings(**{"runs": 10, **settings})
     part = Shard.parse(shard) if shard else None
-    with Store(folder, Study.of(experiment, chosen)) as store:
+    with ResultStore(folder, Study.of(experiment, chosen)) as store:
         run_replicas(experiment, chosen, store=store, shard=part)
     return folder
 

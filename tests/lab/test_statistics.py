@@ -24,7 +24,7 @@ from bayescontrol.lab.statistics import (
     mean_interval,
     wilson,
 )
-from bayescontrol.lab.statistics.quantiles import normal_quantile, t_quantile
+from bayescontrol.lab.statistics.intervals import normal_quantile, t_quantile
 from bayescontrol.seeding import Stream
 
 LOGNORMAL_MEAN = math.exp(0.5)

@@ -21,7 +21,7 @@ from bayescontrol.lab.pieces import Damaged
 from bayescontrol.lab.provenance import Made
 from bayescontrol.lab.replicas import ExperimentFailed, Job
 from bayescontrol.lab.runner import run_replicas
-from bayescontrol.lab.store import Store, read
+from bayescontrol.lab.store import ResultStore, read
 from bayescontrol.lab.study import OtherResults, Study
 
 MADE = Made({"bayescontrol": "0"}, {}, "c0de")
@@ -46,7 +46,7 @@ class Counted:
 
 
 def into(folder: Path, experiment: Experiment[Any], settings: Any) -> Columns:
-    with Store(folder, Study.of(experiment, settings)) as store:
+    with ResultStore(folder, Study.of(experiment, settings)) as store:
         return run_replicas(experiment, settings, store=store)
 
 
@@ -57,7 +57,7 @@ def as_bytes(columns: Columns) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
 def half_done(folder: Path, experiment: Experiment[Any], settings: Any, *groups: range) -> None:
     """The folder as a killed command leaves it."""
     job = Job(experiment.name, experiment.run, settings)
-    with Store(folder, Study.of(experiment, settings)) as store:
+    with ResultStore(folder, Study.of(experiment, settings)) as store:
         for runs in groups:
             store.put(runs, job(runs).columns, MADE)
 
@@ -111,7 +111,7 @@ def test_a_command_that_breaks_keeps_what_it_finished(study: Path, tmp_path: Pat
     faulty = find(f"{study.with_name('paced_study.py')}:faulty")
     with pytest.raises(ExperimentFailed, match="run 7 raised ValueError"):
         into(tmp_path, faulty, faulty.quick)
-    with Store(tmp_path, Study.of(faulty, faulty.quick)) as store:
+    with ResultStore(tmp_path, Study.of(faulty, faulty.quick)) as store:
         assert store.missing(range(12)) == [range(7, 12)]
 
 
@@ -122,7 +122,7 @@ def test_any_executor_fills_the_folder_with_the_same_bytes(
     into(tmp_path / "serial", paced, settings)
     with (
         ThreadPoolExecutor(3) as threads,
-        Store(tmp_path / "threads", Study.of(paced, settings)) as store,
+        ResultStore(tmp_path / "threads", Study.of(paced, settings)) as store,
     ):
         run_replicas(paced, settings, executor=threads, store=store)
     serial, others = (tmp_path / name / "columns.npz" for name in ("serial", "threads"))
@@ -246,8 +246,8 @@ def test_changed_code_is_told(
 
 def test_a_second_writer_is_refused(paced: Experiment[Any], tmp_path: Path) -> None:
     study = Study.of(paced, paced.quick)
-    with Store(tmp_path, study), pytest.raises(Busy, match="is being written by process"):
-        Store(tmp_path, study).__enter__()
+    with ResultStore(tmp_path, study), pytest.raises(Busy, match="is being written by process"):
+        ResultStore(tmp_path, study).__enter__()
 
 
 FULL = """
@@ -256,13 +256,13 @@ from pathlib import Path
 from bayescontrol.lab import find, run_replicas
 from bayescontrol.lab import pace
 from bayescontrol.files import Unwritable
-from bayescontrol.lab.store import Store, Study
+from bayescontrol.lab.store import ResultStore, Study
 pace._BYTES = 4000
 paced = find(sys.argv[1])
 settings = paced.settings(runs=60)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
 try:
-    with Store(Path(sys.argv[2]), Study.of(paced, settings)) as store:
+    with ResultStore(Path(sys.argv[2]), Study.of(paced, settings)) as store:
         run_replicas(paced, settings, store=store)
 except Unwritable as error:
     print(error)

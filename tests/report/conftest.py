@@ -10,14 +10,24 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab import conduct, find, names, run_replicas
-from bayescontrol.lab.chart import Chart, Panel
+from bayescontrol.lab.chart import (
+    Area,
+    Chart,
+    Edge,
+    Graph,
+    Guide,
+    Heat,
+    Node,
+    Panel,
+    Region,
+    Series,
+    Strokes,
+    Word,
+    arrows,
+)
 from bayescontrol.lab.experiment import Experiment
-from bayescontrol.lab.graph_parts import Area, Edge, Node
-from bayescontrol.lab.graphs import Graph
-from bayescontrol.lab.maps import Heat, Strokes, arrows
-from bayescontrol.lab.marks import Guide, Region, Series, Word
 from bayescontrol.lab.runner import Result
-from bayescontrol.lab.store import Store
+from bayescontrol.lab.store import ResultStore
 from bayescontrol.lab.study import Study
 
 STUDY = f"{Path(__file__).parent / 'studies' / 'evil_study.py'}:evil"
@@ -44,7 +54,7 @@ def keep(evil: Experiment[Any]) -> Callable[..., None]:
 
     def keep(folder: Path, **changes: Any) -> None:
         settings = replace(evil.quick, **changes)
-        with Store(folder, Study.of(evil, settings, STUDY)) as store:
+        with ResultStore(folder, Study.of(evil, settings, STUDY)) as store:
             run_replicas(evil, settings, store=store)
 
     return keep

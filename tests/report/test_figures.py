@@ -1,28 +1,38 @@
-"""Figures show what the chart says, in one style, and are the same bytes each time."""
+"""Figures show the data of their chart, in one style; files are the same bytes each time."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.container import ErrorbarContainer
-from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.graphs import Graph
-from bayescontrol.lab.maps import Heat, Strokes
-from bayescontrol.lab.marks import Guide, Region, Series
+from bayescontrol.errors import MissingExtra
+from bayescontrol.lab.chart import (
+    Chart,
+    Colour,
+    Graph,
+    Guide,
+    Heat,
+    Panel,
+    Series,
+    Strokes,
+)
 from bayescontrol.report import figures
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
+
+SVG: Final = "{http://www.w3.org/2000/svg}"
 
 
 def lines_of(ax: Axes) -> list[Line2D]:
@@ -61,9 +71,10 @@ def check(chart: Chart) -> None:
     for ax, panel in axes_of(chart):
         lines, bars, patches = iter(lines_of(ax)), iter(ax.containers), iter(ax.patches)
         texts = iter(ax.texts[:-1])  # the last one holds the notes of the panel
-        bands = iter([band for band in ax.collections if not isinstance(band, LineCollection)])
-        for heat, image in zip(panel.heats, ax.images, strict=True):
-            check_heat(heat, image, next(lines))
+        meshes = [mesh for mesh in ax.collections if isinstance(mesh, QuadMesh)]
+        bands = iter([c for c in ax.collections if not isinstance(c, LineCollection | QuadMesh)])
+        for heat, mesh in zip(panel.heats, meshes, strict=True):
+            check_heat(heat, mesh, next(lines))
         for series in panel.series:
             if series.kind == "points":
                 container = next(bars)
@@ -78,9 +89,8 @@ def check(chart: Chart) -> None:
         for guide in panel.guides:
             check_guide(guide, next(lines))
         for region in panel.regions:
-            patch = next(patches)
-            assert isinstance(patch, Polygon)
-            check_region(region, patch)
+            corners = np.c_[region.x, region.y]
+            check_filled(next(patches), next(patches), corners, region.colour, region.shade)
         for graph in panel.graphs:
             check_graph(graph, lines, patches, texts)
         for strokes in panel.strokes:
@@ -101,12 +111,13 @@ def axes_of(chart: Chart) -> Iterable[tuple[Axes, Panel]]:
     return zip(axes, chart.panels, strict=False)
 
 
-def check_heat(heat: Heat, image: AxesImage, borders: Line2D) -> None:
-    shades: Any = np.ma.filled(np.ma.asarray(image.get_array()), np.nan)
+def check_heat(heat: Heat, mesh: QuadMesh, borders: Line2D) -> None:
+    shades: Any = np.ma.filled(np.ma.asarray(mesh.get_array()), np.nan)
     np.testing.assert_array_equal(shades, heat.shades)
-    np.testing.assert_array_equal(image.get_extent(), [*heat.x, *heat.y])
-    ground, full = (to_hex(colour) for colour in image.get_cmap()([0.0, 1.0]))
-    assert (ground, full) == (LIGHT_GROUND["ground"], LIGHT[heat.colour])
+    x, y = np.moveaxis(np.asarray(mesh.get_coordinates(), float), -1, 0)
+    np.testing.assert_array_equal([x[0, 0], x[0, -1], y[-1, 0], y[0, 0]], [*heat.x, *heat.y])
+    colour = to_rgb(LIGHT[heat.colour])
+    np.testing.assert_array_equal(mesh.get_cmap()([0.0, 1.0]), [(*colour, 0), (*colour, 1)])
     np.testing.assert_array_equal(np.array(borders.get_data()), heat.outline())
 
 
@@ -127,12 +138,9 @@ def check_graph(
         assert to_hex(line.get_color()) == to_hex(head.get_facecolor()) == colour
         assert line.get_linewidth() == edge.width
     for node, disc in zip(graph.nodes, graph.discs, strict=True):
-        patch = next(patches)
-        np.testing.assert_array_equal(patch.get_xy()[:-1], disc)
-        face = 1 + node.shade * (np.array(to_rgb(LIGHT[node.colour])) - 1)
-        np.testing.assert_allclose(patch.get_facecolor()[:3], face, atol=1e-12)
-    named = [(node.name, node.x, node.y) for node in graph.nodes]
-    for text, x, y in [*named, *graph.edge_words, *(word[:3] for word in graph.area_words)]:
+        check_filled(next(patches), next(patches), disc, node.colour, node.shade)
+    nodes = [(node.name, node.x, node.y) for node in graph.nodes]
+    for text, x, y in [*nodes, *graph.edge_words, *(word[:3] for word in graph.area_words)]:
         drawn = next(texts)
         assert drawn.get_text().replace(r"\$", "$") == text
         assert drawn.get_position() == (x, y)
@@ -152,15 +160,13 @@ def check_guide(guide: Guide, drawn: Line2D) -> None:
         assert set(x if guide.direction == "vertical" else y) == {guide.at}
 
 
-def check_region(region: Region, patch: Polygon) -> None:
-    corners = np.c_[region.x, region.y]
-    np.testing.assert_array_equal(patch.get_xy(), [*corners, corners[0]])
-    ground, face, edge = (
-        np.array(to_rgb(c)) for c in ("white", patch.get_facecolor(), patch.get_edgecolor())
-    )
-    np.testing.assert_allclose(face, ground + region.shade * (edge - ground), atol=1e-12)
-    assert to_hex(patch.get_edgecolor()) == LIGHT[region.colour]
-    assert patch.get_alpha() is None  # what is behind a region does not shine through
+def check_filled(under: Any, over: Any, corners: Any, colour: Colour, shade: float) -> None:
+    """A shade of a colour over the opaque background, which hides what is behind."""
+    for patch in (under, over):
+        assert isinstance(patch, Polygon)
+        np.testing.assert_array_equal(patch.get_xy(), [*corners, corners[0]])
+    assert under.get_facecolor() == (1.0, 1.0, 1.0, 1.0)
+    assert over.get_facecolor() == (*to_rgb(LIGHT[colour]), shade)
 
 
 def test_a_figure_shows_the_data_of_its_chart(chart: Chart) -> None:
@@ -293,11 +299,102 @@ def test_a_picture_has_200_dots_per_inch(chart: Chart) -> None:
     assert [int.from_bytes(image[i : i + 4], "big") for i in (16, 20)] == [2120, 1600]
 
 
+def svg_tree(svg: str) -> ElementTree.Element:
+    return ElementTree.fromstring(svg)
+
+
+def test_a_panel_on_a_page_has_its_labels_as_text_and_its_groups_marked(chart: Chart) -> None:
+    names = figures.groups(chart)
+    assert names == [
+        "rule", "naive", "open", "marked", "silent", "one run",
+        "prior $x_1$ & <b>", "from here", "bound",
+    ]  # fmt: skip
+    for svg, panel in zip(figures.panel_svgs(chart, "a"), chart.panels, strict=True):
+        tree = svg_tree(svg)
+        texts = ["".join(text.itertext()) for text in tree.iter(f"{SVG}text")]
+        assert {panel.xlabel, panel.ylabel} <= set(texts)
+        marked = {int(g.get("data-group", "")) for g in tree.iter() if g.get("data-group")}
+        assert marked == {names.index(mark.group) for mark in panel.labelled}
+
+
+def test_a_band_and_error_bars_belong_to_the_group_of_their_series(chart: Chart) -> None:
+    a = svg_tree(figures.panel_svgs(chart, "a")[0])
+    rule = [g for g in a.iter(f"{SVG}g") if g.get("data-group") == "0"]
+    assert len(rule) >= 2 + 3  # a line and its band; points, caps and bars
+
+
+@pytest.mark.parametrize("kind", ["chart", "drawing", "maps", "graphs"])
+def test_a_page_can_replace_every_colour_in_the_dark(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    chart: Chart = request.getfixturevalue(kind)
+    for svg in (*figures.panel_svgs(chart, "a"), figures.scale_svg(chart, "a")):
+        tags = "".join(re.findall(r"<[^<>]*>", svg))
+        found = set(re.findall(r"#[0-9a-f]{6}\b", tags))
+        assert found <= {"#b0b0b0"}  # the grid: grey, and nearly transparent
+
+
+def test_panels_of_a_page_have_no_ids_in_common(chart: Chart) -> None:
+    svgs = [*figures.panel_svgs(chart, "a"), *figures.panel_svgs(chart, "b")]
+    ids = [set(re.findall(r'\bid="([^"]*)"', svg)) for svg in svgs]
+    assert sum(map(len, ids)) == len(set.union(*ids))
+    assert figures.panel_svgs(chart, "a") == svgs[:3]
+
+
+def test_a_text_that_looks_like_a_colour_or_a_tag_is_shown_as_it_is() -> None:
+    x = np.arange(2.0)
+    odd = "</svg><b>#0072b2 $a$ & id="
+    (svg,) = figures.panel_svgs(Chart("A", [Panel("", odd, odd, [Series(odd, x, x)])], "Up."), "a")
+    texts = ["".join(text.itertext()) for text in svg_tree(svg).iter(f"{SVG}text")]
+    assert texts.count(odd) == 2
+
+
+def test_nodes_and_edges_of_a_graph_have_tooltips_on_a_page(graphs: Chart) -> None:
+    titles = [t.text for t in svg_tree(figures.panel_svgs(graphs, "a")[0]).iter(f"{SVG}title")]
+    assert "here $x_1$ {y}" in titles
+    assert "A <b> → B, go/$1$: probability 0.25" in titles
+
+
+def test_a_map_on_a_page_has_its_colour_scale_apart(maps: Chart, chart: Chart) -> None:
+    texts = {
+        "".join(text.itertext())
+        for text in svg_tree(figures.scale_svg(maps, "a")).iter(f"{SVG}text")
+    }
+    assert {"share of the steps", "0", "≥ 0.2"} <= texts
+    assert figures.scale_svg(chart, "a") == ""
+
+
+def test_a_printed_graph_is_as_wide_as_a_row_allows_and_no_wider_than_it_needs(
+    graphs: Chart,
+) -> None:
+    a, b = graphs.panels
+    assert figures.graph_size([a], 1)[0] > figures.graph_size([a], 4)[0] == 3.125
+    assert figures.graph_size([b], 1)[0] == 3.0  # a single node
+    width, height = figures.figure(graphs).get_size_inches()
+    assert (width / 2, height) == figures.graph_size(graphs.panels, 2)
+
+
+def test_a_graph_may_stand_beside_curves(graphs: Chart) -> None:
+    t = np.arange(3.0)
+    curve = Panel("(b)", "t", "y", [Series("y", t, t)])
+    mixed = replace(graphs, panels=[graphs.panels[0], curve])
+    assert len(figures.figure(mixed).axes) == 2
+    assert figures.page_size(mixed) == (4.8, 3.4)
+
+
+def test_a_missing_matplotlib_is_named_with_the_command_that_installs_it(
+    chart: Chart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'bayescontrol\[plot\]'"):
+        figures.png(chart)
+
+
 @pytest.mark.parametrize("module", ["bayescontrol.report.build", "bayescontrol.cli"])
 def test_importing_loads_no_plotting_and_no_numba(module: str) -> None:
     code = (
         f"import sys, {module}\n"
-        "print({'matplotlib', 'plotly', 'numba', 'scipy', 'distributed'} & set(sys.modules))"
+        "print({'matplotlib', 'numba', 'scipy', 'distributed'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

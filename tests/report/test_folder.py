@@ -66,7 +66,7 @@ def test_the_files_of_a_result_are_listed(tmp_path: Path) -> None:
 @pytest.fixture
 def points(result: Result) -> list[tuple[Point, Any]]:
     return [
-        (Point(None, {"slope": slope, "word": "a,b"}, f"s{slope}"), result.outcome)
+        (Point(None, {"slope": slope, "word": "a,b"}, f"s{slope}"), result.score)
         for slope in (1, 2)
     ]
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from bayescontrol.lab.claims import Claim
-from bayescontrol.lab.experiment import Outcome, Table
+from bayescontrol.lab.experiment import Score, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.report.tables import claims_table, number, table, with_error
 
@@ -32,7 +32,7 @@ def printed(content: RenderableType, width: int = 120) -> str:
 
 def result(name: str, *claims: Claim) -> Result:
     experiment: Any = SimpleNamespace(name=name)
-    return Result(experiment, {}, {}, Outcome(claims))
+    return Result(experiment, {}, {}, Score(claims))
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def merge(out: Path, parts: tuple[Path, ...], as_json: bool) -> None:
     else:
         print_result(screen(), section.result)
         say_where(paths[-1])
-    sys.exit(0 if all_ours_hold(section.result.outcome.claims) else 1)
+    sys.exit(0 if all_ours_hold(section.result.score.claims) else 1)
 
 
 @click.command()

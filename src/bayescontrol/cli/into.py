@@ -12,7 +12,7 @@ from bayescontrol.lab.experiment import Experiment
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.runner import run_replicas, wanted_runs
 from bayescontrol.lab.shards import Shard
-from bayescontrol.lab.store import Store
+from bayescontrol.lab.store import ResultStore
 from bayescontrol.lab.study import Study
 from bayescontrol.report import folder as folders
 from bayescontrol.report.build import section_of
@@ -45,7 +45,7 @@ def run_into(
     """
     label, wanted = label or experiment.name, wanted_runs(experiment, settings, shard)
     context = click.get_current_context(silent=True)
-    with Store(folder, Study.of(experiment, settings, found)) as store:
+    with ResultStore(folder, Study.of(experiment, settings, found)) as store:
         if context is not None:
             context.meta.setdefault(KEPT, folder)
         left = sum(map(len, store.missing(wanted)))

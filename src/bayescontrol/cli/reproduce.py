@@ -86,7 +86,7 @@ def reproduce(
         say_where(index)
     if broken:
         sys.exit(3)
-    sys.exit(0 if all(all_ours_hold(result.outcome.claims) for result in results) else 1)
+    sys.exit(0 if all(all_ours_hold(result.score.claims) for result in results) else 1)
 
 
 def _one(

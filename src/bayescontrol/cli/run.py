@@ -19,7 +19,7 @@ from bayescontrol.cli.screen import (
 )
 from bayescontrol.cli.sweep import sweep
 from bayescontrol.lab.claims import all_ours_hold
-from bayescontrol.lab.experiment import Experiment, Outcome, find, from_anywhere
+from bayescontrol.lab.experiment import Experiment, Score, find, from_anywhere
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.runner import Result, conduct
 from bayescontrol.lab.settings import InvalidSettings, parse
@@ -107,7 +107,7 @@ def _single(
         else:
             run_into(out, experiment, settings, crew, found=found, shard=shard)
             if shard is not None:
-                result = Result(experiment, settings, {}, Outcome(()))
+                result = Result(experiment, settings, {}, Score(()))
                 paths = folders.paths_of(out, ())[:2]
             else:
                 section, paths = publish(out)
@@ -124,7 +124,7 @@ def _single(
         print_result(console, result)
         if out is not None:
             say_where(paths[-1])
-    return 0 if all_ours_hold(result.outcome.claims) else 1
+    return 0 if all_ours_hold(result.score.claims) else 1
 
 
 def _together(given: Sequence[tuple[str, str]], others: Sequence[str]) -> dict[str, str]:

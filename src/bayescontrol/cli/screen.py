@@ -35,18 +35,18 @@ def screen() -> Console:
 def print_tables(console: Console, result: Result) -> None:
     """The tables of a result.
 
-    >>> from bayescontrol.lab import Outcome
-    >>> print_tables(Console(), Result(None, None, {}, Outcome(())))
+    >>> from bayescontrol.lab import Score
+    >>> print_tables(Console(), Result(None, None, {}, Score(())))
     """
-    for content in result.outcome.tables:
+    for content in result.score.tables:
         console.print(tables.table(content))
 
 
 def print_result(console: Console, result: Result) -> None:
     """The tables of a result, then its claims.
 
-    >>> from bayescontrol.lab import Outcome
-    >>> print_result(Console(quiet=True), Result(None, None, {}, Outcome(())))
+    >>> from bayescontrol.lab import Score
+    >>> print_result(Console(quiet=True), Result(None, None, {}, Score(())))
     """
     print_tables(console, result)
     console.print(tables.claims_table([result]))

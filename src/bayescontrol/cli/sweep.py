@@ -68,16 +68,16 @@ def sweep(
         console = screen()
         console.print(Text.assemble((experiment.name, "bold"), f": {experiment.summary}"))
         for one in done:
-            for table in one.result.outcome.tables:
+            for table in one.result.score.tables:
                 titled = replace(table, title=f"{table.title}, {one.point.label}")
                 console.print(tables.table(titled))
-        claims = folders.sweep_table([(one.point, one.result.outcome) for one in done])
+        claims = folders.sweep_table([(one.point, one.result.score) for one in done])
         console.print(tables.table(claims))
         if artifacts:
             say_where(artifacts[-1])
     if broken:
         return 3
-    return 0 if all(all_ours_hold(one.result.outcome.claims) for one in done) else 1
+    return 0 if all(all_ours_hold(one.result.score.claims) for one in done) else 1
 
 
 def _in_memory(
@@ -116,7 +116,7 @@ def _on_disk(
         done = [one for one in tried if one is not None]
         artifacts = (
             write_manifest(out, manifest),
-            folders.write_sweep_claims([(one.point, one.result.outcome) for one in done], out),
+            folders.write_sweep_claims([(one.point, one.result.score) for one in done], out),
             write_page(
                 title_of(manifest),
                 [one.section for one in done if one.section is not None],

@@ -18,7 +18,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.statistics import bernstein, mean_and_error
-from bayescontrol.lab.statistics.quantiles import t_quantile
+from bayescontrol.lab.statistics.intervals import t_quantile
 from bayescontrol.report.tables import with_error
 
 #: How the settings explain the smallest number of runs.

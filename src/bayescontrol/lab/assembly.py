@@ -26,10 +26,10 @@ class Incomplete(BayesControlError, LookupError):
     """
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Where rows come from: memory or a file.
 
-    >>> source: Source = Held(range(2), {"y": np.arange(2)})
+    >>> source: RowSource = Held(range(2), {"y": np.arange(2)})
     """
 
     runs: range
@@ -58,7 +58,7 @@ class Held:
         yield self.runs, self._columns.pop(name)
 
 
-def assemble(experiment: str, wanted: range, sources: Sequence[Source]) -> Columns:
+def assemble(experiment: str, wanted: range, sources: Sequence[RowSource]) -> Columns:
     """The columns of the wanted runs; where sources overlap, the last one counts.
 
     >>> even, odd = Held(range(0, 4, 2), {"y": np.array([0, 4])}), Held(range(1, 4, 2), {
@@ -99,7 +99,7 @@ def places(wanted: range, runs: range) -> tuple[npt.NDArray[np.bool_], npt.NDArr
     return inside, offset[inside] // wanted.step
 
 
-def missing(wanted: range, sources: Iterable[Source]) -> list[range]:
+def missing(wanted: range, sources: Iterable[RowSource]) -> list[range]:
     """The wanted runs that no source has.
 
     >>> missing(range(10), [Held(range(0, 10, 2), {}), Held(range(3), {})])

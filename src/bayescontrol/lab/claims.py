@@ -19,8 +19,8 @@ import numpy as np
 
 from bayescontrol.errors import BayesControlError
 
-Source: TypeAlias = Literal["paper", "ours"]
-Verdict: TypeAlias = Literal["holds", "refuted", "not comparable", "fails"]
+ClaimSource: TypeAlias = Literal["paper", "ours"]
+ClaimVerdict: TypeAlias = Literal["holds", "refuted", "not comparable", "fails"]
 
 
 class InvalidClaim(BayesControlError, ValueError):
@@ -58,7 +58,7 @@ class Claim:
 
     name: str
     claim: str
-    source: Source
+    source: ClaimSource
     expected: float | str
     ours: float | str
     error: float | None
@@ -69,7 +69,7 @@ class Claim:
     threshold_origin: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.source not in get_args(Source):
+        if self.source not in get_args(ClaimSource):
             raise InvalidClaim(
                 f"claim {self.name!r}: source is {self.source!r}, it must be 'paper' or 'ours'"
             )
@@ -99,7 +99,7 @@ class Claim:
         object.__setattr__(self, "holds", None if self.holds is None else bool(self.holds))
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ClaimVerdict:
         """holds or not comparable; else refuted for a claim of the paper, fails for one of ours.
 
         >>> claim = Claim(
@@ -126,7 +126,7 @@ def all_ours_hold(claims: Iterable[Claim]) -> bool:
     return all(claim.verdict != "fails" for claim in claims)
 
 
-def tally(claims: Iterable[Claim]) -> dict[str, dict[Verdict, int]]:
+def tally(claims: Iterable[Claim]) -> dict[str, dict[ClaimVerdict, int]]:
     """The number of claims by verdict, those by simulation and the exact ones apart.
 
     >>> tally([Claim("x", "x is 1", "ours", 1.0, 1.0, None, True, exact=True)])
@@ -136,7 +136,7 @@ def tally(claims: Iterable[Claim]) -> dict[str, dict[Verdict, int]]:
     return {
         kind: {
             verdict: counts[exact, verdict]
-            for verdict in get_args(Verdict)
+            for verdict in get_args(ClaimVerdict)
             if counts[exact, verdict]
         }
         for kind, exact in (("by simulation", False), ("exact", True))

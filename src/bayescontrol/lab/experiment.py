@@ -2,7 +2,7 @@
 
     columns_i = run(settings, i),  i = 0 .. runs - 1       a pure function of both, but of runs
     columns   = stack_i columns_i                          first axis: the run
-    outcome   = score(settings, columns)                   claims and tables
+    score     = score(settings, columns)                   claims and tables
 
 Ours and a user's come through the same door, the entry-point group
 `bayescontrol.experiments`; `file.py:attribute` opens one from a file that is not installed.
@@ -72,10 +72,10 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Score:
     """What `score` makes of the columns.
 
-    >>> Outcome(claims=()).tables
+    >>> Score(claims=()).tables
     ()
     """
 
@@ -107,7 +107,7 @@ class Experiment(Generic[S]):
     ...     return {"square": np.array(i * i)}
     >>> def score(settings, columns):
     ...     total = int(columns["square"].sum())
-    ...     return Outcome((Claim("sum", "0 + 1 + 4 + 9", "ours", 14, total, None, total == 14),))
+    ...     return Score((Claim("sum", "0 + 1 + 4 + 9", "ours", 14, total, None, total == 14),))
     >>> squares = Experiment(
     ...     "squares", "sums of squares", Settings, Settings(), Settings(runs=4), run, score,
     ...     figures=lambda settings, columns: {},
@@ -123,7 +123,7 @@ class Experiment(Generic[S]):
     quick: S
     full: S
     run: Callable[[S, int], Columns]
-    score: Callable[[S, Columns], Outcome]
+    score: Callable[[S, Columns], Score]
     figures: Callable[[S, Columns], Mapping[str, Chart]]
 
     def __post_init__(self) -> None:

@@ -19,13 +19,13 @@ from typing import Any, Protocol, TypeVar
 from bayescontrol.lab.assembly import Held, assemble
 from bayescontrol.lab.compilation import announced
 from bayescontrol.lab.executors import Announcing, Processes, Wide, cores
-from bayescontrol.lab.experiment import Columns, Experiment, Outcome
+from bayescontrol.lab.experiment import Columns, Experiment, Score
 from bayescontrol.lab.pace import Pace, Todo
 from bayescontrol.lab.provenance import Made, made_here
 from bayescontrol.lab.replicas import ExperimentFailed, Group, Job, stacked
 from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.shards import Shard
-from bayescontrol.lab.store import Store
+from bayescontrol.lab.store import ResultStore
 
 S = TypeVar("S")
 
@@ -58,13 +58,13 @@ class Result:
     """An experiment that has been run and scored.
 
     >>> [field for field in Result.__dataclass_fields__]
-    ['experiment', 'settings', 'columns', 'outcome']
+    ['experiment', 'settings', 'columns', 'score']
     """
 
     experiment: Experiment[Any]
     settings: Any
     columns: Columns
-    outcome: Outcome
+    score: Score
 
 
 def conduct(
@@ -74,9 +74,9 @@ def conduct(
     progress: Progress | None = None,
     *,
     executor: Executor | None = None,
-    store: Store | None = None,
+    store: ResultStore | None = None,
 ) -> Result:
-    """Run and score: outcome = score(settings, stack_i run(settings, i)).
+    """Run all replicas and score them: score(settings, stack_i run(settings, i)).
 
     >>> import numpy as np
     >>> @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def conduct(
     >>> twice = Experiment(
     ...     "twice", "2 i", Settings, Settings(), Settings(),
     ...     run=lambda settings, i: {"y": np.array(2 * i)},
-    ...     score=lambda settings, columns: Outcome(()),
+    ...     score=lambda settings, columns: Score(()),
     ...     figures=lambda settings, columns: {},
     ... )
     >>> conduct(twice, Settings()).columns["y"].tolist()
@@ -100,16 +100,16 @@ def score(experiment: Experiment[S], settings: S, columns: Columns) -> Result:
     """What the columns say: claims and tables.
 
     >>> from types import SimpleNamespace as Some
-    >>> score(Some(score=lambda settings, columns: Outcome(())), None, {}).outcome.claims
+    >>> score(Some(score=lambda settings, columns: Score(())), None, {}).score.claims
     ()
     """
     try:
-        outcome = experiment.score(settings, columns)
+        scored = experiment.score(settings, columns)
     except Exception as error:
         raise ExperimentFailed(
             f"{experiment.name}: score raised {type(error).__name__}: {error}, with {settings}"
         ) from error
-    return Result(experiment, settings, columns, outcome)
+    return Result(experiment, settings, columns, scored)
 
 
 def run_replicas(
@@ -119,7 +119,7 @@ def run_replicas(
     progress: Progress | None = None,
     *,
     executor: Executor | None = None,
-    store: Store | None = None,
+    store: ResultStore | None = None,
     shard: Shard | None = None,
 ) -> Columns:
     """All replicas of an experiment, stacked: the first axis of each column is the run.
@@ -137,7 +137,7 @@ def run_replicas(
     >>> squares = Experiment(
     ...     "squares", "i^2", Settings, Settings(), Settings(),
     ...     run=lambda settings, i: {"y": np.array(i * i)},
-    ...     score=lambda settings, columns: Outcome(()),
+    ...     score=lambda settings, columns: Score(()),
     ...     figures=lambda settings, columns: {},
     ... )
     >>> run_replicas(squares, Settings())["y"].tolist()

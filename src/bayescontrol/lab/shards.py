@@ -21,7 +21,7 @@ from bayescontrol.lab.manifest import Manifest, read_manifest
 from bayescontrol.lab.pieces import File, Layout, open_sealed
 from bayescontrol.lab.replicas import require_same
 from bayescontrol.lab.settings import InvalidSettings
-from bayescontrol.lab.store import Store
+from bayescontrol.lab.store import ResultStore
 from bayescontrol.lab.study import Study
 
 _TEXT: Final = re.compile(r"(\d+)/(\d+)")
@@ -89,7 +89,7 @@ def merge(out: Path, folders: Sequence[Path]) -> Manifest:
             )
     runs = max(manifest.runs for manifest in manifests)
     study = Study(first.experiment, first.found, {**first.settings, "runs": runs}, first.key)
-    with Store(out, study) as store:
+    with ResultStore(out, study) as store:
         parts = [folder for folder in folders if folder.resolve() != out.resolve()]
         files = [open_sealed(folder / "columns.npz") for folder in parts]
         everything = [*files, *store.files]

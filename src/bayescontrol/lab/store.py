@@ -75,16 +75,16 @@ def read(folder: Path) -> Stored:
     return Stored(folder, manifest, assemble(manifest.experiment, file.runs, [file]))
 
 
-class Store:
+class ResultStore:
     """The folder of one study, with this process as its only writer.
 
     >>> import tempfile
     >>> import numpy as np
     >>> study, made = Study("squares", "", {"runs": 3, "seed": 0}, "5e1f"), Made({}, {}, "")
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     with Store(Path(place), study) as store:
+    ...     with ResultStore(Path(place), study) as store:
     ...         store.put(range(2), {"y": np.array([0, 1])}, made)
-    ...     with Store(Path(place), study) as store:
+    ...     with ResultStore(Path(place), study) as store:
     ...         left = store.missing(range(3))
     ...         store.put(left[0], {"y": np.array([4])}, made)
     ...         left, store.finish(range(3))["y"].tolist()

@@ -1,6 +1,6 @@
 """From results to a report, anywhere the experiment can be imported.
 
-    outcome = score(settings, columns),   charts = figures(settings, columns)
+    score = score(settings, columns),   charts = figures(settings, columns)
 
 Both are pure functions of what the folder holds, so a report needs no replica. A folder of one
 result gets a page and its figures; a sweep or a reproduction one page for all, and figures in a
@@ -61,10 +61,10 @@ def section(result: Result, folder: Path) -> Section:
 
     >>> import tempfile
     >>> from types import SimpleNamespace as Some
-    >>> from bayescontrol.lab.experiment import Outcome
+    >>> from bayescontrol.lab.experiment import Score
     >>> still = Some(name="chain", summary="no figures", figures=lambda settings, columns: {})
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     section(Result(still, {"runs": 4}, {}, Outcome(())), Path(place)).settings
+    ...     section(Result(still, {"runs": 4}, {}, Score(())), Path(place)).settings
     {'runs': 4}
     """
     charts = charts_of(result)

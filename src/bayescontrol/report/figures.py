@@ -1,14 +1,17 @@
-"""A chart on paper: Matplotlib in the house style.
+"""Draw charts with Matplotlib: PNG and PDF files for print, SVG panels for a page.
 
-    colours   Okabe & Ito's eight, told apart by line style as well
-    band      low(x) <= y(x) <= high(x), shaded around the line; bars at points
-    files     PNG at 200 dots per inch and PDF, byte for byte the same for the same chart
+    band      low(x) <= y(x) <= high(x), shaded around the line; error bars at points
+    shade s   the colour with opacity s over the background
+    files     PNG at 200 dots per inch and PDF; the same chart gives the same bytes
 
-Matplotlib is loaded when the first chart is drawn, never by importing this module, and only
-through `Figure` objects: there is no global state, no window, nothing to close.
+Every colour is one of the palette, so that a page can replace it by a CSS variable. Matplotlib is
+imported when the first chart is drawn, and only used through `Figure` objects: there is no global
+state and nothing to close.
 """
 
 import io
+import re
+from collections.abc import Sequence
 from functools import singledispatch
 from itertools import compress
 from pathlib import Path
@@ -16,24 +19,49 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.graphs import Graph
-from bayescontrol.lab.maps import Heat, Strokes
-from bayescontrol.lab.marks import Guide, Region, Series, Word
-from bayescontrol.report import graphs, maps
-from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
+from bayescontrol.arrays import FloatArray
+from bayescontrol.errors import MissingExtra
+from bayescontrol.lab.chart import (
+    Chart,
+    Edge,
+    Graph,
+    Guide,
+    Heat,
+    Panel,
+    Region,
+    Series,
+    Strokes,
+    Word,
+)
+from bayescontrol.report.palette import LIGHT, LIGHT_GROUND, VARIABLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _DPI: Final = 200
-#: Width and height in inches: of a single panel, and of each of several.
-_ALONE: Final = (6.8, 4.4)
-_AMONG: Final = (5.3, 4.0)
-#: Inches of an entry in a legend: its handle and gaps, and a letter.
+#: Width and height of a panel in inches: single, one of several, and on a page.
+_SINGLE: Final = (6.8, 4.4)
+_ONE_OF_SEVERAL: Final = (5.3, 4.0)
+_ON_PAGE: Final = (4.8, 3.4)
+#: Inches per row of maps or graphs, and the least and greatest width of one map or graph.
+_ROW: Final = 12.5
+_MAP_WIDTHS: Final = (2.5, 4.0)
+_GRAPH_WIDTHS: Final = (3.0, 6.5)
+#: Inches per unit of a graph, and inches for a title above a map or a graph.
+_GRAPH_UNIT: Final = 0.85
+_MAP_TITLE: Final = 0.45
+_GRAPH_TITLE: Final = 0.75
+#: Margin around a map, as a share of its size.
+_MAP_MARGIN: Final = 0.012
+#: Inches of a legend entry: its handle with gaps, and one letter.
 _HANDLE: Final = 0.6
 _LETTER: Final = 0.07
+#: Opacity of a band and of the inside of an area.
+_BAND: Final = 0.18
+_AREA: Final = 0.1
+#: Font sizes of a graph in points: nodes, edges and areas.
+_NODE_TEXT, _EDGE_TEXT, _AREA_TEXT = 8.5, 7.5, 9.5
 _DASHES: Final = {"solid": "-", "dash": "--", "dashdot": "-.", "dot": ":"}
 _MARKERS: Final = {
     "circle": "o",
@@ -53,17 +81,18 @@ _STYLE: Final[Any] = {
     "axes.titlesize": 11,
     "figure.constrained_layout.use": True,
     "figure.facecolor": "white",
-    "font.family": "DejaVu Sans",  # ships with Matplotlib: the same page everywhere
+    "font.family": "DejaVu Sans",  # ships with Matplotlib: the same figure on every machine
     "font.size": 10,
     "grid.alpha": 0.25,
     "pdf.fonttype": 42,  # text stays text, as journals ask
+    "svg.fonttype": "none",
     "xtick.labelsize": 9,
     "ytick.labelsize": 9,
 }
 
 
 def figure(chart: Chart) -> "Figure":
-    """The chart as a Matplotlib figure, one axes for each panel.
+    """Draw the chart as a Matplotlib figure, with one axes for each panel.
 
     >>> t = np.arange(3)
     >>> panel = Panel("", "step t", "regret", [Series("control rule", t, t)])
@@ -71,34 +100,37 @@ def figure(chart: Chart) -> "Figure":
     >>> ax.get_title(), ax.get_ylabel(), ax.get_legend_handles_labels()[1]
     ('Regret', 'regret', ['control rule'])
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
+    mpl = _matplotlib()
     columns, rows = chart.columns, -(-len(chart.panels) // chart.columns)
-    alone = len(chart.panels) == 1
-    width, height = _ALONE if alone else _AMONG
+    single = len(chart.panels) == 1
+    width, height = _SINGLE if single else _ONE_OF_SEVERAL
     if all(panel.graphs for panel in chart.panels):
-        width, height = graphs.print_size(chart.panels, columns)
-    elif not alone and all(panel.is_map for panel in chart.panels):
-        width, height = maps.print_size(columns)
+        width, height = graph_size(chart.panels, columns)
+    elif not single and all(panel.is_map for panel in chart.panels):
+        width, height = _map_size(columns)
     with mpl.rc_context(_STYLE):
-        fig = Figure(figsize=(columns * width, rows * height), dpi=_DPI)
+        fig: Figure = mpl.figure.Figure(figsize=(columns * width, rows * height), dpi=_DPI)
         axes = list(fig.subplots(rows, columns, squeeze=False).flat)
         for ax, panel in zip(axes, chart.panels, strict=False):
-            notes = (chart.note, *panel.notes) if alone else panel.notes
-            _draw_panel(ax, panel, panel.title or chart.title, [note for note in notes if note])
+            notes = (chart.note, *panel.notes) if single else panel.notes
+            _draw_panel(ax, panel, {})
+            _add_title(ax, panel.title or chart.title, [note for note in notes if note])
+            _add_legend(ax, panel)
         for ax in axes[len(chart.panels) :]:
             ax.remove()
-        maps.print_scale(fig, axes, chart)
+        heat = _shared_scale(chart)
+        if heat is not None:
+            shown = [ax for ax, panel in zip(axes, chart.panels, strict=False) if panel.heats]
+            _add_scale(fig, heat, ax=shown, shrink=0.6, aspect=28, pad=0.012)
         below = [panel.legend == "below" for panel in chart.panels]
-        _legend_below(fig, list(compress(axes, below)), columns * width)
-        if chart.note and not alone:
-            fig.suptitle(_literally(chart.note), fontsize=9)
+        _add_legend_below(fig, list(compress(axes, below)), columns * width)
+        if chart.note and not single:
+            fig.suptitle(_literal(chart.note), fontsize=9)
     return fig
 
 
 def png(chart: Chart) -> bytes:
-    """The chart as PNG: same chart, same bytes.
+    """Return the chart as a PNG file; the same chart gives the same bytes.
 
     >>> panel = Panel("", "step t", "regret", [Series("control rule", np.arange(3), np.ones(3))])
     >>> png(Chart("Regret", [panel], "Lower is better."))[1:4]
@@ -108,7 +140,7 @@ def png(chart: Chart) -> bytes:
 
 
 def save(chart: Chart, stem: Path) -> tuple[Path, Path]:
-    """Write stem.png and stem.pdf; nothing in them tells the time or the machine.
+    """Write stem.png and stem.pdf, without time stamps or machine names.
 
     >>> import tempfile
     >>> panel = Panel("", "step t", "regret", [Series("control rule", np.arange(3), np.ones(3))])
@@ -117,12 +149,10 @@ def save(chart: Chart, stem: Path) -> tuple[Path, Path]:
     ...     [path.name for path in paths]
     ['regret.png', 'regret.pdf']
     """
-    import matplotlib as mpl
-
     drawn = figure(chart)
     paths = (stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.pdf"))
     paths[0].write_bytes(_png(drawn))
-    with mpl.rc_context(_STYLE):
+    with _matplotlib().rc_context(_STYLE):
         drawn.savefig(
             paths[1],
             format="pdf",
@@ -132,23 +162,115 @@ def save(chart: Chart, stem: Path) -> tuple[Path, Path]:
 
 
 def _png(fig: "Figure") -> bytes:
-    import matplotlib as mpl
-
     out = io.BytesIO()
-    with mpl.rc_context(_STYLE):
+    with _matplotlib().rc_context(_STYLE):
         fig.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
     return out.getvalue()
 
 
-def _draw_panel(ax: "Axes", panel: Panel, title: str, notes: list[str]) -> None:
+def panel_svgs(chart: Chart, prefix: str) -> list[str]:
+    """Return each panel as an SVG element for a page, without title and legend.
+
+    Marks of the k-th group of `groups(chart)` carry data-group="k". Colours are CSS variables.
+    `prefix` must be unique on the page: it keeps the ids of different panels apart.
+
+    >>> panel = Panel("", "step t", "regret", [Series("control rule", np.arange(3), np.ones(3))])
+    >>> svg, = panel_svgs(Chart("Regret", [panel], "Lower is better."), "regret")
+    >>> svg[:4], 'data-group="0"' in svg, "var(--blue)" in svg, ">regret</text>" in svg
+    ('<svg', True, True, True)
+    """
+    mpl = _matplotlib()
+    numbers = {group: number for number, group in enumerate(groups(chart))}
+    drawn = []
+    for i, panel in enumerate(chart.panels):
+        with mpl.rc_context(_STYLE):
+            fig = mpl.figure.Figure(figsize=page_size(chart))
+            _draw_panel(fig.subplots(), panel, numbers)
+        drawn.append(_svg(fig, f"{prefix}-{i}"))
+    return drawn
+
+
+def scale_svg(chart: Chart, prefix: str) -> str:
+    """Return the common colour scale of all maps as an SVG element; empty if there is none."""
+    heat, mpl = _shared_scale(chart), _matplotlib()
+    if heat is None:
+        return ""
+    with mpl.rc_context(_STYLE):
+        fig = mpl.figure.Figure(figsize=(_ON_PAGE[0], 0.75))
+        _add_scale(fig, heat, cax=fig.subplots(), orientation="horizontal")
+    return _svg(fig, f"{prefix}-scale")
+
+
+def groups(chart: Chart) -> list[str]:
+    """Return the groups of series that can be shown and hidden, in order of appearance."""
+    found = (mark.group for panel in chart.panels for mark in panel.labelled)
+    return list(dict.fromkeys(found))
+
+
+def page_size(chart: Chart) -> tuple[float, float]:
+    """Return width and height of each panel on a page, in inches."""
+    if all(panel.graphs for panel in chart.panels):
+        width, height = graph_size(chart.panels, chart.columns)
+        return width, round(height - _GRAPH_TITLE, 3)
+    if all(panel.is_map for panel in chart.panels):
+        return (_map_size(chart.columns)[0],) * 2
+    return _ON_PAGE
+
+
+def _map_size(columns: int) -> tuple[float, float]:
+    side = min(max(_ROW / columns, _MAP_WIDTHS[0]), _MAP_WIDTHS[1])
+    return side, side + _MAP_TITLE
+
+
+def graph_size(panels: Sequence[Panel], columns: int) -> tuple[float, float]:
+    """Return width and height in inches of each of several graphs in print."""
+    spans = [[high - low for low, high in map(panel.extent, "xy")] for panel in panels]  # type: ignore[arg-type]
+    wide, high = (float(span) for span in np.max(spans, axis=0))
+    least, most = _GRAPH_WIDTHS
+    width = min(max(_ROW / columns, least), most, max(_GRAPH_UNIT * wide, least))
+    return round(width, 3), round(width * high / wide + _GRAPH_TITLE, 3)
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib as mpl
+        import matplotlib.figure
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            "figures need Matplotlib, which is not installed: pip install 'bayescontrol[plot]'"
+        ) from error
+    return mpl
+
+
+def _svg(fig: "Figure", salt: str) -> str:
+    out = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with _matplotlib().rc_context({**_STYLE, "svg.hashsalt": salt}):
+        fig.savefig(out, format="svg", transparent=True, metadata=nothing)
+    text = out.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r'(<\w+) id="group-(\d+)"', r'\1 data-group="\2"', text)
+    text = re.sub(r'<g id="title ([^"]*)">', r"<g><title>\1</title>", text)
+    text = re.sub(r'<g id="[^"]*">', "<g>", text)
+    text = re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)
+    text = re.sub(r"(?<=\d\.\d\d)\d+", "", text)  # a hundredth of a point is enough
+    # Only inside tags: a label may hold the text "#0072b2".
+    return re.sub(r"<[^<>]*#[^<>]*>", _with_variables, text).strip()
+
+
+def _with_variables(tag: re.Match[str]) -> str:
+    return re.sub(r"#[0-9a-f]{6}\b", lambda c: VARIABLES.get(c[0], c[0]), tag[0])
+
+
+def _draw_panel(ax: "Axes", panel: Panel, numbers: dict[str, int]) -> None:
+    """Draw marks and axes; `numbers` of groups become ids of the artists."""
     for mark in panel.marks:
-        _draw(mark, ax, panel)
-    ax.set(xlabel=_literally(panel.xlabel), ylabel=_literally(panel.ylabel))
-    ax.set_title(_literally(title), pad=6 + 12 * len(notes))
-    ax.annotate(
-        _literally("\n".join(notes)), (0.5, 1), (0, 4), "axes fraction", "offset points",
-        ha="center", va="bottom", fontsize=9, color=LIGHT_GROUND["axis"],
-    )  # fmt: skip
+        artists = _draw(mark, ax, panel)
+        number = numbers.get(getattr(mark, "group", ""))
+        if number is not None:
+            for artist in artists:
+                artist.set_gid(f"group-{number}")
+    ax.set(xlabel=_literal(panel.xlabel), ylabel=_literal(panel.ylabel))
     for axis, scale, limits in (("x", panel.xscale, panel.xlim), ("y", panel.yscale, panel.ylim)):
         if scale != "linear":
             getattr(ax, f"set_{axis}scale")("log", base=2 if scale == "log2" else 10)
@@ -161,7 +283,24 @@ def _draw_panel(ax: "Axes", panel: Panel, title: str, notes: list[str]) -> None:
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
     if panel.is_map:
-        maps.print_frame(ax, panel)
+        ax.set(xticks=[], yticks=[], xlabel="", ylabel="", aspect="equal")
+        ax.spines[:].set_visible(False)
+        ax.grid(visible=False)
+        for name in ("x", "y"):
+            low, high = panel.extent(name)
+            margin = _MAP_MARGIN * (high - low)
+            getattr(ax, f"set_{name}lim")(low - margin, high + margin)
+
+
+def _add_title(ax: "Axes", title: str, notes: list[str]) -> None:
+    ax.set_title(_literal(title), pad=6 + 12 * len(notes))
+    ax.annotate(
+        _literal("\n".join(notes)), (0.5, 1), (0, 4), "axes fraction", "offset points",
+        ha="center", va="bottom", fontsize=9, color=LIGHT_GROUND["axis"],
+    )  # fmt: skip
+
+
+def _add_legend(ax: "Axes", panel: Panel) -> None:
     if panel.legend != "below" and any(mark.in_legend for mark in panel.marks):
         ax.legend(
             loc=panel.legend,
@@ -172,8 +311,8 @@ def _draw_panel(ax: "Axes", panel: Panel, title: str, notes: list[str]) -> None:
         )
 
 
-def _legend_below(fig: "Figure", axes: "list[Axes]", width: float) -> None:
-    """One legend for several panels, which leave a shared series to one of them."""
+def _add_legend_below(fig: "Figure", axes: "list[Axes]", width: float) -> None:
+    """Add one legend for several panels, which leave a shared series to one of them."""
     entries = [entry for ax in axes for entry in zip(*ax.get_legend_handles_labels(), strict=True)]
     if entries:
         longest = max(len(label) for _, label in entries)
@@ -186,84 +325,174 @@ def _legend_below(fig: "Figure", axes: "list[Axes]", width: float) -> None:
         )
 
 
+def _shared_scale(chart: Chart) -> Heat | None:
+    """Return a heat whose colour scale fits all maps of the chart, if there is one."""
+    shaded = [p.heats[0] for p in chart.panels if p.heats and np.nanmax(p.heats[0].values) > 0]
+    return shaded[0] if len({heat.scale for heat in shaded}) == 1 else None
+
+
+def _add_scale(fig: "Figure", heat: Heat, **layout: Any) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    # With 50 levels or more Matplotlib would draw a bitmap.
+    bar = fig.colorbar(ScalarMappable(Normalize(0, 1), _colour_map(heat, 48)), **layout)
+    ticks = heat.ticks()
+    labels = [f"{tick:g}" for tick in ticks]
+    if np.nanmax(heat.values) > heat.high:
+        labels[-1] = f"≥ {labels[-1]}"
+    bar.set_ticks(heat.shade(ticks).tolist(), labels=labels)
+    bar.set_label(_literal(heat.label))
+    bar.outline.set_visible(False)
+
+
+def _colour_map(heat: Heat, levels: int = 256) -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    ends = [_with_opacity(LIGHT[heat.colour], share) for share in (0.0, 1.0)]
+    return LinearSegmentedColormap.from_list("shades", ends, levels)
+
+
 @singledispatch
-def _draw(mark: Any, ax: "Axes", panel: Panel) -> None:
-    """A new kind of mark is one class in `lab.marks`, and one function here."""
-    raise TypeError(f"no way to print a {type(mark).__name__}")
+def _draw(mark: Any, ax: "Axes", panel: Panel) -> list[Any]:
+    """Draw a mark and return its artists."""
+    raise TypeError(f"no drawing function for a {type(mark).__name__}")
 
 
 @_draw.register(Series)
-def _series(mark: Series, ax: "Axes", panel: Panel) -> None:
+def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
     y, low, high = panel.visible(mark)
-    colour, label = LIGHT[mark.colour], _label(mark)
-    look: dict[str, Any] = {"color": colour, "label": label}
+    colour = LIGHT[mark.colour]
+    look: dict[str, Any] = {"color": colour, "label": _label(mark)}
     if mark.marker is not None:
-        open_ = mark.marker.endswith("-open")
-        size = 9 if open_ else 7 if mark.marker == "star" else 4.5
+        is_open = mark.marker.endswith("-open")
+        size = 9 if is_open else 7 if mark.marker == "star" else 4.5
         look |= {"marker": _MARKERS[mark.marker], "markersize": size}
-        look |= {"markerfacecolor": "none"} if open_ else {}
+        look |= {"markerfacecolor": "none"} if is_open else {}
     if mark.kind == "points":
-        # Rounding may leave a proportion a hair outside its interval.
+        # Rounding may leave a proportion slightly outside its interval.
         bars = None if low is None or high is None else np.maximum([y - low, high - y], 0)
-        ax.errorbar(mark.x, y, bars, linestyle="none", capsize=2, **look)
-        return
+        points = ax.errorbar(mark.x, y, bars, linestyle="none", capsize=2, **look)
+        return points.get_children()
     look |= {"linestyle": _DASHES[mark.dash], "linewidth": 1.6}
     step = mark.kind == "step"
-    ax.plot(mark.x, y, drawstyle="steps-post" if step else "default", **look)
+    artists: list[Any] = ax.plot(mark.x, y, drawstyle="steps-post" if step else "default", **look)
     if low is not None and high is not None:
-        ax.fill_between(
-            mark.x,
-            low,
-            high,
-            step="post" if step else None,
-            color=colour,
-            alpha=0.18,
-            linewidth=0,
-        )
+        area: dict[str, Any] = {"color": colour, "alpha": _BAND, "linewidth": 0}
+        artists.append(ax.fill_between(mark.x, low, high, step="post" if step else None, **area))
+    return artists
 
 
 @_draw.register(Guide)
-def _guide(mark: Guide, ax: "Axes", panel: Panel) -> None:
+def _draw_guide(mark: Guide, ax: "Axes", panel: Panel) -> list[Any]:
     look: dict[str, Any] = {
         "color": LIGHT[mark.colour],
         "linestyle": _DASHES[mark.dash],
         "linewidth": 1.0,
+        "label": _label(mark),
     }
     if mark.direction == "horizontal":
-        ax.axhline(mark.at, label=_label(mark), **look)
-    elif mark.direction == "vertical":
-        ax.axvline(mark.at, label=_label(mark), **look)
-    else:
-        x = np.linspace(*panel.extent("x"), 101)
-        ax.plot(x, x, label=_label(mark), **look)
+        return [ax.axhline(mark.at, **look)]
+    if mark.direction == "vertical":
+        return [ax.axvline(mark.at, **look)]
+    x = np.linspace(*panel.extent("x"), 101)
+    return list(ax.plot(x, x, **look))
 
 
 @_draw.register(Region)
-def _region(mark: Region, ax: "Axes", panel: Panel) -> None:
-    from matplotlib.colors import to_rgb
-
-    ground, colour = (np.array(to_rgb(c)) for c in (LIGHT_GROUND["ground"], LIGHT[mark.colour]))
-    face = tuple((1 - mark.shade) * ground + mark.shade * colour)
-    edge: dict[str, Any] = {"edgecolor": LIGHT[mark.colour], "linewidth": 0.8}
-    ax.fill(mark.x, mark.y, facecolor=face, joinstyle="round", label=_label(mark), **edge)
+def _draw_region(mark: Region, ax: "Axes", panel: Panel) -> list[Any]:
+    look = {"edgecolor": LIGHT[mark.colour], "linewidth": 0.8, "label": _label(mark)}
+    corners = np.stack([mark.x, mark.y], axis=1)
+    return _fill_over(ax, corners, LIGHT[mark.colour], mark.shade, joinstyle="round", **look)
 
 
 @_draw.register(Word)
-def _word(mark: Word, ax: "Axes", panel: Panel) -> None:
+def _draw_word(mark: Word, ax: "Axes", panel: Panel) -> list[Any]:
     colour = LIGHT[mark.colour]
-    ax.text(mark.x, mark.y, _literally(mark.text), color=colour, ha="center", va="center")
+    text = ax.text(mark.x, mark.y, _literal(mark.text), color=colour, ha="center", va="center")
+    return [text]
 
 
-_draw.register(Heat, maps.print_heat)
-_draw.register(Strokes, maps.print_strokes)
-_draw.register(Graph, graphs.print_graph)
+@_draw.register(Heat)
+def _draw_heat(mark: Heat, ax: "Axes", panel: Panel) -> list[Any]:
+    rows, columns = mark.values.shape
+    cells = ax.pcolormesh(
+        np.arange(columns + 1), -np.arange(rows + 1), mark.shades, cmap=_colour_map(mark),
+        vmin=0, vmax=1,
+    )  # fmt: skip
+    return [cells, *ax.plot(*mark.outline(), color=LIGHT_GROUND["grid"], linewidth=0.7)]
 
 
-def _label(mark: Series | Guide | Region) -> str:
-    # Matplotlib leaves a label that begins with _ out of the legend, wanted or not.
-    return _literally(mark.label.lstrip("_") if mark.in_legend else f"_{mark.label}")
+@_draw.register(Strokes)
+def _draw_strokes(mark: Strokes, ax: "Axes", panel: Panel) -> list[Any]:
+    (line,) = ax.plot(
+        mark.x,
+        mark.y,
+        color=LIGHT[mark.colour],
+        linestyle=_DASHES[mark.dash],
+        linewidth=mark.width,
+        label=_label(mark),
+    )
+    line.set_solid_joinstyle("round")
+    line.set_solid_capstyle("round")
+    return [line]
 
 
-def _literally(text: str) -> str:
-    """Text as it stands: Matplotlib would read mathematics between dollars."""
+@_draw.register(Graph)
+def _draw_graph(mark: Graph, ax: "Axes", panel: Panel) -> list[Any]:
+    """Draw outlines, then arrows, then nodes, then text."""
+    for area, hull in zip(mark.areas, mark.outlines, strict=True):
+        colour = LIGHT[area.colour]
+        ax.fill(*hull.T, facecolor=_with_opacity(colour, _AREA), edgecolor=colour, linewidth=1.4,
+                linestyle=_DASHES[area.dash])  # fmt: skip
+    for edge, arrow in zip(mark.edges, mark.arrows, strict=True):
+        colour = LIGHT_GROUND["axis"] if edge.faint else LIGHT[edge.colour]
+        (line,) = ax.plot(*arrow.line.T, color=colour, linestyle=_DASHES[edge.dash])
+        line.set(linewidth=edge.width, gid=f"title {_edge_title(edge)}")
+        line.set_solid_capstyle("butt")
+        ax.fill(*arrow.head.T, facecolor=colour, linewidth=0)
+    for node, disc in zip(mark.nodes, mark.discs, strict=True):
+        look: dict[str, Any] = {"edgecolor": LIGHT_GROUND["axis"], "linewidth": 1.0}
+        look["gid"] = f"title {node.description or node.name}"
+        _fill_over(ax, disc, LIGHT[node.colour], node.shade, **look)
+    middle: dict[str, Any] = {"ha": "center", "va": "center"}
+    for node in mark.nodes:
+        ax.text(node.x, node.y, _literal(node.name), fontsize=_NODE_TEXT, **middle)
+    # A background keeps crossing lines away from the text.
+    behind = {"facecolor": LIGHT_GROUND["ground"], "edgecolor": "none", "pad": 0.3}
+    for text, x, y in mark.edge_words:
+        ax.text(x, y, _literal(text), fontsize=_EDGE_TEXT, bbox=behind, **middle)
+    for text, x, y, name in mark.area_words:
+        look = {"fontsize": _AREA_TEXT, "fontweight": "bold", "color": LIGHT[name], **middle}
+        ax.text(x, y, _literal(text), **look)
+    return []
+
+
+def _edge_title(edge: Edge) -> str:
+    label = f", {edge.label}" if edge.label else ""
+    return f"{edge.source} → {edge.target}{label}: probability {edge.probability:.3g}"
+
+
+def _fill_over(
+    ax: "Axes", corners: FloatArray, colour: str, shade: float, **look: Any
+) -> list[Any]:
+    """Fill a polygon that hides what is behind it: the background, then a shade of a colour."""
+    under = ax.fill(*corners.T, facecolor=LIGHT_GROUND["ground"], linewidth=0)
+    return [*under, *ax.fill(*corners.T, facecolor=_with_opacity(colour, shade), **look)]
+
+
+def _with_opacity(colour: str, opacity: float) -> tuple[float, float, float, float]:
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(colour)
+    return red, green, blue, opacity
+
+
+def _label(mark: Series | Guide | Region | Strokes) -> str:
+    # Matplotlib leaves a label that begins with _ out of the legend.
+    return _literal(mark.label.lstrip("_") if mark.in_legend else f"_{mark.label}")
+
+
+def _literal(text: str) -> str:
+    """Escape dollars, between which Matplotlib would read mathematics."""
     return text.replace("$", r"\$")

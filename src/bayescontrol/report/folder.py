@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bayescontrol.files import atomic_write, writing_to
-from bayescontrol.lab.experiment import Outcome, Table
+from bayescontrol.lab.experiment import Score, Table
 from bayescontrol.lab.provenance import versions
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import plain
@@ -35,7 +35,7 @@ def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
     """{experiment, settings, claims, artifacts}: what `bayescontrol run --json` prints.
 
     >>> from types import SimpleNamespace as Some
-    >>> result = Result(Some(name="chain"), {"runs": 4}, {}, Outcome(()))
+    >>> result = Result(Some(name="chain"), {"runs": 4}, {}, Score(()))
     >>> as_object(result, [Path("report/index.html")])["artifacts"]
     ['report/index.html']
     """
@@ -44,7 +44,7 @@ def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
         "settings": plain(result.settings),
         "claims": [
             {key: plain(getattr(claim, key)) for key in (*_KEYS, *_ADDED)}
-            for claim in result.outcome.claims
+            for claim in result.score.claims
         ],
         "artifacts": [str(path) for path in artifacts],
     }
@@ -98,14 +98,14 @@ def write_claims(result: Result, folder: Path) -> Path:
 
     >>> import tempfile
     >>> from types import SimpleNamespace as Some
-    >>> result = Result(Some(name="chain"), {"runs": 4}, {}, Outcome(()))
+    >>> result = Result(Some(name="chain"), {"runs": 4}, {}, Score(()))
     >>> with tempfile.TemporaryDirectory() as place:
     ...     write_claims(result, Path(place)).name
     'claims.json'
     """
     content = as_object(result)
     del content["artifacts"]
-    for claim, written in zip(result.outcome.claims, content["claims"], strict=True):
+    for claim, written in zip(result.score.claims, content["claims"], strict=True):
         written["reason"] = claim.reason
     content["versions"] = versions()
     path = folder / "claims.json"
@@ -115,13 +115,13 @@ def write_claims(result: Result, folder: Path) -> Path:
     return path
 
 
-def sweep_table(outcomes: Sequence[tuple[Point, Outcome]]) -> Table:
+def sweep_table(scores: Sequence[tuple[Point, Score]]) -> Table:
     """The claims of all points of a sweep, side by side.
 
-    >>> sweep_table([(Point(None, {"C": 5}, ""), Outcome(()))]).header
+    >>> sweep_table([(Point(None, {"C": 5}, ""), Score(()))]).header
     ('C', 'claim', 'source', 'expected', 'ours', 'verdict')
     """
-    names = tuple(outcomes[0][0].swept) if outcomes else ()
+    names = tuple(scores[0][0].swept) if scores else ()
     rows = tuple(
         (
             *(number(value) if isinstance(value, float) else str(value) for value in swept),
@@ -131,28 +131,28 @@ def sweep_table(outcomes: Sequence[tuple[Point, Outcome]]) -> Table:
             with_error(claim.ours, claim.error),
             claim.verdict,
         )
-        for point, outcome in outcomes
+        for point, score in scores
         for swept in (point.swept.values(),)
-        for claim in outcome.claims
+        for claim in score.claims
     )
     header = (*names, "claim", "source", "expected", "ours", "verdict")
     return Table(f"Claims over {', '.join(names)}", header, rows)
 
 
-def write_sweep_claims(outcomes: Sequence[tuple[Point, Outcome]], folder: Path) -> Path:
+def write_sweep_claims(scores: Sequence[tuple[Point, Score]], folder: Path) -> Path:
     """Write claims.csv: swept settings, then the claim in full, for each point and claim.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     path = write_sweep_claims([(Point(None, {"C": 5}, "5e1f"), Outcome(()))], Path(place))
+    ...     path = write_sweep_claims([(Point(None, {"C": 5}, "5e1f"), Score(()))], Path(place))
     ...     path.read_text().strip()
     'C,name,claim,source,expected,ours,error,holds,folder,verdict,exact,place,threshold_origin'
     """
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow((*(outcomes[0][0].swept if outcomes else ()), *_KEYS, "folder", *_ADDED))
-    for point, outcome in outcomes:
-        for claim in outcome.claims:
+    lines.writerow((*(scores[0][0].swept if scores else ()), *_KEYS, "folder", *_ADDED))
+    for point, score in scores:
+        for claim in score.claims:
             values, added = ([plain(getattr(claim, k)) for k in keys] for keys in (_KEYS, _ADDED))
             lines.writerow((*point.swept.values(), *values, point.folder, *added))
     path = folder / "claims.csv"

@@ -1,48 +1,51 @@
-"""One page: claims, tables, figures, settings and provenance, and nothing fetched.
+"""Build one self-contained HTML page: claims, tables, figures, settings and provenance.
 
-Data, style and script are in the file, Plotly's once, so it can be mailed or archived alone;
-the printed figures lie beside it. A policy in its head forbids the browser to ask anyone for
-anything. It follows the reader's light or dark scheme, and wide tables scroll on a phone. All
-text is escaped: a page shows what an experiment said, it never runs it. The same results give
-the same bytes.
+Figures, style and script are in the file; PNG and PDF files of the figures lie beside it. A
+content security policy forbids the browser to request anything. The page follows the reader's
+light or dark scheme, and wide tables scroll on a phone. All text from an experiment is escaped.
+The same results give the same bytes.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from itertools import compress
+from typing import Any, Final
 from urllib.parse import quote
 
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.claims import Claim, Verdict
+from bayescontrol.lab.chart import Chart, Guide, Panel, Region, Series, Strokes
+from bayescontrol.lab.claims import Claim, ClaimVerdict
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.runner import Result
-from bayescontrol.report import graphs, interactive
-from bayescontrol.report.maps import page_style
-from bayescontrol.report.palette import in_the_dark
+from bayescontrol.report import figures
+from bayescontrol.report.palette import style_sheet
 from bayescontrol.report.tables import number, summary, with_error
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go  # type: ignore[import-untyped]
-
-#: The browser refuses whatever is not in the page itself.
-_POLICY: Final = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src 'self' data: blob:"
-)
+#: The browser may load nothing but the script and the style in the page itself.
+_POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+#: Widths in rem per inch of a panel: the least, below which panels are stacked, and the greatest.
+_LEAST_WIDTH: Final = 4.0
+_GREATEST_WIDTH: Final = 7.5
+#: Legend symbols, drawn in a box of 28 by 12.
+_DASH_ARRAYS: Final = {"solid": "", "dash": "5 3", "dashdot": "6 2 1.5 2", "dot": "1.5 2"}
+_MARKER_PATHS: Final = {
+    "circle": "M11 6a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
+    "square": "M11 3h6v6h-6z",
+    "square-open": "M10 2h8v8h-8z",
+    "diamond": "M14 2l4 4-4 4-4-4z",
+    "triangle-up": "M14 2l4 7h-8z",
+    "triangle-down": "M14 10l4-7h-8z",
+    "star": "M14 1l1.5 3.4 3.7.4-2.8 2.5.8 3.7-3.2-1.9-3.2 1.9.8-3.7-2.8-2.5 3.7-.4z",
+}
 
 
 @dataclass(frozen=True)
 class Section:
     """One result on the page.
 
-    `charts` by the name of their files, which lie in `folder` as seen from the page; `meaning`
-    of the settings, by name; `provenance`, whatever is known of it.
-
-    >>> list(Section.__dataclass_fields__)
-    ['result', 'settings', 'charts', 'label', 'folder', 'meaning', 'provenance']
+    `charts` are keyed by the names of their files, which lie in `folder` relative to the page.
+    `meaning` describes the settings by name.
     """
 
     result: Result
@@ -55,7 +58,7 @@ class Section:
 
     @property
     def heading(self) -> str:
-        """The label, or else the experiment's name."""
+        """The label, or the experiment's name if there is no label."""
         return self.label or self.result.experiment.name
 
 
@@ -65,13 +68,13 @@ def page(
     versions: Mapping[str, str],
     broken: Mapping[str, str] | None = None,
 ) -> str:
-    """The whole page as HTML; `broken` says of what is missing, by name, what went wrong.
+    """Return the page as HTML; `broken` maps the names of failed parts to their errors.
 
     >>> html = page("<Report>", [], {"bayescontrol": "0.1"})
     >>> html.startswith("<!doctype html>"), "<h1>&lt;Report&gt;</h1>" in html
     (True, True)
     """
-    claims = [claim for section in sections for claim in section.result.outcome.claims]
+    claims = [claim for section in sections for claim in section.result.score.claims]
     name = escape(title)
     drawn = any(section.charts for section in sections)
     return "\n".join(
@@ -79,13 +82,13 @@ def page(
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            f"<title>{name}</title>\n<style>\n{_file('page.css')}</style>\n</head>\n<body>\n<main>",
+            f"<title>{name}</title>\n<style>\n{style_sheet()}{_file('page.css')}</style>\n</head>\n<body>\n<main>",
             f"<h1>{name}</h1>\n<p>{summary(claims, 'claim', _mark)}.</p>",
             _overview(sections) if len(sections) > 1 else "",
             f'<h2 class="fails">Broken</h2>{_pairs(broken)}' if broken else "",
             *(_section(i, section) for i, section in enumerate(sections, 1)),
             f"<footer><h2>Page made with</h2>{_pairs(versions)}</footer>\n</main>",
-            _script() if drawn else "",
+            f"<script>\n{_file('page.js')}</script>" if drawn else "",
             "</body>\n</html>\n",
         )
     )
@@ -95,17 +98,8 @@ def _file(name: str) -> str:
     return resources.files("bayescontrol.report").joinpath(name).read_text("utf-8")
 
 
-def _script() -> str:
-    colours = json.dumps(in_the_dark())
-    return (
-        f"<script>{interactive.library()}</script>\n"
-        f'<script type="application/json" id="in-the-dark">{colours}</script>\n'
-        f"<script>\n{_file('page.js')}</script>"
-    )
-
-
-def _mark(verdict: Verdict, words: str) -> str:
-    """Text in the colour of a verdict."""
+def _mark(verdict: ClaimVerdict, words: str) -> str:
+    """Wrap text in the colour of a verdict."""
     return f'<span class="{verdict.replace(" ", "-")}">{escape(words)}</span>'
 
 
@@ -115,19 +109,19 @@ def _overview(sections: Sequence[Section]) -> str:
     rows = (
         f'<tr><td><a href="#result-{i}">{escape(section.heading)}</a></td>'
         f"<td>{escape(section.result.experiment.summary)}</td>"
-        f"<td>{summary(section.result.outcome.claims, mark=_mark)}</td></tr>"
+        f"<td>{summary(section.result.score.claims, mark=_mark)}</td></tr>"
         for i, section in enumerate(sections, 1)
     )
     return f"<nav>{_grid(('experiment', 'what it shows', 'claims'), rows, 'contents')}</nav>"
 
 
 def _side_by_side(sections: Sequence[Section]) -> str:
-    """Of one experiment at several settings: each claim's number at each of them."""
-    named = [{c.name: c for c in section.result.outcome.claims} for section in sections]
+    """Return a table of all claims of one experiment at several settings."""
+    named = [{c.name: c for c in section.result.score.claims} for section in sections]
     names = list(dict.fromkeys(name for claims in named for name in claims))
     rows = (
         f'<tr><td><a href="#result-{i}">{escape(section.heading)}</a></td>'
-        + "".join(_judged(claims.get(name)) for name in names)
+        + "".join(_claim_cell(claims.get(name)) for name in names)
         + "</tr>"
         for i, (section, claims) in enumerate(zip(sections, named, strict=True), 1)
     )
@@ -135,23 +129,23 @@ def _side_by_side(sections: Sequence[Section]) -> str:
     return "<h2>Our numbers, side by side</h2>" + _grid(("at", *names), rows, "plain", right)
 
 
-def _judged(claim: Claim | None) -> str:
+def _claim_cell(claim: Claim | None) -> str:
     if claim is None:
         return "<td></td>"
-    told = with_error(claim.ours, claim.error) + ("" if claim.holds else f", {claim.verdict}")
-    return f'<td class="n">{_mark(claim.verdict, told)}</td>'
+    text = with_error(claim.ours, claim.error) + ("" if claim.holds else f", {claim.verdict}")
+    return f'<td class="n">{_mark(claim.verdict, text)}</td>'
 
 
 def _section(i: int, section: Section) -> str:
-    experiment, outcome = section.result.experiment, section.result.outcome
-    charts = section.charts.items()
+    experiment, score = section.result.experiment, section.result.score
+    charts = enumerate(section.charts.items())
     return "\n".join(
         (
             f'<section id="result-{i}">\n<h2>{escape(section.heading)}</h2>',
             f"<p>{escape(experiment.summary)}</p>",
-            _claims(outcome.claims),
-            *(_figure(label, chart, section.folder) for label, chart in charts),
-            *(_table(content) for content in outcome.tables),
+            _claims(score.claims),
+            *(_figure(label, chart, section.folder, f"r{i}-{k}") for k, (label, chart) in charts),
+            *(_table(content) for content in score.tables),
             f"<details><summary>Settings</summary>{_settings(section)}</details>",
             f"<details><summary>Provenance</summary>{_pairs(section.provenance)}</details>"
             if section.provenance
@@ -182,43 +176,89 @@ def _remark(label: str, text: str) -> str:
     return f'<i class="reason">{label}{escape(text)}</i>' if text else ""
 
 
-def _figure(name: str, chart: Chart, folder: str) -> str:
+def _figure(name: str, chart: Chart, folder: str, prefix: str) -> str:
     stem = quote(f"{folder}/{name}" if folder else name)
-    title = escape(chart.title)
-    drawn = zip(chart.panels, interactive.figures(chart), strict=True)
-    size = _size(chart.panels)
     note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
+    width = figures.page_size(chart)[0]
+    style = (
+        f"--columns: {chart.columns}; --least: {_LEAST_WIDTH * width:.4g}rem; "
+        f"--most: {_GREATEST_WIDTH * width:.4g}rem"
+    )
+    svgs, scale = figures.panel_svgs(chart, prefix), figures.scale_svg(chart, prefix)
+    legends, common = _legends(chart)
+    panels = zip(chart.panels, svgs, legends, strict=True)
     return (
-        f"<figure><figcaption><h3>{title}</h3>{note}</figcaption>\n"
-        f'<noscript><img alt="{title}" src="{stem}.png"></noscript>\n'
-        f'<div class="panels" style="--columns: {chart.columns}">\n'
-        + "\n".join(_panel(panel, plot, chart.title, size) for panel, plot in drawn)
-        + f'\n</div>\n<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
+        f"<figure><figcaption><h3>{escape(chart.title)}</h3>{note}</figcaption>\n"
+        f'<div class="panels" style="{style}">\n'
+        + "\n".join(_panel(*parts, chart.title) for parts in panels)
+        + "\n</div>\n"
+        + (f'<div class="scale" role="img" aria-label="colour scale">{scale}</div>' * bool(scale))
+        + common
+        + f'<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
         f'<p class="files">For print: <a href="{stem}.pdf">PDF</a>, '
         f'<a href="{stem}.png">PNG</a></p></figure>'
     )
 
 
-def _size(panels: Sequence[Panel]) -> str:
-    """Room for the axes, and for a legend of two entries in a row."""
-    entries = max(sum(mark.in_legend for mark in panel.marks) for panel in panels)
-    if all(panel.graphs for panel in panels):
-        return graphs.page_style(panels)
-    if all(panel.is_map for panel in panels):
-        return page_style(entries)
-    return f"height: {350 + 22 * -(-entries // 2)}px"
-
-
-def _panel(panel: Panel, plot: "go.Figure", title: str, size: str) -> str:
+def _panel(panel: Panel, svg: str, legend: str, title: str) -> str:
     shown = panel.graphs[0].label if panel.graphs else f"{panel.ylabel} against {panel.xlabel}"
-    said = escape(f"{panel.title or title}: {shown}")
+    description = escape(f"{panel.title or title}: {shown}")
     heading = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in panel.notes)
     return (
-        f'<div class="panel">{heading}{notes}'
-        f'<div class="plot" role="img" aria-label="{said}" style="{size}"></div>'
-        f'<script type="application/json">{interactive.as_json(plot)}</script></div>'
+        f'<div class="panel"><div>{heading}{notes}</div>'
+        f'<div class="plot" role="img" aria-label="{description}">{svg}</div>'
+        f"<div>{legend}</div></div>"
     )
+
+
+def _legends(chart: Chart) -> tuple[list[str], str]:
+    """Return a legend for each panel and a common one; a panel's is empty if it is in the common.
+
+    Panels share a legend if the chart asks for one below, or if all have the same entries.
+    """
+    numbers = {group: number for number, group in enumerate(figures.groups(chart))}
+    entries = [
+        {(mark.label, numbers[mark.group]): mark for mark in panel.labelled if mark.in_legend}
+        for panel in chart.panels
+    ]
+    same = len({frozenset(one) for one in entries if one}) == 1
+    is_common = [same or panel.legend == "below" for panel in chart.panels]
+    common: dict[tuple[str, int], Any] = {}
+    for one in compress(entries, is_common):
+        common |= {key: mark for key, mark in one.items() if key not in common}
+    legends = ["" if c else _legend(one) for one, c in zip(entries, is_common, strict=True)]
+    return legends, _legend(common)
+
+
+def _legend(entries: Mapping[tuple[str, int], Any]) -> str:
+    """Return one button for each label; it shows and hides the marks of its group."""
+    if not entries:
+        return ""
+    buttons = (
+        f'<button type="button" aria-pressed="true" data-group="{group}">'
+        f"{_symbol(mark)}{escape(label)}</button>"
+        for (label, group), mark in entries.items()
+    )
+    return f'<div class="legend" role="group" aria-label="Series">{"".join(buttons)}</div>\n'
+
+
+def _symbol(mark: Series | Guide | Region | Strokes) -> str:
+    colour = f"var(--{mark.colour})"
+    if isinstance(mark, Region):
+        look = f'fill="{colour}" fill-opacity="{mark.shade:g}" stroke="{colour}"'
+        shapes = f'<path d="M4 1h20v10h-20z" {look}/>'
+    else:
+        shapes = ""
+        if not (isinstance(mark, Series) and mark.kind == "points"):
+            dashes = _DASH_ARRAYS[mark.dash]
+            look = f'stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}"'
+            shapes = f'<path d="M1 6h26" {look}/>'
+        if isinstance(mark, Series) and mark.marker is not None:
+            fill = "none" if mark.marker.endswith("-open") else colour
+            path = _MARKER_PATHS[mark.marker]
+            shapes += f'<path d="{path}" fill="{fill}" stroke="{colour}"/>'
+    return f'<svg viewBox="0 0 28 12" aria-hidden="true">{shapes}</svg>'
 
 
 def _table(content: Table) -> str:

@@ -1,15 +1,14 @@
-"""The colours of figures: Okabe & Ito's on paper, and their kin on a dark screen.
+"""Colours of figures and pages: Okabe and Ito's palette, and a variant for dark pages.
 
-Eight colours that colour-blind eyes tell apart. In the dark the deep ones are lifted until
-each stands out from the ground by 4.5 to 1, and ink turns from black to white.
+On a dark page the deep colours are lightened until each has a contrast of at least 4.5 to 1 with
+the background, and ink turns from black to white.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from bayescontrol.lab.marks import Colour
+from bayescontrol.lab.chart import Colour
 
-#: On paper, and on a page in the light.
 LIGHT: Final[Mapping[Colour, str]] = {
     "blue": "#0072b2",
     "vermillion": "#d55e00",
@@ -20,7 +19,6 @@ LIGHT: Final[Mapping[Colour, str]] = {
     "ink": "#000000",
     "yellow": "#f0e442",
 }
-#: On a page in the dark.
 DARK: Final[Mapping[Colour, str]] = {
     "blue": "#3391db",
     "vermillion": "#ec7326",
@@ -31,18 +29,20 @@ DARK: Final[Mapping[Colour, str]] = {
     "ink": "#f2f2f2",
     "yellow": "#f4ea5a",
 }
-#: What lies under and around the series: ground, text, axes and grid.
+#: Colours of the background, text, axes and grid.
 LIGHT_GROUND: Final = {"ground": "#ffffff", "text": "#1a1a1a", "axis": "#5b6570", "grid": "#e3e6e9"}
 DARK_GROUND: Final = {"ground": "#15181c", "text": "#e8e8e8", "axis": "#a3adb8", "grid": "#2c3138"}
 
+_LIGHT_PAGE: Final[dict[str, str]] = {**LIGHT, **LIGHT_GROUND}  # type: ignore[dict-item]
+_DARK_PAGE: Final[dict[str, str]] = {**DARK, **DARK_GROUND}  # type: ignore[dict-item]
+#: The CSS variable that replaces each light colour in the figures of a page.
+VARIABLES: Final = {colour: f"var(--{name})" for name, colour in _LIGHT_PAGE.items()}
 
-def in_the_dark() -> dict[str, str]:
-    """Each colour of a light page and the one that takes its place on a dark page.
 
-    >>> in_the_dark()["#000000"], len(in_the_dark())
-    ('#f2f2f2', 12)
-    """
-    return {
-        **{LIGHT[name]: DARK[name] for name in LIGHT},
-        **{LIGHT_GROUND[name]: DARK_GROUND[name] for name in LIGHT_GROUND},
-    }
+def style_sheet() -> str:
+    """Return the CSS variables of all colours, for light and for dark pages."""
+    light, dark = (
+        "".join(f"--{name}:{value};" for name, value in colours.items())
+        for colours in (_LIGHT_PAGE, _DARK_PAGE)
+    )
+    return f":root{{{light}}}\n@media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n"

@@ -18,23 +18,23 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from bayescontrol.errors import counted
-from bayescontrol.lab.claims import Claim, Verdict, tally
+from bayescontrol.lab.claims import Claim, ClaimVerdict, tally
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.runner import Result
 
-_STYLES: Final[dict[Verdict, str]] = {
+_STYLES: Final[dict[ClaimVerdict, str]] = {
     "holds": "green",
     "refuted": "yellow",
     "not comparable": "dim",
     "fails": "bold red",
 }
-_VERBS: Final[Mapping[Verdict, str]] = {
+_VERBS: Final[Mapping[ClaimVerdict, str]] = {
     "holds": "",
     "refuted": " is refuted",
     "not comparable": " is not comparable",
     "fails": " fails",
 }
-_COUNTED: Final[Mapping[Verdict, str]] = {
+_COUNTED: Final[Mapping[ClaimVerdict, str]] = {
     "holds": "held",
     "refuted": "of the paper refuted",
     "not comparable": "of the paper not comparable",
@@ -89,17 +89,17 @@ def claims_table(results: Sequence[Result], title: str = "Claims") -> Renderable
     grid.add_column("ours", justify="right", overflow="fold")
     grid.add_column("verdict", max_width=10)
     for result in results:
-        for position, claim in enumerate(result.outcome.claims):
+        for position, claim in enumerate(result.score.claims):
             first = (Text("" if position else result.experiment.name),) if several else ()
             grid.add_row(*first, *_cells(claim), end_section=_is_last(position, result))
-    claims = [claim for result in results for claim in result.outcome.claims]
+    claims = [claim for result in results for claim in result.score.claims]
     return Group(grid, *remarks(claims), Text(f"\n{summary(claims, noun='claim')}"))
 
 
 def summary(
     claims: Iterable[Claim],
     noun: str = "",
-    mark: Callable[[Verdict, str], str] = lambda _, words: words,
+    mark: Callable[[ClaimVerdict, str], str] = lambda _, words: words,
 ) -> str:
     """How many claims have which verdict, exact ones apart; `mark` may decorate each count.
 
@@ -161,7 +161,7 @@ def _grid(title: str) -> Grid:
 
 
 def _is_last(position: int, result: Result) -> bool:
-    return position == len(result.outcome.claims) - 1
+    return position == len(result.score.claims) - 1
 
 
 def _cells(claim: Claim) -> tuple[Text, ...]:

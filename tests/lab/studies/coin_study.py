@@ -12,9 +12,8 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Guide, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
+from bayescontrol.lab.chart import Chart, Guide, Panel, Series
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def run(settings: Settings, i: int) -> Columns:
     return {"share": share, "heads": np.array(heads.sum()), "first": np.array(str(heads[0]))}
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """The share is the bias; the paper, in this tale, says that it is 0.9."""
     mean, error = mean_and_error(columns["share"][:, -1])
     ours = Claim(
@@ -64,7 +63,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         place="section 1, figure 2",
     )
     rows = tuple((f"after {t}", float(columns["share"][:, t - 1].mean())) for t in settings.marks)
-    return Outcome((ours, paper), (Table("Shares", ("when", "share"), rows, "means over runs"),))
+    return Score((ours, paper), (Table("Shares", ("when", "share"), rows, "means over runs"),))
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -87,15 +86,15 @@ coin = Experiment(
 )
 
 
-def _false_score(settings: Settings, columns: Columns) -> Outcome:
+def _false_score(settings: Settings, columns: Columns) -> Score:
     worse = Claim("nothing", "0 / 0 is 1", "ours", float("inf"), float("nan"), None, False)
-    return Outcome((*score(settings, columns).claims, worse))
+    return Score((*score(settings, columns).claims, worse))
 
 
-def _lost_score(settings: Settings, columns: Columns) -> Outcome:
+def _lost_score(settings: Settings, columns: Columns) -> Score:
     ours, printed = score(settings, columns).claims
     lost = replace(printed, holds=None, reason="the printed coin is lost")
-    return Outcome((ours, lost, replace(ours, name="sides", exact=True)))
+    return Score((ours, lost, replace(ours, name="sides", exact=True)))
 
 
 def _broken_run(settings: Settings, i: int) -> Columns:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome
+from bayescontrol.lab import Claim, Columns, Experiment, Score
 from bayescontrol.lab.chart import Chart
 
 
@@ -40,11 +40,11 @@ def run(settings: Settings, i: int) -> Columns:
     }
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """The walk ends somewhere."""
     ours = float(columns["end"].mean())
     claim = Claim("end", "the walk ends near 0", "ours", 0.0, ours, None, abs(ours) < 1e9)
-    return Outcome((claim,))
+    return Score((claim,))
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -68,8 +68,8 @@ def _large_run(settings: Settings, i: int) -> Columns:
     return {"walk": np.random.default_rng([settings.seed, i]).random(settings.steps)}
 
 
-def _large_score(settings: Settings, columns: Columns) -> Outcome:
-    return Outcome((Claim("mean", "a mean", "ours", 0.5, float(columns["walk"][0, 0]), 1.0, True),))
+def _large_score(settings: Settings, columns: Columns) -> Score:
+    return Score((Claim("mean", "a mean", "ours", 0.5, float(columns["walk"][0, 0]), 1.0, True),))
 
 
 def _faulty_run(settings: Settings, i: int) -> Columns:
@@ -82,11 +82,11 @@ def _impure_run(settings: Settings, i: int) -> Columns:
     return {"runs": np.array(settings.runs)}
 
 
-def _torn_score(settings: Settings, columns: Columns) -> Outcome:
+def _torn_score(settings: Settings, columns: Columns) -> Score:
     raise ValueError(f"scale {settings.scale} cannot be scored")
 
 
-def _picky_score(settings: Settings, columns: Columns) -> Outcome:
+def _picky_score(settings: Settings, columns: Columns) -> Score:
     if settings.scale == 2.0:
         raise ValueError("scale 2 cannot be scored")
     return score(settings, columns)

@@ -8,9 +8,8 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab.chart import Chart, Panel, Series
 
 EVIL = "</script><script>alert('x')</script>"
 
@@ -31,7 +30,7 @@ def run(settings: Settings, i: int) -> Columns:
     return {"file": settings.slope * np.arange(3) + i, "self": np.array(f"run {i}")}
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """One claim that holds and one of the paper that does not."""
     claims = (
         Claim("sum", EVIL, "ours", 1.0, math.inf, math.nan, True, threshold_origin=EVIL),
@@ -40,7 +39,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
             place=EVIL,
         ),
     )  # fmt: skip
-    return Outcome(claims, (Table(EVIL, (EVIL, "n"), ((EVIL, 1.5),), EVIL),))
+    return Score(claims, (Table(EVIL, (EVIL, "n"), ((EVIL, 1.5),), EVIL),))
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:

@@ -66,9 +66,8 @@ from bayescontrol.baselines.gittins import GittinsAgent, GittinsTable
 from bayescontrol.experiments.bandits import best_lever_regions
 from bayescontrol.fused import register_loop
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Guide, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.lab.statistics import bernstein, compare
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
@@ -244,14 +243,14 @@ _REFERENCE: Final = (
 )
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims of `bandit`, and its tables."""
     seen = Seen(settings, columns)
     of_the_bench: tuple[Claim, ...] = ()
     if settings == replace(Settings(), seed=settings.seed, runs=settings.runs):
         of_the_bench = (*_references(seen), *_paper(seen), _as_printed(seen), _lookahead(settings))
     always = (_oracle(seen), _two_levers(), _table_time(settings))
-    return Outcome((*of_the_bench, *always), (performance(seen), index_tables(settings)))
+    return Score((*of_the_bench, *always), (performance(seen), index_tables(settings)))
 
 
 def _references(seen: Seen) -> tuple[Claim, ...]:

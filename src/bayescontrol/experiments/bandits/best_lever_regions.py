@@ -14,8 +14,7 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Region, Series, Word
+from bayescontrol.lab.chart import Chart, Colour, Panel, Region, Series, Word
 
 _COLOURS: Final[tuple[Colour, ...]] = ("blue", "orange", "green")
 #: The corners of each pyramid's faces that are seen, its number, and how much light they get.

@@ -52,9 +52,8 @@ from bayescontrol.experiments.control.experts_replica import (
     run,
 )
 from bayescontrol.experts import TWENTY
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, wilson
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Guide, Marker, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Series
 from bayescontrol.report.tables import with_error
 
 #: A rod counts as held if it is upright for this share of the time that the right expert holds it.
@@ -68,9 +67,9 @@ _ORIGIN: Final = (
 _NONE: Final = "pilot on seed 1000: 0 of 40 episodes (false alarms: 1 in 100 at most)"
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """The claims of `experts`, and four tables."""
-    return Outcome(
+    return Score(
         (*_pole_claims(settings, columns), *_other_claims(settings, columns)),
         (
             _agents(settings, columns),

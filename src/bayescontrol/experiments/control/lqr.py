@@ -61,9 +61,8 @@ from bayescontrol.baselines.linear import (
 from bayescontrol.errors import BadEvidence
 from bayescontrol.experiments.chance import least_successes
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, wilson
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Region, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
+from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Region, Series
 from bayescontrol.linear import PLANTS, LinearAgent, LinearPlant, LinearSystem, SystemPrior
 from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
@@ -340,7 +339,7 @@ _PILOT: Final = {RULE: (30, 40), LAZY: (27, 40)}
 _ALARMS: Final = 0.01
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims of `lqr`, and a table for each plant."""
     seen = Seen(settings, columns)
     claims = (
@@ -349,7 +348,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         _near_optimal(seen, LAZY, "near-optimal-gain-lazy"),
         _sqrt_regret(seen),
     )
-    return Outcome(claims, (*(_table(seen, plant) for plant in PLANTS), _against(seen)))
+    return Score(claims, (*(_table(seen, plant) for plant in PLANTS), _against(seen)))
 
 
 def _posterior(seen: Seen) -> Claim:

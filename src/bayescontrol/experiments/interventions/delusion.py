@@ -45,9 +45,8 @@ from bayescontrol.experiments.interventions.delusion_replica import (
     run,
     strain,
 )
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error, wilson
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Guide, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.metrics import delusion
 from bayescontrol.problems.prize import PRIZE
 from bayescontrol.record import Record, posterior
@@ -63,14 +62,14 @@ _ORIGIN: Final = (
 _SHOWN: Final = "three modes"
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims, two for each identity, and the tables behind them."""
     seen = all_seen(settings, columns)
     claims = list(_prize(settings))
     for identity in IDENTITIES:
         claims += [_holds(identity, settings, seen), _fails(identity, settings, seen)]
     claims += _intervention_law(settings, columns)
-    return Outcome(tuple(claims), tables(settings, columns, seen))
+    return Score(tuple(claims), tables(settings, columns, seen))
 
 
 def _prize(settings: Settings) -> tuple[Claim, ...]:

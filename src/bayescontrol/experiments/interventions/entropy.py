@@ -27,9 +27,8 @@ from bayescontrol.entropy import (
     relative_entropy_on,
     weigh,
 )
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Guide, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.seeding import Stream
 from bayescontrol.systems import AgentSystem
@@ -174,11 +173,11 @@ def _one_conditional(
     return last, edges
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """Was anyone better than the minimisers, and is D information?"""
     D_naive, H = columns["D"][:, 0], columns["H"]
     headroom = float((H[:, None] - D_naive).min())
-    return Outcome(
+    return Score(
         (
             _minimises(
                 "naive-minimises-D",

@@ -44,9 +44,8 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines.bayes_optimal import BayesOptimal, Plan
 from bayescontrol.interaction import both_streams, interact, play
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error, wilson
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import PALETTE, Dash, Marker, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
+from bayescontrol.lab.chart import PALETTE, Chart, Dash, Marker, Panel, Series
 from bayescontrol.problems.chain import GrowingChain, chain, first_run
 from bayescontrol.problems.chain_times import (
     Waiting,
@@ -274,9 +273,9 @@ def growing_law(scale: int, schedule: str) -> FloatArray:
     return identification_law(growing.required, GROWING[schedule](scale), _FAR * scale**2)
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims of `chain`, and two tables."""
-    return Outcome(
+    return Score(
         (*_chain_claims(settings, columns), *_growing_claims(settings, columns)),
         (_times(settings, columns), _growing_table(settings, columns)),
     )

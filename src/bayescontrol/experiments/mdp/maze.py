@@ -64,9 +64,8 @@ from bayescontrol.baselines.mdp import RLearning
 from bayescontrol.experiments.chance import Pilot
 from bayescontrol.experiments.mdp import maze_maps
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error, wilson
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Guide, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.lab.statistics import Comparison, compare, holm
 from bayescontrol.mdp import MDP, Maze, Plan, policy_iteration, stationary_distribution
 from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
@@ -303,7 +302,7 @@ _LOST: Final = "the paper's map is lost, and this depends on the map; "
 _ENOUGH: Final = 7
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims of `maze`, and the paper's table beside ours."""
     seen = Seen(settings, columns)
     claims: list[Claim] = []
@@ -318,7 +317,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
                 _order(seen),
                 _crossing(seen),
             ]
-    return Outcome(tuple(claims), (performance(seen),))
+    return Score(tuple(claims), (performance(seen),))
 
 
 def _optimum(seen: Seen) -> Claim:

@@ -10,9 +10,7 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.chart import Panel
-from bayescontrol.lab.maps import Heat, Strokes, arrows
-from bayescontrol.lab.marks import Region, Word
+from bayescontrol.lab.chart import Heat, Panel, Region, Strokes, Word, arrows
 from bayescontrol.mdp import Maze
 from bayescontrol.mdp.maze import MOVES
 

@@ -39,9 +39,8 @@ from bayescontrol.experiments.chance import FEW, beyond_chance, compare, measure
 from bayescontrol.experiments.theory.core import rate
 from bayescontrol.experiments.theory.diagrams import Places, framed_alike, mode_panel, path
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
 from bayescontrol.problems.diagrams import consistency_diagram, consistency_repaired
 from bayescontrol.problems.tabular import TabularModes
 
@@ -121,11 +120,11 @@ _ENOUGH: Final = 5.0
 _WORDS: Final = {"NEVER": "never settles", "THEOREM": "settles, for sure"}
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims, and a table of the three classes."""
     table = _table(settings, columns)
     if len(columns["weight"]) < FEWEST:
-        return Outcome((), (table,))
+        return Score((), (table,))
     claims = [
         _cores(settings),
         _verdict(settings, AS_IT_WAS, "NEVER", "verdict-never"),
@@ -139,7 +138,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
     ]
     if settings.steps * rate(_class(settings, LOOK), TRUE, 1 - TRUE) >= _ENOUGH:
         claims.append(_told_apart(settings, columns))
-    return Outcome(tuple(claims), (table,))
+    return Score(tuple(claims), (table,))
 
 
 def _class(settings: Settings, name: str) -> TabularModes:

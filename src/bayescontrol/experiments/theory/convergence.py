@@ -56,9 +56,8 @@ from bayescontrol.convergence.verdict import Verdict, check
 from bayescontrol.experiments.chance import FEW, Pilot, measured, told
 from bayescontrol.experiments.theory.divergence_controller import TRUE, controller
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab.chart import Chart, Colour, Panel, Series
 from bayescontrol.lab.statistics import bernstein
 from bayescontrol.mdp.modes import goal_worlds
 from bayescontrol.problems.chain import chain
@@ -206,15 +205,15 @@ def chain_distance(t: IntArray) -> FloatArray:
     return np.asarray(0.5 * (1.0 - known[t - 1]))
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims, what the classes are, and a table of verdicts and distances."""
     tables = _classes(), _table(columns)
     if len(columns["trap"]) < FEWEST:
-        return Outcome((), tables)
+        return Score((), tables)
     claims = [_verdict_claim(name) for name in CASES]
     claims += [_settles(name, columns) for name in CASES if CASES[name] <= Fate.SETTLES]
     claims += [_exactly(settings, columns), _frozen(columns), _trapped(columns)]
-    return Outcome(tuple(claims), tables)
+    return Score(tuple(claims), tables)
 
 
 def _hyphened(name: str) -> str:

@@ -46,10 +46,9 @@ from bayescontrol.convergence.worlds import World
 from bayescontrol.experiments.chance import FEW, beyond_chance, compare, measured, told
 from bayescontrol.experiments.theory.diagrams import Places, acting, chain, framed_alike, mode_panel
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.claims import Source
-from bayescontrol.lab.marks import Colour, Dash, Guide, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab.claims import ClaimSource
 from bayescontrol.problems.diagrams import core_diagram
 from bayescontrol.problems.tabular import Labels, TabularModes
 from bayescontrol.schedules import Every
@@ -225,11 +224,11 @@ _DOES: Final = (
 )
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims, and three tables."""
     tables = _modes(), _rates(columns), _weights(settings, columns)
     if len(columns["spells"]) < FEWEST:
-        return Outcome((), tables)
+        return Score((), tables)
     claims = [
         *(_core(m) for m in range(len(modes()))),
         _blind(columns),
@@ -244,7 +243,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         _rule_h2(settings, columns),
         _hold(settings, columns),
     ]
-    return Outcome(tuple(claims), tables)
+    return Score(tuple(claims), tables)
 
 
 def _core(m: int) -> Claim:
@@ -275,7 +274,7 @@ def _blind(columns: Columns) -> Claim:
     )  # fmt: skip
 
 
-def _refutes(name: str, who: int, other: int, columns: Columns, source: Source) -> Claim:
+def _refutes(name: str, who: int, other: int, columns: Columns, source: ClaimSource) -> Claim:
     last = columns["divergence"][:, who, -1, other]
     T = columns["divergence"].shape[2] - 1
     grows = beyond_chance(last)

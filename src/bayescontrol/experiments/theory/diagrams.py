@@ -29,10 +29,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.worlds import World
-from bayescontrol.lab.chart import Panel
-from bayescontrol.lab.graph_parts import Area, Edge, Node
-from bayescontrol.lab.graphs import Graph
-from bayescontrol.lab.marks import Colour, Dash
+from bayescontrol.lab.chart import Area, Colour, Dash, Edge, Graph, Node, Panel
 from bayescontrol.mdp import MDP, stationary_distribution
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.record import Record
@@ -160,7 +157,7 @@ def chain_edges(modes: TabularModes, policy: FloatArray, true: int, **look: Any)
 def framed_alike(panels: Sequence[Panel]) -> list[Panel]:
     """The same panels, with one frame: a state stands at the same place in all of them.
 
-    >>> from bayescontrol.lab.graphs import Graph
+    >>> from bayescontrol.lab.chart import Graph
     >>> graphs = [Graph("one", [Node("A", float(x), 0)], radius=0.5) for x in (0, 3)]
     >>> panels = [Panel("", "states", "transitions", [], graphs=[graph]) for graph in graphs]
     >>> [panel.xlim for panel in framed_alike(panels)]

@@ -56,10 +56,9 @@ from bayescontrol.experiments.theory.divergence_controller import (
     alone,
     controller,
 )
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Guide, Series
-from bayescontrol.lab.statistics.quantiles import normal_quantile
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab.statistics.intervals import normal_quantile
 from bayescontrol.problems.tabular import TabularModes
 
 #: With fewer runs nothing is judged.
@@ -200,12 +199,12 @@ _BOUNDED: Final = 1.2
 _BAND: Final = (4.0, 0.02)
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims, and the rates as a table."""
     growth = _growth(settings, columns)
     tables = _modes(), _table(growth)
     if len(growth) < FEWEST:
-        return Outcome((), tables)
+        return Score((), tables)
     claims = (
         _bound(settings, columns),
         _vanish(settings, columns),
@@ -216,7 +215,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         _root(settings, columns),
         _no_band(settings, columns),
     )
-    return Outcome(claims, tables)
+    return Score(claims, tables)
 
 
 def _bound(settings: Settings, columns: Columns) -> Claim:

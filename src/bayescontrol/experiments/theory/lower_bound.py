@@ -48,9 +48,8 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.bias_grid import bias_grid
 from bayescontrol.convergence.boundedness import simulate_divergences, ville
 from bayescontrol.experiments.chance import FEW, small
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, wilson
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Guide, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.lab.statistics import bernstein
 from bayescontrol.problems.prize import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes
@@ -229,17 +228,17 @@ def floor(low: FloatArray, delta: float) -> float:
     return float(np.sort(low)[int(np.floor(delta * len(low) + 1e-9))])
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims, and the shares as a table."""
     low = lowest(columns)
     tables = _worlds(), _table(settings, low)
     if len(next(iter(low.values()))) < FEWEST:
-        return Outcome((), tables)
+        return Score((), tables)
     claims = [_theorem(settings, low)]
     claims += [_ville(settings, world, low[world, "rule"]) for world in worlds()]
     claims.append(_ruin(settings, low["prize or frog", "rule"]))
     claims += [_naive(world, low[world, "naive"]) for world in worlds()]
-    return Outcome(tuple(claims), tables)
+    return Score(tuple(claims), tables)
 
 
 def _theorem(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Claim:

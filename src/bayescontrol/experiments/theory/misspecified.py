@@ -54,9 +54,8 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.chance import FEW, measured, told
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, wilson
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Guide, Marker, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Series
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, alarm_evidence
 from bayescontrol.problems.tabular import Labels, TabularModes
 from bayescontrol.report.tables import with_error
@@ -225,11 +224,11 @@ def found(settings: Settings) -> list[int]:
     return [k for k in worn if settings.steps * distances()[WORLDS[k]] >= needed]
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims, and two tables."""
     tables = _machines(), _table(settings, columns)
     if len(columns["step"]) < FEWEST:
-        return Outcome((), tables)
+        return Score((), tables)
     claims = [_false_alarms(settings, columns), _false_alarm_cost(settings, columns)]
     if found(settings):
         claims += [
@@ -240,7 +239,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         ]
     if settings.steps * distances()[WORLDS[_STREAKS]] >= _PRICE / 2 + math.log(1 / settings.delta):
         claims.append(_streaks_claim(settings, columns))
-    return Outcome(tuple(claims), tables)
+    return Score(tuple(claims), tables)
 
 
 def _raised(columns: Columns) -> FloatArray:

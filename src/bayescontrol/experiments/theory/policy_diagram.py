@@ -46,12 +46,9 @@ from bayescontrol.experiments.theory.diagrams import (
     transitions,
 )
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, mean_and_error, wilson
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.graph_parts import Area, Edge
-from bayescontrol.lab.graphs import Graph
-from bayescontrol.lab.marks import Colour, Dash, Series
-from bayescontrol.lab.statistics.quantiles import normal_quantile
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
+from bayescontrol.lab.chart import Area, Chart, Colour, Dash, Edge, Graph, Panel, Series
+from bayescontrol.lab.statistics.intervals import normal_quantile
 from bayescontrol.problems.diagrams import policy_diagram
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.seeding import Stream
@@ -156,11 +153,11 @@ _TOLERANCE: Final = 1e-12
 _ORIGIN: Final = "theory: exact shares, Student's margin"
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims, and the shares of the time behind them."""
     table = _shares(columns)
     if len(columns["visits"]) < FEWEST:
-        return Outcome((), (table,))
+        return Score((), (table,))
     claims = [
         _sums(),
         *(_subset(k, columns) for k in range(2)),
@@ -169,7 +166,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         _pulled(columns),
         _turns(columns),
     ]
-    return Outcome(tuple(claims), (table,))
+    return Score(tuple(claims), (table,))
 
 
 def inside_after(who: str, steps: int) -> FloatArray:

@@ -52,9 +52,8 @@ from bayescontrol.convergence.verdict import PairVerdict, Verdict, check
 from bayescontrol.experiments.chance import FEW, Pilot, measured, small
 from bayescontrol.experiments.theory.divergence import ROUNDING, bound, spread_of_runs
 from bayescontrol.experiments.theory.divergence_controller import OUTSIDE, TRUE, controller
-from bayescontrol.lab import Claim, Columns, Experiment, Outcome, Table, wilson
-from bayescontrol.lab.chart import Chart, Panel
-from bayescontrol.lab.marks import Colour, Dash, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
+from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
 from bayescontrol.problems.diagrams import core_diagram
 from bayescontrol.problems.tabular import TabularModes
 
@@ -156,11 +155,11 @@ def exponents(settings: Settings, columns: Columns) -> FloatArray:
     return np.asarray(np.log(v[:, -1] / v[:, early]) / math.log(t[-1] / t[early]))
 
 
-def score(settings: Settings, columns: Columns) -> Outcome:
+def score(settings: Settings, columns: Columns) -> Score:
     """All claims, and a table of who is where."""
     tables = _classes(), _table(columns)
     if len(columns[f"{FIVE} posterior"]) < FEWEST:
-        return Outcome((), tables)
+        return Score((), tables)
     claims = (
         *(_outside(settings, name, columns) for name in CLASSES),
         _bound(columns),
@@ -168,7 +167,7 @@ def score(settings: Settings, columns: Columns) -> Outcome:
         _own_policy(columns),
         _like_one_over_t(settings, columns),
     )
-    return Outcome(claims, tables)
+    return Score(claims, tables)
 
 
 def others(name: str, inside: bool) -> list[int]:

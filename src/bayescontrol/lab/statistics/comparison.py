@@ -1,41 +1,54 @@
-"""Which agent is better, on common random numbers.
+"""Compare agents on common random numbers, with tests corrected for their number.
 
-    d_i = a_i - b_i        run i of both agents met the same luck: same seed, same run number
-    Var d = Var a + Var b - 2 Cov(a, b)      pairing removes 1 - Var d / (Var a + Var b)
+    differences   d_i = a_i - b_i; run i of both agents has the same seed and run number
+    pairing       Var d = Var a + Var b - 2 Cov(a, b): removes 1 - Var d / (Var a + Var b)
+    sign flips    p = share of the 2^n sign patterns e with |Σ e_i d_i| ≥ |Σ d_i|
+    Holm          p̃_(i) = max_{j≤i} min(1, (m - j + 1) p_(j)),  p_(1) ≤ … ≤ p_(m)
 
-The word "better" is printed when two locks open: the corrected test says p̃ ≤ α, and the
-interval of the mean difference leaves 0 out. The test is of sign flips for a number of runs
-fixed beforehand; with `bounds` it is the anytime-valid bet, and one may look after every run
-and stop at will. Otherwise the verdict is "undecided", which is not "equal".
+A verdict is "better" or "worse" only if the corrected test says p̃ ≤ α and the interval of the mean
+difference excludes 0. Otherwise it is "undecided", which does not mean equal. With a number of runs
+fixed in advance, the test uses sign flips; with `bounds` it uses anytime-valid bets, and one may
+look after every run and stop at any time.
+
+If swapping the two agents in a run changes no distribution, then d_i and -d_i are equally likely,
+and the sign-flip p is exact: P(p ≤ α) ≤ α for every n. It needs no variance, so three equal
+differences prove nothing (p = 1/4), where Student's t would be certain. Flips do not change Σ d²,
+so this is also the flip test of t, valid for large n where d has mean 0 and is skewed. Holm keeps
+the probability of one false "better" among m comparisons below α, whatever their dependence.
 """
 
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.statistics.means import fitting_method, mean_interval
-from bayescontrol.lab.statistics.sample import (
+from bayescontrol.lab.statistics.intervals import (
     Interval,
     InvalidSample,
     as_sample,
     check_level,
-    shown,
+    fitting_method,
+    format_interval,
+    mean_interval,
 )
 from bayescontrol.lab.statistics.sequences import anytime_p_value, confidence_sequence
-from bayescontrol.lab.statistics.significance import holm, sign_flip_p_value
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, as_stream
 
 Judgement: TypeAlias = Literal["better", "worse", "undecided"]
+
+#: Up to this many differences all sign patterns are counted; beyond, this many random ones.
+_COUNT_ALL_UP_TO: Final = 16
+_RANDOM_FLIPS: Final = 9999
+_CELLS: Final = 2**22  # the most numbers held at once
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Agent names[0] against names[1]: the mean of d = a - b, its p-value, and a verdict.
+    """The comparison of agents names[0] and names[1]: mean of d = a - b, p-value and verdict.
 
     >>> one = Comparison(("new", "old"), 40, Interval(*map(np.array, (1.0, 0.4, 1.6)), 0.05, "t"),
     ...                  p_value=0.002, corrected_p_value=0.002, family=1, removed=0.75,
@@ -50,10 +63,10 @@ class Comparison:
     names: tuple[str, str]
     #: The number of paired runs.
     n: int
-    #: The mean difference a - b, with the interval of this comparison alone.
+    #: The mean difference a - b, with an interval that is not corrected for `family`.
     difference: Interval
     p_value: float
-    #: Corrected by Holm for `family` comparisons; the same where there is one.
+    #: Corrected by Holm for `family` comparisons.
     corrected_p_value: float
     family: int
     #: 1 - Var(a - b) / (Var a + Var b): the share of the variance that pairing removed.
@@ -63,7 +76,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Judgement:
-        """better, if p̃ ≤ α and the interval lies on the good side of 0; worse; or undecided.
+        """The verdict: better or worse if p̃ ≤ α and the interval excludes 0, else undecided.
 
         >>> compare([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]).verdict
         'undecided'
@@ -75,25 +88,21 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The verdict with its numbers, fit to be printed.
-
-        >>> compare([1.0, 2.0, 3.0], [0.0, 1.0, 2.0], names=("new", "old")).sentence
-        'new and old are not told apart: the difference is 1 (95 % interval 1 to 1, p = 0.25 ...'
-        """
+        """The verdict and its numbers as a sentence."""
         d, (a, b) = self.difference, self.names
-        mean, low, high = shown(d.mean, d.low, d.high)
+        mean, low, high = format_interval(d.mean, d.low, d.high)
         by = mean.removeprefix("-")
-        said = {
+        verdict = {
             "better": f"{a} is better than {b} by {by}",
             "worse": f"{a} is worse than {b} by {by}",
-            "undecided": f"{a} and {b} are not told apart: the difference is {mean}",
+            "undecided": f"{a} and {b} cannot be distinguished: the difference is {mean}",
         }[self.verdict]
         level = f"{100 * (1 - d.alpha):g} % interval {low} to {high}"
         holm_ = f", corrected for {self.family} comparisons" if self.family > 1 else ""
         test = "by betting, valid at any time" if self.test == "betting" else "by sign flips"
         pairing = "" if np.isnan(self.removed) else f"; {_pairing(self.removed)}"
         return (
-            f"{said} ({level}, p = {self.corrected_p_value:.2g} {test}{holm_}, "
+            f"{verdict} ({level}, p = {self.corrected_p_value:.2g} {test}{holm_}, "
             f"{self.n} paired runs{pairing})."
         )
 
@@ -111,11 +120,11 @@ def compare(
     bounds: tuple[float, float] | None = None,
     rng: int | Stream = 0,
 ) -> Comparison:
-    """Run by run, a_i against b_i: mean of d_i = a_i - b_i, interval, p-value and verdict.
+    """Compare two agents run by run: mean of d_i = a_i - b_i, interval, p-value and verdict.
 
-    Without `bounds` the number of runs must have been fixed before looking. With `bounds`,
-    the least and greatest value that a run of either agent can have, interval and p-value
-    hold at every number of runs at once.
+    Without `bounds`, the number of runs must be fixed before looking at results. With `bounds`,
+    the least and greatest possible value of a run, interval and p-value are valid at every number
+    of runs at once.
 
     >>> luck = Stream(1).normal(size=30)
     >>> twins = compare(luck + 0.3 + 0.1 * Stream(2).normal(size=30), luck, names=("new", "old"))
@@ -127,7 +136,7 @@ def compare(
     if x.ndim != 1 or x.shape != y.shape:
         raise InvalidSample(
             f"{names[0]} has shape {x.shape} and {names[1]} {y.shape}: a paired comparison needs "
-            "one value a run of each, the same runs in the same order"
+            "one value per run of each, the same runs in the same order"
         )
     check_level(alpha)
     if bounds is None:
@@ -158,9 +167,9 @@ def compare_all(
     bounds: tuple[float, float] | None = None,
     rng: int | Stream = 0,
 ) -> tuple[Comparison, ...]:
-    """Every pair of agents, or every agent against `baseline`, corrected by Holm for all.
+    """Compare every pair of agents, or every agent with `baseline`, corrected by Holm.
 
-    P(some verdict other than "undecided" between equally good agents) ≤ α.
+    P(any verdict other than "undecided" between equally good agents) ≤ α.
 
     >>> luck = Stream(1).normal(size=30)
     >>> noise = Stream(2).normal(scale=0.1, size=(3, 30))
@@ -177,7 +186,7 @@ def compare_all(
     ]
     if baseline is not None:
         pairs = [(a if b == baseline else b, baseline) for a, b in pairs]
-    alone = [
+    single = [
         compare(
             values[a],
             values[b],
@@ -189,33 +198,80 @@ def compare_all(
         )
         for a, b in pairs
     ]
-    corrected = holm([one.p_value for one in alone])
+    corrected = holm([one.p_value for one in single])
     return tuple(
-        replace(one, corrected_p_value=float(p), family=len(alone))
-        for one, p in zip(alone, corrected, strict=True)
+        replace(one, corrected_p_value=float(p), family=len(single))
+        for one, p in zip(single, corrected, strict=True)
     )
 
 
+def sign_flip_p_value(differences: npt.ArrayLike, *, rng: int | Stream = 0) -> float:
+    """Return the two-sided p-value of "d and -d have the same distribution".
+
+    Up to 16 nonzero differences, all sign patterns are counted; beyond, 9,999 random patterns and
+    the observed one, so that p is still exact and at least 1/10,000.
+
+    >>> sign_flip_p_value([0.1, 0.1, 0.1])
+    0.25
+    >>> sign_flip_p_value(np.ones(10)) == 2 / 2**10
+    True
+    """
+    d = as_sample(differences)
+    if d.ndim != 1:
+        raise InvalidSample(f"a test needs one difference a run, the shape is {d.shape}")
+    d = d[d != 0]  # the sign of 0 does not matter
+    observed = abs(d.sum()) - 1e-12 * np.abs(d).sum()  # equal sums may differ by rounding
+    if len(d) <= _COUNT_ALL_UP_TO:
+        sums = np.zeros(1)
+        for d_i in d:
+            sums = np.concatenate([sums + d_i, sums - d_i])
+        return float((np.abs(sums) >= observed).mean())
+    stream, reached = as_stream(rng), 1
+    step = max(1, _CELLS // len(d))
+    for start in range(0, _RANDOM_FLIPS, step):
+        signs = 2 * stream.integers(2, size=(min(step, _RANDOM_FLIPS - start), len(d))) - 1
+        reached += int((np.abs(signs @ d) >= observed).sum())
+    return reached / (_RANDOM_FLIPS + 1)
+
+
+def holm(p_values: npt.ArrayLike) -> FloatArray:
+    """Return Holm's p-values: rejecting where p̃ ≤ α errs even once with probability ≤ α.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise InvalidSample(f"p-values are a list of numbers between 0 and 1, not {p_values!r}")
+    order = np.argsort(p, kind="stable")
+    steps = np.minimum(1.0, np.arange(len(p), 0, -1) * p[order])
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.maximum.accumulate(steps)
+    return adjusted
+
+
 def _fixed(d: FloatArray, alpha: float, rng: int | Stream) -> tuple[Interval, float]:
-    # Differences that are 0 or 1 are no proportion: -1 could have come as well.
+    # Differences of 0 and 1 are no proportion: -1 is possible as well.
     method = fitting_method(d)
     interval = mean_interval(d, alpha=alpha, method="t" if method == "Wilson" else method, rng=rng)
     return interval, sign_flip_p_value(d, rng=rng)
 
 
 def _anytime(d: FloatArray, width: float, alpha: float) -> tuple[Interval, float]:
-    """A difference of values in an interval of width w lies in [-w, w]."""
-    seen = confidence_sequence(d, (-width, width), alpha)
-    mean, low, high = (np.asarray(values[-1]) for values in (seen.mean, seen.low, seen.high))
+    """Values in an interval of width w differ by at most w."""
+    sequence = confidence_sequence(d, (-width, width), alpha)
+    mean, low, high = (
+        np.asarray(values[-1]) for values in (sequence.mean, sequence.low, sequence.high)
+    )
     p = anytime_p_value(d, (-width, width), 0.0, alpha)
-    return Interval(mean, low, high, alpha, seen.method), p
+    return Interval(mean, low, high, alpha, sequence.method), p
 
 
 def _check_within(name: str, values: FloatArray, bounds: tuple[float, float]) -> None:
     if values.min() < bounds[0] or values.max() > bounds[1]:
         raise InvalidSample(
             f"{name} has values from {values.min():g} to {values.max():g}, outside the bounds "
-            f"{bounds}: give bounds that no run can leave"
+            f"{bounds}: pass bounds that hold for every run"
         )
 
 

@@ -1,15 +1,16 @@
-"""Confidence sequences: intervals that hold at every sample size at once.
+"""Confidence sequences: intervals that are valid at every sample size at once.
 
     P(low_t ≤ μ ≤ high_t for all t) ≥ 1 - α,   x_i in [0, 1] with conditional mean μ
 
-so one may look after every replica and stop when one likes. By betting (Waudby-Smith & Ramdas
-2024): whoever stakes λ_i on "the mean is above m" against fair odds owns
+One may therefore look after every replica and stop at any time. The construction is by betting
+(Waudby-Smith & Ramdas 2024): a player who stakes λ_i on "the mean is above m" at fair odds has the
+capital
 
     K_t(m) = Π_{i≤t} (1 + λ_i(m) (x_i - m)),   λ_i(m) = min(λ_i, c / m),
 
 a non-negative martingale if m = μ, which by Ville reaches 2/α with probability at most α/2.
-K_t(m) falls in m, so the m it has ruled out lie below low_t; 1 - x gives high_t. The stake
-λ_i = √(2 ln(2/α) / (σ̂²_{i-1} i ln(i + 1))) knows only the past, and learns the variance.
+K_t(m) decreases in m, so the values of m that it excludes lie below low_t; 1 - x gives high_t. The
+stake λ_i = √(2 ln(2/α) / (σ̂²_{i-1} i ln(i + 1))) depends on earlier values only.
 """
 
 import math
@@ -19,24 +20,24 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.statistics.sample import Interval, InvalidSample, as_sample, check_level
+from bayescontrol.lab.statistics.intervals import Interval, InvalidSample, as_sample, check_level
 
-_CAP: Final = 0.75  # c < 1: nobody stakes all he owns
-_GRID: Final = 2000  # the ends are rounded outward to this part of the range
-_CELLS: Final = 2**22
+_CAP: Final = 0.75  # c < 1: never stake the whole capital
+_GRID: Final = 2000  # bounds are rounded outward to this fraction of the range
+_CELLS: Final = 2**22  # the most numbers held at once
 
 
 def confidence_sequence(
     values: npt.ArrayLike, bounds: tuple[float, float], alpha: float = 0.05
 ) -> Interval:
-    """Entry t - 1 of mean, low and high is after t values; all hold together, at level 1 - α.
+    """Return intervals after t = 1, 2, … values that all hold together, at level 1 - α.
 
-    The values come in the order of the runs, never sorted, and lie in `bounds`, which are
-    known beforehand, not read off the data. What is once ruled out stays so.
+    Entry t - 1 of mean, low and high is the interval after t values. Pass the values in the order
+    of the runs, not sorted; `bounds` must be known in advance and not taken from the data.
 
     >>> from bayescontrol.seeding import Stream
-    >>> seen = confidence_sequence(Stream(3).beta(8, 2, size=200), (0, 1))
-    >>> [f"{low:.2f} {high:.2f}" for low, high in zip(seen.low, seen.high)][9::95]
+    >>> intervals = confidence_sequence(Stream(3).beta(8, 2, size=200), (0, 1))
+    >>> [f"{low:.2f} {high:.2f}" for low, high in zip(intervals.low, intervals.high)][9::95]
     ['0.51 0.94', '0.74 0.82', '0.76 0.82']
     """
     x, (least, width) = _unit(values, bounds), _span(bounds)
@@ -53,9 +54,9 @@ def confidence_sequence(
 def anytime_p_value(
     values: npt.ArrayLike, bounds: tuple[float, float], mean: float = 0.0, alpha: float = 0.05
 ) -> float:
-    """p = 1 / max_{s≤t} max(K_s, K'_s)/2 of "μ = mean", K' betting against it from above.
+    """Return p = 1 / max_{s≤t} max(K_s, K'_s)/2 of "μ = mean"; K' bets that μ is below it.
 
-    P(p ≤ α at some time) ≤ α for every α, if that is the mean; the argument alpha only sizes
+    If μ is the mean, P(p ≤ α at some time) ≤ α for every α; the argument alpha only determines
     the stakes.
 
     >>> [round(anytime_p_value([0.2, 0.4, 0.3] * k, bounds=(-1, 1)), 4) for k in (1, 5, 10)]
@@ -76,7 +77,7 @@ def anytime_p_value(
 def _span(bounds: tuple[float, float]) -> tuple[float, float]:
     least, most = bounds
     if not (math.isfinite(least) and math.isfinite(most) and least < most):
-        raise InvalidSample(f"bounds = {bounds}: give the least and the greatest possible value")
+        raise InvalidSample(f"bounds = {bounds}: pass the least and the greatest possible value")
     return least, most - least
 
 
@@ -84,11 +85,11 @@ def _unit(values: npt.ArrayLike, bounds: tuple[float, float]) -> FloatArray:
     least, width = _span(bounds)
     x = as_sample(values)
     if x.ndim != 1:
-        raise InvalidSample(f"a confidence sequence is of one value a run, the shape is {x.shape}")
+        raise InvalidSample(f"one value per run is needed, the shape is {x.shape}")
     if x.min() < bounds[0] or x.max() > bounds[1]:
         raise InvalidSample(
-            f"values from {x.min():g} to {x.max():g} leave the bounds {bounds}: give bounds that "
-            "no replica can leave"
+            f"values from {x.min():g} to {x.max():g} leave the bounds {bounds}: pass bounds that "
+            "hold for every replica"
         )
     return np.clip((x - least) / width, 0.0, 1.0)
 
@@ -104,21 +105,21 @@ def _stakes(x: FloatArray, alpha: float) -> FloatArray:
 def _log_capital(
     x: FloatArray, stakes: FloatArray, m: FloatArray, start: FloatArray | float = 0.0
 ) -> FloatArray:
-    """ln K_t(m), a row for each t."""
+    """Return ln K_t(m), one row for each t."""
     with np.errstate(divide="ignore"):
         staked = np.minimum(stakes[:, None], _CAP / m)
     return np.asarray(start + np.cumsum(np.log1p(staked * (x[:, None] - m)), axis=0))
 
 
 def _ruled_out(x: FloatArray, stakes: FloatArray, alpha: float) -> FloatArray:
-    """The largest m on the grid with K_s(m) ≥ 2/α for some s ≤ t."""
+    """Return the largest m on the grid with K_s(m) ≥ 2/α for some s ≤ t."""
     grid = np.arange(_GRID + 1) / _GRID
     low, capital = np.empty(len(x)), np.zeros(len(grid))
     step = _CELLS // len(grid)
     for start in range(0, len(x), step):
         rows = slice(start, start + step)
         log_k = _log_capital(x[rows], stakes[rows], grid, capital)
-        out = (log_k >= math.log(2 / alpha)).sum(axis=1)  # K falls in m: the first so many
+        out = (log_k >= math.log(2 / alpha)).sum(axis=1)  # K decreases in m
         low[rows] = grid[np.maximum(out - 1, 0)]
         capital = log_k[-1]
     return np.maximum.accumulate(low)

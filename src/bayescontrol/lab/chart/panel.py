@@ -1,13 +1,4 @@
-"""What a figure shows, as data: no plotting library, no pixel.
-
-    chart     panels side by side, and a line that says how to read them
-    panel     two labelled axes, and the marks between them: series, guides, regions and words;
-              or a map, with heats and strokes; or a graph
-
-One description, two renderers: `report.figures` prints it, `report.interactive` puts it on a
-page. Both draw what is finite: elsewhere a line has a gap, a marker is missing, a band or a
-bar is left out (one run has no standard error).
-"""
+"""Panels and charts: axes, limits, and the visible part of each series."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,34 +8,31 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.graphs import Graph
-from bayescontrol.lab.maps import Heat, Strokes
-from bayescontrol.lab.marks import (
+from bayescontrol.lab.chart.graph import Graph
+from bayescontrol.lab.chart.marks import (
     Guide,
+    Heat,
     InvalidChart,
     Region,
     Series,
+    Strokes,
     Word,
     require_choice,
     require_text,
 )
 
-#: Powers are marked on a logarithmic axis: of ten, or of two.
+#: A logarithmic axis has its ticks at powers of ten or of two.
 Scale: TypeAlias = Literal["linear", "log", "log2"]
-#: Where a printed legend stands: in its panel, or below them all. On a page it stands below.
+#: Position of a printed legend: inside its panel, or below all panels. A page has one below.
 Place: TypeAlias = Literal[
     "best", "upper left", "upper right", "lower left", "lower right", "center right", "below"
 ]
-#: The ends of an axis; None follows the data.
+#: The ends of an axis; None means that the data decide.
 Limits: TypeAlias = tuple[float | None, float | None]
 
 
 class Visible(NamedTuple):
-    """What is drawn of a series: y, low and high, NaN where there is nothing to draw.
-
-    >>> Visible(np.zeros(2), None, None).low is None
-    True
-    """
+    """The drawable values of a series; NaN where nothing is drawn."""
 
     y: FloatArray
     low: FloatArray | None
@@ -53,20 +41,19 @@ class Visible(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Two labelled axes and what is drawn between them.
+    """Two labelled axes and the marks between them.
 
-    A limit that is None follows the data. `notes` say what lines, bands and markers are;
-    `legend` and `legend_columns` say where a printed legend leaves the data alone. With
-    `equal` a unit is as long on either axis; without `framed` the axes are named and not drawn.
-    A panel with heats is a map: both axes count cells, and neither is drawn; nor are those of
-    a panel with graphs.
+    A limit of None follows the data. `notes` explain lines, bands and markers. `legend` and
+    `legend_columns` place the printed legend. `equal` gives both axes the same unit length;
+    `framed=False` keeps the axis labels but draws no axes. A panel with heats or graphs is a map
+    without axes.
 
     >>> x = np.arange(1, 5)
     >>> Panel("Regret", "step t", "regret", [Series("rule", x, 1 / x)], yscale="log").ylabel
     'regret'
     >>> Panel("Regret", "step t", "", [Series("rule", x, 1 / x)])
     Traceback (most recent call last):
-    bayescontrol.lab.marks.InvalidChart: panel 'Regret': the ylabel is empty...
+    bayescontrol.lab.chart.marks.InvalidChart: panel 'Regret': the ylabel is empty...
     """
 
     title: str
@@ -112,24 +99,30 @@ class Panel:
         flat = (*self.regions, *self.heats, *self.graphs)
         marks = (*self.series, *flat) if axis == "x" else flat
         if min((getattr(mark, axis).min() for mark in marks), default=1.0) <= 0:
-            raise InvalidChart(f"{place}: {axis} = 0 or less cannot stand on a logarithmic axis")
+            raise InvalidChart(f"{place}: {axis} = 0 or less cannot be drawn on a logarithmic axis")
 
     @property
     def marks(self) -> tuple[Series | Guide | Region | Word | Heat | Strokes | Graph, ...]:
-        """Everything that is drawn, in its order."""
+        """All marks in drawing order."""
         return (
             *self.heats, *self.regions, *self.series, *self.guides, *self.graphs, *self.strokes,
             *self.words,
         )  # fmt: skip
 
     @property
+    def labelled(self) -> tuple[Series | Guide | Region | Strokes, ...]:
+        """The marks that have a label and belong to a group, in drawing order."""
+        return (*self.regions, *self.series, *self.guides, *self.strokes)
+
+    @property
     def is_map(self) -> bool:
-        """Cells or nodes seen from above, and no axes."""
+        """Whether the panel shows cells or nodes and has no axes."""
         return bool(self.heats or self.graphs)
 
     def visible(self, series: Series) -> Visible:
-        """What is drawn of a series of this panel: what is finite and, on a logarithmic axis,
-        positive. A band that reaches down to zero there ends at the lowest value shown.
+        """Return the drawable part of a series: finite, and positive on a logarithmic axis.
+
+        On a logarithmic axis a band that reaches zero ends at the lowest visible value.
 
         >>> y, bound = np.array([1.0, np.nan, 4.0]), np.array([np.inf] * 3)
         >>> series = Series("one run", np.arange(3), y, -bound, bound)
@@ -140,14 +133,14 @@ class Panel:
         y = np.where(_shown(series.y, logarithmic), series.y, np.nan)
         if series.low is None or series.high is None:
             return Visible(y, None, None)
-        there = np.isfinite(series.low) & _shown(series.high, logarithmic) & np.isfinite(y)
-        low = np.where(there, series.low, np.nan)
+        bounded = np.isfinite(series.low) & _shown(series.high, logarithmic) & np.isfinite(y)
+        low = np.where(bounded, series.low, np.nan)
         if logarithmic:
             low = np.where(low <= 0, self._lowest(), low)
-        return Visible(y, low, np.where(there, series.high, np.nan))
+        return Visible(y, low, np.where(bounded, series.high, np.nan))
 
     def extent(self, axis: Literal["x", "y"]) -> tuple[float, float]:
-        """The ends of an axis: its limits, or where the data end.
+        """Return the ends of an axis: its limits, or the range of the data.
 
         >>> panel = Panel("", "t", "y", [Series("y", np.arange(1, 9), np.ones(8))], xlim=(0, None))
         >>> panel.extent("x"), panel.extent("y")
@@ -160,10 +153,10 @@ class Panel:
             drawn += [y for s in self.series for y in self.visible(s) if y is not None]
         low, high = self.xlim if axis == "x" else self.ylim
         values = np.concatenate(drawn)
-        seen = values[np.isfinite(values)] if np.isfinite(values).any() else np.ones(1)
+        finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.ones(1)
         return (
-            float(seen.min() if low is None else low),
-            float(seen.max() if high is None else high),
+            float(finite.min() if low is None else low),
+            float(finite.max() if high is None else high),
         )
 
     def _lowest(self) -> float:
@@ -176,9 +169,9 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A figure: its panels, row by row in so many columns, and how to read it, in a sentence.
+    """A figure: panels in a grid, filled row by row, and a sentence on how to read it.
 
-    `note` says in a few words what holds for all panels: how many runs, what the bands are.
+    `note` is a short remark on all panels, such as the number of runs and the kind of bands.
 
     >>> x = np.arange(3)
     >>> panel = Panel("", "step t", "reward", [Series("rule", x, x)])

@@ -1,0 +1,460 @@
+"""A directed graph: states, transitions between them, and outlines around sets of states.
+
+    node       a disc with its name; `shade` is the share of its colour
+    edge       an arrow of width 0.6 + 2.4 p points for probability p; a loop if it returns
+               c(s) = (1-s)² p + 2 s (1-s) k + s² q,    k = (p + q)/2 + bend · |q - p| · n,
+               where n is q - p turned to the left: two arrows that run both ways lie apart
+    area       the convex hull of discs around some nodes, with a name
+
+One unit is about 1.5 cm in print: place nodes one to two units apart. Shapes are lines through
+points, so that a renderer can draw them as they are. An arrow starts and ends on the borders of
+its discs.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.lab.chart.marks import (
+    Colour,
+    Dash,
+    InvalidChart,
+    require_choice,
+    require_share,
+    require_text,
+)
+
+Side: TypeAlias = Literal["above", "below"]
+
+#: Number of corners of a disc and number of points on a curve.
+_DISC_CORNERS: Final = 48
+_CURVE_POINTS: Final = 129
+#: A loop leaves its disc at this angle from its direction; its control points are this far off
+#: in angle and, in radii, in distance.
+_LOOP_START: Final = 0.42
+_LOOP_OPENING: Final = 0.66
+_LOOP_REACH: Final = 4.6
+#: Bend of arrows that share two nodes, and of an arrow that avoids a third node.
+_BEND_APART: Final = 0.17
+_BEND_AROUND: Final = 0.3
+#: Length of an arrow head; its width at probability 0, and the width added at probability 1.
+_HEAD_LENGTH: Final = 0.17
+_HEAD_WIDTH: Final = (0.11, 0.07)
+#: Relative size of the head of a faint arrow.
+_FAINT_HEAD: Final = 0.75
+#: Half the height of a line of text and half the width of a letter.
+_HALF_LINE: Final = 0.13
+_HALF_LETTER: Final = 0.052
+
+
+@dataclass(frozen=True)
+class Node:
+    """A state, drawn as a disc centred at (x, y); a page shows `description` as a tooltip.
+
+    >>> Node("A", 0.0, 1.0).shade
+    0.0
+    """
+
+    name: str
+    x: float
+    y: float
+    shade: float = 0.0
+    colour: Colour = "blue"
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        place = f"node {self.name!r}"
+        require_text(self.name, "a node", "name")
+        require_choice(self.colour, Colour, place, "colour")
+        if not (np.isfinite(self.x) and np.isfinite(self.y)):
+            raise InvalidChart(f"{place}: the position ({self.x}, {self.y}) is not finite")
+        require_share(self.shade, place, "shade")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An arrow between two nodes by name; its width grows with its probability.
+
+    `bend` moves its middle to the left, as a share of its length; None separates it from other
+    arrows. `toward` is the direction of a loop in degrees, 90 is up; None finds free space. The
+    label is placed beside the point `at` of the arrow, 0 at the source and 1 at the target. A
+    `faint` edge is grey and half as wide.
+
+    >>> Edge("A", "B", 0.25, "go/quiet").width, Edge("A", "B", 0.25, faint=True).width
+    (1.2, 0.6)
+    """
+
+    source: str
+    target: str
+    probability: float = 1.0
+    label: str = ""
+    colour: Colour = "ink"
+    dash: Dash = "solid"
+    bend: float | None = None
+    toward: float | None = None
+    at: float = 0.5
+    faint: bool = False
+
+    def __post_init__(self) -> None:
+        require_choice(self.colour, Colour, self.place, "colour")
+        require_choice(self.dash, Dash, self.place, "dash")
+        if not 0 < self.probability <= 1 + 1e-9:
+            raise InvalidChart(
+                f"{self.place}: probability is {self.probability}, it must be above 0 and at "
+                "most 1; leave an impossible edge out"
+            )
+        require_share(self.at, self.place, "at")
+        for name in ("bend", "toward"):
+            value = getattr(self, name)
+            if value is not None and not np.isfinite(value):
+                raise InvalidChart(f"{self.place}: {name} is {value}, it must be finite")
+
+    @property
+    def place(self) -> str:
+        """The name of the edge in error messages."""
+        return f"edge {self.source!r} → {self.target!r}"
+
+    @property
+    def width(self) -> float:
+        """The line width in points: 0.6 + 2.4 p, or half of it if faint."""
+        return round((0.3 if self.faint else 0.6) * (1 + 4 * self.probability), 6)
+
+
+@dataclass(frozen=True)
+class Area:
+    """An outline around some of the nodes; `room` is its distance from them, in radii.
+
+    Its label is placed on one `side` of it, unless `named` is False.
+
+    >>> Area("region A", ("a0", "a1")).side
+    'above'
+    """
+
+    label: str
+    nodes: Sequence[str]
+    colour: Colour = "blue"
+    dash: Dash = "solid"
+    room: float = 0.6
+    side: Side = "above"
+    named: bool = True
+
+    def __post_init__(self) -> None:
+        place = f"area {self.label!r}"
+        require_text(self.label, "an area", "label")
+        require_choice(self.colour, Colour, place, "colour")
+        require_choice(self.dash, Dash, place, "dash")
+        require_choice(self.side, Side, place, "side")
+        if not self.nodes:
+            raise InvalidChart(f"{place}: it has no nodes; leave it out")
+        if not 0 < self.room < np.inf:
+            raise InvalidChart(f"{place}: room is {self.room}, it must be positive")
+
+
+class Arrow(NamedTuple):
+    """The shape of an edge."""
+
+    line: FloatArray  #: shape (points, 2)
+    head: FloatArray  #: shape (3, 2): tip, left and right corner
+    aside: FloatArray  #: the unit vector away from the line on its outer side
+
+    def point(self, share: float) -> FloatArray:
+        """Return the point at a share of the way, 0 at the start and 1 at the tip."""
+        way = np.concatenate([self.line, self.head[:1]])
+        distance = _arc_length(way)
+        at = share * distance[-1]
+        return np.array([np.interp(at, distance, way[:, axis]) for axis in (0, 1)])
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes, edges between them and areas around them; `label` describes the graph.
+
+    An area must not enclose a node that does not belong to it.
+
+    >>> nodes = [Node("A", 0, 0), Node("B", 2, 0)]
+    >>> graph = Graph("a coin", nodes, [Edge("A", "B"), Edge("B", "A"), Edge("B", "B")])
+    >>> there, back, stays = graph.arrows
+    >>> bool(there.point(0.5)[1] > 0 > back.point(0.5)[1])
+    True
+    >>> Graph("a coin", nodes, [Edge("A", "C")])
+    Traceback (most recent call last):
+    bayescontrol.lab.chart.marks.InvalidChart: graph 'a coin': edge 'A' → 'C': no node is called 'C'
+    """
+
+    in_legend: ClassVar = False
+
+    label: str
+    nodes: Sequence[Node]
+    edges: Sequence[Edge] = ()
+    areas: Sequence[Area] = ()
+    radius: float = 0.27
+
+    def __post_init__(self) -> None:
+        require_text(self.label, "a graph", "label")
+        place = f"graph {self.label!r}"
+        if not self.nodes or not 0 < self.radius < np.inf:
+            raise InvalidChart(f"{place}: {len(self.nodes)} nodes of radius {self.radius}")
+        names = [node.name for node in self.nodes]
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise InvalidChart(f"{place}: two nodes are called {min(twice)!r}")
+        used = [(edge.place, name) for edge in self.edges for name in (edge.source, edge.target)]
+        used += [(f"area {area.label!r}", name) for area in self.areas for name in area.nodes]
+        for which, name in used:
+            if name not in names:
+                raise InvalidChart(f"{place}: {which}: no node is called {name!r}")
+        for i, node in enumerate(self.nodes):
+            for other in self.nodes[:i]:
+                if np.hypot(node.x - other.x, node.y - other.y) < 2 * self.radius:
+                    raise InvalidChart(f"{place}: {other.name!r} and {node.name!r} overlap")
+        for area, hull in zip(self.areas, self.outlines, strict=True):
+            for node in self.nodes:
+                if node.name not in area.nodes and contains(hull, (node.x, node.y)):
+                    raise InvalidChart(
+                        f"{place}: the outline of area {area.label!r} encloses {node.name!r}, "
+                        "which is not in it; move the node, or make two areas"
+                    )
+
+    @cached_property
+    def _at(self) -> dict[str, FloatArray]:
+        return {node.name: np.array([node.x, node.y], np.float64) for node in self.nodes}
+
+    @cached_property
+    def discs(self) -> list[FloatArray]:
+        """The circles of the nodes, as corners (x_i, y_i)."""
+        return [disc(self._at[node.name], self.radius) for node in self.nodes]
+
+    @cached_property
+    def outlines(self) -> list[FloatArray]:
+        """The corners of the areas."""
+        return [
+            outline([self._at[name] for name in area.nodes], self.radius * (1 + area.room))
+            for area in self.areas
+        ]
+
+    @cached_property
+    def arrows(self) -> list[Arrow]:
+        """The shapes of the edges."""
+        shapes = []
+        for edge, bend in zip(self.edges, self._bends, strict=True):
+            size = _FAINT_HEAD if edge.faint else 1.0
+            width = _HEAD_WIDTH[0] + _HEAD_WIDTH[1] * edge.probability
+            head = size * _HEAD_LENGTH, size * width
+            p, q = self._at[edge.source], self._at[edge.target]
+            if edge.source == edge.target:
+                toward = self._free_angle(edge.source) if edge.toward is None else edge.toward
+                shapes.append(loop(p, toward, self.radius, *head))
+            else:
+                shapes.append(arrow(p, q, bend, self.radius, *head))
+        return shapes
+
+    @cached_property
+    def _bends(self) -> list[float]:
+        """The bend of each edge; chosen so that arrows do not cover each other or a node."""
+        parallel: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for i, edge in enumerate(self.edges):
+            parallel[edge.source, edge.target].append(i)
+        bends = [0.0] * len(self.edges)
+        for (source, target), group in parallel.items():
+            both_ways = (target, source) in parallel
+            for k, i in enumerate(group):
+                if both_ways:
+                    bends[i] = _BEND_APART * (1 + 2 * k)
+                else:
+                    bends[i] = 2 * _BEND_APART * (k - (len(group) - 1) / 2)
+                if not bends[i] and self._is_blocked(source, target):
+                    bends[i] = _BEND_AROUND
+        return [
+            bend if edge.bend is None else edge.bend
+            for edge, bend in zip(self.edges, bends, strict=True)
+        ]
+
+    def _is_blocked(self, source: str, target: str) -> bool:
+        """Return whether a third node lies on the straight line between two nodes."""
+        p, q = self._at[source], self._at[target]
+        d = q - p
+        for name, at in self._at.items():
+            share = float((at - p) @ d / (d @ d)) if source != target else 0.0
+            near = np.hypot(*(p + share * d - at)) < 1.2 * self.radius
+            if name not in (source, target) and 0 < share < 1 and near:
+                return True
+        return False
+
+    def _free_angle(self, name: str) -> float:
+        """Return the middle of the widest gap between the lines at a node, in degrees."""
+        neighbours = {
+            n
+            for edge in self.edges
+            for n in (edge.source, edge.target)
+            if name in (edge.source, edge.target) and n != name
+        }
+        angles = sorted(
+            float(np.degrees(np.arctan2(*(self._at[other] - self._at[name])[::-1])) % 360)
+            for other in neighbours
+        )
+        if not angles:
+            return 90.0
+        gaps = np.diff([*angles, angles[0] + 360])
+        widest = int(np.argmax(np.round(gaps, 6)))
+        return float(angles[widest] + gaps[widest] / 2)
+
+    @cached_property
+    def edge_words(self) -> list[tuple[str, float, float]]:
+        """The labels of the edges and their positions: beside the arrow, on its outer side."""
+        words = []
+        middle = np.mean([*self._at.values()], axis=0)
+        for edge, bend, shape in zip(self.edges, self._bends, self.arrows, strict=True):
+            if edge.label:
+                half = np.add(_half_size(edge.label), (0.05, 0.03))
+                at, aside = shape.point(edge.at), shape.aside
+                if not bend and edge.source != edge.target and aside @ (at - middle) < 0:
+                    aside = -aside  # away from the middle of the graph there is more room
+                at = at + aside * (np.abs(aside) @ half)
+                words.append((edge.label, float(at[0]), float(at[1])))
+        return words
+
+    @cached_property
+    def area_words(self) -> list[tuple[str, float, float, Colour]]:
+        """The labels of the areas, their positions above or below the outline, and colours."""
+        words = []
+        for area, hull in zip(self.areas, self.outlines, strict=True):
+            if not area.named:
+                continue
+            above = area.side == "above"
+            edge = hull[:, 1].max() if above else hull[:, 1].min()
+            top = hull[np.abs(hull[:, 1] - edge) < 1e-6, 0]
+            y = edge + (1 if above else -1) * (_half_size(area.label)[1] + 0.06)
+            words.append((area.label, float((top.min() + top.max()) / 2), float(y), area.colour))
+        return words
+
+    @property
+    def x(self) -> FloatArray:
+        """The left and right end of the graph, including its labels."""
+        return self._extent(0)
+
+    @property
+    def y(self) -> FloatArray:
+        """The lower and upper end of the graph, including its labels."""
+        return self._extent(1)
+
+    def _extent(self, axis: int) -> FloatArray:
+        shapes = [*self.discs, *self.outlines, *(shape.line for shape in self.arrows)]
+        ends = [shape[:, axis] for shape in shapes]
+        for text, *at in (*self.edge_words, *(word[:3] for word in self.area_words)):
+            half = _half_size(text)[axis]
+            ends.append(np.array([at[axis] - half, at[axis] + half]))
+        values = np.concatenate(ends)
+        return np.array([values.min(), values.max()])
+
+
+def ring(names: Iterable[str], radius: float = 1.6) -> dict[str, tuple[float, float]]:
+    """Place names on a circle, clockwise from the top: a default layout.
+
+    >>> ring("ABCD")["A"]
+    (0.0, 1.6)
+    """
+    known = list(names)
+    angles = np.pi / 2 - 2 * np.pi * np.arange(len(known)) / max(len(known), 1)
+    places = zip(np.cos(angles), np.sin(angles), strict=True)
+    at = [(round(radius * float(x), 9), round(radius * float(y), 9)) for x, y in places]
+    return dict(zip(known, at, strict=True))
+
+
+def disc(centre: npt.ArrayLike, radius: float) -> FloatArray:
+    """Return points on the circle around a centre, counter-clockwise: shape (points, 2)."""
+    angle = np.linspace(0.0, 2 * np.pi, _DISC_CORNERS, endpoint=False)
+    return np.asarray(centre) + radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def outline(centres: npt.ArrayLike, radius: float) -> FloatArray:
+    """Return the convex hull of the discs around all centres, counter-clockwise."""
+    around = np.concatenate([disc(centre, radius) for centre in np.asarray(centres, np.float64)])
+    points = np.unique(around, axis=0)
+    return np.concatenate([_half_hull(points), _half_hull(points[::-1])])
+
+
+def _half_hull(points: FloatArray) -> FloatArray:
+    """Return one side of the hull of sorted points, without its last corner."""
+    hull: list[FloatArray] = []
+    for point in points:
+        while len(hull) > 1 and _cross(hull[-1] - hull[-2], point - hull[-2]) <= 0:
+            hull.pop()
+        hull.append(point)
+    return np.stack(hull[:-1])
+
+
+def _cross(u: FloatArray, v: FloatArray) -> float:
+    return float(u[0] * v[1] - u[1] * v[0])
+
+
+def contains(hull: FloatArray, point: npt.ArrayLike) -> bool:
+    """Return whether a point lies in a hull whose corners are counter-clockwise."""
+    at, along = np.asarray(point) - hull, np.roll(hull, -1, axis=0) - hull
+    return bool((along[:, 0] * at[:, 1] - along[:, 1] * at[:, 0] > 0).all())
+
+
+def arrow(
+    p: FloatArray, q: FloatArray, bend: float, radius: float, length: float, width: float
+) -> Arrow:
+    """Return the arrow from the disc around p to that around q, with a head of the given size."""
+    s = np.linspace(0.0, 1.0, _CURVE_POINTS)[:, None]
+    normal = np.array([p[1] - q[1], q[0] - p[0]])
+    k = (p + q) / 2 + bend * normal
+    curve = (1 - s) ** 2 * p + 2 * s * (1 - s) * k + s**2 * q
+    curve = _outside_disc(curve, p, radius)
+    curve = _outside_disc(curve[::-1], q, radius)[::-1]
+    side = -1.0 if bend < 0 else 1.0
+    return _with_head(curve, length, width, side * normal / np.hypot(*normal))
+
+
+def loop(p: FloatArray, toward: float, radius: float, length: float, width: float) -> Arrow:
+    """Return the arrow from the disc around p back to it; `toward` is an angle in degrees."""
+    angle, s = np.radians(toward), np.linspace(0.0, 1.0, _CURVE_POINTS)[:, None]
+    a, d = (p + radius * _unit(angle + side) for side in (_LOOP_START, -_LOOP_START))
+    b, c = (
+        p + _LOOP_REACH * radius * _unit(angle + side) for side in (_LOOP_OPENING, -_LOOP_OPENING)
+    )
+    curve = (1 - s) ** 3 * a + 3 * s * (1 - s) ** 2 * b + 3 * s**2 * (1 - s) * c + s**3 * d
+    return _with_head(curve, length, width, _unit(angle))
+
+
+def _unit(angle: float) -> FloatArray:
+    return np.array([np.cos(angle), np.sin(angle)])
+
+
+def _outside_disc(curve: FloatArray, centre: FloatArray, radius: float) -> FloatArray:
+    """Cut off the start of a curve that lies inside a disc."""
+    away = np.hypot(*(curve - centre).T)
+    first = int(np.argmax(away > radius))
+    share = (radius - away[first - 1]) / (away[first] - away[first - 1])
+    border = curve[first - 1] + share * (curve[first] - curve[first - 1])
+    return np.concatenate([border[None], curve[first:]])
+
+
+def _arc_length(curve: FloatArray) -> FloatArray:
+    """Return the distance along a curve from its start to each point."""
+    return np.asarray(np.r_[0.0, np.cumsum(np.hypot(*np.diff(curve, axis=0).T))])
+
+
+def _with_head(curve: FloatArray, length: float, width: float, aside: FloatArray) -> Arrow:
+    distance = _arc_length(curve)
+    # A head is never longer than half of its line.
+    cut = distance[-1] - min(length, distance[-1] / 2)
+    base = np.array([np.interp(cut, distance, curve[:, axis]) for axis in (0, 1)])
+    tip = curve[-1]
+    d = (tip - base) / np.hypot(*(tip - base))
+    left = np.array([-d[1], d[0]]) * width / 2
+    line = np.concatenate([curve[distance < cut], base[None]])
+    return Arrow(line, np.stack([tip, base + left, base - left]), aside)
+
+
+def _half_size(text: str) -> tuple[float, float]:
+    """Return half the width and half the height of a text."""
+    lines = text.split("\n")
+    return _HALF_LETTER * max(map(len, lines)), _HALF_LINE * len(lines)
