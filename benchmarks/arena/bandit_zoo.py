@@ -1,31 +1,18 @@
-"""All agents for bandits, at bandits of several kinds.
+"""All agents for bandits, at four kinds of bandits: regret, compared run by run.
 
-    regret   R_T = Σ_t (max_j m_j - m_{a_t}),  paired run by run
-
-Which agent is best depends on the kind of bandit and on how long it lasts. The table says
-which differences are more than luck.
-
-One replica: every agent at a bandit of every kind.
-
-    uniform       m_j ~ U(0, 1), the paper's bench
-    low rates     m_j ~ Beta(1, 9), clicks on advertisements
-    high rates    m_j ~ Beta(9, 1), treatments that mostly work
+    uniform       m_j ~ U(0, 1), as in the paper
+    low rates     m_j ~ Beta(1, 9), such as clicks on advertisements
+    high rates    m_j ~ Beta(9, 1), such as treatments that mostly work
     close race    one lever of 0.5 among levers of 0.4
 
-All agents of a run meet the same biases, and agents that agree are paid alike: they are
-compared run by run. No agent is told the kind; the Bayesian ones believe in uniform biases.
-
-Claims and tables of `bandit-zoo`: regret with intervals, and what is more than luck.
+All agents of a run play the same biases with the same random numbers. No agent knows the kind; the
+Bayesian ones assume uniform biases.
 
     rank of an agent   1 + agents that are better … all - agents that are worse
 
-"Better" is said where a paired test of sign flips, corrected by Holm for all pairs of agents
-at one kind of bandit, says so and the interval of the difference leaves 0 out.
-
-The figure of `bandit-zoo`: regret against time, one panel for each kind of bandit.
-
-lines    E R_t over the runs, both axes logarithmic, with two standard errors
-ink      c ln t, c = Σ_j Δ_j / KL(m_j ‖ m*), where all bandits of a kind are the same one
+An agent is better if a paired sign-flip test, corrected by Holm for all pairs of agents at one kind
+of bandit, is significant and the interval of the difference excludes 0. In the figure of the close
+race a black line has the slope of Lai and Robbins, c ln t.
 """
 
 import itertools
@@ -34,8 +21,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits import BernoulliBandit
@@ -54,6 +41,7 @@ from bayescontrol.baselines.bandits import (
     UniformLevers,
 )
 from bayescontrol.baselines.gittins import GittinsAgent, GittinsTable
+from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
@@ -64,9 +52,9 @@ from bayescontrol.seeding import Stream
 RULE: Final = "control rule"
 UCB: Final = "UCB1"
 ORACLE: Final = "oracle"
-#: Pulls every lever as often.
+#: Pulls all levers equally often.
 UNIFORM: Final = "uniform"
-#: Each decision of this agent takes some hundred times as long as one of the rule's.
+#: A decision of this agent takes about a hundred times as long as one of the rule.
 COSTLY: Final = "information-directed"
 CLOSE_RACE: Final = "close race"
 
@@ -75,15 +63,15 @@ CLOSE_RACE: Final = "close race"
 class Settings:
     """Settings of `bandit-zoo`."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 100
-    steps: Annotated[int, msgspec.Meta(ge=2, le=5000, description="pulls in a run")] = 1000
-    levers: Annotated[int, msgspec.Meta(ge=2, le=256, description="number of levers")] = 10
-    costly_runs: Annotated[
-        int, msgspec.Meta(ge=0, description=f"the {COSTLY} agent plays in so many runs only")
-    ] = 20
+    seed: Seed = 0
+    runs: Runs = 100
+    steps: Annotated[int, Meta(ge=2, le=5000, description="pulls in a run")] = 1000
+    levers: Annotated[int, Meta(ge=2, le=256, description="number of levers")] = 10
+    costly_runs: Annotated[int, Meta(ge=0, description=f"number of runs of the {COSTLY} agent")] = (
+        20
+    )
     discount: Annotated[
-        float, msgspec.Meta(gt=0, le=0.9999, description="discount of the Gittins indices")
+        float, Meta(gt=0, le=0.9999, description="discount of the Gittins indices")
     ] = 0.999
 
 
@@ -92,7 +80,7 @@ def _gittins_table(discount: float, pulls: int) -> GittinsTable:
     return GittinsTable(discount, pulls)
 
 
-#: How the biases of each kind are drawn, in the order of the columns.
+#: Draws the biases of each kind, in the order of the columns.
 KINDS: Final[Mapping[str, Callable[[int, Stream], FloatArray]]] = {
     "uniform": lambda n, rng: rng.random(size=n),
     "low rates": lambda n, rng: rng.beta(1, 9, size=n),
@@ -100,7 +88,7 @@ KINDS: Final[Mapping[str, Callable[[int, Stream], FloatArray]]] = {
     CLOSE_RACE: lambda n, rng: np.where(np.arange(n) == rng.integers(n), 0.5, 0.4),
 }
 
-#: How each agent is made, in the order of the columns.
+#: The constructor of each agent, in the order of the columns.
 AGENTS: Final[Mapping[str, Callable[[Settings, FloatArray], Any]]] = {
     RULE: lambda s, _: BernoulliBandit(s.levers).agent(),
     "Gittins": lambda s, _: GittinsAgent(s.levers, _gittins_table(s.discount, s.steps)),
@@ -147,7 +135,7 @@ def run(settings: Settings, run: int) -> Columns:
 
 #: P(a mean is further off than 5 standard errors) < 6e-7.
 _ERRORS: Final = 5.0
-#: With fewer runs no difference is beyond luck, and a claim fails by contradiction only.
+#: With fewer runs no difference is significant, and a claim fails only if it is contradicted.
 _ENOUGH: Final = 20
 
 
@@ -172,7 +160,7 @@ def _without_oracle(regrets: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
 
 
 def ranks(agents: Mapping[str, FloatArray]) -> dict[str, tuple[int, int]]:
-    """The first and the last rank that each agent may have, lower regret being better.
+    """Return the first and last possible rank of each agent; lower regret is better.
 
     >>> luck = np.linspace(0, 1, 30)
     >>> same = luck + 0.01 * (-1) ** np.arange(30)
@@ -192,7 +180,7 @@ def ranks(agents: Mapping[str, FloatArray]) -> dict[str, tuple[int, int]]:
 
 
 def _paired(agents: Mapping[str, FloatArray], a: str, b: str) -> Comparison | None:
-    """On the runs in which both have played."""
+    """Compare two agents on the runs that both have played."""
     both = ~np.isnan(agents[a] + agents[b])
     if both.sum() < 2:
         return None
@@ -204,14 +192,14 @@ def _beats_ucb1(final: Mapping[str, Mapping[str, FloatArray]]) -> Claim:
     judged = {kind: pair for kind, pair in pairs.items() if pair is not None}
     verdicts = [pair.verdict for pair in judged.values()]
     enough = len(final["uniform"][RULE]) >= _ENOUGH
-    told = (f"{kind} by {-float(pair.difference.mean):.3g}" for kind, pair in judged.items())
+    margins = (f"{kind} by {-float(pair.difference.mean):.3g}" for kind, pair in judged.items())
     return Claim(
         "rule-beats-ucb1",
-        "the control rule has less regret than UCB1 at every kind of bandit, more than by luck: "
-        "number of kinds",
+        "the control rule has less regret than UCB1 at every kind of bandit, significantly: number "
+        "of kinds",
         "ours", len(KINDS), verdicts.count("better"), None,
         verdicts.count("better") == len(KINDS) if enough else "worse" not in verdicts,
-        ", ".join(told) or "one run tells nothing",
+        ", ".join(margins) or "one run cannot show a difference",
         threshold_origin="theory: a paired test of sign flips at 5 %"
         + ("" if enough else f"; with fewer than {_ENOUGH} runs it must not say the contrary"),
     )  # fmt: skip
@@ -220,7 +208,7 @@ def _beats_ucb1(final: Mapping[str, Mapping[str, FloatArray]]) -> Claim:
 def _uniform_regret(
     settings: Settings, columns: Columns, final: Mapping[str, Mapping[str, FloatArray]]
 ) -> Claim:
-    """Given the biases, R_T of uniform play has mean T (max m - mean m), variance T Var m."""
+    """Compare with the exact mean T (max m - mean m) and variance T Var m of uniform play."""
     bias, runs = columns["bias"], len(columns["bias"])
     expected = settings.steps * (bias.max(axis=2) - bias.mean(axis=2)).mean(axis=0)
     error = np.sqrt(settings.steps * bias.var(axis=2).sum(axis=0)) / runs
@@ -240,7 +228,7 @@ def _uniform_regret(
 def _oracle_regret(final: Mapping[str, Mapping[str, FloatArray]]) -> Claim:
     largest = max(float(regrets[ORACLE].max()) for regrets in final.values())
     return Claim(
-        "oracle-regret", "who knows the biases has no regret", "ours", 0.0, largest, None,
+        "oracle-regret", "an agent that knows the biases has no regret", "ours", 0.0, largest, None,
         largest == 0.0, threshold_origin="theory: no regret, in any run",
     )  # fmt: skip
 
@@ -249,7 +237,7 @@ def _lai_robbins() -> Claim:
     c = lai_robbins([0.5, *[0.4] * 9])
     return Claim(
         "lai-robbins-constant",
-        "one lever of 0.5 among nine of 0.4: regret must come to grow as c ln t, "
+        "one lever of 0.5 among nine of 0.4: regret must finally grow as c ln t, "
         "c = Σ_j Δ_j / KL(m_j ‖ m*)",
         "ours", 44.697, c, 5e-4,
         abs(c - 44.697) <= 5e-4,
@@ -271,8 +259,8 @@ def _table(kind: str, regrets: Mapping[str, FloatArray]) -> Table:
         f"Regret at {kind}",
         ("agent", "regret", "95 % from", "to", "runs", "rank"),
         tuple(rows),
-        "ranks are told apart where the difference, run by run, is more than luck (sign flips, "
-        "corrected by Holm for all pairs)",
+        "ranks differ where the difference, run by run, is significant (sign flips, corrected by "
+        "Holm for all pairs)",
     )
 
 
@@ -362,7 +350,6 @@ def _slope(t: IntArray, bias: FloatArray, end: float) -> Series:
     return Series("Lai and Robbins's slope", t, line, colour="ink")
 
 
-#: The experiment `bandit-zoo`.
 experiment = Experiment(
     name="bandit-zoo",
     summary="all agents for bandits, at bandits of several kinds: regret, paired run by run",

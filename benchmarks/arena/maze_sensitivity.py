@@ -1,42 +1,29 @@
-"""What the control rule's settings do: μ0, λ0, p, sweeps per step, partial sweeps, both priors.
+"""Sensitivity of the control rule to its settings: μ0, λ0, p, sweeps per step, both priors.
 
-    maze      `three-cups`, one parameter changed at a time
-    toys      a frozen lake and a walk along a cliff, made continuing: the precision p sets how
-              widely Q is drawn, so how long is explored, relative to the scale of the rewards
+    maze      `three-cups`, one parameter changed at a time; base: μ0 = λ0 = p = 1, one sweep of
+              all states a step, as in the paper
+    prior A   λ0 on every successor, visited or not        prior B   on visited successors only
+    toys      a frozen lake and a walk along a cliff. The precision p sets how widely Q is drawn,
+              and so how long the agent explores, relative to the scale of the rewards
 
-With the precision unknown the chain draws it too, and need not be told the scale.
+If the precision is unknown, the chain draws it too, and the scale of the rewards is learnt. All
+variants of a run have the same start and the same random numbers. The toys are those of Gymnasium,
+made continuing: the end of an episode leads to the start.
 
-Two of Gymnasium's toy worlds, made to go on for ever: an episode's end leads to the start.
+    frozen lake     4 × 4, slippery: the intended move or one of the two across it, 1/3 each; moves
+                    off the map have no effect; reaching the goal pays 1; from the goal and from a
+                    hole every action leads to the start and pays nothing
+    cliff walk      4 × 12: every step costs 1; the cliff costs 100 and leads to the start; from the
+                    goal every action leads to the start and costs nothing
 
-    frozen lake     4 × 4, slippery: the move meant or one of the two across it, 1/3 each; the
-                    edge holds; reaching the goal pays 1; from the goal and from a hole the next
-                    step, whatever is done, leads to the start and pays nothing
-    cliff walk      4 × 12: every step costs 1; into the cliff costs 100 and leads to the start;
-                    from the goal the next step leads to the start and costs nothing
+Rewards are compared as shares:
 
-Maps, actions and rewards are as published; `docs/experiments.md` names the optima.
+    maze, lake      ρ / ρ*
+    cliff           (ρ + 1) / (ρ* + 1), relative to walking without end at a cost of 1 a step
 
-One replica: the control rule in `three-cups` with one parameter changed at a time, and in two
-toy worlds with several precisions.
+Claims about learning are made for long enough runs. Thresholds below full size come from a pilot:
 
-    base     μ0 = 1, λ0 = 1, p = 1, one sweep of all states a step: the paper's settings
-    prior A  λ0 on every successor, seen or not        prior B  on those seen
-
-All variants of a run have the same start and the same luck. The worlds of `worlds` are on other
-scales than the maze: rewards of 1 every 57 steps, costs of 100.
-
-What was seen of each variant, as shares.
-
-maze, lake    ρ / ρ*: what was earned, of what the best policy earns
-cliff         (ρ + 1) / (ρ* + 1): of what can be gained over walking without end, for which
-              every step costs 1; ρ* / ρ would say 93 % of that already
-
-Claims and tables of `maze-sensitivity`.
-
-Shares are those of `seen`. What is claimed of learning is claimed where there was time to learn.
-Thresholds below full size come from a pilot on another seed:
-
-    bayescontrol run maze-sensitivity --seed 1000 --runs 20        30,000 and 100,000 steps
+    bayescontrol run benchmarks/arena/maze_sensitivity.py:experiment --seed 1000 --runs 20
 
                                               mean    standard deviation of a run
     prior B, the worst of μ0 and λ0: μ0 = 4   0.890   0.023
@@ -49,11 +36,6 @@ Thresholds below full size come from a pilot on another seed:
 
 The mean of n runs is beyond `Pilot.margin` with probability 1 in 1000. Longer runs learn more, so
 the same limits hold for them.
-
-The figures of `maze-sensitivity`: shares of the optimum against each parameter, and in time.
-
-solid     the last fifth of the steps: where the agent has got to
-dashed    all steps: what it cost to get there
 """
 
 from collections.abc import Mapping
@@ -61,11 +43,12 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Annotated, Any, Final, TypeAlias
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.experiments.chance import Pilot
+from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Scale, Series
@@ -83,14 +66,14 @@ _CLIFF_MOVES: Final = ((-1, 0), (0, 1), (1, 0), (0, -1))
 
 
 def _towards(rows: tuple[str, ...], i: int, j: int, move: tuple[int, int]) -> tuple[int, int]:
-    """Where a move leads; the edge of the map holds."""
+    """Return the cell that a move leads to; moves off the map have no effect."""
     k, m = i + move[0], j + move[1]
     return min(max(k, 0), len(rows) - 1), min(max(m, 0), len(rows[0]) - 1)
 
 
 @lru_cache(maxsize=1)
 def frozen_lake() -> MDP:
-    """The slippery lake, states row by row.
+    """Return the slippery lake, with states row by row.
 
     >>> from bayescontrol.mdp import policy_iteration
     >>> round(policy_iteration(frozen_lake()).gain, 8)
@@ -111,7 +94,7 @@ def frozen_lake() -> MDP:
 
 @lru_cache(maxsize=1)
 def cliff_walk() -> MDP:
-    """The walk along the cliff, states row by row but for the cliff, which nobody is ever in.
+    """Return the walk along the cliff, with states row by row, without the cliff itself.
 
     >>> from bayescontrol.mdp import policy_iteration
     >>> round(policy_iteration(cliff_walk()).gain * 14, 8)  # thirteen steps, and back
@@ -135,9 +118,9 @@ def cliff_walk() -> MDP:
 
 #: Both readings of the prior.
 PRIORS: Final = ("prior A", "prior B")
-#: Sweeps of all states, not of some in turn.
+#: Sweep all states, instead of some in turn.
 ALL: Final = 0
-#: What is changed, and the values that it takes; None is a precision that is unknown.
+#: The parameters and their values; None is an unknown precision.
 SWEPT: Final[Mapping[str, tuple[float | None, ...]]] = {
     "mu0": (0.0, 0.5, 1.0, 2.0, 4.0),
     "lambda0": (0.01, 0.1, 1.0, 10.0),
@@ -148,7 +131,7 @@ SWEPT: Final[Mapping[str, tuple[float | None, ...]]] = {
 #: Every parameter with every value, in the order of the columns.
 VARIANTS: Final = tuple((name, value) for name, values in SWEPT.items() for value in values)
 
-#: The paper's value of each; a variant that has it is the base.
+#: The values of the base.
 BASES: Final[Mapping[str, float]] = {
     "mu0": 1.0, "lambda0": 1.0, "precision": 1.0, "sweeps": 1, "partial": ALL,
 }  # fmt: skip
@@ -157,7 +140,7 @@ BASE: Final[tuple[str, float | None]] = ("mu0", 1.0)
 LAKE: Final = "frozen lake"
 CLIFF: Final = "cliff walk"
 TOYS: Final = (LAKE, CLIFF)
-#: The precisions that are tried in the toy worlds.
+#: The precisions in the toy worlds.
 PRECISIONS: Final = (1.0, 10.0, 100.0, None)
 
 Variant: TypeAlias = tuple[str, float | None]
@@ -167,17 +150,17 @@ Variant: TypeAlias = tuple[str, float | None]
 class Settings:
     """Settings of `maze-sensitivity`."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 2
-    steps: Annotated[int, msgspec.Meta(ge=10, description="steps of a run in the maze")] = 30_000
+    seed: Seed = 0
+    runs: Runs = 2
+    steps: Annotated[int, Meta(ge=10, description="steps of a run in the maze")] = 30_000
     toy_steps: Annotated[
-        int, msgspec.Meta(ge=1000, description="steps of a run in the lake and along the cliff")
+        int, Meta(ge=1000, description="steps of a run in the lake and along the cliff")
     ] = 100_000
 
 
 @lru_cache(maxsize=1)
 def maze_plan() -> Plan:
-    """`three-cups`, solved.
+    """Solve `three-cups`.
 
     >>> maze_plan()
     Plan(gain 0.365161915503, certified to 3e-13)
@@ -187,7 +170,7 @@ def maze_plan() -> Plan:
 
 @lru_cache(maxsize=2)
 def toy_plan(name: str) -> Plan:
-    """The toy world of that name, solved.
+    """Solve the toy world of that name.
 
     >>> toy_plan("cliff walk").gain
     -0.92857...
@@ -196,7 +179,7 @@ def toy_plan(name: str) -> Plan:
 
 
 def edges(steps: int) -> IntArray:
-    """Where the windows of a curve end, at even distances of their logarithms.
+    """Return the ends of the windows of a curve, evenly spaced in log t.
 
     >>> edges(100_000)[[0, 1, -1]].tolist()
     [500, 712, 100000]
@@ -266,24 +249,24 @@ def _rewards(
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """The columns of `maze-sensitivity`; every answer has the runs first."""
+class Results:
+    """The columns as shares of the optimum; the first axis of every array is the run."""
 
     settings: Settings
     columns: Columns
 
     def maze(self, what: str, prior: str, parameter: str, value: float | None) -> FloatArray:
-        """The share of ρ* that a variant earned: `late`, in the last fifth, or in `total`."""
+        """Return the share of ρ* of a variant: `late`, in the last fifth, or in `total`."""
         place = VARIANTS.index((parameter, value))
         return np.asarray(self.columns[what][:, PRIORS.index(prior), place] / maze_plan().gain)
 
     def toy(self, name: str, precision: float | None) -> FloatArray:
-        """The share of a toy world's optimum that was earned in the last tenth of the steps."""
+        """Return the share of the optimum of a toy world in the last tenth of the steps."""
         reward = self.columns["toy_late"][:, TOYS.index(name), PRECISIONS.index(precision)]
         return self._share(name, reward)
 
     def toy_curve(self, name: str, precision: float | None) -> FloatArray:
-        """[run, window]: the share of a toy world's optimum in every window."""
+        """Return the share of the optimum of a toy world in every window, as [run, window]."""
         reward = self.columns["toy"][:, TOYS.index(name), PRECISIONS.index(precision)]
         return self._share(name, reward)
 
@@ -293,12 +276,12 @@ class Seen:
         return np.asarray((reward - nothing) / (toy_plan(name).gain - nothing))
 
 
-#: Shares of the frozen lake's optimum at 500,000 steps, computed by other programs, and how far
-#: off ours may be besides its own error, in shares and in standard errors.
+#: Shares of the optimum of the lake at 500,000 steps, computed by other programs, and the
+#: allowed difference, in shares and in standard errors.
 _ON_LAKE: Final = {1.0: 0.76, 10.0: 0.95, 100.0: 0.99}
 _OFF: Final = 0.02
 _ERRORS: Final = 4.0
-#: The least number of steps to judge, for the maze and for the toy worlds: pilot, full size.
+#: Fewest steps for claims, in the maze and in the toy worlds: pilot, full size.
 _MAZE: Final = (30_000, 200_000)
 _TOY: Final = (100_000, 500_000)
 #: The pilot: see above.
@@ -318,28 +301,33 @@ _FULL_ORIGIN: Final = "full size: 98 % or more of the optimum, 10 runs"
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims of `maze-sensitivity`, and its tables."""
-    seen = Seen(settings, columns)
+    """Make all claims and both tables."""
+    results = Results(settings, columns)
     claims = [*_optima()]
     if settings.steps >= _MAZE[0]:
-        claims += [_forgiving(seen), _trapped(seen), _same(seen, "sweeps"), _same(seen, "partial")]
+        claims += [
+            _forgiving(results),
+            _trapped(results),
+            _same(results, "sweeps"),
+            _same(results, "partial"),
+        ]
     if settings.toy_steps >= _TOY[1]:
-        claims += [_lake(seen, p) for p in _ON_LAKE]
+        claims += [_lake(results, p) for p in _ON_LAKE]
     if settings.toy_steps >= _TOY[0]:
-        claims += [_matters(seen), *_found(seen)]
-    return Score(tuple(claims), (_maze_table(seen), _toy_table(seen)))
+        claims += [_matters(results), *_found(results)]
+    return Score(tuple(claims), (_maze_table(results), _toy_table(results)))
 
 
 def named(parameter: str, value: float | None) -> str:
-    """A value as tables and figures show it.
+    """Format a value for tables and figures.
 
     >>> named("precision", None), named("partial", 0), named("partial", 1)
-    ('unknown', 'all states', '1 + the state of now')
+    ('unknown', 'all states', '1 + the current state')
     """
     if value is None:
         return "unknown"
     if parameter == "partial":
-        return "all states" if value == ALL else f"{value:g} + the state of now"
+        return "all states" if value == ALL else f"{value:g} + the current state"
     return f"{value:g}"
 
 
@@ -359,9 +347,9 @@ def _optima() -> tuple[Claim, Claim]:
     )  # fmt: skip
 
 
-def _least(seen: Seen, pilot: Pilot) -> float:
-    """What the mean of our runs must reach, by the pilot."""
-    return pilot.mean - pilot.margin(seen.settings.runs, _ALARMS)
+def _least(results: Results, pilot: Pilot) -> float:
+    """Return the least mean of our runs that the pilot allows."""
+    return pilot.mean - pilot.margin(results.settings.runs, _ALARMS)
 
 
 def _piloted(pilot: Pilot) -> str:
@@ -371,16 +359,16 @@ def _piloted(pilot: Pilot) -> str:
     )
 
 
-def _forgiving(seen: Seen) -> Claim:
-    full = seen.settings.steps >= _MAZE[1]
-    least = _FULL if full else _least(seen, _FORGIVING)
+def _forgiving(results: Results) -> Claim:
+    full = results.settings.steps >= _MAZE[1]
+    least = _FULL if full else _least(results, _FORGIVING)
     shares = {
-        (parameter, value): float(seen.maze("late", "prior B", parameter, value).mean())
+        (parameter, value): float(results.maze("late", "prior B", parameter, value).mean())
         for parameter in ("mu0", "lambda0")
         for value in SWEPT[parameter]
     }
     worst = min(shares, key=shares.__getitem__)
-    error = float(mean_and_error(seen.maze("late", "prior B", *worst))[1])
+    error = float(mean_and_error(results.maze("late", "prior B", *worst))[1])
     return Claim(
         "prior-B-forgives",
         f"under prior B every μ0 from 0 to 4 and every λ0 from 0.01 to 10 earns at least "
@@ -391,36 +379,36 @@ def _forgiving(seen: Seen) -> Claim:
     )  # fmt: skip
 
 
-def _trapped(seen: Seen) -> Claim:
+def _trapped(results: Results) -> Claim:
     cups = policy_iteration(Maze("three-cups", goal_reward=0.0).mdp()).gain / maze_plan().gain
-    mean, error = mean_and_error(seen.maze("late", "prior A", "mu0", 0.0))
-    same = abs(_TRAPPED.mean - cups) + _TRAPPED.margin(seen.settings.runs, _ALARMS)
+    mean, error = mean_and_error(results.maze("late", "prior A", "mu0", 0.0))
+    same = abs(_TRAPPED.mean - cups) + _TRAPPED.margin(results.settings.runs, _ALARMS)
     return Claim(
         "prior-A-needs-optimism",
-        "under prior A with μ0 = 0 what was never tried looks poor, and the agent stays with the "
-        f"cups: share of ρ* in the end, within {same:.2g}",
+        "under prior A with μ0 = 0 untried actions look poor, and the agent stays with the cups: "
+        f"share of ρ* in the end, within {same:.2g}",
         "ours", cups, float(mean), float(error),
         bool(abs(mean - cups) <= same),
-        f"prior B with μ0 = 0: {seen.maze('late', 'prior B', 'mu0', 0.0).mean():.1%}",
+        f"prior B with μ0 = 0: {results.maze('late', 'prior B', 'mu0', 0.0).mean():.1%}",
         threshold_origin=_piloted(_TRAPPED),
     )  # fmt: skip
 
 
-def _same(seen: Seen, parameter: str) -> Claim:
-    gaps, same = {}, _SAME.mean + _SAME.margin(seen.settings.runs, _ALARMS / 10)
+def _same(results: Results, parameter: str) -> Claim:
+    gaps, same = {}, _SAME.mean + _SAME.margin(results.settings.runs, _ALARMS / 10)
     for prior in PRIORS:
-        base = seen.maze("total", prior, parameter, BASES[parameter])
+        base = results.maze("total", prior, parameter, BASES[parameter])
         for value in SWEPT[parameter]:
-            other = seen.maze("total", prior, parameter, value)
+            other = results.maze("total", prior, parameter, value)
             gaps[prior, value] = mean_and_error(other - base)
     worst = max(gaps, key=lambda key: abs(float(gaps[key][0])))
-    told = {
+    text = {
         "sweeps": "more sweeps a step than one change nothing",
-        "partial": "partial sweeps, down to one state and the state of now, change nothing",
+        "partial": "partial sweeps, down to one state and the current state, change nothing",
     }[parameter]
     return Claim(
         f"{parameter}-do-not-matter" if parameter == "sweeps" else "partial-sweeps-suffice",
-        f"{told}: difference in the share of ρ* over all steps, within {same:.2g}; the largest, "
+        f"{text}: difference in the share of ρ* over all steps, within {same:.2g}; the largest, "
         f"{worst[0]}, {named(parameter, worst[1])}",
         "ours", 0.0, float(gaps[worst][0]), float(gaps[worst][1]),
         bool(abs(gaps[worst][0]) <= same),
@@ -428,13 +416,13 @@ def _same(seen: Seen, parameter: str) -> Claim:
     )  # fmt: skip
 
 
-def _lake(seen: Seen, p: float) -> Claim:
-    mean, error = mean_and_error(seen.toy(LAKE, p))
+def _lake(results: Results, p: float) -> Claim:
+    mean, error = mean_and_error(results.toy(LAKE, p))
     slack = _OFF + (_ERRORS * float(error) if np.isfinite(error) else 0.0)
     return Claim(
         f"lake-p{p:g}",
         f"frozen lake, p = {p:g}: share of ρ* in the last tenth of "
-        f"{seen.settings.toy_steps:,} steps, within {slack:.2g}",
+        f"{results.settings.toy_steps:,} steps, within {slack:.2g}",
         "ours", _ON_LAKE[p], float(mean), float(error),
         bool(abs(mean - _ON_LAKE[p]) <= slack),
         threshold_origin=f"other programs: {_ON_LAKE[p]:g}, rounded; {_ERRORS:g} standard errors "
@@ -442,32 +430,32 @@ def _lake(seen: Seen, p: float) -> Claim:
     )  # fmt: skip
 
 
-def _matters(seen: Seen) -> Claim:
-    shares = {p: float(seen.toy(LAKE, p).mean()) for p in PRECISIONS}
+def _matters(results: Results) -> Claim:
+    shares = {p: float(results.toy(LAKE, p).mean()) for p in PRECISIONS}
     others = min(share for p, share in shares.items() if p != 1.0)
-    told = ", ".join(f"p {named('precision', p)}: {share:.0%}" for p, share in shares.items())
+    reason = ", ".join(f"p {named('precision', p)}: {share:.0%}" for p, share in shares.items())
     return Claim(
         "lake-precision-matters",
         "on the frozen lake p = 1, right for the maze, explores for too long: by how much the "
         "least of the other precisions, the unknown one among them, earns more of ρ*",
         "ours", "> 0", others - shares[1.0], None,
         others > shares[1.0],
-        told,
+        reason,
         threshold_origin=_piloted(_MATTERS),
     )  # fmt: skip
 
 
-def _found(seen: Seen) -> list[Claim]:
-    full = seen.settings.toy_steps >= _TOY[1]
+def _found(results: Results) -> list[Claim]:
+    full = results.settings.toy_steps >= _TOY[1]
     claims = []
     for (name, p), pilot in _FOUND.items():
-        least = _FULL if full else _least(seen, pilot)
-        mean, error = mean_and_error(seen.toy(name, p))
+        least = _FULL if full else _least(results, pilot)
+        mean, error = mean_and_error(results.toy(name, p))
         claims.append(
             Claim(
                 f"{'cliff' if name == CLIFF else 'lake'}-{'unknown-p' if p is None else f'p{p:g}'}",
                 f"{name}, p {named('precision', p)}: share of the optimum in the last tenth of "
-                f"{seen.settings.toy_steps:,} steps",
+                f"{results.settings.toy_steps:,} steps",
                 "ours", f"≥ {least:.3g}", float(mean), float(error),
                 bool(mean >= least),
                 "" if full else f"{_FULL:g} is for {_TOY[1]:,} steps",
@@ -483,34 +471,35 @@ _SIGNS: Final = {
 }  # fmt: skip
 
 
-def _maze_table(seen: Seen) -> Table:
+def _maze_table(results: Results) -> Table:
     rows = []
     for parameter, values in SWEPT.items():
         for value in values:
             cells = (
-                _cell(seen.maze(what, prior, parameter, value))
+                _cell(results.maze(what, prior, parameter, value))
                 for prior in PRIORS
                 for what in ("total", "late")
             )
             ours = f"{named(parameter, value)}{' (base)' * (value == BASES[parameter])}"
             rows.append((_SIGNS[parameter], ours, *cells))
-    settings = seen.settings
+    settings = results.settings
     return Table(
         f"three-cups, {settings.steps:,} steps: share of ρ* earned",
         ("changed", "value", "A, all steps", "A, last fifth", "B, all steps", "B, last fifth"),
         tuple(rows),
-        f"means of {settings.runs} runs and their standard errors; all variants have the same luck",
+        f"means of {settings.runs} runs and their standard errors; with the same random numbers "
+        "for all variants",
     )
 
 
-def _toy_table(seen: Seen) -> Table:
+def _toy_table(results: Results) -> Table:
     rows = tuple(
-        (named("precision", p), _cell(seen.toy(LAKE, p)), _cell(seen.toy(CLIFF, p)))
+        (named("precision", p), _cell(results.toy(LAKE, p)), _cell(results.toy(CLIFF, p)))
         for p in PRECISIONS
     )
     return Table(
         f"Toy worlds, prior B: share of the optimum in the last tenth of "
-        f"{seen.settings.toy_steps:,} steps",
+        f"{results.settings.toy_steps:,} steps",
         (
             "p",
             f"{LAKE}, ρ* = {toy_plan(LAKE).gain:.5f}",
@@ -535,7 +524,7 @@ _PANELS: Final[Mapping[str, tuple[str, str, Scale]]] = {
     "lambda0": ("Prior precision", "λ0", "log"),
     "precision": ("Precision of the rewards", "p", "log"),
     "sweeps": ("Gibbs sweeps", "sweeps a step", "linear"),
-    "partial": ("Partial sweeps", "states swept a step, besides the state of now", "linear"),
+    "partial": ("Partial sweeps", "states swept a step, besides the current state", "linear"),
 }
 _PRECISION_LOOKS: Final[Mapping[float | None, tuple[Colour, Dash]]] = {
     1.0: ("vermillion", "dot"),
@@ -546,70 +535,68 @@ _PRECISION_LOOKS: Final[Mapping[float | None, tuple[Colour, Dash]]] = {
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Both figures."""
-    seen = Seen(settings, columns)
+    """Draw the parameters of the maze, and the precision in the toy worlds."""
+    results = Results(settings, columns)
     runs = f"{settings.runs} run{'s' * (settings.runs > 1)}, ± 2 standard errors"
     return {
         "parameters": Chart(
             "three-cups with one setting changed at a time",
-            [_panel(seen, parameter) for parameter in SWEPT],
-            "The higher the better; 1 is the best policy. Solid lines tell where the agent has "
-            "got to in the last fifth of the steps, dashed ones what all steps earned, "
-            "exploration included. Prior B forgives any prior; prior A waits until what was seen "
-            "outweighs λ0 on all 49 successors, and without optimism stays with the cups. How "
-            "many states are swept, and how often, does not matter.",
+            [_panel(results, parameter) for parameter in SWEPT],
+            "Higher is better; 1 is the best policy. Solid lines: the last fifth of the steps; "
+            "dashed lines: all steps, exploration included. Prior B works with all values; prior A "
+            "learns once the observations outweigh λ0 on all 49 successors, and without optimism "
+            "stays with the cups. How many states are swept, and how often, does not matter.",
             columns=2,
             note=f"{settings.steps:,} steps; {runs}; others as in the paper: μ0 = λ0 = p = 1, one "
             "sweep",
         ),
         "precision": Chart(
             "The precision sets the scale of exploration",
-            [_toy(seen, name) for name in TOYS],
-            "The higher the better. What is drawn is as wide as 1/√p: where rewards are rare and "
-            "differences small, p = 1 explores for very long. With p unknown the agent finds the "
-            "scale by itself: soon on the lake, later along the cliff, where costs of 100 look "
-            "like noise at first.",
+            [_toy(results, name) for name in TOYS],
+            "Higher is better. Draws have the width 1/√p: where rewards are rare and differences "
+            "small, p = 1 explores for very long. With p unknown the agent learns the scale: soon "
+            "on the lake, later along the cliff, where costs of 100 look like noise at first.",
             columns=2,
             note=f"Gymnasium's maps, made continuing; prior B; {runs}",
         ),
     }
 
 
-def _panel(seen: Seen, parameter: str) -> Panel:
-    title, label, scale = _PANELS[parameter]
+def _panel(results: Results, parameter: str) -> Panel:
+    title, axis, scale = _PANELS[parameter]
     values = [value for value in SWEPT[parameter] if value is not None]
     everything = len(maze_plan().mdp.states)
     x = np.array([everything if (parameter, v) == ("partial", ALL) else v for v in values])
     first = parameter == next(iter(SWEPT))
     series, guides = [], []
     for prior in PRIORS:
-        for what, dash, told in (("late", "solid", "last fifth"), ("total", "dash", "all steps")):
-            runs = np.stack([seen.maze(what, prior, parameter, v) for v in values], axis=1)
+        for what, dash, label in (("late", "solid", "last fifth"), ("total", "dash", "all steps")):
+            runs = np.stack([results.maze(what, prior, parameter, v) for v in values], axis=1)
             series.append(
                 Series.of_runs(
-                    f"{prior}, {told}", x, runs, colour=_COLOURS[prior], dash=dash,
+                    f"{prior}, {label}", x, runs, colour=_COLOURS[prior], dash=dash,
                     marker=_MARKERS[prior], in_legend=first,
                 )
             )  # fmt: skip
         if parameter == "precision":
-            level = float(seen.maze("late", prior, parameter, None).mean())
+            level = float(results.maze("late", prior, parameter, None).mean())
             guides.append(Guide(f"{prior}, p unknown, last fifth", level, colour=_COLOURS[prior]))
     return Panel(
-        title, label, "share of ρ*", series, guides,
+        title, axis, "share of ρ*", series, guides,
         xscale=scale, ylim=(0.0, 1.1), xticks=None if scale == "log" else x.tolist(),
         legend="below",
     )  # fmt: skip
 
 
-def _toy(seen: Seen, name: str) -> Panel:
-    ends = edges(seen.settings.toy_steps)
-    series = []  # without the first window, in which the cliff costs more than can be shown
+def _toy(results: Results, name: str) -> Panel:
+    ends = edges(results.settings.toy_steps)
+    series = []  # without the first window, in which the cost of the cliff is off the scale
     for p in PRECISIONS:
         colour, dash = _PRECISION_LOOKS[p]
         label = "p unknown" if p is None else f"p = {named('precision', p)}"
         series.append(
             Series.of_runs(
-                label, ends[1:], seen.toy_curve(name, p)[:, 1:], colour=colour, dash=dash,
+                label, ends[1:], results.toy_curve(name, p)[:, 1:], colour=colour, dash=dash,
                 in_legend=name == TOYS[0],
             )
         )  # fmt: skip
@@ -622,7 +609,6 @@ def _toy(seen: Seen, name: str) -> Panel:
     )  # fmt: skip
 
 
-#: The experiment `maze-sensitivity`.
 experiment = Experiment(
     name="maze-sensitivity",
     summary="the Gibbs agent's settings: prior, precision, sweeps; a frozen lake and a cliff",

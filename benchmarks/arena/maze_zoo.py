@@ -1,33 +1,22 @@
 """All agents for Markov decision problems, on all maps and on the paper's chain.
 
-    regret   R_t = t ρ* - (r_1 + … + r_t),  all agents of a run with the same start and luck
-
-Which agent is best depends on the map and on how long it has to learn it.
-
-One replica: every agent on every map, from one start and with one luck for each map.
-
     R_t = t ρ* - (r_1 + … + r_t)          ρ* the certified optimum of the map
 
-Planners that solve a model of the whole map again and again are left out of the large maps, and
-play fewer and shorter runs. Bayes-adaptive Monte-Carlo planning is for far smaller problems.
+All agents of a run have the same start and the same random numbers on each map. Planners, which
+repeatedly solve a model of the whole map, are left out of the large maps, and play fewer and
+shorter runs. Bayes-adaptive Monte-Carlo planning is for far smaller problems. Which agent is best
+depends on the map and on the number of steps.
 
-Claims and tables of `maze-zoo`: regret, and the share of the optimum that is earned late.
-
-The oracle's regret is a martingale but for where it begins and ends:
+The regret of the oracle is a martingale up to its start and end:
 
     R_T = h(x_0) - h(x_T) + Σ_t w_t,     w_t = ρ* + h(x_{t-1}) - r_t - h(x_t),  E[w_t | past] = 0
 
-so |E R_T| ≤ max h - min h, and Var Σ w = T σ², σ² = Σ_x d(x) Var(r + h(y) | x, π*(x)) once d is
-the distribution of its states.
+so |E R_T| ≤ max h - min h, and Var Σ w = T σ², σ² = Σ_x d(x) Var(r + h(y) | x, π*(x)) for the
+stationary distribution d of its states.
 
-In a pilot on another seed, `bayescontrol run maze-zoo --seed 1000 --runs 9`, the rule with unknown
-p had less regret than R-learning in all nine runs on seven maps and in eight on the chain, and less
-than with p = 1 in all runs on all maps.
-
-The figure of `maze-zoo`: regret against steps, one panel for each map.
-
-lines    R_t / (t ρ*), means of the runs with two standard errors
-guide    1: the regret of earning nothing
+In a pilot on another seed, `--seed 1000 --runs 9`, the rule with unknown p had less regret than
+R-learning in all nine runs on seven maps and in eight on the chain, and less than with p = 1 in all
+runs on all maps.
 """
 
 import math
@@ -36,13 +25,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines.mdp import BayesianQ, OptimalPolicy, QLearning, RLearning
 from bayescontrol.baselines.mdp.posterior_sampling import PosteriorSampling
 from bayescontrol.baselines.mdp.ucrl2 import UCRL2
+from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
@@ -57,9 +47,9 @@ RULE: Final = "control rule"
 UNKNOWN: Final = "control rule, p unknown"
 R_LEARNING: Final = "R-learning, C = 30"
 ORACLE: Final = "oracle"
-#: Planners: each of their plans takes as long as many decisions of the others.
+#: Planners, whose plans take as long as many decisions of the others.
 COSTLY: Final = ("posterior sampling, TSDE", "UCRL2")
-#: The number of equal actions in a row that the chain asks for.
+#: The number of equal actions in a row that the chain requires.
 _LINKS: Final = 6
 CHAIN: Final = f"chain of {_LINKS}"
 #: All maps, and the paper's chain, in the order of the columns.
@@ -70,23 +60,19 @@ MAPS: Final = (*LAYOUTS, CHAIN)
 class Settings:
     """Settings of `maze-zoo`."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 3
-    steps: Annotated[int, msgspec.Meta(ge=20, description="steps of a run")] = 15_000
-    costly_runs: Annotated[
-        int, msgspec.Meta(ge=0, description="planners play in so many runs only")
-    ] = 1
-    costly_steps: Annotated[
-        int, msgspec.Meta(ge=1, description="and for so many steps at most")
-    ] = 15_000
+    seed: Seed = 0
+    runs: Runs = 3
+    steps: Annotated[int, Meta(ge=20, description="steps of a run")] = 15_000
+    costly_runs: Annotated[int, Meta(ge=0, description="number of runs of the planners")] = 1
+    costly_steps: Annotated[int, Meta(ge=1, description="steps of the planners, at most")] = 15_000
     costly_states: Annotated[
-        int, msgspec.Meta(ge=1, description="on maps of so many states at most")
+        int, Meta(ge=1, description="largest map of the planners, in states")
     ] = 50
 
 
 @lru_cache(maxsize=16)
 def plan(name: str) -> Plan:
-    """The map of that name, solved.
+    """Solve the map of that name.
 
     >>> plan("chain of 6").gain
     0.166666...
@@ -99,7 +85,7 @@ def _rule(mdp: MDP, start: int, prior: GibbsPrior | None = None, **options: Any)
     return mdp_agent(len(mdp.actions), start, prior, **options)
 
 
-#: How each agent is made, in the order of the columns; discounts are those of the agents.
+#: The constructor of each agent, in the order of the columns.
 AGENTS: Final[Mapping[str, Callable[[MDP, int], Any]]] = {
     RULE: _rule,
     UNKNOWN: lambda mdp, x: _rule(mdp, x, GibbsPrior(precision=None)),
@@ -118,7 +104,7 @@ AGENTS: Final[Mapping[str, Callable[[MDP, int], Any]]] = {
 
 
 def _most(mdp: MDP) -> float:
-    """More than any policy earns a step."""
+    """Return an upper bound on the reward of any policy."""
     return float(mdp.reward.max())
 
 
@@ -127,7 +113,7 @@ def _plan_of(mdp: MDP) -> Plan:
 
 
 def plays(settings: Settings, agent: str, name: str, run: int = 0) -> int:
-    """The number of steps that an agent plays on a map in a run."""
+    """Return the number of steps that an agent plays on a map in a run."""
     if agent not in COSTLY:
         return settings.steps
     small = len(plan(name).mdp.states) <= settings.costly_states
@@ -135,7 +121,7 @@ def plays(settings: Settings, agent: str, name: str, run: int = 0) -> int:
 
 
 def checkpoints(settings: Settings) -> IntArray:
-    """The steps at which regret is noted, at even distances of their logarithms."""
+    """Return the steps at which regret is stored, evenly spaced in log t."""
     return np.unique(np.geomspace(10, settings.steps, 40).round()).astype(np.int64)
 
 
@@ -158,26 +144,26 @@ def run(settings: Settings, run: int) -> Columns:
             )
             record = interact(make(mdp, start), mdp.environment(start), steps, streams=streams)
             reward: FloatArray = record.observations["reward"]
-            seen = at[at <= steps]
-            regret[k, i, : seen.size] = seen * solved.gain - reward.cumsum()[seen - 1]
+            reached = at[at <= steps]
+            regret[k, i, : reached.size] = reached * solved.gain - reward.cumsum()[reached - 1]
             late[k, i] = reward[-max(1, steps // 5) :].mean()
     return {"regret": regret, "late": late}
 
 
 #: P(a mean is further off than 5 standard errors) < 6e-7.
 _ERRORS: Final = 5.0
-#: How narrow the bounds of every optimum are.
+#: Largest allowed distance of the bounds of an optimum.
 _CERTIFIED: Final = 1e-10
-#: One agent is better on most maps if it is better on this many and worse on none; false
-#: alarms of the second part for all maps together.
+#: An agent is better on most maps if it is better on this many and worse on none; and the
+#: false-alarm rate of the second part for all maps together.
 _MOST: Final = 6
 _ALARMS: Final = 1e-3
-#: The least number of steps that leave time to learn.
+#: Fewest steps for claims about learning.
 _ENOUGH: Final = 10_000
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims of `maze-zoo`, and a table for each map."""
+    """Make all claims, and tables of regret and of late rewards."""
     claims = [_certified(), _chain(), _oracle(settings, columns)]
     if settings.steps >= _ENOUGH:
         claims += [_less(columns, R_LEARNING), _less(columns, RULE)]
@@ -199,13 +185,13 @@ def _chain() -> Claim:
     solved = plan(CHAIN)
     expected = 1 / len(solved.mdp.states)
     return Claim(
-        "chain-optimum", f"the best policy of the {CHAIN} is paid once every time round",
+        "chain-optimum", f"the best policy of the {CHAIN} is rewarded once per round",
         "ours", expected, solved.gain, 1e-12, abs(solved.gain - expected) <= 1e-12, exact=True,
     )  # fmt: skip
 
 
 def oracle_spread(name: str) -> tuple[float, float]:
-    """max h - min h, and σ, of the best policy of a map.
+    """Return max h - min h, and σ, of the best policy of a map.
 
     >>> [round(value, 3) for value in oracle_spread("chain of 6")]
     [0.833, 0.0]
@@ -216,9 +202,9 @@ def oracle_spread(name: str) -> tuple[float, float]:
     variance = 0.0
     for x, a in enumerate(solved.policy):
         outcomes = mdp.outcomes(mdp.states[x], mdp.actions[int(a)])
-        worth = np.array([step.reward + h[mdp.states.place(step.state)] for step in outcomes])
+        values = np.array([step.reward + h[mdp.states.place(step.state)] for step in outcomes])
         p = np.array(list(outcomes.values()))
-        variance += float(d[x]) * float(p @ worth**2 - (p @ worth) ** 2)
+        variance += float(d[x]) * float(p @ values**2 - (p @ values) ** 2)
     return float(np.ptp(h)), math.sqrt(max(variance, 0.0))
 
 
@@ -234,8 +220,8 @@ def _oracle(settings: Settings, columns: Columns) -> Claim:
     worst = int(over.argmax())
     return Claim(
         "oracle-regret",
-        f"who plays the best policy has no regret, but for luck ({_ERRORS:g} standard errors) and "
-        f"where it began (at most {spans[worst]:.3g}); here {MAPS[worst]}",
+        f"the best policy has no regret, up to chance ({_ERRORS:g} standard errors) and its start "
+        f"(at most {spans[worst]:.3g}); here {MAPS[worst]}",
         "ours", 0.0, float(regret[worst]), errors[worst],
         bool(over.max() <= 1.0),
         threshold_origin="theory: exact bias and variance (false alarms: 6e-7 for each map)",
@@ -247,17 +233,17 @@ def _less(columns: Columns, other: str) -> Claim:
     ours, its, fixed = (final[..., list(AGENTS).index(name)] for name in (UNKNOWN, other, RULE))
     more, error = mean_and_error(ours - its)
     luck = t_quantile(1 - _ALARMS / len(MAPS), len(ours) - 1)
-    told = f"its regret as a share of the other's: {_shares(ours, its)}"
+    reason = f"its regret as a share of the other's: {_shares(ours, its)}"
     if other != RULE:
-        told += f"; with p = 1: {_shares(fixed, its)}"
+        reason += f"; with p = 1: {_shares(fixed, its)}"
     return Claim(
         "unknown-p-beats-R30" if other == R_LEARNING else "unknown-p-beats-fixed-p",
-        "the control rule that finds the precision p by itself has less regret than "
-        f"{other + (', p = 1,' if other == RULE else '')} on most maps, and on none more beyond "
-        "luck: number of maps with less",
+        "the control rule that learns the precision p has less regret than "
+        f"{other + (', p = 1,' if other == RULE else '')} on most maps, and on none significantly "
+        "more: number of maps with less",
         "ours", f"≥ {_MOST} of {len(MAPS)}", int((more < 0).sum()), None,
         bool((more < 0).sum() >= _MOST and (more <= luck * error).all()),
-        told,
+        reason,
         threshold_origin="pilot on seed 1000, 9 runs: less on 7 or 8 maps, by twice the standard "
         "deviation or more on 7; luck: Student's margin (false alarms: 1 in 1000)",
     )  # fmt: skip
@@ -378,7 +364,6 @@ def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
     )  # fmt: skip
 
 
-#: The experiment `maze-zoo`.
 experiment = Experiment(
     name="maze-zoo",
     summary="all agents for Markov decision problems, on all maps: regret against steps",

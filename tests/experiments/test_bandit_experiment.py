@@ -13,7 +13,7 @@ from bayescontrol.experiments.bandits.bandit import (
     GITTINS,
     PRINTED,
     RULE,
-    Seen,
+    Results,
     Settings,
     draw,
     evenly_spaced,
@@ -66,12 +66,12 @@ def test_agents_that_pull_the_same_lever_at_the_same_step_are_paid_alike(columns
 
 
 def test_regret_and_best_lever_are_those_of_the_metrics(columns: Columns) -> None:
-    seen, r = Seen(FEW, columns), 3
+    results, r = Results(FEW, columns), 3
     for name, i in PLACE.items():
         record = Record(columns["action"][r, i].astype(int), columns["reward"][r, i])
         world = BernoulliBandit(10).environment(columns["bias"][r])
-        np.testing.assert_allclose(seen.regret(name)[r], regret(record, world))
-        np.testing.assert_array_equal(seen.best(name)[r], best_share(record, world))
+        np.testing.assert_allclose(results.regret(name)[r], regret(record, world))
+        np.testing.assert_array_equal(results.best(name)[r], best_share(record, world))
 
 
 @pytest.mark.parametrize(

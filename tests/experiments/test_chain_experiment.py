@@ -15,7 +15,7 @@ from bayescontrol.experiments.mdp.chain import (
     Settings,
     exact,
     experiment,
-    growing_law,
+    growing_distribution,
     longest_chain,
     run,
     score,
@@ -124,8 +124,8 @@ def test_the_exact_numbers_of_the_discussion() -> None:
     assert exact(RULE, 12).mean == 4095
     assert exact(BAYES_OPTIMAL, 12) == exact("Every(k)", 12) == (12.0, 0.0)
     assert exact("Every(⌈k/2⌉)", 12).mean == 18
-    assert growing_law(10, "doubling").sum() == 1.0
-    assert growing_law(10, RULE).sum() == pytest.approx(2.367381e-30, rel=1e-6)
+    assert growing_distribution(10, "doubling").sum() == 1.0
+    assert growing_distribution(10, RULE).sum() == pytest.approx(2.367381e-30, rel=1e-6)
     assert set(GROWING) == {RULE, "Every(s)", "Every(s²/2)", "Geometric(2/s²)", "doubling"}
 
 

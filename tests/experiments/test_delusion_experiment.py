@@ -16,11 +16,11 @@ from bayescontrol.experiments.interventions.delusion_replica import (
     Identity,
     Settings,
     all_exact,
-    all_seen,
+    all_trajectories,
     expectations,
     margin,
+    margin_ratio,
     processes,
-    strain,
 )
 from bayescontrol.lab import Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
@@ -78,11 +78,11 @@ def test_the_naive_agent_breaks_the_identity_in_simulation_too(
 ) -> None:
     """Beyond the margin at which the causal agent would be called a liar once in a thousand."""
     prior = processes(SMALL.reliability)["three modes"].prior
-    seen = all_seen(SMALL, columns)
+    trajectories = all_trajectories(SMALL, columns)
     found = {}
     for agent in AGENTS:
-        left, right, variance = identity.simulated(prior, seen["three modes", agent])
-        found[agent] = strain(identity.gap(left.mean(0), right), variance, SMALL.runs)
+        left, right, variance = identity.simulated(prior, trajectories["three modes", agent])
+        found[agent] = margin_ratio(identity.gap(left.mean(0), right), variance, SMALL.runs)
     assert found["causal"] <= 1.0 < found["naive"]
 
 

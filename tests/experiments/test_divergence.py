@@ -22,7 +22,7 @@ from bayescontrol.experiments.theory.divergence import (
     spread,
     times,
 )
-from bayescontrol.experiments.theory.divergence_controller import MODES, TRUE, alone, controller
+from bayescontrol.experiments.theory.five_modes import MODES, TRUE, five_modes, under_policy
 from bayescontrol.lab import Columns, conduct, mean_and_error, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.report.folder import as_object
@@ -68,7 +68,7 @@ def test_simulated_rates_are_the_exact_ones_within_three_standard_errors(columns
 
 
 def test_two_modes_are_outside_the_core_and_two_are_inside() -> None:
-    assert core(controller(), TRUE) == (0, 3, 4)
+    assert core(five_modes(), TRUE) == (0, 3, 4)
     assert [rate(TRUE, m) > 0.0 for m in range(1, len(MODES))] == [True, True, False, False]
     assert len({round(rate(policy, SHOWN), 6) for policy in POLICIES}) == 3
 
@@ -106,7 +106,7 @@ def test_as_few_runs_as_are_judged_find_out_what_is_off(
 
 def test_a_bound_that_counts_too_much_evidence_is_violated() -> None:
     """A planted bug: a tenth more evidence than there was."""
-    modes = controller()
+    modes = five_modes()
     runs = simulate_divergences(modes, TRUE, 100, 20, at=range(100))
     assert (runs.posterior <= bound(modes, runs.d) * (1.0 + 1e-12)).all()
     assert (runs.posterior > bound(modes, 1.1 * runs.d) * (1.0 + 1e-12)).any()
@@ -114,7 +114,7 @@ def test_a_bound_that_counts_too_much_evidence_is_violated() -> None:
 
 def test_steps_of_g_less_G_have_the_spread_that_is_computed() -> None:
     """A mean of 2,000 squares of sums of 50 steps, 3 % off at one standard error; within four."""
-    runs = simulate_divergences(alone(TRUE), TRUE, 100, 2000, 5, at=[50], against=[1])
+    runs = simulate_divergences(under_policy(TRUE), TRUE, 100, 2000, 5, at=[50], against=[1])
     late = np.diff(runs.excess(1)[:, :, TRUE], axis=1)[:, 0]
     mean, error = mean_and_error(late**2 / 50)
     assert abs(mean - spread(TRUE, 1) ** 2) < 4.0 * error

@@ -12,7 +12,7 @@ from bayescontrol.experiments.control.lqr import (
     RULE,
     STABLE,
     WARM,
-    Seen,
+    Results,
     Settings,
     checkpoints,
     draw,
@@ -106,10 +106,10 @@ def test_runs_that_diverge_are_counted_as_infinitely_dear(columns: Columns) -> N
     for column in wrong.values():
         column[:3, 2, PLACE[CERTAIN], 5:] = np.inf
     changed = planted(columns, **wrong)
-    seen = Seen(SMALL, changed)
-    assert seen.gain("aircraft", CERTAIN) == np.inf
-    assert np.isnan(late(seen.octaves("aircraft", CERTAIN)))
-    assert exponent(seen.octaves("aircraft", CERTAIN))[0] == np.inf
+    results = Results(SMALL, changed)
+    assert results.gain("aircraft", CERTAIN) == np.inf
+    assert np.isnan(late(results.octaves("aircraft", CERTAIN)))
+    assert exponent(results.octaves("aircraft", CERTAIN))[0] == np.inf
     score(SMALL, changed)
     assert draw(SMALL, changed)
 
@@ -126,7 +126,7 @@ def test_a_replica_is_the_same_every_time_and_begins_alike_where_it_should() -> 
 def test_costs_are_never_below_the_best(columns: Columns) -> None:
     for plant in PLANTS:
         for agent in AGENTS:
-            assert Seen(SMALL, columns).excess(plant, agent).min() > -1e-9
+            assert Results(SMALL, columns).excess(plant, agent).min() > -1e-9
             assert system(plant).best_cost > 0
 
 

@@ -13,7 +13,7 @@ from bayescontrol.experiments.mdp.maze import (
     CONSTANTS,
     PAPER,
     RULES,
-    Seen,
+    Results,
     Settings,
     crossing,
     experiment,
@@ -185,7 +185,7 @@ def test_the_table_has_the_papers_numbers_beside_ours(columns: Columns) -> None:
 
 
 def test_the_best_that_the_cups_can_pay_is_less_than_the_optimum(columns: Columns) -> None:
-    seen = Seen(SMALL, columns)
+    seen = Results(SMALL, columns)
     assert seen.cup_cycle == pytest.approx(0.225200065, abs=1e-9)
     assert seen.optimum == pytest.approx(0.3651619155, abs=1e-10)
 

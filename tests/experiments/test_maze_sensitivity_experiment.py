@@ -13,7 +13,7 @@ from benchmarks.arena.maze_sensitivity import (
     SWEPT,
     TOYS,
     VARIANTS,
-    Seen,
+    Results,
     Settings,
     cliff_walk,
     edges,
@@ -148,8 +148,8 @@ def test_a_planted_error_makes_its_claim_fail(
 def test_walking_without_end_has_no_share_of_the_cliffs_optimum() -> None:
     columns = learnt(SMALL)
     columns["toy_late"][:, TOYS.index(CLIFF)] = -1.0
-    seen = Seen(SMALL, columns)
-    assert all((seen.toy(CLIFF, p) == 0.0).all() for p in PRECISIONS)
+    results = Results(SMALL, columns)
+    assert all((results.toy(CLIFF, p) == 0.0).all() for p in PRECISIONS)
 
 
 def test_one_run_is_enough_for_claims_and_figures() -> None:

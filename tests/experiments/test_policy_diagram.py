@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.experiments.chance import beyond_chance, compare, measured, told
+from bayescontrol.experiments.chance import clearly_positive, compare_means, format_mean, measured
 from bayescontrol.experiments.theory.diagrams import (
-    acting,
-    chain,
     chain_edges,
-    path,
-    shares,
+    markov_chain,
+    state_path,
+    stationary_shares,
     transitions,
+    with_policy,
 )
 from bayescontrol.experiments.theory.policy_diagram import (
     FEWEST,
     POLICIES,
     Settings,
+    action_probabilities,
     entered_by,
     experiment,
-    law,
     modes,
     selected,
-    spent,
+    time_shares,
 )
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, conduct
@@ -61,7 +61,7 @@ def test_each_policy_selects_four_states_and_both_by_turns_all_eight() -> None:
 
 @pytest.mark.parametrize("who", POLICIES)
 def test_the_exact_shares_are_kept_by_the_chain(who: str) -> None:
-    P, mu = chain(modes(), law(who), 0), spent(who)
+    P, mu = markov_chain(modes(), action_probabilities(who), 0), time_shares(who)
     np.testing.assert_allclose(mu @ P, mu, atol=1e-14)
     np.testing.assert_allclose([mu.sum(), *P.sum(1)], 1.0, atol=1e-14)
 
@@ -71,28 +71,28 @@ def test_a_chain_adds_up_what_every_action_and_observation_does() -> None:
     P = np.zeros((5, 5))
     for x, a, o in np.ndindex(5, 3, 4):
         P[x, some.successor[x, a, o]] += some.policy[1, x, a] * some.hypothesis[0, x, a, o]
-    np.testing.assert_allclose(chain(some, some.policy[1], 0), P, atol=1e-15)
+    np.testing.assert_allclose(markov_chain(some, some.policy[1], 0), P, atol=1e-15)
 
 
 def test_whoever_acts_by_one_policy_still_learns_by_all_hypotheses() -> None:
     known = core_diagram()
-    same = acting(known, known.policy[0])
+    same = with_policy(known, known.policy[0])
     agent = same.agent()
     record = interact(agent, same.environment(0), 60, seed=0)
     assert set(record.actions.tolist()) == {0}
     assert agent.belief.posterior()[0] > 0.9
-    x = path(same, record)
+    x = state_path(same, record)
     assert [known.labels.situations[i] for i in x[:6]] == ["A0", "A1", "A2", "B0", "B1", "A0"]
 
 
 def test_shares_of_a_periodic_chain_are_those_of_its_states() -> None:
-    assert shares(np.roll(np.eye(3), 1, axis=1)) == pytest.approx(np.full(3, 1 / 3))
+    assert stationary_shares(np.roll(np.eye(3), 1, axis=1)) == pytest.approx(np.full(3, 1 / 3))
 
 
 def test_the_arrows_of_a_graph_carry_all_probability_from_every_state() -> None:
     for who in POLICIES:
         out: dict[str, float] = {}
-        for edge in chain_edges(modes(), law(who), 0):
+        for edge in chain_edges(modes(), action_probabilities(who), 0):
             out[edge.source] = out.get(edge.source, 0.0) + edge.probability
         assert list(out.values()) == pytest.approx([1.0] * 8)
     edges = transitions(modes(), 0, [("blue", "solid"), ("vermillion", "dash")])
@@ -147,18 +147,20 @@ def test_a_planted_error_makes_its_claim_fail(result: Result, tamper: Any, claim
 def test_the_margin_of_chance_grows_with_the_spread_and_shrinks_with_the_runs() -> None:
     rng = np.random.default_rng(0)
     runs = rng.normal(0.5, 0.1, (400, 3))
-    assert compare(runs, np.full(3, 0.5), 1e-3).holds
-    assert not compare(runs, np.full(3, 0.53), 1e-3).holds
-    assert compare(runs[:4], np.full(3, 0.53), 1e-3).holds
-    assert not compare(np.full((4, 1), 0.5), np.array([0.53]), 1e-3).holds  # no spread, no margin
+    assert compare_means(runs, np.full(3, 0.5), 1e-3).holds
+    assert not compare_means(runs, np.full(3, 0.53), 1e-3).holds
+    assert compare_means(runs[:4], np.full(3, 0.53), 1e-3).holds
+    assert not compare_means(
+        np.full((4, 1), 0.5), np.array([0.53]), 1e-3
+    ).holds  # no spread, no margin
 
 
 def test_a_mean_is_beyond_chance_from_two_standard_errors_on() -> None:
     noise = np.tile([-1.0, 1.0], 50)  # a standard error of 0.1005
-    assert beyond_chance(noise + 0.21)
-    assert not beyond_chance(noise + 0.19)
-    assert not beyond_chance(np.zeros(100))
-    assert beyond_chance(np.full(100, 1e-3))
+    assert clearly_positive(noise + 0.21)
+    assert not clearly_positive(noise + 0.19)
+    assert not clearly_positive(np.zeros(100))
+    assert clearly_positive(np.full(100, 1e-3))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +175,7 @@ def test_a_mean_is_beyond_chance_from_two_standard_errors_on() -> None:
     ],
 )
 def test_what_is_exact_is_told_without_an_error(runs: list[float], words: str) -> None:
-    assert told(np.array(runs)) == words
+    assert format_mean(np.array(runs)) == words
 
 
 def test_rounding_is_not_taken_for_a_standard_error() -> None:

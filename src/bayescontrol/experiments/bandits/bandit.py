@@ -1,49 +1,28 @@
-"""The paper's first example: the control rule against ε-greedy and Gittins at N levers.
+"""The paper's first example: the control rule, ε-greedy and Gittins at N levers.
 
     control rule   m_j ~ Beta(r_j + 1, f_j + 1), pull arg max_j m_j
     ε-greedy       with probability ε αᵗ any lever, else the one with the best record
     Gittins        pull the lever with the largest index ν(r_j + 1, f_j + 1)
 
-Biases are drawn uniformly for each run; all agents of a run meet the same.
-
-One replica: one bandit drawn uniformly, and every agent at it.
-
     m_j ~ U(0, 1),  j = 1 … N          the same biases for all agents of a run
-    o_t = 1 if u_t < m_{a_t}           and the same u_t: agents that agree are paid alike
+    o_t = 1 if u_t < m_{a_t}           and the same u_t, so agents are compared run by run
+    regret R_t = Σ_{τ≤t} (max_j m_j - m_{a_τ})
 
-So agents are compared run by run. Beside it stands a bandit without chance: the levers in the
-same order, at the places j / (N + 1) where uniform biases lie on average. Lai and Robbins
-bound the regret of such a one.
+A replica also runs a bandit with fixed biases: the levers in the same order, at j / (N + 1), the
+means of sorted uniform biases. Two bounds on the regret:
 
-What was seen of each agent, run by run.
+    fixed biases     Lai and Robbins: c ln t,  c = Σ_j Δ_j / KL(m_j ‖ m*)
+    uniform biases   Lai (1987): ½ Σ_j E[m*_j (1 - m*_j)] ln² t = ½ (N - 1)/(N + 1) ln² t
 
-reward       mean of o_t over a window of steps
-best lever   share of the steps with m_{a_t} = max_j m_j
-regret       R_t = Σ_{τ≤t} (max_j m_j - m_{a_τ})
+m*_j is the best of the other levers. For uniform biases the mean of c is infinite, since two levers
+may be arbitrarily close. Both bounds are asymptotic: they concern slopes.
 
-Claims of `bandit`: the paper's figure in numbers, beside 4,000 runs made independently.
+Claims compare our means with 4,000 runs of other programs,
 
     |ours - reference| ≤ 4 σ √(1/n + 1/4000)          σ the spread from run to run
 
-A comparison of this kind fails by chance with probability 6e-5. The reference was computed
-by other programs; it and the paper speak of one bench, the default of the settings. At other
-settings only what is true of all is claimed.
-
-Tables of `bandit`: what each agent earned, and what the indices took to compute.
-
-seconds       of one fresh computation, kernels compiled, nothing taken from the cache
-error         the bound that the table certifies
-cut by        max over states of (converged index - index with the look-ahead cut)
-
-The figures of `bandit`: reward and best lever, regret, and the space of biases.
-
-    reward, best lever   means over runs and blocks of steps, with two standard errors
-    regret               E R_t on an axis of ln t, beside what no agent can beat for ever
-
-For a fixed bandit that is Lai and Robbins's line, c ln t with c = Σ_j Δ_j / KL(m_j ‖ m*). For
-uniform biases the mean of c is infinite, since two levers may be as close as one likes; what
-remains is Lai's line (1987) ½ Σ_j E[m*_j (1 - m*_j)] ln² t = ½ (N - 1)/(N + 1) ln² t, where
-m*_j is the best of the other levers. Both are asymptotic: they tell the slope to come.
+which fails by chance with probability 6e-5. The reference and the paper use the default settings;
+at other settings only claims that are valid everywhere are made.
 """
 
 import math
@@ -53,8 +32,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import ArmsEnvironment, BernoulliBandit
@@ -64,6 +43,7 @@ from bayescontrol.baselines.bandit_plan import BanditPlan, expected_total
 from bayescontrol.baselines.bandits import CountingAgent, EpsilonGreedy, fused_loop
 from bayescontrol.baselines.gittins import GittinsAgent, GittinsTable
 from bayescontrol.experiments.bandits import best_lever_regions
+from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.fused import register_loop
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
@@ -76,7 +56,7 @@ from bayescontrol.seeding import Stream
 RULE: Final = "control rule"
 EPSILON: Final = "ε-greedy, ε αᵗ"
 GITTINS: Final = "Gittins, look-ahead cut"
-#: And beside them: indices of the endless problem, and the decay with the sign as printed.
+#: In addition: indices of the endless problem, and the decay with the printed sign.
 CONVERGED: Final = "Gittins, converged"
 PRINTED: Final = "ε-greedy as printed, ε α⁻ᵗ"
 
@@ -85,44 +65,31 @@ PRINTED: Final = "ε-greedy as printed, ε α⁻ᵗ"
 class Settings:
     """Settings of `bandit`."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 1000
-    steps: Annotated[int, msgspec.Meta(ge=1, le=5000, description="pulls in a run")] = 1000
-    levers: Annotated[int, msgspec.Meta(ge=2, le=256, description="number of levers, N")] = 10
-    window: Annotated[
-        int, msgspec.Meta(ge=1, description="the first and the last so many steps are early, late")
-    ] = 100
-    epsilon: Annotated[
-        float, msgspec.Meta(ge=0, le=1, description="ε-greedy: the chance of a random pull, ε αᵗ")
-    ] = 0.1
-    alpha: Annotated[float, msgspec.Meta(gt=0, le=1, description="ε-greedy: its decay, α")] = 0.99
-    discount: Annotated[
-        float, msgspec.Meta(gt=0, le=0.9999, description="Gittins: the discount")
-    ] = 0.999
-    lookahead: Annotated[
-        int,
-        msgspec.Meta(ge=1, le=5000, description="Gittins: the pull at which learning is cut off"),
-    ] = 1300
+    seed: Seed = 0
+    runs: Runs = 1000
+    steps: Annotated[int, Meta(ge=1, le=5000, description="pulls in a run")] = 1000
+    levers: Annotated[int, Meta(ge=2, le=256, description="number of levers, N")] = 10
+    window: Annotated[int, Meta(ge=1, description="steps of the early and late averages")] = 100
+    epsilon: Annotated[float, Meta(ge=0, le=1, description="ε-greedy: ε of ε αᵗ")] = 0.1
+    alpha: Annotated[float, Meta(gt=0, le=1, description="ε-greedy: decay, α")] = 0.99
+    discount: Annotated[float, Meta(gt=0, le=0.9999, description="Gittins: discount")] = 0.999
+    lookahead: Annotated[int, Meta(ge=1, le=5000, description="Gittins: look-ahead, pulls")] = 1300
 
 
 class PrintedGreedy(EpsilonGreedy):
-    """With probability ε α^-t any lever, as printed: more and more often, in the end always.
-
-    >>> PrintedGreedy(2, epsilon=0.1, alpha=0.5)
-    PrintedGreedy(2 arms, epsilon=0.1, alpha=0.5)
-    """
+    """ε-greedy with ε α^-t as printed: random pulls become more frequent, and finally permanent."""
 
     def __init__(self, arms: int, *, epsilon: float, alpha: float) -> None:
-        # Past EpsilonGreedy, which rightly refuses a decay that grows.
+        # Skips EpsilonGreedy.__init__, which rejects a growing decay.
         CountingAgent.__init__(self, arms, [epsilon, 1 / alpha], epsilon=epsilon, alpha=alpha)
 
 
 register_loop(PrintedGreedy, ArmsEnvironment, fused_loop)
 
-#: Agents of one kind draw the same random numbers: only what they do with them differs.
+#: Agents of one kind use the same random numbers.
 _CHANCE: Final = {CONVERGED: GITTINS, PRINTED: EPSILON}
 
-#: How each agent is made, in the order of the columns.
+#: The constructor of each agent, in the order of the columns.
 AGENTS: Final[Mapping[str, Callable[[Settings], Any]]] = {
     RULE: lambda s: BernoulliBandit(s.levers).agent(),
     EPSILON: lambda s: EpsilonGreedy(s.levers, epsilon=s.epsilon, decay=s.alpha),
@@ -133,7 +100,7 @@ AGENTS: Final[Mapping[str, Callable[[Settings], Any]]] = {
 
 
 def gittins_table(settings: Settings, lookahead: int | None) -> GittinsTable:
-    """The indices of the states that a run can reach, as far as they look ahead."""
+    """Return the indices of the states that a run can reach; None looks ahead without end."""
     pulls = settings.steps if lookahead is None else min(settings.steps, lookahead)
     return _table(settings.discount, pulls, lookahead)
 
@@ -144,7 +111,7 @@ def _table(discount: float, pulls: int, lookahead: int | None) -> GittinsTable:
 
 
 def evenly_spaced(bias: FloatArray) -> FloatArray:
-    """Levers in the order of these, at 1/(N + 1) … N/(N + 1).
+    """Return the biases 1/(N + 1) … N/(N + 1) in the order of these.
 
     >>> evenly_spaced(np.array([0.9, 0.1, 0.2])).tolist()
     [0.75, 0.25, 0.5]
@@ -154,7 +121,7 @@ def evenly_spaced(bias: FloatArray) -> FloatArray:
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """The biases, and each agent's pulls and rewards; its pulls of evenly spaced levers."""
+    """Record the biases, the pulls and rewards of each agent, and its pulls at fixed biases."""
     bandit = BernoulliBandit(settings.levers)
     bias = Stream.named(settings.seed, run, "world").random(size=settings.levers)
     worlds = {"drawn": bias, "even": evenly_spaced(bias)}
@@ -181,24 +148,24 @@ def run(settings: Settings, run: int) -> Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """The columns of `bandit`, asked agent by agent; every answer has the runs first."""
+class Results:
+    """The columns by agent; the first axis of every array is the run."""
 
     settings: Settings
     columns: Columns
 
     def reward(self, agent: str) -> FloatArray:
-        """o_t for every run and step."""
+        """Return o_t for every run and step."""
         return np.asarray(self.columns["reward"][:, self._place(agent)], np.float64)
 
     def best(self, agent: str) -> FloatArray:
-        """1 where the best lever was pulled, else 0."""
+        """Return 1 where the best lever was pulled, else 0."""
         best = self.columns["bias"].argmax(axis=1)
         pulled = self.columns["action"][:, self._place(agent)]
         return np.asarray(pulled == best[:, None], np.float64)
 
     def regret(self, agent: str, *, even: bool = False) -> FloatArray:
-        """R_t of the bandits drawn, or of the levers that are evenly spaced."""
+        """Return R_t for the drawn biases, or for the evenly spaced ones."""
         bias = self.columns["bias"]
         bias = evenly_spaced(bias) if even else bias
         pulled = self.columns["even_action" if even else "action"][:, self._place(agent)]
@@ -206,19 +173,19 @@ class Seen:
         return np.asarray(lost.cumsum(axis=1))
 
     def early_reward(self, agent: str) -> FloatArray:
-        """Mean reward of each run over the first steps."""
+        """Return the mean reward of each run over the first window."""
         return np.asarray(self.reward(agent)[:, : self.settings.window].mean(axis=1))
 
     def late_reward(self, agent: str) -> FloatArray:
-        """Mean reward of each run over the last steps."""
+        """Return the mean reward of each run over the last window."""
         return np.asarray(self.reward(agent)[:, -self.settings.window :].mean(axis=1))
 
     def late_best(self, agent: str) -> FloatArray:
-        """Share of the best lever in each run over the last steps."""
+        """Return the share of the best lever in each run over the last window."""
         return np.asarray(self.best(agent)[:, -self.settings.window :].mean(axis=1))
 
     def total_regret(self, agent: str) -> FloatArray:
-        """R_T of each run."""
+        """Return R_T of each run."""
         return self.regret(agent)[:, -1]
 
     @staticmethod
@@ -226,15 +193,15 @@ class Seen:
         return list(AGENTS).index(agent)
 
 
-#: Standard errors that two independent means may differ by.
+#: Allowed difference of two independent means, in standard errors.
 _ERRORS: Final = 4.0
 _REFERENCE_RUNS: Final = 4000
 _PAPER_RUNS: Final = 1000
-#: What "essentially the same" may mean, in reward per step.
+#: Our reading of "essentially the same", in reward per step.
 _ESSENTIALLY: Final = 0.01
-#: A minute, where the paper needed hours.
+#: Time limit for the indices, in seconds; the paper needed hours.
 _SOON: Final = 60.0
-#: Where the mean is known exactly: how often chance may make a claim fail.
+#: False-alarm rate of claims whose mean is known exactly.
 _ALPHA: Final = 1e-7
 _PLACE: Final = "section 5.1, figure 10"
 _BERNSTEIN: Final = f"theory: the exact mean, Bernstein's margin (false alarms: {_ALPHA:g})"
@@ -244,62 +211,56 @@ _REFERENCE: Final = (
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims of `bandit`, and its tables."""
-    seen = Seen(settings, columns)
-    of_the_bench: tuple[Claim, ...] = ()
+    """Make all claims, and tables of the performance and the indices."""
+    results = Results(settings, columns)
+    at_defaults: tuple[Claim, ...] = ()
     if settings == replace(Settings(), seed=settings.seed, runs=settings.runs):
-        of_the_bench = (*_references(seen), *_paper(seen), _as_printed(seen), _lookahead(settings))
-    always = (_oracle(seen), _two_levers(), _table_time(settings))
-    return Score((*of_the_bench, *always), (performance(seen), index_tables(settings)))
+        at_defaults = (
+            *_references(results),
+            *_paper(results),
+            _as_printed(results),
+            _lookahead(settings),
+        )
+    always = (_oracle(results), _two_levers(), _table_time(settings))
+    return Score((*at_defaults, *always), (performance(results), index_tables(settings)))
 
 
-def _references(seen: Seen) -> tuple[Claim, ...]:
-    late = f"over the last {seen.settings.window} steps"
-    # Name, claim, mean of the reference runs, spread from run to run, our runs. The spreads of
-    # regret follow from the errors of the reference; it gives none for the rest: those are ours.
+def _references(results: Results) -> tuple[Claim, ...]:
+    late = f"over the last {results.settings.window} steps"
+    # Name, claim, mean of the reference, spread from run to run, our runs. The spreads of regret
+    # follow from the errors of the reference; for the others it gives none, and ours are used.
+    reward, best, regret = results.late_reward, results.late_best, results.total_regret
     rows: tuple[tuple[str, str, float, float, FloatArray], ...] = (
-        ("rule-late-reward", f"reward of the rule {late}", 0.9003, 0.092, seen.late_reward(RULE)),
-        (
-            "gittins-late-reward",
-            f"reward of Gittins {late}",
-            0.9054,
-            0.09,
-            seen.late_reward(GITTINS),
-        ),
-        ("rule-best-lever", f"best lever by the rule {late}", 0.871, 0.232, seen.late_best(RULE)),
-        (
-            "gittins-best-lever",
-            f"best lever by Gittins {late}",
-            0.857,
-            0.35,
-            seen.late_best(GITTINS),
-        ),
-        ("rule-regret", "regret of the control rule", 28.21, 13.9, seen.total_regret(RULE)),
-        ("gittins-regret", "regret of Gittins", 15.58, 17.1, seen.total_regret(GITTINS)),
-        ("epsilon-regret", "regret of ε-greedy", 51.0, 76.0, seen.total_regret(EPSILON)),
+        ("rule-late-reward", f"reward of the rule {late}", 0.9003, 0.092, reward(RULE)),
+        ("gittins-late-reward", f"reward of Gittins {late}", 0.9054, 0.09, reward(GITTINS)),
+        ("rule-best-lever", f"best lever by the rule {late}", 0.871, 0.232, best(RULE)),
+        ("gittins-best-lever", f"best lever by Gittins {late}", 0.857, 0.35, best(GITTINS)),
+        ("rule-regret", "regret of the control rule", 28.21, 13.9, regret(RULE)),
+        ("gittins-regret", "regret of Gittins", 15.58, 17.1, regret(GITTINS)),
+        ("epsilon-regret", "regret of ε-greedy", 51.0, 76.0, regret(EPSILON)),
     )
     claims = []
     for name, claim, reference, sd, values in rows:
         ours, error = mean_and_error(values)
-        slack = _slack(sd, len(values), _REFERENCE_RUNS)
-        told = f"{claim}; within {slack:.2g} of {_REFERENCE_RUNS:,} other runs"
+        slack = _tolerance(sd, len(values), _REFERENCE_RUNS)
+        text = f"{claim}; within {slack:.2g} of {_REFERENCE_RUNS:,} reference runs"
         holds = abs(float(ours) - reference) <= slack
         claims.append(
             Claim(
-                name, told, "ours", reference, float(ours), float(error), holds,
+                name, text, "ours", reference, float(ours), float(error), holds,
                 threshold_origin=_REFERENCE,
             )
         )  # fmt: skip
     return tuple(claims)
 
 
-def _paper(seen: Seen) -> tuple[Claim, ...]:
-    window = seen.settings.window
+def _paper(results: Results) -> tuple[Claim, ...]:
+    window = results.settings.window
     names = ("Gittins", "the control rule")
-    late, late_error = mean_and_error(seen.late_reward(GITTINS) - seen.late_reward(RULE))
-    early, early_error = mean_and_error(seen.early_reward(GITTINS) - seen.early_reward(RULE))
-    share, share_error = mean_and_error(seen.late_best(EPSILON))
-    slack = _slack(0.49, seen.settings.runs, _PAPER_RUNS)
+    late, late_error = mean_and_error(results.late_reward(GITTINS) - results.late_reward(RULE))
+    early, early_error = mean_and_error(results.early_reward(GITTINS) - results.early_reward(RULE))
+    share, share_error = mean_and_error(results.late_best(EPSILON))
+    slack = _tolerance(0.49, results.settings.runs, _PAPER_RUNS)
     return (
         Claim(
             "same-asymptote",
@@ -308,7 +269,7 @@ def _paper(seen: Seen) -> tuple[Claim, ...]:
             "and four standard errors",
             "paper", 0.0, float(late), float(late_error),
             abs(float(late)) <= _ESSENTIALLY + _ERRORS * float(late_error),
-            _told(seen.late_reward(GITTINS), seen.late_reward(RULE), names),
+            _comparison(results.late_reward(GITTINS), results.late_reward(RULE), names),
             place=_PLACE, threshold_origin=f"paper: \"essentially\" is read as {_ESSENTIALLY}",
         ),
         Claim(
@@ -317,12 +278,12 @@ def _paper(seen: Seen) -> tuple[Claim, ...]:
             f"difference in reward over the first {window} steps",
             "paper", "> 0", float(early), float(early_error),
             bool(early > _ERRORS * early_error),
-            _told(seen.early_reward(GITTINS), seen.early_reward(RULE), names),
+            _comparison(results.early_reward(GITTINS), results.early_reward(RULE), names),
             place=_PLACE, threshold_origin="paper: \"significantly\" is four standard errors",
         ),
         Claim(
             "epsilon-stalls",
-            "ε-greedy stalls, pulling the best lever only 60 % of the time: share over the last "
+            "ε-greedy stalls and pulls the best lever only 60 % of the time: share over the last "
             f"{window} steps, within {slack:.2g}",
             "paper", 0.6, float(share), float(share_error),
             abs(float(share) - 0.6) <= slack,
@@ -333,22 +294,23 @@ def _paper(seen: Seen) -> tuple[Claim, ...]:
     )  # fmt: skip
 
 
-def _as_printed(seen: Seen) -> Claim:
-    levers, values = seen.settings.levers, seen.late_best(PRINTED)
+def _as_printed(results: Results) -> Claim:
+    levers, values = results.settings.levers, results.late_best(PRINTED)
     ours, error = mean_and_error(values)
     return Claim(
         "epsilon-as-printed",
         f"with ε α⁻ᵗ as printed, play becomes random: best lever over the last "
-        f"{seen.settings.window} steps",
+        f"{results.settings.window} steps",
         "ours", 1 / levers, float(ours), float(error),
         bool(abs(ours - 1 / levers) <= bernstein(1 / levers, values.size, _ALPHA)),
-        f"ε α⁻ᵗ reaches 1 at t = {math.ceil(math.log(seen.settings.epsilon, seen.settings.alpha))}",
+        "ε α⁻ᵗ reaches 1 at t = "
+        f"{math.ceil(math.log(results.settings.epsilon, results.settings.alpha))}",
         threshold_origin=_BERNSTEIN,
     )  # fmt: skip
 
 
-def _oracle(seen: Seen) -> Claim:
-    levers, best = seen.settings.levers, seen.columns["bias"].max(axis=1)
+def _oracle(results: Results) -> Claim:
+    levers, best = results.settings.levers, results.columns["bias"].max(axis=1)
     mean, variance = levers / (levers + 1), levers / ((levers + 1) ** 2 * (levers + 2))
     ours, error = mean_and_error(best)
     return Claim(
@@ -378,11 +340,11 @@ def _lookahead(settings: Settings) -> Claim:
     cost = lookahead_cost(settings)
     return Claim(
         "look-ahead-cost",
-        f"indices that look {settings.lookahead:,} pulls ahead are too low, at most by 0.007",
+        f"indices that look {settings.lookahead:,} pulls ahead are too low by at most 0.007",
         "ours", 0.007, cost, timed(settings, None).table.error,
         0.0065 <= cost <= 0.0075,
-        f"in the last states of the table; of those that {settings.steps:,} steps reach, "
-        f"{lookahead_cost(settings, settings.steps):.1e} at most",
+        f"in the last states of the table; at most {lookahead_cost(settings, settings.steps):.1e} "
+        f"in those that {settings.steps:,} steps can reach",
         exact=True, threshold_origin="other programs: 0.007, rounded",
     )  # fmt: skip
 
@@ -395,21 +357,21 @@ def _table_time(settings: Settings) -> Claim:
         "the paper: several hours",
         "ours", f"< {_SOON:.0f}", f"{seconds:.2g}", None,
         seconds < _SOON,
-        "measured when this was scored, kernels compiled, without the cache: no run repeats it",
-        exact=True, threshold_origin="paper: a minute, where it needed several hours",
+        "measured while scoring, with compiled kernels and without the cache; times vary",
+        exact=True, threshold_origin="paper: several hours; we allow one minute",
     )  # fmt: skip
 
 
 def _best_arm(posteriors: FloatArray) -> FloatArray:
-    """P(a | past) of the rule: the probability that lever a is the best."""
+    """Return P(a | past) of the rule: the probability that lever a is the best."""
     return beta_best(posteriors[..., 0], posteriors[..., 1])
 
 
-def _told(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> str:
-    return "one run tells nothing" if len(a) < 2 else compare(a, b, names=names).sentence
+def _comparison(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> str:
+    return "one run cannot show a difference" if len(a) < 2 else compare(a, b, names=names).sentence
 
 
-def _slack(sd: float, n: int, others: int) -> float:
+def _tolerance(sd: float, n: int, others: int) -> float:
     return _ERRORS * sd * math.sqrt(1 / n + 1 / others)
 
 
@@ -421,20 +383,20 @@ class Timed(NamedTuple):
 
 
 def timed(settings: Settings, lookahead: int | None) -> Timed:
-    """All indices up to as many pulls as the paper's horizon, computed now."""
+    """Compute all indices up to the look-ahead of the paper, and measure the time."""
     return _timed(settings.discount, settings.lookahead, lookahead)
 
 
 @lru_cache(maxsize=4)
 def _timed(discount: float, pulls: int, lookahead: int | None) -> Timed:
-    GittinsTable(discount, 2, lookahead=lookahead, cache=False)  # compiles, if need be
-    start = time.process_time()  # of this process alone, however busy the machine
+    GittinsTable(discount, 2, lookahead=lookahead, cache=False)  # compile first
+    start = time.process_time()  # unaffected by other processes
     table = GittinsTable(discount, pulls, lookahead=lookahead, cache=False)
     return Timed(table, time.process_time() - start)
 
 
 def lookahead_cost(settings: Settings, pulls: int | None = None) -> float:
-    """The most that an index loses by its look-ahead being cut, up to so many pulls."""
+    """Return the largest error of an index caused by the limited look-ahead, up to `pulls`."""
     whole, cut = timed(settings, None).table, timed(settings, settings.lookahead).table
     n = whole.pulls if pulls is None else min(pulls, whole.pulls)
     states = (n + 1) * (n + 2) // 2
@@ -442,14 +404,14 @@ def lookahead_cost(settings: Settings, pulls: int | None = None) -> float:
 
 
 def index_tables(settings: Settings) -> Table:
-    """What the indices took to compute."""
+    """Tabulate the computation of the indices."""
     rows = []
     for lookahead in (settings.lookahead, None):
         table, seconds = timed(settings, lookahead)
         rows.append(
             (
                 GITTINS if lookahead else CONVERGED,
-                f"{lookahead:,} pulls" if lookahead else "without end",
+                f"{lookahead:,} pulls" if lookahead else "unlimited",
                 table.states,
                 f"{table.error:.1e}",
                 f"{seconds:.2g}",
@@ -460,25 +422,25 @@ def index_tables(settings: Settings) -> Table:
         f"Gittins indices, discount {settings.discount:g}, up to {settings.lookahead:,} pulls",
         ("table", "look-ahead", "indices", "certified error", "seconds", "too low by up to"),
         tuple(rows),
-        "seconds of one core, measured when this was scored, kernels compiled; the paper: several "
+        "seconds of one core, measured while scoring, with compiled kernels; the paper: several "
         "hours",
     )
 
 
-def performance(seen: Seen) -> Table:
-    """Reward, best lever and regret of every agent."""
-    window = seen.settings.window
+def performance(results: Results) -> Table:
+    """Tabulate reward, best lever and regret of every agent."""
+    window = results.settings.window
     rows = []
     for agent in AGENTS:
         columns = (
-            seen.early_reward(agent),
-            seen.late_reward(agent),
-            seen.late_best(agent),
-            seen.total_regret(agent),
+            results.early_reward(agent),
+            results.late_reward(agent),
+            results.late_best(agent),
+            results.total_regret(agent),
         )
         rows.append((agent, *(_cell(*mean_and_error(column)) for column in columns)))
     return Table(
-        f"{seen.settings.levers} levers, {seen.settings.steps:,} steps",
+        f"{results.settings.levers} levers, {results.settings.steps:,} steps",
         (
             "agent",
             f"reward, first {window}",
@@ -487,8 +449,8 @@ def performance(seen: Seen) -> Table:
             "regret",
         ),
         tuple(rows),
-        f"means of {seen.settings.runs:,} runs with their standard errors; all agents met the same "
-        "bandits",
+        f"means of {results.settings.runs:,} runs with their standard errors; all agents met the "
+        "same bandits",
     )
 
 
@@ -502,12 +464,12 @@ _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     CONVERGED: ("purple", "solid"),
     GITTINS: ("green", "dot"),
 }
-#: Curves are averaged over blocks of so many steps, at most.
+#: Largest block of steps over which curves are averaged.
 _BLOCK: Final = 10
 
 
 def lai(levers: int) -> float:
-    """½ (N - 1)/(N + 1): the least regret under uniform biases grows as this times ln² t.
+    """Return ½ (N - 1)/(N + 1): the least regret under uniform biases grows as this times ln² t.
 
     >>> round(lai(10) * float(np.log(1000)) ** 2, 2)
     19.52
@@ -516,26 +478,25 @@ def lai(levers: int) -> float:
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """All figures."""
-    seen = Seen(settings, columns)
+    """Draw the performance, the regret, and the regions of best levers."""
+    results = Results(settings, columns)
     return {
         "performance": Chart(
             f"{settings.levers} levers with uniform biases",
-            [_rewards(seen), _best_levers(seen)],
-            "The higher the better. All agents meet the same bandits. Gittins' strategy learns "
-            "fastest, and the control rule comes level with it; ε-greedy stops looking while it "
-            "still errs, and stays there. That the look-ahead of the indices is cut makes no "
-            "difference that could be seen.",
+            [_rewards(results), _best_levers(results)],
+            "Higher is better. All agents play the same bandits. Gittins' strategy learns fastest, "
+            "and the control rule reaches the same level; ε-greedy stops exploring too early and "
+            "stalls. Limiting the look-ahead of the indices makes no visible difference.",
             columns=2,
             note=_note(settings),
         ),
         "regret": Chart(
-            "What not knowing the levers has cost",
-            [_drawn_regret(seen), _even_regret(seen)],
-            "The lower the better. Time is logarithmic: regret that grows as ln t is a straight "
-            "line, and no agent that learns in every world can have a smaller slope for ever than "
-            "Lai and Robbins's. The bounds are asymptotic: they are about slopes, so an agent may "
-            "lie below them for long.",
+            "Regret",
+            [_drawn_regret(results), _even_regret(results)],
+            "Lower is better. Time is logarithmic: regret that grows as ln t is a straight line. "
+            "The slope of an agent that learns in every world cannot stay below that of Lai and "
+            "Robbins. The bounds are asymptotic and concern slopes, so an agent may lie below them "
+            "for long.",
             columns=2,
             note=f"{settings.runs:,} runs; bands: ± 2 standard errors",
         ),
@@ -548,39 +509,34 @@ def _note(settings: Settings) -> str:
         f"{settings.runs:,} runs; means over blocks of {_block(settings)} steps; "
         "bands: ± 2 standard errors.\n"
         f"Gittins: discount {settings.discount:g}; look-ahead cut at {settings.lookahead:,} pulls "
-        f"as printed, which makes indices up to {lookahead_cost(settings):.1g} too low, or not"
+        f"as printed, which makes indices up to {lookahead_cost(settings):.1g} too low, or "
+        "unlimited"
     )
 
 
-def _rewards(seen: Seen) -> Panel:
-    n = seen.settings.levers
+def _rewards(results: Results) -> Panel:
+    n = results.settings.levers
     return Panel(
-        "Average reward",
-        "step t",
-        "reward per step",
-        [_curve(seen, name, seen.reward(name), legend=False) for name in _LOOKS],
-        [Guide(f"oracle, {n}/{n + 1}", n / (n + 1))],
-        legend="below",
-    )
+        "Average reward", "step t", "reward per step",
+        [_curve(results, name, results.reward(name), legend=False) for name in _LOOKS],
+        [Guide(f"oracle, {n}/{n + 1}", n / (n + 1))], legend="below",
+    )  # fmt: skip
 
 
-def _best_levers(seen: Seen) -> Panel:
+def _best_levers(results: Results) -> Panel:
     return Panel(
-        "Best lever",
-        "step t",
-        "share of runs that pull the best lever",
-        [_curve(seen, name, seen.best(name)) for name in _LOOKS],
-        ylim=(0.0, 1.0),
+        "Best lever", "step t", "share of runs that pull the best lever",
+        [_curve(results, name, results.best(name)) for name in _LOOKS], ylim=(0.0, 1.0),
         legend="below",
-    )
+    )  # fmt: skip
 
 
 def _block(settings: Settings) -> int:
     return max(1, min(_BLOCK, settings.steps // 50))
 
 
-def _curve(seen: Seen, agent: str, values: FloatArray, *, legend: bool = True) -> Series:
-    width = _block(seen.settings)
+def _curve(results: Results, agent: str, values: FloatArray, *, legend: bool = True) -> Series:
+    width = _block(results.settings)
     whole = values.shape[1] // width * width
     blocks = values[:, :whole].reshape(len(values), -1, width).mean(axis=2)
     t = np.arange(blocks.shape[1]) * width + (width + 1) / 2
@@ -588,58 +544,44 @@ def _curve(seen: Seen, agent: str, values: FloatArray, *, legend: bool = True) -
     return Series.of_runs(agent, t, blocks, colour=colour, dash=dash, in_legend=legend)
 
 
-def _drawn_regret(seen: Seen) -> Panel:
-    t, n = _times(seen.settings), seen.settings.levers
+def _drawn_regret(results: Results) -> Panel:
+    t, n = _times(results.settings), results.settings.levers
     bound = Series(f"Lai: {n - 1}/{2 * n + 2} ln² t", t, lai(n) * np.log(t) ** 2, colour="ink")
     return Panel(
-        "Uniform biases",
-        "step t",
-        "regret Rₜ",
-        [*_regrets(seen, t, even=False), bound],
-        xscale="log",
-        notes=["Lai's bound is for the mean over all bandits"],
-        legend="below",
-    )
+        "Uniform biases", "step t", "regret Rₜ", [*_regrets(results, t, even=False), bound],
+        xscale="log", notes=["Lai's bound holds for the mean over all bandits"], legend="below",
+    )  # fmt: skip
 
 
-def _even_regret(seen: Seen) -> Panel:
-    t = _times(seen.settings)
-    c = lai_robbins(evenly_spaced(seen.columns["bias"][0]))
+def _even_regret(results: Results) -> Panel:
+    t = _times(results.settings)
+    c = lai_robbins(evenly_spaced(results.columns["bias"][0]))
     bound = Series(f"Lai and Robbins: {c:.2f} ln t", t, c * np.log(t), colour="ink")
-    n = seen.settings.levers
+    n = results.settings.levers
     return Panel(
-        f"Biases 1/{n + 1}, 2/{n + 1}, … {n}/{n + 1}",
-        "step t",
-        "regret Rₜ",
-        [*_regrets(seen, t, even=True), bound],
-        xscale="log",
-        notes=["Lai and Robbins's bound is for each bandit by itself"],
-        legend="below",
-    )
+        f"Biases 1/{n + 1}, 2/{n + 1}, … {n}/{n + 1}", "step t", "regret Rₜ",
+        [*_regrets(results, t, even=True), bound], xscale="log",
+        notes=["Lai and Robbins's bound holds for each bandit"], legend="below",
+    )  # fmt: skip
 
 
 def _times(settings: Settings) -> FloatArray:
-    """Steps at even distances of their logarithms."""
+    """Return steps evenly spaced in log t."""
     return np.unique(np.geomspace(1, settings.steps, 60).round())
 
 
-def _regrets(seen: Seen, t: FloatArray, *, even: bool) -> list[Series]:
+def _regrets(results: Results, t: FloatArray, *, even: bool) -> list[Series]:
     at = t.astype(int) - 1
     series = []
     for name, (colour, dash) in _LOOKS.items():
-        runs = seen.regret(name, even=even)[:, at]
+        runs = results.regret(name, even=even)[:, at]
         series.append(Series.of_runs(name, t, runs, colour=colour, dash=dash, in_legend=not even))
     return series
 
 
-#: The experiment `bandit`.
 experiment = Experiment(
     name="bandit",
     summary="control rule, ε-greedy and Gittins at ten levers: reward, best lever, regret",
-    settings=Settings,
-    quick=Settings(),
-    full=Settings(),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    settings=Settings, quick=Settings(), full=Settings(),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

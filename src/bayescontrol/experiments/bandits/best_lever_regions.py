@@ -1,11 +1,11 @@
-"""The space of biases [0, 1]^N, cut into N regions by the lever that is best.
+"""The figure of the space of biases [0, 1]^N, divided into N regions by the best lever.
 
     region i   {m : m_i = max_j m_j}        two levers: a triangle;  three: a pyramid over the
                                             face m_i = 1, with its apex at the origin
     drawn      u = (m_1 - m_2) cos 30°,  v = (m_1 + m_2) / 2 + m_3
 
-The cube is seen from the side of the origin and from above: its faces m_1 = 0, m_2 = 0 and
-m_3 = 1 are in sight, and of all pyramids the third is nearest.
+The cube is viewed from the origin and from above: the faces m_1 = 0, m_2 = 0 and m_3 = 1 are
+visible, and the third pyramid is nearest.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.chart import Chart, Colour, Panel, Region, Series, Word
 
 _COLOURS: Final[tuple[Colour, ...]] = ("blue", "orange", "green")
-#: The corners of each pyramid's faces that are seen, its number, and how much light they get.
+#: The visible faces of the pyramids: number of the pyramid, shade, corners.
 _FACES: Final[tuple[tuple[int, float, tuple[tuple[float, ...], ...]], ...]] = (
-    (0, 0.30, ((0, 0, 0), (1, 0, 1), (1, 1, 1))),  # m_1 = m_3, seen where the cube is apart
+    (0, 0.30, ((0, 0, 0), (1, 0, 1), (1, 1, 1))),  # m_1 = m_3, visible when the pyramids are apart
     (0, 0.62, ((0, 0, 0), (1, 0, 0), (1, 0, 1))),
     (1, 0.30, ((0, 0, 0), (0, 1, 1), (1, 1, 1))),
     (1, 0.62, ((0, 0, 0), (0, 1, 0), (0, 1, 1))),
@@ -29,8 +29,7 @@ _FACES: Final[tuple[tuple[int, float, tuple[tuple[float, ...], ...]], ...]] = (
 )
 _APART: Final = 0.42
 _NAMES: Final = ("m₁ ≥ m₂, m₃", "m₂ ≥ m₁, m₃", "m₃ ≥ m₁, m₂")
-#: Where words stand beside the cube: at the middle of the three edges from the origin, and in
-#: the regions; and beside the pyramids.
+#: Positions of labels: on the edges and regions of the cube, and beside the pyramids.
 _ON_CUBE: Final = {
     "m₁": (0.55, 0.0, -0.09),
     "m₂": (0.0, 0.55, -0.09),
@@ -47,31 +46,23 @@ _ON_PYRAMIDS: Final = {
 
 
 def project(m: object) -> FloatArray:
-    """(u, v) of the point m, or of each of several: parallel, with all three axes alike.
-
-    >>> project((1, 1, 0)).tolist(), project((0, 0, 1)).tolist()
-    ([0.0, 1.0], [0.0, 1.0])
-    """
+    """Return (u, v) of the point m, or of an array of points: an isometric projection."""
     m1, m2, m3 = np.moveaxis(np.asarray(m, np.float64), -1, 0)
     return np.stack([(m1 - m2) * np.sqrt(0.75), (m1 + m2) / 2 + m3], axis=-1)
 
 
 def chart() -> Chart:
-    """Both cases of the paper, and the second one taken apart.
-
-    >>> [len(panel.regions) for panel in chart().panels]
-    [2, 7, 7]
-    """
+    """Draw two levers, three levers, and three levers with the pyramids apart."""
     return Chart(
         "The space of biases, by best lever",
         [
             _two(),
             _three("Three levers", 0.0, _ON_CUBE),
-            _three("Three levers, taken apart", _APART, _ON_PYRAMIDS),
+            _three("Three levers, apart", _APART, _ON_PYRAMIDS),
         ],
-        "Each point is a bandit, each colour the lever that is best for it: to know the best "
-        "lever is to know the region, and no more. With three levers each region is a pyramid "
-        "over one face of the cube, and all meet where the levers are equal.",
+        "Each point is a bandit, each colour its best lever: knowing the best lever means knowing "
+        "the region, and no more. With three levers each region is a pyramid over one face of the "
+        "cube, and all meet where the levers are equal.",
         columns=3,
     )
 
@@ -79,20 +70,15 @@ def chart() -> Chart:
 def _two() -> Panel:
     below_and_above = np.array([[[0, 1, 1], [0, 0, 1]], [[0, 1, 0], [0, 1, 1]]])
     return Panel(
-        "Two levers",
-        "bias of lever 1, m₁",
-        "bias of lever 2, m₂",
+        "Two levers", "bias of lever 1, m₁", "bias of lever 2, m₂",
         [Series("m₁ = m₂", np.array([0, 1]), np.array([0, 1]), colour="ink", in_legend=False)],
-        xlim=(0, 1),
-        ylim=(0, 1),
-        xticks=[0, 0.5, 1],
+        xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1],
         regions=[
             Region(f"lever {i + 1} is best", x, y, colour, 0.45, in_legend=False)
             for i, ((x, y), colour) in enumerate(zip(below_and_above, _COLOURS, strict=False))
         ],
-        words=[Word("m₁ ≥ m₂", 0.68, 0.32), Word("m₂ ≥ m₁", 0.32, 0.68)],
-        equal=True,
-    )
+        words=[Word("m₁ ≥ m₂", 0.68, 0.32), Word("m₂ ≥ m₁", 0.32, 0.68)], equal=True,
+    )  # fmt: skip
 
 
 def _three(title: str, apart: float, words: Mapping[str, tuple[float, float, float]]) -> Panel:
@@ -103,13 +89,8 @@ def _three(title: str, apart: float, words: Mapping[str, tuple[float, float, flo
         name = f"lever {i + 1} is best: {_NAMES[i]}"
         regions.append(Region(name, u, v, _COLOURS[i], shade, in_legend=False))
     return Panel(
-        title,
-        "(m₁ − m₂) cos 30°",
-        "(m₁ + m₂) / 2 + m₃",
-        [],
-        xlim=(-1.5, 1.5) if apart else (-1.1, 1.1),
-        regions=regions,
-        words=[Word(text, *project(place)) for text, place in words.items()],
-        equal=True,
+        title, "(m₁ − m₂) cos 30°", "(m₁ + m₂) / 2 + m₃", [],
+        xlim=(-1.5, 1.5) if apart else (-1.1, 1.1), regions=regions,
+        words=[Word(text, *project(place)) for text, place in words.items()], equal=True,
         framed=False,
-    )
+    )  # fmt: skip

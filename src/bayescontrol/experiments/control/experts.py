@@ -1,30 +1,23 @@
-"""One adaptive controller out of tuned ones, on Gymnasium's classic plants.
+"""One adaptive controller made of tuned ones, on the classic plants of Gymnasium.
 
     CartPole       twenty hypotheses: length and mass of the pole, sign of the force
     Pendulum       nine rods, swung up and held            MountainCar   ten hills, both gears
 
-The control rule against the right expert, every wrong one, the mean of their actions, their vote,
-and the naive mixture; and a motor that is rewired while the pole stands: a static posterior
-cannot follow, switching modes and fading evidence do.
-
-Claims and tables of `experts`.
+The control rule is compared with the right expert, every wrong one, the mean of their actions,
+their vote, and the naive mixture. A motor that is rewired while the pole stands cannot be followed
+by a static posterior; switching modes and fading evidence follow it.
 
     survived       the pole stands, and the cart is on its track, after all steps
     identified     P(m* | âo_≤t) ≥ .99 from some step to the end
     upright        cos φ > .95 over the last quarter of an episode
 
-Shares are of episodes, each with a plant, a start and a belief of its own. How many of them may
+Shares are of episodes, each with a new plant, start and belief. The number of episodes that may
 fail comes from a pilot on another seed,
 
     bayescontrol run experts --seed 1000 --runs 40
 
 in which the rule identified and balanced the pole, followed its change, held the rod and climbed
-the hill in 40 of 40 episodes, and the mean and the vote of the experts kept the pole up in none.
-
-The figures of `experts`: who falls when, how beliefs find the plant and lose it again.
-
-survival curve    share of the episodes that last longer than t
-beliefs           quartiles over the episodes that still run
+the hill in 40 of 40 episodes. The mean and the vote of the experts did not keep the pole up in any.
 """
 
 import math
@@ -56,7 +49,7 @@ from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Series
 from bayescontrol.report.tables import with_error
 
-#: A rod counts as held if it is upright for this share of the time that the right expert holds it.
+#: A rod counts as held if it is upright for this share of the right expert's time.
 _MOST: Final = 0.95
 _PILOT: Final = (40, 40)
 _ALARMS: Final = 1e-3
@@ -68,7 +61,7 @@ _NONE: Final = "pilot on seed 1000: 0 of 40 episodes (false alarms: 1 in 100 at 
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """The claims of `experts`, and four tables."""
+    """Make all claims and four tables."""
     return Score(
         (*_pole_claims(settings, columns), *_other_claims(settings, columns)),
         (
@@ -81,19 +74,19 @@ def score(settings: Settings, columns: Columns) -> Score:
 
 
 def upright(settings: Settings, columns: Columns) -> FloatArray:
-    """[run, agent]: the share of the last quarter of the steps with cos φ > .95."""
+    """Return the share of the last quarter of the steps with cos φ > .95, as [run, agent]."""
     last = max(1, settings.rod_steps // 4)
     return np.asarray((columns["height"][:, :, -last:] > 0.95).mean(axis=2))
 
 
 def _share(stands: npt.NDArray[Any]) -> tuple[float, float]:
-    """A share of episodes and its error, a quarter of Wilson's 95 % interval: none is sure."""
+    """Return a share of episodes and its error, a quarter of Wilson's 95 % interval."""
     low, high = wilson(np.sum(stands), np.size(stands))
     return float(np.mean(stands)), float(high - low) / 4
 
 
 def _enough(stands: npt.NDArray[np.bool_]) -> tuple[str, float, float, bool]:
-    """The share that is expected, ours, its error, and whether chance explains ours."""
+    """Return the expected share, ours, its error, and whether chance explains ours."""
     least = max(1, least_successes(stands.size, _PILOT, _ALARMS))
     return f">= {least / stands.size:.3g}", *_share(stands), bool(stands.sum() >= least)
 
@@ -103,17 +96,17 @@ def _pole_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     rule, mean, vote = (stood[:, AGENTS.index(name)] for name in (RULE, MEAN, VOTE))
     times, wired = columns["identified"], columns["wired"]
     found = np.isfinite(times)
-    kept = {name: columns["changed"][:, i] == settings.steps for i, name in enumerate(CHANGES)}
-    slower, static = min(CHANGES[1:], key=lambda name: kept[name].sum()), _share(kept["static"])[0]
-    followed = _enough(kept[slower])
+    survived = {name: columns["changed"][:, i] == settings.steps for i, name in enumerate(CHANGES)}
+    slower = min(CHANGES[1:], key=lambda name: survived[name].sum())
+    followed, static = _enough(survived[slower]), _share(survived["static"])[0]
     fair, unfair = _share(mean)[0], _share(vote)[0]
     return (
         Claim(
             "identifies",
-            "the control rule identifies its pole, of twenty: share of the episodes",
+            "the control rule identifies the pole, one of twenty: share of the episodes",
             "ours", *_enough(found),
-            f"the force after {np.median(wired):g} steps, the pole after {np.median(times):g}, "
-            "by the median", threshold_origin=_ORIGIN,
+            f"median: the sign of the force after {np.median(wired):g} steps, the pole after "
+            f"{np.median(times):g}", threshold_origin=_ORIGIN,
         ),
         Claim(
             "balances",
@@ -122,9 +115,10 @@ def _pole_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         ),
         Claim(
             "average-expert-fails",
-            f"the mean of the experts' actions keeps it up for {settings.steps} steps",
+            f"the mean of the experts' actions keeps the pole up for {settings.steps} steps in "
+            "less than half of the episodes",
             "ours", "< 0.5", *_share(mean), max(fair, unfair) < 0.5,
-            f"as a vote: {unfair:g}. Half of the experts push the other way",
+            f"the vote of the experts: {unfair:g}. Half of the experts push the wrong way",
             threshold_origin=_NONE,
         ),
         Claim(
@@ -144,14 +138,14 @@ def _other_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     return (
         Claim(
             "holds-the-rod",
-            "an unknown rod, swung up and held: share of the last quarter of the steps, "
-            "against the right expert's",
+            "an unknown rod is swung up and held: share of the last quarter of the steps, compared "
+            "with the right expert",
             "ours", float(right.mean()), float(rule.mean()), _error(rule),
             _enough(rule >= _MOST * right)[-1], threshold_origin=_ORIGIN,
         ),
         Claim(
             "climbs-the-hill",
-            "an unknown hill, an unknown gear: share of the episodes that reach the goal",
+            "unknown hill and unknown gear: share of the episodes that reach the goal",
             "ours", *_enough(arrived), threshold_origin=_ORIGIN,
         ),
     )  # fmt: skip
@@ -168,10 +162,9 @@ def _agents(settings: Settings, columns: Columns) -> Table:
         rows.append((name, with_error(*_share(steps == settings.steps)), float(np.median(steps))))
     return Table(
         f"CartPole, one of twenty: who is up after {settings.steps} steps",
-        ("agent", "share of the episodes", "median steps"),
-        tuple(rows),
+        ("agent", "share of the episodes", "median steps"), tuple(rows),
         f"{settings.runs} episodes; both velocities disturbed by {settings.noise:g} a step",
-    )
+    )  # fmt: skip
 
 
 def _experts(settings: Settings, columns: Columns) -> Table:
@@ -184,11 +177,10 @@ def _experts(settings: Settings, columns: Columns) -> Table:
         shares = (_percent(stood[group, m]) for group in groups)
         rows.append((pole.name, *shares))
     return Table(
-        "Each expert alone: share of the episodes survived",
-        ("expert", "it is right", "right force, wrong pole", "wrong force"),
-        tuple(rows),
+        "Each expert by itself: share of the episodes survived",
+        ("expert", "right", "right force, wrong pole", "wrong force"), tuple(rows),
         "the number of episodes in brackets",
-    )
+    )  # fmt: skip
 
 
 def _percent(stood: FloatArray) -> str:
@@ -231,10 +223,9 @@ def _others(settings: Settings, columns: Columns) -> Table:
         rows.append(("MountainCar", name, reached, f"{np.median(goal):g} steps"))
     return Table(
         "Rods and hills",
-        ("plant", "agent", "share", "largest jump of the torque, or median steps"),
-        tuple(rows),
+        ("plant", "agent", "share", "largest jump of the torque, or median steps"), tuple(rows),
         "jumps: when the mode changes, mean over episodes of the largest",
-    )
+    )  # fmt: skip
 
 
 _MARKERS: Final[tuple[Marker, ...]] = (
@@ -254,24 +245,24 @@ _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Four figures."""
+    """Draw survival, identification, the rewired motor, and the other plants."""
     note = f"{settings.runs} episode{'s' * (settings.runs > 1)}, bars: 95 % intervals"
     return {
         "balance": Chart(
             "CartPole, one of twenty: who is still up",
             [_survival(settings, columns["survived"], AGENTS, "")],
-            "The higher the better. The control rule, which does not know the pole nor which way "
-            "the motor turns, stands as long as the expert who does. The mean of the experts and "
-            "their vote fall at once: half of them push the wrong way. The naive mixture takes "
-            "its first push for evidence, and falls when that was the wrong one.",
+            "Higher is better. The control rule, which knows neither the pole nor the sign of the "
+            "force, lasts as long as the expert who knows both. The mean of the experts and their "
+            "vote fall at once: half of them push the wrong way. The naive mixture takes its first "
+            "push for evidence, and falls if that was the wrong one.",
             note=note,
         ),
         "identify": Chart(
             "What the control rule knows",
             [_known(settings, columns), _times(settings, columns)],
             "Left: the probability of the true hypothesis, of twenty; it starts at 1/20. Right: "
-            "the share of the episodes in which it is above .99 for good. One push tells the sign "
-            "of the force; length and mass take longer, the more so the larger the disturbance.",
+            "the share of the episodes in which it stays above .99. One push shows the sign of the "
+            "force; length and mass take longer, and even longer with a larger disturbance.",
             columns=2,
             note=f"{settings.runs} episodes",
         ),
@@ -281,10 +272,10 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
                 _survival(settings, columns["changed"], CHANGES, "Still up"),
                 _after(settings, columns),
             ],
-            "At the dotted line the force changes its sign. A static posterior is so sure by then "
-            "that it would need as many steps again to change its mind, and falls. Switching modes "
-            "and fading evidence follow within a few steps. Right: the probability of the new sign "
-            "of the force, its median and quartiles.",
+            "At the dotted line the force changes its sign. A static posterior is so certain by "
+            "then that it would need as many steps again to change, and the pole falls. Switching "
+            "modes and fading evidence follow within a few steps. Right: the probability of the "
+            "new sign of the force, median and quartiles.",
             columns=2,
             note=note,
         ),
@@ -293,8 +284,8 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             [_rods(settings, columns), _hills(settings, columns)],
             "Left: cos φ, 1 for a rod that stands upright, as a mean over the episodes. Right: the "
             "share of the episodes in which the car has reached the goal. The rule is as good as "
-            "the right expert; on some hills a first push the wrong way even helps, for the "
-            "experts are good and not optimal.",
+            "the right expert; on some hills a first push in the wrong direction even helps, "
+            "because the experts are good but not optimal.",
             columns=2,
             note=f"{settings.runs} episodes",
         ),
@@ -306,25 +297,14 @@ def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], tit
     n = len(steps)
     series, ends = [], []
     for i, name in enumerate(names):
-        # Whoever fell at step t is not up at t; whoever lasted all steps is up at the end.
+        # An episode that ends at step t does not count at t, unless it lasted all steps.
         up = (steps[:, i, None] > t).sum(axis=0)
         up[-1] = (steps[:, i] == settings.steps).sum()
         colour, dash = _LOOKS[name]
         low, high = wilson(up[-1:], n)
         series.append(Series(name, t, up / n, kind="step", colour=colour, dash=dash))
-        ends.append(
-            Series(
-                name,
-                t[-1:],
-                up[-1:] / n,
-                low,
-                high,
-                "points",
-                colour,
-                marker=_MARKERS[i],
-                in_legend=False,
-            )
-        )
+        look: Any = {"colour": colour, "marker": _MARKERS[i], "in_legend": False}
+        ends.append(Series(name, t[-1:], up[-1:] / n, low, high, "points", **look))
     changes = names is CHANGES
     return Panel(
         title, "step t", "share of the episodes", [*series, *ends],
@@ -338,7 +318,7 @@ def _rewired(settings: Settings) -> Guide:
 
 
 def _quartiles(label: str, t: Any, values: FloatArray, **look: Any) -> Series:
-    """Median and quartiles over the episodes, as far as any of them runs."""
+    """Make a series of median and quartiles over the episodes that are still running."""
     runs = np.flatnonzero(np.isfinite(values).any(axis=0))
     low, middle, high = np.nanquantile(values[:, runs], (0.25, 0.5, 0.75), axis=0)
     return Series(label, t[runs], middle, low, high, **look)
@@ -364,7 +344,7 @@ def _times(settings: Settings, columns: Columns) -> Panel:
         share = (columns[name][:, None] <= t).mean(axis=0)
         series.append(Series(label, t, share, kind="step", colour=colour))
     return Panel(
-        "Identified, above .99 for good",
+        "Identified: above .99 until the end",
         "step t", "share of the episodes", series,
         xscale="log", ylim=(0.0, 1.05), legend="lower right",
     )  # fmt: skip
@@ -415,14 +395,9 @@ def _hills(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-#: The experiment `experts`.
 experiment = Experiment(
     name="experts",
     summary="experts for unknown plants: CartPole with either sign of force, rods, hills",
-    settings=Settings,
-    quick=Settings(runs=6),
-    full=Settings(runs=200),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    settings=Settings, quick=Settings(runs=6), full=Settings(runs=200),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

@@ -1,23 +1,14 @@
-"""Settings of `experts`, and what its three plants have in common.
+"""One replica of `experts`: a pole, a rod and a hill, with an episode of each for every agent.
 
-θ* uniform over the hypotheses       the same start and the same noise for every agent
-
-One episode: an agent and a plant, until the plant ends it or time is up.
-
+    θ* uniform over the hypotheses       the same start and the same noise for every agent
     identified(t)   P(m* | âo_≤s) ≥ .99 for all s from t to the end
 
-The core knows no episodes: each has a new plant and a new agent.
+CartPole has twenty hypotheses, and a motor that is rewired. Pendulum has nine rods, which are swung
+up and held, with and without a bumpless change of modes. MountainCar has ten hills: five
+gravities, with the gear forward or in reverse.
 
-CartPole: the twenty hypotheses, every agent, every expert, and a motor that is rewired.
-
-Pendulum: nine rods, swung up and held, with and without a bumpless change of modes.
-
-MountainCar: ten hills, five gravities with the gear forward or in reverse.
-
-One replica: a pole, a rod and a hill drawn from their sets, an episode of each for every agent.
-
-Every episode has a plant and an agent of its own. Velocities are disturbed at every step, so that
-hypotheses near the truth take a while to be refuted.
+The core knows no episodes, so every episode has a new plant and a new agent. Velocities are
+disturbed at every step, so that hypotheses near the truth are not refuted at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,15 +16,16 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, Final, TypeAlias
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines.experts import FixedExperts, dithered_mean, mean_action, vote
 from bayescontrol.baselines.naive import NaiveMixture
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.experts import (
     CARTPOLE,
     MOUNTAIN_CAR,
@@ -56,14 +48,14 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import MinimumDwell, every_step
 from bayescontrol.seeding import Stream
 
-#: What the agents are called.
+#: Names of the agents.
 RULE: Final = "control rule"
 RIGHT: Final = "right expert"
 NAIVE: Final = "naive mixture"
 MEAN: Final = "mean of experts"
 VOTE: Final = "vote of experts"
 
-#: How each agent is made, given what it sees first.
+#: The constructor of each agent, given its first observation.
 Makers: TypeAlias = Mapping[str, Callable[[FloatArray], Any]]
 
 
@@ -71,48 +63,28 @@ Makers: TypeAlias = Mapping[str, Callable[[FloatArray], Any]]
 class Settings:
     """Settings of `experts`."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 40
-    steps: Annotated[int, msgspec.Meta(ge=2, description="steps of an episode of CartPole")] = 500
-    noise: Annotated[
-        float, msgspec.Meta(ge=0, description="disturbance of both velocities of CartPole a step")
-    ] = 0.02
-    floor: Annotated[
-        float, msgspec.Meta(gt=0, description="standard deviation that every hypothesis allows for")
-    ] = 1e-3
-    dwell: Annotated[
-        int, msgspec.Meta(ge=1, description="the rule holds a mode for at least so many steps")
-    ] = 1
-    change: Annotated[
-        int, msgspec.Meta(ge=1, description="the motor is rewired after so many steps")
-    ] = 250
-    hazard: Annotated[
-        float, msgspec.Meta(gt=0, le=1, description="switching: probability of a change a step")
-    ] = 0.002
-    forgetting: Annotated[
-        float, msgspec.Meta(gt=0, le=1, description="fading: evidence keeps this share a step")
-    ] = 0.7
-    rod_steps: Annotated[int, msgspec.Meta(ge=2, description="steps of an episode of Pendulum")] = (
-        200
-    )
-    rod_noise: Annotated[
-        float, msgspec.Meta(ge=0, description="disturbance of the rod's velocity a step")
-    ] = 0.05
-    limit: Annotated[
-        float, msgspec.Meta(gt=0, le=2, description="limit of the experts' torque on Pendulum")
-    ] = 2.0
-    blend: Annotated[
-        int, msgspec.Meta(ge=1, description="bumpless rule: a new mode takes over in so many steps")
-    ] = 5
+    seed: Seed = 0
+    runs: Runs = 40
+    steps: Annotated[int, Meta(ge=2, description="steps of an episode of CartPole")] = 500
+    noise: Annotated[float, Meta(ge=0, description="CartPole: noise of velocities, a step")] = 0.02
+    floor: Annotated[float, Meta(gt=0, description="least deviation of hypotheses")] = 1e-3
+    dwell: Annotated[int, Meta(ge=1, description="fewest steps that a mode is held")] = 1
+    change: Annotated[int, Meta(ge=1, description="step after which the motor is rewired")] = 250
+    hazard: Annotated[float, Meta(gt=0, le=1, description="switching: P(change), a step")] = 0.002
+    forgetting: Annotated[float, Meta(gt=0, le=1, description="fading: decay of evidence")] = 0.7
+    rod_steps: Annotated[int, Meta(ge=2, description="steps of an episode of Pendulum")] = 200
+    rod_noise: Annotated[float, Meta(ge=0, description="Pendulum: noise of velocity")] = 0.05
+    limit: Annotated[float, Meta(gt=0, le=2, description="Pendulum: largest torque")] = 2.0
+    blend: Annotated[int, Meta(ge=1, description="bumpless rule: steps of a change")] = 5
 
 
 def truth(settings: Settings, run: int, plant: str, n: int) -> int:
-    """m* of this run, uniform over n hypotheses."""
+    """Draw m* of this run, uniform over n hypotheses."""
     return int(Stream.named(settings.seed, run, f"which {plant}").integers(n))
 
 
 def streams(settings: Settings, run: int, agent: str, plant: str) -> tuple[Stream, Stream]:
-    """The agent's stream, and the plant's, which is the same for every agent."""
+    """Return the stream of the agent, and that of the plant, which all agents share."""
     return Stream.named(settings.seed, run, f"{plant}, {agent}"), Stream.named(
         settings.seed, run, plant
     )
@@ -121,18 +93,14 @@ def streams(settings: Settings, run: int, agent: str, plant: str) -> tuple[Strea
 def control_rule(
     settings: Settings, modes: list[SimulatorMode], x: Any
 ) -> ControlRule[SimulatorMode, Any, Any, Any]:
-    """The control rule over the modes, holding each for `dwell` steps at least."""
+    """Return the control rule over the modes, which holds each for at least `dwell` steps."""
     schedule = every_step if settings.dwell == 1 else MinimumDwell(settings.dwell)
     return ControlRule(FiniteBelief(modes), x, next_state, schedule)
 
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """What happened: how long it lasted, inputs, and what was measured, NaN after the end.
-
-    >>> Episode(2, True, np.zeros(2), np.array([[0.1], [0.2], [np.nan]])).steps
-    2
-    """
+    """One episode: its length, actions and measurements, which are NaN after the end."""
 
     steps: int
     terminated: bool
@@ -149,18 +117,9 @@ def episode(
     change_at: int = 0,
     change: Callable[[Plant], None] | None = None,
 ) -> Episode:
-    """Play for `limit` steps, or until the plant has ended.
+    """Play for `limit` steps, or until the plant terminates.
 
-    `measure(agent, o)` is taken after each step; `change(plant)` is called after step
-    `change_at`.
-
-    >>> from bayescontrol.baselines.experts import FixedExperts
-    >>> from bayescontrol.experts import CARTPOLE
-    >>> plant = CARTPOLE.plant()
-    >>> always = FixedExperts([lambda x: 1], plant.start)
-    >>> found = episode(always, plant, 500, (Stream(0), Stream(1)))
-    >>> found.terminated, found.steps < 20
-    (True, True)
+    `measure(agent, o)` is called after each step, `change(plant)` after step `change_at`.
     """
     actions: list[Any] = []
     measured: list[Sequence[float]] = []
@@ -177,7 +136,7 @@ def episode(
 
 
 def identified(posterior: FloatArray, steps: int, level: float = 0.99) -> float:
-    """The first t such that P(m* | âo_≤s) ≥ level for s = t … steps; ∞ if there is none.
+    """Return the first t with P(m* | âo_≤s) ≥ level for s = t … steps, or ∞.
 
     >>> identified(np.array([0.5, 0.995, 0.9, 0.992, 0.999]), 5)
     4.0
@@ -187,9 +146,9 @@ def identified(posterior: FloatArray, steps: int, level: float = 0.99) -> float:
     return float(first) if first <= steps else np.inf
 
 
-#: What runs on CartPole, in the order of the columns.
+#: The agents on CartPole, in the order of the columns.
 AGENTS: Final = (RULE, RIGHT, NAIVE, MEAN, VOTE)
-#: The beliefs that meet a motor being rewired.
+#: The beliefs that are compared when the motor is rewired.
 CHANGES: Final = ("static", "switching", "fading")
 
 
@@ -200,14 +159,14 @@ def _pole_modes(noise: float, floor: float) -> list[SimulatorMode]:
 
 @dataclass(frozen=True)
 class _Scene:
-    """One plant, and agents on it: each episode starts afresh."""
+    """One pole, on which several agents play an episode each."""
 
     settings: Settings
     run: int
     true: int
 
     def play(self, name: str, make: Callable[[FloatArray], Any], **more: Any) -> Episode:
-        """One episode of the agent that `make(x)` gives."""
+        """Play one episode with the agent `make(x)`."""
         s = self.settings
         plant = CARTPOLE.plant(
             Stream.named(s.seed, self.run, "start of pole"),
@@ -219,7 +178,7 @@ class _Scene:
 
 
 def poles(settings: Settings, run: int) -> Columns:
-    """Steps survived by agents and experts, posteriors, times to identify, and the change."""
+    """Record steps survived, posteriors, identification times, and the rewired motor."""
     modes = _pole_modes(settings.noise, settings.floor)
     policies = [mode.policy for mode in modes]
     true = truth(settings, run, "pole", len(TWENTY))
@@ -238,13 +197,13 @@ def poles(settings: Settings, run: int) -> Columns:
         MEAN: lambda x: FixedExperts(policies, x, dithered_mean),
         VOTE: lambda x: FixedExperts(policies, x, vote),
     }
-    alone = [scene.play(RIGHT, partial(FixedExperts, [policy])) for policy in policies]
+    by_expert = [scene.play(RIGHT, partial(FixedExperts, [policy])) for policy in policies]
     return {
         "pole": np.array(true),
         "survived": np.array(
             [rule.steps, *(scene.play(name, others[name]).steps for name in AGENTS[1:])]
         ),
-        "experts": np.array([e.steps for e in alone]),
+        "experts": np.array([e.steps for e in by_expert]),
         "posterior": known,
         "identified": np.array(identified(known, rule.steps)),
         "wired": np.array(identified(signed, rule.steps)),
@@ -287,7 +246,7 @@ def _rewired(scene: _Scene, modes: list[SimulatorMode]) -> Columns:
 
 
 BUMPLESS: Final = "bumpless rule"
-#: What runs on Pendulum, in the order of the columns.
+#: The agents on Pendulum, in the order of the columns.
 ROD_AGENTS: Final = (RULE, BUMPLESS, RIGHT, MEAN)
 
 
@@ -297,7 +256,7 @@ def _rod_modes(noise: float, floor: float, limit: float) -> list[SimulatorMode]:
 
 
 def rods(settings: Settings, run: int) -> Columns:
-    """cos φ at every step, and the largest jump of the torque where the mode changes."""
+    """Record cos φ at every step, and the largest jump of the torque at a change of modes."""
     modes = _rod_modes(settings.rod_noise, settings.floor, settings.limit)
     policies = [mode.policy for mode in modes]
     true = truth(settings, run, "rod", len(NINE_RODS))
@@ -315,25 +274,25 @@ def rods(settings: Settings, run: int) -> Columns:
             process=(0.0, settings.rod_noise),
             **NINE_RODS[true].attributes(),
         )
-        # One stream for both rules: they draw the same modes, as long as they see the same.
+        # Both rules share a stream: they draw the same modes while their observations agree.
         both = streams(settings, run, RULE, "rod")
-        found = episode(make[name](plant.start), plant, settings.rod_steps, both, _seen)
+        found = episode(make[name](plant.start), plant, settings.rod_steps, both, _height_and_mode)
         changes = np.diff(found.measured[:, 1]) != 0.0
         height.append(found.measured[:, 0])
         bump.append(np.abs(np.diff(found.actions))[changes].max(initial=0.0))
     return {"rod": np.array(true), "height": np.array(height), "bump": np.array(bump)}
 
 
-def _seen(agent: Any, o: FloatArray) -> tuple[float, float]:
-    """cos φ, and the mode in charge; without a belief there is but one."""
+def _height_and_mode(agent: Any, o: FloatArray) -> tuple[float, float]:
+    """Return cos φ and the mode in charge; agents without a belief have one mode."""
     return o[0], agent.belief.drawn if hasattr(agent, "belief") else 0.0
 
 
-#: What runs on MountainCar, in the order of the columns.
+#: The agents on MountainCar, in the order of the columns.
 HILL_AGENTS: Final = (RULE, RIGHT, VOTE)
-#: A hill is given up after so many steps.
+#: Limit on the steps of an episode of MountainCar.
 HILL_STEPS: Final = 400
-#: Disturbance of position and velocity a step.
+#: Disturbance of position and velocity, a step.
 _NOISE: Final = (1e-4, 1e-4)
 
 
@@ -343,7 +302,7 @@ def _hill_modes() -> list[SimulatorMode]:
 
 
 def hills(settings: Settings, run: int) -> Columns:
-    """Steps to the goal, ∞ where it was not reached."""
+    """Record the steps to the goal, ∞ if it was not reached."""
     modes = _hill_modes()
     policies = [mode.policy for mode in modes]
     true = truth(settings, run, "hill", len(TEN_HILLS))
@@ -366,5 +325,5 @@ def hills(settings: Settings, run: int) -> Columns:
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """What happened on all plants."""
+    """Record the episodes on all plants."""
     return {**poles(settings, run), **rods(settings, run), **hills(settings, run)}

@@ -1,46 +1,31 @@
-"""Adaptive linear-quadratic control: draws against certainty equivalence, at five plants.
+"""Adaptive linear-quadratic control: the rule and certainty equivalence at five unknown plants.
 
     y = A x + B u + w,   A, B and W unknown         c = xᵀQx + uᵀRu
-
-The gain in use is judged by its exact cost J(K) = tr(P_K W), the run by its regret.
-
-One replica: every controller at every plant, with the same noise.
-
-    J(K_t) = tr(P_K W)                      exact, of the gain in use after t steps
+    J(K_t) = tr(P_K W)                      exact cost of the gain in use after t steps
     R_t = Σ_{s ≤ t} c(x_s, u_s) - c(x*_s, u*_s)     x*, u*: the best controller, with the same noise
 
-No learner knows the plant or its noise. All have the prior of which the deviation is the largest
-coefficient of [A B], as one who knows the order of magnitude would say. Certainty equivalence
-begins with some steps of noise, and so does the rule where it is to be compared with it.
+A replica runs every controller on every plant with the same noise. No learner knows the plant or
+its noise. All have a prior whose deviation is the largest coefficient of [A B]: the order of
+magnitude is known. Certainty equivalence begins with some steps of noise, and so does the rule
+where the two are compared. Quantities of the claims:
 
-What the columns of `lqr` say of one controller at one plant, and how fast regret grows.
+    near-optimal   J(K_T)/J* - 1 of a run, at most 1 % at T = 10,000 and in proportion to 1/√T
+                   elsewhere, as √T regret implies; the median over runs is shown
+    exponent       p in R_t ∝ tᵖ: the slope of log₂ of the median over the last three octaves, with
+                   a bootstrap error; at most 1/2
+    late           p in R_2t - R_t ∝ tᵖ, of the mean over the last five octaves: independent of the
+                   first steps
 
-    exponent   p in R_t ∝ tᵖ: the slope of log₂ of the median over the last three octaves, with an
-               error by drawing runs with replacement
-    late       p in R_2t - R_t ∝ tᵖ, of the mean over the last five octaves: free of how runs began
+Medians are used because a few runs begin with a divergence that outweighs all others. The share of
+runs with less regret than certainty equivalence is a table, not a claim: the paper makes none.
 
-Medians, because a few runs begin with a plunge that outweighs all the others.
-
-Claims and tables of `lqr`.
-
-near-optimal   J(K_T)/J* - 1 of a run, at most 1 % at T = 10,000 and in proportion to 1/√T
-               elsewhere, as √T regret has it; the median over runs is shown
-sqrt-regret    the exponent of regret over the last octaves is at most 1/2
-against        the share of runs with less regret, in which both meet the same noise: a table, and
-               no claim, for the paper makes none about certainty equivalence
-
-How many runs may miss the bound comes from a pilot on another seed, at the worst plant, aircraft:
+The number of runs that may miss the bound comes from a pilot on another seed, at the worst plant,
+aircraft:
 
     bayescontrol run lqr --seed 1000 --runs 40 --steps 2500
 
 There 30 of 40 runs of the rule are within the bound, and 27 of 40 of the lazy one; at 250, 500 and
 1,100 steps, with the bound for that time, 26 to 29. The largest exponent of regret is 0.34 ± 0.07.
-
-The figures of `lqr`: what the gain in use costs, regret, and the posterior on its way.
-
-gains       J(K_t)/J* - 1, exact: medians of the runs, and the middle half of them
-regret      in units of J*, with √t to compare with
-posterior   where 95 % of two coefficients are, after so many steps of one run
 """
 
 import math
@@ -49,8 +34,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines.linear import (
@@ -60,6 +45,7 @@ from bayescontrol.baselines.linear import (
 )
 from bayescontrol.errors import BadEvidence
 from bayescontrol.experiments.chance import least_successes
+from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Region, Series
@@ -69,9 +55,9 @@ from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
 
 RULE: Final = "control rule"
-#: LQR Thompson sampling as the literature has it.
+#: LQR Thompson sampling as in the literature.
 LAZY: Final = "control rule, lazy"
-#: After the same steps of noise as certainty equivalence.
+#: Starts after the same steps of noise as certainty equivalence.
 WARM: Final = "control rule, warm start"
 CERTAIN: Final = "certainty equivalence"
 EXPLORING: Final = "certainty equivalence, exploring"
@@ -81,34 +67,21 @@ EXPLORING: Final = "certainty equivalence, exploring"
 class Settings:
     """Settings of `lqr`."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 10
-    steps: Annotated[int, msgspec.Meta(ge=64, description="steps of a run")] = 10_000
-    warm_up: Annotated[
-        int,
-        msgspec.Meta(ge=0, description="steps of noise before certainty equivalence begins"),
-    ] = 20
-    exploration: Annotated[
-        float, msgspec.Meta(ge=0, description="deviation of the exploring input at the first step")
-    ] = 1.0
+    seed: Seed = 0
+    runs: Runs = 10
+    steps: Annotated[int, Meta(ge=64, description="steps of a run")] = 10_000
+    warm_up: Annotated[int, Meta(ge=0, description="initial steps of noise")] = 20
+    exploration: Annotated[float, Meta(ge=0, description="first deviation of the input")] = 1.0
 
 
 @lru_cache(maxsize=8)
 def system(name: str) -> LinearSystem:
-    """The plant of that name.
-
-    >>> system("aircraft")
-    LinearSystem(aircraft: 4 states, 2 inputs, J* = 160)
-    """
+    """Return the plant of that name."""
     return PLANTS[name]()
 
 
 def prior(plant: LinearSystem) -> SystemPrior:
-    """Zero on average, with the deviation max |[A B]_ij|, in units of the noise.
-
-    >>> prior(system("double-integrator")).precision
-    1.0
-    """
+    """Return the prior with mean zero and deviation max |[A B]_ij|, in units of the noise."""
     return SystemPrior(precision=1.0 / float(np.abs(np.hstack([plant.A, plant.B])).max()) ** 2)
 
 
@@ -116,18 +89,18 @@ def _certain(settings: Settings, plant: LinearSystem) -> Any:
     return CertaintyEquivalence.on(plant, prior=prior(plant), warm_up=settings.warm_up)
 
 
-#: How each learner is made, in the order of the columns.
+#: The constructor of each learner, in the order of the columns.
 AGENTS: Final[Mapping[str, Callable[[Settings, LinearSystem], Any]]] = {
     RULE: lambda _, plant: LinearAgent.on(plant, prior=prior(plant)),
     LAZY: lambda _, plant: lazy_thompson_sampling(plant, prior=prior(plant)),
-    WARM: lambda s, plant: _certain(s, plant),  # the rule takes over when its noise has ended
+    WARM: lambda s, plant: _certain(s, plant),  # the rule takes over after the steps of noise
     CERTAIN: lambda s, plant: _certain(s, plant),
     EXPLORING: lambda s, plant: CertaintyEquivalence.on(
         plant, prior=prior(plant), exploration=s.exploration
     ),
 }
 
-#: Two coefficients of one row of [A B] whose posterior is shown: the row and both columns.
+#: Two coefficients of [A B] whose posterior is drawn: the row and both columns.
 PAIRS: Final[Mapping[str, tuple[int, int, int]]] = {
     "double-integrator": (1, 1, 2),
     "aircraft": (1, 1, 4),
@@ -135,7 +108,7 @@ PAIRS: Final[Mapping[str, tuple[int, int, int]]] = {
 
 
 def checkpoints(settings: Settings) -> IntArray:
-    """The steps at which gains and regret are noted, at even distances of their logarithms."""
+    """Return the steps at which gains and regret are stored, evenly spaced in log t."""
     even = np.geomspace(1, settings.steps, 40).round()
     handover = [settings.warm_up] * (0 < settings.warm_up < settings.steps)
     return np.unique(np.concatenate([even, _octaves(settings), handover]).astype(np.int64))
@@ -146,12 +119,12 @@ def _octaves(settings: Settings) -> IntArray:
 
 
 def octaves(settings: Settings) -> IntArray:
-    """The places of T/32, T/16, … T among the checkpoints."""
+    """Return the indices of T/32, T/16, … T among the checkpoints."""
     return np.asarray(np.searchsorted(checkpoints(settings), _octaves(settings)), np.int64)
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """Exact costs and regret at the checkpoints, by plant and learner, and what else is claimed."""
+    """Record exact costs and regret at the checkpoints, by plant and learner."""
     at = checkpoints(settings)
     shape = len(PLANTS), len(AGENTS), at.size
     cost, regret = np.empty(shape), np.empty(shape)
@@ -166,16 +139,16 @@ def run(settings: Settings, run: int) -> Columns:
             if agent_name == RULE:
                 gap[k] = _gap(played, prior(system(name)))
             if agent_name == WARM and name in PAIRS:
-                shown[list(PAIRS).index(name)] = played.seen
+                shown[list(PAIRS).index(name)] = played.coefficients
     return {"cost": cost, "regret": regret, "redrawn": redrawn, "gap": gap, "posterior": shown}
 
 
 class _Played(NamedTuple):
-    """One run: J(K) and the costs so far at the checkpoints, and the steps themselves."""
+    """One run: J(K), total cost and coefficients at the checkpoints, and the steps themselves."""
 
     cost: FloatArray
     spent: FloatArray
-    seen: FloatArray
+    coefficients: FloatArray
     belief: Any
     steps: list[tuple[FloatArray, Record]]
 
@@ -187,7 +160,7 @@ def _play(settings: Settings, run: int, name: str, agent_name: str) -> _Played:
         Stream.named(settings.seed, run, f"{name}: {agent_name}"),
         Stream.named(settings.seed, run, f"{name}: environment"),
     )
-    # What diverges costs ∞ from there on.
+    # After a divergence the cost is ∞.
     played = _Played(np.full(at.size, np.inf), np.full(at.size, np.inf), np.zeros((at.size, 5)),
                      agent.belief, [])  # fmt: skip
     spent, done = 0.0, 0
@@ -203,12 +176,12 @@ def _play(settings: Settings, run: int, name: str, agent_name: str) -> _Played:
         played.cost[c], played.spent[c] = plant.cost(agent.gain), spent
         played.steps.append((start, record))
         if name in PAIRS:
-            played.seen[c] = _seen(agent.belief, PAIRS[name])
+            played.coefficients[c] = _coefficients(agent.belief, PAIRS[name])
     return played
 
 
 def _best(settings: Settings, run: int, name: str) -> FloatArray:
-    """Σ_{s ≤ t} of what the best controller pays, with the noise that the learners meet."""
+    """Return the total cost of the best controller up to each step, with the same noise."""
     plant = system(name)
     streams = (
         Stream.named(settings.seed, run, name),
@@ -219,15 +192,15 @@ def _best(settings: Settings, run: int, name: str) -> FloatArray:
     return np.asarray(world.costs(record).cumsum())
 
 
-def _seen(belief: Any, pair: tuple[int, int, int]) -> FloatArray:
-    """Mean and covariance of two coefficients of one row: 2 + 3 numbers."""
+def _coefficients(belief: Any, pair: tuple[int, int, int]) -> FloatArray:
+    """Return mean and covariance of two coefficients of one row: 2 + 3 numbers."""
     row, j, k = pair
     mean, covariance = belief.mean()[row], belief.covariance(row)
     return np.array([mean[j], mean[k], covariance[j, j], covariance[j, k], covariance[k, k]])
 
 
 def _gap(played: _Played, prior: SystemPrior) -> float:
-    """How far the posterior mean is from a regression on all of the run at once, relatively."""
+    """Return the relative difference of the posterior mean from a regression on the whole run."""
     Y = np.vstack([record.observations for _, record in played.steps])
     X = np.vstack([played.steps[0][0], Y[:-1]])
     Z = np.hstack([X, np.vstack([record.actions for _, record in played.steps])])
@@ -239,37 +212,37 @@ def _gap(played: _Played, prior: SystemPrior) -> float:
     return float(np.abs(played.belief.mean() - M).max() / np.abs(M).max())
 
 
-#: Over so many octaves the exponent of regret is taken: about a decade.
+#: Octaves over which the exponent of regret is estimated: about a decade.
 OCTAVES: Final = 3
 _RESAMPLES: Final = 400
 _PLACE: Final = {name: i for i, name in enumerate(AGENTS)}
 
 
-class Seen:
-    """The columns by name, in units of J*."""
+class Results:
+    """The columns by plant and agent, in units of J*."""
 
     def __init__(self, settings: Settings, columns: Columns) -> None:
         self.settings, self.columns = settings, columns
         self.runs = len(columns["cost"])
 
     def excess(self, plant: str, agent: str) -> FloatArray:
-        """J(K_t)/J* - 1 at the checkpoints, by run."""
+        """Return J(K_t)/J* - 1 at the checkpoints, by run."""
         return self._column("cost", plant, agent) - 1.0
 
     def regret(self, plant: str, agent: str) -> FloatArray:
-        """R_t/J* at the checkpoints, by run."""
+        """Return R_t/J* at the checkpoints, by run."""
         return self._column("regret", plant, agent)
 
     def octaves(self, plant: str, agent: str) -> FloatArray:
-        """R_t/J* at T/32, T/16, … T, by run."""
+        """Return R_t/J* at T/32, T/16, … T, by run."""
         return self.regret(plant, agent)[:, octaves(self.settings)]
 
     def gain(self, plant: str, agent: str) -> float:
-        """The median of J(K_T)/J* - 1."""
+        """Return the median of J(K_T)/J* - 1."""
         return float(np.median(self.excess(plant, agent)[:, -1]))
 
     def gain_interval(self, plant: str, agent: str) -> tuple[float, float]:
-        """95 % for the median of J(K_T)/J* - 1, by order statistics: it needs no law of them."""
+        """Return a 95 % interval of the median of J(K_T)/J* - 1, by order statistics."""
         ordered = np.sort(self.excess(plant, agent)[:, -1])
         n = len(ordered)
         tail, k = 0.5**n, 0  # P(Binomial(n, 1/2) <= k)
@@ -279,11 +252,11 @@ class Seen:
         return float(ordered[max(k - 1, 0)]), float(ordered[min(n - k, n - 1)])
 
     def total(self, plant: str, agent: str) -> float:
-        """The median of R_T/J*."""
+        """Return the median of R_T/J*."""
         return float(np.median(self.regret(plant, agent)[:, -1]))
 
     def redrawn(self, plant: str, agent: str) -> int:
-        """How many systems had no stabilising gain, in all runs."""
+        """Return the number of drawn systems without a stabilising gain, in all runs."""
         return int(self.columns["redrawn"][:, list(PLANTS).index(plant), _PLACE[agent]].sum())
 
     def _column(self, name: str, plant: str, agent: str) -> FloatArray:
@@ -292,7 +265,7 @@ class Seen:
 
 
 def exponent(regret: FloatArray) -> tuple[float, float]:
-    """p in R_t ∝ tᵖ over the last of these octaves, of the median of runs, and its standard error.
+    """Return p in R_t ∝ tᵖ over the last octaves, of the median run, and its standard error.
 
     >>> t = 2.0 ** np.arange(6)
     >>> p, error = exponent(np.outer([1.0, 2.0, 3.0], np.sqrt(t)))
@@ -307,7 +280,7 @@ def exponent(regret: FloatArray) -> tuple[float, float]:
 
 
 def late(regret: FloatArray) -> float:
-    """p in R_2t - R_t ∝ tᵖ over these octaves, of the mean of the runs; NaN if it falls.
+    """Return p in R_2t - R_t ∝ tᵖ over these octaves, of the mean run; NaN if regret falls.
 
     >>> t = 2.0 ** np.arange(6)
     >>> round(late(100.0 + np.outer([1.0, 2.0], np.sqrt(t))), 9)
@@ -320,82 +293,79 @@ def late(regret: FloatArray) -> float:
 
 
 def _slopes(curves: FloatArray) -> FloatArray:
-    """Of log₂ from octave to octave, by least squares along the last axis.
-
-    0 where there is no regret, ∞ where it is infinite.
-    """
+    """Fit log₂ per octave along the last axis; 0 if regret is not positive, ∞ if it is infinite."""
     x = np.arange(curves.shape[-1]) - (curves.shape[-1] - 1) / 2
-    seen = (np.isfinite(curves) & (curves > 0)).all(axis=-1, keepdims=True)
-    logs = np.log2(np.where(seen, curves, 1.0))
+    positive = (np.isfinite(curves) & (curves > 0)).all(axis=-1, keepdims=True)
+    logs = np.log2(np.where(positive, curves, 1.0))
     slopes = (logs @ x) / (x @ x)
     return np.asarray(np.where(np.isinf(curves).any(axis=-1), math.inf, slopes))
 
 
-#: Plants that are stable by themselves.
+#: Plants that are stable without control.
 STABLE: Final = tuple(name for name in PLANTS if system(name).radius < 1.0 - 1e-9)
 
-#: Runs within the bound in the pilot, runs of the pilot, and the rate of false alarms.
+#: Runs within the bound and runs of the pilot; the false-alarm rate.
 _PILOT: Final = {RULE: (30, 40), LAZY: (27, 40)}
 _ALARMS: Final = 0.01
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims of `lqr`, and a table for each plant."""
-    seen = Seen(settings, columns)
+    """Make all claims, and a table for each plant."""
+    results = Results(settings, columns)
     claims = (
-        _posterior(seen),
-        _near_optimal(seen, RULE, "near-optimal-gain"),
-        _near_optimal(seen, LAZY, "near-optimal-gain-lazy"),
-        _sqrt_regret(seen),
+        _posterior(results),
+        _near_optimal(results, RULE, "near-optimal-gain"),
+        _near_optimal(results, LAZY, "near-optimal-gain-lazy"),
+        _sqrt_regret(results),
     )
-    return Score(claims, (*(_table(seen, plant) for plant in PLANTS), _against(seen)))
+    return Score(claims, (*(_table(results, plant) for plant in PLANTS), _against(results)))
 
 
-def _posterior(seen: Seen) -> Claim:
-    gap = float(seen.columns["gap"].max())
+def _posterior(results: Results) -> Claim:
+    gap = float(results.columns["gap"].max())
     return Claim(
         "posterior-is-regression",
-        "after a run the posterior mean of [A B] is that of a regression on all of it at once: "
-        "the largest relative difference, of all plants and runs",
+        "after a run the posterior mean of [A B] equals a regression on the whole run: the largest "
+        "relative difference in all plants and runs",
         "ours", "<= 1e-9", gap, None, gap <= 1e-9,
         threshold_origin="theory, 1e-9 allowed for rounding",
     )  # fmt: skip
 
 
-def _near_optimal(seen: Seen, agent: str, name: str) -> Claim:
-    steps = seen.settings.steps
+def _near_optimal(results: Results, agent: str, name: str) -> Claim:
+    steps = results.settings.steps
     allowed = 0.01 * math.sqrt(10_000 / steps)
-    within = {p: int((seen.excess(p, agent)[:, -1] <= allowed).sum()) for p in STABLE}
-    worst = max(STABLE, key=lambda plant: (-within[plant], seen.gain(plant, agent)))
-    gain, (low, high) = seen.gain(worst, agent), seen.gain_interval(worst, agent)
+    within = {p: int((results.excess(p, agent)[:, -1] <= allowed).sum()) for p in STABLE}
+    worst = max(STABLE, key=lambda plant: (-within[plant], results.gain(plant, agent)))
+    gain, (low, high) = results.gain(worst, agent), results.gain_interval(worst, agent)
     good, of = _PILOT[agent]
-    by_chance = least_successes(seen.runs, (good, of), _ALARMS)
+    by_chance = least_successes(results.runs, (good, of), _ALARMS)
     least, rate = max(1, by_chance), "1 in 100" if by_chance else "more than 1 in 100"
     return Claim(
         name,
         f"after {steps:,} steps the gain in use costs at most {100 * allowed:.3g} % more than the "
-        f"best one, median of {seen.runs} runs, at each stable plant; here the worst, {worst}: "
+        f"best one, median of {results.runs} runs, at each stable plant; here the worst, {worst}: "
         f"{agent}",
         "ours", f"<= {allowed:.3g}", gain, None,
         within[worst] >= least,
-        f"{within[worst]} of {seen.runs} runs are within it; 95 % interval of the median: "
+        f"{within[worst]} of {results.runs} runs are within it; 95 % interval of the median: "
         f"{100 * low:.2g} … {100 * high:.2g} %",
         threshold_origin=f"pilot on seed 1000: {good} of {of} runs within the bound, so at least "
-        f"{least} of {seen.runs} (false alarms: {rate})",
+        f"{least} of {results.runs} (false alarms: {rate})",
     )  # fmt: skip
 
 
-def _sqrt_regret(seen: Seen) -> Claim:
+def _sqrt_regret(results: Results) -> Claim:
     found = {
-        (plant, agent): exponent(seen.octaves(plant, agent))
+        (plant, agent): exponent(results.octaves(plant, agent))
         for plant in PLANTS
         for agent in (RULE, LAZY, WARM)
     }
     worst = max(found, key=lambda pair: found[pair][0])
     return Claim(
         "sqrt-regret",
-        "the regret of the rule grows like the root of T or slower, at every plant and under every "
-        f"schedule: its exponent over the last {OCTAVES} octaves; here the worst, "
+        "the regret of the rule grows like √T or slower, at every plant and under every schedule: "
+        f"its exponent over the last {OCTAVES} octaves; here the worst, "
         f"{worst[0]}: {worst[1]}",
         "ours", "<= 0.5", *found[worst],
         all(p <= 0.5 + 2 * error for p, error in found.values()),
@@ -404,71 +374,70 @@ def _sqrt_regret(seen: Seen) -> Claim:
     )  # fmt: skip
 
 
-def _share(seen: Seen, plant: str, other: str) -> tuple[float, float, float]:
-    """The share of runs in which the rule has less regret, with Wilson's interval."""
-    better = int((seen.regret(plant, WARM)[:, -1] < seen.regret(plant, other)[:, -1]).sum())
-    low, high = wilson(better, seen.runs)
-    return better / seen.runs, float(low), float(high)
+def _share(results: Results, plant: str, other: str) -> tuple[float, float, float]:
+    """Return the share of runs in which the rule has less regret, with Wilson's interval."""
+    better = int((results.regret(plant, WARM)[:, -1] < results.regret(plant, other)[:, -1]).sum())
+    low, high = wilson(better, results.runs)
+    return better / results.runs, float(low), float(high)
 
 
-def _against(seen: Seen) -> Table:
+def _against(results: Results) -> Table:
     rows: list[tuple[str | float | int, ...]] = []
     for other in (CERTAIN, EXPLORING):
         for plant in PLANTS:
-            share, low, high = _share(seen, plant, other)
+            share, low, high = _share(results, plant, other)
             agents = (WARM, other)
-            verdict = "less" if low > 0.5 else "more" if high < 0.5 else "no more than luck"
+            verdict = "less" if low > 0.5 else "more" if high < 0.5 else "not significant"
             rows.append(
                 (
                     other,
                     plant,
                     with_error(share, (high - low) / 4),
                     verdict,
-                    " / ".join(f"{seen.total(plant, agent):.3g}" for agent in agents),
-                    " / ".join(f"{late(seen.octaves(plant, agent)):.2f}" for agent in agents),
-                    " / ".join(f"{100 * seen.gain(plant, agent):.2g} %" for agent in agents),
+                    " / ".join(f"{results.total(plant, agent):.3g}" for agent in agents),
+                    " / ".join(f"{late(results.octaves(plant, agent)):.2f}" for agent in agents),
+                    " / ".join(f"{100 * results.gain(plant, agent):.2g} %" for agent in agents),
                 )
             )
     return Table(
-        f"After {seen.settings.warm_up} steps of noise: the regret of the rule against that of "
-        "certainty equivalence",
-        ("against", "plant", "runs with less regret", "regret", "regret / J*", "late exponent",
-         "J(K) above J*"),
+        f"After {results.settings.warm_up} steps of noise: the regret of the rule and of certainty "
+        "equivalence",
+        ("compared with", "plant", "runs with less regret", "regret", "regret / J*",
+         "late exponent", "J(K) above J*"),
         tuple(rows),
-        f"share of {seen.runs} runs of {seen.settings.steps:,} steps, with the same noise; the "
-        "last three columns: the rule / the other, regret and J(K) as medians. The paper makes no "
-        "claim about this",
+        f"share of {results.runs} runs of {results.settings.steps:,} steps, with the same noise; "
+        "the last three columns: the rule / the other; regret and J(K) are medians. The paper "
+        "makes no claim about this",
     )  # fmt: skip
 
 
-def _table(seen: Seen, plant: str) -> Table:
+def _table(results: Results, plant: str) -> Table:
     def row(agent: str) -> tuple[str | float | int, ...]:
-        gain, regret = seen.excess(plant, agent)[:, -1], seen.octaves(plant, agent)
+        gain, regret = results.excess(plant, agent)[:, -1], results.octaves(plant, agent)
         low, high = np.quantile(gain, [0.25, 0.75], method="nearest")
         p, error = exponent(regret)
         return (
             agent,
-            f"{100 * seen.gain(plant, agent):.3g} %",
+            f"{100 * results.gain(plant, agent):.3g} %",
             f"{100 * low:.3g} … {100 * high:.3g} %",
-            seen.total(plant, agent),
+            results.total(plant, agent),
             float(np.quantile(regret[:, -1], 0.9, method="nearest")),
             f"{p:.2f} ± {error:.2f}",
             f"{late(regret):.2f}",
-            seen.redrawn(plant, agent),
+            results.redrawn(plant, agent),
         )
 
     s = system(plant)
-    head = "controller", "J(K) above J*", "quartiles", "regret / J*", "nine in ten below"
+    head = "controller", "J(K) above J*", "quartiles", "regret / J*", "90 % below"
     return Table(
         f"{plant}: {s.states} states, {s.inputs} inputs, |λ(A)| up to {s.radius:.3f}, "
         f"J* = {s.best_cost:.4g}",
-        (*head, "exponent", "late", "redrawn"),
-        tuple(row(agent) for agent in AGENTS),
-        f"after {seen.settings.steps:,} steps, medians of {seen.runs} runs",
-    )
+        (*head, "exponent", "late", "redrawn"), tuple(row(agent) for agent in AGENTS),
+        f"after {results.settings.steps:,} steps, medians of {results.runs} runs",
+    )  # fmt: skip
 
 
-#: Low, middle and high.
+#: Lower quartile, median and upper quartile.
 _Band: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     RULE: ("blue", "solid"),
@@ -477,7 +446,7 @@ _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     CERTAIN: ("vermillion", "dashdot"),
     EXPLORING: ("orange", "dot"),
 }
-#: The run whose posterior is drawn, and the radius of 95 % of a Gaussian in the plane.
+#: The run whose posterior is drawn, and the radius that contains 95 % of a 2-D Gaussian.
 _EXAMPLE: Final = 0
 _RADIUS: Final = 2.4477468306808166
 _SHADES: Final = (0.12, 0.3, 0.55, 0.9)
@@ -488,36 +457,35 @@ _COEFFICIENTS: Final = {
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """All figures."""
-    seen = Seen(settings, columns)
-    runs = seen.runs
+    """Draw the gains, the regret and the posterior."""
+    results = Results(settings, columns)
+    runs = results.runs
     note = f"{runs} run{'s' * (runs > 1)}: medians, and the middle half of them"
     return {
         "gains": Chart(
-            "What the gain in use costs",
-            [_gains(seen, name) for name in PLANTS],
-            "The lower the better: how much more than the best gain the one in use would cost for "
-            "ever, computed from the true plant. A line begins where half of the runs have a gain "
-            "that stabilises. Whoever explores most has the best gain in the end, and has paid for "
-            "it: see the regret.",
+            "Cost of the gain in use",
+            [_gains(results, name) for name in PLANTS],
+            "Lower is better: the extra cost a step of the gain in use, compared with the best "
+            "gain, computed from the true plant. A line begins where half of the runs have a gain "
+            "that stabilises the plant. The agent that explores most has the best gain in the end, "
+            "and has paid for it: see the regret.",
             columns=3,
             note=note,
         ),
         "regret": Chart(
             "Regret",
-            [_regrets(seen, name) for name in PLANTS],
-            "The lower the better: costs so far beyond those of the best controller with the same "
-            "noise. A line no steeper than the dotted one grows like the root of time or slower. "
-            "The rule without a warm start pays for its first draws, before it knows anything, and "
-            "little after that.",
+            [_regrets(results, name) for name in PLANTS],
+            "Lower is better: total cost minus that of the best controller with the same noise. A "
+            "line no steeper than the dotted one grows like √t or slower. The rule without a warm "
+            "start pays for its first draws, before it has learnt anything, and little after that.",
             columns=3,
-            note=f"{note}; where regret is negative there is no line",
+            note=f"{note}; negative regret is not shown",
         ),
         "posterior": Chart(
-            "The posterior shrinks onto the truth",
-            [_posterior_panel(seen, name) for name in PAIRS],
-            "Each ellipse holds 95 % of the posterior of two coefficients of the plant; the darker "
-            "the later. The star is the truth: nineteen of twenty ellipses should hold it.",
+            "The posterior shrinks to the true coefficients",
+            [_posterior_panel(results, name) for name in PAIRS],
+            "Each ellipse contains 95 % of the posterior of two coefficients of the plant; darker "
+            "is later. The star is the truth, which 95 % of all ellipses should contain.",
             columns=2,
             note=f"run {_EXAMPLE} of the {WARM}",
         ),
@@ -525,15 +493,15 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 
 def _middle(runs: FloatArray) -> _Band:
-    """Median and quartiles; of few runs those that are there, so that ∞ stays ∞."""
+    """Return the quartiles as values of single runs, so that ∞ stays ∞."""
     low, middle, high = np.quantile(runs, [0.25, 0.5, 0.75], axis=0, method="nearest")
     return low, middle, high
 
 
-def _gains(seen: Seen, plant: str) -> Panel:
-    t, series = checkpoints(seen.settings), []
+def _gains(results: Results, plant: str) -> Panel:
+    t, series = checkpoints(results.settings), []
     for agent, (colour, dash) in _LOOKS.items():
-        band = _middle(seen.excess(plant, agent))
+        band = _middle(results.excess(plant, agent))
         series.append(_band(plant, agent, t, band, colour, dash))
     return Panel(
         plant, "step t", "J(K) / J* − 1", series,
@@ -548,10 +516,10 @@ def _band(plant: str, agent: str, t: IntArray, band: _Band, colour: Colour, dash
     return Series(agent, t, middle, low, high, colour=colour, dash=dash, in_legend=first)
 
 
-def _regrets(seen: Seen, plant: str) -> Panel:
-    t, series = checkpoints(seen.settings), []
+def _regrets(results: Results, plant: str) -> Panel:
+    t, series = checkpoints(results.settings), []
     for agent, (colour, dash) in _LOOKS.items():
-        band = _middle(seen.regret(plant, agent))
+        band = _middle(results.regret(plant, agent))
         series.append(_band(plant, agent, t, band, colour, dash))
     ends = [float(s.y[-1]) for s in series if 0 < s.y[-1] < np.inf]
     guide = 0.5 * min(ends, default=1.0) * np.sqrt(t / t[-1])
@@ -563,12 +531,12 @@ def _regrets(seen: Seen, plant: str) -> Panel:
     )  # fmt: skip
 
 
-def _posterior_panel(seen: Seen, plant: str) -> Panel:
-    settings, (row, j, k) = seen.settings, PAIRS[plant]
-    t, posterior = checkpoints(settings), seen.columns["posterior"]
+def _posterior_panel(results: Results, plant: str) -> Panel:
+    settings, (row, j, k) = results.settings, PAIRS[plant]
+    t, posterior = checkpoints(settings), results.columns["posterior"]
     shown = posterior[_EXAMPLE, list(PAIRS).index(plant)]
-    begun = min(max(4, settings.warm_up), settings.steps)
-    wanted = np.geomspace(begun, settings.steps, len(_SHADES))
+    first = min(max(4, settings.warm_up), settings.steps)
+    wanted = np.geomspace(first, settings.steps, len(_SHADES))
     places = [int(np.argmin(np.abs(np.log(t / w)))) for w in wanted]
     angle = np.linspace(0.0, 2 * np.pi, 120, endpoint=False)
     circle = _RADIUS * np.stack([np.cos(angle), np.sin(angle)])
@@ -586,14 +554,9 @@ def _posterior_panel(seen: Seen, plant: str) -> Panel:
     )  # fmt: skip
 
 
-#: The experiment `lqr`.
 experiment = Experiment(
     name="lqr",
     summary="unknown linear plants, quadratic costs: the control rule and certainty equivalence",
-    settings=Settings,
-    quick=Settings(runs=8, steps=2500),
-    full=Settings(runs=50),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    settings=Settings, quick=Settings(runs=8, steps=2500), full=Settings(runs=50),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

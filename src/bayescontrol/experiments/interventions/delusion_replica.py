@@ -1,34 +1,25 @@
-"""One replica: two worlds, met by an agent that believes its own actions and by one that does not.
+"""One replica of `delusion`, its identities, and their exact values.
 
     m* ~ P(m)        o_t ~ P(o_t | m*, x_t, a_t)
     naive   P(m | ao_≤t): its own actions are evidence        causal   P(m | âo_≤t): they are not
 
-Both agents get the same m* and the same random numbers.
-
-The identities without chance: every history up to a horizon, with its probability.
-
-    P(m*, ao_≤t) = P(m*) Π_τ P(a_τ | ao_<τ) P(o_τ | m*, x_τ, a_τ)        agent coupled with Q_m*
-
-An expectation is a sum over histories, and is exact but for rounding.
-
-What the replicas showed, and how far chance alone may carry a mean.
-
-A mean of n independent variables in [0, 1] with expectation μ and variance at most σ² obeys
-Bernstein's inequality,
-
-    P(|mean - μ| ≥ ε) ≤ 2 exp(-n ε² / (2 σ² + 2 ε / 3)),
-
-for every n, also where a rate is near 0 or 1 and no count is normal. Where only μ is known,
-σ² ≤ μ (1 - μ).
-
-Three identities, m* drawn from the prior, after any number of steps t.
+Both agents get the same m* and the same random numbers. Three identities hold for the causal agent
+after any number of steps t:
 
     prior-preserved    E[posterior(m)] = prior(m)
     match-rate         P(drawn mode = m*) = E[Σ_m posterior(m)²]
     ville              P(∃τ ≤ t: posterior(m*) < δ prior(m*)) ≤ δ
 
-Left and right side each have an exact value and a simulated one. The left is a mean over
-replicas of variables in [0, 1].
+Up to a horizon both sides are computed exactly, as sums over all histories:
+
+    P(m*, ao_≤t) = P(m*) Π_τ P(a_τ | ao_<τ) P(o_τ | m*, x_τ, a_τ)        agent coupled with Q_m*
+
+In simulation the left side is a mean of n independent variables in [0, 1]. With expectation μ and
+variance at most σ² it obeys Bernstein's inequality,
+
+    P(|mean - μ| ≥ ε) ≤ 2 exp(-n ε² / (2 σ² + 2 ε / 3)),
+
+for every n, even where a rate is near 0 or 1. Where only μ is known, σ² ≤ μ (1 - μ).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,12 +27,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines.naive import NaiveMixture
+from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.lab.statistics import bernstein
@@ -60,60 +52,52 @@ AGENTS: Final[Mapping[str, type[Any]]] = {"naive": NaiveMixture, "causal": Contr
 class Settings:
     """Size of the experiment, and r = P(a box shows what it holds)."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 1000
-    steps: Annotated[int, msgspec.Meta(ge=1, description="steps in a replica")] = 40
+    seed: Seed = 0
+    runs: Runs = 1000
+    steps: Annotated[int, Meta(ge=1, description="steps in a replica")] = 40
     reliability: Annotated[
         float,
-        msgspec.Meta(
+        Meta(
             gt=0.5,
             lt=1,
-            description="how surely a box shows what it holds; with 1 the naive agent breaks down",
+            description="P(a box shows what it contains); with 1 the naive agent breaks down",
         ),
     ] = 0.8
 
 
 class Process(NamedTuple):
-    """A class of modes with its prior P(m).
-
-    >>> processes(0.8)["three modes"].prior
-    array([0.5, 0.3, 0.2])
-    """
+    """A class of modes with its prior P(m)."""
 
     modes: TabularModes
     prior: FloatArray
 
     def agent(self, name: str) -> ControlRule[Any, int, int, int]:
-        """The naive or the causal agent over this class."""
+        """Return the naive or the causal agent over this class."""
         agent: ControlRule[Any, int, int, int] = self.modes.agent(self.prior, kind=AGENTS[name])
         return agent
 
 
 def processes(reliability: float) -> dict[str, Process]:
-    """Prize or frog, where P(m) = 1/2 each, and the three modes.
-
-    >>> list(processes(0.8))
-    ['prize', 'three modes']
-    """
+    """Return prize or frog, with a uniform prior, and the process of three modes."""
     return {
         "prize": Process(prize_or_frog(reliability), np.array([0.5, 0.5])),
         "three modes": Process(three_modes(), np.array(THREE_MODES_PRIOR)),
     }
 
 
-#: P(m_t | ·) of the mode m_t just drawn, once it has acted and before it sees what follows.
+#: P(m_t | ·) of the drawn mode m_t, after its action and before the observation.
 _TRUST = Probe(lambda agent, _a, _o: agent.belief.posterior()[agent.belief.drawn], "before")
 _PROBES = {"posterior": posterior, "drawn": drawn_mode, "trust": _TRUST}
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Both agents in both processes, what the meter reads, and each history with other policies."""
+    """Run both agents in both processes, and measure delusion on every record."""
     truth = Stream.named(settings.seed, i, "truth")
     columns: dict[str, Any] = {}
     for name, process in processes(settings.reliability).items():
         m = truth.categorical(process.prior)
         columns[f"{name} truth"] = np.array(m)
-        # The same hypotheses with other policies: the intervention law speaks of them.
+        # The same hypotheses with other policies, for the claims about interventions.
         policies = random_modes(len(process.modes), seed=Stream.named(settings.seed, i, "policies"))
         others = Process(TabularModes(policies.policy, process.modes.hypothesis), process.prior)
         for agent in AGENTS:
@@ -126,7 +110,7 @@ def run(settings: Settings, i: int) -> Columns:
                 probes=_PROBES,
             )
             read = delusion(record, process.agent("causal"))
-            other = _read_again(record, others.agent(agent))
+            other = _replay(record, others.agent(agent))
             changed = other.tobytes() != record["posterior"][-1].tobytes()
             columns |= {f"{name} {agent} {probe}": record[probe] for probe in _PROBES}
             columns |= {
@@ -137,8 +121,8 @@ def run(settings: Settings, i: int) -> Columns:
     return columns
 
 
-def _read_again(record: Record, agent: ControlRule[Any, int, int, int]) -> FloatArray:
-    """The posterior of an agent that takes this history for its own."""
+def _replay(record: Record, agent: ControlRule[Any, int, int, int]) -> FloatArray:
+    """Return the posterior of an agent that is fed this history as its own."""
     for a, o in record:
         agent.issue(a)
         agent.observe(a, o)
@@ -153,7 +137,7 @@ Node: TypeAlias = tuple[Any, FloatArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """Expectations after t = 0 … horizon steps, over m* ~ P(m) and all that follows.
+    """Expectations over m* ~ P(m) and all histories, after t = 0 … horizon steps.
 
     >>> all_exact(0.8)["prize", "causal"].mean[6].round(12)
     array([0.5, 0.5])
@@ -172,7 +156,7 @@ class Exact:
 def expectations(
     process: Process, agent: str, horizon: int = HORIZON, deltas: Sequence[float] = DELTAS
 ) -> Exact:
-    """Σ over all histories, P(m*, ao_≤t) by P(m*, ao_≤t).
+    """Sum over all histories, weighted by P(m*, ao_≤t).
 
     >>> expectations(processes(0.8)["prize"], "naive", horizon=1).match
     array([0.5, 0.5])
@@ -203,11 +187,7 @@ def expectations(
 
 @cache
 def all_exact(reliability: float) -> dict[tuple[str, str], Exact]:
-    """Both agents in both processes.
-
-    >>> list(all_exact(0.8))[:2]
-    [('prize', 'naive'), ('prize', 'causal')]
-    """
+    """Compute the expectations of both agents in both processes."""
     return {
         (name, agent): expectations(process, agent)
         for name, process in processes(reliability).items()
@@ -222,8 +202,8 @@ _FAMILIES: Final = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """One agent in one process, in all replicas; entry t of an axis is after t steps."""
+class Trajectories:
+    """One agent in one process, in all replicas; index t is after t steps."""
 
     #: P(m | ·), the prior first; shape (runs, steps + 1, modes).
     posterior: FloatArray
@@ -235,16 +215,20 @@ class Seen:
     lowest: FloatArray
 
 
-def all_seen(settings: Settings, columns: Columns) -> dict[tuple[str, str], Seen]:
-    """Both agents in both processes."""
-    seen = {}
+#: The trajectories by process and agent.
+AllTrajectories: TypeAlias = Mapping[tuple[str, str], Trajectories]
+
+
+def all_trajectories(settings: Settings, columns: Columns) -> AllTrajectories:
+    """Collect the trajectories of both agents in both processes."""
+    found = {}
     for name, (_, prior) in processes(settings.reliability).items():
         truth = columns[f"{name} truth"]
         runs = np.arange(len(truth))
         for agent in AGENTS:
             later = columns[f"{name} {agent} posterior"]
             v = np.concatenate([np.broadcast_to(prior, (len(runs), 1, len(prior))), later], axis=1)
-            seen[name, agent] = Seen(
+            found[name, agent] = Trajectories(
                 posterior=v,
                 matched=np.asarray(
                     columns[f"{name} {agent} drawn"] == truth[:, None], dtype=np.float64
@@ -252,11 +236,11 @@ def all_seen(settings: Settings, columns: Columns) -> dict[tuple[str, str], Seen
                 squares=(v * v).sum(-1)[:, :-1],
                 lowest=np.minimum.accumulate(v[runs, :, truth] / prior[truth, None], axis=1),
             )
-    return seen
+    return found
 
 
 def margin(variance: npt.ArrayLike, runs: int, tests: int) -> FloatArray:
-    """ε of Bernstein's inequality at FALSE_ALARMS, shared by all families and their tests.
+    """Return ε of Bernstein's inequality; FALSE_ALARMS is shared by all families and tests.
 
     >>> print(f"{margin(0.25, runs=1000, tests=1):.4f}")
     0.0745
@@ -264,29 +248,25 @@ def margin(variance: npt.ArrayLike, runs: int, tests: int) -> FloatArray:
     return bernstein(variance, runs, FALSE_ALARMS / (_FAMILIES * tests))
 
 
-def strain(gap: FloatArray, variance: FloatArray, runs: int) -> float:
-    """max gap / ε over all components: above 1, chance does not explain it.
+def margin_ratio(gap: FloatArray, variance: FloatArray, runs: int) -> float:
+    """Return the largest gap / ε; above 1, chance does not explain the gap.
 
     >>> some = np.array([0.25, 0.25])
-    >>> [round(strain(np.array([0.0, gap]), some, runs=1000), 2) for gap in (0.02, 0.1)]
+    >>> [round(margin_ratio(np.array([0.0, gap]), some, runs=1000), 2) for gap in (0.02, 0.1)]
     [0.26, 1.3]
     """
     return float(np.max(gap / margin(variance, runs, gap.size)))
 
 
-class Exactly(NamedTuple):
-    """Both sides; shape (times, components).
-
-    >>> Exactly(left=np.ones((7, 2)), right=np.ones((7, 2))).left.shape
-    (7, 2)
-    """
+class ExactSides(NamedTuple):
+    """Both sides of an identity; shape (times, components)."""
 
     left: FloatArray
     right: FloatArray
 
 
-class Simulated(NamedTuple):
-    """Both sides and the most that the variance of a left sample can be, were they equal."""
+class SimulatedSides(NamedTuple):
+    """Both sides, and the largest variance of a left sample if they are equal."""
 
     left: FloatArray  #: shape (runs, times, components)
     right: FloatArray  #: shape (times, components)
@@ -295,69 +275,61 @@ class Simulated(NamedTuple):
 
 @dataclass(frozen=True)
 class Identity:
-    """What is claimed of the causal agent, how the naive one breaks it, and both sides of it.
-
-    >>> [identity.name for identity in IDENTITIES]
-    ['prior-preserved', 'match-rate', 'ville']
-    """
+    """The claim about the causal agent, that about the naive one, and both sides."""
 
     name: str
     holds: str
     fails: str
-    exact: Callable[[FloatArray, Exact], Exactly]
-    simulated: Callable[[FloatArray, Seen], Simulated]
-    bound: bool = False  #: left ≤ right, not left = right
+    exact: Callable[[FloatArray, Exact], ExactSides]
+    simulated: Callable[[FloatArray, Trajectories], SimulatedSides]
+    bound: bool = False  #: left ≤ right instead of left = right
 
     def gap(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """By how much left is off: |left - right|, or left - right where right is a bound.
-
-        >>> IDENTITIES[2].gap(np.array([0.1, 0.3]), np.array([0.2, 0.2])).round(12)
-        array([-0.1,  0.1])
-        """
+        """Return |left - right|, or left - right if right is a bound."""
         return left - right if self.bound else np.abs(left - right)
 
 
-def _prior_exact(prior: FloatArray, exact: Exact) -> Exactly:
-    return Exactly(exact.mean, np.broadcast_to(prior, exact.mean.shape))
+def _prior_exact(prior: FloatArray, exact: Exact) -> ExactSides:
+    return ExactSides(exact.mean, np.broadcast_to(prior, exact.mean.shape))
 
 
-def _prior_simulated(prior: FloatArray, seen: Seen) -> Simulated:
-    right = np.broadcast_to(prior, seen.posterior.shape[1:])
-    return Simulated(seen.posterior, right, right * (1 - right))
+def _prior_simulated(prior: FloatArray, runs: Trajectories) -> SimulatedSides:
+    right = np.broadcast_to(prior, runs.posterior.shape[1:])
+    return SimulatedSides(runs.posterior, right, right * (1 - right))
 
 
-def _match_exact(_: FloatArray, exact: Exact) -> Exactly:
-    return Exactly(exact.match[:, None], exact.squares[:, None])
+def _match_exact(_: FloatArray, exact: Exact) -> ExactSides:
+    return ExactSides(exact.match[:, None], exact.squares[:, None])
 
 
-def _match_simulated(_: FloatArray, seen: Seen) -> Simulated:
-    # Given the history, the match is a coin with this bias: its variance is known.
-    q = seen.squares[:, :, None]
-    return Simulated(seen.matched[:, :, None], q.mean(0), (q * (1 - q)).mean(0))
+def _match_simulated(_: FloatArray, runs: Trajectories) -> SimulatedSides:
+    # Given the history, a match has this probability, so its variance is known.
+    q = runs.squares[:, :, None]
+    return SimulatedSides(runs.matched[:, :, None], q.mean(0), (q * (1 - q)).mean(0))
 
 
-def _ville_exact(_: FloatArray, exact: Exact) -> Exactly:
-    return Exactly(exact.ville, np.broadcast_to(DELTAS, exact.ville.shape))
+def _ville_exact(_: FloatArray, exact: Exact) -> ExactSides:
+    return ExactSides(exact.ville, np.broadcast_to(DELTAS, exact.ville.shape))
 
 
-def _ville_simulated(_: FloatArray, seen: Seen) -> Simulated:
-    fell = np.asarray(seen.lowest[:, :, None] < np.array(DELTAS), np.float64)
+def _ville_simulated(_: FloatArray, runs: Trajectories) -> SimulatedSides:
+    fell = np.asarray(runs.lowest[:, :, None] < np.array(DELTAS), np.float64)
     delta = np.broadcast_to(DELTAS, fell.shape[1:])
-    return Simulated(fell, delta, delta * (1 - delta))
+    return SimulatedSides(fell, delta, delta * (1 - delta))
 
 
 IDENTITIES: Final = (
     Identity(
         "prior-preserved",
         "causal agent: E[posterior] = prior, after every step",
-        "naive agent: E[posterior] leaves the prior",
+        "naive agent: E[posterior] differs from the prior",
         _prior_exact,
         _prior_simulated,
     ),
     Identity(
         "match-rate",
         "causal agent: P(drawn mode = m*) = E[Σ posterior²], at every draw",
-        "naive agent: P(drawn mode = m*) falls short of E[Σ posterior²]",
+        "naive agent: P(drawn mode = m*) is below E[Σ posterior²]",
         _match_exact,
         _match_simulated,
     ),

@@ -1,12 +1,12 @@
-"""The two variational theorems, on random systems: D and C in bits against the horizon.
+"""The two variational theorems on random systems: D and C in bits against the horizon.
 
-    naive mixture = arg min_Pr D(Pr)      control rule = arg min_Pr C(Pr), however weighted
+    naive mixture = arg min_Pr D(Pr)      control rule = arg min_Pr C(Pr), for any weights
     D(naive mixture) = I(m; ao_≤t) <= H(prior)
 
-A replica is a random class of modes with a random prior. The naive mixture, the control rule,
-an oracle that knows m and a uniform agent are judged on it, and random competitors try to do
-better: systems drawn at random, the minimiser blended with them, and the minimiser changed in
-a single conditional.
+A replica is a random class of modes with a random prior. It computes D and C of the naive mixture,
+the control rule, an oracle that knows m and a uniform agent. Random competitors try to beat the
+minimisers: random systems, blends of the minimiser with random systems, and the minimiser changed
+in a single conditional.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +27,7 @@ from bayescontrol.entropy import (
     relative_entropy_on,
     weigh,
 )
+from bayescontrol.experiments.settings import Seed
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.problems.tabular import random_modes
@@ -35,25 +36,25 @@ from bayescontrol.systems import AgentSystem
 
 #: The agents, in the order of the columns D and C.
 LABELS: Final = ("naive mixture", "control rule", "oracle (knows m)", "uniform")
-#: The last one is a policy of its own for every system, drawn at random.
+#: The last one is a random policy, drawn for each system.
 WEIGHTINGS: Final = ("uniform", "closed-loop", "printed", "random policy")
-#: Margins and gaps beyond this many bits are no rounding.
+#: Rounding error allowed for margins and gaps, in bits.
 TOLERANCE: Final = 1e-12
 _ORIGIN: Final = f"theory, {TOLERANCE:g} bits allowed for rounding"
 
-#: Pr on a tree: its conditionals, one array for each stage.
+#: A system Pr on a tree: its conditionals, one array for each stage.
 Conditionals = tuple[FloatArray, ...]
 
 
-#: The whole tree is enumerated.
+#: Limit, because the whole tree is enumerated.
 MOST_HISTORIES: Final = 200_000
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The sizes of the random systems, and how many try to do better."""
+    """Sizes of the random systems, and the number of competitors."""
 
-    seed: Annotated[int, Meta(ge=0, description="seed of all random numbers")] = 0
+    seed: Seed = 0
     runs: Annotated[int, Meta(ge=1, description="random systems")] = 60
     steps: Annotated[int, Meta(ge=1, description="horizon T of D and C")] = 5
     competitors: Annotated[int, Meta(ge=1, description="competitors in each system")] = 24
@@ -72,7 +73,7 @@ class Settings:
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """One random system: the curves of all agents, and every competitor's margin."""
+    """Compute D and C of all agents on one random system, and the margins of the competitors."""
     rng = Stream.named(settings.seed, i, "system")
     modes = random_modes(
         settings.modes,
@@ -91,7 +92,7 @@ def run(settings: Settings, i: int) -> Columns:
     agents = (naive, rule, oracle, uniform)
     weights = {name: weigh(tree, name) for name in ("uniform", "closed-loop", "printed")}
     weights["random policy"] = tuple(
-        (w + u) / 2.0  # nowhere negligible, and half of it drawn at random
+        (w + u) / 2.0  # half random, half uniform, so that no weight is negligible
         for w, u in zip(random_system(tree, rng)[::2], weights["uniform"], strict=True)
     )
 
@@ -120,7 +121,7 @@ def run(settings: Settings, i: int) -> Columns:
 
 
 def random_system(tree: InteractionTree, rng: Stream) -> Conditionals:
-    """Every conditional drawn from the flat Dirichlet distribution, each on its own.
+    """Draw every conditional independently from the flat Dirichlet distribution.
 
     >>> tree = InteractionTree(random_modes(2).systems(), [0.5, 0.5], 1)
     >>> [float(q.sum()) for q in random_system(tree, Stream(0))]
@@ -136,9 +137,10 @@ def random_system(tree: InteractionTree, rng: Stream) -> Conditionals:
 def competitors(
     tree: InteractionTree, optimum: Conditionals, count: int, rng: Stream
 ) -> Iterator[Conditionals]:
-    """Random systems, blends (1 - ε) optimum + ε random, and changes of one conditional, in turn.
+    """Yield random systems, blends (1 - ε) optimum + ε random, and changed optima, in turn.
 
-    ε is between 0.1 and 1. A change gives it to the least probable symbol after one history.
+    ε is between 0.1 and 1. A changed optimum moves the share ε of one conditional to its least
+    probable symbol.
 
     >>> tree = InteractionTree(random_modes(2).systems(), [0.5, 0.5], 1)
     >>> fair = (np.full(2, 0.5), np.full(4, 0.5))
@@ -162,7 +164,7 @@ def competitors(
 def _one_conditional(
     tree: InteractionTree, q: Conditionals, rng: Stream
 ) -> tuple[int, npt.NDArray[np.intp]]:
-    """A stage at random and the edges out of one of its histories, reached as q would."""
+    """Draw a stage and, following q, a history at it; return the edges that leave the history."""
     last = rng.integers(2 * tree.horizon)
     h = 0
     for k, (stage, _) in enumerate(tree.walk()):
@@ -174,7 +176,7 @@ def _one_conditional(
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """Was anyone better than the minimisers, and is D information?"""
+    """Check that no competitor beats the minimisers, and that D and C are information."""
     D_naive, H = columns["D"][:, 0], columns["H"]
     headroom = float((H[:, None] - D_naive).min())
     return Score(
@@ -188,7 +190,7 @@ def score(settings: Settings, columns: Columns) -> Score:
             ),
             _minimises(
                 "rule-minimises-C",
-                f"the control rule has the least C, however interventions are weighted: "
+                f"the control rule has the least C for any weights of the interventions: "
                 f"comparisons it wins, {settings.runs} random systems × {len(WEIGHTINGS)} "
                 f"weightings × {settings.competitors} competitors and the naive mixture",
                 columns["C_margin"],
@@ -216,17 +218,11 @@ def score(settings: Settings, columns: Columns) -> Score:
 def _minimises(name: str, claim: str, margins: FloatArray, place: str) -> Claim:
     beaten = int((margins > TOLERANCE).sum())
     return Claim(
-        name=name,
-        claim=claim,
-        source="paper",
-        expected=margins.size,
-        ours=beaten,
-        error=None,
+        name=name, claim=claim, source="paper", expected=margins.size, ours=beaten, error=None,
         holds=beaten == margins.size,
         reason=f"exact by enumeration; the smallest margin is {margins.min():.3g} bits",
-        place=place,
-        threshold_origin=_ORIGIN,
-    )
+        place=place, threshold_origin=_ORIGIN,
+    )  # fmt: skip
 
 
 def _equal(name: str, claim: str, gaps: FloatArray, also: bool = True, reason: str = "") -> Claim:
@@ -262,16 +258,16 @@ def _tables(settings: Settings, columns: Columns) -> Iterator[Table]:
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """D on the left, with the entropy of the prior; C under closed-loop weights on the right."""
+    """Draw D with the entropy of the prior, and C under closed-loop weights."""
     H = float(columns["H"].mean())
     return {
         "entropy": Chart(
-            "Relative entropy of each agent to the system it is made for",
+            "Relative entropy of each agent from the system it is designed for",
             [
                 _panel("D", columns["D"], "actions are evidence", [Guide("H(prior)", H)]),
                 _panel("C", columns["C"][:, 1], "actions are interventions (closed loop)"),
             ],
-            "The lower, the closer to the system. Of the agents that do not know m, the naive "
+            "Lower means closer to the system. Among the agents that do not know m, the naive "
             "mixture is lowest on the left and stays below the entropy of the prior; the control "
             "rule is lowest on the right.",
             columns=2,
@@ -280,35 +276,27 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     }
 
 
-def _panel(symbol: str, curves: FloatArray, said: str, guides: Sequence[Guide] = ()) -> Panel:
+def _panel(symbol: str, curves: FloatArray, subtitle: str, guides: Sequence[Guide] = ()) -> Panel:
     t = np.arange(1, curves.shape[2] + 1)
     looks: tuple[tuple[Colour, Dash], ...] = (
         ("vermillion", "solid"), ("blue", "dash"), ("green", "dashdot"), ("orange", "dot"),
     )  # fmt: skip
     return Panel(
-        f"{symbol}: {said}",
-        "horizon t [steps]",
-        f"relative entropy {symbol} [bits]",
+        f"{symbol}: {subtitle}", "horizon t [steps]", f"relative entropy {symbol} [bits]",
         [
             Series.of_runs(
                 label, t, curves[:, k], colour=looks[k][0], dash=looks[k][1], marker="circle"
             )
             for k, label in enumerate(LABELS)
         ],
-        guides,
-        ylim=(-0.03 * float(curves.mean(axis=0).max()), None),
-        xticks=t.tolist(),
+        guides, ylim=(-0.03 * float(curves.mean(axis=0).max()), None), xticks=t.tolist(),
         legend="upper left",
-    )
+    )  # fmt: skip
 
 
 experiment = Experiment(
     name="entropy",
     summary="D and C in bits: the naive mixture minimises the one, the control rule the other",
-    settings=Settings,
-    quick=Settings(runs=150),
-    full=Settings(runs=1000, steps=6, competitors=60),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    settings=Settings, quick=Settings(runs=150), full=Settings(runs=1000, steps=6, competitors=60),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

@@ -1,34 +1,23 @@
-"""The rule against Bayes-optimal control on the paper's k-step chains.
+"""The rule and Bayes-optimal control on the paper's k-step chains.
 
-    every step      E T = 2^k - 1        a mode drawn anew at each step seldom stays the course
-    Bayes-optimal       T = k            plans k equal actions, and looks
-    Every(k)            T = k            so does the rule, once a mode is held long enough
-
-T is the step at which the posterior becomes degenerate. In the growing chain, k_t = ⌈10 √t⌉,
-the rule never gets there, nor do modes held for a fixed time; modes held ever longer do.
-
-One replica: every agent on every chain, in one environment drawn from the prior.
+    every step      E T = 2^k - 1        a mode drawn at every step seldom acts k times in a row
+    Bayes-optimal       T = k            plans k equal actions
+    Every(k)            T = k            the rule, with each mode held for k steps
 
     T = min{t : P(m | âo_≤t) = 0 for one m}          the first reward: min{t : o_t = 1}
 
-Every agent acts and learns for real, through `interact` and `play`; the every-step rule goes
-through the compiled loop in pieces of 2^(k+1) steps. Each run of each agent on each chain has
-a number of its own, and so streams of its own.
+T is the step at which the posterior becomes degenerate. In the growing chain, k_t = ⌈10 √t⌉, the
+rule never identifies, nor do modes held for a fixed time; modes held for increasing times do.
 
-Claims and tables of `chain`: exact values, and simulated ones within what chance allows.
+A replica runs every agent on every chain, in one environment drawn from the prior. Every agent acts
+and learns through `interact` and `play`; the every-step rule uses the compiled loop in blocks of
+2^(k+1) steps. Each run of each agent on each chain has its own number, and so its own streams.
 
     |mean of n runs - E T| ≤ σ (√(2x/n) + x/n),   x = 17        exponential tails
     |share of n runs - p|  ≤ √(x / 2n)                          Hoeffding
 
-σ is the exact standard deviation. Each comparison fails by chance with probability below
-1e-7, for any number of runs, so that of all of them together is below 1e-5.
-
-The figures of `chain`: identification times against k, and the growing chain.
-
-    lines     exact: E T of each agent, P(T ≤ t) of each schedule
-    markers   simulated: means with two standard errors, shares of the runs with Wilson's interval
-
-The same colour is the same agent in both figures.
+σ is the exact standard deviation. Each comparison fails by chance with probability below 1e-7 for
+any number of runs, all of them together below 1e-5.
 """
 
 import math
@@ -38,11 +27,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import Annotated, Any, Final
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines.bayes_optimal import BayesOptimal, Plan
+from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import both_streams, interact, play
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
 from bayescontrol.lab.chart import PALETTE, Chart, Dash, Marker, Panel, Series
@@ -60,12 +50,12 @@ from bayescontrol.report.tables import with_error
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
 from bayescontrol.seeding import Stream
 
-#: The rule as printed.
+#: The rule as printed in the paper.
 RULE: Final = "every step"
 #: The plan over beliefs.
 BAYES_OPTIMAL: Final = "Bayes-optimal"
 
-#: The schedules of the rule, for a chain of length k.
+#: The schedules of the rule for a chain of length k.
 SCHEDULES: Final[Mapping[str, Callable[[int], Schedule]]] = {
     RULE: lambda _k: every_step,
     "Every(k)": Every,
@@ -76,7 +66,7 @@ SCHEDULES: Final[Mapping[str, Callable[[int], Schedule]]] = {
 #: All agents, in the order of the columns.
 AGENTS: Final = (*SCHEDULES, BAYES_OPTIMAL)
 
-#: The schedules on the growing chain, for its scale s: at s² steps a run of s² is required.
+#: The schedules on the growing chain of scale s; after s² steps s² equal actions are required.
 GROWING: Final[Mapping[str, Callable[[int], Schedule]]] = {
     RULE: lambda _s: every_step,
     "Every(s)": Every,
@@ -85,7 +75,7 @@ GROWING: Final[Mapping[str, Callable[[int], Schedule]]] = {
     "doubling": lambda _s: doubling,
 }
 
-#: A chain is simulated if the cap allows this many times its mean: all but e^-32 of the runs.
+#: A chain is simulated if the cap is at least this many times its mean.
 _ROOM: Final = 32
 
 
@@ -93,38 +83,34 @@ _ROOM: Final = 32
 class Settings:
     """Settings of `chain`."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 300
+    seed: Seed = 0
+    runs: Runs = 300
     steps: Annotated[
         int,
-        msgspec.Meta(
+        Meta(
             ge=_ROOM,
-            description="cap on the steps of a simulated run; a chain is simulated for an agent "
+            description="limit on the steps of a simulated run; a chain is simulated for an agent "
             f"if {_ROOM} times its mean identification time fits",
         ),
     ] = 40_000
-    k_max: Annotated[int, msgspec.Meta(ge=1, le=16, description="chains of k = 1 .. k_max")] = 12
-    scale: Annotated[
-        int, msgspec.Meta(ge=2, le=12, description="the growing chain requires ceil(scale sqrt t)")
-    ] = 10
-    growing_steps: Annotated[
-        int, msgspec.Meta(ge=1, description="steps of a simulated run on the growing chain")
-    ] = 500
+    k_max: Annotated[int, Meta(ge=1, le=16, description="chains of k = 1 .. k_max")] = 12
+    scale: Annotated[int, Meta(ge=2, le=12, description="growing chain: ⌈scale √t⌉ actions")] = 10
+    growing_steps: Annotated[int, Meta(ge=1, description="steps on the growing chain")] = 500
 
 
 def simulated(settings: Settings, agent: str, k: int) -> bool:
-    """Whether the cap on steps leaves room for this agent on this chain: steps ≥ 32 E T."""
+    """Return whether this agent is simulated on this chain: steps ≥ 32 E T."""
     mean = k if agent == BAYES_OPTIMAL else identification_time(k, SCHEDULES[agent](k)).mean
     return settings.steps >= _ROOM * mean
 
 
 def longest_chain(settings: Settings, agent: str) -> int:
-    """The largest k that is simulated for this agent; 1 always is."""
+    """Return the largest k that is simulated for this agent; k = 1 always is."""
     return max(k for k in range(1, settings.k_max + 1) if simulated(settings, agent, k))
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """Identification times of all agents, NaN where not simulated, ∞ where never seen."""
+    """Record identification times of all agents; NaN if not simulated, ∞ if not identified."""
     world = Stream.named(settings.seed, run, "world").integers(2)
     time = np.full((len(AGENTS), settings.k_max), np.nan)
     reward_time, silent = np.full((2, settings.k_max), np.nan)
@@ -157,7 +143,7 @@ def run(settings: Settings, run: int) -> Columns:
 
 
 def _number(run: int, agent: int, k: int) -> int:
-    """A number for each run of each agent on each chain."""
+    """Return a unique number for each run of each agent on each chain."""
     return (run * 64 + agent) * 64 + k
 
 
@@ -168,18 +154,14 @@ def _agent(name: str, k: int) -> Any:
 
 
 def growing_agent(scale: int, name: str) -> Any:
-    """The agent of that name on the growing chain.
-
-    >>> growing_agent(3, "doubling").belief
-    FiniteBelief(2 modes after 0 observations: A 0.5, B 0.5)
-    """
+    """Return the agent of that name on the growing chain."""
     if name == BAYES_OPTIMAL:
         return BayesOptimal(_growing_plan(scale))
     return GrowingChain(scale).agent(schedule=GROWING[name](scale))
 
 
 def growing_label(scale: int, name: str) -> str:
-    """The schedule of that name with its number, as figures and tables show it.
+    """Return the name of a schedule with its parameter, for figures and tables.
 
     >>> growing_label(10, "Every(s²/2)"), growing_label(10, "Geometric(2/s²)")
     ('Every(50)', 'Geometric(0.02)')
@@ -191,24 +173,23 @@ def growing_label(scale: int, name: str) -> str:
 
 
 def _identified(seed: int, number: int, agent: Any, environment: Any, steps: int) -> float:
-    stream_of_both = play(agent, environment, seed=seed, run=number)
-    for t, _ in enumerate(islice(stream_of_both, steps), start=1):
+    for t, _ in enumerate(islice(play(agent, environment, seed=seed, run=number), steps), start=1):
         if agent.belief.posterior().min() == 0.0:
             return t
     return np.inf
 
 
 def _compiled(settings: Settings, number: int, k: int, world: int) -> tuple[float, float, float]:
-    """T, the time of the first reward, and whether T came without one."""
+    """Return T, the time of the first reward, and whether step T gave no reward."""
     agent: Any = _chain(k).agent()
     environment = _chain(k).environment(world)
     actions: list[Any] = []
     rewards: list[Any] = []
     rewarded = False
-    piece = 2 ** (k + 1)
+    block = 2 ** (k + 1)
     streams = both_streams(settings.seed, number)
-    for _ in range(-(-settings.steps // piece)):
-        record = interact(agent, environment, piece, streams=streams)
+    for _ in range(-(-settings.steps // block)):
+        record = interact(agent, environment, block, streams=streams)
         actions.append(record.actions)
         rewards.append(record.observations)
         rewarded = rewarded or bool(record.observations.any())
@@ -227,7 +208,7 @@ def _chain(k: int) -> TabularModes:
 
 @lru_cache
 def _plan(k: int) -> Plan[int, int, int]:
-    """Far enough ahead to be rewarded in both environments."""
+    """Plan far enough ahead to be rewarded in both environments."""
     return Plan(_chain(k), _reward, 2 * k)
 
 
@@ -243,15 +224,15 @@ def _reward(a: int, o: int) -> float:
 _X: Final = 17.0
 _MEANS: Final = "theory: exact means, exponential tails (false alarms: 1e-7 each)"
 _SHARES: Final = "theory: exact probabilities, Hoeffding's margin (false alarms: 1e-7 each)"
-#: Where the paper makes its claims about chains, and how its growing chain grows.
+#: The place of the claims in the paper, and the scale of its growing chain.
 _PLACE: Final = "section 6.1, on Bayes-optimal control"
 _SCALE: Final = 10
-#: The growing chain is followed exactly for this many times scale² steps, then bounded.
+#: The growing chain is computed exactly for this many times scale² steps, then bounded.
 _FAR: Final = 400
 
 
 def exact(agent: str, k: int) -> Waiting:
-    """E T and its standard deviation, for the agent of that name on a chain of k.
+    """Return E T and its standard deviation, for the agent of that name on a chain of k.
 
     >>> exact("every step", 12).mean, exact("Bayes-optimal", 12).mean
     (4095.0, 12.0)
@@ -262,11 +243,11 @@ def exact(agent: str, k: int) -> Waiting:
 
 
 @lru_cache
-def growing_law(scale: int, schedule: str) -> FloatArray:
-    """P(T = t) in the growing chain, t = 1 … 400 scale².
+def growing_distribution(scale: int, schedule: str) -> FloatArray:
+    """Return P(T = t) in the growing chain, t = 1 … 400 scale².
 
-    >>> law = growing_law(2, "doubling")
-    >>> int(np.flatnonzero(law)[0]) + 1, float(law.sum())
+    >>> distribution = growing_distribution(2, "doubling")
+    >>> int(np.flatnonzero(distribution)[0]) + 1, float(distribution.sum())
     (4, 1.0)
     """
     growing = GrowingChain(scale)
@@ -274,7 +255,7 @@ def growing_law(scale: int, schedule: str) -> FloatArray:
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims of `chain`, and two tables."""
+    """Make all claims, and tables of the times and of the growing chain."""
     return Score(
         (*_chain_claims(settings, columns), *_growing_claims(settings, columns)),
         (_times(settings, columns), _growing_table(settings, columns)),
@@ -299,7 +280,7 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     silent = columns["silent"][:, :near]
     share = float(silent.mean())
     witness: Any = chain(last).agent()
-    for _ in range(last):  # k B's, and no reward
+    for _ in range(last):  # k times B without a reward
         witness.observe(1, 0)
     unpaid = float(witness.belief.posterior()[1])
     return (
@@ -315,12 +296,13 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             f"the rule needs about 2^k steps; here k = {last}",
             "paper", 2**last, exact(RULE, last).mean, None,
             0.5 <= exact(RULE, last).mean / 2**last <= 1.0,
-            "2^k - 1 exactly: k equal actions identify, whether they are paid or not",
+            "2^k - 1 exactly: k equal actions identify the chain, whether they are rewarded or not",
             place=_PLACE, exact=True, threshold_origin="paper: \"about\" is within a factor of 2",
         ),
         Claim(
             "simulated-times",
-            f"simulated, every agent takes its exact time for each k; here the rule, k = {near}",
+            "in simulation every agent needs its exact mean time, for each k; here the rule, k = "
+            f"{near}",
             "ours", rule.mean, float(time[:, 0, near - 1].mean()), rule.sd / math.sqrt(n),
             all(agree.values()), threshold_origin=_MEANS,
         ),
@@ -329,7 +311,7 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             f"a Bayes-optimal controller identifies in k actions; here k = {planned}",
             "paper", planned, _slowest(time, BAYES_OPTIMAL, planned), None,
             agree[BAYES_OPTIMAL],
-            "" if agree[BAYES_OPTIMAL] else "some run took another number of actions",
+            "" if agree[BAYES_OPTIMAL] else "some run took a different number of actions",
             place=_PLACE, threshold_origin="paper: k, in every run",
         ),
         Claim(
@@ -340,10 +322,10 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         ),
         Claim(
             "uniform-until-reward",
-            "the posterior stays uniform until a reward: probability of the environment that pays "
-            f"for B's, after {last} of them without a reward",
+            "the posterior stays uniform until a reward: probability of the environment that "
+            f"rewards B, after {last} B's in a row without a reward",
             "paper", 0.5, unpaid, None, unpaid == 0.5,
-            "k B's in a row without a reward refute the environment that pays for them",
+            "k B's in a row without a reward refute the environment that rewards B",
             place=_PLACE, exact=True,
         ),
         Claim(
@@ -371,9 +353,9 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     soonest = scale**2
     optimal = columns["growing"][:, -1]
     rule, held = _ever(scale, RULE), _ever(scale, "Every(s)")
-    law = growing_law(scale, "doubling")
-    steps = np.arange(1, law.size + 1)
-    by_then = {name: float(growing_law(scale, name)[:until].sum()) for name in GROWING}
+    p = growing_distribution(scale, "doubling")
+    steps = np.arange(1, p.size + 1)
+    by_then = {name: float(growing_distribution(scale, name)[:until].sum()) for name in GROWING}
     shares = np.isfinite(columns["growing"]).mean(axis=0)
     gaps = {
         name: abs(float(share) - by_then[name])
@@ -387,12 +369,13 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             f"with k = ceil({scale} sqrt t) Bayes-optimal control converges in {soonest} steps",
             "paper", soonest, float(optimal.max()), None,
             None if note else bool(np.all(optimal == soonest)),
-            note or ("" if np.all(optimal == soonest) else "some run took another number of steps"),
+            note or ("" if np.all(optimal == soonest) else "some run took more or fewer steps"),
             place=_PLACE, threshold_origin="paper: 100 steps, in every run",
         ),
         Claim(
             "growing-chain",
-            "there the rule does not converge at all in most realizations: P(it ever does)",
+            "on the growing chain the rule does not converge at all in most realizations: P(it "
+            "ever converges)",
             "paper", "< 0.5", rule, None,
             None if note else rule < 0.5,
             note or f"exact for {_FAR * scale**2} steps, bounded from above beyond",
@@ -400,20 +383,21 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         ),
         Claim(
             "growing-chain-held",
-            f"holding a mode can break down too: P(it ever converges), held for {scale} steps",
+            f"holding a mode can fail too: P(the rule ever converges), modes held for {scale} steps"
+            "",
             "paper", "< 0.5", held, None,
             None if note else held < 0.5,
             note or f"any fixed time below the {soonest} steps that are required first may fail "
             "for ever",
-            place=_PLACE, exact=True, threshold_origin="paper: as for a mode at every step",
+            place=_PLACE, exact=True, threshold_origin="paper: as for modes drawn at every step",
         ),
         Claim(
             "growing-chain-doubling",
-            "but modes held ever longer converge: P(it ever does), doubling",
-            "ours", 1.0, float(law.sum()), None,
-            bool(abs(law.sum() - 1.0) < 1e-12),
-            f"surely by step {int(np.flatnonzero(law)[-1]) + 1}, "
-            f"after {float(steps @ law):.1f} on average",
+            "modes held for doubling times converge: P(the rule ever converges)",
+            "ours", 1.0, float(p.sum()), None,
+            bool(abs(p.sum() - 1.0) < 1e-12),
+            f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, "
+            f"after {float(steps @ p):.1f} on average",
             exact=True,
         ),
         Claim(
@@ -429,10 +413,10 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
 
 
 def _ever(scale: int, name: str) -> float:
-    """P(T < ∞): exact as far as the law goes, bounded from above beyond."""
-    law, schedule = growing_law(scale, name), GROWING[name](scale)
-    rest = 0.0 if schedule is doubling else tail_bound(GrowingChain(scale), schedule, law.size)
-    return min(1.0, float(law.sum()) + rest)
+    """Return P(T < ∞): exact as far as the distribution is computed, then bounded from above."""
+    p, schedule = growing_distribution(scale, name), GROWING[name](scale)
+    rest = 0.0 if schedule is doubling else tail_bound(GrowingChain(scale), schedule, p.size)
+    return min(1.0, float(p.sum()) + rest)
 
 
 def _close(times: FloatArray, expected: Waiting) -> bool:
@@ -457,11 +441,9 @@ def _times(settings: Settings, columns: Columns) -> Table:
         for k in range(1, settings.k_max + 1)
     )
     return Table(
-        "Steps to identification of a k-step chain",
-        ("k", "every step", "simulated", *AGENTS[1:]),
-        rows,
-        f"exact means; simulated: mean of {settings.runs} runs and its standard error",
-    )
+        "Steps to identification of a k-step chain", ("k", "every step", "simulated", *AGENTS[1:]),
+        rows, f"exact means; simulated: mean of {settings.runs} runs and its standard error",
+    )  # fmt: skip
 
 
 def _growing_table(settings: Settings, columns: Columns) -> Table:
@@ -470,8 +452,8 @@ def _growing_table(settings: Settings, columns: Columns) -> Table:
     rows: list[tuple[str | float, ...]] = [
         (
             growing_label(scale, name),
-            float(growing_law(scale, name)[: scale**2].sum()),
-            float(growing_law(scale, name)[:until].sum()),
+            float(growing_distribution(scale, name)[: scale**2].sum()),
+            float(growing_distribution(scale, name)[:until].sum()),
             float(share),
             _ever(scale, name),
         )
@@ -481,9 +463,8 @@ def _growing_table(settings: Settings, columns: Columns) -> Table:
     return Table(
         f"The growing chain, k = ⌈{scale} √t⌉: probability that it has been identified",
         ("schedule", f"by t = {scale**2}", f"by t = {until}", "simulated", "ever, at most"),
-        tuple(rows),
-        f"exact; beyond t = {_FAR * scale**2} an upper bound is added",
-    )
+        tuple(rows), f"exact; beyond t = {_FAR * scale**2} an upper bound is added",
+    )  # fmt: skip
 
 
 _MARKERS: Final[tuple[Marker, ...]] = (
@@ -492,33 +473,33 @@ _MARKERS: Final[tuple[Marker, ...]] = (
 _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot", "dot", "solid", "dash")
 #: The agents on the growing chain, in the order of their column.
 _ORDER: Final = (*GROWING, BAYES_OPTIMAL)
-#: Means with a closed form that is worth a place in the legend.
+#: Labels of the agents whose mean has a simple closed form.
 _FORMULAS: Final = {
     RULE: "every step: 2ᵏ − 1",
     "Every(k)": "Every(k): k",
     BAYES_OPTIMAL: "Bayes-optimal: k",
 }
-#: The run that is drawn as an example.
+#: The example run in the figure.
 _EXAMPLE: Final = 1
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Both figures."""
+    """Draw the identification times and the growing chain."""
     return {
         "identification-time": Chart(
             "Steps to identify a chain of length k",
             [_times_panel(settings, columns)],
-            "The lower, the sooner an agent knows its world. The rule that draws a mode anew at "
-            "each step needs twice as long for every further link (a straight line, as the axis "
-            "counts doublings); agents that hold a mode, or plan, stay near k steps.",
+            "Lower is better: the agent identifies its world sooner. The rule that draws a mode at "
+            "each step needs twice as long for every further link (a straight line on this "
+            "logarithmic axis); agents that hold a mode, or plan, stay near k steps.",
         ),
         "growing-chain": Chart(
             "The growing chain",
             [_runs(settings), _probabilities(settings, columns)],
-            "Left: an agent identifies its world when its row of equal actions meets the curve "
-            "of those required, which grows as it waits. Right: the higher, the more runs have "
-            "got there; the rule and modes held for a fixed, short time stay at zero, modes held "
-            "ever longer reach one.",
+            "Left: an agent identifies its world when its number of equal actions in a row "
+            "reaches the required number, which grows with time. Right: the share of runs that "
+            "have identified; it stays near zero for the rule and for modes held for a fixed, "
+            "short time, and reaches one for modes held for increasing times.",
             columns=2,
         ),
     }
@@ -535,15 +516,11 @@ def _times_panel(settings: Settings, columns: Columns) -> Panel:
         label = _FORMULAS.get(name, name)
         markers.append(_points(i, name, label, ks, mean, mean - 2 * error, mean + 2 * error))
     return Panel(
-        "",
-        "length of the chain, k",
-        "steps to identification",
-        [*lines, *markers],
-        yscale="log2",
+        "", "length of the chain, k", "steps to identification", [*lines, *markers], yscale="log2",
         xticks=all_k.tolist(),
         notes=[f"Lines: exact means. Markers: {settings.runs} runs, ± 2 standard errors"],
         legend="upper left",
-    )
+    )  # fmt: skip
 
 
 def _line(i: int, agent: str, x: Any, y: Any, **look: Any) -> Series:
@@ -551,7 +528,7 @@ def _line(i: int, agent: str, x: Any, y: Any, **look: Any) -> Series:
 
 
 def _points(i: int, agent: str, label: str, x: Any, y: Any, low: Any, high: Any) -> Series:
-    # Every(k) lies under the Bayes-optimal line: an open square shows both.
+    # Every(k) coincides with the Bayes-optimal line: an open square shows both.
     marker = "square-open" if agent == "Every(k)" else _MARKERS[i]
     return Series(label, x, y, low, high, "points", PALETTE[i], marker=marker, group=agent)
 
@@ -580,13 +557,9 @@ def _runs(settings: Settings) -> Panel:
             found = _line(i, name, t[met], record["run"][met], kind="points", marker=_MARKERS[i])
             series.append(found)
     return Panel(
-        "One run of each agent",
-        "step t",
-        "equal actions in a row",
-        series,
-        notes=["Markers: identified"],
-        legend="upper left",
-    )
+        "One run of each agent", "step t", "equal actions in a row", series,
+        notes=["Markers: identified"], legend="upper left",
+    )  # fmt: skip
 
 
 def _probabilities(settings: Settings, columns: Columns) -> Panel:
@@ -596,31 +569,25 @@ def _probabilities(settings: Settings, columns: Columns) -> Panel:
     lines, markers = [], []
     for i, name in enumerate(_ORDER):
         if name == BAYES_OPTIMAL:
-            law, label = (t == scale**2).astype(float), name
+            p, label = (t == scale**2).astype(float), name
         else:
-            law, label = growing_law(scale, name)[:until], growing_label(scale, name)
-        lines.append(_line(i, name, t[: law.size], np.cumsum(law), kind="step"))
+            p, label = (
+                growing_distribution(scale, name)[:until],
+                growing_label(scale, name),
+            )
+        lines.append(_line(i, name, t[: p.size], np.cumsum(p), kind="step"))
         found = (columns["growing"][:, i, None] <= at).sum(axis=0)
         markers.append(_points(i, name, label, at, found / runs, *wilson(found, runs)))
     return Panel(
-        "Who has identified its world",
-        "step t",
-        "P(identified by step t)",
-        [*lines, *markers],
-        ylim=(-0.03, 1.08),
-        notes=[f"Lines: exact. Markers: {runs} runs, 95 % intervals"],
-        legend="below",
-    )
+        "Runs that have identified the world", "step t", "P(identified by step t)",
+        [*lines, *markers], ylim=(-0.03, 1.08),
+        notes=[f"Lines: exact. Markers: {runs} runs, 95 % intervals"], legend="below",
+    )  # fmt: skip
 
 
-#: The experiment `chain`.
 experiment = Experiment(
     name="chain",
     summary="time to identify a k-step chain: control rule, Bayes-optimal, held modes",
-    settings=Settings,
-    quick=Settings(runs=800),
-    full=Settings(runs=4000, steps=200_000),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    settings=Settings, quick=Settings(runs=800), full=Settings(runs=4000, steps=200_000),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

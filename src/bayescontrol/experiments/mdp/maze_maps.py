@@ -1,7 +1,7 @@
-"""Maps of `maze`: what is in a cell, and what an agent does there.
+"""Maps of mazes: the content of a cell, and the behaviour of an agent there.
 
 shade     the share of the steps spent in a cell
-arrow     the action most often taken there
+arrow     the most frequent action
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from bayescontrol.lab.chart import Heat, Panel, Region, Strokes, Word, arrows
 from bayescontrol.mdp import Maze
 from bayescontrol.mdp.maze import MOVES
 
-#: All colour from this share of the steps on, and small shares lifted.
+#: Full colour from this share of the steps on; the power makes small shares visible.
 _HIGH: Final = 0.25
 _POWER: Final = 0.5
 #: The length of an arrow in a cell, and of one through a membrane.
@@ -23,11 +23,7 @@ _SHORT: Final = 0.5
 
 
 def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
-    """The borders that can be crossed in one direction only.
-
-    >>> membranes(Maze("three-cups")).x.size  # three cups, seven borders each
-    63
-    """
+    """Draw the borders that can be crossed in one direction only."""
     x, y = [], []
     for (i, j), (k, m) in maze.membranes():
         if i == k:  # a vertical border
@@ -43,7 +39,7 @@ def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
 
 
 def shares(maze: Maze, values: FloatArray) -> FloatArray:
-    """values[x] on the map, NaN where there is a wall.
+    """Arrange values[x] on the map, with NaN for walls.
 
     >>> shares(Maze("G # ."), np.array([0.25, 0.75]))
     array([[0.25,  nan, 0.75]])
@@ -73,11 +69,7 @@ def _square(label: str, cell: tuple[int, int], colour: str, *, in_legend: bool) 
 
 
 def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
-    """The map itself: the goal, the cups, and which way their membranes let pass.
-
-    >>> [mark.label for mark in setup(Maze(), "", []).marks if mark.in_legend]
-    ['goal: +2.5', 'cup', 'membrane', 'the way through: +1']
-    """
+    """Draw the map: the goal, the cups, and the direction of their membranes."""
     cups = [cell for cell in maze.cells if maze[cell] in "n|"]
     goals = _cells(maze, maze.goals)
     regions = [
@@ -86,11 +78,11 @@ def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
     ]
     through = np.array(maze.membranes(), np.float64).reshape(-1, 2, 2)
     middle, d = through.mean(axis=1) + 0.5, (through[:, 1] - through[:, 0]) * _SHORT
-    into = arrows(
-        "the way through: +1", middle[:, 1], -middle[:, 0], d[:, 1], -d[:, 0],
+    crossings = arrows(
+        "direction: +1", middle[:, 1], -middle[:, 0], d[:, 1], -d[:, 0],
         colour="vermillion", width=1.3, in_legend=bool(len(through)),
     )  # fmt: skip
-    strokes = [membranes(maze, in_legend=True), into] if len(through) else []
+    strokes = [membranes(maze, in_legend=True), crossings] if len(through) else []
     return Panel(
         title, "column", "row", [],
         heats=[_heat(maze, np.zeros(len(maze.cells)))], regions=regions, strokes=strokes,
@@ -99,14 +91,9 @@ def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
 
 
 def behaviour(maze: Maze, visits: FloatArray, title: str, notes: Sequence[str]) -> Panel:
-    """Where the steps were spent and what was done there, from shares [x, a].
-
-    >>> panel = behaviour(Maze("G ."), np.array([[0.5, 0, 0, 0], [0, 0, 0.5, 0]]), "", [])
-    >>> panel.heats[0].values
-    array([[0.5, 0.5]])
-    """
+    """Draw where the steps were spent and the most frequent actions, from shares [x, a]."""
     here = np.flatnonzero(visits.sum(axis=1) > 0)
-    here = here[~np.isin(here, maze.goals)]  # whatever is done at the goal, the next cell is drawn
+    here = here[~np.isin(here, maze.goals)]  # at the goal the action has no effect
     cells = np.array([maze.cells[x] for x in here], np.float64).reshape(-1, 2)
     d = np.array(list(MOVES.values()), np.float64)[visits[here].argmax(axis=1)] * _LONG
     most = arrows(

@@ -1,28 +1,22 @@
 """Consistency: modes that cannot be told apart must act alike, or the agent never settles.
 
-    m ∈ [m*] and P(a | m, x) ≠ P(a | m*, x) in situations that recur: P(a | âo_≤t) stays a mixture
+    m ∈ [m*] and P(a | m, x) ≠ P(a | m*, x) in recurring situations: P(a | âo_≤t) stays a mixture
 
 Two policies stay in region A, where their hypotheses agree, and act differently there: the
-posterior stays at the prior for ever. The repair gives both one policy for A: the agent acts
-rightly at once, and never knows which mode is true.
-
-One replica: three classes of two modes, the first of them true.
+posterior stays at the prior for ever. The repair gives both modes one policy for A: the agent acts
+correctly at once, and never learns which mode is true. A replica runs three classes of two modes,
+the first of them true:
 
     as it was     both policies stay in A, where H1 and H2 agree, and act differently there
     repaired      the same hypotheses, and one policy for A
-    with a look   as it was, but each policy takes a look at B now and then
+    with a look   as it was, but each policy visits B now and then
 
-Kept at every step: P(m1 | âo_≤t), and the distance of the agent's action law from that of m1,
+It records P(m1 | âo_≤t) and the total variation distance of the agent's actions from those of m1,
 
     ½ Σ_a | P(a | âo_≤t) - P(a | m1, x_t) |
 
-The claims: the verdict of the exact check, and that every run bears it out.
-
-Where nothing can be learnt the claims hold bit for bit or within 1e-12. The two claims with
-chance in them raise a false alarm at a rate of at most 1e-3 together. With fewer than FEWEST runs
-nothing is judged; nor what a look does, before it had the time to tell.
-
-The figures of `consistency`: two modes that disagree, their repair, and what becomes of it.
+Where nothing can be learnt, the claims hold to 1e-12. The other two claims have a false-alarm rate
+of at most 1e-3 together.
 """
 
 from collections.abc import Mapping
@@ -30,21 +24,22 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.convergence import check, core
 from bayescontrol.convergence.divergence import divergences
-from bayescontrol.experiments.chance import FEW, beyond_chance, compare, measured, told
+from bayescontrol.experiments.chance import clearly_positive, compare_means, format_mean, measured
+from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.core import rate
-from bayescontrol.experiments.theory.diagrams import Places, framed_alike, mode_panel, path
+from bayescontrol.experiments.theory.diagrams import Places, mode_panel, same_frame, state_path
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
 from bayescontrol.problems.diagrams import consistency_diagram, consistency_repaired
 from bayescontrol.problems.tabular import TabularModes
 
-#: With fewer runs nothing is judged.
+#: With fewer runs no claims are made.
 FEWEST: Final = 20
 TRUE: Final = 0
 AS_IT_WAS: Final = "as it was"
@@ -55,54 +50,46 @@ NAMES: Final = (AS_IT_WAS, REPAIRED, LOOK)
 
 @dataclass(frozen=True)
 class Settings:
-    """Size of the experiment, the prior, and how often a look is taken."""
+    """Size of the experiment, the prior, and how often region B is visited."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
-    steps: Annotated[int, msgspec.Meta(ge=10, description="steps in a replica")] = 200
-    weight: Annotated[
-        float, msgspec.Meta(gt=0, lt=1, description="prior weight of m1, the true mode")
-    ] = 0.5
-    look: Annotated[
-        float, msgspec.Meta(gt=0, lt=1, description="how often a policy takes a look at B")
-    ] = 0.1
+    seed: Seed = 0
+    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
+    steps: Annotated[int, Meta(ge=10, description="steps in a replica")] = 200
+    weight: Annotated[float, Meta(gt=0, lt=1, description="prior weight of m1, the true mode")] = (
+        0.5
+    )
+    look: Annotated[float, Meta(gt=0, lt=1, description="how often a policy takes a look at B")] = (
+        0.1
+    )
 
 
 @cache
 def modes(name: str, weight: float, look: float) -> TabularModes:
-    """One of the three classes.
-
-    >>> modes(LOOK, 0.5, 0.1).policy[0, 0].tolist()
-    [0.9, 0.0, 0.1]
-    """
+    """Return one of the three classes."""
     known = consistency_repaired() if name == REPAIRED else consistency_diagram()
     policy = known.policy
     if name == LOOK:
         out = np.array(known.labels.actions) == "out"
         policy = (1 - look) * policy + look * out
     return TabularModes(
-        policy,
-        known.hypothesis,
-        known.successor,
-        start=known.start,
-        names=known.names,
-        prior=[weight, 1 - weight],
-        labels=known.labels,
-    )
+        policy, known.hypothesis, known.successor, start=known.start, names=known.names,
+        prior=[weight, 1 - weight], labels=known.labels,
+    )  # fmt: skip
 
 
 def run(settings: Settings, i: int) -> Columns:
     """The control rule in the world of m1, over each class."""
     weight, distance, strange = [], [], []
     for name in NAMES:
-        own = modes(name, settings.weight, settings.look)
-        agent, world = own.agent(), own.environment(TRUE)
-        record = interact(agent, world, settings.steps, seed=settings.seed, run=i)
-        v, x = divergences(record, own.agent()).posterior, path(own, record)
-        policy = own.policy[:, x]
-        law = np.einsum("tm,mta->ta", v, policy)
+        two = _class(settings, name)
+        record = interact(
+            two.agent(), two.environment(TRUE), settings.steps, seed=settings.seed, run=i
+        )
+        v, x = divergences(record, two.agent()).posterior, state_path(two, record)
+        policy = two.policy[:, x]
+        mixture = np.einsum("tm,mta->ta", v, policy)
         weight.append(v[:, TRUE])
-        distance.append(np.abs(law - policy[TRUE]).sum(-1) / 2)
+        distance.append(np.abs(mixture - policy[TRUE]).sum(-1) / 2)
         strange.append(policy[TRUE, np.arange(settings.steps), record.actions] == 0.0)
     return {
         "weight": np.stack(weight),
@@ -114,14 +101,14 @@ def run(settings: Settings, i: int) -> Columns:
 _ALARMS: Final = 1e-3 / 2
 _TOLERANCE: Final = 1e-12
 _ROUNDING: Final = f"theory, {_TOLERANCE:g} allowed for rounding"
-#: So much expected evidence, in nats, is time enough for a look at B to tell.
+#: Expected evidence, in nats, from which on the claim about visits of B is made.
 _ENOUGH: Final = 5.0
-#: The outcomes for people to read.
+#: The outcomes in words.
 _WORDS: Final = {"NEVER": "never settles", "THEOREM": "settles, for sure"}
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims, and a table of the three classes."""
+    """Make all claims, and a table of the three classes."""
     table = _table(settings, columns)
     if len(columns["weight"]) < FEWEST:
         return Score((), (table,))
@@ -146,9 +133,9 @@ def _class(settings: Settings, name: str) -> TabularModes:
 
 
 def _cores(settings: Settings) -> Claim:
-    own = _class(settings, AS_IT_WAS)
+    two = _class(settings, AS_IT_WAS)
     found = "; ".join(
-        f"[m{m + 1}] = {{{', '.join(own.name(i) for i in core(own, m))}}}" for m in range(2)
+        f"[m{m + 1}] = {{{', '.join(two.name(i) for i in core(two, m))}}}" for m in range(2)
     )
     expected = "[m1] = {m1, m2}; [m2] = {m1, m2}"
     return Claim(
@@ -166,8 +153,8 @@ def _verdict(settings: Settings, name: str, expected: str, claim: str) -> Claim:
     found = _WORDS.get(verdict.outcome.name, verdict.outcome.name.lower())
     return Claim(
         claim,
-        f"{name}: does the agent come to act as the true mode does? The exact check, before "
-        "anything is run",
+        f"{name}: does the agent come to act as the true mode does? Result of the exact check, "
+        "without simulation",
         "ours", _WORDS[expected], found, None, verdict.outcome.name == expected,
         reason="; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)),
         exact=True,
@@ -189,8 +176,8 @@ def _apart(settings: Settings, columns: Columns) -> Claim:
     off = float(np.abs(d - (1 - settings.weight)).max())
     return Claim(
         "law-stays-apart",
-        f"{AS_IT_WAS}: the distance of what the agent does from what m1 would do is the prior "
-        "weight of m2, at every step of every run; the least",
+        f"{AS_IT_WAS}: the distance of the agent's actions from those of m1 is the prior weight "
+        "of m2, at every step of every run; the smallest distance",
         "ours", 1 - settings.weight, float(d.min()), None, off <= _TOLERANCE,
         reason=("the same in every run" if off == 0.0 else f"off by {off:.1g} at most")
         + ": mixing two policies in time never tells the modes apart; the paper (section 4.5) "
@@ -202,11 +189,11 @@ def _apart(settings: Settings, columns: Columns) -> Claim:
 def _strange(settings: Settings, columns: Columns) -> Claim:
     runs = columns["strange"][:, 0].mean(axis=1)
     exact = 1 - settings.weight
-    found = compare(runs[:, None], np.array([exact]), _ALARMS)
+    found = compare_means(runs[:, None], np.array([exact]), _ALARMS)
     return Claim(
         "wrong-actions-for-ever",
-        f"{AS_IT_WAS}: share of the steps in which the agent does what m1 never would",
-        "ours", exact, *measured(runs), found.holds, reason=found.words,
+        f"{AS_IT_WAS}: share of the steps in which the agent takes an action that m1 never takes",
+        "ours", exact, *measured(runs), found.holds, reason=found.sentence,
         threshold_origin="theory: the exact share, Student's margin",
     )  # fmt: skip
 
@@ -218,7 +205,7 @@ def _at_once(columns: Columns) -> Claim:
         "repaired: the agent acts as m1 does from the first step on; the largest distance, all "
         "runs and steps",
         "ours", 0.0, most, None, most <= _TOLERANCE,
-        reason="who agrees on A and stays in A must act alike there",
+        reason="modes that agree on A and stay in A must act alike there",
         threshold_origin=_ROUNDING,
     )  # fmt: skip
 
@@ -227,8 +214,8 @@ def _same_beliefs(settings: Settings, columns: Columns) -> Claim:
     off = float(np.abs(columns["weight"][:, 1] - settings.weight).max())
     return Claim(
         "repaired-need-not-know",
-        "repaired: the agent never learns which mode is true, and need not; the largest change of "
-        "its posterior",
+        "repaired: the agent never learns which mode is true, and does not need to; the largest "
+        "change of its posterior",
         "ours", 0.0, off, None, off <= _TOLERANCE,
         threshold_origin=_ROUNDING,
     )  # fmt: skip
@@ -238,11 +225,11 @@ def _told_apart(settings: Settings, columns: Columns) -> Claim:
     d = columns["distance"][:, 2]
     return Claim(
         "a-look-tells-them-apart",
-        f"with a look at B in {settings.look:.0%} of the steps the agent comes to act as m1 does; "
+        f"visiting B in {settings.look:.0%} of the steps, the agent comes to act as m1 does; "
         f"mean distance after {settings.steps} steps",
         "ours", f"below {d[:, 0].mean():.3g}, that of the start",
-        *measured(d[:, -1]), beyond_chance(d[:, 0] - d[:, -1]),
-        reason="in B the hypotheses differ, so a look is evidence",
+        *measured(d[:, -1]), clearly_positive(d[:, 0] - d[:, -1]),
+        reason="in B the hypotheses differ, so a visit gives evidence",
         threshold_origin="theory: two standard errors of the differences, run by run",
     )  # fmt: skip
 
@@ -251,22 +238,22 @@ def _table(settings: Settings, columns: Columns) -> Table:
     rows = []
     for k, name in enumerate(NAMES):
         verdict = check(_class(settings, name))
-        seen = (
-            told(columns["weight"][:, k, -1]),
-            told(columns["distance"][:, k, -1]),
-            told(columns["strange"][:, k].mean(axis=1)),
+        measurements = (
+            format_mean(columns["weight"][:, k, -1]),
+            format_mean(columns["distance"][:, k, -1]),
+            format_mean(columns["strange"][:, k].mean(axis=1)),
         )
         words = _WORDS.get(verdict.outcome.name, verdict.outcome.name.lower())
-        rows.append((name, words, verdict.pairs[TRUE].reason.value, *seen))
+        rows.append((name, words, verdict.pairs[TRUE].reason.value, *measurements))
     return Table(
         f"Three classes, m1 true, after {settings.steps} steps",
         ("class", "the agent", "why: m1 against m2", "P(m1)", "distance", "wrong actions"),
         tuple(rows),
-        "As it was: each mode has its own policy for region A, where both predict the same; "
-        "repaired: one policy for A; with a look: as it was, but each policy goes to B now and "
-        "then. P(m1): posterior of the true mode. Distance: total variation between what the agent "
-        "does and what m1 would do, 0 to 1. Wrong actions: share of all steps with an action that "
-        "m1 never takes there. One number where all runs agree.",
+        "As it was: the modes have different policies for region A, where both predict the same; "
+        "repaired: one policy for A; with a look: as it was, but each policy visits B now and "
+        "then. P(m1): posterior of the true mode. Distance: total variation between the actions of "
+        "the agent and those of m1, 0 to 1. Wrong actions: share of all steps with an action that "
+        "m1 never takes there. One number if all runs agree.",
     )
 
 
@@ -281,52 +268,50 @@ _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     REPAIRED: ("green", "dash"),
     LOOK: ("blue", "dashdot"),
 }
-#: Bands hold nine runs of ten.
+#: Bands contain 90 % of the runs.
 _BAND: Final = (0.05, 0.95)
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Both figures."""
+    """Draw the modes and how the agent settles."""
     return {"modes": _modes(settings), "settling": _settling(settings, columns)}
 
 
 def _modes(settings: Settings) -> Chart:
-    was = modes(AS_IT_WAS, settings.weight, settings.look)
-    mended = modes(REPAIRED, settings.weight, settings.look)
+    was, repaired = _class(settings, AS_IT_WAS), _class(settings, REPAIRED)
     panels = [
         mode_panel(was, 0, _PLACES, title="H1 and its policy P1", policy="P1",
                    look=("blue", "solid"), note="stays in A, by A1"),
         mode_panel(was, 1, _PLACES, title="H2 and its policy P2", policy="P2",
                    look=("vermillion", "dash"), note="stays in A, by A2"),
-        mode_panel(mended, 1, _PLACES, title="H2, repaired", policy="P2",
+        mode_panel(repaired, 1, _PLACES, title="H2, repaired", policy="P2",
                    look=("green", "dashdot"), note="as P1 in A, where H1 and H2 agree"),
     ]  # fmt: skip
     return Chart(
-        "Two modes that agree on what they see, and not on what to do",
-        framed_alike(panels),
+        "Two modes that agree on their predictions but not on their actions", same_frame(panels),
         "Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise. "
-        "The more colour in a state, the surer a hypothesis is to see a 1 there: H1 and H2 agree "
-        "in region A and differ in region B. Coloured arrows are what a policy does, the outline "
-        "is where it stays; grey arrows lead elsewhere. P1 and P2 both stay in A, where nothing "
-        "can tell H1 from H2, and do different things there. The repair: who agrees on A and "
-        "stays in A must have one policy for it.",
+        "The darker a state, the more probable a 1 is there under the hypothesis: H1 and H2 agree "
+        "in region A and differ in region B. Coloured arrows are the transitions of a policy, the "
+        "outline is where it stays; grey arrows are the other transitions. P1 and P2 both stay in "
+        "A, where nothing can tell H1 from H2, and act differently there. The repair: modes that "
+        "agree on A and stay in A get one policy for it.",
         columns=3,
-    )
+    )  # fmt: skip
 
 
 def _settling(settings: Settings, columns: Columns) -> Chart:
     return Chart(
         "Does the agent come to act as the true mode, m1?",
         [
-            _panel("(a) Distance of what it does from what m1 would do",
+            _panel("(a) Distance of its actions from those of m1",
                    "total variation distance", columns["distance"]),
             _panel("(b) What it believes", "weight of m1, the true mode", columns["weight"]),
         ],
-        "Total variation: 0 when the agent does just what the true mode m1 would do, 1 when the "
-        "two never do the same. (a) As it was, it stays where it began, in every run, for ever: "
-        "the two policies are mixed by the prior. Repaired, it is at zero at once, and (b) the "
-        "agent never knows which mode is true, as it need not. If the policies take a look at B "
-        "now and then, the modes are told apart after some time.",
+        "Total variation: 0 if the agent acts exactly as the true mode m1, 1 if the two never act "
+        "alike. (a) As it was, it keeps its first value for ever, in every run: the prior mixes "
+        "the two policies. Repaired, it is zero at once, and (b) the agent never learns which "
+        "mode is true, and does not need to. If the policies visit B now and then, the modes are "
+        "told apart after some time.",
         columns=2,
         note=f"{settings.runs} runs of {settings.steps} steps; means, and 90 % of the runs",
     )  # fmt: skip
@@ -335,7 +320,7 @@ def _settling(settings: Settings, columns: Columns) -> Chart:
 def _panel(title: str, ylabel: str, values: Any) -> Panel:
     t = np.arange(values.shape[-1])
     series = []
-    # In (b) the first two lie one upon the other: the dashes of the second show both.
+    # In (b) the first two lines coincide; the dashes of the second show both.
     for k, name in enumerate(NAMES):
         colour, dash = _LOOKS[name]
         low, high = np.quantile(values[:, k], _BAND, axis=0)
@@ -349,10 +334,6 @@ def _panel(title: str, ylabel: str, values: Any) -> Panel:
 experiment: Final = Experiment(
     name="consistency",
     summary="two modes that cannot be told apart and act differently, and their repair",
-    settings=Settings,
-    quick=Settings(runs=400),
-    full=Settings(runs=5000, steps=1000),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    settings=Settings, quick=Settings(runs=400), full=Settings(runs=5000, steps=1000),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

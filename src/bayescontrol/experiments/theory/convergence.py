@@ -1,29 +1,22 @@
-"""Convergence: does the agent come to act as the true mode does? Theorem, curves, verdict.
+"""Convergence: does the agent come to act as the true mode does?
 
     P(a_t | âo_<t) = Σ_m P(a_t | m, x_t) P(m | âo_<t)   →   P(a_t | m*, x_t)      almost surely,
     if divergences are bounded and all modes are consistent with each other
 
-The distance of the two is measured at every step, in total variation, in six classes. Beside it
-stands what `bayescontrol.convergence.check` says of the class before anything is simulated.
+A replica is one run of the rule in each of six classes. It records the total variation distance
+of the two sides at every step, between 0 and 1. `bayescontrol.convergence.check` gives an exact
+verdict on each class without simulation.
 
-Six classes of modes, the true one of each, and what is to be expected.
+    five modes        all others are refuted by the policy of m*, or act as it does
+    goal worlds       a 5 × 5 grid, the goal in one of the corners
+    chain             rewards for five equal actions in a row
+    bias grid         a mode that m* cannot refute acts differently, and refutes itself
+    two policies      two modes that nothing they do tells apart, and that act differently
+    trap              a third mode may lead to where nothing can be told apart any more
 
-five modes        all others are refuted by the policy of m*, or act as it does
-goal worlds       a 5 × 5 grid, the goal in one of the corners
-chain             rewards for five equal actions in a row
-bias grid         a mode that m* cannot refute acts differently, and refutes itself
-two policies      two modes that nothing they do tells apart, and that act differently
-trap              a third mode may lead to where nothing can be told apart any more
-
-One replica: one run of the rule in each class, and how far it is from acting as m*.
-
-distance_t = ½ Σ_a | Σ_m P(a | m, x_t) P(m | âo_<t) - P(a | m*, x_t) |        between 0 and 1
-
-The claims of `convergence`: the verdict of each class, and what its runs did.
-
-A limit that is reached almost surely cannot be refuted by runs that end, and theory gives no mean
-for a finite time. The threshold for the largest distance in the last tenth of the steps comes from
-a pilot on another seed, at the smallest size,
+Finite runs cannot refute an almost sure limit, and theory gives no mean for a finite time. The
+threshold for the largest distance in the last tenth of the steps therefore comes from a pilot on
+another seed, at the smallest size,
 
     bayescontrol run convergence --seed 1000 --runs 1000 --steps 300
 
@@ -33,10 +26,7 @@ a pilot on another seed, at the smallest size,
     goal worlds     0       0
     chain           0       0
 
-and in which the trap caught 156 runs. The claims say in how many runs the distance is above 0.05.
-With fewer than FEWEST runs nothing is judged.
-
-The figure of `convergence`: a panel for each class, with the verdict in words.
+in which the trap caught 156 runs. The claims also state how many runs are above 0.05.
 """
 
 from collections.abc import Mapping
@@ -44,8 +34,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
@@ -53,8 +43,9 @@ from bayescontrol.bandits.bias_grid import bias_grid
 from bayescontrol.convergence.reading import read
 from bayescontrol.convergence.verdict import Outcome as Fate
 from bayescontrol.convergence.verdict import Verdict, check
-from bayescontrol.experiments.chance import FEW, Pilot, measured, told
-from bayescontrol.experiments.theory.divergence_controller import TRUE, controller
+from bayescontrol.experiments.chance import Pilot, format_mean, measured
+from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
+from bayescontrol.experiments.theory.five_modes import TRUE, five_modes
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Panel, Series
@@ -76,7 +67,7 @@ CASES: Final = {
     "two policies": Fate.NEVER,
     "trap": Fate.NEVER,
 }
-#: What each class is, in words.
+#: A description of each class.
 ABOUT: Final = {
     "five modes": "three levers, five guesses which of them wins how often",
     "goal worlds": "a 5 × 5 grid, the goal in one of the corners",
@@ -85,7 +76,7 @@ ABOUT: Final = {
     "two policies": "predictions agree where both modes stay, actions do not",
     "trap": "a third mode may lead to where nothing can be told apart",
 }
-#: The outcomes for people to read.
+#: The outcomes in words.
 WORDS: Final = {
     Fate.THEOREM: "it settles, by the theorem",
     Fate.SETTLES: "it settles, though the theorem does not cover it",
@@ -95,11 +86,7 @@ WORDS: Final = {
 
 
 class Case(NamedTuple):
-    """A class, and the number of its true mode.
-
-    >>> case("bias grid").modes.name(case("bias grid").true)
-    '(.8, .5)'
-    """
+    """A class of modes, and the number of its true mode."""
 
     modes: TabularModes
     true: int
@@ -107,13 +94,9 @@ class Case(NamedTuple):
 
 @cache
 def case(name: str) -> Case:
-    """The class of that name.
-
-    >>> case("chain")
-    Case(modes=TabularModes(2 modes, 9 situations, 2 actions, 2 observations), true=0)
-    """
+    """Return the class of that name."""
     if name == "five modes":
-        return Case(controller(), TRUE)
+        return Case(five_modes(), TRUE)
     if name == "goal worlds":
         return Case(goal_worlds(5, 5, goals=4), 0)
     if name == "chain":
@@ -129,7 +112,7 @@ def _verdict(name: str) -> Verdict:
 
 
 def outcome(name: str) -> Fate:
-    """The exact verdict on the class when its true mode is the world: that of its worst pair.
+    """Return the exact verdict on the class in the world of its true mode: that of its worst pair.
 
     >>> outcome("bias grid").name
     'SETTLES'
@@ -138,7 +121,7 @@ def outcome(name: str) -> Fate:
     return max(pair.outcome for pair in _verdict(name).pairs if pair.true == true)
 
 
-#: With fewer runs nothing is judged.
+#: With fewer runs no claims are made.
 FEWEST: Final = 100
 
 
@@ -146,19 +129,19 @@ FEWEST: Final = 100
 class Settings:
     """Size of the experiment."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
-    steps: Annotated[int, msgspec.Meta(ge=300, description="steps in a replica")] = 1000
+    seed: Seed = 0
+    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
+    steps: Annotated[int, Meta(ge=300, description="steps in a replica")] = 1000
 
 
 def times(settings: Settings) -> IntArray:
-    """The steps that are looked at: sixteen times from t to ten times t, from 1 to the last."""
+    """Return the stored steps: sixteen per decade, from 1 to the last."""
     back = np.arange(0, 16 * np.log10(settings.steps) + 1e-9)
     return np.unique((settings.steps * 10.0 ** (-back / 16)).round().astype(np.int64))
 
 
 def distance(one: Case, steps: int, seed: int, run: int) -> FloatArray:
-    """How far P(a_t | âo_<t) is from P(a_t | m*, x_t), in total variation, t = 1 … steps.
+    """Return the total variation distance of P(a_t | âo_<t) from P(a_t | m*, x_t), t = 1 … steps.
 
     >>> distance(case("two policies"), 4, seed=0, run=0)
     array([0.5, 0.5, 0.5, 0.5])
@@ -169,12 +152,12 @@ def distance(one: Case, steps: int, seed: int, run: int) -> FloatArray:
     a, o = (np.asarray(column, np.int64) for column in (record.actions, record.observations))
     x = np.empty(steps, np.int64)
     kernels.divergence.follow(modes.successor, modes.start, a, o, x)
-    law = np.einsum("tm,mta->ta", posterior, modes.policy[:, x])
-    return np.asarray(0.5 * np.abs(law - modes.policy[true, x]).sum(-1))
+    mixture = np.einsum("tm,mta->ta", posterior, modes.policy[:, x])
+    return np.asarray(0.5 * np.abs(mixture - modes.policy[true, x]).sum(-1))
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """The distance at `times`, and the largest in the last tenth of the steps, for each class."""
+    """Record the distance at `times`, and the largest in the last tenth, for each class."""
     columns = {}
     for name in CASES:
         found = distance(case(name), settings.steps, settings.seed, i)
@@ -183,7 +166,7 @@ def run(settings: Settings, i: int) -> Columns:
     return columns
 
 
-#: An agent this close to the true mode's policy acts as it does.
+#: Within this distance the agent counts as acting like the true mode.
 NEAR: Final = 0.05
 _ALARMS: Final = 1e-3
 _PILOT: Final = {
@@ -195,18 +178,18 @@ _PILOT: Final = {
 
 
 def chain_distance(t: IntArray) -> FloatArray:
-    """The mean distance in the chain at step t, exactly: ½ P(not identified before step t).
+    """Return the exact mean distance in the chain at step t: ½ P(not identified before step t).
 
     >>> chain_distance(np.array([1, 5, 6])).tolist()
     [0.5, 0.5, 0.46875]
     """
-    law = identification_law(lambda _t: LENGTH, every_step, int(np.max(t)))
-    known = np.concatenate(([0.0], np.cumsum(law)))
+    times = identification_law(lambda _t: LENGTH, every_step, int(np.max(t)))
+    known = np.concatenate(([0.0], np.cumsum(times)))
     return np.asarray(0.5 * (1.0 - known[t - 1]))
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims, what the classes are, and a table of verdicts and distances."""
+    """Make all claims, and tables of the classes, verdicts and distances."""
     tables = _classes(), _table(columns)
     if len(columns["trap"]) < FEWEST:
         return Score((), tables)
@@ -224,8 +207,8 @@ def _verdict_claim(name: str) -> Claim:
     modes, true = case(name)
     return Claim(
         f"verdict-{_hyphened(name)}",
-        f"{name}, {modes.name(true)} is true: the exact verdict, before anything is run, is the "
-        "one worked out by hand",
+        f"{name}, {modes.name(true)} is true: the exact verdict, without simulation, is the one "
+        "derived by hand",
         "ours", CASES[name].name.lower(), outcome(name).name.lower(), None,
         outcome(name) is CASES[name],
         reason=WORDS[CASES[name]], exact=True,
@@ -241,7 +224,7 @@ def _settles(name: str, columns: Columns) -> Claim:
     most = _PILOT[name].mean + _PILOT[name].bounded_margin(len(late), _ALARMS)
     return Claim(
         f"settles-{_hyphened(name)}",
-        f"{name}: what the agent does, P(a|past), converges to the true mode's policy"
+        f"{name}: the agent's action probabilities P(a|past) converge to the true mode's policy"
         + ("" if theorem else ", though the theorem does not cover it")
         + "; largest distance in the last tenth of the steps, mean",
         "paper" if theorem else "ours", f"→ 0, from {first:.3g}", mean, error, mean <= most,
@@ -255,7 +238,7 @@ def _settles(name: str, columns: Columns) -> Claim:
 def _exactly(settings: Settings, columns: Columns) -> Claim:
     t = times(settings)
     exact, runs = chain_distance(t), columns["chain"]
-    # Distances are 0 or 1/2: twice them is a coin.
+    # Distances are 0 or 1/2: twice the distance is a Bernoulli variable.
     margin = bernstein(4.0 * exact * (0.5 - exact), len(runs), _ALARMS / t.size) / 2.0
     gap = np.abs(runs.mean(0) - exact)
     k = int(np.argmin(np.abs(exact - 0.25)))
@@ -277,11 +260,11 @@ def _frozen(columns: Columns) -> Claim:
     spread = float(np.abs(runs - 0.5).max())
     return Claim(
         "two-policies-never-settle",
-        "two policies: the distance from the true mode's policy stays where it was, in every run "
-        "at every step; largest change",
+        "two policies: the distance from the true mode's policy is constant in every run; largest "
+        "change",
         "ours", 0.0, spread, None, spread <= 1e-12,
-        reason="nothing that either mode does tells them apart: the posterior stays at the prior, "
-        "and the agent mixes the two policies for ever",
+        reason="no action of either mode tells them apart: the posterior stays at the prior, and "
+        "the agent mixes the two policies for ever",
         threshold_origin="theory, 1e-12 allowed for rounding",
     )  # fmt: skip
 
@@ -291,12 +274,11 @@ def _trapped(columns: Columns) -> Claim:
     share = float((late > NEAR).mean())
     return Claim(
         "trap-with-positive-probability",
-        "trap: some runs are caught before they know the true mode, and never act as it does; "
+        "trap: some runs are caught before they identify the true mode, and never act as it does; "
         "their share",
         "ours", "between 0 and 1", share, float(np.sqrt(share * (1 - share) / len(late))),
         0.0 < share < 1.0,
-        reason="“never” is said of a class if it happens with positive probability; the other runs "
-        "settle",
+        reason="the verdict “never” means with positive probability; the other runs settle",
         threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with 100 runs: below "
         "1e-7)",
     )  # fmt: skip
@@ -308,11 +290,9 @@ def _classes() -> Table:
         for name in CASES
     )
     return Table(
-        "Six classes of modes",
-        ("class", "modes", "true mode", "what it is"),
-        rows,
-        "A mode is a hypothesis about the world with the policy that suits it; one is true.",
-    )
+        "Six classes of modes", ("class", "modes", "true mode", "description"), rows,
+        "A mode is a hypothesis about the world with a policy that suits it; one is true.",
+    )  # fmt: skip
 
 
 def _table(columns: Columns) -> Table:
@@ -324,19 +304,18 @@ def _table(columns: Columns) -> Table:
                 name,
                 WORDS[outcome(name)],
                 float(f"{columns[name][:, 0].mean():.3g}"),
-                told(columns[f"{name} late"]),
+                format_mean(columns[f"{name} late"]),
                 share,
             )
         )
     return Table(
         "How far the agent is from acting as the true mode does",
-        ("class", "verdict", "first step", "last tenth", f"runs above {NEAR:g}"),
-        tuple(rows),
-        "Distance: total variation, 0 when the agent does what the true mode would do, 1 when the "
-        "two never do the same. Last tenth: the largest distance in the last tenth of the steps, "
-        "mean ± standard error over runs, one number where all agree; last column: the share of "
-        "runs in which it is larger.",
-    )
+        ("class", "verdict", "first step", "last tenth", f"runs above {NEAR:g}"), tuple(rows),
+        "Distance: total variation, 0 if the agent acts exactly as the true mode, 1 if the two "
+        "never act alike. Last tenth: the largest distance in the last tenth of the steps, mean ± "
+        "standard error over runs, one number if all agree; last column: the share of runs in "
+        "which it is larger.",
+    )  # fmt: skip
 
 
 _COLOURS: Final[Mapping[Fate, Colour]] = {
@@ -356,19 +335,19 @@ _TITLES: Final = {
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Six panels."""
+    """Draw a panel for each class, with its verdict."""
     return {
         "convergence": Chart(
             "Does the agent come to act as the true mode does?",
             [_panel(settings, columns, k, name) for k, name in enumerate(CASES)],
-            "The distance (total variation) is 0 when the agent acts exactly as the true mode "
-            "would, 1 when the two never do the same. Under each title stands what the exact check "
-            "says of the class. Blue: the convergence theorem covers it. Green: it does not, and "
-            "yet the agent settles. Orange: two modes that act differently cannot be told apart, "
-            "always or once the agent is in a trap.",
+            "The distance (total variation) is 0 if the agent acts exactly as the true mode, 1 if "
+            "the two never act alike. Each panel states the verdict of the exact check. Blue: the "
+            "convergence theorem covers the class. Green: it does not, and yet the agent settles. "
+            "Orange: two modes that act differently cannot be told apart, always or once the agent "
+            "is in a trap.",
             columns=3,
-            note=f"{settings.runs} runs; lines are means, bands hold nine runs in ten, dotted: the "
-            f"share of runs farther than {NEAR:g}",
+            note=f"{settings.runs} runs; lines are means, bands contain 90 % of the runs, dotted: "
+            f"the share of runs above {NEAR:g}",
         )
     }
 
@@ -384,24 +363,15 @@ def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
     if name == "chain":
         series.append(Series("exact mean", t, chain_distance(t), colour="orange", dash="dash"))
     return Panel(
-        f"({'abcdef'[k]}) {_TITLES[name]}",
-        "step t",
-        "distance",
-        series,
-        xscale="log",
-        ylim=(-0.02, 1.02),
-        notes=[WORDS[fate]],
+        f"({'abcdef'[k]}) {_TITLES[name]}", "step t", "distance", series, xscale="log",
+        ylim=(-0.02, 1.02), notes=[WORDS[fate]],
         legend="lower right" if name == "two policies" else "upper right",
-    )
+    )  # fmt: skip
 
 
 experiment: Final = Experiment(
     name="convergence",
     summary="does the agent come to act as the true mode does? six classes, each with its verdict",
-    settings=Settings,
-    quick=Settings(runs=250, steps=400),
-    full=Settings(runs=2000, steps=2000),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    settings=Settings, quick=Settings(runs=250, steps=400), full=Settings(runs=2000, steps=2000),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

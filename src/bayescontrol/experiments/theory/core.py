@@ -1,33 +1,22 @@
-"""The core: which modes the policy of the true one can tell from it.
+"""The core of a mode: which modes its policy cannot tell from it.
 
-    m ∉ [m*]   iff   from wherever the agent may be, the policy of m* comes to where m predicts
-                     something else
+    m ∉ [m*]   iff   from every situation the agent may be in, the policy of m* reaches one where m
+                     predicts something else
 
-H1 and H2 agree on region A and differ on B, H3 differs everywhere, and H1 is true. P2 stays in A:
-under it H3 is refuted and H2 never. P1 enters B, when it acts for long enough.
+H1 and H2 agree on region A and differ on B; H3 differs everywhere; H1 is true. P2 stays in A:
+under it H3 is refuted and H2 never. P1 enters B if it acts for long enough: three steps lead
+from A0 into B, two do not, and P2 goes back. A replica measures evidence for H1:
 
-One replica: evidence for H1, which is true, under fixed policies, in spells, and by the rule.
+    d_t(H1‖H2), d_t(H1‖H3)     while only P1 or only P2 acts, and while the control rule acts
+    spells of P1               d_t(H1‖H2) at the end, with P1 for k steps and P2 for one, by turns
+    P(m | âo_≤t)               of the rule, and of the rule that holds each mode for some steps
 
-    d_t(H1‖H2), d_t(H1‖H3)     while only P1 or only P2 acts, and while the control rule does
-    spells of P1               d_t(H1‖H2) at the end, P1 for k steps and P2 for one, by turns
-    P(m | âo_≤t)               of the rule, and of the rule that holds each mode for a while
-
-The hypotheses are those of `problems.diagrams.core_diagram`.
-
-What is known without a run: expected evidence under a policy, and spells of two policies.
+Expected evidence is computed exactly:
 
     E d_t(m*‖m) = Σ_{τ<t} Σ_x P(x_τ = x) G(x),    G(x) = Σ_a π(a|x) KL( P(·|m*,x,a) ‖ P(·|m,x,a) )
-    spells(k)     P1 for k steps, P2 for one, and again: a policy of (x, steps since)
 
-Three steps of P1 lead from A0 into B; two do not, and P2 goes back.
-
-The claims: the exact cores, and what each policy can and cannot refute, in all runs.
-
-All claims with chance in them together raise a false alarm at a rate of at most 1e-3; that one
-mean is below another holds if it is by two standard errors. With fewer than FEWEST runs nothing
-is judged. The pilot on another seed is `bayescontrol run core --seed 1000`.
-
-The figures of `core`: three hypotheses with their policies, and the evidence.
+The false-alarm rate of all claims together is at most 1e-3. The pilot on another seed is
+`bayescontrol run core --seed 1000`.
 """
 
 from collections.abc import Mapping
@@ -35,16 +24,23 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence import core
 from bayescontrol.convergence.divergence import divergences
 from bayescontrol.convergence.rates import mean_rates
 from bayescontrol.convergence.worlds import World
-from bayescontrol.experiments.chance import FEW, beyond_chance, compare, measured, told
-from bayescontrol.experiments.theory.diagrams import Places, acting, chain, framed_alike, mode_panel
+from bayescontrol.experiments.chance import clearly_positive, compare_means, format_mean, measured
+from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
+from bayescontrol.experiments.theory.diagrams import (
+    Places,
+    markov_chain,
+    mode_panel,
+    same_frame,
+    with_policy,
+)
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
@@ -53,17 +49,17 @@ from bayescontrol.problems.diagrams import core_diagram
 from bayescontrol.problems.tabular import Labels, TabularModes
 from bayescontrol.schedules import Every
 
-#: With fewer runs nothing is judged: what holding a mode gains is small beside its spread.
+#: With fewer runs no claims are made: the gain from holding a mode is small beside its spread.
 FEWEST: Final = 300
 TRUE: Final = 0
-#: H2 and H3, held against H1.
+#: H2 and H3, compared with H1.
 OTHERS: Final = (1, 2)
 RULE: Final = "the rule"
-#: Who acts while the divergences are recorded step by step.
+#: The agents whose divergences are recorded at every step.
 WHO: Final = ("only P1", "only P2", RULE)
 #: Lengths of the spells of P1.
 SPELLS: Final = (1, 2, 3, 4, 5, 6)
-#: How long a mode is held: long enough for P1 to enter B and to look around.
+#: Steps that a mode is held: enough for P1 to enter B and observe there.
 HELD: Final = 4
 
 
@@ -71,60 +67,38 @@ HELD: Final = 4
 class Settings:
     """Size of the experiment."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
-    steps: Annotated[
-        int, msgspec.Meta(ge=300, description="steps of the control rule, for its weights")
-    ] = 3000
-    watched: Annotated[
-        int, msgspec.Meta(ge=12, description="steps of which every divergence is kept")
-    ] = 60
-    held_steps: Annotated[
-        int, msgspec.Meta(ge=150, le=300, description="steps of the rule that holds its modes")
-    ] = 200
+    seed: Seed = 0
+    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
+    steps: Annotated[int, Meta(ge=300, description="steps of the control rule")] = 3000
+    watched: Annotated[int, Meta(ge=12, description="steps with all divergences")] = 60
+    held_steps: Annotated[int, Meta(ge=150, le=300, description="steps with held modes")] = 200
 
 
 @cache
 def modes() -> TabularModes:
-    """Three hypotheses with their policies, m1, m2 and m3.
-
-    >>> [modes().name(m) for m in range(3)]
-    ['m1', 'm2', 'm3']
-    """
+    """Return the three modes m1, m2 and m3."""
     return core_diagram()
 
 
 @cache
 def acts(who: str) -> TabularModes:
-    """The class in which so-and-so acts, whatever is believed.
-
-    >>> acts("only P2").agent().action_probabilities()
-    {0: 0.0, 1: 1.0}
-    """
-    return modes() if who == RULE else acting(modes(), modes().policy[WHO.index(who)])
+    """Return the class in which `who`, one of WHO, acts whatever is believed."""
+    return modes() if who == RULE else with_policy(modes(), modes().policy[WHO.index(who)])
 
 
 @cache
 def spell(k: int) -> TabularModes:
-    """The class in which P1 acts for k steps and P2 for one, by turns.
-
-    >>> len(spell(2).labels.situations)
-    18
-    """
+    """Return the class in which P1 acts for k steps and P2 for one, by turns."""
     return spells(modes(), k)
 
 
 def times(last: int) -> IntArray:
-    """Steps at which weights are kept: about forty up to the last, ever further apart.
-
-    >>> times(300)[[0, 1, 2, -1]].tolist()
-    [1, 2, 3, 300]
-    """
+    """Return about forty steps at which weights are stored, evenly spaced in log t."""
     return np.unique(np.geomspace(1, last, 48).round().astype(np.int64))
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Everything that chance decides."""
+    """Record the divergences by agent, the spells, and the weights of both rules."""
     seed, watched = settings.seed, settings.watched
     divergence = []
     for who in WHO:
@@ -149,15 +123,9 @@ def run(settings: Settings, i: int) -> Columns:
 
 
 def expected_divergences(modes: TabularModes, true: int, steps: int) -> FloatArray:
-    """E d_t(m*‖m) while all modes act by the policy of `true`, as an array [t, m].
-
-    >>> from bayescontrol.problems.diagrams import core_diagram
-    >>> only_p2 = acting(core_diagram(), core_diagram().policy[1])
-    >>> expected_divergences(only_p2, 0, 2).round(3).tolist()
-    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.339], [0.0, 0.0, 0.678]]
-    """
+    """Return E d_t(m*‖m) while all modes act by the policy of `true`, as an array [t, m]."""
     policy = modes.policy[true]
-    P = chain(modes, policy, true)
+    P = markov_chain(modes, policy, true)
     G = np.einsum("xa,mxa->xm", policy, World(modes, true).divergence)
     p = np.eye(len(P))[modes.start]
     terms = []
@@ -168,7 +136,7 @@ def expected_divergences(modes: TabularModes, true: int, steps: int) -> FloatArr
 
 
 def rate(modes: TabularModes, true: int, other: int) -> float:
-    """The evidence against `other` in the long run, in nats a step, by the policy of `true`.
+    """Return the long-run evidence against `other`, in nats a step, under the policy of `true`.
 
     >>> from bayescontrol.problems.diagrams import core_diagram
     >>> round(rate(core_diagram(), 0, 1), 4)
@@ -178,7 +146,7 @@ def rate(modes: TabularModes, true: int, other: int) -> float:
 
 
 def spells(modes: TabularModes, k: int) -> TabularModes:
-    """The same hypotheses; the first policy acts for k steps, the second for one, for ever.
+    """Let the first policy act for k steps and the second for one, by turns, for ever.
 
     >>> from bayescontrol.problems.diagrams import core_diagram
     >>> [round(rate(spells(core_diagram(), k), 0, 1), 4) for k in (1, 2, 3, 4)]
@@ -191,41 +159,38 @@ def spells(modes: TabularModes, k: int) -> TabularModes:
     policy = np.concatenate([*[modes.policy[0]] * k, modes.policy[1]])
     many = TabularModes(
         np.broadcast_to(policy, (len(modes), phases * X, A)),
-        np.tile(modes.hypothesis, (1, phases, 1, 1)),
-        successor.reshape(phases * X, A, -1),
-        start=modes.start,
-        names=modes.names,
-        prior=modes.prior,
+        np.tile(modes.hypothesis, (1, phases, 1, 1)), successor.reshape(phases * X, A, -1),
+        start=modes.start, names=modes.names, prior=modes.prior,
         labels=Labels(
             tuple(f"{x}, step {n}" for n in range(phases) for x in names), *modes.labels[1:]
         ),
-    )
-    return acting(many, many.policy[0])
+    )  # fmt: skip
+    return with_policy(many, many.policy[0])
 
 
-#: False alarms of each of four claims; of 1e-3 the most is for what holding a mode gains.
+#: False-alarm rate of each of four claims; most of 1e-3 is left for `holding-helps`.
 _ALARMS: Final = 5e-5
-#: The weight of H2 is compared with that of this step, before anything is known of it.
+#: The final weight of H2 is compared with that at this step.
 _EARLY: Final = 10
-#: A wrong mode is refuted when less than this is left of it.
+#: A mode with less weight than this counts as refuted.
 _BELOW: Final = 0.01
 _PLACE: Final = "section 4.4, figure 7"
 _H3_PILOT: Final = "pilot on seed 1000, 1,000 runs: below 1e-16 in every run after 276 steps"
 _DIFFERENCES: Final = "theory: two standard errors of the differences, run by run"
 _CORES: Final = (
     ("{m1}", "P1 enters B, where H1 and H2 differ"),
-    ("{m1, m2}", "P2 stays in A, where H1 and H2 say the same"),
+    ("{m1, m2}", "P2 stays in A, where H1 and H2 agree"),
     ("{m3}", "H3 differs from both wherever P3 goes"),
 )
 _DOES: Final = (
-    "P1: climbs, and so comes to B",
+    "P1: climbs, and so enters B",
     "P2: goes round, stays in A",
     "P3: a step up and back, stays in A",
 )
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims, and three tables."""
+    """Make all claims and three tables."""
     tables = _modes(), _rates(columns), _weights(settings, columns)
     if len(columns["spells"]) < FEWEST:
         return Score((), tables)
@@ -266,10 +231,10 @@ def _blind(columns: Columns) -> Claim:
     exact = rate(acts(WHO[1]), TRUE, OTHERS[0])
     return Claim(
         "p2-spares-h2",
-        "as long as P2 acts, no evidence against H2 is accumulated; the largest in size, all runs "
-        "and steps [nats]",
+        "as long as P2 acts, no evidence against H2 is accumulated; the largest magnitude in all "
+        "runs and steps [nats]",
         "paper", 0.0, most, None, most == 0.0 and exact == 0.0,
-        reason="it never leaves region A, where H1 and H2 say the same",
+        reason="it never leaves region A, where H1 and H2 agree",
         place=_PLACE, threshold_origin="paper: no evidence, in any run",
     )  # fmt: skip
 
@@ -277,7 +242,7 @@ def _blind(columns: Columns) -> Claim:
 def _refutes(name: str, who: int, other: int, columns: Columns, source: ClaimSource) -> Claim:
     last = columns["divergence"][:, who, -1, other]
     T = columns["divergence"].shape[2] - 1
-    grows = beyond_chance(last)
+    grows = clearly_positive(last)
     return Claim(
         name,
         f"{WHO[who]} acts: evidence for H1 against H{OTHERS[other] + 1} accumulates; its mean at "
@@ -290,17 +255,17 @@ def _refutes(name: str, who: int, other: int, columns: Columns, source: ClaimSou
 
 
 def _as_computed(columns: Columns) -> Claim:
-    """Mean evidence at the end, against its exact expectation."""
+    """Compare the mean evidence at the end with its exact expectation."""
     T = columns["divergence"].shape[2] - 1
     pairs = ((1, 1), (0, 0), (0, 1))
     exact = np.array([expected_divergences(acts(WHO[k]), TRUE, T)[-1, OTHERS[j]] for k, j in pairs])
     last = np.stack([columns["divergence"][:, k, -1, j] for k, j in pairs], axis=1)
-    found = compare(last, exact, 3 * _ALARMS)
+    found = compare_means(last, exact, 3 * _ALARMS)
     return Claim(
         "evidence-as-computed",
         "evidence grows as fast as computed, P1 against H2 and H3, P2 against H3; shown: P2 "
         f"against H3, its mean at step {T} [nats]",
-        "ours", float(exact[0]), *measured(last[:, 0]), found.holds, reason=found.words,
+        "ours", float(exact[0]), *measured(last[:, 0]), found.holds, reason=found.sentence,
         threshold_origin="theory: exact means, Student's margin",
     )  # fmt: skip
 
@@ -310,10 +275,10 @@ def _not_before(columns: Columns) -> Claim:
     first = np.where((d != 0).any(axis=1), (d != 0).argmax(axis=1), d.shape[1])
     return Claim(
         "long-enough",
-        "P1 must act for long enough: the first step that is evidence about H2, in every run",
+        "P1 must act for long enough: the first step that gives evidence about H2, in every run",
         "ours", 4, f"{first.min()} to {first.max()}" if np.ptp(first) else int(first[0]),
         None, bool((first == 4).all()),
-        reason="three steps lead into B, and what is seen there is the fourth",
+        reason="three steps lead into B, and the fourth observes there",
         threshold_origin="theory: in every run",
     )  # fmt: skip
 
@@ -324,8 +289,8 @@ def _short(columns: Columns) -> Claim:
     exact = max(rate(spell(SPELLS[i]), TRUE, OTHERS[0]) for i in short)
     return Claim(
         "short-spells-are-in-vain",
-        "P1 for one or two steps at a time, P2 for one between, never tells H2 from H1; the "
-        "largest evidence in size, all runs [nats]",
+        "P1 for one or two steps at a time, P2 for one in between, never tells H2 from H1; the "
+        "largest magnitude of the evidence in all runs [nats]",
         "paper", 0.0, most, None, most == 0.0 and exact == 0.0,
         reason="although P1 acts in half or two thirds of all steps",
         place=_PLACE, threshold_origin="paper: no evidence, in any run",
@@ -337,13 +302,13 @@ def _long(columns: Columns) -> Claim:
     long = [i for i, k in enumerate(SPELLS) if k >= 3]
     exact = np.array([expected_divergences(spell(SPELLS[i]), TRUE, T)[-1, OTHERS[0]] for i in long])
     runs = columns["spells"][:, long]
-    found = compare(runs, exact, _ALARMS)
+    found = compare_means(runs, exact, _ALARMS)
     return Claim(
         "longer-spells-tell",
-        "P1 for three steps or more at a time does; mean evidence against H2 at step "
+        "P1 for three steps or more at a time tells H2 from H1; mean evidence against H2 at step "
         f"{T} for spells of three [nats]",
         "ours", float(exact[0]), *measured(runs[:, 0]), bool((exact > 0).all()) and found.holds,
-        reason=f"spells of {', '.join(str(SPELLS[i]) for i in long)}: {found.words}",
+        reason=f"spells of {', '.join(str(SPELLS[i]) for i in long)}: {found.sentence}",
         threshold_origin="theory: exact means, Student's margin",
     )  # fmt: skip
 
@@ -353,8 +318,8 @@ def _rule_h3(settings: Settings, columns: Columns) -> Claim:
     share = float((left < _BELOW).mean())
     return Claim(
         "rule-refutes-h3",
-        f"the control rule: less than 1 % of the weight is left to H3 after {settings.steps} "
-        "steps; share of the runs",
+        f"the control rule: H3 has less than 1 % of the weight after {settings.steps} steps; share "
+        "of the runs",
         "ours", 1.0, share, None, share == 1.0,
         threshold_origin=_H3_PILOT,
     )  # fmt: skip
@@ -370,8 +335,8 @@ def _rule_h2(settings: Settings, columns: Columns) -> Claim:
         "the control rule: the weight of H2 vanishes, for m2 is outside the core of m1; its mean "
         f"after {settings.steps} steps",
         "paper", f"below {before:.3g}, that of step {times(settings.steps)[early]}",
-        *measured(weight[:, -1]), beyond_chance(weight[:, early] - weight[:, -1]),
-        reason="P1 must be drawn three times in a row to find out, so it is slow: in "
+        *measured(weight[:, -1]), clearly_positive(weight[:, early] - weight[:, -1]),
+        reason="slow, because P1 must be drawn three times in a row to find out: in "
         f"{settled:.1%} of the runs less than 1 % is left",
         place="section 4.4, theorem 3", threshold_origin=_DIFFERENCES,
     )  # fmt: skip
@@ -379,16 +344,16 @@ def _rule_h2(settings: Settings, columns: Columns) -> Claim:
 
 def _hold(settings: Settings, columns: Columns) -> Claim:
     after = times(settings.held_steps)[-1]
-    k = int(np.searchsorted(times(settings.steps), after))  # the rule has as many steps, or more
+    k = int(np.searchsorted(times(settings.steps), after))  # the rule runs at least as long
     held, rule = columns["held"][:, -1, 1], columns["weights"][:, k, 1]
     return Claim(
         "holding-helps",
-        f"to hold each drawn mode for {HELD} steps refutes H2 sooner; mean weight of H2 after "
+        f"holding each drawn mode for {HELD} steps refutes H2 sooner; mean weight of H2 after "
         f"{after} steps",
         "ours", f"below {rule.mean():.3g}",
-        *measured(held), beyond_chance(rule - held),
-        reason="three steps of P1 in a row are then a matter of one draw; expected: the rule that "
-        f"draws at every step, after {times(settings.steps)[k]}",
+        *measured(held), clearly_positive(rule - held),
+        reason="one draw then gives three steps of P1 in a row; expected: the rule that draws at "
+        f"every step, after {times(settings.steps)[k]}",
         threshold_origin=_DIFFERENCES,
     )  # fmt: skip
 
@@ -407,11 +372,11 @@ def _modes() -> Table:
     )
     return Table(
         "The three modes",
-        ("mode", "P(1) in region A", "P(1) in region B", "its policy", "its core"),
-        rows,
-        "Mode m1 is the hypothesis H1, how likely a 1 is in each region, with the policy P1; m2 "
-        "and m3 likewise. m1 is true. A core: the modes that a policy cannot tell from its own.",
-    )
+        ("mode", "P(1) in region A", "P(1) in region B", "its policy", "its core"), rows,
+        "Mode m1 is the hypothesis H1 (the probability of a 1 in each region) with the policy P1; "
+        "m2 and m3 likewise. m1 is true. The core of a mode: the modes that its policy cannot tell "
+        "from it.",
+    )  # fmt: skip
 
 
 def _rates(columns: Columns) -> Table:
@@ -420,18 +385,21 @@ def _rates(columns: Columns) -> Table:
     for k, who in enumerate(WHO[:2]):
         exact = expected_divergences(acts(who), TRUE, T)[-1] / T
         for j, m in enumerate(OTHERS):
-            seen = told(columns["divergence"][:, k, -1, j] / T)
-            rows.append((who, f"H{m + 1}", rate(acts(who), TRUE, m), float(exact[m]), seen))
+            simulated = format_mean(columns["divergence"][:, k, -1, j] / T)
+            rows.append((who, f"H{m + 1}", rate(acts(who), TRUE, m), float(exact[m]), simulated))
     for i, k in enumerate(SPELLS):
         exact = expected_divergences(spell(k), TRUE, T)[-1] / T
-        seen, long_run = told(columns["spells"][:, i] / T), rate(spell(k), TRUE, OTHERS[0])
-        rows.append((f"P1 for {k}, P2 for 1", "H2", long_run, float(exact[OTHERS[0]]), seen))
+        simulated, long_run = (
+            format_mean(columns["spells"][:, i] / T),
+            rate(spell(k), TRUE, OTHERS[0]),
+        )
+        rows.append((f"P1 for {k}, P2 for 1", "H2", long_run, float(exact[OTHERS[0]]), simulated))
     return Table(
         "Evidence against H2 and H3 when H1 is true, in nats a step",
         ("who acts", "against", "exact, in the long run", f"exact, {T} steps", "simulated"),
         tuple(rows),
-        "Evidence against H: ln P(o|H1)/P(o|H), summed over what was observed. Simulated: "
-        f"{len(columns['spells'])} runs of {T} steps, mean ± standard error; one number where all "
+        "Evidence against H: ln P(o|H1)/P(o|H), summed over the observations. Simulated: "
+        f"{len(columns['spells'])} runs of {T} steps, mean ± standard error; one number if all "
         "runs agree.",
     )
 
@@ -444,15 +412,14 @@ def _weights(settings: Settings, columns: Columns) -> Table:
         for k in np.unique(np.searchsorted(times(last), [10, 100, 1000, last])):
             if k < len(times(last)):
                 share = float((v[:, k, 1] < _BELOW).mean())
-                seen = (told(v[:, k, m]) for m in range(len(modes())))
-                rows.append((who, int(times(last)[k]), *seen, f"{share:.1%}"))
+                simulated = (format_mean(v[:, k, m]) for m in range(len(modes())))
+                rows.append((who, int(times(last)[k]), *simulated, f"{share:.1%}"))
     return Table(
-        "The control rule: mean weights, and how often H2 is as good as refuted",
-        ("modes are", "step", "H1", "H2", "H3", "H2 below 1 %"),
-        tuple(rows),
+        "The control rule: mean weights, and how often H2 is nearly refuted",
+        ("modes are", "step", "H1", "H2", "H3", "H2 below 1 %"), tuple(rows),
         f"H1, H2, H3: posterior probabilities, mean ± standard error of {len(v)} runs. Last "
-        "column: share of the runs in which less than 1 % is left to H2.",
-    )
+        "column: share of the runs in which H2 has less than 1 %.",
+    )  # fmt: skip
 
 
 _COLOURS: Final[tuple[Colour, ...]] = ("blue", "vermillion", "green")
@@ -468,14 +435,14 @@ _PLACES: Final[Places] = {
 #: Bands hold nine runs of ten.
 _BAND: Final = (0.05, 0.95)
 _POLICY_NOTES: Final = (
-    "climbs always, and so comes to B",
-    "goes round always, and stays in A",
+    "always climbs, and so enters B",
+    "always goes round, and stays in A",
     "climbs a step and goes back: stays in A",
 )
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Both figures."""
+    """Draw the hypotheses and the evidence."""
     return {"hypotheses": _hypotheses(), "evidence": _evidence(settings, columns)}
 
 
@@ -493,31 +460,29 @@ def _hypotheses() -> Chart:
         for m in range(len(modes()))
     ]
     return Chart(
-        "Three hypotheses, and where their policies go",
-        framed_alike(panels),
-        "Circles A0 … B1 are states. The more colour in one, the surer a hypothesis is to see a 1 "
-        "there: H1 and H2 look "
-        "the same in region A and differ in region B, H3 differs everywhere. Coloured arrows are "
-        "what the policy does, the outline is where it stays; grey arrows lead elsewhere. If H1 "
-        "is true, P2 can refute H3 but never H2: only P1 comes to B.",
+        "Three hypotheses, and where their policies go", same_frame(panels),
+        "Circles A0 … B1 are states. The darker a state, the more probable a 1 is there under the "
+        "hypothesis: H1 and H2 agree in region A and differ in region B, H3 differs everywhere. "
+        "Coloured arrows are the transitions of the policy, the outline is where it stays; grey "
+        "arrows are the other transitions. If H1 is true, P2 can refute H3 but never H2: only P1 "
+        "enters B.",
         columns=3,
-    )
+    )  # fmt: skip
 
 
 def _evidence(settings: Settings, columns: Columns) -> Chart:
     return Chart(
         "Evidence when H1 is true",
         [_only(1, columns), _only(0, columns), _spells(columns), _rule(settings, columns)],
-        "Evidence for H1 against another hypothesis H is the sum of ln P(o|H1)/P(o|H) over what "
-        "was observed. (a) While P2 acts, evidence against H3 grows and there is none against H2, "
-        "ever. (b) P1 comes to region B and refutes both. (c) P1 must act for at least three steps "
-        "at a time: less is in vain, however often. (d) The control rule draws a hypothesis from "
-        "its posterior at every step and acts by its policy: first H3 goes, then H2, slowly, since "
-        f"P1 must be drawn three times in a row; holding what was drawn for {HELD} steps makes it "
-        "quicker.",
-        columns=2,
-        note=f"{settings.runs} runs",
-    )
+        "Evidence for H1 against another hypothesis H is the sum of ln P(o|H1)/P(o|H) over the "
+        "observations. (a) While P2 acts, evidence against H3 grows, and evidence against H2 stays "
+        "at zero. (b) P1 enters region B and refutes both. (c) P1 must act for at least three "
+        "steps at a time; shorter spells give no evidence, however often they occur. (d) The "
+        "control rule draws a mode from its posterior at every step and acts by its policy: H3 is "
+        "refuted first, then H2, slowly, because P1 must be drawn three times in a row. Holding a "
+        f"drawn mode for {HELD} steps makes it faster.",
+        columns=2, note=f"{settings.runs} runs",
+    )  # fmt: skip
 
 
 def _only(who: int, columns: Columns) -> Panel:
@@ -544,11 +509,11 @@ def _only(who: int, columns: Columns) -> Panel:
 
 def _spells(columns: Columns) -> Panel:
     k, T = np.array(SPELLS), columns["divergence"].shape[2] - 1
-    # At the same step, so that spells that T cuts short count as they did in the runs.
+    # At step T, so that spells cut short by T count as in the runs.
     exact = [expected_divergences(spell(n), TRUE, T)[-1, OTHERS[0]] / T for n in SPELLS]
     always = rate(acts(WHO[0]), TRUE, OTHERS[0])
     return Panel(
-        "(c) P1 for k steps, then P2 for one, and again",
+        "(c) P1 for k steps, then P2 for one, by turns",
         "k, steps of P1 at a time", "evidence against H2 [nats a step]",
         [
             Series("exact", k, np.array(exact), colour="ink", dash="dot", marker="square-open"),
@@ -583,12 +548,7 @@ def _rule(settings: Settings, columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="core",
-    summary="three hypotheses: what each policy can refute, and how long it must act",
-    settings=Settings,
-    quick=Settings(runs=300),
-    full=Settings(runs=2000, steps=10_000),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    name="core", summary="three hypotheses: what each policy can refute, and how long it must act",
+    settings=Settings, quick=Settings(runs=300), full=Settings(runs=2000, steps=10_000),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

@@ -1,38 +1,25 @@
-"""The posterior of the true mode is bounded from below: it may fall, but not far and not often.
+"""Lower bound on the posterior of the true mode: it may fall, but not far and not often.
 
     theorem   for any δ there is a λ > 0: P(m* | âo_≤t) ≥ λ/|M| for all t, with probability 1 - δ
-    Ville     P( P(m* | âo_≤t) < δ P(m*) at some t ) ≤ δ,   hence λ = δ |M| P(m*) will do
+    Ville     P( P(m* | âo_≤t) < δ P(m*) at some t ) ≤ δ,   hence λ = δ |M| P(m*) suffices
 
 P(m*)/P(m* | ·) = Σ_m P(m) e^(-d_t(m*‖m)) is a non-negative supermartingale that starts at one: the
-bound needs no bounded divergences, and any number of modes. An agent that takes its own actions
-for evidence has no such bound.
+bound holds without bounded divergences, and for any number of modes. An agent that takes its own
+actions for evidence has no such bound. Three worlds, for the control rule and the naive mixture:
 
-Three worlds, each met by the control rule and by the naive mixture.
-
-    three levers     each mode pulls its own nine times in ten; it pays a little more there
-    prize or frog    two boxes, what they show is right three times in four
+    three levers     each mode pulls its lever nine times in ten; it pays a little more there
+    prize or frog    two boxes; what they show is right three times in four
     bias grid        two arms, biases .2, .5 or .8 each: nine modes
 
-    naive     P(m | ao_≤t) ∝ P(m) Π_τ P(a_τ | m, x_τ) P(o_τ | m, x_τ, a_τ)
+Sharp policies and weak evidence mislead an agent that learns from its own actions. In prize or
+frog the posterior follows a gambler's walk, which is computed exactly: each observation is a step
+up with probability r and down with 1 - r, whichever box is opened.
 
-Sharp policies and weak evidence are where an agent errs that learns from its own actions.
+    P(m* | ·) / P(m*) = 2 / (1 + (r/(1-r))^k)           k steps behind
+    P(ever k behind)  = ((1-r)/r)^k                     gambler's ruin; a little less by time t
 
-Prize or frog is a gambler's walk: how often the truth falls k steps behind, exactly.
-
-each look is a step up with probability r, down with 1 - r, whichever box is opened
-P(m* | ·) / P(m*) = 2 / (1 + (r/(1-r))^k)          k steps behind
-P(ever k behind)  = ((1-r)/r)^k                     gambler's ruin; by time t a little less
-
-One replica: one run of both agents in each of the three worlds.
-
-low_t = min_{τ≤t} P(m* | ·) / P(m*)        how little the truth has ever been left with
-
-The claims of `lower-bound`.
-
-Shares are compared at Bernstein's margins, valid for any number of runs: all claims together raise
-a false alarm less than once in a thousand seeds. With fewer than FEWEST runs nothing is judged.
-
-The figure of `lower-bound`: how far the true mode falls, how often, and when.
+A replica records low_t = min_{τ≤t} P(m* | ·) / P(m*). Shares are compared at Bernstein's margins,
+which are valid for any number of runs: the false-alarm rate of all claims together is below 1e-3.
 """
 
 import math
@@ -41,48 +28,45 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.bias_grid import bias_grid
 from bayescontrol.convergence.boundedness import simulate_divergences, ville
-from bayescontrol.experiments.chance import FEW, small
+from bayescontrol.experiments.chance import format_weight
+from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.lab.statistics import bernstein
 from bayescontrol.problems.prize import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes
 
-#: How often a box shows what it holds.
+#: Probability that a box shows what it contains.
 RELIABILITY: Final = 0.75
 AGENTS: Final = ("rule", "naive")
-#: What a mode expects and does, by world.
+#: What a mode predicts and does, by world.
 DOES: Final = {
-    "three levers": "its own lever wins with .6, the others with .4; pulls it 9 times in 10",
-    "prize or frog": "the prize is in its own box, seen 3 times in 4; opens it",
+    "three levers": "its lever wins with .6, the others with .4; pulls it 9 times in 10",
+    "prize or frog": "the prize is in its box, shown 3 times in 4; opens it",
     "bias grid": "two arms win with .2, .5 or .8 each; pulls the better one",
 }
 
 
 class World(NamedTuple):
-    """A class of modes, all as likely, and the number of the true one.
-
-    >>> World(prize_or_frog(), 0).true
-    0
-    """
+    """A class of modes with a uniform prior, and the number of the true mode."""
 
     modes: TabularModes
     true: int
 
     def of(self, agent: str) -> TabularModes:
-        """The class as the agent of that name learns it."""
+        """Return the class that the agent of that name learns over."""
         return naive(self.modes) if agent == "naive" else self.modes
 
 
 @cache
 def worlds() -> dict[str, World]:
-    """The three worlds by name.
+    """Return the three worlds by name.
 
     >>> {name: world.modes.name(world.true) for name, world in worlds().items()}
     {'three levers': 'm0', 'prize or frog': 'prize left', 'bias grid': '(.8, .5)'}
@@ -95,21 +79,21 @@ def worlds() -> dict[str, World]:
 
 
 def levers() -> TabularModes:
-    """Three levers, three modes: P(m's own lever | m) = .9, and P(win | m, a) = .6 on it, else .4.
+    """Return three modes: mode m pulls lever m with .9, and expects to win with .6, else .4.
 
     >>> levers().likelihoods(0, a=1, o=1)
     array([0.4, 0.6, 0.4])
     """
-    own = np.eye(3, dtype=bool)
-    pays = np.where(own, 0.6, 0.4)[:, None]
-    return TabularModes(np.where(own, 0.9, 0.05)[:, None], np.stack([1.0 - pays, pays], axis=-1))
+    good = np.eye(3, dtype=bool)
+    wins = np.where(good, 0.6, 0.4)[:, None]
+    return TabularModes(np.where(good, 0.9, 0.05)[:, None], np.stack([1.0 - wins, wins], axis=-1))
 
 
 def naive(modes: TabularModes) -> TabularModes:
-    """The same class for an agent that takes its own actions for evidence: P(a | m, x) counts.
+    """Multiply the likelihoods by P(a | m, x): the class for an agent that learns from its actions.
 
-    The rule over this class is the naive mixture, in the compiled loop: an action and its
-    observation are learnt from at once. Predictions and policies are those of `modes`.
+    The control rule over this class is the naive mixture, in the compiled loop. Predictions and
+    policies are those of `modes`.
 
     >>> naive(levers()).likelihoods(0, a=1, o=1).round(3)
     array([0.02, 0.54, 0.02])
@@ -123,7 +107,7 @@ def naive(modes: TabularModes) -> TabularModes:
 
 
 def left(k: int) -> float:
-    """P(m* | ·) / P(m*) when the truth is k steps behind.
+    """Return P(m* | ·) / P(m*) when the true mode is k steps behind.
 
     >>> [round(left(k), 4) for k in (0, 1, 2, 3)]
     [1.0, 0.5, 0.2, 0.0714]
@@ -132,12 +116,12 @@ def left(k: int) -> float:
 
 
 def fallen(k: int, steps: int) -> float:
-    """P(k steps behind at some time up to `steps`).
+    """Return P(k steps behind at some time up to `steps`).
 
     >>> fallen(2, steps=2), round(fallen(2, steps=500), 12) == round(3.0**-2, 12)
     (0.0625, True)
     """
-    # p[j]: the chance to stand j + 1 steps above the level, not having been there.
+    # p[j]: probability of being j + 1 steps above the level and never having reached it.
     p = np.zeros(steps + k + 1)
     p[k - 1], gone = 1.0, 0.0
     for _ in range(steps):
@@ -149,7 +133,7 @@ def fallen(k: int, steps: int) -> float:
 
 
 def behind_by(delta: float) -> int:
-    """The fewest steps behind that leave less than δ of the prior weight.
+    """Return the fewest steps behind that leave less than δ of the prior weight.
 
     >>> [behind_by(delta) for delta in (0.6, 0.3, 0.1)]
     [1, 2, 3]
@@ -158,7 +142,7 @@ def behind_by(delta: float) -> int:
     return max(1, math.floor(math.log(2.0 / delta - 1.0, odds)) + 1)
 
 
-#: With fewer runs nothing is judged.
+#: With fewer runs no claims are made.
 FEWEST: Final = 200
 
 
@@ -166,13 +150,13 @@ FEWEST: Final = 200
 class Settings:
     """Size of the experiment."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 4000
-    steps: Annotated[int, msgspec.Meta(ge=10, description="steps in a replica")] = 200
+    seed: Seed = 0
+    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 4000
+    steps: Annotated[int, Meta(ge=10, description="steps in a replica")] = 200
 
 
 def times(settings: Settings) -> IntArray:
-    """When the posterior is looked at: at most 51 times, from 0 to the last step."""
+    """Return the stored steps: at most 51, evenly spaced from 0 to the last."""
     return np.unique(np.linspace(0, settings.steps, 51).round().astype(np.int64))
 
 
@@ -182,34 +166,34 @@ def _learnt(world: str, agent: str) -> TabularModes:
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """The posterior of m* and its lowest value so far, over P(m*), at `times`."""
+    """Record the posterior of m* and its lowest value so far, divided by P(m*), at `times`."""
     columns = {}
     for name, (modes, true) in worlds().items():
         for agent in AGENTS:
-            seen = simulate_divergences(
+            found = simulate_divergences(
                 _learnt(name, agent), true, settings.steps, 1, settings.seed,
                 at=times(settings), against=[], first=i,
             )  # fmt: skip
-            columns[f"{name} {agent} low"] = seen.low[0]
-            columns[f"{name} {agent} posterior"] = seen.posterior[0, :, true] / modes.prior[true]
+            columns[f"{name} {agent} low"] = found.low[0]
+            columns[f"{name} {agent} posterior"] = found.posterior[0, :, true] / modes.prior[true]
     return columns
 
 
 DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
-#: δ of the shares that the claims show.
+#: δ of the shares shown in claims.
 _SHOWN: Final = 0.1
-#: δ of the λ that they show.
+#: δ of the λ shown in claims.
 _DELTA: Final = 0.05
-#: λ is above 0 if it is above this; Ville's inequality promises λ = δ.
+#: λ above this counts as positive; Ville's inequality gives λ = δ.
 _ABOVE: Final = _DELTA / 5
-#: Between the levels that the walk of prize or frog can reach: 1, 2, 3 and 4 steps behind.
+#: Values of δ between the levels of prize or frog, 1, 2, 3 and 4 steps behind.
 _BETWEEN: Final = (0.6, 0.3, 0.1, 0.05)
-# Three claims, each of three worlds at most, at a few δ.
+# Three claims, each about at most three worlds, at several δ.
 _ALARMS: Final = 1e-3 / (3 * 3 * len(DELTAS))
 
 
 def lowest(columns: Columns) -> Mapping[tuple[str, str], FloatArray]:
-    """min_t P(m* | ·) / P(m*) of each run, by world and agent."""
+    """Return min_t P(m* | ·) / P(m*) of each run, by world and agent."""
     return {
         (world, agent): columns[f"{world} {agent} low"][:, -1]
         for world in worlds()
@@ -218,7 +202,7 @@ def lowest(columns: Columns) -> Mapping[tuple[str, str], FloatArray]:
 
 
 def floor(low: FloatArray, delta: float) -> float:
-    """The share of its prior weight that m* kept, at all times, in all but a share δ of runs.
+    """Return the least share of its prior weight that m* retains, in all but a share δ of runs.
 
     With a uniform prior this is λ of the theorem: P(m* | ·) ≥ λ/|M|.
 
@@ -229,7 +213,7 @@ def floor(low: FloatArray, delta: float) -> float:
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims, and the shares as a table."""
+    """Make all claims, and tables of the worlds and the shares."""
     low = lowest(columns)
     tables = _worlds(), _table(settings, low)
     if len(next(iter(low.values()))) < FEWEST:
@@ -242,16 +226,16 @@ def score(settings: Settings, columns: Columns) -> Score:
 
 
 def _theorem(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Claim:
-    kept = {world: floor(low[world, "rule"], _DELTA) for world in worlds()}
-    worst = min(kept, key=kept.__getitem__)
+    floors = {world: floor(low[world, "rule"], _DELTA) for world in worlds()}
+    worst = min(floors, key=floors.__getitem__)
     return Claim(
         "lower-bound",
-        "the posterior of the true mode m* stays above λ/|M|, of |M| modes, at all times in "
+        "the posterior of the true mode m*, one of |M|, stays above λ/|M| at all times in "
         f"{100 * (1 - _DELTA):g} % of runs, for some λ > 0; λ in the worst world, {worst}",
-        "paper", "above 0", kept[worst], None, kept[worst] > _ABOVE,
-        reason=f"λ is the share of its prior 1/|M| that m* keeps, up to step {settings.steps}; "
-        f"Ville's inequality promises λ ≥ {_DELTA:g} for all times, whether divergences are "
-        f"bounded or not; below {_ABOVE:g} it would count as refuted",
+        "paper", "above 0", floors[worst], None, floors[worst] > _ABOVE,
+        reason=f"λ is the share of its prior 1/|M| that m* retains up to step {settings.steps}; "
+        f"Ville's inequality gives λ ≥ {_DELTA:g} for all times, whether divergences are bounded "
+        f"or not; below {_ABOVE:g} the claim would be refuted",
         place="section 4.3, theorem 2",
         threshold_origin=f"theory: by Ville's inequality at most {_ABOVE:g} of runs fall so low",
     )  # fmt: skip
@@ -264,8 +248,8 @@ def _ville(settings: Settings, world: str, low: FloatArray) -> Claim:
     near = float((read.share / read.deltas).max())
     return Claim(
         f"ville-{world.replace(' ', '-')}",
-        f"{world}, control rule: the true mode ever falls below δ times its prior in a share δ of "
-        f"runs at most; here δ = {_SHOWN:g}",
+        f"{world}, control rule: the true mode ever falls below δ times its prior in at most a "
+        f"share δ of the runs; here δ = {_SHOWN:g}",
         "ours", f"at most {_SHOWN:g}", float(read.share[k]), float(read.error[k]),
         bool((read.share <= read.deltas + margin).all()),
         reason=f"for δ = {', '.join(f'{d:g}' for d in DELTAS)} the share is at most {near:.2f} "
@@ -283,8 +267,8 @@ def _ruin(settings: Settings, low: FloatArray) -> Claim:
     z = float((gap / np.sqrt(exact * (1.0 - exact) / read.runs)).max())
     return Claim(
         "gamblers-ruin",
-        "prize or frog: a look into a box is a step for the truth or against it, odds 3 to 1, so "
-        f"falling is the ruin of a gambler; here δ = {_SHOWN:g}, three steps behind",
+        "prize or frog: each box that is opened is a step for the true mode or against it, odds 3 "
+        f"to 1, so its fall is a gambler's ruin; here δ = {_SHOWN:g}, three steps behind",
         "ours", float(exact[k]), float(read.share[k]), float(read.error[k]),
         bool((gap <= margin).all()),
         reason=f"1, 2, 3 and 4 steps behind: at most z = {z:.1f} standard errors off, "
@@ -300,8 +284,8 @@ def _naive(world: str, low: FloatArray) -> Claim:
     share = float(read.share[0])
     return Claim(
         f"naive-{world.replace(' ', '-')}",
-        f"{world}: an agent that takes its own actions for evidence loses the truth more often "
-        f"than the bound allows; δ = {_SHOWN:g}",
+        f"{world}: for an agent that takes its own actions for evidence the true mode falls below "
+        f"δ times its prior more often than the bound allows; δ = {_SHOWN:g}",
         "ours", f"above {_SHOWN:g}", share, float(read.error[0]),
         share > _SHOWN + margin,
         reason=f"chance alone would not go beyond {_SHOWN + margin:.2g} (false alarms: 1 in 1000)",
@@ -315,12 +299,10 @@ def _worlds() -> Table:
         for name, world in worlds().items()
     )
     return Table(
-        "Three worlds",
-        ("world", "modes", "true mode m*", "what a mode expects and does"),
-        rows,
-        "A mode is a hypothesis with its policy; all have the same prior. The rule learns from "
-        "what it observes, the naive agent takes its own actions for evidence as well.",
-    )
+        "Three worlds", ("world", "modes", "true mode m*", "what a mode predicts and does"), rows,
+        "A mode is a hypothesis with its policy; all have the same prior. The rule learns from its "
+        "observations, the naive agent also from its own actions.",
+    )  # fmt: skip
 
 
 def _table(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Table:
@@ -328,14 +310,14 @@ def _table(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Tab
     for world in worlds():
         for agent in AGENTS:
             read = ville(low[world, agent], DELTAS)
-            kept = floor(low[world, agent], _DELTA)
-            rows.append((world, agent, *map(float, read.share), small(kept)))
+            share = format_weight(floor(low[world, agent], _DELTA))
+            rows.append((world, agent, *map(float, read.share), share))
     return Table(
         "How often the posterior of m* ever falls below δ times its prior",
         ("world", "agent", *(f"δ = {delta:g}" for delta in DELTAS), f"λ at δ = {_DELTA:g}"),
         tuple(rows),
         f"Shares of {len(low[world, agent])} runs of {settings.steps} steps; at most δ for the "
-        "rule, by Ville's inequality. λ: what share of its prior m* kept at all times, in "
+        "rule, by Ville's inequality. λ: the share of its prior that m* retains at all times, in "
         f"{100 * (1 - _DELTA):g} % of the runs.",
     )
 
@@ -352,7 +334,7 @@ _DRAWN_DELTA: Final = 0.1
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Four panels."""
+    """Draw how far the true mode falls, how often, and when."""
     low = lowest(columns)
     return {
         "lower-bound": Chart(
@@ -366,10 +348,10 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, "
             "prize or frog and bias grid are three worlds. (a) counts the runs in which P(m*|·) "
             "ever fell below δ P(m*). For the control rule that is at most a share δ of them, in "
-            "every world: the blue lines stay below the dotted one. (b) is the same from the other "
-            "side: λ, what share of its prior the truth kept in all but a share δ of runs. (c) and "
-            "(d) follow one world in time: the rule stays below the line for ever and finds the "
-            "truth; the naive agent, which takes its own actions for evidence, loses it for good "
+            "every world: the blue lines stay below the dotted one. (b) shows the inverse: λ, the "
+            "share of its prior that m* retained in all but a share δ of runs. (c) and (d) follow "
+            "one world in time: the rule stays below the line for ever and identifies m*; for the "
+            "naive agent, which takes its own actions for evidence, m* loses its weight for good "
             "in most runs.",
             columns=2,
             note=f"{settings.runs} runs of {settings.steps} steps; bands: two standard errors",
@@ -382,7 +364,7 @@ def _looks(world: str, agent: str) -> dict[str, Any]:
 
 
 def _shares(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Panel:
-    # Off the levels that the walk of prize or frog can reach.
+    # These δ avoid the levels that the walk of prize or frog can reach.
     delta = np.geomspace(0.0051, 0.99, 200)
     series = []
     for world in worlds():
@@ -397,18 +379,12 @@ def _shares(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Pa
     exact = np.array([fallen(behind_by(float(d)), settings.steps) for d in delta])
     series.append(Series("prize or frog, exact", delta, exact, colour="ink", kind="step"))
     return Panel(
-        "(a) How often does the truth ever fall below δ of its prior?",
-        "δ",
-        "share of runs",
-        series,
-        [Guide("Ville's bound: δ", direction="diagonal", in_legend=False)],
-        xscale="log",
-        yscale="log",
-        ylim=(0.001, 1.3),
-        notes=["Blue: rule. Orange: naive. Dotted: Ville's bound, δ"],
-        legend="below",
+        "(a) How often does m* ever fall below δ of its prior?", "δ", "share of runs", series,
+        [Guide("Ville's bound: δ", direction="diagonal", in_legend=False)], xscale="log",
+        yscale="log", ylim=(0.001, 1.3),
+        notes=["Blue: rule. Orange: naive. Dotted: Ville's bound, δ"], legend="below",
         legend_columns=4,
-    )
+    )  # fmt: skip
 
 
 def _floors(low: Mapping[tuple[str, str], FloatArray]) -> Panel:
@@ -425,15 +401,11 @@ def _floors(low: Mapping[tuple[str, str], FloatArray]) -> Panel:
         for agent in AGENTS
     ]
     return Panel(
-        "(b) What does the truth keep, in all but a share δ of runs?",
-        "δ",
-        "λ, lowest P(m*|·) / P(m*) over time",
-        series,
-        [Guide("Ville's bound: λ = δ", direction="diagonal", in_legend=False)],
-        xlim=(0.0, 1.0),
-        ylim=(-0.02, 1.02),
-        notes=["Dotted: Ville's bound, λ = δ"],
-    )
+        "(b) What does m* retain, in all but a share δ of runs?", "δ",
+        "λ, lowest P(m*|·) / P(m*) over time", series,
+        [Guide("Ville's bound: λ = δ", direction="diagonal", in_legend=False)], xlim=(0.0, 1.0),
+        ylim=(-0.02, 1.02), notes=["Dotted: Ville's bound, λ = δ"],
+    )  # fmt: skip
 
 
 def _by_time(settings: Settings, columns: Columns) -> Panel:
@@ -446,13 +418,10 @@ def _by_time(settings: Settings, columns: Columns) -> Panel:
         series.append(Series(agent, times(settings), fell / runs, *bounds, **look))
     return Panel(
         f"(c) {_DRAWN_WORLD.capitalize()}: runs that ever fell below δ = {_DRAWN_DELTA:g}",
-        "step t",
-        "share of runs, by step t",
-        series,
-        [Guide(f"Ville's bound: δ = {_DRAWN_DELTA:g}", _DRAWN_DELTA)],
-        ylim=(-0.02, 1.02),
+        "step t", "share of runs, by step t", series,
+        [Guide(f"Ville's bound: δ = {_DRAWN_DELTA:g}", _DRAWN_DELTA)], ylim=(-0.02, 1.02),
         legend="upper left",
-    )
+    )  # fmt: skip
 
 
 def _posterior(settings: Settings, columns: Columns) -> Panel:
@@ -467,23 +436,15 @@ def _posterior(settings: Settings, columns: Columns) -> Panel:
         for agent in AGENTS
     ]
     return Panel(
-        f"(d) {_DRAWN_WORLD.capitalize()}: belief in the true mode, on average",
-        "step t",
-        "mean of P(m*|·)",
-        series,
-        [Guide("prior", prior)],
-        ylim=(-0.02, 1.02),
+        f"(d) {_DRAWN_WORLD.capitalize()}: belief in the true mode, on average", "step t",
+        "mean of P(m*|·)", series, [Guide("prior", prior)], ylim=(-0.02, 1.02),
         legend="center right",
-    )
+    )  # fmt: skip
 
 
 experiment: Final = Experiment(
     name="lower-bound",
-    summary="how rarely the true mode ever loses its weight, beside an agent that deludes itself",
-    settings=Settings,
-    quick=Settings(runs=1000, steps=100),
-    full=Settings(runs=20_000),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    summary="how rarely the true mode ever loses its weight, and a deluded agent for comparison",
+    settings=Settings, quick=Settings(runs=1000, steps=100), full=Settings(runs=20_000),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

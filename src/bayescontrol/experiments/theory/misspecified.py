@@ -1,44 +1,34 @@
-"""Misspecified: an alarm for worlds that no mode describes, its errors, its power, its use.
+"""Misspecified worlds: an alarm for worlds that no mode describes, its errors, power and use.
 
-    E_t = q(o_≤t | â_≤t) / max_m P(o_≤t | m, â_≤t)        raised at E_t ≥ 1/δ
+    E_t = q(o_≤t | â_≤t) / max_m P(o_≤t | m, â_≤t)        alarm at E_t ≥ 1/δ; q Krichevsky-Trofimov
 
-Inside the class the alarm is raised, ever, with probability at most δ. Outside it is raised
-surely, the sooner the farther the world is from the nearest mode. What resting from then on is
-worth is another matter: the alarm says that the modes are wrong, not that they do harm.
-
-Three machines in the class, five outside it, and how far each is from the nearest mode.
+Inside the class the alarm is ever raised with probability at most δ. Outside it is surely raised,
+the sooner the farther the world is from the nearest mode. Whether resting after the alarm pays is
+a separate question: the alarm shows that the modes are wrong, not that they do harm. There are
+three worlds in the class and five outside it:
 
     mode m     lever m is good, the others are poor, whatever came before; policy: pull lever m
-    worn θ     the good lever's harmless misses turn into losses, a share θ of them
-    streaks    as many losses as in the class, but a loss brings on the next
+    worn θ     a share θ of the good lever's harmless misses have become losses
+    streaks    as many losses as in the class, but a loss makes the next one more probable
 
     D = min_m Σ_x μ(x) Σ_o Q(o | x, a_m) ln [Q(o | x, a_m) / P(o | m, x, a_m)]     nats a step
 
-A world outside the class is a row of the tables with prior 0: no belief ever draws it. μ is the
-stationary law of situations under the policy of m, where m is what the agent settles on.
+D is the distance of a world from the nearest mode; μ is the stationary distribution of situations
+under the policy of the mode m on which the agent settles. A world outside the class is a row of the
+tables with prior 0, which no belief ever draws.
 
-One replica: a guarded agent and a blind one in every world, with the same luck.
-
-    E_t = q(o_≤t | â_≤t) / max_m P(o_≤t | m, â_≤t),  q Krichevsky-Trofimov     alarm at 1/δ
-
-Until the alarm both do the same; from then on the guarded one rests. In a few replicas the blind
-one has an alarm too, to which it is deaf: so the evidence can be followed to the end.
-
-Claims and the table of `misspecified`.
+A replica runs a guarded agent, which rests after the alarm, and a blind one, with the same random
+numbers. In a few replicas the blind agent also computes the evidence and ignores the alarm, so that
+the evidence is known to the end. The claims:
 
     inside     P(alarm, ever) ≤ δ, under every mode
-    outside    P(alarm by t) → 1, and no alarm with this δ can do with E[step] < ln(1/δ) / D
-    fallback   what resting from the alarm on is worth
+    outside    P(alarm by t) → 1, and no alarm with this δ can have E[step] < ln(1/δ) / D
+    fallback   the gain from resting after the alarm
 
-Power is claimed of worlds that had the time to show: t D exceeds what q pays for learning. A
-sound claim fails by chance with probability of about 1e-3: three standard errors and one run.
-With fewer than FEWEST runs nothing is judged. In a pilot on another seed, `bayescontrol run
-misspecified --seed 1000`, the alarm was raised in all of 400 runs in each of the worlds of `found`.
-
-Two figures: the e-process along single runs, and how often and how soon it raises the alarm.
-
-lines    log10 E_t of single runs; the share of runs with an alarm by step t, and its interval
-guides   log10 1/δ, where the alarm is raised; δ, which false alarms may not exceed
+Power is claimed for worlds with enough steps: t D exceeds what q needs for learning. A correct
+claim fails by chance with probability about 1e-3: margins are three standard errors and one run. In
+a pilot on another seed, `bayescontrol run misspecified --seed 1000`, the alarm was raised in all of
+400 runs in each of the worlds of `detectable`.
 """
 
 import math
@@ -48,11 +38,12 @@ from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, Final
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.chance import FEW, measured, told
+from bayescontrol.experiments.chance import format_mean, measured
+from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Series
@@ -62,22 +53,22 @@ from bayescontrol.report.tables import with_error
 
 #: The action that is always safe, and earns nothing.
 REST: Final = 3
-#: What a win, a miss and a loss are worth.
+#: Reward of a win, a miss and a loss.
 REWARD: Final = np.array([1.0, 0.0, -3.0])
 WEAR: Final = (0.25, 0.5, 0.75, 1.0)
 INSIDE: Final = ("lever 0", "lever 1", "lever 2")
 OUTSIDE: Final = (*(f"worn {theta:g}" for theta in WEAR), "streaks")
 WORLDS: Final = INSIDE + OUTSIDE
-#: What is told of the good lever of each world.
+#: A description of the good lever of each world.
 ABOUT: Final = {
     **{world: f"{world}, as mode {m} expects" for m, world in enumerate(INSIDE)},
     **{f"worn {t:g}": f"lever 0, {t:.0%} of its misses now lose" for t in WEAR},
-    "streaks": "lever 0, but a loss brings on the next",
+    "streaks": "lever 0, but losses come in streaks",
 }
 
 _GOOD: Final = np.array([0.6, 0.3, 0.1])
 _POOR: Final = np.array([0.2, 0.4, 0.4])
-#: P(loss | a loss came before). The rate without one keeps a tenth of all pulls losses.
+#: P(loss | the last pull lost). The rate after other pulls is such that a tenth of all lose.
 _STREAK: Final = 0.4
 _LABELS: Final = Labels(
     ("after no loss", "after a loss"),
@@ -96,13 +87,7 @@ def _streaks(loss: float) -> FloatArray:
 
 @cache
 def machines() -> TabularModes:
-    """All eight worlds as one class in which only the first three have weight.
-
-    >>> machines()
-    TabularModes(8 modes, 2 situations, 4 actions, 3 observations)
-    >>> machines().prior.round(3)
-    array([0.333, 0.333, 0.333, 0.   , 0.   , 0.   , 0.   , 0.   ])
-    """
+    """Return all eight worlds as one class in which only the first three have prior weight."""
     n = len(INSIDE)
     hypothesis = np.empty((len(WORLDS), 2, 4, 3))
     hypothesis[:, :, :] = _POOR
@@ -113,7 +98,7 @@ def machines() -> TabularModes:
         hypothesis[n + k, :, 0] = _worn(theta)
     rare = _GOOD[2] * (1.0 - _STREAK) / (1.0 - _GOOD[2])
     hypothesis[-1, :, 0] = [_streaks(rare), _streaks(_STREAK)]
-    # Outside the class nobody acts; these rows are the best that could be done.
+    # Modes outside the class are never drawn; their policies are the best actions.
     lever = [0, 1, 2, *(0 if _worn(theta) @ REWARD > 0 else REST for theta in WEAR), 0]
     policy = np.eye(4)[lever][:, None].repeat(2, axis=1)
     successor = np.broadcast_to([0, 0, 1], (2, 4, 3))
@@ -123,7 +108,7 @@ def machines() -> TabularModes:
 
 @cache
 def distances() -> dict[str, float]:
-    """D of every world, in nats a step; 0 inside the class.
+    """Return D of every world, in nats a step; 0 inside the class.
 
     >>> {world: round(D, 3) for world, D in distances().items() if D > 0}
     {'worn 0.25': 0.033, 'worn 0.5': 0.125, 'worn 0.75': 0.279, 'worn 1': 0.555, 'streaks': 0.037}
@@ -135,13 +120,13 @@ def _distance(k: int) -> float:
     settled = []
     for m in range(len(INSIDE)):
         rates = _rates(k, m)
-        if rates[m] == rates.min():  # pulling lever m, nothing explains the world better than m
+        if rates[m] == rates.min():  # while lever m is pulled, mode m explains the world best
             settled.append(float(rates[m]))
     return min(settled)
 
 
 def _rates(k: int, m: int) -> FloatArray:
-    """The relative entropy of world k from each mode, in nats a step, while lever m is pulled."""
+    """Return the relative entropy of world k from each mode, a step, while lever m is pulled."""
     modes = machines()
     q = modes.hypothesis[k, :, m]
     move = np.zeros((2, 2))
@@ -154,9 +139,9 @@ def _rates(k: int, m: int) -> FloatArray:
     return np.asarray(terms.sum(-1) @ (mu / mu.sum()))
 
 
-#: With fewer runs nothing is judged.
+#: With fewer runs no claims are made.
 FEWEST: Final = 100
-#: So many replicas are followed step by step, in these worlds, and drawn.
+#: Number of replicas whose evidence is recorded and drawn, and the worlds of the figure.
 PATHS: Final = 6
 DRAWN: Final = (WORLDS[0], OUTSIDE[1], OUTSIDE[-1])
 _POINTS: Final = 120
@@ -165,30 +150,28 @@ _LOG10_2: Final = 0.3010299956639812
 
 @dataclass(frozen=True)
 class Settings:
-    """Size of the experiment, and the rate of false alarms that is allowed."""
+    """Size of the experiment, and the allowed rate of false alarms."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 400
-    steps: Annotated[int, msgspec.Meta(ge=1, description="steps in a replica")] = 1000
-    delta: Annotated[
-        float, msgspec.Meta(gt=0, lt=1, description="the alarm may be false so often, at most")
-    ] = 0.05
+    seed: Seed = 0
+    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 400
+    steps: Annotated[int, Meta(ge=1, description="steps in a replica")] = 1000
+    delta: Annotated[float, Meta(gt=0, lt=1, description="rate of false alarms")] = 0.05
 
 
 def checkpoints(settings: Settings) -> Any:
-    """The steps at which paths are kept, at most 120 of them."""
+    """Return the steps at which the evidence is stored, at most 120."""
     stride = -(-settings.steps // _POINTS)
     return np.arange(stride, settings.steps + 1, stride)
 
 
 def guard(settings: Settings, fallback: int | None = REST) -> Guarded:
-    """The control rule over the three modes, with an alarm, and resting for a fallback."""
+    """Return the control rule over the three modes with an alarm; its fallback is to rest."""
     predictor = KrichevskyTrofimov(len(REWARD))
     return Guarded(machines().agent(), Alarm(predictor, settings.delta), fallback)
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """When the alarm was raised in every world, and what both agents earned."""
+    """Record the step of the alarm in every world, and what both agents earned."""
     step = np.full(len(WORLDS), np.inf)
     guarded, blind = np.empty(len(WORLDS)), np.empty(len(WORLDS))
     path = np.full((len(DRAWN), len(checkpoints(settings))), np.nan)
@@ -198,11 +181,12 @@ def run(settings: Settings, i: int) -> Columns:
         record = interact(agent, modes.environment(k), settings.steps, **luck)
         if agent.alarm.step is not None:
             step[k] = agent.alarm.step
-        deaf: Any = modes.agent()
+        blind_agent: Any = modes.agent()
         probes = None
         if i < PATHS and world in DRAWN:
-            deaf, probes = guard(settings, fallback=None), {"bits": alarm_evidence}
-        free = interact(deaf, modes.environment(k), settings.steps, probes=probes, **luck)
+            blind_agent = guard(settings, fallback=None)
+            probes = {"bits": alarm_evidence}
+        free = interact(blind_agent, modes.environment(k), settings.steps, probes=probes, **luck)
         if probes:
             path[DRAWN.index(world)] = free["bits"][checkpoints(settings) - 1] * _LOG10_2
         guarded[k], blind[k] = (REWARD[r.observations].mean() for r in (record, free))
@@ -210,27 +194,27 @@ def run(settings: Settings, i: int) -> Columns:
 
 
 _POWER: Final = 0.95
-#: What q pays, at most, in nats, for learning the two cells it spends its time in, and some more.
+#: Upper bound, in nats, on the cost of learning the two cells that are visited.
 _PRICE: Final = 40.0
 _STREAKS: Final = len(WORLDS) - 1
-#: What the good lever earns a step: the most that a false alarm can cost.
+#: Reward of the good lever a step: the largest possible cost of a false alarm.
 _BEST: Final = float(machines().hypothesis[0, 0, 0] @ REWARD)
 
 
-def found(settings: Settings) -> list[int]:
-    """The worn worlds in which the steps suffice for the alarm, the nearest first."""
+def detectable(settings: Settings) -> list[int]:
+    """Return the worn worlds in which the steps suffice for the alarm, the nearest first."""
     needed = _PRICE + math.log(1.0 / settings.delta)
     worn = range(len(INSIDE), _STREAKS)
     return [k for k in worn if settings.steps * distances()[WORLDS[k]] >= needed]
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims, and two tables."""
+    """Make all claims, and tables of the worlds and the alarms."""
     tables = _machines(), _table(settings, columns)
     if len(columns["step"]) < FEWEST:
         return Score((), tables)
     claims = [_false_alarms(settings, columns), _false_alarm_cost(settings, columns)]
-    if found(settings):
+    if detectable(settings):
         claims += [
             _power(settings, columns),
             _delay_bound(settings, columns),
@@ -247,12 +231,12 @@ def _raised(columns: Columns) -> FloatArray:
 
 
 def _slack(p: float, runs: int) -> float:
-    """Three standard errors of a share with mean p, and one run."""
+    """Return three standard errors of a share with mean p, plus one run."""
     return 3.0 * math.sqrt(p * (1.0 - p) / runs) + 1.0 / runs
 
 
 def _error(share: float, runs: int) -> float:
-    """Half of Wilson's interval at one standard error: above 0 also where all runs agree."""
+    """Return half of Wilson's interval at z = 1, which is positive even if all runs agree."""
     low, high = wilson(round(share * runs), runs, z=1.0)
     return float(high - low) / 2.0
 
@@ -262,12 +246,12 @@ def _false_alarms(settings: Settings, columns: Columns) -> Claim:
     share = float(_raised(columns)[: len(INSIDE)].max())
     return Claim(
         "false-alarms",
-        f"under every mode the alarm is raised, by step {settings.steps}, in at most a share δ "
-        "of the runs; here the worst mode",
+        f"under every mode the alarm is raised by step {settings.steps} in at most a share δ of "
+        "the runs; here the worst mode",
         "ours", f"at most {delta:g}", share, _error(share, n),
         share <= delta + _slack(delta, n),
-        "Ville's inequality: it may be looked at after every step; chance alone would not go "
-        f"beyond {delta + _slack(delta, n):.2g}",
+        "by Ville's inequality, even if it is checked after every step; chance explains up to "
+        f"{delta + _slack(delta, n):.2g}",
         threshold_origin="theory: Ville's inequality, three standard errors and one run",
     )  # fmt: skip
 
@@ -278,8 +262,8 @@ def _false_alarm_cost(settings: Settings, columns: Columns) -> Claim:
     most = settings.delta * _BEST
     return Claim(
         "false-alarm-cost",
-        "inside the class, where the alarm is false, resting after it costs at most δ times what "
-        "the good lever earns, a step",
+        "inside the class, where the alarm is false, resting after it costs at most δ times the "
+        "reward of the good lever, a step",
         "ours", f"at most {most:.3g}", mean, error,
         mean <= most + 3.0 * error + _BEST / settings.runs,
         threshold_origin="theory: Ville's inequality, three standard errors and one run",
@@ -288,8 +272,8 @@ def _false_alarm_cost(settings: Settings, columns: Columns) -> Claim:
 
 def _power(settings: Settings, columns: Columns) -> Claim:
     n = settings.runs
-    share = float(_raised(columns)[found(settings)].min())
-    names = ", ".join(WORLDS[k] for k in found(settings))
+    share = float(_raised(columns)[detectable(settings)].min())
+    names = ", ".join(WORLDS[k] for k in detectable(settings))
     return Claim(
         "power",
         f"outside the class the alarm is raised by step {settings.steps}; here the worst of "
@@ -302,9 +286,9 @@ def _power(settings: Settings, columns: Columns) -> Claim:
 
 
 def _delays(settings: Settings, columns: Columns) -> dict[int, tuple[float, float]]:
-    """Mean steps to the alarm with their errors; a run without one has taken all its steps."""
+    """Return the mean steps to the alarm with their errors; runs without one count all steps."""
     steps = np.minimum(columns["step"], settings.steps)
-    return {k: _mean(steps[:, k]) for k in found(settings)}
+    return {k: _mean(steps[:, k]) for k in detectable(settings)}
 
 
 def _delay_bound(settings: Settings, columns: Columns) -> Claim:
@@ -316,12 +300,12 @@ def _delay_bound(settings: Settings, columns: Columns) -> Claim:
     least = min(spent, key=lambda k: spent[k][0])
     return Claim(
         "delay-bound",
-        "no alarm can do with less than ln 1/δ nats of evidence on average, steps times D; here "
-        f"the quickest, in {WORLDS[least]}",
+        "every alarm needs at least ln 1/δ nats of evidence on average (steps times D); here the "
+        f"quickest, in {WORLDS[least]}",
         "ours", f"at least {bound:.3g}", *spent[least],
         all(nats >= bound - 3.0 * error for nats, error in spent.values()),
-        f"D: how many nats a step tells; the rest of the {spent[least][0]:.3g} is what the alarm "
-        "pays for learning the world, of which it assumes nothing",
+        f"D is the evidence of one step; the rest of the {spent[least][0]:.3g} is the cost of "
+        "learning the world, about which the alarm assumes nothing",
         threshold_origin="theory: no alarm is quicker; three standard errors",
     )  # fmt: skip
 
@@ -330,8 +314,8 @@ def _delay_order(settings: Settings, columns: Columns) -> Claim:
     delays = list(_delays(settings, columns).values())
     return Claim(
         "delay-order",
-        "the farther the world from the nearest mode, the sooner the alarm; mean steps in "
-        f"{', '.join(WORLDS[k] for k in found(settings))}",
+        "the farther the world is from the nearest mode, the sooner the alarm; mean steps in "
+        f"{', '.join(WORLDS[k] for k in detectable(settings))}",
         "ours", "falling", ", ".join(f"{mean:.4g}" for mean, _ in delays), None,
         all(near >= far - 3.0 * math.hypot(e, f) for (near, e), (far, f) in pairwise(delays)),
         threshold_origin="theory: the order of D, three standard errors",
@@ -339,13 +323,15 @@ def _delay_order(settings: Settings, columns: Columns) -> Claim:
 
 
 def _fallback(settings: Settings, columns: Columns) -> Claim:
-    gains = {k: _mean(columns["guarded"][:, k] - columns["blind"][:, k]) for k in found(settings)}
+    gains = {
+        k: _mean(columns["guarded"][:, k] - columns["blind"][:, k]) for k in detectable(settings)
+    }
     least = min(gains, key=lambda k: gains[k][0])
     mean, error = gains[least]
     return Claim(
         "fallback-gain",
-        "where pulling on blindly, deaf to the alarm, loses, resting from the alarm on earns more, "
-        f"a step; here the least, {WORLDS[least]}",
+        "where ignoring the alarm loses, resting after it earns more, a step; here the smallest "
+        f"gain, {WORLDS[least]}",
         "ours", "above 0", mean, error,
         mean > 3.0 * error, threshold_origin="theory: above 0 by three standard errors",
     )  # fmt: skip
@@ -357,18 +343,18 @@ def _streaks_claim(settings: Settings, columns: Columns) -> Claim:
     cost, _ = _mean((columns["blind"] - columns["guarded"])[:, _STREAKS])
     return Claim(
         "streaks-found",
-        "losses that come in streaks are found, though no lever wins or loses more often than "
-        f"its mode says; by step {settings.steps}",
+        "losses in streaks are detected, though every lever wins and loses as often as its mode "
+        f"predicts; share of alarms by step {settings.steps}",
         "ours", f"above {delta:g}", share, _error(share, n),
         share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n),
-        "the alarm says that the modes are wrong, not that they do harm: here resting costs "
+        "the alarm shows that the modes are wrong, not that they do harm: here resting costs "
         f"{cost:.2g} a step",
-        threshold_origin="theory: above what false alarms may be, by three standard errors",
+        threshold_origin="theory: above the rate of false alarms by three standard errors",
     )  # fmt: skip
 
 
 def _mean(values: FloatArray) -> tuple[float, float]:
-    """Mean and standard error; none where all runs agree."""
+    """Return mean and standard error; the error is 0 if all runs agree."""
     mean, error = measured(values)
     return mean, error or 0.0
 
@@ -377,21 +363,20 @@ def _machines() -> Table:
     rows = []
     for k, world in enumerate(WORLDS):
         lever = k if k < len(INSIDE) else 0
-        law = machines().hypothesis[k, :, lever]
-        rare, often = law[0, 2], law[1, 2]
+        odds_after = machines().hypothesis[k, :, lever]
+        rare, often = odds_after[0, 2], odds_after[1, 2]
         share = rare / (1.0 + rare - often)  # of pulls that lose, in the long run
-        odds = law[0] + (law[1] - law[0]) * share
+        odds = odds_after[0] + (odds_after[1] - odds_after[0]) * share
         win, miss, loss = (float(f"{p:.6g}") for p in odds)
         rows.append((world, ABOUT[world], win, miss, loss, float(f"{odds @ REWARD:.3g}")))
     return Table(
         "Eight machines",
-        ("world", "its good lever", "P(win)", "P(miss)", "P(loss)", "reward a pull"),
-        tuple(rows),
+        ("world", "its good lever", "P(win)", "P(miss)", "P(loss)", "reward a pull"), tuple(rows),
         "A machine has three levers; a win pays 1, a miss 0, a loss costs 3. The first three are "
-        "the modes: mode k expects lever k to be good and the others poor (.2, .4, .4), and pulls "
-        "it. In the others lever 0 is not what any mode expects. Resting is always safe and earns "
-        "0.",
-    )
+        "the modes: mode k predicts that lever k is good and the others poor (.2, .4, .4), and "
+        "pulls it. In the others no mode predicts lever 0 correctly. Resting is always safe and "
+        "earns 0.",
+    )  # fmt: skip
 
 
 def _table(settings: Settings, columns: Columns) -> Table:
@@ -408,21 +393,21 @@ def _table(settings: Settings, columns: Columns) -> Table:
                 with_error(float(share[k]), _error(float(share[k]), len(step))),
                 f"{middle:.0f}" if math.isfinite(middle) else "none",
                 f"{least:.1f}" if math.isfinite(least) else "never",
-                told(columns["blind"][:, k]),
-                told(columns["guarded"][:, k]),
+                format_mean(columns["blind"][:, k]),
+                format_mean(columns["guarded"][:, k]),
             )
         )
     return Table(
         f"Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned a step",
         (
             "world", "D", "runs with an alarm", "median step", "ln(1/δ) / D",
-            "pulls on, blindly", "rests after the alarm",
+            "ignores the alarm", "rests after the alarm",
         ),
         tuple(rows),
-        "δ: how often the alarm may be false. D: how far the world is from the nearest mode, nats "
-        "a step (0: it is one of them). ln(1/δ) / D: no alarm is quicker on average, whatever it "
-        "knows of the world. Last columns: reward a step of an agent that is deaf to the alarm, "
-        "and of one that pulls no lever after it.",
+        "δ: allowed rate of false alarms. D: distance of the world from the nearest mode, nats a "
+        "step (0: it is a mode). ln(1/δ) / D: no alarm is quicker on average, whatever it knows of "
+        "the world. Last columns: reward a step of an agent that ignores the alarm, and of one "
+        "that pulls no lever after it.",
     )  # fmt: skip
 
 
@@ -436,42 +421,42 @@ _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     "worn 1": ("vermillion", "solid"),
     "streaks": ("purple", "solid"),
 }
-#: log10 E beyond these is of no interest.
+#: Limits of log10 E in the figure.
 _SHOWN: Final = (-8.0, 12.0)
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Paths of the e-process, and the alarms."""
+    """Draw paths of the evidence, and the alarms."""
     shown = min(PATHS, settings.runs)
     return {
         "evidence": Chart(
             "The evidence that no mode fits, along single runs",
             [_paths(settings, columns, k) for k in range(len(DRAWN))],
-            "Eₜ is how much better a predictor that assumes nothing explains what was observed up "
-            "to step t than the best of the modes does: a ratio of probabilities. The alarm is "
-            "raised where a line meets the dotted one, Eₜ = 1/δ. Inside the class (lever 0 is as "
-            "a mode expects) the evidence sinks; outside it climbs (worn 0.5: half of the misses "
-            "of lever 0 have become losses; streaks: a loss brings on the next). Here the agent "
-            "pulls on after the alarm.",
+            "Eₜ compares a predictor that assumes nothing with the best of the modes: the ratio of "
+            "the probabilities they give to the observations up to step t. The alarm is raised "
+            "where a line reaches the dotted one, Eₜ = 1/δ. Inside the class (lever 0 is as a mode "
+            "predicts) the evidence falls; outside it rises (worn 0.5: half of the misses of lever "
+            "0 have become losses; streaks: losses come in streaks). Here the agent ignores the "
+            "alarm.",
             columns=len(DRAWN),
             note=f"{shown} run{'s' * (shown > 1)} of each world; δ = {settings.delta:g}",
         ),
         "alarms": Chart(
-            "False alarms, power, delay, and what the fallback is worth",
+            "False alarms, power, delay, and the value of the fallback",
             [
                 _shares(settings, columns, INSIDE, "(a) Inside the class: false alarms"),
                 _shares(settings, columns, OUTSIDE, "(b) Outside the class: power"),
                 _delay(settings, columns),
                 _earned(columns),
             ],
-            "δ is how often the alarm may be false. Lever 0, 1, 2: worlds as one of three modes "
-            "expects. Worn θ: a share θ of the misses of the good lever have become losses. "
-            "Streaks: a loss brings on the next. (a) False alarms stay below δ at all times at "
-            "once. (b) True ones come for sure. (c) The farther the world from the nearest mode, D "
-            "nats a step, the sooner the alarm; on average none can be below the dashed line. (d) "
-            "The blind agent pulls on after the alarm, the other rests: it pulls no lever any more "
-            "and earns 0 from then on. That pays where the lever does harm, and costs where it "
-            "does not.",
+            "δ is the allowed rate of false alarms. Lever 0, 1, 2: worlds that one of three modes "
+            "predicts. Worn θ: a share θ of the misses of the good lever have become losses. "
+            "Streaks: losses come in streaks. (a) The share of false alarms stays below δ at all "
+            "times. (b) True alarms are raised with certainty. (c) The farther the world is from "
+            "the nearest mode, D nats a step, the sooner the alarm; on average none can be below "
+            "the dashed line. (d) The blind agent ignores the alarm, the other rests: it pulls no "
+            "lever and earns 0 from then on. That pays where the lever does harm, and costs where "
+            "it does not.",
             columns=2,
             note=f"{settings.runs} run{'s' * (settings.runs > 1)}; bands of (a) and (b): Wilson's "
             "at two standard errors",
@@ -535,7 +520,7 @@ def _earned(columns: Columns) -> Panel:
     x = np.arange(len(WORLDS))
     series = []
     looks: Mapping[str, tuple[str, Colour, Marker]] = {
-        "blind": ("pulls on, blindly", "ink", "square-open"),
+        "blind": ("ignores the alarm", "ink", "square-open"),
         "guarded": ("rests after the alarm", "green", "circle"),
     }
     for name, (label, colour, marker) in looks.items():
@@ -552,10 +537,6 @@ def _earned(columns: Columns) -> Panel:
 experiment: Final = Experiment(
     name="misspecified",
     summary="an alarm for worlds that no mode describes: false alarms, power, and a fallback",
-    settings=Settings,
-    quick=Settings(),
-    full=Settings(runs=5000),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    settings=Settings, quick=Settings(), full=Settings(runs=5000),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

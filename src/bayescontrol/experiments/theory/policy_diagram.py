@@ -1,27 +1,16 @@
-"""A policy diagram: states, transitions labelled a/o, and the subset that each policy selects.
+"""Policy diagram: the states and transitions of a world, and the subset that a policy selects.
 
     P(s' | m, s) = Σ_{ao: T(s, ao) = s'} P(a | m, s) P(o | m, s, a)        a Markov chain
-    subset of P_m = {s: μ_m(s) > 0},    μ_m P = μ_m                        what it visits for ever
+    subset of P_m = {s: μ_m(s) > 0},    μ_m P = μ_m                        visited for ever
 
-Applying a policy is choosing a subset of the world. The subset is exact; long runs show where
-they spend their time.
-
-One replica: P1, P2 and both by turns, each from a state at random.
+Choosing a policy means choosing a subset of the world. The subsets and shares are computed
+exactly, and long runs are compared with them. A replica runs three agents from a random state:
 
     P1, P2     one policy acts for ever
-    by turns   the control rule: the two modes have one hypothesis, so nothing is ever learnt, and
-               at every step either policy acts with probability 1/2
+    by turns   the control rule. Both modes have the same hypothesis, so nothing is ever learnt,
+               and each policy acts with probability 1/2 at every step
 
-What is kept: how often each state was visited in the second half, how often each transition was
-taken, and when the subset that the policy selects was entered.
-
-The claims: what a policy selects, exactly, is where long runs spend their time.
-
-The chains, their subsets and shares are exact; runs are held against them. All claims with
-chance in them together raise a false alarm at a rate of at most 1e-3. With fewer than FEWEST runs
-nothing is judged.
-
-The figures of `policy-diagram`: the diagram itself, and the time spent in its parts.
+The false-alarm rate of all claims together is at most 1e-3.
 """
 
 from collections.abc import Mapping
@@ -29,21 +18,22 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Final
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.chance import FEW, compare, measured, told
+from bayescontrol.experiments.chance import compare_means, format_mean, measured
+from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.diagrams import (
     Places,
-    acting,
-    chain,
     chain_edges,
-    framed_alike,
+    markov_chain,
     nodes,
-    path,
-    shares,
+    same_frame,
+    state_path,
+    stationary_shares,
     transitions,
+    with_policy,
 )
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
@@ -54,13 +44,12 @@ from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.seeding import Stream
 
 BY_TURNS: Final = "by turns"
-#: Who acts.
 POLICIES: Final = ("P1", "P2", BY_TURNS)
-#: Both modes have the same hypothesis: it does not matter whose world it is.
+#: Both modes have the same hypothesis, so either may be the true one.
 TRUE: Final = 0
-#: Of so many steps it is kept whether they were inside the subset.
+#: Number of first steps of which `inside` is stored.
 SHOWN: Final = 8
-#: With fewer runs nothing is judged.
+#: With fewer runs no claims are made.
 FEWEST: Final = 20
 
 
@@ -68,77 +57,73 @@ FEWEST: Final = 20
 class Settings:
     """Size of the experiment."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
-    steps: Annotated[
-        int, msgspec.Meta(ge=200, description="steps in a replica; the second half is counted")
-    ] = 2000
+    seed: Seed = 0
+    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
+    steps: Annotated[int, Meta(ge=200, description="steps; the second half is counted")] = 2000
 
 
 @cache
 def modes() -> TabularModes:
-    """The class whose diagram is drawn.
-
-    >>> len(modes().labels.situations)
-    8
-    """
+    """Return the class whose diagram is drawn."""
     return policy_diagram()
 
 
 @cache
-def law(who: str) -> FloatArray:
-    """P(a | x) of one of POLICIES.
-
-    >>> law("by turns")[0]
-    array([0.5, 0.5])
-    """
+def action_probabilities(who: str) -> FloatArray:
+    """Return P(a | x) of one of POLICIES."""
     if who == BY_TURNS:
         return np.asarray(np.einsum("m,mxa->xa", modes().prior, modes().policy))
     return np.asarray(modes().policy[POLICIES.index(who)])
 
 
 @cache
-def spent(who: str) -> FloatArray:
-    """μ: the exact share of the time that is spent in each state.
+def chain(who: str) -> FloatArray:
+    """Return P(s' | s) under one of POLICIES."""
+    return markov_chain(modes(), action_probabilities(who), TRUE)
 
-    >>> spent("P2").round(4).tolist()
+
+@cache
+def time_shares(who: str) -> FloatArray:
+    """Return μ, the exact share of the time spent in each state.
+
+    >>> time_shares("P2").round(4).tolist()
     [0.0, 0.0, 0.0, 0.3478, 0.1739, 0.2609, 0.2174, 0.0]
     """
-    return shares(chain(modes(), law(who), TRUE))
+    return stationary_shares(chain(who))
 
 
 def selected(who: str) -> tuple[int, ...]:
-    """The subset of the states that a policy selects: the support of μ.
+    """Return the states that a policy selects: the support of μ.
 
     >>> selected("P1"), selected("P2"), len(selected("by turns"))
     ((0, 1, 2, 3), (3, 4, 5, 6), 8)
     """
-    return tuple(np.flatnonzero(spent(who)).tolist())
+    return tuple(np.flatnonzero(time_shares(who)).tolist())
 
 
 @cache
 def _class(who: str, start: int) -> TabularModes:
-    own = modes().policy if who == BY_TURNS else law(who)
-    return acting(modes(), own, start)
+    policy = modes().policy if who == BY_TURNS else action_probabilities(who)
+    return with_policy(modes(), policy, start)
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Each of POLICIES for so many steps."""
+    """Run each of POLICIES; count visits and transitions, and note when the subset is entered."""
     states = len(modes().labels.situations)
     start = Stream.named(settings.seed, i, "start").integers(states)
     visits, moves, inside = [], [], []
     for k, who in enumerate(POLICIES):
         same = _class(who, int(start))
         agent, world = same.agent(), same.environment(TRUE)
-        # P1 and P2 mirror each other: with the same luck they would be one run.
-        own = len(POLICIES) * i + k
-        record = interact(agent, world, settings.steps, seed=settings.seed, run=own)
-        seen = path(same, record)
-        late = seen[-(settings.steps // 2) :]
+        # P1 and P2 mirror each other: with equal random numbers their runs would be equal.
+        number = len(POLICIES) * i + k
+        record = interact(agent, world, settings.steps, seed=settings.seed, run=number)
+        states_visited = state_path(same, record)
+        late = states_visited[-(settings.steps // 2) :]
         visits.append(np.bincount(late, minlength=states))
-        pairs = np.bincount(states * seen[:-1] + seen[1:], minlength=states**2)
-        moves.append(pairs.reshape(states, states))
-        inside.append(np.isin(seen[: SHOWN + 1], selected(who)))
+        pairs = states * states_visited[:-1] + states_visited[1:]
+        moves.append(np.bincount(pairs, minlength=states**2).reshape(states, states))
+        inside.append(np.isin(states_visited[: SHOWN + 1], selected(who)))
     return {
         "start": np.array(int(start)),
         "visits": np.stack(visits),
@@ -150,11 +135,11 @@ def run(settings: Settings, i: int) -> Columns:
 #: The rate of false alarms of all claims together, shared by four families of tests.
 _ALARMS: Final = 1e-3 / 4
 _TOLERANCE: Final = 1e-12
-_ORIGIN: Final = "theory: exact shares, Student's margin"
+_ORIGIN: Final = "theory: exact stationary_shares, Student's margin"
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims, and the shares of the time behind them."""
+    """Make all claims, and the table of time shares."""
     table = _shares(columns)
     if len(columns["visits"]) < FEWEST:
         return Score((), (table,))
@@ -170,12 +155,12 @@ def score(settings: Settings, columns: Columns) -> Score:
 
 
 def inside_after(who: str, steps: int) -> FloatArray:
-    """P(inside the subset after t steps | start), as an array [t, start], t = 0 … steps.
+    """Return P(inside the subset after t steps | start) as an array [t, start], t = 0 … steps.
 
     >>> inside_after("P2", 2)[:, 1].tolist()
     [0.0, 0.0, 1.0]
     """
-    P, inside = chain(modes(), law(who), TRUE), spent(who) > 0.0
+    P, inside = chain(who), time_shares(who) > 0.0
     rows = [inside.astype(np.float64)]
     for _ in range(steps):
         rows.append(P @ rows[-1])
@@ -183,7 +168,7 @@ def inside_after(who: str, steps: int) -> FloatArray:
 
 
 def entered_by(who: str) -> int:
-    """The step by which the subset is entered from every start, for sure.
+    """Return the step by which the subset has surely been entered from every start.
 
     >>> entered_by("P1"), entered_by("P2")
     (2, 2)
@@ -197,7 +182,7 @@ def _names(states: tuple[int, ...]) -> str:
 
 
 def _sums() -> Claim:
-    off = max(float(np.abs(chain(modes(), law(who), TRUE).sum(-1) - 1.0).max()) for who in POLICIES)
+    off = max(float(np.abs(chain(who).sum(-1) - 1.0).max()) for who in POLICIES)
     return Claim(
         "transitions-sum-to-1",
         "from every state s, the probabilities P(s'|m,s) of the next state s' under the policy of "
@@ -211,11 +196,11 @@ def _subset(k: int, columns: Columns) -> Claim:
     visited = tuple(np.flatnonzero(columns["visits"][:, k].sum(axis=0)).tolist())
     return Claim(
         f"subset-{who.lower()}",
-        f"applying {who} is choosing a subset of the states: these are visited for ever, and "
-        "no other",
+        f"applying {who} means choosing a subset of the states: exactly these are visited for "
+        "ever",
         "paper", _names(selected(who)), _names(visited), None, visited == selected(who),
-        reason="expected: where the exact stationary distribution is positive; ours: seen in the "
-        f"second halves of {len(columns['visits'])} runs",
+        reason="expected: where the exact stationary distribution is positive; ours: visited in "
+        f"the second halves of {len(columns['visits'])} runs",
         place="section 4.1, figure 2",
         threshold_origin="theory: the exact stationary distribution",
     )  # fmt: skip
@@ -223,13 +208,13 @@ def _subset(k: int, columns: Columns) -> Claim:
 
 def _time(k: int, columns: Columns) -> Claim:
     who, runs = POLICIES[k], _in_time(columns)[:, k]
-    x = int(np.argmax(spent(who)))
-    found = compare(runs, spent(who), _ALARMS / 3)
+    x = int(np.argmax(time_shares(who)))
+    found = compare_means(runs, time_shares(who), _ALARMS / 3)
     return Claim(
         f"time-{who.lower().replace(' ', '-')}",
-        f"{who}: every state has its exact share of the time; shown: {_names((x,))}",
-        "ours", float(spent(who)[x]), *measured(runs[:, x]), found.holds,
-        reason=f"all states: {found.words}",
+        f"{who}: runs spend the computed share of the time in every state; shown: {_names((x,))}",
+        "ours", float(time_shares(who)[x]), *measured(runs[:, x]), found.holds,
+        reason=f"all states: {found.sentence}",
         threshold_origin=_ORIGIN,
     )  # fmt: skip
 
@@ -240,23 +225,26 @@ def _in_time(columns: Columns) -> FloatArray:
 
 
 def _frequencies(columns: Columns) -> Claim:
-    """Transitions given their state are independent coins: their number is known."""
+    """Compare with binomial margins: transitions are independent given their state."""
     within, pairs = 0, 0
     for k, who in enumerate(POLICIES):
-        P, moves = chain(modes(), law(who), TRUE), columns["moves"][:, k].sum(axis=0)
+        P, moves = (
+            chain(who),
+            columns["moves"][:, k].sum(axis=0),
+        )
         left = np.maximum(moves.sum(axis=1, keepdims=True), 1)
         gap = np.where(moves.sum(axis=1, keepdims=True) > 0, np.abs(moves / left - P), 0.0)
         z = normal_quantile(1 - _ALARMS / (2 * P.size * len(POLICIES)))
-        # The last term covers few counts, where a share is not yet normal.
+        # The last term covers small counts, where a share is not normal.
         margin = z * np.sqrt(P * (1 - P) / left) + z * z / (3 * left)
         within += int((gap <= np.where(P * (1 - P) > 0, margin, 0.0)).sum())
         pairs += P.size
     return Claim(
         "transition-frequencies",
-        "every transition is taken as often as P(s'|m,s) says, and one of probability 0 never; "
-        "pairs (s, s') of which that is so, for three policies",
+        "every transition is taken as often as P(s'|m,s) says, and those of probability 0 never; "
+        "number of pairs (s, s') that agree, for three policies",
         "ours", pairs, within, None, within == pairs,
-        reason="as far as chance allows, with one false alarm in 1,000 seeds",
+        reason="within binomial margins, with one false alarm in 1,000 seeds",
         threshold_origin="theory: exact probabilities, binomial margin",
     )  # fmt: skip
 
@@ -267,24 +255,24 @@ def _pulled(columns: Columns) -> Claim:
     share = float(columns["inside"][:, :2, early:].mean())
     return Claim(
         "wherever-it-starts",
-        f"from any of the states, each policy is inside its subset after {latest} steps and "
-        "stays there; share of the runs and steps from then on",
+        f"from every state, each policy is inside its subset after {latest} steps and stays "
+        "there; share of the runs and steps from then on",
         "ours", 1.0, share, None, share == 1.0,
-        threshold_origin="theory: the exact chain is inside by then, surely",
+        threshold_origin="theory: by then the exact chain is inside with probability 1",
     )  # fmt: skip
 
 
 def _turns(columns: Columns) -> Claim:
-    alone = set(selected("P1")) | set(selected("P2"))
-    new = tuple(x for x in selected(BY_TURNS) if x not in alone)
+    either = {*selected("P1"), *selected("P2")}
+    new = tuple(x for x in selected(BY_TURNS) if x not in either)
     runs = _in_time(columns)[:, 2, list(new)].sum(axis=1)
-    exact = float(spent(BY_TURNS)[list(new)].sum())
-    found = compare(runs[:, None], np.array([exact]), _ALARMS)
+    exact = float(time_shares(BY_TURNS)[list(new)].sum())
+    found = compare_means(runs[:, None], np.array([exact]), _ALARMS)
     return Claim(
         "by-turns-leads-elsewhere",
-        f"two policies by turns visit {_names(new)}, where neither alone ever stays: a mixture "
-        "of policies selects more than the two subsets; share of the time",
-        "ours", exact, *measured(runs), bool(new) and found.holds, reason=found.words,
+        f"two policies by turns visit {_names(new)}, which neither visits for ever by itself: a "
+        "mixture of policies selects more than the two subsets; share of the time",
+        "ours", exact, *measured(runs), bool(new) and found.holds, reason=found.sentence,
         threshold_origin=_ORIGIN,
     )  # fmt: skip
 
@@ -294,17 +282,15 @@ def _shares(columns: Columns) -> Table:
     for x, name in enumerate(modes().labels.situations):
         row: list[str | float] = [name]
         for k, who in enumerate(POLICIES):
-            row += [float(spent(who)[x]), told(runs[:, k, x])]
+            row += [float(time_shares(who)[x]), format_mean(runs[:, k, x])]
         rows.append(tuple(row))
     header = [part for who in POLICIES for part in (f"{who}, exact", f"{who}, simulated")]
     return Table(
-        "Share of the time in each state",
-        ("state", *header),
-        tuple(rows),
+        "Share of the time in each state", ("state", *header), tuple(rows),
         "P1: always action a. P2: always action b. By turns: either, with probability 1/2 at every "
-        "step. Exact: what the share tends to. Simulated: second halves of "
-        f"{len(runs)} runs, mean ± standard error; one number where all runs agree.",
-    )
+        "step. Exact: the limit of the share. Simulated: second halves of "
+        f"{len(runs)} runs, mean ± standard error; one number if all runs agree.",
+    )  # fmt: skip
 
 
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
@@ -322,7 +308,7 @@ _PLACES: Final[Places] = {
     "s6": (4.15, -1.3),
     "s7": (5.35, 2.2),
 }
-#: Ways around other states, and labels beside crossings.
+#: Edges bent around other states, and the position of labels that would cover a crossing.
 _BENDS: Final = {("s7", "s6"): 0.62, ("s7", "s0"): -0.1}
 _LABELS: Final = {
     ("s1", "s3"): 0.66, ("s0", "s2"): 0.28, ("s2", "s0"): 0.3, ("s3", "s0"): 0.3,
@@ -331,19 +317,19 @@ _LABELS: Final = {
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Both figures."""
+    """Draw the diagram and the time shares."""
     return {"diagram": _diagram(), "time": _time_panel(settings, columns)}
 
 
 def _diagram() -> Chart:
     return Chart(
         "A policy diagram: states, transitions, and what each policy selects",
-        framed_alike([_world(), _policy("P1"), _policy("P2")]),
+        same_frame([_world(), _policy("P1"), _policy("P2")]),
         "A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: after "
-        "action a and observation 0. The first graph has all that the world allows, the others "
-        "what is left once a policy has chosen the actions. The more colour in a state, the more "
-        "of the time is spent there. The outline holds the states that the policy visits for "
-        "ever: choosing a policy is choosing this subset.",
+        "action a and observation 0. The first graph shows all transitions of the world, the "
+        "others those that remain once a policy has chosen the actions. The darker a state, the "
+        "more time is spent there. The outline encloses the states that the policy visits for "
+        "ever: choosing a policy means choosing this subset.",
         columns=3,
     )
 
@@ -351,7 +337,7 @@ def _diagram() -> Chart:
 def _world() -> Panel:
     states = list(_PLACES)
     graph = Graph(
-        "eight states and all transitions between them, and the subsets of P1 and P2",
+        "eight states, all transitions between them, and the subsets of P1 and P2",
         nodes(_PLACES, [0.0] * len(states), ["a state of the world"] * len(states), "ink"),
         [
             replace(_placed(edge), label="")
@@ -378,36 +364,34 @@ def _placed(edge: Edge) -> Edge:
 
 def _policy(who: str) -> Panel:
     colour, _ = _LOOKS[who]
-    mu, inside = spent(who), {modes().labels.situations[x] for x in selected(who)}
-    action = modes().labels.actions[int(np.argmax(law(who)[0]))]
+    mu, inside = time_shares(who), {modes().labels.situations[x] for x in selected(who)}
+    action = modes().labels.actions[int(np.argmax(action_probabilities(who)[0]))]
     graph = Graph(
         f"the transitions that {who} takes, and the states in which it stays",
         nodes(_PLACES, 0.9 * mu / mu.max(), [f"{share:.1%} of the time" for share in mu], colour),
         [
             replace(_placed(edge), faint=edge.source not in inside)
-            for edge in chain_edges(modes(), law(who), TRUE, colour=colour)
+            for edge in chain_edges(modes(), action_probabilities(who), TRUE, colour=colour)
         ],
         [_area(who)],
     )
     return Panel(
         f"{who}: always action {action}", "states", "transitions", [], graphs=[graph],
-        notes=["grey: the ways in from outside"],
+        notes=["grey: transitions from outside"],
     )  # fmt: skip
 
 
 def _time_panel(settings: Settings, columns: Columns) -> Chart:
     return Chart(
-        "Where the time goes",
-        [_pull(settings, columns), _states(columns)],
+        "Time spent in each state", [_pull(settings, columns), _states(columns)],
         "P1 always takes action a, P2 always action b; by turns, either with probability 1/2 at "
-        "every step. Left: the probability to be inside the subset that a policy selects, after t "
-        "steps: wherever a run starts, it soon is inside, and it never leaves. Right: the share of "
-        "the time in each of the states s0 … s7, exact and as simulated; P1 and P2 leave the "
-        "states outside their subsets alone, the two by turns visit all of them, s7 too, where "
-        "neither would come alone.",
-        columns=2,
-        note=f"{settings.runs} runs of {settings.steps} steps, from states at random",
-    )
+        "every step. Left: the probability of being inside the subset that a policy selects, after "
+        "t steps: from every start a run is soon inside, and it never leaves. Right: the share of "
+        "the time in each of the states s0 … s7, exact and simulated. P1 and P2 do not visit the "
+        "states outside their subsets; both by turns visit all states, even s7, which neither "
+        "visits by itself.",
+        columns=2, note=f"{settings.runs} runs of {settings.steps} steps, from states at random",
+    )  # fmt: skip
 
 
 def _pull(settings: Settings, columns: Columns) -> Panel:
@@ -415,7 +399,7 @@ def _pull(settings: Settings, columns: Columns) -> Panel:
     lines, markers = [], []
     for k, who in enumerate(POLICIES[:2]):
         colour, dash = _LOOKS[who]
-        exact = inside_after(who, SHOWN).mean(axis=1)  # every start is as likely
+        exact = inside_after(who, SHOWN).mean(axis=1)  # all starts are equally likely
         lines.append(Series(f"{who}: exact", t, exact, colour=colour, dash=dash, group=who,
                             in_legend=False))  # fmt: skip
         found = columns["inside"][:, k].sum(axis=0)
@@ -440,7 +424,7 @@ def _states(columns: Columns) -> Panel:
     for k, who in enumerate(POLICIES):
         colour, _ = _LOOKS[who]
         beside = x + 0.22 * (k - 1)
-        exact.append(Series(f"{who}: exact", beside, spent(who), kind="points", colour=colour,
+        exact.append(Series(f"{who}: exact", beside, time_shares(who), kind="points", colour=colour,
                             marker="square-open", group=who, in_legend=False))  # fmt: skip
         markers.append(
             Series(who, beside, mean[k], mean[k] - 2 * error[k], mean[k] + 2 * error[k], "points",
@@ -459,11 +443,7 @@ def _states(columns: Columns) -> Panel:
 
 experiment: Final = Experiment(
     name="policy-diagram",
-    summary="states and transitions as a graph, and the subset of them that each policy selects",
-    settings=Settings,
-    quick=Settings(runs=400),
-    full=Settings(runs=2000, steps=10_000),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    summary="states and transitions as a graph, and the subset that each policy selects",
+    settings=Settings, quick=Settings(runs=400), full=Settings(runs=2000, steps=10_000),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

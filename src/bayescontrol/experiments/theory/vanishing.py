@@ -1,21 +1,18 @@
-"""Vanishing posteriors: whoever is outside the core loses all weight; inside, it depends.
+"""Vanishing posteriors: modes outside the core lose all weight; inside, it depends.
 
     m ∉ [m*]   ⇒   P(m | âo_≤t) → 0 almost surely,   and never above P(m)/P(m*) e^(-d_t(m*‖m))
 
 Outside the core weights fall exponentially. Inside, a mode that acts as m* does may keep its
-weight for ever; one that acts differently may be refuted by its own policy, but slowly: the less
-it weighs, the less it acts, and the less is learnt about it. Its weight falls like 1/t.
+weight for ever. A mode that acts differently may be refuted by its own policy, but slowly: the
+smaller its weight, the less often it acts, and the less is learnt about it. Its weight falls like
+1/t. A replica is one run of the rule in each of three classes:
 
-One replica: one run of the rule in each of three classes.
+    five modes       two outside the core of m*, two inside that act as it does
+    core diagram     m2 differs from m1 only in region B, m3 everywhere; m1 is true
+    bias grid        two arms; (.8, .5) is true, (.8, .8) is in its core and acts differently
 
-five modes       two outside the core of m*, two inside that act as it does
-core diagram     m2 differs from m1 only in region B, m3 everywhere; m1 is true
-bias grid        two arms; (.8, .5) is true, (.8, .8) is in its core and acts differently
-
-The claims of `vanishing`: what the theorem says, and what it leaves open.
-
-A limit that is reached almost surely cannot be refuted by runs that end, and theory gives no mean
-for a finite time. Thresholds come from pilots on another seed, at two sizes:
+Finite runs cannot refute an almost sure limit, and theory gives no mean for a finite time.
+Thresholds therefore come from pilots on another seed, at two sizes:
 
     bayescontrol run vanishing --seed 1000 --runs 1000
     bayescontrol run vanishing --seed 1000 --runs 1000 --set steps=200 --set long_steps=500
@@ -28,10 +25,7 @@ for a finite time. Thresholds come from pilots on another seed, at two sizes:
     bias grid, (.8, .8): runs below a fifth           991        813
     power of t of (.8, .8): mean, standard deviation  -0.91, 0.96   -0.87, 1.00
 
-The weight of the true mode grows on average, so a limit holds for longer runs as well. The claim
-says in how many runs something is left. With fewer than FEWEST runs nothing is judged.
-
-The figure of `vanishing`: weights outside the core and inside, on scales that show how fast.
+The weight of the true mode grows on average, so a threshold is also valid for longer runs.
 """
 
 import math
@@ -40,8 +34,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final
 
-import msgspec
 import numpy as np
+from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.bias_grid import bias_grid
@@ -49,15 +43,16 @@ from bayescontrol.convergence.boundedness import simulate_divergences
 from bayescontrol.convergence.core import core
 from bayescontrol.convergence.verdict import Outcome as Fate
 from bayescontrol.convergence.verdict import PairVerdict, Verdict, check
-from bayescontrol.experiments.chance import FEW, Pilot, measured, small
+from bayescontrol.experiments.chance import Pilot, format_weight, measured
+from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.divergence import ROUNDING, bound, spread_of_runs
-from bayescontrol.experiments.theory.divergence_controller import OUTSIDE, TRUE, controller
+from bayescontrol.experiments.theory.five_modes import OUTSIDE, TRUE, five_modes
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
 from bayescontrol.problems.diagrams import core_diagram
 from bayescontrol.problems.tabular import TabularModes
 
-#: With fewer runs nothing is judged.
+#: With fewer runs no claims are made.
 FEWEST: Final = 100
 
 FIVE: Final = "five modes"
@@ -65,10 +60,10 @@ CORE: Final = "core diagram"
 BIASES: Final = "bias grid"
 #: The true mode of each class.
 CLASSES: Final = {FIVE: TRUE, CORE: 0, BIASES: 7}
-#: What each class is, in words.
+#: A description of each class.
 ABOUT: Final = {
     FIVE: "three levers in two rooms (experiment divergence)",
-    CORE: "only P1 comes to region B, where H1 and H2 differ (experiment core)",
+    CORE: "only P1 enters region B, where H1 and H2 differ (experiment core)",
     BIASES: "two arms win with .2, .5 or .8 each; a mode pulls its better arm",
 }
 
@@ -77,28 +72,22 @@ ABOUT: Final = {
 class Settings:
     """Size of the experiment."""
 
-    seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
-    runs: Annotated[int, msgspec.Meta(ge=FEWEST, description=FEW)] = 1000
-    steps: Annotated[int, msgspec.Meta(ge=200, description="steps among five modes")] = 400
-    long_steps: Annotated[
-        int, msgspec.Meta(ge=500, description="steps in the core diagram and the bias grid")
-    ] = 4000
+    seed: Seed = 0
+    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
+    steps: Annotated[int, Meta(ge=200, description="steps among five modes")] = 400
+    long_steps: Annotated[int, Meta(ge=500, description="steps in the other classes")] = 4000
 
 
 @cache
 def class_of(name: str) -> TabularModes:
-    """The class of that name.
-
-    >>> class_of("bias grid").name(CLASSES["bias grid"])
-    '(.8, .5)'
-    """
+    """Return the class of that name."""
     if name == FIVE:
-        return controller()
+        return five_modes()
     return core_diagram() if name == CORE else bias_grid()
 
 
 def times(settings: Settings, name: str) -> IntArray:
-    """When a class is looked at: evenly over `steps`, and evenly in ln t over `long_steps`."""
+    """Return the stored steps: evenly spaced over `steps`, and in log t over `long_steps`."""
     even = np.linspace(0, settings.steps, 81).round().astype(np.int64)
     back = np.arange(0, 12 * np.log10(settings.long_steps) + 1e-9)
     late = (settings.long_steps * 10.0 ** (-back / 12)).round().astype(np.int64)
@@ -106,23 +95,23 @@ def times(settings: Settings, name: str) -> IntArray:
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Posteriors and their bounds at `times`, and how often a posterior was above its bound."""
+    """Record posteriors and their bounds at `times`, and count violations of the bounds."""
     columns = {}
     for name, true in CLASSES.items():
         modes, when = class_of(name), times(settings, name)
-        seen = simulate_divergences(modes, true, int(when[-1]), 1, settings.seed, at=when, first=i)
-        above = bound(modes, seen.d[0], true)
-        columns[f"{name} posterior"] = seen.posterior[0]
+        found = simulate_divergences(modes, true, int(when[-1]), 1, settings.seed, at=when, first=i)
+        above = bound(modes, found.d[0], true)
+        columns[f"{name} posterior"] = found.posterior[0]
         columns[f"{name} bound"] = above
-        violated = seen.posterior[0] > above * (1.0 + ROUNDING)
+        violated = found.posterior[0] > above * (1.0 + ROUNDING)
         columns[f"{name} violations"] = np.array(int(violated.sum()))
     return columns
 
 
-#: (.8, .8) and (.8, .2): in the core of (.8, .5), the first acts differently.
+#: (.8, .8) and (.8, .2) are in the core of (.8, .5); the first acts differently.
 RIVAL: Final = 8
 TWIN: Final = 6
-#: A weight below this counts as gone.
+#: A weight below this counts as vanished.
 GONE: Final = 0.01
 #: The weights outside the core and the power of t in the pilots, by their number of steps.
 _OUTSIDE: Final[Mapping[str, Mapping[int, Pilot]]] = {
@@ -135,7 +124,7 @@ _ALARMS: Final = 1e-3
 
 
 def pair(name: str, m: int) -> PairVerdict:
-    """The exact verdict on mode m in the world of the class's true mode.
+    """Return the exact verdict on mode m in the world of the true mode of the class.
 
     >>> pair("bias grid", RIVAL).in_core, pair("bias grid", RIVAL).outcome.name
     (True, 'SETTLES')
@@ -149,14 +138,14 @@ def _verdict(name: str) -> Verdict:
 
 
 def exponents(settings: Settings, columns: Columns) -> FloatArray:
-    """d ln P(m | ·) / d ln t of (.8, .8) over the last factor of four in time, of each run."""
+    """Return d ln P(m | ·) / d ln t of (.8, .8) between a quarter of the steps and the end."""
     t, v = times(settings, BIASES), columns[f"{BIASES} posterior"][:, :, RIVAL]
     early = int(np.argmin(np.abs(t - t[-1] / 4)))
     return np.asarray(np.log(v[:, -1] / v[:, early]) / math.log(t[-1] / t[early]))
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """All claims, and a table of who is where."""
+    """Make all claims, and tables of the classes and the final weights."""
     tables = _classes(), _table(columns)
     if len(columns[f"{FIVE} posterior"]) < FEWEST:
         return Score((), tables)
@@ -171,17 +160,18 @@ def score(settings: Settings, columns: Columns) -> Score:
 
 
 def others(name: str, inside: bool) -> list[int]:
-    """The modes inside the core of the class's true mode, or outside; not the true one.
+    """Return the modes inside or outside the core of the true mode, without the true mode.
 
     >>> others("five modes", inside=True)
     [3, 4]
     """
-    kept = core(class_of(name), CLASSES[name])
-    return [m for m in range(len(class_of(name))) if (m in kept) is inside and m != CLASSES[name]]
+    modes, true = class_of(name), CLASSES[name]
+    members = core(modes, true)
+    return [m for m in range(len(modes)) if (m in members) is inside and m != true]
 
 
 def _pilot(pilots: Mapping[int, Pilot], steps: int) -> tuple[Pilot, str]:
-    """The pilot with the most steps up to ours, and what it is called."""
+    """Return the longest pilot that is not longer than our runs, and its description."""
     size = max(n for n in pilots if n <= steps)
     return pilots[size], f"pilot on seed 1000, {pilots[size].runs:,} runs of {size:,} steps"
 
@@ -201,15 +191,17 @@ def _outside(settings: Settings, name: str, columns: Columns) -> Claim:
         "paper", f"→ 0, from {prior:.3g}", *_ours(mean, error),
         mean <= most,
         reason=f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
-        + (": while m* weighs little it is rarely in charge for long" if left > 0.02 else ""),
+        + (": m* is rarely in charge for long while its weight is small" if left > 0.02 else ""),
         place="section 4.4, theorem 3",
-        threshold_origin=f"{called}: {small(pilot.mean)}; at most {most:.2g} (false alarms: 1 in "
-        "1000)",
+        threshold_origin=f"{called}: {format_weight(pilot.mean)}; at most {most:.2g} "
+        "(false alarms: 1 in 1000)",
     )  # fmt: skip
 
 
 def _ours(mean: float, error: float | None) -> tuple[float | str, float | None]:
-    return (small(mean), None) if small(mean) == small(0.0) else (mean, error)
+    return (
+        (format_weight(mean), None) if format_weight(mean) == format_weight(0.0) else (mean, error)
+    )
 
 
 def _bound(columns: Columns) -> Claim:
@@ -217,24 +209,24 @@ def _bound(columns: Columns) -> Claim:
     cases = sum(columns[f"{name} bound"].size for name in CLASSES)
     return Claim(
         "never-above-the-bound",
-        "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), m* the true mode and d the "
-        "evidence for it against m; violations",
+        "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d is the evidence for the "
+        "true mode m* against m; violations",
         "ours", 0, number, None, number == 0, reason=f"{cases} comparisons",
-        threshold_origin="theory: no violation, but for rounding",
+        threshold_origin="theory: no violation, up to rounding",
     )  # fmt: skip
 
 
 def _keeps(columns: Columns) -> Claim:
-    kept = others(FIVE, inside=True)
-    v = columns[f"{FIVE} posterior"][:, -1, kept].sum(-1)
-    alike = all(pair(FIVE, m).consistent for m in kept)
-    middle, prior = float(np.median(v)), float(class_of(FIVE).prior[kept].sum())
+    inside = others(FIVE, inside=True)
+    v = columns[f"{FIVE} posterior"][:, -1, inside].sum(-1)
+    alike = all(pair(FIVE, m).consistent for m in inside)
+    middle, prior = float(np.median(v)), float(class_of(FIVE).prior[inside].sum())
     return Claim(
         "inside-the-core-stays",
         f"{FIVE}: modes inside the core that act as m* does need not vanish "
-        f"({', '.join(class_of(FIVE).name(m) for m in kept)}); median of their weight at the end",
+        f"({', '.join(class_of(FIVE).name(m) for m in inside)}); median of their weight at the end",
         "ours", f"about {prior:g}", middle, None, alike and middle > prior / 2,
-        reason="nobody is left who does what would tell them apart; they do no harm",
+        reason="no remaining mode takes the actions that would refute them; they do no harm",
         threshold_origin="pilot on seed 1000, 1,000 runs: nine in ten are above half of the prior "
         "(false alarms: below 1e-9)",
     )  # fmt: skip
@@ -248,12 +240,12 @@ def _own_policy(columns: Columns) -> Claim:
     prior = float(class_of(BIASES).prior[RIVAL])
     return Claim(
         "refuted-by-its-own-policy",
-        "bias grid: the mode (.8, .8) is in the core of the true one, (.8, .5), and acts "
-        "differently, and yet it vanishes; median of its weight at the end",
+        "bias grid: the mode (.8, .8) is in the core of the true one, (.8, .5), acts differently, "
+        "and vanishes nevertheless; median of its weight at the end",
         "ours", f"→ 0, from {prior:.3g}", middle, None,
         exact and middle < prior / 5,
-        reason="it says that the second arm wins with .8, pulls it half of the time, and is "
-        "refuted by what it sees",
+        reason="it predicts that the second arm wins with .8, pulls it half of the time, and is "
+        "refuted by the observations",
         threshold_origin="pilot on seed 1000, 1,000 runs of 500 steps: eight in ten are below a "
         "fifth of the prior (false alarms: below 1e-9)",
     )  # fmt: skip
@@ -281,11 +273,9 @@ def _classes() -> Table:
         for name, true in CLASSES.items()
     )
     return Table(
-        "Three classes of modes",
-        ("class", "modes", "true mode m*", "what it is"),
-        rows,
-        "The core of m*: the modes that its own policy cannot tell from it.",
-    )
+        "Three classes of modes", ("class", "modes", "true mode m*", "what it is"), rows,
+        "The core of m*: the modes that its policy cannot tell from it.",
+    )  # fmt: skip
 
 
 def _table(columns: Columns) -> Table:
@@ -303,24 +293,22 @@ def _table(columns: Columns) -> Table:
                     class_of(name).name(m),
                     "inside" if found.in_core else "outside",
                     "differently" if found.act_differently else "alike",
-                    small(float(middle)),
+                    format_weight(float(middle)),
                     _between(float(low), float(high)),
                 )
             )
     return Table(
-        "Posterior weights at the end, by where a mode stands",
-        ("class", "mode", "core of m*", "acts", "median weight", "nine runs in ten"),
-        tuple(rows),
+        "Posterior weights at the end, inside and outside the core",
+        ("class", "mode", "core of m*", "acts", "median weight", "nine runs in ten"), tuple(rows),
         "Core: whether the policy of the true mode m* can tell the mode from m* (outside) or not "
         "(inside). Acts: as m* does, or differently. Both are exact; weights are of "
         f"{len(v)} runs, (.8, .5) is a bandit whose arms win with .8 and .5.",
-    )
+    )  # fmt: skip
 
 
 def _between(low: float, high: float) -> str:
-    """The two ends of an interval of weights; one, where both are as good as nothing."""
-    ends = dict.fromkeys((small(low), small(high)))
-    return " … ".join(ends)
+    """Format an interval of weights; one number if both ends look the same."""
+    return " … ".join(dict.fromkeys((format_weight(low), format_weight(high))))
 
 
 _COLOURS: Final[tuple[Colour, ...]] = ("ink", "vermillion", "orange", "blue", "green")
@@ -329,7 +317,7 @@ _STRANGER: Final = 4
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Four panels."""
+    """Draw weights outside the core and inside, on scales that show how fast they fall."""
     return {
         "vanishing": Chart(
             "Whose weight vanishes, and how fast",
@@ -339,17 +327,17 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
                 _slowly(settings, columns),
                 _left(settings, columns),
             ],
-            "m* is the true mode. Its core holds the modes that its policy cannot tell from it; "
+            "m* is the true mode. Its core contains the modes that its policy cannot tell from it; "
             "d is the evidence for m* against a mode; (.8, .5) is a bandit whose two arms win with "
-            "probability .8 and .5. Whoever is outside the core loses weight exponentially, a "
-            "straight line in (a) and (b), and never exceeds the dashed bound. Inside, m3 and m4 "
-            "act as m* does and keep their weight. In (c) one inside the core acts differently "
-            "and refutes itself, but the less it weighs the less it acts: it falls like 1/t, a "
-            "straight line on these axes. (d) To vanish almost surely may take long: in the core "
-            "diagram m2 is refuted only where m* leads with three steps in a row, and while m2 has "
-            "most of the weight, m* rarely gets so many.",
+            "probability .8 and .5. Modes outside the core lose weight exponentially, a straight "
+            "line in (a) and (b), and never exceed the dashed bound. Inside, m3 and m4 act as m* "
+            "does and keep their weight. In (c) a mode inside the core acts differently and "
+            "refutes itself, but the smaller its weight, the less often it acts: it falls like "
+            "1/t, a straight line on these axes. (d) Vanishing almost surely may take long: in the "
+            "core diagram m2 is refuted only in states that m* reaches with three steps in a row, "
+            "and while m2 has most of the weight, m* is rarely drawn three times in a row.",
             columns=2,
-            note=f"{settings.runs} runs; lines are medians, bands hold nine runs in ten",
+            note=f"{settings.runs} runs; lines are medians, bands contain 90 % of the runs",
         )
     }
 
@@ -370,15 +358,10 @@ def _falls(settings: Settings, columns: Columns, name: str, title: str, lowest: 
             middle = np.median(columns[f"{name} bound"][:, shown, m], axis=0)
             bounds.append(Series(f"bound on {modes.name(m)}", t, middle, dash="dash", **look))
     return Panel(
-        title,
-        "step t",
-        "posterior probability of the mode",
-        [*posteriors, *bounds],
-        yscale="log",
-        ylim=(lowest, 3.0),
-        notes=["Dashed: P(m)/P(m*) exp(−d), the median"],
+        title, "step t", "posterior probability of the mode", [*posteriors, *bounds], yscale="log",
+        ylim=(lowest, 3.0), notes=["Dashed: P(m)/P(m*) exp(−d), the median"],
         legend="lower left" if name == FIVE else "upper right",
-    )
+    )  # fmt: skip
 
 
 def _slowly(settings: Settings, columns: Columns) -> Panel:
@@ -397,15 +380,9 @@ def _slowly(settings: Settings, columns: Columns) -> Panel:
     late = t[t >= max(10, t[-1] // 100)]
     series.append(Series("∝ 1/t", late, middle * t[-1] / late, colour="ink", dash="dot"))
     return Panel(
-        "(c) Bias grid: (.8, .5) is true",
-        "step t",
-        "posterior probability of the mode",
-        series,
-        xscale="log",
-        yscale="log",
-        ylim=(1e-6, 1.5),
-        legend="lower right",
-    )
+        "(c) Bias grid: (.8, .5) is true", "step t", "posterior probability of the mode", series,
+        xscale="log", yscale="log", ylim=(1e-6, 1.5), legend="lower right",
+    )  # fmt: skip
 
 
 def _left(settings: Settings, columns: Columns) -> Panel:
@@ -420,24 +397,15 @@ def _left(settings: Settings, columns: Columns) -> Panel:
         bounds = wilson(left, len(v), z=2.0)
         series.append(Series(name, t[t >= 1], left / len(v), *bounds, colour=colour, dash=dash))
     return Panel(
-        "(d) How many runs still have modes outside the core?",
-        "step t",
-        f"share of runs with more than {GONE:g} outside",
-        series,
-        xscale="log",
-        ylim=(-0.02, 1.02),
-        notes=["Bands: two standard errors"],
-        legend="lower left",
-    )
+        "(d) How many runs still have modes outside the core?", "step t",
+        f"share of runs with more than {GONE:g} outside", series, xscale="log", ylim=(-0.02, 1.02),
+        notes=["Bands: two standard errors"], legend="lower left",
+    )  # fmt: skip
 
 
 experiment: Final = Experiment(
     name="vanishing",
     summary="whose weight vanishes, how fast, and who keeps it: outside the core and inside",
-    settings=Settings,
-    quick=Settings(runs=250),
-    full=Settings(runs=2000, long_steps=10_000),
-    run=run,
-    score=score,
-    figures=draw,
-)
+    settings=Settings, quick=Settings(runs=250), full=Settings(runs=2000, long_steps=10_000),
+    run=run, score=score, figures=draw,
+)  # fmt: skip

@@ -1,3 +1,0 @@
-"""Temporary: the target of an installed entry point."""
-
-from bayescontrol.experiments.bandits.bandit import experiment as experiment

@@ -1,3 +1,0 @@
-"""Temporary: the target of an installed entry point."""
-
-from bayescontrol.experiments.interventions.delusion import experiment as experiment

@@ -1,3 +1,0 @@
-"""Temporary: the target of an installed entry point."""
-
-from bayescontrol.experiments.theory.divergence import experiment as experiment
