@@ -14,12 +14,12 @@ from bayescontrol.lab.statistics import (
     anytime_p_value,
     compare,
     compare_all,
+    comparison,
     confidence_sequence,
     holm,
     mean_and_error,
     sequences,
     sign_flip_p_value,
-    significance,
 )
 from bayescontrol.lab.statistics.intervals import t_quantile
 from bayescontrol.seeding import Stream
@@ -44,12 +44,12 @@ def test_random_flips_agree_with_all_flips(monkeypatch: pytest.MonkeyPatch) -> N
     """To 4.5 standard deviations of 9,999 flips."""
     d = Stream(2).normal(0.5, size=14)
     exact = sign_flip_p_value(d)
-    monkeypatch.setattr(significance, "_ALL_UP_TO", 4)
+    monkeypatch.setattr(comparison, "_COUNT_ALL_UP_TO", 4)
     drawn = sign_flip_p_value(d)
     assert 0.01 < exact < 0.2
     assert drawn != exact
     assert abs(drawn - exact) < slack(9999, exact)
-    monkeypatch.setattr(significance, "_CELLS", 1000)
+    monkeypatch.setattr(comparison, "_CELLS", 1000)
     assert sign_flip_p_value(d) == drawn
 
 

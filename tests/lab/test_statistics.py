@@ -17,8 +17,8 @@ from bayescontrol.lab.statistics import (
     InvalidSample,
     NoData,
     bernstein,
-    bootstrap,
     fitting_method,
+    intervals,
     mean_and_error,
     mean_band,
     mean_interval,
@@ -191,7 +191,7 @@ def test_the_same_call_gives_the_same_interval_and_a_stream_moves_on() -> None:
 def test_the_size_of_the_pieces_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.exp(Stream(6).normal(size=(15, 7)))
     whole, band = mean_interval(x, method="bootstrap"), mean_band(x)
-    monkeypatch.setattr(bootstrap, "_CELLS", 4001)
+    monkeypatch.setattr(intervals, "_CELLS", 4001)
     pieces = mean_interval(x, method="bootstrap")
     assert pieces.low == pytest.approx(whole.low, rel=1e-12)
     assert mean_band(x).high == pytest.approx(band.high, rel=1e-12)
