@@ -25,7 +25,7 @@ import apsw
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import DurableAgent, open_agent, open_store
 from bayescontrol.durable.committer import Committer, Request
-from bayescontrol.durable.events import Decided, Observed, as_row
+from bayescontrol.durable.events import Decided, Observed, encode_row
 from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.seeding import Stream
 
@@ -192,10 +192,10 @@ def opening(folder: Path, events: int = 1_000_000) -> Opening:
         # Decisions first: opening draws the last of a log again, and these were not drawn by it.
         for n in range(head + 1, head + half + 1):
             a = rng.integers(10)
-            rows.append(as_row(Decided(seq=n, x=None, a=a, p=0.1, key=None, time=1.7e9 + n)))
+            rows.append(encode_row(Decided(seq=n, x=None, a=a, p=0.1, key=None, time=1.7e9 + n)))
         for n in range(head + 1, head + half + 1):
             o = rng.integers(2)
-            rows.append(as_row(Observed(seq=n + half, n=n, o=o, time=1.7e9 + n)))
+            rows.append(encode_row(Observed(seq=n + half, n=n, o=o, time=1.7e9 + n)))
         log.append(rows)
         head = log.head()
     store.close()

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bayescontrol.durable import open_agent, open_store
-from bayescontrol.durable.events import as_row
+from bayescontrol.durable.events import encode_row
 from bayescontrol.seeding import Stream
 
 
@@ -63,7 +63,7 @@ def opened_log(visits: int = 10_000) -> dict[str, Timing]:
     with open_agent("sqlite:///:memory:", "shop", MODEL, seed=1) as agent:
         for _ in range(visits):
             agent.observe(agent.act(), rng.integers(2))
-        rows = [as_row(event) for event in agent.log()]
+        rows = [encode_row(event) for event in agent.log()]
     told: dict[str, list[float]] = {FOLDED: [], "from a snapshot": []}
     for _ in range(3):
         with tempfile.TemporaryDirectory() as place:

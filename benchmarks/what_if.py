@@ -15,7 +15,7 @@ from statistics import NormalDist, fmean, median
 from typing import Any
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import Estimate, WhatIf, what_if
+from bayescontrol.durable import RewardEstimate, WhatIf, what_if
 from bayescontrol.durable.events import Created, Decided, Event, Observed
 from bayescontrol.durable.models import as_model
 from bayescontrol.seeding import Stream
@@ -63,7 +63,7 @@ def bandit_log(
             events.append(Observed(seq=len(events) + 1, n=n, o=o, time=0.0))
 
     for t in range(decisions):
-        law = driver.law(None) or {}
+        law = driver.probabilities(None) or {}
         a = rng.choice(list(law), p=list(law.values()))
         n = len(events) + 1
         events.append(Decided(seq=n, x=None, a=a, p=law[a], key=None, time=0.0))
@@ -95,7 +95,7 @@ def coverage(
     return Coverage(held, fmean(high - low for low, high in both))
 
 
-def normal(estimate: Estimate) -> tuple[float, float]:
+def normal(estimate: RewardEstimate) -> tuple[float, float]:
     """Mean ± z standard errors."""
     z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
     return estimate.mean - z * estimate.error, estimate.mean + z * estimate.error

@@ -119,7 +119,7 @@ def live(agent: DurableAgent, steps: int, case: str, seed: int = 0) -> None:
     _, question, answer = MODELS[case]
     rng = Stream(seed)
     waiting: list[Any] = []
-    alone = agent.model.driver().alone
+    alone = agent.model.driver().accepts_late_feedback
     for _ in range(steps):
         d = agent.act(question(rng)) if alone else agent.act()
         waiting.append(d)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import pytest
 
-from bayescontrol.durable.store import Log, Row, Snapshot, Store
+from bayescontrol.durable.log import Log, LogStore, Row, Snapshot
 from bayescontrol.errors import (
     ConflictingFeedback,
     ConflictingKey,
@@ -18,7 +18,7 @@ from bayescontrol.errors import (
 )
 
 #: Opens the same store again; whatever was open before must have been closed, if it is exclusive.
-Reopen: TypeAlias = Callable[[], Store]
+Reopen: TypeAlias = Callable[[], LogStore]
 
 
 def decided(seq: int, key: str | None = None, payload: bytes = b'{"a":"red"}') -> Row:
@@ -40,23 +40,23 @@ ROWS = [
 
 
 class StoreConformance:
-    """The contract of `Store` and `Log`, as sentences."""
+    """The contract of `LogStore` and `Log`, as sentences."""
 
     @pytest.fixture
     def reopen(self) -> Reopen:
         raise NotImplementedError
 
     @pytest.fixture
-    def store(self, reopen: Reopen) -> Iterator[Store]:
+    def store(self, reopen: Reopen) -> Iterator[LogStore]:
         store = reopen()
         yield store
         store.close()
 
     @pytest.fixture
-    def log(self, store: Store) -> Log:
+    def log(self, store: LogStore) -> Log:
         return store.log("checkout")
 
-    def test_a_new_log_is_empty_and_not_listed(self, store: Store, log: Log) -> None:
+    def test_a_new_log_is_empty_and_not_listed(self, store: LogStore, log: Log) -> None:
         assert (log.name, log.head(), list(log.read()), list(log.snapshots())) == (
             "checkout",
             0,
@@ -100,12 +100,12 @@ class StoreConformance:
 
     def test_rows_are_found_by_decision_and_by_key(self, log: Log) -> None:
         log.append(ROWS)
-        assert log.observation(3) == ROWS[3]
-        assert log.observation(2) == ROWS[5]
-        assert log.observation(5) is None
-        assert log.keyed("visit-81") == ROWS[2]
-        assert log.keyed("Ünïcode key ✓") == ROWS[4]
-        assert log.keyed("visit-82") is None
+        assert log.find_observation(3) == ROWS[3]
+        assert log.find_observation(2) == ROWS[5]
+        assert log.find_observation(5) is None
+        assert log.find_key("visit-81") == ROWS[2]
+        assert log.find_key("Ünïcode key ✓") == ROWS[4]
+        assert log.find_key("visit-82") is None
 
     def test_rows_that_do_not_follow_the_head_are_refused(self, log: Log) -> None:
         log.append(ROWS[:2])
@@ -116,7 +116,7 @@ class StoreConformance:
 
     def test_rows_with_a_gap_are_refused_whole(self, log: Log) -> None:
         for wrong in ([ROWS[0], ROWS[2]], [ROWS[0], ROWS[0]], []):
-            with pytest.raises(ValueError, match="dense"):
+            with pytest.raises(ValueError, match="consecutive"):
                 log.append(wrong)
         assert log.head() == 0
 
@@ -136,10 +136,10 @@ class StoreConformance:
             log.append([decided(7), decided(8, "visit-81")])
         assert list(log.read()) == ROWS
 
-    def test_logs_of_one_store_know_nothing_of_each_other(self, store: Store, log: Log) -> None:
+    def test_logs_of_one_store_know_nothing_of_each_other(self, store: LogStore, log: Log) -> None:
         other = store.log("search")
         log.append(ROWS)
-        assert (other.head(), list(other.read()), other.keyed("visit-81")) == (0, [], None)
+        assert (other.head(), list(other.read()), other.find_key("visit-81")) == (0, [], None)
         other.append(ROWS[:3])
         assert (other.head(), log.head()) == (3, 6)
         assert store.names() == ["checkout", "search"]
@@ -148,28 +148,28 @@ class StoreConformance:
         store = reopen()
         log = store.log("checkout")
         log.append(ROWS)
-        log.keep(Snapshot(4, b"state", b"digest"))
+        log.save_snapshot(Snapshot(4, b"state", b"digest"))
         store.close()
         again = reopen()
         log = again.log("checkout")
         assert (log.head(), list(log.read())) == (6, ROWS)
-        assert (log.keyed("visit-81"), log.observation(3)) == (ROWS[2], ROWS[3])
+        assert (log.find_key("visit-81"), log.find_observation(3)) == (ROWS[2], ROWS[3])
         assert list(log.snapshots()) == [Snapshot(4, b"state", b"digest")]
         log.append([decided(7)])
         assert again.names() == ["checkout"]
         again.close()
 
-    def test_the_newest_two_snapshots_are_kept(self, store: Store, log: Log) -> None:
+    def test_the_newest_two_snapshots_are_kept(self, store: LogStore, log: Log) -> None:
         log.append(ROWS)
         for seq in (1, 3, 6):
-            log.keep(Snapshot(seq, b"%d" % seq, b"d"))
+            log.save_snapshot(Snapshot(seq, b"%d" % seq, b"d"))
         assert [s.seq for s in log.snapshots()] == [6, 3]
         assert list(store.log("search").snapshots()) == []
 
     def test_older_snapshots_are_kept_at_a_distance(self, log: Log) -> None:
         log.append(ROWS)
         for seq in range(10, 1_010, 10):
-            log.keep(Snapshot(seq, b"%d" % seq, b"d"), 100)
+            log.save_snapshot(Snapshot(seq, b"%d" % seq, b"d"), 100)
         found = [s.seq for s in log.snapshots()]
         assert found[:2] == [1_000, 990]
         assert 8 <= len(found) <= 22
@@ -180,8 +180,8 @@ class StoreConformance:
 
     def test_a_snapshot_takes_the_place_of_one_at_the_same_seq(self, log: Log) -> None:
         log.append(ROWS)
-        log.keep(Snapshot(6, b"old", b"1"))
-        log.keep(Snapshot(6, b"new" * 100_000, b"2"))
+        log.save_snapshot(Snapshot(6, b"old", b"1"))
+        log.save_snapshot(Snapshot(6, b"new" * 100_000, b"2"))
         assert list(log.snapshots()) == [Snapshot(6, b"new" * 100_000, b"2")]
 
     def test_threads_may_read_while_one_writes(self, log: Log) -> None:
@@ -205,7 +205,7 @@ class StoreConformance:
         assert wrong == []
         assert log.head() == 40
 
-    def test_a_closed_log_refuses_and_can_be_opened_again(self, store: Store, log: Log) -> None:
+    def test_a_closed_log_refuses_and_can_be_opened_again(self, store: LogStore, log: Log) -> None:
         log.append(ROWS)
         log.close()
         log.close()
@@ -214,9 +214,9 @@ class StoreConformance:
             log.snapshots,
             lambda: log.append([decided(7)]),
             lambda: list(log.read()),
-            lambda: log.keyed("visit-81"),
-            lambda: log.observation(3),
-            lambda: log.keep(Snapshot(1, b"", b"")),
+            lambda: log.find_key("visit-81"),
+            lambda: log.find_observation(3),
+            lambda: log.save_snapshot(Snapshot(1, b"", b"")),
         ):
             with pytest.raises(StoreFailed, match="closed"):
                 use()
@@ -234,7 +234,7 @@ class StoreConformance:
         with pytest.raises(StoreFailed, match="closed"):
             store.names()
 
-    def test_a_log_of_an_exclusive_store_is_opened_once(self, store: Store, log: Log) -> None:
+    def test_a_log_of_an_exclusive_store_is_opened_once(self, store: LogStore, log: Log) -> None:
         if store.shared:
             twin = store.log("checkout")
             twin.append(ROWS)
@@ -246,12 +246,12 @@ class StoreConformance:
                 store.log("checkout")
 
     @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "nul\0"])
-    def test_names_that_no_log_can_have_are_refused(self, store: Store, name: str) -> None:
+    def test_names_that_no_log_can_have_are_refused(self, store: LogStore, name: str) -> None:
         with pytest.raises(UnknownStore, match="name="):
             store.log(name)
 
     @pytest.mark.parametrize("name", ["a'b\"c;--", "日本 ✓", "../up", "x" * 200, "%s {}"])
-    def test_any_printable_name_will_do(self, store: Store, name: str) -> None:
+    def test_any_printable_name_will_do(self, store: LogStore, name: str) -> None:
         log = store.log(name)
         log.append(ROWS)
         assert store.names() == [name]

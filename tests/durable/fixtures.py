@@ -47,7 +47,7 @@ def expected_of(agent: DurableAgent) -> dict[str, Any]:
     lines = "\n".join(map(to_line, events))
     return {
         "model": [agent.model.name, agent.model.version, agent.created.fingerprint],
-        "alone": agent.alone,
+        "alone": agent.accepts_late_feedback,
         "events": [agent.head, blake2b(lines.encode(), digest_size=16).hexdigest()],
         "posterior": rounded(plain(agent.posterior())),
         "state": numbers(agent.state()),

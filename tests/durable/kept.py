@@ -12,9 +12,9 @@ from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
 from bayescontrol.durable import (
     Decided,
     DurableAgent,
+    LogStore,
     Model,
     Observed,
-    Store,
     named_model,
     open_agent,
     replay,
@@ -22,7 +22,7 @@ from bayescontrol.durable import (
 
 LOGS = Path(__file__).parent / "logs"
 #: folder -> agent -> what is expected of it
-KEPT: dict[str, dict[str, Any]] = {
+NEWEST: dict[str, dict[str, Any]] = {
     file.parent.name: json.loads(file.read_text()) for file in sorted(LOGS.glob("*/expected.json"))
 }
 #: What a log of this name was made with; all others say themselves what they are of.
@@ -88,10 +88,10 @@ def alike(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
-def require_kept(store: Store, folder: str) -> None:
+def require_kept(store: LogStore, folder: str) -> None:
     """Every agent is what it was, goes on, and is opened again where it then was."""
-    assert store.names() == sorted(KEPT[folder])
-    for name, expected in KEPT[folder].items():
+    assert store.names() == sorted(NEWEST[folder])
+    for name, expected in NEWEST[folder].items():
         then = expected["then"]
         with open_agent(store, name, model_of(name)) as agent:
             assert alike(told(agent), {what: expected[what] for what in told(agent)})

@@ -162,7 +162,7 @@ class History:
         with open_agent(url, "shop", MODEL) as agent:
             events = list(agent.log())
             whole, state = replay(iter(events)).state, agent.state()
-            agent._kept = agent.head  # closing writes nothing: the file stays as the child left it
+            agent._last_snapshot = agent.head  # closing must not write a snapshot
         acts = {e.key: (str(e.seq), e.a) for e in events if isinstance(e, Decided)}
         seen = Counter(e.n for e in events if isinstance(e, Observed))
         answers = {str(e.n): str(e.o) for e in events if isinstance(e, Observed)}

@@ -368,7 +368,9 @@ class Noisy:
 def _named(
     build: Callable[[], Any], *, alone: bool | None = None, **settings: Any
 ) -> Callable[[str], Model]:
-    return lambda name: named_model(name, version=2, build=build, settings=settings, alone=alone)
+    return lambda name: named_model(
+        name, version=2, build=build, settings=settings, accepts_late_feedback=alone
+    )
 
 
 _GIBBS = GibbsPrior(mu0=0.1, precision=None)
@@ -401,7 +403,7 @@ BELIEFS: dict[str, Case] = {
         )
     ),
     "finite, declared not alone": Case(
-        _named(lambda: ControlRule(FiniteBelief(two_levers())), alone=False)
+        _named(lambda: ControlRule(FiniteBelief(two_levers())), accepts_late_feedback=False)
     ),
     "derived from finite": Case(_named(_coins(Remembering))),
     "tables": Case(_named(lambda: random_modes(4, situations=3, seed=1).agent())),

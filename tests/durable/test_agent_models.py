@@ -65,7 +65,7 @@ def test_the_log_says_what_it_is_of(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_was_never_made_needs_a_model(tmp_path: Path) -> None:
-    with pytest.raises(UnknownStore, match="no agent 'shop': give a model"):
+    with pytest.raises(UnknownStore, match="no agent 'shop': pass a model"):
         open_agent(url(tmp_path), "shop")
 
 

@@ -11,8 +11,8 @@ from tests.durable.agents import MODELS, SHOP, live, same_state, url
 
 from bayescontrol.durable import DamagedSnapshot, open_agent
 from bayescontrol.durable.events import Decided
+from bayescontrol.durable.log import SPACED, Row, superfluous
 from bayescontrol.durable.sqlite import SqliteLog
-from bayescontrol.durable.store import SPACED, Row, superfluous
 from bayescontrol.seeding import Stream
 
 
@@ -38,7 +38,7 @@ def test_a_damaged_snapshot_is_passed_over_with_a_warning(tmp_path: Path, how: s
         live(agent, 20, "bernoulli")
         before = agent.state()
     damage_snapshots(tmp_path, how)
-    with pytest.warns(DamagedSnapshot, match="passed over.*folded instead"):
+    with pytest.warns(DamagedSnapshot, match="skipped.*folded instead"):
         agent = open_agent(url(tmp_path), "shop", SHOP)
     assert same_state(agent, before)
     with warnings.catch_warnings():

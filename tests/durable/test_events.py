@@ -14,14 +14,14 @@ from bayescontrol.durable.events import (
     Decided,
     Event,
     Observed,
-    as_row,
-    checksum_of,
-    event_of,
-    events_of,
+    _checksum,
+    decode_row,
+    encode_row,
     from_line,
+    read_events,
     to_line,
 )
-from bayescontrol.durable.store import Row, open_store
+from bayescontrol.durable.log import Row, open_store
 from bayescontrol.errors import DamagedLog, NewerFormat
 
 CREATED = Created(
@@ -35,32 +35,32 @@ EVENTS: list[Event] = [CREATED, DECIDED, OBSERVED]
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
 def test_an_event_comes_back_from_its_row_and_from_its_line(event: Event) -> None:
-    assert event_of(as_row(event)) == event
+    assert decode_row(encode_row(event)) == event
     assert from_line(to_line(event)) == event
     assert "\n" not in to_line(event)
 
 
 def test_a_probability_that_is_not_known_is_not_written() -> None:
-    row = as_row(msgspec.structs.replace(DECIDED, p=None))
+    row = encode_row(msgspec.structs.replace(DECIDED, p=None))
     assert b'"p"' not in row.payload
-    event = event_of(row)
+    event = decode_row(row)
     assert isinstance(event, Decided)
     assert event.p is None
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
 def test_every_bit_of_a_payload_counts(event: Event) -> None:
-    row = as_row(event)
+    row = encode_row(event)
     for place in range(len(row.payload)):
         for bit in (1, 64):
             payload = bytearray(row.payload)
             payload[place] ^= bit
             with pytest.raises(DamagedLog):
-                event_of(row._replace(payload=bytes(payload)))
+                decode_row(row._replace(payload=bytes(payload)))
 
 
 def test_every_other_column_counts_too() -> None:
-    row = as_row(OBSERVED)
+    row = encode_row(OBSERVED)
     for wrong in (
         row._replace(seq=4),
         row._replace(n=3),
@@ -68,22 +68,22 @@ def test_every_other_column_counts_too() -> None:
         row._replace(kind="decided"),
         row._replace(key="visit"),
         row._replace(checksum=row.checksum ^ 1),
-        as_row(DECIDED)._replace(key=None),
-        as_row(DECIDED)._replace(key="visit"),
+        encode_row(DECIDED)._replace(key=None),
+        encode_row(DECIDED)._replace(key="visit"),
     ):
         with pytest.raises(DamagedLog):
-            event_of(wrong)
+            decode_row(wrong)
 
 
 def test_a_later_format_is_told_from_damage() -> None:
     later = msgspec.structs.replace(CREATED, format=FORMAT + 1)
     with pytest.raises(NewerFormat, match=f"format {FORMAT + 1}.*install a later"):
-        event_of(as_row(later))
+        decode_row(encode_row(later))
 
 
 def test_a_missing_event_is_damage() -> None:
     log = open_store("sqlite:///:memory:").log("shop")
-    log.append([as_row(event) for event in EVENTS])
+    log.append([encode_row(event) for event in EVENTS])
     rows = list(log.read())
 
     class Gap:
@@ -92,13 +92,13 @@ def test_a_missing_event_is_damage() -> None:
         def read(self, start: int, stop: int | None) -> list[Row]:
             return [rows[0], rows[2]]
 
-    with pytest.raises(DamagedLog, match="after event 1 comes 3"):
-        list(events_of(Gap()))  # type: ignore[arg-type]
+    with pytest.raises(DamagedLog, match="event 2 is missing before event 3"):
+        list(read_events(Gap()))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("line", ["", "{}", "[1]", "not json", '{"seq":1}', "null"])
 def test_a_line_that_is_none_is_damage(line: str) -> None:
-    with pytest.raises(DamagedLog, match="not a line of a log"):
+    with pytest.raises(DamagedLog, match="not an event of a log"):
         from_line(line)
 
 
@@ -120,7 +120,7 @@ def test_a_line_with_a_column_of_another_type_is_damage(
     event: Event, column: str, wrong: Any
 ) -> None:
     line = msgspec.json.decode(to_line(event)) | {column: wrong}
-    with pytest.raises(DamagedLog, match="not a line of a log"):
+    with pytest.raises(DamagedLog, match="not an event of a log"):
         from_line(msgspec.json.encode(line).decode())
 
 
@@ -133,12 +133,12 @@ def test_a_line_that_never_ends_its_brackets_is_damage() -> None:
 
 def checked(kind: str, payload: bytes, n: int | None = None, key: str | None = None) -> Row:
     """A row whose checksum holds, so that what it says is looked at."""
-    return Row(1, kind, n, key, payload, checksum_of(1, kind, n, key, payload))
+    return Row(1, kind, n, key, payload, _checksum(1, kind, n, key, payload))
 
 
 def body(event: Event, **wrong: Any) -> bytes:
     """The payload of the event with other values."""
-    return msgspec.json.encode(msgspec.json.decode(as_row(event).payload) | wrong)
+    return msgspec.json.encode(msgspec.json.decode(encode_row(event).payload) | wrong)
 
 
 #: What a field of a creation cannot be.
@@ -159,9 +159,9 @@ NO_AGENT: dict[str, list[Any]] = {
 def test_a_creation_that_makes_no_agent_is_damage_though_its_checksum_holds(
     field: str, wrong: Any
 ) -> None:
-    assert event_of(checked("created", body(CREATED))) == CREATED
+    assert decode_row(checked("created", body(CREATED))) == CREATED
     with pytest.raises(DamagedLog):
-        event_of(checked("created", body(CREATED, **{field: wrong})))
+        decode_row(checked("created", body(CREATED, **{field: wrong})))
 
 
 JSON = st.recursive(
@@ -195,10 +195,10 @@ def test_whatever_a_row_says_it_is_an_event_or_damage(
     kind: str, payload: bytes, n: int | None, key: str | None
 ) -> None:
     try:
-        event = event_of(checked(kind, payload, n, key))
+        event = decode_row(checked(kind, payload, n, key))
     except (DamagedLog, NewerFormat):
         return
-    assert to_line(event_of(as_row(event))) == to_line(event)
+    assert to_line(decode_row(encode_row(event))) == to_line(event)
 
 
 @given(

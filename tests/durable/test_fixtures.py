@@ -23,9 +23,9 @@ from bayescontrol.baselines.bandits import CountingAgent
 from bayescontrol.baselines.mdp.learner import TabularLearner
 from bayescontrol.beliefs.changing import _Changing
 from bayescontrol.durable import Decided, Observed, open_agent, open_store
-from bayescontrol.durable.events import events_of
+from bayescontrol.durable.events import read_events
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.durable.snapshots import DamagedSnapshot
+from bayescontrol.durable.log import DamagedSnapshot
 from bayescontrol.errors import BayesControlError
 from bayescontrol.schedules import every_step
 
@@ -72,7 +72,7 @@ def test_a_log_has_late_and_missing_answers_and_a_snapshot_between_its_events(
     with closing(open_store(url, durable=False)) as store:
         for name, told in expected(folder, file).items():
             log = store.log(name)
-            events = list(events_of(log))
+            events = list(read_events(log))
             asked = [event.seq for event in events if isinstance(event, Decided)]
             answered = [event.n for event in events if isinstance(event, Observed)]
             newest, older = (snapshot.seq for snapshot in log.snapshots())

@@ -21,7 +21,7 @@ from bayescontrol import (
 )
 from bayescontrol.bandits import Bandit, Bernoulli
 from bayescontrol.durable import Model, named_model, open_agent, open_store
-from bayescontrol.durable.events import Created, as_row, event_of
+from bayescontrol.durable.events import Created, decode_row, encode_row
 from bayescontrol.durable.kinds import KINDS, restored_schedule, stored_schedule
 from bayescontrol.durable.models import as_logged, as_model, model_of, require_same
 from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
@@ -44,7 +44,7 @@ def written(model: Any, seed: int = 0) -> Created:
         seq=1, format=1, model=model.name, version=model.version, settings=dict(model.settings),
         seed=seed, time=0.0,
     )  # fmt: skip
-    event = event_of(as_row(made))
+    event = decode_row(encode_row(made))
     assert isinstance(event, Created)
     return event
 
@@ -56,7 +56,10 @@ def test_a_problem_comes_back_from_its_settings_bit_for_bit(problem: Any) -> Non
     require_same(created, model)
     again = model_of(created)
     here, there = model.driver(), again.driver()
-    assert (here.alone, here.remembers) == (there.alone, there.remembers)
+    assert (here.accepts_late_feedback, here.draws_change) == (
+        there.accepts_late_feedback,
+        there.draws_change,
+    )
     one, two = here.save(), there.save()
     assert one.keys() == two.keys()
     for name in one:
@@ -89,7 +92,9 @@ def test_a_default_stands_in_the_log_in_full(stated: Any, implied: Any) -> None:
 
 
 def test_feedback_stands_alone_where_no_observation_moves_the_agent() -> None:
-    alone = {name: as_model(problem).driver().alone for name, problem in PROBLEMS.items()}
+    alone = {
+        name: as_model(problem).driver().accepts_late_feedback for name, problem in PROBLEMS.items()
+    }
     moving = {"tables", "MDP", "MDP, declared", "growing chain"}
     moving |= {name for name, problem in PROBLEMS.items() if isinstance(problem, LinearQuadratic)}
     moving |= {
@@ -166,7 +171,7 @@ class MyFamily(Bernoulli):
     ids=lambda p: type(p).__name__,
 )
 def test_code_is_never_kept_and_the_error_says_which_it_is(problem: Any, why: str) -> None:
-    with pytest.raises(MissingCapability, match=rf"cannot describe itself.*{why}.*named_model"):
+    with pytest.raises(MissingCapability, match=rf"cannot be stored in a log.*{why}.*named_model"):
         as_model(problem)
 
 
@@ -196,7 +201,7 @@ def test_a_renamed_class_of_a_user_opens_its_log_if_it_declares_the_old_name() -
     with closing(open_store("sqlite:///:memory:")) as store:
         assert opened(store, Greeter) == opened(store, Welcomer)
         for kind in (ControlRule, Stranger):
-            with pytest.raises(ModelMismatch, match="is not what it was"):
+            with pytest.raises(ModelMismatch, match="has changed since"):
                 opened(store, kind)
 
 
@@ -207,12 +212,12 @@ def test_an_advance_that_is_no_function_moves_the_agent() -> None:
 
     for advance in (Shift(), partial(lambda step, x, a, o: x + step, 1)):
         agent = ControlRule(BernoulliBandit(2).belief(), 0, advance)
-        assert not named_model("shift", version=1, build=agent.copy).driver().alone
+        assert not named_model("shift", version=1, build=agent.copy).driver().accepts_late_feedback
 
 
 def test_common_weights_can_be_kept_under_a_name_and_feedback_may_be_late() -> None:
     bandit = SharedLinearBandit(["a", "b"], lambda x, a: [x, a == "a"], features=2)
-    assert named_model("offers", version=1, build=bandit.agent).driver().alone
+    assert named_model("offers", version=1, build=bandit.agent).driver().accepts_late_feedback
 
 
 def test_a_schedule_that_asks_for_a_regression_is_for_linear_agents() -> None:
@@ -249,7 +254,7 @@ def test_a_named_model_says_its_name_and_version() -> None:
     for name, version in (("", 1), ("mine", 0), ("mine", 1.5), ("mine", True), (3, 1)):
         with pytest.raises(ValueError, match="version="):
             named_model(name, version=version, build=build)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="the library's own"):
+    with pytest.raises(ValueError, match="built-in model"):
         named_model("bernoulli-bandit", version=1, build=build)
     with pytest.raises(TypeError, match="build="):
         named_model("mine", version=1, build=3)  # type: ignore[arg-type]

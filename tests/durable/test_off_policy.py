@@ -18,7 +18,7 @@ from tests.durable.fixed_logs import fixed_log
 from bayescontrol.arrays import FloatArray
 from bayescontrol.durable import what_if
 from bayescontrol.durable.events import Decided, Observed
-from bayescontrol.durable.off_policy import CAP, LAM, RHO, Estimate, Interval, guess, lower
+from bayescontrol.durable.off_policy import CAP, LAM, RHO, Interval, RewardEstimate, guess, lower
 
 HORIZON = 6
 History = tuple[tuple[int, int], ...]
@@ -208,7 +208,7 @@ def test_the_intervals_of_a_log_have_the_level_that_was_asked_for(level: float) 
 
 @levels
 def test_a_normal_interval_has_two_sides_too(level: float) -> None:
-    e = Estimate.of([0.0, 1.0, 0.0, 0.0, 1.0], level)
+    e = RewardEstimate.of([0.0, 1.0, 0.0, 0.0, 1.0], level)
     below, above = (NormalDist(e.mean, e.error).cdf(end) for end in (e.low, e.high))
     assert below == pytest.approx((1.0 - level) / 2, rel=1e-9)
     assert 1.0 - above == pytest.approx((1.0 - level) / 2, rel=1e-9)

@@ -59,7 +59,7 @@ def test_lines_that_are_missing_changed_or_cut_are_found(exported: tuple[Path, A
         with pytest.raises(DamagedLog):
             replay(read_log(path))
     path.write_text("")
-    with pytest.raises(DamagedLog, match="no event `created`"):
+    with pytest.raises(DamagedLog, match="first event is not `created`"):
         replay(read_log(path))
 
 
@@ -102,7 +102,7 @@ def test_another_prior_under_the_old_name_is_found_out_before_anything_is_folded
         lambda wrong: replay(events, wrong, draw=False),
         lambda wrong: what_if(events, lambda x: {0: 1.0}, model=wrong),
     ):
-        with pytest.raises(ModelMismatch, match="is not what it was when the log was made"):
+        with pytest.raises(ModelMismatch, match="has changed since the log was created"):
             asked(model((2, 2)))
 
 
@@ -145,7 +145,7 @@ def test_an_agent_a_file_or_nothing_that_is_a_log(exported: tuple[Path, Any, Any
     with open_agent("sqlite:///:memory:", "shop", mine) as agent:
         agent.act()
         assert replay(agent).drawn == 1
-    with pytest.raises(InvalidRequest, match="is no log"):
+    with pytest.raises(InvalidRequest, match="is not a log"):
         replay(None)  # type: ignore[arg-type]
     with pytest.raises(StoreFailed, match="No such file"):
         replay(path.with_name("none"))

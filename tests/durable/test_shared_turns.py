@@ -11,7 +11,7 @@ import pytest
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import DurableAgent, open_agent, replay
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.requests import Act, Observe
+from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.errors import BadEvidence, ConflictingFeedback, DiskFull
 
 MODEL = BernoulliBandit(["red", "blue"])
@@ -69,7 +69,7 @@ def test_a_group_that_cannot_be_written_has_errors_and_no_results() -> None:
         d, append = agent.act(), agent._log.append
         agent._log.append = _raises(DiskFull("no room"))  # type: ignore[method-assign]
         requests = [Act(None, None), Observe(d, 1), Act(None, "visit-81")]
-        agent.together(requests)
+        agent.handle(requests)
         assert [type(r.error) for r in requests] == [DiskFull] * 3
         assert [r.result for r in requests] == [None] * 3
         agent._log.append = append  # type: ignore[method-assign]
@@ -79,9 +79,9 @@ def test_a_group_that_cannot_be_written_has_errors_and_no_results() -> None:
 def test_a_snapshot_that_fails_takes_no_answer_away(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     with open_agent(url, "shop", MODEL, seed=1, snapshot_every=2) as agent:
-        agent._log.keep = _raises(MemoryError("no memory"))  # type: ignore[method-assign]
+        agent._log.save_snapshot = _raises(MemoryError("no memory"))  # type: ignore[method-assign]
         assert [agent.act().id for _ in range(4)] == ["2", "3", "4", "5"]
-        agent._log.keep = lambda *_: None  # type: ignore[method-assign]
+        agent._log.save_snapshot = lambda *_: None  # type: ignore[method-assign]
 
 
 def _raises(error: Exception) -> Any:
@@ -102,8 +102,8 @@ def test_values_that_are_refused_leave_the_others_as_if_they_had_never_come() ->
         good = [Observe(str(n), n % 2) for n in range(2, 22)]
         bad = [Observe(str(n), 0.5) for n in range(22, 42)]
         mixed = [one for pair in zip(bad, good, strict=True) for one in pair]
-        agent.together([*mixed, Act(None, None)])
-        twin.together([Act(None, None), *(Observe(str(n), n % 2) for n in range(2, 22))])
+        agent.handle([*mixed, Act(None, None)])
+        twin.handle([Act(None, None), *(Observe(str(n), n % 2) for n in range(2, 22))])
         assert all(type(one.error) is BadEvidence and one.refused for one in bad)
         assert [one.result for one in good] == [True] * 20
         state, other = agent.state(), twin.state()
@@ -125,6 +125,6 @@ def test_the_copies_that_refused_values_cost_do_not_grow_with_their_square(
             agent.act()
         monkeypatch.setattr(Driver, "copy", counted)
         asked = [Observe(str(n), 0.5 if n % 2 else 1) for n in range(2, 102)]
-        agent.together(asked)
+        agent.handle(asked)
         assert sum(one.error is not None for one in asked) == 50
         assert copies[0] <= 102

@@ -24,7 +24,7 @@ def test_a_context_that_is_missing_or_none_is_refused_and_nothing_is_written(x: 
 
 def test_who_moves_by_its_observations_is_not_told_where_it_is() -> None:
     with open_agent(MEMORY, "robot", GibbsMDP(2, start="home")) as robot:
-        with pytest.raises(BadSituation, match="is in 'home'"):
+        with pytest.raises(BadSituation, match="situation, now 'home'"):
             robot.act("kitchen")
         assert robot.head == 1
 

@@ -11,11 +11,10 @@ from tests.durable.conformance import ROWS
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import export_log, open_agent, read_log, replay, sqlite_file, what_if
-from bayescontrol.durable.events import Decided, Event, Observed, as_row, to_line
+from bayescontrol.durable.events import Decided, Event, Observed, encode_row, to_line
+from bayescontrol.durable.log import Row
 from bayescontrol.durable.sqlite import SqliteStore
-from bayescontrol.durable.sqlite_errors import translated
-from bayescontrol.durable.sqlite_file import APPLICATION
-from bayescontrol.durable.store import Row
+from bayescontrol.durable.sqlite_file import APPLICATION, sqlite_errors
 from bayescontrol.errors import DamagedLog, NewerFormat, StoreFailed
 
 SHOP = BernoulliBandit(["red", "blue"])
@@ -57,7 +56,7 @@ def test_a_newer_layout_is_refused(path: Path) -> None:
     db = apsw.Connection(str(path))
     db.pragma("user_version", 99)
     db.close()
-    with pytest.raises(NewerFormat, match=r"layout 99.*install a later one"):
+    with pytest.raises(NewerFormat, match=r"layout 99.*install a later release"):
         SqliteStore(str(path))
 
 
@@ -80,7 +79,7 @@ def test_a_changed_byte_in_a_row_is_found_by_its_checksum(tmp_path: Path) -> Non
         "WHERE seq = 5"
     )
     db.close()
-    with pytest.raises(DamagedLog, match="event 5 is not what was written"):
+    with pytest.raises(DamagedLog, match="event 5 is damaged"):
         open_agent(url, "shop", SHOP)
 
 
@@ -129,7 +128,7 @@ def test_a_log_that_contradicts_itself_is_damaged(case: str, snapshots: bool) ->
         if not snapshots:
             db.execute("DELETE FROM snapshots")
     log = store.log("shop")
-    log.append([as_row(CONTRADICTIONS[case])])
+    log.append([encode_row(CONTRADICTIONS[case])])
     log.close()
     damaged = pytest.raises(DamagedLog, match=r"log 'shop'.*restore a backup")
     if not snapshots:  # all events are folded at opening
@@ -167,7 +166,7 @@ def test_events_that_contradict_each_other_are_refused(
 def test_an_export_may_begin_anywhere(tmp_path: Path) -> None:
     events = history(SqliteStore(":memory:"))
     assert export_log(events[2:], tmp_path / "shop.jsonl") == 3
-    with pytest.raises(DamagedLog, match="event 6 answers decision 2"):
+    with pytest.raises(DamagedLog, match="event 6 observes decision 2"):
         export_log([*events[2:], CONTRADICTIONS["a second answer"]], tmp_path / "shop.jsonl")
 
 
@@ -219,8 +218,8 @@ def test_the_mark_of_our_files_does_not_change() -> None:
 
 def test_only_another_schema_counts_as_damage_among_errors_of_statements() -> None:
     """A store that is in the wrong state must not make anybody replace an intact file."""
-    with pytest.raises(DamagedLog), translated("shop.db"):
+    with pytest.raises(DamagedLog), sqlite_errors("shop.db"):
         raise apsw.SQLError("no such column: payload")
-    with pytest.raises(StoreFailed, match=r"reopen the store") as caught, translated("shop.db"):
+    with pytest.raises(StoreFailed, match=r"reopen the store") as caught, sqlite_errors("shop.db"):
         raise apsw.SQLError("cannot start a transaction within a transaction")
     assert not isinstance(caught.value, DamagedLog)

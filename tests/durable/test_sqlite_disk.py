@@ -25,7 +25,7 @@ def test_a_full_disk_is_said_and_nothing_is_written_and_it_goes_on_later(tmp_pat
         pages = file.all("PRAGMA page_count")[0][0]
         file.all(f"PRAGMA max_page_count = {pages}")
         key = 0
-        with pytest.raises(DiskFull, match="no room for another event; nothing was written"):  # noqa: PT012
+        with pytest.raises(DiskFull, match="the disk is full; nothing was written"):  # noqa: PT012
             for key in range(10_000):
                 agent.act(key=f"{key:0200d}")
         head, state = agent.head, agent.state()
@@ -120,7 +120,7 @@ def test_a_flush_that_fails_ends_the_use_of_the_file(
     monkeypatch.setattr(BrokenFile, "failing", True)
     monkeypatch.setattr(sys, "excepthook", lambda *_: None)  # apsw tells it of errors in a VFS
     monkeypatch.setattr(sys, "unraisablehook", lambda *_: None)
-    with pytest.raises(StoreFailed, match="unknown: reopen"):
+    with pytest.raises(StoreFailed, match="reopen the store"):
         log.append([decided(8)])
     monkeypatch.setattr(BrokenFile, "failing", False)
     with pytest.raises(StoreFailed, match="failed before"):

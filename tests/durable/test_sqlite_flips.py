@@ -31,7 +31,7 @@ KEYS = [f"visit-{i * i}" for i in range(120)]
 def asked(agent: DurableAgent, x: Any) -> list[Decision]:
     """The decisions under all keys."""
     requests = [Act(x, key) for key in KEYS]
-    agent.together(requests)
+    agent.handle(requests)
     return [request.answer() for request in requests]
 
 

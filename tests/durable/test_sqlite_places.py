@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bayescontrol.durable import open_store, places
+from bayescontrol.durable import open_store, sqlite_file
 from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.errors import NetworkFileSystem, StoreFailed, UnknownStore
 
@@ -33,13 +33,13 @@ broken line
     ],
 )
 def test_the_file_system_is_that_of_the_longest_mount_point(path: str, kind: str) -> None:
-    assert places.file_system(Path(path), MOUNTS) == kind
+    assert sqlite_file._file_system(Path(path), MOUNTS) == kind
 
 
 def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "mounts"
     table.write_text(f"/dev/sda1 / ext4 rw 0 0\nbox:/export {tmp_path} nfs4 rw 0 0\n")
-    monkeypatch.setattr(places.require_local, "__defaults__", (table,))
+    monkeypatch.setattr(sqlite_file.require_local, "__defaults__", (table,))
     with pytest.raises(NetworkFileSystem, match=r"\(nfs4\).*local disk, or use postgresql"):
         SqliteStore(str(tmp_path / "shop.db"))
     assert not (tmp_path / "shop.db").exists()

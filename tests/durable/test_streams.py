@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescontrol import Stream
-from bayescontrol.durable.streams import Streams
+from bayescontrol.durable.fold import Streams
 
 
 @given(st.integers(0, 2**128 - 1), st.integers(0, 2**63 - 1))

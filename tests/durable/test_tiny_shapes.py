@@ -30,8 +30,8 @@ from bayescontrol.durable import (
     what_if,
 )
 from bayescontrol.durable.events import Event
+from bayescontrol.durable.log import LogStore
 from bayescontrol.durable.models import Model, as_model, model_of
-from bayescontrol.durable.store import Store
 from bayescontrol.errors import ModelMismatch
 from bayescontrol.schedules import Geometric, every_step
 from bayescontrol.serve.house import House
@@ -42,7 +42,7 @@ OLD: dict[str, Any] = json.loads((LOGS / "v1" / "tiny_shapes.json").read_text())
 RAISED = [name for name in OLD if name != "categorical"]
 
 
-def opened(store: Store, name: str, by_problem: bool) -> DurableAgent:
+def opened(store: LogStore, name: str, by_problem: bool) -> DurableAgent:
     """By the problem object, or by the log alone."""
     if not by_problem:
         return open_agent(store, name)
@@ -113,7 +113,7 @@ def test_an_export_of_version_1_is_replayed_and_asked_what_if(
         for model in (None, problem, as_model(problem)):
             assert replay(read_log(file), model).drawn == len(OLD[name]["decisions"])
             answer = what_if(read_log(file), lambda x: {"red": 1.0}, model=model, bounds=(0, 1))
-            assert answer.whole_law
+            assert answer.all_propensities
             assert answer.doubly_robust.mean == pytest.approx(BANDITS[name][1], abs=0.5)
 
 

@@ -24,7 +24,7 @@ def test_of_requests_at_the_same_time_decisions_come_first_and_all_keep_their_or
     with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]), seed=1) as shop:
         old = [shop.act(), shop.act()]
         requests = [Observe(old[1], 1), Act(None, None), Observe(old[0], 0), Act(None, "visit-81")]
-        shop.together(requests)
+        shop.handle(requests)
         assert [r.result.id for r in requests if isinstance(r, Act)] == ["4", "5"]
         told = [type(event).__name__ for event in shop.log(4)]
         assert told == ["Decided", "Decided", "Observed", "Observed"]
@@ -34,7 +34,7 @@ def test_of_requests_at_the_same_time_decisions_come_first_and_all_keep_their_or
 def test_the_same_key_twice_in_one_group_is_one_decision() -> None:
     with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]), seed=1) as shop:
         requests = [Act(None, "visit-81"), Act(None, "visit-82"), Act(None, "visit-81")]
-        shop.together(requests)
+        shop.handle(requests)
         assert [r.error for r in requests] == [None, None, None]
         assert [r.result.id for r in requests] == ["2", "3", "2"]
         assert shop.head == 3
@@ -47,7 +47,7 @@ def test_together_or_alone_the_decisions_of_one_posterior_are_the_same(arms: int
         alone = [one.act().action for _ in range(40)]
     with open_agent("sqlite:///:memory:", "shop", bandit, seed=1) as many:
         requests = [Act(None, None) for _ in range(40)]
-        many.together(requests)
+        many.handle(requests)
     assert [r.result.action for r in requests] == alone
 
 
@@ -57,18 +57,20 @@ def test_what_an_agent_says_of_a_value_that_can_be_looked_up_is_told_as_it_is() 
             raise TypeError("my own table holds an unhashable list")
 
     mode: Any = DiscreteMode(lambda x: {"go": 1.0}, lambda x, a: {1: 1.0})
-    mine = named_model("moody", version=1, build=lambda: ControlRule(Moody([mode])), alone=True)
+    mine = named_model(
+        "moody", version=1, build=lambda: ControlRule(Moody([mode])), accepts_late_feedback=True
+    )
     with open_agent("sqlite:///:memory:", "shop", mine, seed=1) as shop:
         d = shop.act()
         with pytest.raises(TypeError, match=r"^my own table holds an unhashable list$"):
             shop.observe(d, 1)
-        with pytest.raises(BadEvidence, match=r"observation \(1, \[2\]\).*cannot be looked up"):
+        with pytest.raises(BadEvidence, match=r"observation \(1, \[2\]\).*is not hashable"):
             shop.observe(d, (1, [2]))
 
 
 @pytest.mark.parametrize("key", ["", "k" * 201, "a\nb", 3])
 def test_a_key_is_looked_at_whichever_way_the_question_comes(key: Any) -> None:
-    with pytest.raises(InvalidRequest, match="a key is a text of 1 to 200"):
+    with pytest.raises(InvalidRequest, match="a key is a string of 1 to 200"):
         Act(None, key)
 
 
@@ -81,7 +83,7 @@ def test_an_answer_that_comes_twice_in_one_group_is_learnt_once(tmp_path: Path, 
             shop.close()
             shop = open_agent(store, "shop")
         group = [Observe(d, 1), Observe(d, 1), Observe(other, 0), Observe(d, 0), Observe(d, 1)]
-        shop.together(group)
+        shop.handle(group)
         assert [request.result for request in group] == [True, False, True, None, False]
         assert isinstance(group[3].error, ConflictingFeedback)
         assert [event.n for event in shop.log(4)] == [2, 3]  # type: ignore[union-attr]
@@ -94,7 +96,7 @@ def test_a_key_that_comes_twice_in_one_group_stands_for_one_decision() -> None:
     model = LinearBandit(["red", "blue"], features=1)
     with open_agent("sqlite:///:memory:", "shop", model, seed=1) as shop:
         group = [Act([1.0], "visit-1"), Act([1.0], "visit-1"), Act([2.0], "visit-1")]
-        shop.together([*group, Act([1.0], "visit-2")])
+        shop.handle([*group, Act([1.0], "visit-2")])
         first, again, another = group
         assert first.result == again.result
         assert isinstance(another.error, ConflictingKey)

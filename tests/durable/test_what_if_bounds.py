@@ -9,8 +9,8 @@ from tests.durable.fixed_logs import MEANS, fixed_log
 from bayescontrol import BernoulliBandit, GaussianBandit, JointBandit, LogisticBandit
 from bayescontrol.durable import named_model, open_agent, what_if
 from bayescontrol.durable.events import Created, Decided, Event, Observed
-from bayescontrol.durable.laws import LoggedLaw
 from bayescontrol.durable.models import model_of
+from bayescontrol.durable.replay import Replayer
 from bayescontrol.errors import BadEvidence, InvalidRequest, ModelMismatch
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.seeding import Stream
@@ -44,7 +44,7 @@ def test_the_range_of_rewards_is_known_where_outcomes_are_finitely_many() -> Non
         with open_agent("sqlite:///:memory:", "s", model, seed=2) as agent:
             agent.observe(agent.act(x), 1)
             told = what_if(agent, lambda x: {0: 0.5, 1: 0.5})
-            assert (told.bounds, told.whole_law) == (bounds, bounds is not None)
+            assert (told.bounds, told.all_propensities) == (bounds, bounds is not None)
             if bounds is not None:
                 assert bounds[0] <= told.doubly_robust.low <= told.doubly_robust.high <= bounds[1]
 
@@ -77,7 +77,7 @@ def test_what_was_never_done_is_anywhere_within_bounds() -> None:
 
 
 def test_a_reward_out_of_bounds_is_refused() -> None:
-    with pytest.raises(BadEvidence, match=r"worth 1\.0, not within \(0\.0, 0\.5\)"):
+    with pytest.raises(BadEvidence, match=r"reward 1\.0, outside \(0\.0, 0\.5\)"):
         what_if(fixed_log(1, 10), policy, bounds=(0, 0.5))
     for wrong in ((1, 0), (0, 0), (0, np.inf), (np.nan, 1), 3, "01x", (0, 1, 2)):
         with pytest.raises(InvalidRequest, match="bounds="):
@@ -87,7 +87,7 @@ def test_a_reward_out_of_bounds_is_refused() -> None:
 def test_the_law_folded_again_is_that_of_the_log() -> None:
     events = bernoulli_log()
     assert isinstance(events[0], Created)
-    laws = LoggedLaw(model_of(events[0]), events[0])
+    laws = Replayer(model_of(events[0]), events[0])
     for event in events:
         if isinstance(event, Decided):
             law = laws.decided(event)
@@ -99,7 +99,7 @@ def test_the_law_folded_again_is_that_of_the_log() -> None:
     last = events[-2]
     assert isinstance(last, Decided)
     events[-2] = Decided(seq=last.seq, x=None, a=last.a, p=0.123, key=None, time=0.0)
-    with pytest.raises(ModelMismatch, match=r"had probability 0\.123, now it has"):
+    with pytest.raises(ModelMismatch, match=r"had probability 0\.123, computed again it has"):
         what_if(events, policy)
 
 
@@ -112,10 +112,10 @@ def test_a_model_of_ones_own_must_be_at_hand_for_the_narrower_interval() -> None
             agent.observe(d, int(rng.random() < MEANS[d.action]))
         with_it = what_if(agent, policy, bounds=(0, 1))
         events = list(agent.log())
-    assert with_it.whole_law
+    assert with_it.all_propensities
     assert what_if(events, policy, bounds=(0, 1), model=mine) == with_it
     without = what_if(events, policy, bounds=(0, 1))
-    assert not without.whole_law
+    assert not without.all_propensities
     assert without.doubly_robust.mean == with_it.doubly_robust.mean
     assert without.doubly_robust.low == without.inverse_propensity.low
     assert without.doubly_robust.high == without.inverse_propensity.high
@@ -133,5 +133,5 @@ def test_one_stream_has_an_interval_too() -> None:
         for i in range(50):
             agent.observe(agent.act(), i % 2)
         told = what_if(agent, lambda x: {0: 0.5, 1: 0.5})
-    assert told.whole_law
+    assert told.all_propensities
     assert told.doubly_robust.low < told.doubly_robust.high

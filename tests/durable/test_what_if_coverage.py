@@ -23,7 +23,7 @@ from benchmarks.what_if import bandit_log
 from tests.durable.fixed_logs import MEANS, fixed_log
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import Estimate, WhatIf, what_if
+from bayescontrol.durable import RewardEstimate, WhatIf, what_if
 from bayescontrol.durable.events import Decided, Event, Observed
 from bayescontrol.durable.models import as_model
 
@@ -46,20 +46,20 @@ def plain_logs() -> list[list[Event]]:
     return [log(seed, 200) for seed in range(100)]
 
 
-def missed(estimates: Iterable[Estimate], truths: Iterable[float]) -> tuple[int, int]:
+def missed(estimates: Iterable[RewardEstimate], truths: Iterable[float]) -> tuple[int, int]:
     """How many intervals lie above the truth, and how many below it."""
     pairs = list(zip(estimates, truths, strict=True))
     return sum(v < e.low for e, v in pairs), sum(v > e.high for e, v in pairs)
 
 
-def assert_they_hold(estimates: Sequence[Estimate], truths: Sequence[float]) -> None:
+def assert_they_hold(estimates: Sequence[RewardEstimate], truths: Sequence[float]) -> None:
     misses = missed(estimates, truths)
     assert len(estimates) == 100
     assert max(misses) <= GUARANTEED, "the guarantee is broken"
     assert sum(misses) <= USUAL, "the guarantee may hold, but the pilot missed far less often"
 
 
-def named(told: Iterable[WhatIf], name: str) -> list[Estimate]:
+def named(told: Iterable[WhatIf], name: str) -> list[RewardEstimate]:
     return [getattr(one, name) for one in told]
 
 
@@ -88,7 +88,7 @@ def test_normal_intervals_would_not_hold() -> None:
         told = [what_if(events, lambda x, law=law: law) for events in plain_logs()]
         for name in ESTIMATES:
             normal = [
-                Estimate(e.mean, e.error, e.mean - z * e.error, e.mean + z * e.error)
+                RewardEstimate(e.mean, e.error, e.mean - z * e.error, e.mean + z * e.error)
                 for e in named(told, name)
             ]
             assert max(missed(normal, [value(law)] * 100)) > GUARANTEED
@@ -131,7 +131,7 @@ def test_one_that_learns_from_the_log_is_judged_by_its_own_laws() -> None:
         driver, values, decided = as_model(other).driver(), [], {}
         for event in events:
             if isinstance(event, Decided):
-                law = cast("dict[str, float]", driver.law(None))
+                law = cast("dict[str, float]", driver.probabilities(None))
                 values.append(value(law))
                 decided[event.seq] = event.a
             elif isinstance(event, Observed):
@@ -152,7 +152,7 @@ def test_a_good_guess_narrows_the_interval_and_a_bad_one_does_not_widen_it_in_th
 
     def narrowed(events: list[Event], law: dict[str, float]) -> float:
         told = what_if(events, lambda x: law)
-        assert told.whole_law
+        assert told.all_propensities
         ips, robust = told.inverse_propensity, told.doubly_robust
         return (robust.high - robust.low) / (ips.high - ips.low)
 

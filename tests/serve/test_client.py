@@ -62,7 +62,7 @@ def test_errors_are_the_librarys_own(client: Client) -> None:
     shop = client.create("errors", BernoulliBandit(2), seed=1)
     decision = shop.act()
     shop.observe(decision, 1)
-    with pytest.raises(ConflictingFeedback, match="was answered by 1"):
+    with pytest.raises(ConflictingFeedback, match="already has the observation 1"):
         shop.observe(decision, 0)
     with pytest.raises(UnknownDecision):
         shop.observe("999", 1)

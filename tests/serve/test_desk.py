@@ -105,7 +105,7 @@ def test_a_request_that_nobody_dealt_with_is_never_acknowledged(
 ) -> None:
     async def visit(desk: Desk) -> Any:
         made = await desk.act(None, None)
-        monkeypatch.setattr(desk.agent, "together", lambda requests: None)
+        monkeypatch.setattr(desk.agent, "handle", lambda requests: None)
         with pytest.raises(StoreFailed, match="not known"):
             await desk.observe(made.id, 1)
 

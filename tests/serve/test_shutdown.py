@@ -13,7 +13,7 @@ from tests.serve.raw import Raw, ask
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent
-from bayescontrol.durable.store import open_store
+from bayescontrol.durable.log import open_store
 from bayescontrol.serve import Client, Limits
 from bayescontrol.serve.server import Server
 

@@ -1,21 +1,17 @@
-"""Agents that survive: every decision and observation is on disk before it is acknowledged.
+"""Durable agents: every decision and observation is on disk before it is acknowledged.
 
 agent = open_agent("sqlite:///shop.db", "checkout", BernoulliBandit(["red", "blue"]))
-d = agent.act()             Decision(id, action, probability, …)
-agent.observe(d.id, o)      in any order, twice, days later, or never
+d = agent.act()             # Decision(id, action, probability, …)
+agent.observe(d.id, o)      # in any order, twice, days later, or never
 """
 
-from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.events import Created, Decided, Observed
-from bayescontrol.durable.explain import Explanation
+from bayescontrol.durable.agent import DurableAgent, Explanation, open_agent
+from bayescontrol.durable.events import Created, Decided, Decision, Observed
+from bayescontrol.durable.log import DamagedSnapshot, Log, LogStore, SnapshotNotKept, open_store
 from bayescontrol.durable.models import Model, named_model
-from bayescontrol.durable.off_policy import Estimate
-from bayescontrol.durable.opening import open_agent
+from bayescontrol.durable.off_policy import RewardEstimate
 from bayescontrol.durable.replay import Replay, export_log, read_log, replay
-from bayescontrol.durable.requests import Act, Observe
-from bayescontrol.durable.snapshots import DamagedSnapshot, SnapshotNotKept
-from bayescontrol.durable.store import Log, Store, open_store
+from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.durable.what_if import WhatIf, what_if
 
 __all__ = [
@@ -25,15 +21,15 @@ __all__ = [
     "Decided",
     "Decision",
     "DurableAgent",
-    "Estimate",
     "Explanation",
     "Log",
+    "LogStore",
     "Model",
     "Observe",
     "Observed",
     "Replay",
+    "RewardEstimate",
     "SnapshotNotKept",
-    "Store",
     "WhatIf",
     "export_log",
     "named_model",

@@ -1,42 +1,102 @@
 """The durable agent: every decision and every observation is on disk before it is acknowledged.
 
-    act(x)            a_n ~ P(a | âo_<n, x), drawn from the stream (seed, n), logged, returned
-    observe(id, o)    logged, learnt; the same again changes nothing, another is a conflict
+    act(x)            draw a_n ~ P(a | âo_<n, x) from the stream (seed, n), append it to the log
+    observe(id, o)    append it to the log, learn it; repeating it has no effect
 
-The log is the truth, the belief its fold. Killed at any moment and opened again, the agent is
-bitwise where its log ends.
+The belief is computed from the log. If the process is killed, opening the agent again restores it
+bitwise. `explain` draws a decision again from the events before it.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from operator import index
 from os import PathLike
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 from msgspec.structs import replace
 
 from bayescontrol.arrays import Arrays
-from bayescontrol.durable.committer import Committer, Request, own
-from bayescontrol.durable.current import Current
-from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.events import Created, Event, events_of
-from bayescontrol.durable.explain import Explanation, explained
+from bayescontrol.durable.committer import Committer, Request, copy_error
+from bayescontrol.durable.events import (
+    FORMAT,
+    Created,
+    Decision,
+    Event,
+    decision_number,
+    encode_row,
+    read_events,
+)
 from bayescontrol.durable.faults import reach
-from bayescontrol.durable.fold import Fold
-from bayescontrol.durable.models import Model
-from bayescontrol.durable.plain import kept
-from bayescontrol.durable.requests import Act, Close, Many, Observe
-from bayescontrol.durable.snapshots import warn_not_kept
-from bayescontrol.durable.store import Log, Store, closed
+from bayescontrol.durable.fold import Decisions, Fold, fold_log
+from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.log import (
+    Log,
+    LogStore,
+    closed_error,
+    open_store,
+    warn_snapshot_not_kept,
+)
+from bayescontrol.durable.model_drift import require_no_drift
+from bayescontrol.durable.models import Model, as_logged, as_model, model_of
+from bayescontrol.durable.plain import as_stored, short_repr
 from bayescontrol.durable.summary import summary
-from bayescontrol.errors import InvalidRequest, MissingCapability, StoreBusy, StoreFailed
+from bayescontrol.durable.turn import Act, Batch, Close, LiveFold, Observe
+from bayescontrol.errors import (
+    DamagedLog,
+    HeadMoved,
+    InvalidRequest,
+    MissingCapability,
+    ModelMismatch,
+    StoreBusy,
+    StoreFailed,
+    UnknownDecision,
+    UnknownStore,
+)
+from bayescontrol.schedules import Schedule, every_step
 
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """Why a decision was made: the posterior, the mode drawn and the probabilities at that time.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> shop = BernoulliBandit(["red", "blue"])
+    >>> with open_agent("sqlite:///:memory:", "shop", shop, seed=2) as agent:
+    ...     print(agent.explain(agent.act()))
+    decision 2: 'blue' with probability 0.5
+    drawn: MeanRewards(red: 0.268, blue: 0.39)
+    """
+
+    decision: Decision
+    #: The posterior at that time, in the format of `DurableAgent.posterior`.
+    posterior: dict[str, dict[str, Any]]
+    #: P(a | past) of every action, or None if it is not known exactly.
+    probabilities: Mapping[Any, float] | None
+    #: The mode that was drawn, or None if the agent does not reveal it.
+    mode: Any
+    #: Whether the decision has an observation, and which.
+    answered: bool = False
+    observation: Any = None
+    #: The belief at that time.
+    belief: Any = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        d = self.decision
+        where = "" if d.situation is None else f" in situation {d.situation!r}"
+        p = "" if d.probability is None else f" with probability {d.probability:.4g}"
+        drawn = "" if self.mode is None else f"\ndrawn: {self.mode!r}"
+        return f"decision {d.id}{where}: {d.action!r}{p}{drawn}"
+
+
 class DurableAgent:
-    """An agent over a log. Any number of threads may use it; `open_agent` makes one.
+    """An agent with a log, for any number of threads. `open_agent` creates it.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
@@ -48,7 +108,7 @@ class DurableAgent:
 
     def __init__(
         self,
-        store: Store,
+        store: LogStore,
         log: Log,
         model: Model,
         created: Created,
@@ -57,77 +117,77 @@ class DurableAgent:
     ) -> None:
         self._store, self._log, self._every = store, log, snapshot_every
         self._owns_store = owns_store
-        #: The model, and what the first event of the log says of it.
+        #: The model, and the first event of the log, which describes it.
         self.model, self.created = model, created
-        self._now = Current(log, model.driver(), created, shared=store.shared)
-        self._kept = next((s.seq for s in log.snapshots(self.head)), 0)
+        self._live = LiveFold(log, model.driver(), created, shared=store.shared)
+        self._last_snapshot = next((s.seq for s in log.snapshots(self.head)), 0)
         self._committer: Committer[Request] = Committer(self._write)
         self._process = os.getpid()
         self._closed = False
 
-    # -- the two verbs ---------------------------------------------------------------------------
+    # -- acting and observing --------------------------------------------------------------------
 
     def act(self, x: Any = None, *, key: str | None = None) -> Decision:
-        """What to do in situation x, on disk before it is returned.
+        """Choose an action in situation x and log it before returning it.
 
-        `key` is a name for this question: asked again under the same key, also after a crash, the
-        answer is the same decision. Its `probabilities` are then computed again, as `explain`
-        does.
+        `key` makes the call idempotent: a second call with the same key, also after a crash,
+        returns the same decision. Its `probabilities` are then computed again, as in `explain`.
         """
-        decision: Decision = self._submitted(Act(x, key))
-        if decision.probabilities is None and decision.probability is not None:  # asked before
+        decision: Decision = self._submit(Act(x, key))
+        if decision.probabilities is None and decision.probability is not None:  # a known key
             decision = replace(decision, probabilities=self.explain(decision).probabilities)
         return decision
 
     def observe(self, id: str | Decision, o: Any) -> bool:
-        """The answer to a decision: True if it was learnt, False if it was known.
+        """Log and learn the observation of a decision; return False if it was known already.
 
-        In any order, days later, or never, where feedback stands alone; where it leads to the next
-        situation, before the next `act`. Another answer than the first is `ConflictingFeedback`.
+        If the agent accepts late feedback, observations may come in any order, days later or
+        never; otherwise before the next `act`. A different second observation is
+        `ConflictingFeedback`.
         """
-        learnt: bool = self._submitted(Observe(id, o))
+        learnt: bool = self._submit(Observe(id, o))
         return learnt
 
-    def together(self, requests: Sequence[Request]) -> None:
-        """Many at once, in one turn: each `Act` and `Observe` ends with a result or an error."""
+    def handle(self, requests: Sequence[Request]) -> None:
+        """Handle many `Act` and `Observe` in one commit; set the result or the error of each."""
         try:
-            self._submitted(Many(requests))
-        except Exception as error:  # whoever is without an answer has this one
+            self._submit(Batch(requests))
+        except Exception as error:  # the error of every request without a result
             for request in requests:
                 if request.error is None and request.result is None:
                     request.error = error
 
-    def _submitted(self, request: Request) -> Any:
+    def _submit(self, request: Request) -> Any:
         self._require_open()
-        answer = self._committer.submit(request)
+        result = self._committer.submit(request)
         reach("before-return")
-        return answer
+        return result
 
-    def _write(self, requests: list[Request]) -> None:
-        """One turn: compute, append, and only then believe."""
+    def _write(self, batch: list[Request]) -> None:
+        """Write a batch of the committer: compute, append, and then adopt the new state."""
         self._require_open()
-        asked = [one for r in requests for one in (r.all if isinstance(r, Many) else [r])]
-        wanted = [r for r in asked if not isinstance(r, Close)]
-        done = not wanted
+        flat = [one for r in batch for one in (r.requests if isinstance(r, Batch) else [r])]
+        requests = [r for r in flat if not isinstance(r, Close)]
+        done = not requests
         try:
             while not done:
                 with self._log.turn():
-                    done = self._now.write(wanted)
-        except Exception as error:  # of those who asked, not of whoever closes
-            for request in requests:
+                    done = self._live.write(requests)
+        except Exception as error:  # for every caller except that of `close`
+            for request in batch:
                 if not isinstance(request, Close):
-                    request.error = request.error or own(error)
-        if len(wanted) < len(asked):
-            self._shut()
-        elif self.head - self._kept >= self._every:
+                    request.error = request.error or copy_error(error)
+        if len(requests) < len(flat):
+            self._close_now()
+        elif self.head - self._last_snapshot >= self._every:
             try:
                 self.snapshot()
-            except Exception as error:  # a cache: what it stands for is on disk
-                self._kept = self.head  # not again at every turn
-                with suppress(Warning):  # also where a warning is an error: all is granted already
-                    warn_not_kept(self.head, error)
+            except Exception as error:  # a snapshot is only a cache
+                self._last_snapshot = self.head  # do not try again at every turn
+                with suppress(Warning):  # warnings may be errors, but the requests are granted
+                    warn_snapshot_not_kept(self.head, error)
 
-    # -- what a reader may ask -------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -136,30 +196,24 @@ class DurableAgent:
 
     @property
     def seed(self) -> int:
-        """The seed of every stream."""
+        """The seed of the random streams."""
         return self.created.seed
 
     @property
-    def alone(self) -> bool:
-        """Whether an answer may come at any time; else it is due before the next `act`.
-
-        >>> from bayescontrol import BernoulliBandit
-        >>> from bayescontrol.durable import open_agent
-        >>> open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])).alone
-        True
-        """
-        return self._now.fold.driver.alone
+    def accepts_late_feedback(self) -> bool:
+        """Whether observations may come at any time; otherwise before the next `act`."""
+        return self._live.fold.driver.accepts_late_feedback
 
     @property
     def head(self) -> int:
-        """The event that the belief has got to.
+        """The number of the last event that the belief includes.
 
-        Others may write between two calls: to read several values at one event, use one `ask`.
+        It may grow between two calls: to read more values at one event, use one `ask`.
         """
-        return self._now.fold.seq
+        return self._live.fold.seq
 
     def posterior(self) -> dict[str, dict[str, Any]]:
-        """What is believed now, by arm or mode, in plain values.
+        """Return the posterior by arm or mode, in plain values.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
@@ -170,16 +224,14 @@ class DurableAgent:
             return summary(fold.driver.agent)
 
     def probabilities(self, x: Any = None) -> dict[Any, float] | None:
-        """P(a | âo, x) for every action, if it were to act now; None where it is not exact."""
+        """Return P(a | âo, x) of every action, or None if it is not known exactly."""
         with self._reading() as fold:
-            driver = fold.driver
-            law: Mapping[Any, float] | None = driver.law(driver.situation(kept(x, "x")))
-            return None if law is None else dict(law)
+            return fold.driver.probabilities(fold.driver.situation(as_stored(x, "x")))
 
     def ask(self, question: Callable[[Any], T]) -> T:
-        """Return `question(agent)`, asked of the agent as it is now; it must change nothing.
+        """Return `question(agent)` for the current agent. The question must not change it.
 
-        All that the question reads, `head` and `posterior()` included, is of the same event.
+        All that the question reads, also `head` and `posterior()`, is at the same event.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
@@ -191,63 +243,79 @@ class DurableAgent:
             return question(fold.driver.agent)
 
     def state(self) -> Arrays:
-        """The state as named arrays: bitwise a function of the log."""
+        """Return the state as named arrays. It is bitwise a function of the log."""
         with self._reading() as fold:
             return fold.state()
 
     def _reading(self) -> AbstractContextManager[Fold]:
         self._require_open()
-        return self._now.reading()
+        return self._live.reading()
 
     def log(self, start: int = 1, stop: int | None = None) -> Iterator[Event]:
-        """The events, checked one by one; without `stop` to the head of now."""
+        """Iterate over the events start … stop; without `stop`, to the current head."""
         self._require_open()
         for what, seq in (("start", start), ("stop", 1 if stop is None else stop)):
             if type(seq) is not int or seq < 1:
-                raise InvalidRequest(f"{what}={seq!r}: events are numbered from 1")
-        return events_of(self._log, start, stop)
+                raise InvalidRequest(f"{what}={seq!r}: expected a positive integer")
+        return read_events(self._log, start, stop)
 
     def explain(self, id: str | Decision) -> Explanation:
-        """Why it was done: the posterior then, the mode drawn, the probabilities; drawn again."""
+        """Draw a decision again and return its posterior, mode and probabilities.
+
+        `ModelMismatch` if the action is now another one.
+        """
         self._require_open()
-        return explained(self._log, self.model, self.created, id)
+        decisions, n = Decisions(self._log), decision_number(id)
+        if n < 2:
+            raise UnknownDecision(
+                f"no decision {short_repr(id)} in log {self.name!r}: pass an id that `act` gave"
+            )
+        event = decisions.get(n)
+        fold = fold_log(self._log, self.model.driver(), self.created, decisions, stop=n - 1)
+        driver = fold.driver
+        posterior, probabilities = summary(driver.agent), driver.probabilities(event.x)
+        belief = getattr(driver.copy().agent, "belief", None)
+        mode, a = driver.draw(event.x, fold.streams[n])
+        fold.require_same(event, a)
+        observed = decisions.find_observation(n)
+        return Explanation(
+            Decision.of(event, probabilities), posterior, probabilities, mode,
+            observed is not None, None if observed is None else observed.o, belief,
+        )  # fmt: skip
 
     # -- housekeeping ----------------------------------------------------------------------------
 
     def snapshot(self) -> int:
-        """Keep the fold beside the log, so that it opens faster. Gives its place in the log."""
+        """Store the state beside the log, so that it opens faster; return its event number."""
         self._require_open()
-        with self._now.still() as fold:
+        with self._live.locked() as fold:
             snapshot = fold.save()
         reach("before-snapshot")
-        self._log.keep(snapshot, self._every)
+        self._log.save_snapshot(snapshot, self._every)
         reach("after-snapshot")
-        self._kept = snapshot.seq
+        self._last_snapshot = snapshot.seq
         return snapshot.seq
 
     def backup(self, path: str | PathLike[str]) -> None:
-        """A copy of the whole store in a new file, consistent, while the agent goes on."""
+        """Copy the whole store to a new file, consistently, while the agent keeps running."""
         self._require_open()
         copy = getattr(self._store, "backup", None)
         if copy is None:
-            raise MissingCapability(f"{self._store.url}: use the database's own tool, pg_dump")
+            raise MissingCapability(f"{self._store.url}: back up PostgreSQL with pg_dump")
         copy(path)
 
     def close(self) -> None:
-        """Finish what is under way, take a snapshot if there is news, and give the log back.
-
-        Again: nothing.
-        """
+        """Finish pending requests, store a snapshot if the log has grown, and close. Idempotent."""
         with suppress(StoreFailed):  # closed already
-            self._submitted(Close())
+            self._submit(Close())
 
-    def _shut(self) -> None:
+    def _close_now(self) -> None:
         reach("before-close")
         try:
-            if self.head > max(self._kept, 1):
+            if self.head > max(self._last_snapshot, 1):
                 self.snapshot()
         except StoreFailed as error:
-            warn_not_kept(self.head, error)
+            warn_snapshot_not_kept(self.head, error)
         finally:
             self._closed = True
             self._log.close()
@@ -267,12 +335,88 @@ class DurableAgent:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise closed(f"agent {self.name!r}")
-        if self._process != os.getpid():  # its locks may be held by threads that are not here
+            raise closed_error(f"agent {self.name!r}")
+        if self._process != os.getpid():  # locks may belong to threads that the fork did not copy
             raise StoreBusy(
-                f"agent {self.name!r} is open in the process that this one was forked from"
+                f"agent {self.name!r} was opened before this process was forked: open it again here"
             )
 
     def __repr__(self) -> str:
         about = f"{self.model.name!r} version {self.model.version}"
         return f"DurableAgent({self.name!r}, {about}, {self.head} events, {self._store.url})"
+
+
+def open_agent(
+    store: str | LogStore,
+    name: str,
+    model: Any = None,
+    *,
+    seed: SupportsIndex | None = None,
+    schedule: Schedule = every_step,
+    durable: bool = True,
+    snapshot_every: int = 10_000,
+) -> DurableAgent:
+    """Open the agent with this name: create it, or restore it from its log.
+
+    `store` is an address ("sqlite:///shop.db", "postgresql://…") or an open store. `model` is a
+    problem of this library or `named_model(…)`; an existing log of a built-in model needs none.
+    `snapshot_every` is the number of events between two snapshots of the state.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]), seed=7)
+    >>> agent.act().probability
+    0.5
+    >>> agent.close()
+    """
+    if type(snapshot_every) is not int or snapshot_every < 1:
+        raise ValueError(f"snapshot_every={snapshot_every!r}: expected a positive integer")
+    if isinstance(seed, SupportsIndex) and not isinstance(seed, bool):
+        seed = index(seed)
+    if seed is not None and not (type(seed) is int and 0 <= seed < 2**128):
+        raise ValueError(f"seed={seed!r}: expected an integer from 0 to 2**128 - 1")
+    wanted = None if model is None else as_model(model, schedule)
+    given: Any = store
+    if not isinstance(given, str) and not (hasattr(given, "log") and hasattr(given, "names")):
+        raise UnknownStore(
+            f"store={given!r}: expected an address, sqlite:///file.db or postgresql://…, or a store"
+        )
+    opened = open_store(store, durable=durable) if isinstance(store, str) else store
+    log: Log | None = None
+    try:
+        log = opened.log(name)
+        created, wanted = _first_event(log, wanted, seed)
+        require_no_drift(log, wanted, created)
+        owns_store = isinstance(store, str)
+        return DurableAgent(opened, log, wanted, created, snapshot_every, owns_store)
+    except BaseException:
+        if log is not None:
+            log.close()
+        if isinstance(store, str):
+            opened.close()
+        raise
+
+
+def _first_event(log: Log, model: Model | None, seed: int | None) -> tuple[Created, Model]:
+    """Return event 1, written if the log is empty, and the model in the version of the log."""
+    if log.head() == 0:
+        if model is None:
+            raise UnknownStore(f"there is no agent {log.name!r}: pass a model to create it")
+        driver = model.driver()  # may raise, before anything is written
+        new = Created(
+            seq=1, format=FORMAT, model=model.name, version=model.version,
+            settings=dict(model.settings), time=time.time(),
+            seed=int.from_bytes(os.urandom(8)) >> 1 if seed is None else seed,
+            fingerprint=None if model.name in KINDS else driver.fingerprint(),
+        )  # fmt: skip
+        with suppress(HeadMoved):  # another process created it meanwhile
+            log.append([encode_row(new)])
+    first = next(read_events(log, 1, 1), None)
+    if not isinstance(first, Created):
+        raise DamagedLog(
+            f"log {log.name!r} does not start with an event `created`: it is damaged; restore a "
+            "backup"
+        )
+    model = model_of(first) if model is None else as_logged(first, model)
+    if seed is not None and seed != first.seed:
+        raise ModelMismatch(f"log {log.name!r} was created with seed {first.seed}, not {seed}")
+    return first, model

@@ -1,12 +1,12 @@
-"""Group commit: who comes while the disk is busy goes together with the next.
+"""Group commit: requests that arrive while the disk is busy are written together.
 
-    one caller leads: it takes all that waits, has it written at once, and hands on
-    the others sleep until theirs is durable; each who wakes wakes the next
+    one caller leads: it writes all waiting requests at once and appoints the next leader
+    the others sleep until theirs is durable; each one that wakes wakes the next
 
-Who has just been served often comes again at once. So the leader waits for those, as long as they
-keep coming: else the callers fall into two groups, which take turns, and half of each flush is
-given away. With one thread it costs nothing. Callers at the same time have no order among
-themselves, so the leader may choose one.
+Callers often send their next request at once. So the leader waits for those of the last batch,
+as long as they keep coming: otherwise the callers would split into two groups that take turns, and
+each flush would serve half of them. A single thread never waits. Requests that arrive at the same
+time have no order among themselves, so the leader may choose one.
 """
 
 import threading
@@ -21,58 +21,53 @@ from bayescontrol.errors import StoreFailed
 
 R = TypeVar("R", bound="Request")
 
-#: Seconds between two comers, at most.
+#: The longest gap between two arrivals that the leader waits for, in seconds.
 _PAUSE: Final = 2e-4
-#: Seconds in which all must have come, or this share of what the last write took.
+#: The longest wait for a whole batch, in seconds, or as a share of the time of the last write.
 _WAIT, _SHARE = 1e-3, 0.25
-#: Turns without waiting, after one that waited for more than came.
+#: The number of batches without waiting, after a wait for callers that did not come.
 _RESERVE: Final = 16
 
 
 class Request:
-    """Something to be done durably: it ends with a result or an error.
+    """Something to be written; it ends with a result or an error."""
 
-    >>> request = Request()
-    >>> request.result = 3
-    >>> request.answer()
-    3
-    """
-
-    __slots__ = ("_gone", "_party", "_wake", "error", "refused", "result")
+    __slots__ = ("_followers", "_gone", "_wake", "error", "refused", "result")
 
     _wake: threading.Lock
     #: Whether its caller was interrupted, and need not be woken.
     _gone: bool
-    #: Of one who was woken since it is done: those who are still to be woken.
-    _party: "deque[Any] | None"
+    #: Set when its caller is woken after the write: the requests still to be woken.
+    _followers: "deque[Any] | None"
 
     def __init__(self) -> None:
         self.result: Any = None
         self.error: BaseException | None = None
-        #: Whether the error is the agent's word on the value that came with the request.
+        #: Whether the agent rejected the value that came with the request.
         self.refused = False
 
     def answer(self) -> Any:
-        """The result, or the error raised."""
+        """Return the result, or raise the error."""
         if self.error is not None:
             raise self.error
         return self.result
 
     def prepare(self) -> None:
-        """Be ready to sleep."""
-        self._gone, self._party = False, None
+        """Get ready to sleep."""
+        self._gone, self._followers = False, None
         self._wake = threading.Lock()
         self._wake.acquire()
 
     def sleep(self) -> None:
-        """Until woken."""
+        """Sleep until woken."""
         self._wake.acquire()
 
 
 class Committer(Generic[R]):
-    """`submit` returns when `write` has dealt with the request, alone or with others.
+    """Collects the requests of many threads into batches.
 
-    `write(requests)` sets the result or the error of each; what it raises is the error of all.
+    `submit` returns when `write` has handled the request, alone or with others. `write(requests)`
+    sets the result or the error of each; an exception that it raises is the error of all.
 
     >>> def write(requests):
     ...     for request in requests:
@@ -85,18 +80,18 @@ class Committer(Generic[R]):
         self._write, self._most = write, most
         self._guard = threading.Lock()
         self._waiting: list[R] = []
-        # Who leads, or was woken to; what it writes, and whether that has been dealt with.
+        # The request whose caller leads; the batch that it writes, and whether that is finished.
         self._leader: R | None = None
         self._batch: list[R] = []
-        self._dealt = True
-        # While the leader waits for others: what wakes it. They are complete with so many.
+        self._finished = True
+        # While the leader waits for others: the lock that wakes it when `_expected` are waiting.
         self._complete: threading.Lock | None = None
         self._expected = 0
         self._longest = _WAIT
         self._reserve = 0
 
     def submit(self, request: R) -> Any:
-        """The request's result, when it is durable; its error, if it has one."""
+        """Return the request's result when it is durable, or raise its error."""
         request.prepare()
         try:
             with self._guard:
@@ -110,9 +105,9 @@ class Committer(Generic[R]):
                         self._complete = None
             if leads or self._slept(request):
                 self._lead(request)
-        except BaseException:  # interrupted, wherever that was: nobody may wait for it
-            while not request._gone or self._leader is request or request._party:
-                with suppress(KeyboardInterrupt):  # another: it must be left all the same
+        except BaseException:  # interrupted somewhere: nobody may wait for this request
+            while not request._gone or self._leader is request or request._followers:
+                with suppress(KeyboardInterrupt):  # a second interrupt must not stop the clean-up
                     self._leave(request)
             raise
         return request.answer()
@@ -122,67 +117,67 @@ class Committer(Generic[R]):
             if request in self._waiting:
                 self._waiting.remove(request)
             leads = self._leader is request
-            if leads and not self._dealt:
+            if leads and not self._finished:
                 for one in self._batch:
                     one.error = one.error or _interrupted()
             if leads:
-                request._party = deque(self._batch[1:])
+                request._followers = deque(self._batch[1:])
             request._gone = True
         if leads:
             self._hand_on(len(self._batch))
-        if request._party:
-            self._wake_one(request._party)
-        request._party = None
+        if request._followers:
+            self._wake_one(request._followers)
+        request._followers = None
 
-    # -- who sleeps ------------------------------------------------------------------------------
+    # -- followers -------------------------------------------------------------------------------
 
     def _slept(self, request: R) -> bool:
-        """Whether the request is to lead, and not done already."""
+        """Sleep; return whether this caller must now lead, because its request is not written."""
         request.sleep()
         if self._leader is not request:
-            if request._party:
-                self._wake_one(request._party)
+            if request._followers:
+                self._wake_one(request._followers)
             return False
         with self._guard:
             self._waiting.remove(request)
         return True
 
-    def _wake_one(self, party: deque[R]) -> None:
-        """The first of them, who wakes the next: all at once would only queue for the processor."""
+    def _wake_one(self, followers: deque[R]) -> None:
+        """Wake the first one, which wakes the next: all at once would compete for the processor."""
         with self._guard:
-            while party:
-                request = party[0]
-                if not request._gone and request._party is None:
-                    request._party = party
+            while followers:
+                request = followers[0]
+                if not request._gone and request._followers is None:
+                    request._followers = followers
                     request._wake.release()
-                    party.popleft()
+                    followers.popleft()
                     return
-                party.popleft()
+                followers.popleft()
 
-    # -- who leads -------------------------------------------------------------------------------
+    # -- the leader ------------------------------------------------------------------------------
 
     def _lead(self, mine: R) -> None:
         if len(self._waiting) < self._expected:
             self._gather()
         with self._guard:
             batch = [mine, *self._waiting[: self._most - 1]]
-            self._batch, self._dealt = batch, False
+            self._batch, self._finished = batch, False
             del self._waiting[: self._most - 1]
         began = perf_counter()
         try:
             self._write(batch)
-        except Exception as error:  # whoever waits must hear of it, each in its own words
+        except Exception as error:  # every waiting caller gets its own copy
             for request in batch:
                 if request.error is None:
-                    request.error = own(error)
-        self._dealt = True
+                    request.error = copy_error(error)
+        self._finished = True
         self._longest = max(_WAIT, _SHARE * (perf_counter() - began))
-        party = mine._party = deque(batch[1:])
+        followers = mine._followers = deque(batch[1:])
         self._hand_on(len(batch))
-        self._wake_one(party)
+        self._wake_one(followers)
 
     def _gather(self) -> None:
-        """Wait for those who were served last, as long as they keep coming."""
+        """Wait for the callers of the last batch, as long as they keep coming."""
         with self._guard:
             came = len(self._waiting)
             if came >= self._expected:
@@ -199,7 +194,7 @@ class Committer(Generic[R]):
                 return
 
     def _hand_on(self, served: int = 0) -> None:
-        """The next leads, if there is one; it may expect so many to come again."""
+        """Appoint the next leader, which expects the callers just served to come again."""
         with self._guard:
             self._complete = None
             self._expected = 0
@@ -207,19 +202,14 @@ class Committer(Generic[R]):
                 self._reserve -= 1
             else:
                 self._expected = min(served + len(self._waiting), self._most) - 1
-            heir = self._waiting[0] if self._waiting else None
-            self._leader, self._batch = heir, []
-            if heir is not None:
-                heir._wake.release()  # no function of ours, which an interrupt could keep out
+            successor = self._waiting[0] if self._waiting else None
+            self._leader, self._batch = successor, []
+            if successor is not None:
+                successor._wake.release()  # no Python call here, which an interrupt could prevent
 
 
-def own(error: Exception) -> Exception:
-    """The same for another thread: a raised error grows with every frame that it passes.
-
-    >>> one = ValueError("no room")
-    >>> own(one), own(one) is one, own(one).__cause__ is one
-    (ValueError('no room'), False, True)
-    """
+def copy_error(error: Exception) -> Exception:
+    """Copy an error for another thread: a raised error collects the frames that it passes."""
     try:
         twin = copy(error)
     except Exception:
@@ -230,6 +220,5 @@ def own(error: Exception) -> Exception:
 
 def _interrupted() -> StoreFailed:
     return StoreFailed(
-        "who wrote was interrupted; whether this was written is unknown: ask again under the same "
-        "key"
+        "The writer was interrupted; this request may or may not be stored. Retry with the same key"
     )

@@ -1,17 +1,19 @@
-"""An agent in the hands of a log: draw from a given stream, learn when told.
+"""Drive an agent from a log: draw actions from a given random stream, learn observations.
 
     draw(x, rng)      m ~ P(m | âo_<n),  a ~ P(a | m, x)
     learn(x, a, o)    P(m | ·) ∝ P(o | m, x, a) P(m | ·)
 
-Feedback either stands alone (a bandit: x comes with the question, o may come late) or leads on
-(an MDP: o moves the agent to its next situation, one stream at a time). A draw either leaves the
-agent as it was, or is remembered (a Gibbs chain, particles, a mode that is held): then whoever
-folds the log draws again.
+Either feedback may come late (a bandit: the caller gives x, and o arrives in any order), or every
+observation moves the agent to its next situation (an MDP), so it is due before the next decision.
+A draw either leaves the agent unchanged, or changes it (a Gibbs chain, particles, a mode that is
+held for several steps): then replaying the log must repeat the draw.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 import numpy as np
 
 from bayescontrol.arrays import Arrays
@@ -19,7 +21,7 @@ from bayescontrol.bandits.arms import ArmsBelief
 from bayescontrol.bandits.linear_belief import LinearBelief
 from bayescontrol.bandits.shared import SharedLinearBelief
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.durable.plain import shown
+from bayescontrol.durable.plain import as_plain, short_repr
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
 from bayescontrol.protocols import Persistent
 from bayescontrol.rule import ControlRule
@@ -28,105 +30,107 @@ from bayescontrol.seeding import Stream
 from bayescontrol.situations import stay
 from bayescontrol.values import format_name, pack, unpack
 
-# Beliefs whose `sample` changes nothing but the mode drawn last.
-_FORGETFUL: Final = (ArmsBelief, LinearBelief, SharedLinearBelief, FiniteBelief)
+# Beliefs whose `sample` only changes the last mode drawn.
+_STATELESS_DRAWS: Final = (ArmsBelief, LinearBelief, SharedLinearBelief, FiniteBelief)
 
 
-def stands_alone(agent: Any) -> bool:
-    """Whether feedback may come late, in any order, or never: no observation moves the agent.
+def _infer_late_feedback(agent: Any) -> bool:
+    """Return whether feedback may come late, in any order, or never.
 
-    >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.mdp import mdp_agent
-    >>> stands_alone(BernoulliBandit(2).agent()), stands_alone(mdp_agent(2, start=0))
-    (True, False)
+    It may if no observation moves the agent to another situation.
     """
     if not isinstance(agent, ControlRule):
         return False
     belief = agent.belief
     if isinstance(belief, FiniteBelief) and any(n.startswith("state/") for n in belief.save()):
-        return False  # a mode with a private state depends on the order of events
+        return False  # the private state of a mode depends on the order of observations
     owner = getattr(agent.advance, "__self__", None)
     table = getattr(owner, "successor", None)
-    if table is not None:  # one situation only
+    if table is not None:  # late only if the agent stays in one situation
         return not np.any(table != agent.x)
     return agent.advance is stay or getattr(agent.advance, "accepts_late_feedback", False)
 
 
-def _is_remembered(agent: Any) -> bool:
+def _draws_change(agent: Any) -> bool:
+    """Return whether a draw changes the state of the agent."""
     if type(agent) is not ControlRule or agent.schedule is not every_step:
         return True
-    return type(agent.belief) not in _FORGETFUL  # what is derived from one may do anything
+    return type(agent.belief) not in _STATELESS_DRAWS  # subclasses may keep state
 
 
 def _bad_situation(x: Any, error: BadEvidence) -> BadSituation:
-    """Whatever is wrong when nothing has been observed yet is wrong with x."""
+    """Return the error for a draw: no observation is involved, so x is at fault."""
     if x is None:
-        return BadSituation("no situation was given, and this agent decides by one: act(x)")
+        return BadSituation("this agent needs a situation: call act(x)")
     return BadSituation(str(error))
 
 
 class Driver:
-    """The agent, whether its feedback stands `alone`, and whether it `remembers` its draws.
+    """An agent, with what a log must know about it.
 
-    `context_free` says that no situation says anything to it: asked in one, it refuses. Of
-    independent arms that is known.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> driver = Driver(BernoulliBandit(["red", "blue"]).agent())
-    >>> driver.learn(None, "red", 1)
-    >>> driver.law(None)
-    {'red': 0.666..., 'blue': 0.333...}
+    `accepts_late_feedback`: observations may come in any order; None derives it from the agent.
+    `draws_change`: a draw changes the state. `context_free`: the agent uses no situation, and
+    rejects one; this is derived for independent arms.
     """
 
-    def __init__(self, agent: Any, alone: bool | None = None, context_free: bool = False) -> None:
+    def __init__(
+        self, agent: Any, accepts_late_feedback: bool | None = None, context_free: bool = False
+    ) -> None:
         self.agent: Any = agent
         if not (hasattr(agent, "act") and hasattr(agent, "observe")):
-            hint = "; its agent is what `.agent()` gives" if hasattr(agent, "agent") else ""
-            raise MissingCapability(f"{agent!r} is no agent: it lacks act or observe{hint}")
+            hint = "; use its method .agent()" if hasattr(agent, "agent") else ""
+            raise MissingCapability(f"{agent!r} is not an agent: it lacks act or observe{hint}")
         if not isinstance(agent, Persistent) or not hasattr(agent, "copy"):
             raise MissingCapability(
-                f"{agent!r} cannot be kept: a durable agent needs copy(), save() and load()"
+                f"{agent!r} cannot be saved: a durable agent needs copy(), save() and load()"
             )
-        self.alone = stands_alone(agent) if alone is None else alone
-        if self.alone and not isinstance(agent, ControlRule):
-            raise MissingCapability(f"alone=True: {agent!r} is not a ControlRule")
-        self.remembers = _is_remembered(agent)
-        self._has_law = True
+        if accepts_late_feedback is None:
+            accepts_late_feedback = _infer_late_feedback(agent)
+        self.accepts_late_feedback = accepts_late_feedback
+        if accepts_late_feedback and not isinstance(agent, ControlRule):
+            raise MissingCapability(f"accepts_late_feedback=True: {agent!r} is not a ControlRule")
+        self.draws_change = _draws_change(agent)
+        self._has_probabilities = True
         self._start = getattr(agent, "x", None)
-        self.context_free = self.alone and (context_free or type(self.agent.belief) is ArmsBelief)
+        self.context_free = accepts_late_feedback and (
+            context_free or type(self.agent.belief) is ArmsBelief
+        )
         tables = getattr(getattr(agent, "advance", None), "__self__", None)
-        self._numbered = len(getattr(tables, "successor", ()))
-        if not self.remembers:
+        self._situations = len(getattr(tables, "successor", ()))
+        if not self.draws_change:
             belief: Any = self.agent.belief
             self._undrawn = belief.save()["drawn"]
 
     def situation(self, x: Any) -> Any:
-        """The situation of the next decision: the one given, or the agent's own."""
-        own = self._start if self.alone else getattr(self.agent, "x", None)
-        if not self.alone and x is not None:
+        """Return the situation of the next decision: x, or the agent's current one."""
+        current = self._start if self.accepts_late_feedback else getattr(self.agent, "x", None)
+        if x is None:
+            return current
+        if not self.accepts_late_feedback:
             raise BadSituation(
-                f"x={shown(x)}: this agent moves by its observations and is in {shown(own)}: ask "
-                "without one"
+                f"x={short_repr(x)}: the observations of this agent determine its situation, now "
+                f"{short_repr(current)}: call act() without x"
             )
-        if self.context_free and x is not None and own is None:
+        if self.context_free and current is None:
             raise BadSituation(
-                f"x={shown(x)}: this bandit knows no situations: ask without one, or use a "
+                f"x={short_repr(x)}: this bandit uses no situation: call act() without x, or use a "
                 "LinearBandit or LogisticBandit"
             )
-        if self._numbered and x is not None and not (type(x) is int and 0 <= x < self._numbered):
-            ours = "0" if self._numbered == 1 else f"0 … {self._numbered - 1}"
-            raise BadSituation(f"x={shown(x)}: the situation is {ours}, or none is given")
-        return own if x is None else x
+        if self._situations and not (type(x) is int and 0 <= x < self._situations):
+            valid = "0" if self._situations == 1 else f"an integer from 0 to {self._situations - 1}"
+            raise BadSituation(f"x={short_repr(x)}: expected {valid}, or no situation")
+        return x
 
     def draw(self, x: Any, rng: Stream) -> tuple[Any, Any]:
-        """A mode and its action; None for a mode where the agent does not tell."""
+        """Draw a mode and its action; the mode is None if the agent does not reveal it."""
         agent = self.agent
         if not isinstance(agent, ControlRule):
             return None, agent.act(rng)
         agent.x = x
         try:
-            if agent.schedule is every_step:  # by a mode, which can be told, also where a belief
-                mode, a = agent.decide(x, rng)  # could draw the action without one
+            if agent.schedule is every_step:
+                # Draw a mode even if the belief could draw the action directly: `explain` shows it.
+                mode, a = agent.decide(x, rng)
                 agent.mode = mode
                 agent.issue(a)
                 return mode, a
@@ -135,80 +139,108 @@ class Driver:
             raise _bad_situation(x, error) from error
         return agent.mode, a
 
-    def law(self, x: Any) -> dict[Any, float] | None:
-        """P(a | âo_<n) for every a, where it is known exactly: not while a mode is held.
+    def probabilities(self, x: Any) -> dict[Any, float] | None:
+        """Return P(a | âo_<n) of every action, or None if it is not known exactly.
 
-        Nor where arms are so far apart that the integral fails: to act goes on.
+        It is unknown while a mode is held, and if the arms are so far apart that the integral
+        fails.
         """
         agent = self.agent
-        if not self._has_law or getattr(agent, "schedule", every_step) is not every_step:
+        if not self._has_probabilities or getattr(agent, "schedule", every_step) is not every_step:
             return None
         if not hasattr(agent, "action_probabilities"):
             return None
         if isinstance(agent, ControlRule):
             agent.x = x
         try:
-            law: dict[Any, float] = dict(agent.action_probabilities())
+            return dict(agent.action_probabilities())
         except MissingCapability:
-            self._has_law = False
+            self._has_probabilities = False
             return None
         except ArithmeticError:
             return None
         except BadEvidence as error:
             raise _bad_situation(x, error) from error
-        return law
 
     def learn(self, x: Any, a: Any, o: Any) -> None:
-        """Take o in as the answer to a in x."""
-        if self.alone:
+        """Learn from o, the observation after action a in x."""
+        if self.accepts_late_feedback:
             self.agent.learn(x, a, o)
         else:
             self.agent.observe(a, o)
 
     def save(self) -> Arrays:
-        """The state as named arrays, without what a draw that is not remembered leaves behind."""
-        if self.remembers:
+        """Return the state as named arrays, without the last mode drawn if draws do not matter."""
+        if self.draws_change:
             arrays: Arrays = self.agent.save()
             return arrays
         arrays = {f"belief/{name}": v for name, v in self.agent.belief.save().items()}
         arrays["belief/drawn"] = self._undrawn.copy()
-        if not self.alone:
+        if not self.accepts_late_feedback:
             arrays["situation"] = pack(self.agent.x, "the situation")
         return arrays
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave."""
-        if self.remembers:
+        """Restore what `save` returned."""
+        if self.draws_change:
             self.agent.load(arrays)
             return
-        if not self.alone and "situation" not in arrays:
+        if not self.accepts_late_feedback and "situation" not in arrays:
             raise IncompatibleState("the saved state lacks the array 'situation'")
         inner = {n.removeprefix("belief/"): v for n, v in arrays.items() if n != "situation"}
-        x = self.agent.x if self.alone else unpack(arrays["situation"])
+        x = self.agent.x if self.accepts_late_feedback else unpack(arrays["situation"])
         self.agent.belief.load(inner)
         self.agent.x = x
 
     def fingerprint(self) -> str:
-        """Return a digest of the new agent: its kind, the names of its modes or arms, its prior.
+        """Return a digest of the new agent: its class, the names of its modes or arms, its prior.
 
-        Numbers count to nine digits, so that the last bits of another machine do not matter. The
-        digest is stored: everything in it is part of the format and independent of names in the
-        code, but for classes that declare no `format_name`.
+        Numbers are rounded to nine digits, because the last bits depend on the machine. The digest
+        is stored, so its parts are a file format: class names come from `format_name` if the class
+        declares it.
         """
         belief: Any = getattr(self.agent, "belief", None)
         kinds = [format_name(kind, kind.__qualname__) for kind in (type(self.agent), type(belief))]
-        told = [*kinds, str(self.alone)]
+        parts = [*kinds, str(self.accepts_late_feedback)]
         if isinstance(belief, FiniteBelief):
-            told += [belief.name(m) for m in range(len(belief.posterior()))]
-        told += map(repr, getattr(belief, "labels", ()))
+            parts += [belief.name(m) for m in range(len(belief.posterior()))]
+        parts += map(repr, getattr(belief, "labels", ()))
         for name, v in sorted(self.save().items()):
             flat = v.ravel().tolist() if v.dtype.kind in "biuf" else [v.tobytes()]
-            told.append(f"{name} {v.shape} {[f'{n:.9g}' if type(n) is float else n for n in flat]}")
-        return blake2b("\n".join(told).encode(), digest_size=8).hexdigest()
+            parts.append(
+                f"{name} {v.shape} {[f'{n:.9g}' if type(n) is float else n for n in flat]}"
+            )
+        return blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
 
     def copy(self) -> "Driver":
-        """The same, free to go its own way."""
+        """Return an independent copy."""
         twin = Driver.__new__(Driver)
         twin.__dict__.update(self.__dict__)
         twin.agent = self.agent.copy()
         return twin
+
+
+T = TypeVar("T")
+#: The number of situations whose probabilities are cached.
+_CACHED: Final = 256
+
+
+class ProbabilityCache(Generic[T]):
+    """Caches P(a | past, x) by x. Call `clear` whenever the posterior changes."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self._known: dict[bytes, T] = {}
+
+    def get(self, x: Any) -> T:
+        """Return the probabilities in x. Callers share the result and must not change it."""
+        key = b"" if x is None else msgspec.json.encode(as_plain(x, "the situation"))
+        if key not in self._known:
+            if len(self._known) >= _CACHED:
+                self._known.clear()
+            self._known[key] = self._compute(x)
+        return self._known[key]
+
+    def clear(self) -> None:
+        """Invalidate the cache."""
+        self._known.clear()

@@ -1,30 +1,30 @@
-"""What happens to an agent, as events 1, 2, 3, … of its log.
+"""The events of a log, and how they are encoded as rows and as lines of JSON.
 
-    created    which model, of which version, with which settings; the seed
-    decided    in situation x the action a was taken, which had probability p
-    observed   decision n was answered by o
+    created    the model by name, version and settings; the seed
+    decided    in situation x the action a was chosen, with probability p
+    observed   o is the observation of decision n
 
-The log is the truth and the belief its fold: P(m | âo_≤t) is what the observations before make of
-the prior. Event seq = n is a function of the events before it and of the stream (seed, n), so
-every action can be drawn again.
+The belief is a fold of the log: the prior, conditioned on the observations in order. Decision n is
+a function of the events before it and of the random stream (seed, n), so every action can be drawn
+again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 from zlib import crc32
 
 import msgspec
 
-from bayescontrol.durable.plain import as_plain, from_plain, shown
-from bayescontrol.durable.store import Log, Row
+from bayescontrol.durable.log import Log, Row
+from bayescontrol.durable.plain import as_plain, from_plain, short_repr
 from bayescontrol.errors import DamagedLog, NewerFormat
 
-#: The format of payloads and checksums that this release writes; it reads every earlier one.
+#: The format of payloads and checksums that this release writes. It also reads earlier ones.
 FORMAT: Final = 1
 
 
 class Created(msgspec.Struct, frozen=True, kw_only=True):
-    """Event 1: the model by name, version and settings, never its code; and the seed.
+    """Event 1: the model by name, version and settings, and the seed. Code is never stored.
 
     >>> Created(seq=1, format=1, model="coin", version=3, settings={}, seed=7, time=0.0).model
     'coin'
@@ -37,12 +37,12 @@ class Created(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any]
     seed: int
     time: float
-    #: Of a model with code of its own: what its agent was like before the first event.
+    #: For a `named_model`: a digest of the agent before the first event.
     fingerprint: str | None = None
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """a ~ P(a | âo_<n) in situation x; `p` is P(a | âo_<n) where it is known exactly.
+    """a ~ P(a | âo_<n) in situation x; `p` is P(a | âo_<n), or None if it is not known exactly.
 
     >>> Decided(seq=2, x=None, a="red", p=0.5, key=None, time=0.0).a
     'red'
@@ -57,7 +57,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """o, what came of decision n.
+    """o is the observation of decision n.
 
     >>> Observed(seq=3, n=2, o=1, time=0.0).n
     2
@@ -72,6 +72,74 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 Event: TypeAlias = Created | Decided | Observed
 
 
+class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """A decision that is on disk.
+
+    >>> Decision("2", "red", 0.5, None, 1, 0.0, {"red": 0.5, "blue": 0.5})
+    Decision(id='2', action='red', probability=0.5, situation=None, basis=1, time=0.0)
+    """
+
+    #: Pass this to `observe`.
+    id: str
+    action: Any
+    #: P(action | past), or None if it is not known exactly.
+    probability: float | None
+    #: The situation x.
+    situation: Any
+    #: The number of the last event that the decision is based on.
+    basis: int
+    #: Seconds since 1970.
+    time: float
+    #: P(a | past) of every action, if it was just computed; `explain` computes it again.
+    probabilities: Mapping[Any, float] | None = None
+    #: The name of the log, if it is known.
+    agent: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        event: Decided,
+        probabilities: Mapping[Any, float] | None = None,
+        agent: str | None = None,
+    ) -> "Decision":
+        """Return the decision that an event records."""
+        n, p = event.seq, event.p
+        return cls(str(n), event.a, p, event.x, n - 1, event.time, probabilities, agent)
+
+    def _logged(self) -> tuple[Any, ...]:
+        """Return the fields that the log stores."""
+        return self.id, self.action, self.probability, self.situation, self.basis, self.time
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Decision) and self._logged() == other._logged()
+
+    def __hash__(self) -> int:
+        return hash(self._logged())
+
+    def __repr__(self) -> str:
+        names = self.__struct_fields__
+        fields = ", ".join(f"{n}={v!r}" for n, v in zip(names, self._logged(), strict=False))
+        return f"Decision({fields})"
+
+
+def decision_number(id: str | int | Decision) -> int:
+    """Parse an id into its event number; return 0 if it is invalid.
+
+    Accepts decisions, integers and digit strings.
+
+    >>> [decision_number(id) for id in ("12", 12, "twelve", "012")]
+    [12, 12, 0, 0]
+    """
+    text: Any = id.id if isinstance(id, Decision) else id
+    if type(text) is int:
+        return text if 0 < text < 10**18 else 0
+    plain = isinstance(text, str) and text.isascii() and text.isdigit() and text[0] != "0"
+    return int(text) if plain and len(text) < 19 else 0
+
+
+# -- encoding ------------------------------------------------------------------------------------
+
+
 class _CreatedBody(msgspec.Struct, omit_defaults=True):
     format: int
     model: str
@@ -83,7 +151,7 @@ class _CreatedBody(msgspec.Struct, omit_defaults=True):
 
 
 class _Head(msgspec.Struct):
-    """The columns of a row, as a line has them beside its payload."""
+    """The columns of a row, which a line of JSON holds beside the payload."""
 
     seq: int
     kind: str
@@ -113,21 +181,16 @@ _observed: Final = msgspec.json.Decoder(_ObservedBody).decode
 _format: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def checksum_of(seq: int, kind: str, n: int | None, key: str | None, payload: bytes) -> int:
-    """CRC-32 of the payload, begun with a word made of all the rest.
-
-    >>> row = as_row(Observed(seq=3, n=2, o=1, time=0.5))
-    >>> checksum_of(3, "observed", 2, None, row.payload) == row.checksum
-    True
-    """
+def _checksum(seq: int, kind: str, n: int | None, key: str | None, payload: bytes) -> int:
+    """Return the CRC-32 of the payload, started with a hash of the other columns."""
     start = seq * 2654435761 + (n or 0) * 2246822519 + _BEGIN.get(kind, 0) & 0xFFFFFFFF
     return crc32(payload, start if key is None else crc32(key.encode(), start))
 
 
-def as_row(event: Event) -> Row:
-    """The event as a store keeps it.
+def encode_row(event: Event) -> Row:
+    """Encode an event as a row.
 
-    >>> as_row(Observed(seq=3, n=2, o=1, time=0.5))
+    >>> encode_row(Observed(seq=3, n=2, o=1, time=0.5))
     Row(seq=3, kind='observed', n=2, key=None, payload=b'{"o":1,"time":0.5}', checksum=...)
     """
     n = key = None
@@ -147,24 +210,22 @@ def as_row(event: Event) -> Row:
             event.fingerprint,
         )  # fmt: skip
     payload = _encode(body)
-    return Row(event.seq, kind, n, key, payload, checksum_of(event.seq, kind, n, key, payload))
+    return Row(event.seq, kind, n, key, payload, _checksum(event.seq, kind, n, key, payload))
 
 
-def event_of(row: Row, log: str | None = None) -> Event:
-    """The event that a row holds; `DamagedLog` if its checksum is wrong or it cannot be read.
+def decode_row(row: Row, log: str | None = None) -> Event:
+    """Decode a row; `DamagedLog` if its checksum is wrong or it cannot be read.
 
-    `log` is the name of the log, for the message.
+    `log` is the name of the log, for error messages.
 
-    >>> event_of(as_row(Observed(seq=3, n=2, o=(1.0, "b"), time=0.5)))
+    >>> decode_row(encode_row(Observed(seq=3, n=2, o=(1.0, "b"), time=0.5)))
     Observed(seq=3, n=2, o=(1.0, 'b'), time=0.5)
     """
     seq, kind, n, key, payload, checksum = row
     where = f"event {seq}" if log is None else f"log {log!r}: event {seq}"
     try:
-        if checksum != checksum_of(seq, kind, n, key, payload):
-            raise DamagedLog(
-                f"{where} is not what was written: its checksum is wrong; restore a backup"
-            )
+        if checksum != _checksum(seq, kind, n, key, payload):
+            raise DamagedLog(f"{where} is damaged: its checksum is wrong; restore a backup")
         if kind == "observed" and n is not None:
             o = _observed(payload)
             return Observed(seq=seq, n=n, o=from_plain(o.o), time=o.time)
@@ -176,53 +237,49 @@ def event_of(row: Row, log: str | None = None) -> Event:
             return _as_created(seq, payload)
     except (ValueError, RecursionError, TypeError, AttributeError) as error:
         raise DamagedLog(f"{where} cannot be read: {error}; restore a backup") from None
-    raise DamagedLog(f"{where} is of the unknown kind {kind!r}; restore a backup")
+    raise DamagedLog(f"{where} has the unknown kind {kind!r}; restore a backup")
 
 
 def _as_created(seq: int, payload: bytes) -> Created:
     written = _format(payload).get("format")
     if isinstance(written, int) and written > FORMAT:
         raise NewerFormat(
-            f"the log is written in format {written}, this release reads up to {FORMAT}: "
-            "install a later one"
+            f"the log has format {written}, this release reads formats up to {FORMAT}: install a "
+            "later release"
         )
     c = _created(payload)
     settings, seed = from_plain(c.settings), int(c.seed)
     named = type(settings) is dict and all(isinstance(name, str) for name in settings)
     if not named or not 0 <= seed < 2**128:
-        raise DamagedLog(f"event {seq}: settings {shown(settings)} and seed {seed} make no agent")
+        raise DamagedLog(
+            f"event {seq}: invalid settings {short_repr(settings)} or seed {seed}; restore a backup"
+        )
     return Created(
         seq=seq, format=c.format, model=c.model, version=c.version, settings=settings, seed=seed,
         time=c.time, fingerprint=c.fingerprint,
     )  # fmt: skip
 
 
-def events_of(log: Log, start: int = 1, stop: int | None = None) -> Iterator[Event]:
-    """The events of a log in order, each checked, none missing.
-
-    >>> from bayescontrol.durable.store import open_store
-    >>> log = open_store("sqlite:///:memory:").log("checkout")
-    >>> log.append([as_row(Decided(seq=1, x=None, a="red", p=0.5, key=None, time=0.0))])
-    >>> [event.a for event in events_of(log)]
-    ['red']
-    """
+def read_events(log: Log, start: int = 1, stop: int | None = None) -> Iterator[Event]:
+    """Iterate over the events of a log; `DamagedLog` if one is damaged or missing."""
     expected = start
     for row in log.read(start, stop):
         if row.seq != expected:
             raise DamagedLog(
-                f"log {log.name!r}: after event {expected - 1} comes {row.seq}; restore a backup"
+                f"log {log.name!r}: event {expected} is missing before event {row.seq}; restore "
+                "a backup"
             )
-        yield event_of(row, log.name)
+        yield decode_row(row, log.name)
         expected += 1
 
 
 def to_line(event: Event) -> str:
-    """The event as one line of JSON, with its checksum.
+    """Encode an event as one line of JSON, with its checksum.
 
     >>> to_line(Observed(seq=3, n=2, o=1, time=0.5))
     '{"seq":3,"kind":"observed","n":2,"o":1,"time":0.5,"checksum":...}'
     """
-    row = as_row(event)
+    row = encode_row(event)
     head: dict[str, Any] = {"seq": row.seq, "kind": row.kind}
     head |= {name: v for name, v in (("n", row.n), ("key", row.key)) if v is not None}
     body: dict[str, Any] = msgspec.json.decode(row.payload)
@@ -230,7 +287,7 @@ def to_line(event: Event) -> str:
 
 
 def from_line(line: str) -> Event:
-    """The event of a line.
+    """Decode a line of JSON; `DamagedLog` if it is not an event.
 
     >>> from_line(to_line(Observed(seq=3, n=2, o=1, time=0.5)))
     Observed(seq=3, n=2, o=1, time=0.5)
@@ -240,45 +297,43 @@ def from_line(line: str) -> Event:
         head = msgspec.convert(body, _Head)
         payload = _encode({name: v for name, v in body.items() if name not in _COLUMNS})
     except (ValueError, RecursionError) as error:
-        raise DamagedLog(f"{line[:60]!r} is not a line of a log ({error})") from None
-    return event_of(Row(head.seq, head.kind, head.n, head.key, payload, head.checksum))
+        raise DamagedLog(f"{line[:60]!r} is not an event of a log ({error})") from None
+    return decode_row(Row(head.seq, head.kind, head.n, head.key, payload, head.checksum))
 
 
-def numbered(events: Iterable[Event], start: int | None = 1) -> Iterator[Event]:
-    """The same events, if they are a history: start, start + 1, …, and no two contradict.
+def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Event]:
+    """Iterate over the events and check that they form a history: start, start + 1, …
 
-    `DamagedLog` if one is missing, if a decision is answered twice or does not exist, if a key
-    stands for two decisions, or if a log is created twice. Without `start` the first event may
-    have any number; an answer to a decision before it is then accepted, once.
-
-    >>> list(numbered([Observed(seq=3, n=2, o=1, time=0.5)]))
-    Traceback (most recent call last):
-    bayescontrol.errors.DamagedLog: event 3 stands where event 1 should be
+    `DamagedLog` if an event is missing, if an observation has no decision or is the second one, if
+    two decisions have one key, or if the log is created twice. Without `start` the first event may
+    have any number, and earlier decisions may be observed once.
     """
     first = expected = start
     keys: set[str] = set()
-    open_, early = set[int](), set[int]()  # decisions without an answer; answered ones before first
+    # Decisions without an observation; observed decisions before the first event.
+    open_, early = set[int](), set[int]()
     for event in events:
         if first is None or expected is None:
             first = expected = event.seq
         if event.seq != expected:
-            raise DamagedLog(f"event {event.seq} stands where event {expected} should be")
+            raise DamagedLog(f"expected event {expected}, found event {event.seq}")
         if type(event) is Observed:
             n = event.n
             if n not in open_ and (n >= first or n in early):
                 raise DamagedLog(
-                    f"event {event.seq} answers decision {n}, which does not exist or has an answer"
+                    f"event {event.seq} observes decision {n}, which does not exist or has an "
+                    "observation"
                 )
             open_.discard(n)
             if n < first:
                 early.add(n)
         elif type(event) is Decided:
             if event.key in keys:
-                raise DamagedLog(f"event {event.seq} is a second decision under key {event.key!r}")
+                raise DamagedLog(f"event {event.seq} is a second decision with key {event.key!r}")
             open_.add(event.seq)
             if event.key is not None:
                 keys.add(event.key)
         elif event.seq != 1:
-            raise DamagedLog(f"event {event.seq}: a log is created once, by its first event")
+            raise DamagedLog(f"event {event.seq}: only the first event creates a log")
         yield event
         expected += 1

@@ -1,15 +1,15 @@
-"""Named moments at which a process may die, for tests that kill it there.
+"""Named points at which a test can kill the process.
 
     BAYESCONTROL_FAULT=after-commit:3     kill -9 when `after-commit` is reached the third time
 
-Without the variable `reach` does nothing.
+Without the variable, `reach` does nothing.
 """
 
 import os
 import signal
 from typing import Final
 
-#: Every named moment, in the order in which a decision comes by them.
+#: Every point, in the order in which a decision passes them.
 POINTS: Final = (
     "before-compute",
     "before-append",
@@ -26,21 +26,15 @@ _armed: list[str | int] = []
 
 
 def arm(where: str) -> None:
-    """Die at this point: a name, or a name and a count, `name:3`.
-
-    >>> arm("")
-    """
+    """Choose the point to die at: a name, or a name and a count, `name:3`; "" for none."""
     name, _, count = where.partition(":")
     if name and name not in POINTS:
-        raise ValueError(f"no fault point {name!r}: there are {', '.join(POINTS)}")
+        raise ValueError(f"unknown fault point {name!r}: expected one of {', '.join(POINTS)}")
     _armed[:] = [name, int(count or 1)] if name else []
 
 
 def reach(name: str) -> None:
-    """Die here, if this is where.
-
-    >>> reach("after-commit")
-    """
+    """Kill the process if this is the chosen point."""
     if _armed and _armed[0] == name:
         left = int(_armed[1]) - 1
         _armed[1] = left

@@ -1,131 +1,177 @@
-"""The fold of a log: what the events 1 … seq make of the prior.
+"""Fold a log: compute the agent's state after events 1 … seq.
 
     P(m | âo_≤t) ∝ P(o_t | m, x, a_t) P(m | âo_<t),  in the order of the log
+    decision n draws from Stream.named(seed, n, "agent")
 
-Deterministic, and bitwise the same whenever it is done: from the first event, from a snapshot, or
-event by event as they come.
+Folding is deterministic. The state is bitwise the same from the first event, from a snapshot, or
+event by event as they arrive.
 """
 
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 
-from bayescontrol.arrays import Arrays
+from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, UIntArray
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.events import Created, Decided, Event, Observed, event_of, events_of
-from bayescontrol.durable.plain import kept, same_value, shown
-from bayescontrol.durable.snapshots import arrays_of, snapshot_of, warn_passed_over
-from bayescontrol.durable.store import Log, Snapshot
-from bayescontrol.durable.streams import Streams
+from bayescontrol.durable.events import Created, Decided, Event, Observed, decode_row, read_events
+from bayescontrol.durable.log import (
+    Log,
+    Snapshot,
+    decode_snapshot,
+    encode_snapshot,
+    warn_damaged_snapshot,
+)
+from bayescontrol.durable.plain import as_stored, same_value, short_repr
 from bayescontrol.errors import DamagedLog, IncompatibleState, ModelMismatch, UnknownDecision
+from bayescontrol.seeding import Stream
 
-#: Decisions kept in memory; older ones are looked up when their feedback comes.
+#: The number of decisions in memory; older ones are read from the log when they are observed.
 _RECENT: Final = 2**15
-#: Events at the end of a log whose decisions are drawn again when it is folded.
+#: The number of events at the end of a log whose decisions are drawn again when it is folded.
 _CHECKED: Final = 16
+_WORD: Final = 2**32
+_ROLE: Final = crc32(b"agent")
+#: The number of streams that are seeded at once.
+_BLOCK: Final = 16
+
+
+class Streams:
+    """The random streams of the decisions of one seed.
+
+    Equal to `Stream.named(seed, n, "agent")`, but faster: decisions follow one another, so the
+    streams of the next few are seeded together.
+
+    >>> from bayescontrol import Stream
+    >>> Streams(7)[12] == Stream.named(7, 12, "agent")
+    True
+    """
+
+    __slots__ = ("_block", "_words", "seed")
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._words = [seed >> shift & _WORD - 1 for shift in (0, 32, 64, 96)]
+        self._block: tuple[int, UIntArray] = 0, np.empty((0, 4), np.uint64)
+
+    def __getitem__(self, n: int) -> Stream:
+        """Return a fresh stream for decision n."""
+        first, states = self._block
+        if not 0 <= n - first < len(states):
+            first, states = self._block = n, self._seeded(n)
+        fresh = Stream.__new__(Stream)
+        fresh.state = states[n - first].copy()
+        return fresh
+
+    def _seeded(self, n: int) -> UIntArray:
+        """Seed the streams from n on, up to the next n with more 32-bit words."""
+        low = n & _WORD - 1
+        key = (low,) if n < _WORD else (low, n >> 32)
+        states = np.empty((min(_BLOCK, _WORD - low), 4), np.uint64)
+        entropy = np.array([*self._words, *key, _ROLE], np.uint64)
+        kernels.random.seed_states(entropy, len(self._words), np.empty(4, np.uint64), states)
+        return states
 
 
 class Decisions:
-    """Decisions by number: the recent ones from memory, all others from the log, if there is one.
-
-    >>> decisions = Decisions(None)
-    >>> decisions.put(Decided(seq=2, x=None, a="red", p=0.5, key=None, time=0.0))
-    >>> decisions.get(2).a
-    'red'
-    """
+    """Decisions by number: recent ones from memory, others from the log, if there is one."""
 
     def __init__(self, log: Log | None, most: int | None = _RECENT) -> None:
         self._log, self._most = log, most if log is not None else None
         self._recent: dict[int, Decided] = {}
-        self._order: deque[int] = deque()  # a dict that loses its first keys is slow to find one
-        #: The events that answer recent decisions, and the recent decisions with a key.
-        self._answers: dict[int, int] = {}
+        # Oldest first. The dict alone would do, but finding its first key is slow after deletions.
+        self._order: deque[int] = deque()
+        # The observations of recent decisions, and the keys of recent decisions.
+        self._observed: dict[int, int] = {}
         self._keys: dict[str, int] = {}
 
     def put(self, decision: Decided) -> None:
-        """Remember one that was just made; `DamagedLog` if another one has its key."""
+        """Add a new decision; `DamagedLog` if another one has its key."""
         seq, key = decision.seq, decision.key
-        if seq in self._recent:  # folded again
+        if seq in self._recent:  # this part of the log is folded again
             return
         if key is not None and self._keys.setdefault(key, seq) != seq:
             raise self._damaged(
-                f"decisions {self._keys[key]} and {seq} have the same key {shown(key)}"
+                f"decisions {self._keys[key]} and {seq} have the same key {short_repr(key)}"
             )
         self._recent[seq] = decision
         if self._most is not None:
             self._order.append(seq)
             if len(self._order) > self._most:
                 oldest = self._recent.pop(self._order.popleft())
-                self._answers.pop(oldest.seq, None)
+                self._observed.pop(oldest.seq, None)
                 if oldest.key is not None:
                     self._keys.pop(oldest.key, None)
 
     def get(self, n: int) -> Decided:
-        """Decision n; `UnknownDecision` if event n is not a decision."""
+        """Return decision n; `UnknownDecision` if event n is not a decision."""
         found = self._recent.get(n)
         if found is None and self._log is not None and 1 <= n <= self._log.head():
-            event = next(events_of(self._log, n, n), None)
+            event = next(read_events(self._log, n, n), None)
             if event is None:
                 raise self._damaged(f"event {n} is missing")
             found = event if isinstance(event, Decided) else None
         if found is None:
             where = f" in log {self._log.name!r}" if self._log is not None else ""
-            raise UnknownDecision(f"no decision {n}{where}: give the id that `act` returned")
+            raise UnknownDecision(f"no decision {n}{where}: pass the id that `act` returned")
         return found
 
-    def keyed(self, key: str) -> Decided | None:
-        """The decision under this key, if there is one; `DamagedLog` if the index is wrong."""
-        row = None if self._log is None else self._log.keyed(key)
-        event = None if row is None else event_of(row, self._name)
+    def find_key(self, key: str) -> Decided | None:
+        """Return the decision with this key, if any; `DamagedLog` if the index is wrong."""
+        row = None if self._log is None else self._log.find_key(key)
+        event = None if row is None else decode_row(row, self._name)
         if event is None and key not in self._keys:
             return None
         if not isinstance(event, Decided) or event.seq != self._keys.get(key, event.seq):
-            raise self._damaged(f"the index does not lead from key {shown(key)} to its decision")
+            raise self._damaged(
+                f"the index does not lead from key {short_repr(key)} to its decision"
+            )
         return event
 
-    def answer(self, n: int) -> Observed | None:
-        """The event that answers decision n, if there is one; `DamagedLog` if the index is wrong.
+    def find_observation(self, n: int) -> Observed | None:
+        """Return the observation of decision n, if any; `DamagedLog` if the index is wrong.
 
-        Recent decisions without an answer are known: the store is not asked.
+        For a recent decision without one, the store is not read.
         """
-        if self._log is None or (n in self._recent and n not in self._answers):
+        if self._log is None or (n in self._recent and n not in self._observed):
             return None
-        row = self._log.observation(n)
-        event = None if row is None else event_of(row, self._name)
-        if event is None and n not in self._answers:
+        row = self._log.find_observation(n)
+        event = None if row is None else decode_row(row, self._name)
+        if event is None and n not in self._observed:
             return None
-        if not isinstance(event, Observed) or event.seq != self._answers.get(n, event.seq):
-            raise self._damaged(f"the index does not lead from decision {n} to its answer")
+        if not isinstance(event, Observed) or event.seq != self._observed.get(n, event.seq):
+            raise self._damaged(f"the index does not lead from decision {n} to its observation")
         return event
 
-    def answered(self, n: int, seq: int) -> None:
-        """Remember that event `seq` is the answer to decision n, if that is a recent one."""
+    def put_observation(self, n: int, seq: int) -> None:
+        """Remember that event `seq` observes decision n, if that is a recent one."""
         if n in self._recent:
-            self._answers[n] = seq
+            self._observed[n] = seq
 
-    def answered_by(self, event: Observed) -> Decided:
-        """The decision that a logged event answers.
+    def observed_by(self, event: Observed) -> Decided:
+        """Return the decision that a logged event observes.
 
-        `DamagedLog` if there is no such decision before it, or if it has another answer.
+        `DamagedLog` if there is no such decision before it, or if it has another observation.
         """
         n, seq = event.n, event.seq
         decision = self._recent.get(n)
         if decision is not None:
-            first = self._answers.setdefault(n, seq)
+            first = self._observed.setdefault(n, seq)
         else:
             try:
                 decision = self.get(n if n < seq else 0)
             except UnknownDecision:
                 raise self._damaged(
-                    f"event {seq} answers decision {n}, which does not exist"
+                    f"event {seq} observes decision {n}, which does not exist"
                 ) from None
-            known = self.answer(n)
+            known = self.find_observation(n)
             first = 0 if known is None else known.seq
         if first != seq:
-            raise self._damaged(f"events {first} and {seq} both answer decision {n}")
+            raise self._damaged(f"events {first} and {seq} both observe decision {n}")
         return decision
 
     @property
@@ -138,103 +184,100 @@ class Decisions:
 
 
 class Fold:
-    """The agent after event `seq`, and the decision that is due an answer, if it moves by them.
+    """The agent after event `seq`.
 
-    >>> from bayescontrol import BernoulliBandit
-    >>> fold = Fold(Driver(BernoulliBandit(["red", "blue"]).agent()), seed=7)
-    >>> fold.decided(Decided(seq=2, x=None, a="red", p=0.5, key=None, time=0.0), draw=False)
-    >>> fold.observed(Observed(seq=3, n=2, o=1, time=0.0), None, "red")
-    >>> fold.seq, fold.driver.agent.belief.expected()
-    (3, {'red': 0.666..., 'blue': 0.5})
+    `due` is the decision that must be observed next, for an agent that does not accept late
+    feedback; 0 if there is none.
     """
 
     def __init__(self, driver: Driver, seed: int | Streams, seq: int = 1, due: int = 0) -> None:
         self.driver, self.seq = driver, seq
-        #: The random numbers of each decision, of no other use.
         self.streams = Streams(seed) if isinstance(seed, int) else seed
-        #: Of an agent that moves by its observations: the decision without one; 0 if there is none.
         self.due = due
 
     def decided(self, event: Decided, *, draw: bool) -> None:
-        """With `draw`, which must be where draws are remembered, the action must come out again."""
+        """Take a decision. With `draw`, repeat the draw and require the same action.
+
+        `draw` is required if draws change the agent.
+        """
         if draw:
             _, a = self.driver.draw(event.x, self.streams[event.seq])
             self.require_same(event, a)
         self.seq = event.seq
-        if not self.driver.alone:
+        if not self.driver.accepts_late_feedback:
             self.due = event.seq
 
     def require_same(self, event: Decided, a: Any) -> None:
-        """`ModelMismatch` if the model would not have done what it did."""
-        if not same_value(kept(a, "the action"), event.a):
+        """`ModelMismatch` unless a, drawn again, is the logged action."""
+        if not same_value(as_stored(a, "the action"), event.a):
             raise ModelMismatch(
                 f"decision {event.seq} was {event.a!r}, drawn again it is {a!r}: the code of the "
-                "model has changed; give what it is now a new version, and a new log"
+                "model has changed; give the changed model a new version and a new log"
             )
 
-    def require_probability(self, event: Decided, law: Mapping[Any, float] | None) -> None:
-        """`ModelMismatch` if `law`, P(a | âo_<n), is not what the log says of the action taken.
-
-        Another machine's last digits are no other model.
-        """
+    def require_probability(
+        self, event: Decided, probabilities: Mapping[Any, float] | None
+    ) -> None:
+        """`ModelMismatch` if P(a | âo_<n) differs from the log by more than rounding."""
         if event.p is None:
             return
-        p = None if law is None else float(law.get(event.a, 0.0))
+        p = None if probabilities is None else float(probabilities.get(event.a, 0.0))
         if p is None or not math.isclose(p, event.p, rel_tol=1e-6, abs_tol=1e-9):
-            now = "no probability" if p is None else f"{p:.6g}"
+            now = "none" if p is None else f"{p:.6g}"
             raise ModelMismatch(
-                f"decision {event.seq}, {shown(event.a)}, had probability {event.p:.6g}, now it "
-                f"has {now}: the log, or the code of the model, has changed; give what it is now a "
-                "new version, and a new log"
+                f"decision {event.seq}, {short_repr(event.a)}, had probability {event.p:.6g}, "
+                f"computed again it has {now}: the log or the code of the model has changed; give "
+                "the changed model a new version and a new log"
             )
 
     def observed(self, event: Observed, x: Any, a: Any) -> None:
-        """Learn from o, the answer to a in x."""
+        """Learn an observation of action a in x."""
         self.driver.learn(x, a, event.o)
         self.seq, self.due = event.seq, 0
 
     def take(
         self, events: Iterable[Event], decisions: Decisions, check_from: int | None = None
     ) -> None:
-        """Fold these events, which follow; draw decisions again from `check_from` on."""
+        """Fold the next events; repeat the draws of decisions from `check_from` on."""
         first = math.inf if check_from is None else check_from
-        if self.driver.remembers:
+        if self.driver.draws_change:
             first = 0
-        put, answered_by, late = decisions.put, decisions.answered_by, self.driver.alone
+        put, observed_by = decisions.put, decisions.observed_by
+        late = self.driver.accepts_late_feedback
         for event in events:
             if type(event) is Observed:
-                decision = answered_by(event)
+                decision = observed_by(event)
                 if not late and event.n != self.due:
                     raise DamagedLog(
-                        f"event {event.seq} answers decision {event.n}, but decision {self.due} "
-                        "was due: the log is damaged; restore a backup"
+                        f"event {event.seq} observes decision {event.n}, but the observation of "
+                        f"decision {self.due} was due: the log is damaged; restore a backup"
                     )
                 self.observed(event, decision.x, decision.a)
             elif type(event) is Decided:
                 put(event)
                 self.decided(event, draw=event.seq >= first)
             else:
-                raise DamagedLog(f"event {event.seq}: a log is created once, by its first event")
+                raise DamagedLog(f"event {event.seq}: only the first event creates a log")
 
     def copy(self) -> "Fold":
-        """The same, free to go its own way."""
+        """Return an independent copy."""
         return Fold(self.driver.copy(), self.streams, self.seq, self.due)
 
     def save(self) -> Snapshot:
-        """The fold as a snapshot."""
-        return snapshot_of(self.seq, self.state() | {"due": np.array(self.due)})
+        """Return the fold as a snapshot."""
+        return encode_snapshot(self.seq, self.state() | {"due": np.array(self.due)})
 
     def state(self) -> Arrays:
-        """The state of the agent as named arrays."""
+        """Return the state of the agent as named arrays."""
         return {f"agent/{name}": v for name, v in self.driver.save().items()}
 
     def load(self, snapshot: Snapshot) -> None:
-        """Be where the snapshot was taken; `IncompatibleState` if it cannot be believed."""
-        arrays = arrays_of(snapshot)
+        """Restore a snapshot; `IncompatibleState` if it is damaged or of another model."""
+        arrays = decode_snapshot(snapshot)
         try:
             due = int(arrays.pop("due"))
         except (KeyError, TypeError, ValueError):
-            raise IncompatibleState("it lacks the decision that is due") from None
+            raise IncompatibleState("it lacks the array 'due'") from None
         inner = {n.removeprefix("agent/"): v for n, v in arrays.items()}
         self.driver.load(inner)
         self.seq, self.due = snapshot.seq, due
@@ -243,35 +286,26 @@ class Fold:
 def fold_log(
     log: Log, driver: Driver, created: Created, decisions: Decisions, stop: int | None = None
 ) -> Fold:
-    """The fold of events 1 … stop, from the newest snapshot before it that can be believed.
+    """Fold events 1 … stop, starting from the newest valid snapshot.
 
-    The driver must be as new.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent, open_store
-    >>> store = open_store("sqlite:///:memory:")
-    >>> with open_agent(store, "shop", BernoulliBandit(["red", "blue"])) as agent:
-    ...     _ = agent.observe(agent.act(), 1)
-    ...     driver, created = agent.model.driver(), agent.created
-    >>> log = store.log("shop")
-    >>> fold_log(log, driver, created, Decisions(log)).seq
-    3
+    The driver must hold a new agent.
     """
-    kept = log.snapshots(stop)  # before the head is asked for: others may keep one meanwhile
+    # List the snapshots before reading the head: other processes may store a newer one meanwhile.
+    snapshots = log.snapshots(stop)
     end = log.head() if stop is None else stop
-    for snapshot in kept:
+    for snapshot in snapshots:
         if snapshot.seq > end:
-            warn_passed_over(snapshot.seq, f"the log ends at {end}")
+            warn_damaged_snapshot(snapshot.seq, f"the log ends at {end}")
             continue
         fold = Fold(driver.copy(), created.seed)
         try:
             fold.load(snapshot)
         except IncompatibleState as error:
-            warn_passed_over(snapshot.seq, error)
+            warn_damaged_snapshot(snapshot.seq, error)
             continue
         break
     else:
         fold = Fold(driver, created.seed)
-    # The last few, so that changed code is found out before it goes on.
-    fold.take(events_of(log, fold.seq + 1, end), decisions, end - _CHECKED + 1)
+    # Repeat the last few draws, to detect changed code before the log grows.
+    fold.take(read_events(log, fold.seq + 1, end), decisions, end - _CHECKED + 1)
     return fold

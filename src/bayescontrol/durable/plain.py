@@ -1,33 +1,32 @@
-"""Values as JSON, exactly: what goes in comes out, to the last bit and of the same type.
+"""Encode values as JSON without loss: decoding returns the same bits and types.
 
     None, True, 3, 0.5, "red", [1, 2]        themselves
     (1, 2)          {"tuple": [1, 2]}         np.array([1.0])   {"array": [1.0], "dtype": …}
     {"a": 1}        {"dict": [["a", 1]]}      nan, inf          {"float": "nan"}
 
-Plain data only, never code. A named tuple comes back as a tuple, a NumPy number as a number.
+Only data, never code. A named tuple comes back as a tuple, a NumPy number as a Python number.
 """
 
 import math
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
 from bayescontrol.errors import DamagedLog, MissingCapability
 
 _NUMERIC: Final = "biuf"
 _SCALARS: Final = frozenset({type(None), bool, str})
-_MOST: Final = 2**63
+_INT_LIMIT: Final = 2**63
 
 
 def as_plain(value: Any, what: str) -> Any:
-    """The value as JSON can hold it; `what` it is stands in the error if it cannot.
+    """Encode a value for JSON. Errors call it `what`.
 
     >>> as_plain((1, float("inf")), "the action")
     {'tuple': [1, {'float': 'inf'}]}
     >>> as_plain(object, "the action")
     Traceback (most recent call last):
-    bayescontrol.errors.MissingCapability: the action is <class 'object'>: only numbers, texts, ...
+    bayescontrol.errors.MissingCapability: the action is <class 'object'>: a log can store ...
     """
     kind = type(value)
     if kind in _SCALARS:
@@ -35,7 +34,7 @@ def as_plain(value: Any, what: str) -> Any:
     if kind is float:
         return value if math.isfinite(value) else {"float": repr(value)}
     if kind is int:
-        return value if -_MOST <= value < _MOST else {"int": str(value)}
+        return value if -_INT_LIMIT <= value < _INT_LIMIT else {"int": str(value)}
     if kind is list:
         return [as_plain(v, what) for v in value]
     if isinstance(value, tuple):
@@ -48,13 +47,13 @@ def as_plain(value: Any, what: str) -> Any:
         flat = as_plain(value.ravel().tolist(), what)
         return {"array": flat, "shape": list(value.shape), "dtype": value.dtype.str}
     raise MissingCapability(
-        f"{what} is {repr(value)[:80]}: only numbers, texts, None, arrays, and lists, tuples and "
-        "dicts of them can be kept in a log"
+        f"{what} is {repr(value)[:80]}: a log can store numbers, strings, None, arrays, and lists, "
+        "tuples and dicts of them"
     )
 
 
 def from_plain(plain: Any) -> Any:
-    """The value that `as_plain` was given.
+    """Decode what `as_plain` encoded.
 
     >>> from_plain({"tuple": [1, {"float": "inf"}]})
     (1, inf)
@@ -66,7 +65,7 @@ def from_plain(plain: Any) -> Any:
     try:
         return _tagged(plain)
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise DamagedLog(f"{str(plain)[:80]} is not a value that a log keeps") from None
+        raise DamagedLog(f"{str(plain)[:80]} is not an encoded value of a log") from None
 
 
 def _tagged(plain: dict[str, Any]) -> Any:
@@ -84,31 +83,22 @@ def _tagged(plain: dict[str, Any]) -> Any:
     raise KeyError
 
 
-def kept(value: Any, what: str) -> Any:
-    """The value as it will be read from the log: what an agent does now, it must do again then.
+def as_stored(value: Any, what: str) -> Any:
+    """Return the value as it will be read from the log, so that a replay computes the same.
 
-    >>> kept(np.float64(0.5), "the observation")
+    >>> as_stored(np.float64(0.5), "the observation")
     0.5
     """
     kind = type(value)
-    if kind in _SCALARS or (kind is int and -_MOST <= value < _MOST):
+    if kind in _SCALARS or (kind is int and -_INT_LIMIT <= value < _INT_LIMIT):
         return value
-    if kind is float and value == value:  # there are many NaNs, of which a log keeps one
+    if kind is float and value == value:  # the log stores one of many NaNs
         return value
     return from_plain(as_plain(value, what))
 
 
-def canonical(plain: Any) -> bytes:
-    """The one text of a plain value.
-
-    >>> canonical({"tuple": [1, 0.5]})
-    b'{"tuple":[1,0.5]}'
-    """
-    return msgspec.json.encode(plain)
-
-
 def same_value(one: Any, two: Any) -> bool:
-    """Whether two values are equal, arrays and NaN included; 1 and 1.0 are.
+    """Return whether two values are equal, also arrays and NaN. 1 equals 1.0.
 
     >>> same_value((1, np.array([0.5])), (1.0, np.array([0.5])))
     True
@@ -119,31 +109,27 @@ def same_value(one: Any, two: Any) -> bool:
         both = isinstance(one, np.ndarray) and isinstance(two, np.ndarray)
         return both and one.shape == two.shape and same_value(one.tolist(), two.tolist())
     if isinstance(one, list | tuple) and isinstance(two, list | tuple):
-        alike = isinstance(one, list) == isinstance(two, list) and len(one) == len(two)
-        return alike and all(map(same_value, one, two))
+        comparable = isinstance(one, list) == isinstance(two, list) and len(one) == len(two)
+        return comparable and all(map(same_value, one, two))
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(same_value(v, two[k]) for k, v in one.items())
     return bool(one == two or (one != one and two != two))
 
 
-def same_answer(one: Any, two: Any) -> bool:
-    """Whether two observations say the same: a list that came by the network is a tuple.
+def same_observation(one: Any, two: Any) -> bool:
+    """Return whether two observations are equal; HTTP clients send a tuple as a list.
 
-    >>> same_answer([1, (2,)], (1, [2]))
+    >>> same_observation([1, (2,)], (1, [2]))
     True
     """
-    return same_value(_listed(one), _listed(two))
+    return same_value(_with_lists(one), _with_lists(two))
 
 
-def _listed(value: Any) -> Any:
-    return [_listed(v) for v in value] if isinstance(value, list | tuple) else value
+def _with_lists(value: Any) -> Any:
+    return [_with_lists(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-def shown(value: Any, most: int = 80) -> str:
-    """The value as a message tells it: never a page of it.
-
-    >>> shown("x" * 100, 10)
-    "'xxxxxxxx…"
-    """
+def short_repr(value: Any, most: int = 80) -> str:
+    """Return repr(value), cut to `most` characters, for messages."""
     text = repr(value)
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,43 +1,49 @@
-"""Logs in a PostgreSQL database, for several processes and machines.
+"""Logs in a PostgreSQL database, for many processes and machines.
 
     append(rows)    UPDATE logs SET head = last WHERE name = … AND head = first - 1
                     INSERT rows, if that found a row; both in one statement, one transaction
 
-The row of the log is locked by the UPDATE: who comes second waits, finds the head moved, reads
-what came and appends again. Where the connection breaks, whether the statement was committed is
-found out before it is sent again: the rows carry the append's own name (`batch`).
+The UPDATE locks the row of the log: a second writer waits, finds that the head has moved, reads
+the new rows and tries again. The column `batch` identifies an append: after a lost connection it
+shows whether the append was committed. The content cannot show it, because two processes at the
+same head draw the same action.
+
+    about       the program and the layout of the tables
+    logs        each log by name, and its head
+    events      the rows of all logs; (log, seq), (log, n) and (log, key) are unique
+    snapshots   states by log and seq
 """
 
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from hashlib import blake2b
 from typing import Any, Final, LiteralString, NoReturn
 from uuid import UUID, uuid4
+from zlib import crc32
 
 from bayescontrol.durable.faults import reach
-from bayescontrol.durable.postgres_address import address_of, psycopg
-from bayescontrol.durable.postgres_schema import phrase, prepare
-from bayescontrol.durable.postgres_server import Connection, Server
-from bayescontrol.durable.store import (
+from bayescontrol.durable.log import (
     CHUNK,
     Row,
     Snapshot,
-    closed,
-    doubled,
-    looked_up,
-    require_dense,
+    closed_error,
+    duplicate_error,
+    require_consecutive,
     require_name,
+    single_row,
     superfluous,
 )
-from bayescontrol.errors import HeadMoved, StoreFailed
+from bayescontrol.durable.postgres_server import Connection, Server, parse_address, psycopg
+from bayescontrol.errors import DamagedLog, HeadMoved, NewerFormat, StoreFailed
 
-#: Appends that are queued for, after one that came too late.
+#: The number of appends that take turns after one that came too late.
 _CONTENDED: Final = 32
 _HEAD: Final = "SELECT head FROM {s}.logs WHERE name = %s"
 _ROWS: Final = "{row} AND seq BETWEEN %s AND %s ORDER BY seq"
-_ANSWER: Final = "{row} AND n = %s"
-_KEYED: Final = "{row} AND key = %s"
+_OBSERVATION: Final = "{row} AND n = %s"
+_KEY: Final = "{row} AND key = %s"
 _BATCH: Final = "SELECT batch FROM {s}.events WHERE log = {log} AND seq = %s"
 _FIRST: Final = (
     "WITH log AS (INSERT INTO {s}.logs (name, head) VALUES (%s, %s) "
@@ -51,25 +57,107 @@ _INSERT: Final = (
     " SELECT log.id, row.*, %b FROM log, unnest(%b::bigint[], %b::text[], %b::bigint[],"
     " %b::text[], %b::bytea[], %b::bigint[]) AS row"
 )
-_KEEP: Final = (
+_SAVE: Final = (
     "INSERT INTO {s}.snapshots (log, seq, state, checksum) "
     "SELECT id, %s, %b, %b FROM {s}.logs WHERE name = %s ON CONFLICT (log, seq) "
     "DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
 )
 _DROP: Final = "DELETE FROM {s}.snapshots WHERE log = {log} AND seq = ANY(%s)"
-_PLACES: Final = "SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC"
+_SNAPSHOTS: Final = "SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC"
 _SNAPSHOT: Final = "SELECT seq, state, checksum FROM {s}.snapshots WHERE log = {log} AND seq = %s"
 
 
-class PostgresLog:
-    """One log of a database. Other processes may append to it too: its head moves.
+#: The version of the tables; the format of the events is `events.FORMAT`.
+LAYOUT: Final = 1
+_PROGRAM: Final = "bayescontrol"
+_TABLE_NAMES: Final = frozenset({"about", "logs", "events", "snapshots"})
+#: "BaCo", the advisory lock for creating the tables.
+_CREATING: Final = 0x4261436F
+_TABLES: Final = """
+CREATE SCHEMA IF NOT EXISTS {s};
+CREATE TABLE {s}.about (program text NOT NULL, layout integer NOT NULL);
+CREATE TABLE {s}.logs (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE,
+    head bigint NOT NULL CHECK (head > 0)
+) WITH (fillfactor = 50);
+CREATE TABLE {s}.events (
+    log bigint NOT NULL, seq bigint NOT NULL CHECK (seq > 0), kind text NOT NULL, n bigint,
+    key text COLLATE "C", payload bytea NOT NULL, checksum bigint NOT NULL, batch uuid NOT NULL,
+    PRIMARY KEY (log, seq)
+);
+CREATE UNIQUE INDEX observations ON {s}.events (log, n) WHERE n IS NOT NULL;
+CREATE UNIQUE INDEX keys ON {s}.events (log, key) WHERE key IS NOT NULL;
+CREATE TABLE {s}.snapshots (
+    log bigint NOT NULL, seq bigint NOT NULL, state bytea NOT NULL, checksum bytea NOT NULL,
+    PRIMARY KEY (log, seq)
+);
+"""
+_RELATIONS: Final = """
+SELECT relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
+WHERE nspname = %s AND relkind IN ('r', 'p', 'v', 'm', 'f')
+"""
 
-    >>> store = open_store("postgresql://ann@db.example/shop")  # doctest: +SKIP
-    >>> log, twin = store.log("checkout"), store.log("checkout")  # doctest: +SKIP
-    >>> log.append([Row(1, "created", None, None, b"{}", 0)])  # doctest: +SKIP
-    >>> twin.head()  # doctest: +SKIP
-    1
-    """
+
+@cache
+def _statement(text: LiteralString, schema: str) -> bytes:
+    """Fill in {s}, the schema; {log}, the id of a log by name; {row}, a SELECT of its rows."""
+    s = psycopg.sql.Identifier(schema)
+    log = psycopg.sql.SQL("(SELECT id FROM {s}.logs WHERE name = %s)").format(s=s)
+    row = psycopg.sql.SQL(
+        "SELECT seq, kind, n, key, payload, checksum FROM {s}.events WHERE log = {log}"
+    )
+    return psycopg.sql.SQL(text).format(s=s, log=log, row=row.format(s=s, log=log)).as_bytes(None)
+
+
+def _prepare(connection: Connection, schema: str, place: str) -> None:
+    """Create the tables if the schema is new or empty; otherwise check that they are ours."""
+    if not _relations(connection, schema):
+        with connection.transaction():
+            connection.execute(
+                "SELECT pg_advisory_xact_lock(%s, %s)", (_CREATING, crc32(schema.encode()) - 2**31)
+            )
+            if not _relations(connection, schema):  # no other process created them
+                connection.execute(_statement(_TABLES, schema))
+                about = _statement("INSERT INTO {s}.about VALUES (%s, %s)", schema)
+                connection.execute(about, (_PROGRAM, LAYOUT))
+    _require_tables(connection, schema, place)
+
+
+def _relations(connection: Connection, schema: str) -> set[str]:
+    return {name for (name,) in connection.execute(_RELATIONS, (schema,))}
+
+
+def _require_tables(connection: Connection, schema: str, place: str) -> None:
+    found = _relations(connection, schema)
+    if "about" in found:
+        columns = connection.execute(
+            "SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_catalog.pg_attribute "
+            "WHERE attnum > 0 AND NOT attisdropped AND attrelid = %s::regclass",
+            (f'"{schema}".about',),
+        ).fetchone()
+        if columns == ("program layout",):
+            query = _statement("SELECT program, layout FROM {s}.about", schema)
+            for program, layout in connection.execute(query):
+                if program == _PROGRAM and layout > LAYOUT:
+                    raise NewerFormat(
+                        f"{place} has layout {layout}, this release reads layouts up to {LAYOUT}: "
+                        "install a later release"
+                    )
+                if program == _PROGRAM and found >= _TABLE_NAMES:
+                    return
+                if program == _PROGRAM:
+                    raise DamagedLog(
+                        f"{place}: the schema {schema!r} lacks {sorted(_TABLE_NAMES - found)}: "
+                        "restore a backup, or use another schema"
+                    )
+    raise DamagedLog(
+        f"{place}: the schema {schema!r} contains tables of another program: use another one, "
+        "…?schema=mine; nothing was changed"
+    )
+
+
+class PostgresLog:
+    """One log of a database. Other processes may append to it."""
 
     def __init__(self, server: Server, schema: str, name: str) -> None:
         self._server, self._schema, self._name = server, schema, name
@@ -81,31 +169,31 @@ class PostgresLog:
 
     @property
     def name(self) -> str:
-        """The agent's name."""
+        """The name of the agent."""
         return self._name
 
     def head(self) -> int:
-        """The seq of the last row, right now."""
+        """Return the current seq of the last row."""
         found = self._all(_HEAD, self._name)
         return int(found[0][0]) if found else 0
 
     def append(self, rows: Sequence[Row]) -> None:
-        """All rows or none, on the server's disk when it returns."""
+        """Append all rows or none; they are on the disk of the server when it returns."""
         self._require_open()
-        require_dense(rows)
+        require_consecutive(rows)
         first, last, batch = rows[0].seq, rows[-1].seq, uuid4()
         values: tuple[Any, ...] = (batch, *map(list, zip(*rows, strict=True)))
         if first == 1:
-            query, values = self._phrase(_FIRST + _INSERT), (self._name, last, *values)
+            query, values = self._sql(_FIRST + _INSERT), (self._name, last, *values)
         else:
-            query, values = self._phrase(_NEXT + _INSERT), (last, self._name, first - 1, *values)
+            query, values = self._sql(_NEXT + _INSERT), (last, self._name, first - 1, *values)
 
         def appended(connection: Connection) -> None:
             try:
                 done = connection.execute(query, values).rowcount
             except psycopg.errors.UniqueViolation as error:
                 self._conflict(error)
-            if done == 0 and not self._is_mine(connection, first, batch):
+            if done == 0 and not self._is_committed(connection, first, batch):
                 self._contended = _CONTENDED
                 raise HeadMoved(f"log {self._name!r} has grown: the next row is not {first}")
 
@@ -114,7 +202,7 @@ class PostgresLog:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Come after those who came before, if others have lately been in the way."""
+        """Take turns with other processes, if their appends have lately conflicted."""
         if self._contended == 0:
             yield
             return
@@ -122,21 +210,21 @@ class PostgresLog:
         with self._server.queued(self._queue):
             yield
 
-    def _is_mine(self, connection: Connection, first: int, batch: UUID) -> bool:
-        """Whether this very append was committed before, by a connection that then was lost."""
-        found = connection.execute(self._phrase(_BATCH), (self._name, first)).fetchone()
+    def _is_committed(self, connection: Connection, first: int, batch: UUID) -> bool:
+        """Return whether this append was committed on a connection that was then lost."""
+        found = connection.execute(self._sql(_BATCH), (self._name, first)).fetchone()
         return found is not None and found[0] == batch
 
     def _conflict(self, error: psycopg.errors.UniqueViolation) -> NoReturn:
         match error.diag.constraint_name:
             case "keys":
-                raise doubled(self._name, "key") from None
+                raise duplicate_error(self._name, "key") from None
             case "observations":
-                raise doubled(self._name, "n") from None
+                raise duplicate_error(self._name, "n") from None
         raise error
 
     def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
-        """The rows start … stop, in portions."""
+        """Iterate over the rows start … stop, in chunks."""
         last = self.head() if stop is None else stop
         start = max(start, 1)
         while start <= last:
@@ -147,90 +235,87 @@ class PostgresLog:
                 return
             start = end + 1
 
-    def observation(self, n: int) -> Row | None:
-        """The row that observes decision n."""
-        return looked_up(self._name, "n", n, self._all(_ANSWER, self._name, n))
+    def find_observation(self, n: int) -> Row | None:
+        """Return the observation of decision n, if there is one."""
+        return single_row(self._name, "n", n, self._all(_OBSERVATION, self._name, n))
 
-    def keyed(self, key: str) -> Row | None:
-        """The decision under this key."""
-        return looked_up(self._name, "key", key, self._all(_KEYED, self._name, key))
+    def find_key(self, key: str) -> Row | None:
+        """Return the decision with this key, if there is one."""
+        return single_row(self._name, "key", key, self._all(_KEY, self._name, key))
 
-    def keep(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
-        """Put a snapshot beside the log."""
+    def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
+        """Store a snapshot and delete those that are superfluous."""
         self._require_open()
         seq, state, checksum = snapshot
 
-        def kept(connection: Connection) -> None:
+        def save(connection: Connection) -> None:
             with connection.transaction():
-                place = connection.execute(
-                    self._phrase(_KEEP), (seq, state, checksum, self._name)
+                stored = connection.execute(
+                    self._sql(_SAVE), (seq, state, checksum, self._name)
                 ).rowcount
-                if place == 0:
-                    raise StoreFailed(f"log {self._name!r} is empty: there is nothing to keep")
+                if stored == 0:
+                    raise StoreFailed(
+                        f"log {self._name!r} is empty: a snapshot needs at least one event"
+                    )
                 reach("in-snapshot")
-                found = connection.execute(self._phrase(_PLACES), (self._name,)).fetchall()
-                drop = superfluous([int(place) for (place,) in found], spacing, len(state))
-                connection.execute(self._phrase(_DROP), (self._name, drop))
+                found = connection.execute(self._sql(_SNAPSHOTS), (self._name,)).fetchall()
+                drop = superfluous([int(old) for (old,) in found], spacing, len(state))
+                connection.execute(self._sql(_DROP), (self._name, drop))
 
-        self._server.run(kept)
+        self._server.run(save)
 
     def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
-        """Newest first, up to event `until`; each is read when it is asked for."""
-        found = [seq for (seq,) in self._all(_PLACES, self._name)]
+        """Iterate over the snapshots at or before `until`, newest first."""
+        found = [seq for (seq,) in self._all(_SNAPSHOTS, self._name)]
         wanted = [seq for seq in found if until is None or seq <= until]
         rows = (self._all(_SNAPSHOT, self._name, seq) for seq in wanted)
-        return (Snapshot._make(row[0]) for row in rows if row)  # else it was dropped meanwhile
+        return (Snapshot._make(row[0]) for row in rows if row)  # otherwise it was deleted meanwhile
 
     def close(self) -> None:
-        """Give the log back."""
+        """Release the log. Idempotent."""
         self._closed = True
 
     def _all(self, query: LiteralString, *values: Any) -> list[tuple[Any, ...]]:
         self._require_open()
-        text = self._phrase(query)
+        text = self._sql(query)
         return self._server.run(lambda c: c.execute(text, values, binary=True).fetchall())
 
-    def _phrase(self, query: LiteralString) -> bytes:
-        return phrase(query, self._schema)
+    def _sql(self, query: LiteralString) -> bytes:
+        return _statement(query, self._schema)
 
     def _require_open(self) -> None:
         if self._closed:
-            raise closed(f"log {self._name!r}")
+            raise closed_error(f"log {self._name!r}")
 
 
 class PostgresStore:
-    """A schema of logs. `patience` is how long, in seconds, a lost server is waited for.
-
-    >>> PostgresStore("postgresql:///shop?host=/nowhere")
-    Traceback (most recent call last):
-    bayescontrol.errors.StoreFailed: postgresql:///shop?host=/nowhere: no connection (connection ...
-    """
+    """A schema of logs. After a lost connection it waits `patience` seconds for the server."""
 
     shared = True
 
     def __init__(self, url: str, *, durable: bool = True, patience: float = 30.0) -> None:
-        address = address_of(url)
-        self._url, self._schema = address.shown, address.schema
+        address = parse_address(url)
+        self._url, self._schema = address.display, address.schema
         self._logs: weakref.WeakSet[PostgresLog] = weakref.WeakSet()
         self._server = Server(address, durable=durable, patience=patience)
         try:
-            self._server.run(lambda c: prepare(c, self._schema, self._url))
+            self._server.run(lambda c: _prepare(c, self._schema, self._url))
         except BaseException:
             self._server.close()
             raise
 
     @property
     def url(self) -> str:
-        """Its address, without a password."""
+        """The address, without a password."""
         return self._url
 
     def names(self) -> list[str]:
-        """The logs with at least one row."""
-        query = phrase("SELECT name FROM {s}.logs", self._schema)
+        """Return the names of the logs with at least one row, sorted."""
+        query = _statement("SELECT name FROM {s}.logs", self._schema)
         return sorted(name for (name,) in self._server.run(lambda c: c.execute(query).fetchall()))
 
     def log(self, name: str) -> PostgresLog:
-        """The log of this name; as many users as there are."""
+        """Open the log with this name, for any number of users."""
         require_name(name)
         log = PostgresLog(self._server, self._schema, name)
         log.head()
@@ -238,17 +323,12 @@ class PostgresStore:
         return log
 
     def close(self) -> None:
-        """Close the logs that were opened here, and the connections."""
+        """Close the logs of this store and the connections. Idempotent."""
         for log in list(self._logs):
             log.close()
         self._server.close()
 
 
 def open_store(url: str, *, durable: bool = True) -> PostgresStore:
-    """The database at this address; its tables are made if there are none.
-
-    >>> open_store("postgresql://ann:100%@db.example/shop")
-    Traceback (most recent call last):
-    bayescontrol.errors.UnknownStore: the address cannot be read: write postgresql://user@host:...
-    """
+    """Open the database at this address; create its tables if there are none."""
     return PostgresStore(url, durable=durable)

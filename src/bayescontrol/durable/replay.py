@@ -1,10 +1,10 @@
-"""Offline: a log as lines of JSON, folded without a store.
+"""Export a log as lines of JSON, and replay it without a store.
 
 export_log(agent, file)  ->  {"seq": 1, "kind": "created", …} {"seq": 2, …} …
-replay(read_log(file))   ->  the belief at its end, and every action drawn again
+replay(read_log(file))   ->  the belief at its end; every action is drawn again and compared
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -12,22 +12,23 @@ from typing import Any, BinaryIO, TypeAlias
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.events import Created, Decided, Event, from_line, numbered, to_line
-from bayescontrol.durable.laws import LoggedLaw
+from bayescontrol.durable.driver import ProbabilityCache
+from bayescontrol.durable.events import Created, Decided, Event, check_history, from_line, to_line
+from bayescontrol.durable.fold import Decisions, Fold
+from bayescontrol.durable.log import os_errors
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
-from bayescontrol.durable.places import reached
-from bayescontrol.durable.plain import shown
+from bayescontrol.durable.plain import short_repr
 from bayescontrol.durable.summary import summary
 from bayescontrol.errors import DamagedLog, InvalidRequest, StoreFailed
 from bayescontrol.files import atomic_write
 
 #: A log: its events, its agent, or the file that it was exported to.
-Source: TypeAlias = Iterable[Event] | DurableAgent | str | PathLike[str]
+EventSource: TypeAlias = Iterable[Event] | DurableAgent | str | PathLike[str]
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Where a log leads.
+    """The result of replaying a log.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
@@ -43,38 +44,37 @@ class Replay:
     #: Its state, as `DurableAgent.state` gives it.
     state: Arrays
     events: int
-    #: Decisions whose action was drawn again, and was the same.
+    #: The number of decisions that were drawn again, with the same action.
     drawn: int
 
     def posterior(self) -> dict[str, dict[str, Any]]:
-        """What is believed at the end."""
+        """Return the posterior at the end, in the format of `DurableAgent.posterior`."""
         return summary(self.agent)
 
     def __repr__(self) -> str:
         return f"Replay({self.events} events, {self.drawn} decisions drawn again)"
 
 
-def export_log(events: Source, path: str | PathLike[str]) -> int:
-    """Write the events as lines of JSON; gives their number.
+def export_log(events: EventSource, path: str | PathLike[str]) -> int:
+    """Write the events as lines of JSON and return their number.
 
-    The file is there whole or not at all: what had its name is replaced when all is written. A
-    store is never replaced.
+    The write is atomic and replaces an existing file, except a SQLite database.
 
     >>> import tempfile
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
-    >>> with (tempfile.TemporaryDirectory() as place,
+    >>> with (tempfile.TemporaryDirectory() as folder,
     ...       open_agent("sqlite:///:memory:", "shop", BernoulliBandit(2)) as agent):
-    ...     _ = export_log(agent.log(), f"{place}/shop.jsonl")
-    ...     [type(event).__name__ for event in read_log(f"{place}/shop.jsonl")]
+    ...     _ = export_log(agent.log(), f"{folder}/shop.jsonl")
+    ...     [type(event).__name__ for event in read_log(f"{folder}/shop.jsonl")]
     ['Created']
     """
-    source, target = numbered(events_from(events), None), Path(path).resolve()
+    source, target = check_history(events_from(events), None), Path(path).resolve()
     if target.exists() and not target.is_dir() and not target.is_file():
-        with reached(str(path)), target.open("wb") as pipe:
+        with os_errors(str(path)), target.open("wb") as pipe:
             return _write_lines(source, pipe)
-    _require_no_store(target)
-    with reached(str(path)), atomic_write(target) as file:
+    _require_no_database(target)
+    with os_errors(str(path)), atomic_write(target) as file:
         return _write_lines(source, file)
 
 
@@ -86,82 +86,67 @@ def _write_lines(events: Iterable[Event], file: BinaryIO) -> int:
     return count
 
 
-def _require_no_store(path: Path) -> None:
-    """A database, its journal or its lock must not become a file of lines."""
+def _require_no_database(path: Path) -> None:
+    """`StoreFailed` if the path is a SQLite database, or its journal or lock."""
     stem = next((s for s in ("-wal", "-lock", "-journal") if path.name.endswith(s)), "")
     for file in {path, path.with_name(path.name.removesuffix(stem))}:
         if file.is_file():
-            with reached(str(file)), file.open("rb") as begin:
+            with os_errors(str(file)), file.open("rb") as begin:
                 if begin.read(16) == b"SQLite format 3\0":
                     raise StoreFailed(
-                        f"{path} is, or belongs to, a SQLite database: name another file to "
-                        "export to; nothing in it was changed"
+                        f"{path} is, or belongs to, a SQLite database: export to another file; "
+                        "nothing was changed"
                     )
 
 
-def events_from(source: Source) -> Iterator[Event]:
-    """The events of an agent, of an exported file, or those given.
-
-    >>> events_from(7)
-    Traceback (most recent call last):
-    bayescontrol.errors.InvalidRequest: 7 is no log: give agent.log(), the agent, or the file ...
-    """
+def events_from(source: EventSource) -> Iterator[Event]:
+    """Iterate over the events of an agent, of an exported file, or those given."""
     if isinstance(source, DurableAgent):
         return source.log()
     if isinstance(source, str) and "://" in source:
         raise InvalidRequest(
-            f"{shown(source)} is the address of a store: open an agent of it, and give that"
+            f"{short_repr(source)} is the address of a store: open an agent, and pass that"
         )
     if isinstance(source, str | PathLike):
         return read_log(source)
     if isinstance(source, Iterable):
         return iter(source)
     raise InvalidRequest(
-        f"{shown(source)} is no log: give agent.log(), the agent, or the file of an export"
+        f"{short_repr(source)} is not a log: pass agent.log(), the agent, or an exported file"
     )
 
 
 def read_log(path: str | PathLike[str]) -> Iterator[Event]:
-    """The events of a file of lines, checked, none missing before the last.
+    """Read an exported file; `DamagedLog` if an event is damaged or missing.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w+", suffix=".jsonl") as file:
     ...     list(read_log(file.name))
     []
     """
-    with reached(str(path)):
+    with os_errors(str(path)):
         file = Path(path).open(encoding="utf-8")  # noqa: SIM115 - closed below
     with file:
         try:
-            yield from numbered(from_line(line) for line in file)
+            yield from check_history(from_line(line) for line in file)
         except UnicodeDecodeError:
             raise DamagedLog(
-                f"{path} is not a file of lines: of a store, open the agent, or export its log"
+                f"{path} is not an exported log: open the agent of a store, or export its log"
             ) from None
 
 
 def first_event(events: Iterator[Event]) -> Created:
-    """The first event, which says of which model the others are.
-
-    >>> first_event(iter([]))
-    Traceback (most recent call last):
-    bayescontrol.errors.DamagedLog: no event `created`: a log begins with it, give all of it
-    """
+    """Return the first event, which describes the model."""
     first = next(events, None)
     if not isinstance(first, Created):
-        raise DamagedLog("no event `created`: a log begins with it, give all of it")
+        raise DamagedLog("the first event is not `created`: pass the log from its beginning")
     return first
 
 
-def chosen_model(source: Source, created: Created, model: Any) -> Model:
-    """The model to fold a log with: the one given, the agent's, or what the log itself says.
+def chosen_model(source: EventSource, created: Created, model: Any) -> Model:
+    """Return the model of a log: the one given, the agent's, or the one the log describes.
 
-    One that the log was not written with is a `ModelMismatch`.
-
-    >>> made = Created(seq=1, format=1, model="coin", version=3, settings={}, seed=7, time=0.0)
-    >>> chosen_model([made], made, None)
-    Traceback (most recent call last):
-    bayescontrol.errors.ModelMismatch: the log is of model 'coin', version 3, which is not this ...
+    `ModelMismatch` if the log was written with another model.
     """
     if model is None and isinstance(source, DurableAgent):
         model = source.model
@@ -170,11 +155,38 @@ def chosen_model(source: Source, created: Created, model: Any) -> Model:
     return as_logged(created, as_model(model))
 
 
-def replay(events: Source, model: Any = None, *, draw: bool = True) -> Replay:
-    """Fold a whole log; with `draw`, require of every decision the same action and probability.
+class Replayer:
+    """Folds a log with its own model, and computes the probabilities of every action again."""
 
-    `events` are the events, the agent, or the file of an export. Without a model the log says
-    what it is; what differs is a `ModelMismatch`.
+    def __init__(self, model: Model, created: Created) -> None:
+        #: The agent after the last event.
+        self.fold = Fold(model.driver(), created.seed)
+        self._decisions = Decisions(None)
+        self._cache = ProbabilityCache(self.fold.driver.probabilities)
+
+    def decided(self, d: Decided, *, draw: bool = False) -> Mapping[Any, float] | None:
+        """Fold a decision; return P(b | past, x) of every action b, or None if it is unknown.
+
+        `ModelMismatch` if it differs from the log; with `draw`, also if the action does.
+        """
+        probabilities = None if d.p is None else self._cache.get(d.x)
+        self.fold.require_probability(d, probabilities)
+        self.fold.take([d], self._decisions, d.seq if draw else None)
+        if self.fold.driver.draws_change:
+            self._cache.clear()
+        return probabilities
+
+    def take(self, event: Event) -> None:
+        """Fold an event without comparing anything."""
+        self.fold.take([event], self._decisions)
+        self._cache.clear()
+
+
+def replay(events: EventSource, model: Any = None, *, draw: bool = True) -> Replay:
+    """Fold a whole log; with `draw`, draw every decision again.
+
+    `events` are the events, the agent, or an exported file. `model` is needed if the log has a
+    `named_model`. `ModelMismatch` if an action or its probability differs.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
@@ -183,15 +195,15 @@ def replay(events: Source, model: Any = None, *, draw: bool = True) -> Replay:
     ...     replay(agent.log()).posterior()
     {'red': {'mean': 0.666..., 'count': 1, 'alpha': 2.0, 'beta': 1.0}}
     """
-    stream = numbered(events_from(events))
-    created = first_event(stream)
-    logged, decided = LoggedLaw(chosen_model(events, created, model), created), 0
-    for event in stream:
+    history = check_history(events_from(events))
+    created = first_event(history)
+    replayer, decided = Replayer(chosen_model(events, created, model), created), 0
+    for event in history:
         decided += isinstance(event, Decided)
         if isinstance(event, Decided) and draw:
-            logged.decided(event, draw=True)
+            replayer.decided(event, draw=True)
         else:
-            logged.take(event)
-    fold = logged.fold
-    drawn = decided if draw or fold.driver.remembers else 0
+            replayer.take(event)
+    fold = replayer.fold
+    drawn = decided if draw or fold.driver.draws_change else 0
     return Replay(fold.driver.agent, fold.state(), fold.seq, drawn)

@@ -1,10 +1,10 @@
-"""Logs in a SQLite file, the embedded default.
+"""Logs in a SQLite file, the default store.
 
-    sqlite:///shop.db       relative to the working directory
-    sqlite:////var/shop.db  absolute
-    sqlite:///:memory:      gone when it is closed
+    sqlite:///shop.db       a relative path
+    sqlite:////var/shop.db  an absolute path
+    sqlite:///:memory:      in memory, until it is closed
 
-One process writes to a file at a time; within it, any number of agents and threads.
+One process can open a file at a time, with any number of agents and threads.
 """
 
 import os
@@ -17,37 +17,30 @@ from typing import Final, Literal
 import apsw
 
 from bayescontrol.durable.faults import reach
-from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile
-from bayescontrol.durable.store import (
+from bayescontrol.durable.log import (
     CHUNK,
     Row,
     Snapshot,
-    closed,
-    doubled,
-    looked_up,
-    require_dense,
+    closed_error,
+    duplicate_error,
+    require_consecutive,
     require_name,
+    single_row,
     superfluous,
 )
+from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
-#: No event has a greater number.
+#: The greatest possible event number.
 _LAST: Final = 2**63 - 1
 _COLUMNS: Final = "seq, kind, n, key, payload, checksum"
-# Of constants of this file: no value that anyone gives comes into the text.
+# These statements are built from constants only.
 _INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1 AND "  # noqa: S608
 
 
 class SqliteLog:
-    """One log of a file.
-
-    >>> store = open_store("sqlite:///:memory:")
-    >>> log = store.log("checkout")
-    >>> log.append([Row(1, "created", None, None, b"{}", 0)])
-    >>> log.head(), store.names()
-    (1, ['checkout'])
-    """
+    """One log of a file."""
 
     def __init__(
         self, file: SqliteFile, name: str, names: set[str], siblings: dict[str, "SqliteLog"]
@@ -56,10 +49,10 @@ class SqliteLog:
         self._closed = False
         self._id: int | None = None
         self._head = 0
-        self._look()
+        self._read_head()
 
-    def _look(self) -> None:
-        """Where the log ends in the file."""
+    def _read_head(self) -> None:
+        """Read the id and the last event number of the log from the file."""
         found = self._file.all("SELECT id FROM logs WHERE name = ?", (self._name,))
         log = found[0][0] if found else None
         head = self._file.all("SELECT max(seq) FROM events WHERE log = ?", (log,))
@@ -67,18 +60,18 @@ class SqliteLog:
 
     @property
     def name(self) -> str:
-        """The agent's name."""
+        """The name of the agent."""
         return self._name
 
     def head(self) -> int:
-        """The seq of the last row."""
+        """Return the seq of the last row."""
         self._require_open()
         return self._head
 
     def append(self, rows: Sequence[Row]) -> None:
-        """All rows or none, on disk when it returns."""
+        """Append all rows or none; they are on disk when it returns."""
         self._require_open()
-        require_dense(rows)
+        require_consecutive(rows)
         log = self._id
 
         def insert(db: apsw.Connection) -> None:
@@ -99,14 +92,14 @@ class SqliteLog:
 
         try:
             self._file.write(insert)
-        except BaseException:  # it may have been interrupted after its commit
+        except BaseException:  # perhaps an interrupt after the commit
             with suppress(StoreFailed):
-                self._look()
+                self._read_head()
             raise
         self._id, self._head = log, max(self._head, rows[-1].seq)
 
     def _conflict(self, what: str, rows: Sequence[Row], log: int | None) -> Exception:
-        """The error for a violated constraint; the rows inserted before it are still visible."""
+        """Return the error for a violated constraint; the rows inserted before it are visible."""
         columns: tuple[Literal["key", "n"], ...] = ("key", "n")
         for column in columns:
             if f"events.{column}" in what:
@@ -118,23 +111,23 @@ class SqliteLog:
                         "backup"
                     )
                 refused = rows[i]
-                if self._one(column, getattr(refused, column), log) is not None:
-                    return doubled(self._name, column)
+                if self._find(column, getattr(refused, column), log) is not None:
+                    return duplicate_error(self._name, column)
                 return DamagedLog(
-                    f"log {self._name!r}: the index of column {column} refuses event "
+                    f"log {self._name!r}: the index of column {column} rejects event "
                     f"{refused.seq}, but no other event has its value: the file is damaged; "
                     "restore a backup"
                 )
         if "events.seq" in what or "logs.name" in what:
-            return HeadMoved(f"log {self._name!r} has grown meanwhile")
+            return HeadMoved(f"log {self._name!r} has grown since it was read")
         return StoreFailed(f"log {self._name!r}: {what}")
 
     def turn(self) -> AbstractContextManager[None]:
-        """Nothing to wait for: there is one writer."""
+        """Do nothing: there is one writer."""
         return nullcontext()
 
     def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
-        """The rows start … stop, in portions, so that a writer need not wait for long."""
+        """Iterate over the rows start … stop, in chunks, so that writers wait only briefly."""
         self._require_open()
         last = self._head if stop is None else min(stop, self._head)
         while start <= last:
@@ -144,26 +137,26 @@ class SqliteLog:
             yield from map(Row._make, self._file.all(query, (self._id, start, end)))
             start = end + 1
 
-    def observation(self, n: int) -> Row | None:
-        """The row that observes decision n."""
-        return self._one("n", n, self._id)
+    def find_observation(self, n: int) -> Row | None:
+        """Return the observation of decision n, if there is one."""
+        return self._find("n", n, self._id)
 
-    def keyed(self, key: str) -> Row | None:
-        """The decision under this key."""
-        return self._one("key", key, self._id)
+    def find_key(self, key: str) -> Row | None:
+        """Return the decision with this key, if there is one."""
+        return self._find("key", key, self._id)
 
-    def _one(self, column: Literal["key", "n"], value: int | str, log: int | None) -> Row | None:
+    def _find(self, column: Literal["key", "n"], value: int | str, log: int | None) -> Row | None:
         self._require_open()
-        # Look up seq first: otherwise SQLite would read the column from the index in doubt.
+        # Look up seq first: otherwise SQLite would read the column from the index itself.
         place = f"(SELECT seq FROM events WHERE log = ?1 AND {column} = ?2)"  # noqa: S608
         found = self._file.all(f"{_SELECT}seq IN {place}", (log, value))
-        return looked_up(self._name, column, value, found)
+        return single_row(self._name, column, value, found)
 
-    def keep(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
-        """Put a snapshot beside the log."""
+    def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
+        """Store a snapshot and delete those that are superfluous."""
         self._require_open()
         if self._id is None:
-            raise StoreFailed(f"log {self._name!r} is empty: there is nothing to keep")
+            raise StoreFailed(f"log {self._name!r} is empty: a snapshot needs at least one event")
         with self._file.transaction() as db:
             place = "INSERT OR REPLACE INTO snapshots (log, seq, state, checksum)"
             db.execute(f"{place} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
@@ -174,16 +167,16 @@ class SqliteLog:
             db.executemany(delete, [(self._id, seq) for seq in drop])
 
     def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
-        """Newest first, up to event `until`; each is read when it is asked for."""
+        """Iterate over the snapshots at or before `until`, newest first."""
         self._require_open()
         which = "SELECT seq FROM snapshots WHERE log = ? AND seq <= ? ORDER BY seq DESC"
         found = self._file.all(which, (self._id, _LAST if until is None else until))
         query = "SELECT seq, state, checksum FROM snapshots WHERE log = ? AND seq = ?"
         rows = (self._file.all(query, (self._id, seq)) for (seq,) in found)
-        return (Snapshot._make(row[0]) for row in rows if row)  # else it was dropped meanwhile
+        return (Snapshot._make(row[0]) for row in rows if row)  # otherwise it was deleted meanwhile
 
     def close(self) -> None:
-        """Give the log back."""
+        """Release the log. Idempotent."""
         if not self._closed:
             self._closed = True
             self._names.discard(self._name)
@@ -191,44 +184,37 @@ class SqliteLog:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise closed(f"log {self._name!r}")
+            raise closed_error(f"log {self._name!r}")
 
 
 class SqliteStore:
-    """A file of logs. Whoever opens it twice in one process shares it.
-
-    >>> with_two = open_store("sqlite:///:memory:")
-    >>> _ = with_two.log("checkout"), with_two.log("search")
-    >>> with_two.log("search")
-    Traceback (most recent call last):
-    bayescontrol.errors.StoreBusy: log 'search' of :memory: is open in this process already: ...
-    """
+    """A file of logs. Opening it twice in one process shares the connection."""
 
     shared = False
 
     def __init__(self, path: str, *, durable: bool = True, vfs: str | None = None) -> None:
         self._path = path
         self._logs: dict[str, SqliteLog] = {}
-        self._open: _Open | None = _opened(path, durable, vfs)
+        self._open: _Open | None = _open_file(path, durable, vfs)
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """The address."""
         return f"sqlite:///{self._path}"
 
     def names(self) -> list[str]:
-        """The logs with at least one row."""
+        """Return the names of the logs with at least one row, sorted."""
         query = "SELECT name FROM logs WHERE EXISTS (SELECT 1 FROM events WHERE log = id)"
         return sorted(name for (name,) in self._require_open().file.all(query))
 
     def log(self, name: str) -> SqliteLog:
-        """The log of this name, for one user at a time."""
+        """Open the log with this name; `StoreBusy` if it is open already."""
         at = self._require_open()
         require_name(name)
         with _LOCK:
             if name in at.names:
                 raise StoreBusy(
-                    f"log {name!r} of {self._path} is open in this process already: use that "
+                    f"log {name!r} of {self._path} is already open in this process: use that "
                     "agent, from any thread"
                 )
             log = SqliteLog(at.file, name, at.names, self._logs)
@@ -237,11 +223,11 @@ class SqliteStore:
         return log
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """A copy of all logs in a new file, whole or not at all, while agents go on."""
+        """Copy all logs to a new file, atomically, while agents keep running."""
         self._require_open().file.backup(Path(path))
 
     def close(self) -> None:
-        """Close the logs that were opened here, and the file with its last user."""
+        """Close the logs of this store, and the file if no other store uses it. Idempotent."""
         if self._open is not None:
             for log in list(self._logs.values()):
                 log.close()
@@ -250,12 +236,12 @@ class SqliteStore:
 
     def _require_open(self) -> "_Open":
         if self._open is None:
-            raise closed(self._path)
+            raise closed_error(self._path)
         return self._open
 
 
 class _Open:
-    """A file that is open in this process, its users, and the names of the logs in use."""
+    """A file that is open in this process, the number of its users, and its open logs."""
 
     def __init__(self, key: tuple[str, int], file: SqliteFile) -> None:
         self.key, self.file, self.users = key, file, 1
@@ -266,17 +252,17 @@ _LOCK = threading.Lock()
 _OPEN: Final[dict[tuple[str, int], _Open]] = {}
 
 
-def _anew() -> None:
-    """In a forked child: a thread of the parent's may have held it."""
+def _replace_lock() -> None:
+    """Replace the lock in a forked child: a thread of the parent may have held it."""
     global _LOCK
     _LOCK = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_anew)
+    os.register_at_fork(after_in_child=_replace_lock)
 
 
-def _opened(path: str, durable: bool, vfs: str | None) -> _Open:
+def _open_file(path: str, durable: bool, vfs: str | None) -> _Open:
     if path == MEMORY:
         return _Open((MEMORY, 0), SqliteFile(MEMORY, durable=durable))
     key = (str(Path(path).resolve()), os.getpid())
@@ -287,7 +273,7 @@ def _opened(path: str, durable: bool, vfs: str | None) -> _Open:
             return at
         if at.file.durable != durable:
             raise StoreBusy(
-                f"{path} is open in this process with durable={at.file.durable}: a file has one way"
+                f"{path} is open in this process with durable={at.file.durable}: use the same value"
             )
         at.users += 1
         return at
@@ -302,7 +288,7 @@ def _release(at: _Open) -> None:
 
 
 def open_store(url: str, *, durable: bool = True) -> SqliteStore:
-    """The file at this address.
+    """Open the file at this address.
 
     >>> open_store("sqlite://shop.db")
     Traceback (most recent call last):
@@ -310,7 +296,7 @@ def open_store(url: str, *, durable: bool = True) -> SqliteStore:
     """
     path = url.removeprefix("sqlite:///")
     if "?" in path or "\0" in path:
-        raise UnknownStore(f"url={url!r}: the address of a file has no options: leave out '?…'")
+        raise UnknownStore(f"url={url!r}: the address of a file has no options: remove '?…'")
     if path == url or not path:
         raise UnknownStore(
             f"url={url!r}: write sqlite:///shop.db, or four slashes for an absolute path"

@@ -1,15 +1,18 @@
-"""One SQLite file, open for one writer: the single connection that reads, writes and checkpoints.
+"""One SQLite file with one connection, which reads, writes and checkpoints.
 
     write-ahead log, synchronous = FULL     a commit is on disk when it returns
     locking_mode = EXCLUSIVE                no second connection, not even for a checkpoint
 
-Two connections that checkpoint at once can corrupt the write-ahead log in SQLite before 3.51.3.
-Here there is never a second one: agents of one process share this connection, another process is
-refused, and the SQLite is apsw's own, not the system's.
+Two connections that checkpoint at the same time can corrupt the write-ahead log in SQLite before
+3.51.3. Here there is only one: the agents of a process share it, other processes get `StoreBusy`,
+and apsw brings its own SQLite.
 
-The whole file is checked when it is opened (`PRAGMA integrity_check`): every page, and every entry
-of every index against its table. An index that lost an entry would answer "no such key" and "not
-yet observed", and no checksum of a row can tell.
+Opening checks the whole file (`PRAGMA integrity_check`): every page, and every index against its
+table. An index that lost an entry would report "no such key" or "not yet observed", which no
+checksum of a row can detect.
+
+The file must be on a local file system: network file systems do not always honour locks and
+flushes.
 """
 
 import os
@@ -24,16 +27,21 @@ from typing import Any, Final
 import apsw
 
 from bayescontrol.durable.committer import Committer, Request
-from bayescontrol.durable.places import reached, require_local
-from bayescontrol.durable.sqlite_errors import damaged, translated
-from bayescontrol.durable.store import closed
-from bayescontrol.errors import DamagedLog, NewerFormat, StoreBusy, StoreFailed
+from bayescontrol.durable.log import closed_error, os_errors
+from bayescontrol.errors import (
+    DamagedLog,
+    DiskFull,
+    NetworkFileSystem,
+    NewerFormat,
+    StoreBusy,
+    StoreFailed,
+)
 from bayescontrol.files import FileLock, LockHeld, atomic_write, flush_folder
 
 MEMORY: Final = ":memory:"
-#: "BaCo", in the header of every file of ours.
+#: "BaCo", the application id in the header of the file.
 APPLICATION: Final = 0x4261436F
-#: The layout of the tables; that of the events within is `events.FORMAT`.
+#: The version of the tables; the format of the events is `events.FORMAT`.
 LAYOUT: Final = 1
 _TABLES: Final = """
 CREATE TABLE logs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
@@ -49,7 +57,7 @@ CREATE TABLE snapshots (
 ) STRICT;
 """
 _SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
-#: Events of logs that are not in the table of logs; one index seek for each log.
+#: Find events of logs that are not in the table of logs, with one index seek per log.
 _ORPHANS: Final = """
 WITH RECURSIVE found (log) AS (
     SELECT min(log) FROM events
@@ -60,32 +68,118 @@ SELECT log FROM found WHERE log IS NOT NULL AND log NOT IN (SELECT id FROM logs)
 """
 
 
+_NETWORK: Final = frozenset(
+    {
+        *("afs", "beegfs", "ceph", "cifs", "coda", "davfs", "glusterfs", "gpfs", "lustre", "ncpfs"),
+        *("nfs", "nfs4", "smb2", "smb3", "smbfs", "webdav"),
+        *("fuse.ceph", "fuse.davfs", "fuse.gcsfuse", "fuse.glusterfs", "fuse.juicefs"),
+        *("fuse.rclone", "fuse.s3fs", "fuse.smbnetfs", "fuse.sshfs"),
+    }
+)
+_MOUNTS: Final = Path("/proc/self/mounts")
+
+
+def _file_system(path: Path, mounts: str) -> str | None:
+    """Return the type of the file system of `path`, from a table of mounts."""
+    best, kind = -1, None
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        # Spaces are written as octal numbers.
+        point = Path(fields[1].encode("latin-1", "replace").decode("unicode_escape"))
+        depth = len(point.parts)
+        if depth >= best and (
+            path == point or point in path.parents
+        ):  # a later mount covers an earlier one
+            best, kind = depth, fields[2]
+    return kind
+
+
+def require_local(path: Path, table: Path = _MOUNTS) -> None:
+    """`NetworkFileSystem` if the file is, or would be, on one."""
+    try:
+        mounts = table.read_text(errors="replace")
+    except OSError:  # this system has no such table
+        return
+    kind = _file_system(path.resolve(), mounts)
+    if kind in _NETWORK:
+        raise NetworkFileSystem(
+            f"{path} is on a network file system ({kind}), where events can be lost and two "
+            "processes can write at once: use a local disk, or use postgresql://…"
+        )
+
+
+def _damaged(place: str, why: object) -> DamagedLog:
+    """Return the error for a damaged file."""
+    return DamagedLog(
+        f"{place} is not a store, or is damaged ({why}): restore a backup, or use another file; "
+        "nothing was changed"
+    )
+
+
+#: Parts of the messages of SQLite about an unexpected schema.
+_OTHER_SCHEMA: Final = ("no such table", "no such column", "has no column", "malformed")
+
+
+@contextmanager
+def sqlite_errors(place: str) -> Iterator[None]:
+    """Raise our own errors in place of those of SQLite.
+
+    After `StoreFailed` itself the last event may or may not be stored; after `DiskFull`,
+    `StoreBusy` and `DamagedLog` it is not.
+    """
+    try:
+        yield
+    except apsw.FullError:
+        raise DiskFull(
+            f"{place}: the disk is full; nothing was written. Free disk space and retry"
+        ) from None
+    except (apsw.BusyError, apsw.LockedError):
+        raise StoreBusy(
+            f"{place} is open in another program: close it there; one process writes at a time"
+        ) from None
+    except (apsw.NotADBError, apsw.CorruptError, apsw.FormatError) as error:
+        raise _damaged(place, error) from None
+    except apsw.SQLError as error:
+        if any(words in str(error) for words in _OTHER_SCHEMA):  # our statements are valid
+            raise _damaged(place, error) from None
+        raise StoreFailed(f"{place}: {error}; reopen the store and retry") from None
+    except UnicodeDecodeError as error:
+        raise _damaged(place, f"it contains text that is not UTF-8: {error}") from None
+    except apsw.Error as error:
+        raise StoreFailed(
+            f"{place}: {error}; acknowledged events are kept, the last event may or may not be "
+            "stored: reopen the store"
+        ) from error
+
+
 @cache
 def _schema() -> frozenset[Any]:
-    """The schema of an intact file."""
+    """Return the schema of an intact file."""
     db = apsw.Connection(MEMORY)
     db.execute(_TABLES)
     return frozenset(db.execute(_SCHEMA))
 
 
 def _require_intact(db: apsw.Connection, place: str) -> None:
-    """Raise `DamagedLog` unless schema, pages and indexes are what was written.
+    """`DamagedLog` unless schema, pages and indexes are intact.
 
-    Rows are not compared with their checksums here, but whenever one is read.
+    The checksums of rows are verified when they are read.
     """
     if db.pragma("user_version") != LAYOUT or not _schema() <= frozenset(db.execute(_SCHEMA)):
-        raise damaged(place, "its header or its schema is not what was written")
-    if db.readonly("main"):  # the permissions of the file were checked before
-        raise damaged(place, "its header marks it as read-only")
+        raise _damaged(place, "its header or its schema has changed")
+    if db.readonly("main"):  # the file itself is writable
+        raise _damaged(place, "its header marks it as read-only")
     found = db.pragma("integrity_check", 1)
     if found != "ok":
-        raise damaged(place, found.replace("\n", " "))
+        raise _damaged(place, found.replace("\n", " "))
     for (log,) in db.execute(_ORPHANS):
-        raise damaged(place, f"it has events of log number {log}, which does not exist")
+        raise _damaged(place, f"it has events of log number {log}, which does not exist")
 
 
 class _Work(Request):
-    """To be done in a transaction, alone or with the work of other logs."""
+    """A function to be called in a transaction, alone or with those of other logs."""
 
     __slots__ = ("do",)
 
@@ -95,9 +189,9 @@ class _Work(Request):
 
 
 def _locked(path: str) -> FileLock:
-    """Be the only process that writes to the file. Without `flock`, SQLite's locks must do."""
+    """Lock the file for this process. Without `flock`, the locks of SQLite must suffice."""
     try:
-        with reached(path):
+        with os_errors(path):
             return FileLock(Path(f"{path}-lock"))
     except LockHeld as error:
         raise StoreBusy(
@@ -107,15 +201,7 @@ def _locked(path: str) -> FileLock:
 
 
 class SqliteFile:
-    """The connection, with a lock for the threads that share it.
-
-    >>> file = SqliteFile(MEMORY)
-    >>> with file.transaction() as db:
-    ...     _ = db.execute("INSERT INTO logs (name) VALUES ('checkout')")
-    >>> file.all("SELECT name FROM logs")
-    [('checkout',)]
-    >>> file.close()
-    """
+    """The connection to a file, with a lock for the threads that share it."""
 
     def __init__(self, path: str, *, durable: bool = True, vfs: str | None = None) -> None:
         self.path, self.durable = path, durable
@@ -132,7 +218,7 @@ class SqliteFile:
         self._stat: os.stat_result | None = None
         self._wal: os.stat_result | None = None
         try:
-            with translated(path), reached(path):
+            with sqlite_errors(path), os_errors(path):
                 self._db = self._connected(vfs)
                 self._prepare(self._db)
                 if path != MEMORY and vfs is None:
@@ -143,40 +229,40 @@ class SqliteFile:
 
     def _require_place(self, path: Path) -> None:
         if not path.parent.is_dir():
-            raise StoreFailed(f"{path}: there is no folder {path.parent}: make it first")
+            raise StoreFailed(f"{path}: there is no folder {path.parent}: create it first")
         if path.exists() and not path.is_file():
             raise StoreFailed(f"{path} is not a file")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise StoreFailed(f"{path} cannot be written to: check its permissions")
+            raise StoreFailed(f"{path} is not writable: check its permissions")
         require_local(path)
 
     def _connected(self, vfs: str | None) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         db = apsw.Connection(self.path, flags=flags, vfs=vfs)
-        # Before anything is read: then the write-ahead log needs no shared memory.
+        # Set before the first read, so that the write-ahead log needs no shared memory.
         db.pragma("locking_mode", "EXCLUSIVE")
         return db
 
     def _prepare(self, db: apsw.Connection) -> None:
-        ours, layout = db.pragma("application_id"), db.pragma("user_version")
+        application, layout = db.pragma("application_id"), db.pragma("user_version")
         tables = db.execute("SELECT count(*) FROM sqlite_schema").get
-        fresh = ours == 0 and layout == 0 and tables == 0
-        if not fresh and ours != APPLICATION:
+        fresh = application == 0 and layout == 0 and tables == 0
+        if not fresh and application != APPLICATION:
             raise DamagedLog(
-                f"{self.path} is a database of another program, or its header is damaged: name "
-                "another file, or restore a backup; nothing in it was changed"
+                f"{self.path} is a database of another program, or its header is damaged: use "
+                "another file, or restore a backup; nothing was changed"
             )
         if layout > LAYOUT:
             raise NewerFormat(
-                f"{self.path} has layout {layout}, this release reads up to {LAYOUT}: install a "
-                "later one"
+                f"{self.path} has layout {layout}, this release reads layouts up to {LAYOUT}: "
+                "install a later release"
             )
         if not fresh:
             _require_intact(db, self.path)
         if self.path != MEMORY:
             db.pragma("journal_mode", "WAL")
         db.pragma("synchronous", "FULL" if self.durable else "OFF")
-        db.pragma("fullfsync", True)  # where a plain flush stops at the disk's own memory
+        db.pragma("fullfsync", True)  # on macOS a plain fsync may stop in the cache of the disk
         db.pragma("checkpoint_fullfsync", True)
         if fresh:
             with db:
@@ -186,48 +272,44 @@ class SqliteFile:
         self._flush_folder()
 
     def _flush_folder(self) -> None:
-        """The name of a new file is on disk, and a journal that was removed does not come back.
+        """Flush the names of the file and its journal to disk.
 
-        At every opening: a process may have died between making the file and coming here.
+        Done at every opening: a process may have died after it created the file.
         """
         if self.path != MEMORY and self.durable:
             flush_folder(Path(self.path).parent)
 
     def _open(self) -> apsw.Connection:
         if self._db is None:
-            raise closed(self.path)
+            raise closed_error(self.path)
         if self._process != os.getpid():
-            raise StoreBusy(f"{self.path} is open in the process that this one was forked from")
+            raise StoreBusy(
+                f"{self.path} was opened before this process was forked: open it again here"
+            )
         if self._broken:
             raise StoreFailed(f"{self.path} failed before: {self._broken}; reopen it")
         return self._db
 
     @contextmanager
     def transaction(self) -> Iterator[apsw.Connection]:
-        """All that is done inside, durably at its end, or nothing of it."""
-        with self._lock, translated(self.path):
+        """Commit the block as a whole, durably, or roll it back."""
+        with self._lock, sqlite_errors(self.path):
             db = self._open()
             try:
                 db.execute("BEGIN IMMEDIATE")
                 yield db
                 db.execute("COMMIT")
-                self._require_there()
+                self._require_file()
             except BaseException as error:
                 if isinstance(error, apsw.IOError):
-                    # After a flush that failed nobody knows what is on disk.
+                    # After a failed flush the content of the disk is unknown.
                     self._broken = str(error) or "a flush"
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
 
     def write(self, work: Callable[[apsw.Connection], None]) -> None:
-        """Do it in a transaction; whoever comes while the disk is busy shares the next flush.
-
-        >>> file = SqliteFile(MEMORY)
-        >>> file.write(lambda db: db.execute("INSERT INTO logs (name) VALUES ('checkout')"))
-        >>> file.all("SELECT name FROM logs")
-        [('checkout',)]
-        """
+        """Call `work` in a transaction; logs that write at the same time share one flush."""
         self._committer.submit(_Work(work))
 
     def _write(self, batch: list[_Work]) -> None:
@@ -239,40 +321,40 @@ class SqliteFile:
                 db.execute("SAVEPOINT work")
                 try:
                     work.do(db)
-                except apsw.Error:  # of the disk or the file: that of all
+                except apsw.Error:  # an error of the disk or the file affects the whole batch
                     raise
-                except Exception as error:  # its own: it takes no other along
+                except Exception as error:  # only this part is rolled back
                     work.error = error
                     db.execute("ROLLBACK TO work")
                 db.execute("RELEASE work")
 
-    def _require_there(self) -> None:
-        """What is written to a file that has lost its name is lost with it: never acknowledge."""
+    def _require_file(self) -> None:
+        """`StoreFailed` if the file was removed or replaced: its last commit would be lost."""
         if self._stat is None:
             return
         try:
-            wal = os.stat(f"{self.path}-wal")  # a commit has just been written to it
+            wal = os.stat(f"{self.path}-wal")  # the last commit is in it
             self._wal = self._wal or wal
-            there = os.path.samestat(self._stat, os.stat(self.path))
-            there = there and os.path.samestat(self._wal, wal)
+            same = os.path.samestat(self._stat, os.stat(self.path))
+            same = same and os.path.samestat(self._wal, wal)
         except OSError:
-            there = False
-        if not there:
+            same = False
+        if not same:
             self._broken = "the file was removed or replaced while it was open"
             raise StoreFailed(
-                f"{self.path} was removed or replaced while it was open: the last event is in no "
-                "file; put the file or a backup back, and reopen it"
+                f"{self.path} was removed or replaced while it was open: the last event is not "
+                "stored; restore the file or a backup, and reopen it"
             )
 
     def backup(self, path: Path) -> None:
-        """A copy in a new file: beside first, flushed, then under its name."""
+        """Copy the file to a new one, atomically."""
         if path.exists() or path.is_symlink():
-            raise StoreFailed(f"{path} is there already: name a new file for the backup")
+            raise StoreFailed(f"{path} exists already: choose a new file for the backup")
         if not path.parent.is_dir():
-            raise StoreFailed(f"{path}: there is no folder {path.parent}: make it first")
+            raise StoreFailed(f"{path}: there is no folder {path.parent}: create it first")
         with (
-            reached(str(path)),
-            translated(str(path)),
+            os_errors(str(path)),
+            sqlite_errors(str(path)),
             atomic_write(path, overwrite=False) as file,
         ):
             self._copy(file.name)
@@ -285,42 +367,38 @@ class SqliteFile:
                 with target.backup("main", source, "main") as copying:
                     while not copying.done:
                         copying.step(-1)
-                target.pragma("journal_mode", "DELETE")  # one file, without a journal beside it
+                target.pragma("journal_mode", "DELETE")  # one file, without a write-ahead log
             finally:
                 target.close()
 
     def all(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        """The rows that answer a query.
-
-        >>> SqliteFile(MEMORY).all("SELECT count(*) FROM events")
-        [(0,)]
-        """
-        with self._lock, translated(self.path):
+        """Return the rows of a query."""
+        with self._lock, sqlite_errors(self.path):
             return self._open().execute(query, values).fetchall()
 
     def close(self) -> None:
-        """Give file and lock back."""
+        """Close the file and release its lock."""
         with self._lock:
             if self._db is not None and self._process == os.getpid():
                 try:
                     self._db.close()
-                except apsw.Error:  # the last checkpoint failed: the next opening does it
+                except apsw.Error:  # the last checkpoint failed; the next opening repeats it
                     self._db.close(True)
-            self._db = None  # in a forked child `_inherited` still has it
+            self._db = None  # in a forked child `_inherited` still holds it
             if self._writer is not None:
                 self._writer.release()
                 self._writer = None
 
 
 _files: Final["weakref.WeakSet[SqliteFile]"] = weakref.WeakSet()
-#: In a forked child: the parent's connections. One that is let go is closed by SQLite, which
-#: removes the write-ahead log that the parent writes to.
+#: In a forked child: the connections of the parent. If Python released one, SQLite would close it
+#: and remove the write-ahead log that the parent uses.
 _inherited: Final[list[apsw.Connection]] = []
 
 
-def _keep() -> None:
+def _hold_inherited() -> None:
     _inherited.extend(file._db for file in _files if file._db is not None)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_keep)
+    os.register_at_fork(after_in_child=_hold_inherited)

@@ -1,24 +1,35 @@
-"""One turn of the committer: requests in, rows out.
+"""Requests to an agent, and the turn that turns a batch of them into rows of the log.
 
-    act        an event `decided`, drawn from the fold of all events before it
-    observe    an event `observed`, learnt by a copy of the fold
+    compute    what the requests make of the fold, on a copy
+    append     their rows, durably
+    adopt      the copy replaces the fold
 
-The copy takes the place of the fold when the rows are on disk. Where feedback stands alone,
-decisions come first: they share one posterior, and its action probabilities are computed once.
+An `Act` becomes an event `decided`, drawn from the fold of all events before it. An `Observe`
+becomes an event `observed`. If the agent accepts late feedback, decisions come first: they share
+one posterior, so its action probabilities are computed once.
 """
 
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from bayescontrol.durable.committer import Request
-from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.events import Decided, Observed, as_row
-from bayescontrol.durable.fold import Decisions, Fold
-from bayescontrol.durable.laws import Laws
-from bayescontrol.durable.plain import kept, same_answer, same_value, shown
-from bayescontrol.durable.requests import Act, Observe
-from bayescontrol.durable.store import Log, Row
+from bayescontrol.durable.driver import Driver, ProbabilityCache
+from bayescontrol.durable.events import (
+    Created,
+    Decided,
+    Decision,
+    Observed,
+    decision_number,
+    encode_row,
+    read_events,
+)
+from bayescontrol.durable.faults import reach
+from bayescontrol.durable.fold import Decisions, Fold, fold_log
+from bayescontrol.durable.log import Log, Row
+from bayescontrol.durable.plain import as_stored, same_observation, same_value, short_repr
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
@@ -27,6 +38,8 @@ from bayescontrol.errors import (
     ConflictingKey,
     DamagedLog,
     FeedbackDue,
+    HeadMoved,
+    InvalidRequest,
     UnknownDecision,
 )
 
@@ -35,8 +48,59 @@ _REFUSED: Final = (
 )  # fmt: skip
 
 
+class Act(Request):
+    """Ask for an action in situation x. The result is a `Decision`.
+
+    >>> Act(None, "visit-81").key
+    'visit-81'
+    """
+
+    __slots__ = ("key", "x")
+
+    def __init__(self, x: Any, key: str | None) -> None:
+        super().__init__()
+        given: Any = key
+        valid = isinstance(given, str) and 1 <= len(given) <= 200 and given.isprintable()
+        if key is not None and not valid:
+            raise InvalidRequest(
+                f"key={short_repr(key)}: a key is a string of 1 to 200 printable characters"
+            )
+        self.key = key
+        self.x = as_stored(x, "the situation")
+
+
+class Observe(Request):
+    """Report o, the observation of a decision. The result is False if it was known already.
+
+    >>> Observe("2", 1).n
+    2
+    """
+
+    __slots__ = ("id", "n", "o")
+
+    def __init__(self, id: str | Decision, o: Any) -> None:
+        super().__init__()
+        self.id, self.n, self.o = id, decision_number(id), as_stored(o, "the observation")
+
+
+class Batch(Request):
+    """Requests to be handled in one turn; each of them gets its own result or error."""
+
+    __slots__ = ("requests",)
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        super().__init__()
+        self.requests = requests
+
+
+class Close(Request):
+    """Close the agent after all requests before this one."""
+
+    __slots__ = ()
+
+
 class _Rejected(Exception):
-    """The agent raised: whatever the copy is now, it is not used."""
+    """The agent raised an error; the copy of the fold must not be used."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -44,56 +108,46 @@ class _Rejected(Exception):
 
 
 class Turn:
-    """What the requests make of the fold; nothing is changed but the requests' results.
+    """Computes the rows of a batch of requests; changes nothing but the requests.
 
-    Errors are set on their requests as they are found; results are set by `grant`, when the rows
-    are on disk.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent, open_store
-    >>> store = open_store("sqlite:///:memory:")
-    >>> with open_agent(store, "shop", BernoulliBandit(["red", "blue"])) as agent:
-    ...     driver, created = agent.model.driver(), agent.created
-    >>> log = store.log("shop")
-    >>> turn = Turn(Fold(driver, created.seed), log, Decisions(log), Laws(driver.law))
-    >>> turn.compute([Act(None, None), Act(None, None), Observe("9", 1)])
-    >>> [row.seq for row in turn.rows]
-    [2, 3]
+    `compute` sets their errors, `grant` their results, when the rows are on disk.
     """
 
-    def __init__(self, fold: Fold, log: Log, decisions: Decisions, laws: Laws[Any]) -> None:
+    def __init__(
+        self, fold: Fold, log: Log, decisions: Decisions, cache: ProbabilityCache[Any]
+    ) -> None:
         self._before, self._decisions = fold, decisions
-        self._known_laws = laws
-        self._alone, self._name = fold.driver.alone, log.name
+        self._cache_before = cache
+        self._late_feedback, self._name = fold.driver.accepts_late_feedback, log.name
 
     def compute(self, requests: Sequence[Request]) -> None:
-        """Find the rows; a request that the agent refuses is left out, as if it had never come."""
+        """Compute the rows, without those of requests that the agent rejects."""
         try:
             self._compute(requests, careful=False)
-        except _Rejected:  # again: with a copy before each that could leave half of a change behind
+        except _Rejected:  # repeat it, with a copy before each request that may change the fold
             self._compute(requests, careful=True)
 
     def _compute(self, requests: Sequence[Request], *, careful: bool) -> None:
         before = self._before
-        # The agent itself is copied when it first changes.
+        # Copy the agent itself only when it first changes.
         self.fold = Fold(before.driver, before.streams, before.seq, before.due)
         self.rows: list[Row] = []
         self.decided: list[Decided] = []
         self._results: list[tuple[Request, Any]] = []
         self._keys: dict[str, Decision] = {}
-        self.answered: dict[int, Any] = {}
-        #: The action probabilities that hold after this turn.
-        self.laws = self._known_laws
+        self._observations: dict[int, Any] = {}
+        #: The action probabilities after this turn.
+        self.cache = self._cache_before
         self._time = time.time()
         ordered = requests
-        if self._alone and len(requests) > 1:
+        if self._late_feedback and len(requests) > 1:
             ordered = [r for r in requests if type(r) is Act]
             ordered += [r for r in requests if type(r) is not Act]
         for request in ordered:
-            # What an attempt that came to nothing found does not hold.
+            # Discard errors from the aborted attempt.
             request.error, request.refused = None, False
-            rows, driver, laws = len(self.rows), self.fold.driver, self.laws
-            if careful and (driver.remembers or type(request) is not Act):
+            rows, driver, cache = len(self.rows), self.fold.driver, self.cache
+            if careful and (driver.draws_change or type(request) is not Act):
                 self._fork()
             try:
                 result = self._act(request) if type(request) is Act else self._observe(request)
@@ -104,63 +158,63 @@ class Turn:
                     raise
                 request.error, request.refused = rejected.error, True
                 del self.rows[rows:]
-                self.fold.driver, self.laws = driver, laws
+                self.fold.driver, self.cache = driver, cache
             else:
                 self._results.append((request, result))
 
     def grant(self) -> None:
-        """The rows are on disk: say so."""
+        """Set the results: the rows are on disk."""
         for request, result in self._results:
             request.result = result
 
     # -- one request -----------------------------------------------------------------------------
 
     def _act(self, request: Act) -> Decision:
-        known = None if request.key is None else self._keyed(request.key)
+        known = None if request.key is None else self._find_key(request.key)
         if known is not None:
-            asked = self._alone and not same_value(
+            if self._late_feedback and not same_value(
                 known.situation, self._before.driver.situation(request.x)
-            )
-            if asked:
+            ):
                 raise ConflictingKey(
-                    f"key {shown(request.key)} stands for decision {known.id} in situation "
-                    f"{shown(known.situation)}, now it comes with {shown(request.x)}: use a new key"
+                    f"key {short_repr(request.key)} belongs to decision {known.id} in situation "
+                    f"{short_repr(known.situation)}, not in {short_repr(request.x)}: use a new key"
                 )
             return known
         if self.fold.due:
             raise FeedbackDue(
-                f"decision {self.fold.due} has not been answered, and its answer leads to the "
-                f"next situation: observe({str(self.fold.due)!r}, o) first"
+                f"decision {self.fold.due} has no observation yet, which determines the next "
+                f"situation: call observe({str(self.fold.due)!r}, o) first"
             )
         fold = self.fold
         n = fold.seq + 1
-        if fold.driver.remembers:
-            self._own()
+        if fold.driver.draws_change:
+            self._copy_once()
         driver = fold.driver
         try:
             x = driver.situation(request.x)
-            law = self.laws.of(x)
+            probabilities = self.cache.get(x)
             _, a = driver.draw(x, fold.streams[n])
-            x, a = kept(x, "the situation"), kept(a, "the action")
-            p = None if law is None else float(law.get(a, 0.0))
+            x, a = as_stored(x, "the situation"), as_stored(a, "the action")
+            p = None if probabilities is None else float(probabilities.get(a, 0.0))
             event = Decided(seq=n, x=x, a=a, p=p, key=request.key, time=self._time)
-            self.rows.append(as_row(event))
+            self.rows.append(encode_row(event))
         except Exception as error:
             raise _Rejected(error) from error
         fold.decided(event, draw=False)
-        if driver.remembers:
-            self.laws.clear()
+        if driver.draws_change:
+            self.cache.clear()
         self.decided.append(event)
-        # A copy: what a caller does with it must not change what the next ones are told.
-        decision = Decision.of(event, None if law is None else dict(law), self._name)
+        # A copy: the caller may change it.
+        mine = None if probabilities is None else dict(probabilities)
+        decision = Decision.of(event, mine, self._name)
         if request.key is not None:
             self._keys[request.key] = decision
         return decision
 
-    def _keyed(self, key: str) -> Decision | None:
+    def _find_key(self, key: str) -> Decision | None:
         if key in self._keys:
             return self._keys[key]
-        event = self._decisions.keyed(key)
+        event = self._decisions.find_key(key)
         return None if event is None else Decision.of(event, None, self._name)
 
     def _observe(self, request: Request) -> bool:
@@ -170,64 +224,133 @@ class Turn:
             decision = self._decisions.get(n)
         except UnknownDecision:
             raise UnknownDecision(
-                f"no decision {shown(request.id)} in log {self._name!r}: give the id that "
+                f"no decision {short_repr(request.id)} in log {self._name!r}: pass the id that "
                 "`act` returned"
             ) from None
         if isinstance(request.id, Decision):
-            self._require_ours(request.id, decision)
-        known = self.answered.get(n, self)
+            self._require_same_decision(request.id, decision)
+        known = self._observations.get(n, self)  # `self` stands for no observation
         if known is self:
-            event = self._decisions.answer(n)
+            event = self._decisions.find_observation(n)
             known = self if event is None else event.o
         if known is not self:
-            if same_answer(known, o):
+            if same_observation(known, o):
                 return False
             raise ConflictingFeedback(
-                f"decision {n} was answered by {shown(known)}, now {shown(o)} comes for it: the "
-                "first answer stands"
+                f"decision {n} already has the observation {short_repr(known)}, which is kept; "
+                f"{short_repr(o)} is rejected"
             )
-        if not self._alone and n != self.fold.due:
-            raise DamagedLog(f"decision {n} has no answer, and decisions after it were made")
-        self._own()
+        if not self._late_feedback and n != self.fold.due:
+            raise DamagedLog(f"decision {n} has no observation, but later decisions exist")
+        self._copy_once()
         learnt = Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time)
         try:
-            self.rows.append(as_row(learnt))
+            self.rows.append(encode_row(learnt))
             self.fold.observed(learnt, decision.x, decision.a)
         except Exception as error:
-            raise _Rejected(_told(error, n, o)) from error
-        self.answered[n] = o
-        self.laws.clear()
+            raise _Rejected(_observation_error(error, n, o)) from error
+        self._observations[n] = o
+        self.cache.clear()
         return True
 
-    def _require_ours(self, given: Decision, logged: Decided) -> None:
-        """A `Decision` of another log or another store may have the number of one of ours."""
-        ours = given.agent in (None, self._name) and given.time == logged.time
-        if not (ours and same_value(given.action, logged.a)):
+    def _require_same_decision(self, given: Decision, logged: Decided) -> None:
+        """`UnknownDecision` if a `Decision` of another log happens to have the same number."""
+        same = given.agent in (None, self._name) and given.time == logged.time
+        if not (same and same_value(given.action, logged.a)):
             raise UnknownDecision(
                 f"decision {given.id} of {given.agent or 'another log'!r}, action "
-                f"{shown(given.action)}, is not the decision {logged.seq} of log "
-                f"{self._name!r}, action {shown(logged.a)}: give it to the agent that made it"
+                f"{short_repr(given.action)}, is not decision {logged.seq} of log {self._name!r}, "
+                f"action {short_repr(logged.a)}: pass it to the agent that made it"
             )
 
-    def _own(self) -> None:
-        """From here on the fold changes: let it be a copy."""
+    def _copy_once(self) -> None:
+        """Copy the agent, unless that was done before in this turn."""
         if self.fold.driver is self._before.driver:
             self._fork()
 
     def _fork(self) -> None:
         self.fold.driver = self.fold.driver.copy()
-        self.laws = Laws(self.fold.driver.law)
+        self.cache = ProbabilityCache(self.fold.driver.probabilities)
 
 
-def _told(error: Exception, n: int, o: Any) -> Exception:
-    """What the agent says of o: where it looks observations up, a list is none."""
+def _observation_error(error: Exception, n: int, o: Any) -> Exception:
+    """Return `BadEvidence` in place of the TypeError for an observation that is not hashable."""
     if not isinstance(error, TypeError) or isinstance(error, BayesControlError):
         return error
     try:
         hash(o)
     except TypeError:
         return BadEvidence(
-            f"observation {shown(o)} of decision {n} cannot be looked up ({error}): give a "
-            "number, a text or a tuple"
+            f"observation {short_repr(o)} of decision {n} is not hashable ({error}): pass a "
+            "number, a string or a tuple"
         )
     return error
+
+
+class LiveFold:
+    """The fold of a log up to its head. One thread writes at a time, any number may read."""
+
+    def __init__(self, log: Log, driver: Driver, created: Created, *, shared: bool) -> None:
+        self._log, self._shared = log, shared
+        self._guard = threading.RLock()
+        self._is_reading = False  # whether the thread with the guard is inside `reading`
+        self._decisions = Decisions(log)
+        self.fold = fold_log(log, driver, created, self._decisions)
+        self._cache = ProbabilityCache(self.fold.driver.probabilities)
+
+    def write(self, requests: Sequence[Request]) -> bool:
+        """Write a batch; return False if another process appended first: then try again."""
+        reach("before-compute")
+        with self._guard:
+            self._catch_up()
+            turn = Turn(self.fold, self._log, self._decisions, self._cache)
+            turn.compute(requests)
+        if turn.rows:
+            reach("before-append")
+            try:
+                self._log.append(turn.rows)
+            except HeadMoved:
+                if self._shared or self._log.head() > self.fold.seq:
+                    return False
+                raise
+            reach("after-commit")
+            with self._guard:
+                if turn.fold.seq > self.fold.seq:  # otherwise a reader has folded it already
+                    for decision in turn.decided:
+                        self._decisions.put(decision)
+                    for row in turn.rows:
+                        if row.n is not None:
+                            self._decisions.put_observation(row.n, row.seq)
+                    self.fold, self._cache = turn.fold, turn.cache
+        turn.grant()
+        return True
+
+    def _catch_up(self) -> None:
+        """Fold what other processes have appended. The caller holds the guard."""
+        if self._log.head() > self.fold.seq:
+            # A copy: a turn may share the agent, and an interrupt may come halfway.
+            fold = self.fold.copy()
+            fold.take(read_events(self._log, fold.seq + 1), self._decisions)
+            self.fold, self._cache = fold, ProbabilityCache(fold.driver.probabilities)
+
+    @contextmanager
+    def reading(self) -> Iterator[Fold]:
+        """Yield the fold, up to date; it does not change inside the block.
+
+        A nested block yields the same fold.
+        """
+        with self._guard:
+            nested = self._is_reading
+            try:
+                if not nested:
+                    self._catch_up()
+                    self._is_reading = True
+                yield self.fold
+            finally:
+                self._is_reading = nested
+
+    @contextmanager
+    def locked(self) -> Iterator[Fold]:
+        """Yield the fold without reading the store; it does not change inside the block."""
+        with self._guard:
+            yield self.fold

@@ -1,105 +1,122 @@
 """What if another agent had decided? Off-policy estimates of its mean reward from a log.
 
-    w_t = π_t(a_t | x_t) / p_t                         p_t, the probability of a_t, is in the log
+    w_t = π_t(a_t | x_t) / p_t                         p_t, the propensity of a_t, is in the log
     inverse propensity    mean of  w_t r_t
     doubly robust         mean of  Σ_b π_t(b | x_t) r̂_t(b) + w_t (r_t - r̂_t(a_t))
 
-π_t is the other's policy when decision t was taken: a fixed one, or that of an agent which learns
-from the same log as it goes. r̂_t, the mean reward of each action so far, knows nothing of r_t, so
-both are unbiased for the mean of v_t = Σ_b π_t(b | x_t) E[r_t | x_t, b, past] over the decisions
-of the log, whatever r̂_t is worth.
+π_t is the other policy at decision t: a fixed one, or that of an agent which learns from the same
+log. r̂_t, the mean reward of each action so far, does not depend on r_t, so both estimates are
+unbiased for the mean of v_t = Σ_b π_t(b | x_t) E[r_t | x_t, b, past] over the decisions of the log,
+however bad r̂_t is.
 
-Where the range of rewards is known, the intervals are those of `durable.off_policy`. Decisions
-without an answer are left out; that is fair only if whether an answer comes depends neither on
-the action nor on the reward.
+If the range of rewards is known, the intervals are those of `durable.off_policy`. Decisions
+without an observation are left out. That is unbiased only if the presence of an observation
+depends neither on the action nor on the reward.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
-from bayescontrol.durable.events import Created, Decided, Event, Observed, numbered
-from bayescontrol.durable.laws import Decider, Law, Laws, LoggedLaw, as_decider
-from bayescontrol.durable.off_policy import Estimate, Guess, Interval, guess
-from bayescontrol.durable.plain import shown
-from bayescontrol.durable.replay import Source, chosen_model, events_from, first_event
-from bayescontrol.durable.worth import Bounds, Worth, known_bounds, required_bounds, reward_of
+from bayescontrol.durable.driver import Driver, ProbabilityCache
+from bayescontrol.durable.events import Created, Decided, Event, Observed, check_history
+from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import as_model
+from bayescontrol.durable.off_policy import Guess, Interval, RewardEstimate, guess
+from bayescontrol.durable.plain import short_repr
+from bayescontrol.durable.replay import (
+    EventSource,
+    Replayer,
+    chosen_model,
+    events_from,
+    first_event,
+)
 from bayescontrol.errors import (
+    BadEvidence,
     DamagedLog,
     InvalidRequest,
     MissingCapability,
     ModelMismatch,
+    UnknownAction,
     counted,
 )
+
+#: {b: P(b | x)}
+Probabilities: TypeAlias = Mapping[Any, float]
+#: The least and the greatest possible reward.
+Bounds: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What the other would have earned a decision, what was earned, and how much that rests on.
+    """The estimated mean reward of another policy, beside that of the log.
 
-    >>> one = Estimate(0.5, 0.1, 0.3, 0.7)
-    >>> print(WhatIf(one, one, one, 100, 3, 40.0, 2.0, bounds=(0, 1), whole_law=True))
-    mean reward of a decision, with intervals at 95 %
-      the other, doubly robust       0.5, between 0.3 and 0.7
-      the other, inverse propensity  0.5, between 0.3 and 0.7
-      the log                        0.5, between 0.3 and 0.7
-    100 decisions answered, 3 not; they tell as much as 40 of the other's own, largest weight 2
+    >>> one = RewardEstimate(0.5, 0.1, 0.3, 0.7)
+    >>> print(WhatIf(one, one, one, 100, 3, 40.0, 2.0, bounds=(0, 1), all_propensities=True))
+    mean reward per decision, with 95 % intervals
+      other policy, doubly robust       0.5, between 0.3 and 0.7
+      other policy, inverse propensity  0.5, between 0.3 and 0.7
+      log                               0.5, between 0.3 and 0.7
+    100 decisions with an observation, 3 without; effective sample size 40, largest weight 2
     """
 
-    inverse_propensity: Estimate
-    doubly_robust: Estimate
-    #: What was earned in fact.
-    logged: Estimate
-    #: Decisions with an answer.
+    inverse_propensity: RewardEstimate
+    doubly_robust: RewardEstimate
+    #: The mean reward in the log.
+    logged: RewardEstimate
+    #: The number of decisions with an observation.
     decisions: int
-    #: Decisions without one.
+    #: The number of decisions without one.
     unanswered: int
-    #: (Σ w)² / Σ w²: so many decisions of the other's own would tell as much, roughly.
+    #: The effective sample size (Σ w)² / Σ w².
     effective: float
     largest_weight: float
-    #: The share of the other's probability on actions that no answered decision took.
+    #: The share of the other policy's probability on actions without any observation.
     unsupported: float = 0.0
-    #: The range of rewards for which the intervals hold; None: they are normal, and may not.
+    #: The range of rewards. None: it is unknown, and the intervals are normal approximations.
     bounds: Bounds | None = None
-    #: Whether p_t of every action was at hand: if not, the interval cannot make use of r̂, and the
-    #: doubly robust estimate has that of inverse propensity.
-    whole_law: bool = False
+    #: Whether p_t of every action is known. Otherwise the interval cannot use r̂, and the doubly
+    #: robust estimate has the interval of inverse propensity.
+    all_propensities: bool = False
     level: float = 0.95
 
     def __str__(self) -> str:
         lines = [
-            f"mean reward of a decision, with intervals at {100 * self.level:.3g} %",
-            f"  the other, doubly robust       {self.doubly_robust}",
-            f"  the other, inverse propensity  {self.inverse_propensity}",
-            f"  the log                        {self.logged}",
-            f"{counted(self.decisions, 'decision')} answered, {self.unanswered} not; they tell as "
-            f"much as {self.effective:.0f} of the other's own, largest weight "
+            f"mean reward per decision, with {100 * self.level:.3g} % intervals",
+            f"  other policy, doubly robust       {self.doubly_robust}",
+            f"  other policy, inverse propensity  {self.inverse_propensity}",
+            f"  log                               {self.logged}",
+            f"{counted(self.decisions, 'decision')} with an observation, {self.unanswered} "
+            f"without; effective sample size {self.effective:.0f}, largest weight "
             f"{self.largest_weight:.3g}",
         ]
         estimates = self.doubly_robust, self.inverse_propensity
         if self.unsupported > 0.0:
             lines.append(
-                f"{100 * self.unsupported:.3g} % of what the other does the log never did: of that "
-                "it tells nothing"
+                f"the other policy puts {100 * self.unsupported:.3g} % of its probability on "
+                "actions without any observation: the log has no data on them"
             )
         elif self.effective < self.decisions / 10:
-            lines.append("the log hardly tried what the other does")
+            lines.append("the log rarely took the actions of the other policy")
         if self.bounds is None and all(math.isfinite(e.error) for e in estimates):
-            lines.append("normal intervals, too narrow where weights are heavy: give bounds=(…, …)")
+            lines.append(
+                "the intervals are normal, too narrow for heavy weights: pass bounds=(…, …)"
+            )
         elif self.bounds is None:
-            lines.append("for an interval that is finite give bounds=(…, …)")
-        elif not self.whole_law:
-            lines.append("the log's model is not at hand: give model=… for a narrower interval")
+            lines.append("pass bounds=(…, …) to get a finite interval")
+        elif not self.all_propensities:
+            lines.append("the model of the log is unknown: pass model=… to get a narrower interval")
         if not all(e.low <= e.mean <= e.high for e in estimates):
             lines.append(
-                "a mean outside its interval: few heavy weights moved it; trust the interval"
+                "a mean is outside its interval, because few heavy weights dominate it: trust the "
+                "interval"
             )
         return "\n".join(lines)
 
 
 def what_if(
-    events: Source,
+    events: EventSource,
     other: Any,
     *,
     reward: Callable[[Any], float] | None = None,
@@ -107,20 +124,20 @@ def what_if(
     bounds: Bounds | None = None,
     model: Any = None,
 ) -> WhatIf:
-    """How `other` would have fared on the decisions of this log.
+    """Estimate the mean reward of another policy on the decisions of this log.
 
-    `other` is a problem of this library or a `named_model` (an agent that learns from the log's
-    own observations), or a function π(x) -> {b: probability}. `reward(o)` reads the reward off an
-    observation: by default o itself, or its first part. `events` are the events, the agent, or
-    the file of an export.
+    `other` is a problem of this library or a `named_model` (an agent that learns from the log), or
+    a function π(x) -> {b: probability}. `reward(o)` extracts the reward from an observation; by
+    default it is o itself, or its first element. `events` are the events, the agent, or an
+    exported file.
 
-    `bounds` are the least and the most that a reward can be. With them each interval holds the
-    mean of v_t with probability `level` at least, for any log and any number of decisions. Where
-    the log is of a `BernoulliBandit`, `LogisticBandit`, `JointBandit` or `TabularModes` they are
-    known. Otherwise intervals are normal,
-    infinite where `effective` is 0 or `unsupported` is more than 1 - level.
+    `bounds` are the least and the greatest possible reward. With them each interval covers the
+    mean of v_t with probability at least `level`, for any log and any number of decisions. They
+    are known if the log has a `BernoulliBandit`, `LogisticBandit`, `JointBandit` or
+    `TabularModes`. Without bounds the intervals are normal, and infinite if `effective` is 0 or
+    `unsupported` is more than 1 - level.
 
-    `model` is the log's own, needed if it is a `named_model` and `events` are not the agent.
+    `model` is the model of the log, needed if it is a `named_model` and `events` are not the agent.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
@@ -136,39 +153,207 @@ def what_if(
     share: Any = level
     if not isinstance(share, int | float) or not 0.0 < share < 1.0:
         raise InvalidRequest(
-            f"level={shown(share)}: the share of intervals that hold the truth, 0.95 say"
+            f"level={short_repr(share)}: expected a number between 0 and 1, such as 0.95"
         )
     if reward is not None and not callable(reward):
-        raise InvalidRequest(f"reward={shown(reward)}: a function of the observation")
-    given = None if bounds is None else required_bounds(bounds)
-    stream = numbered(events_from(events))
-    created = first_event(stream)
-    chosen = reward or reward_of
-    worth = Worth(chosen, given or known_bounds(created, Worth(chosen, None)))
-    logged = _logged_law(events, created, model)
-    decider = as_decider(other, _actions(created))
-    return _Evaluation(decider, worth, None if worth.bounds is None else logged).run(stream, level)
+        raise InvalidRequest(f"reward={short_repr(reward)}: expected a function of the observation")
+    given = None if bounds is None else _check_bounds(bounds)
+    history = check_history(events_from(events))
+    created = first_event(history)
+    function = reward or first_number
+    rewards = RewardFunction(
+        function, given or known_bounds(created, RewardFunction(function, None))
+    )
+    replayer = _replayer(events, created, model)
+    policy = _as_policy(other, _actions(created))
+    evaluation = _Evaluation(policy, rewards, None if rewards.bounds is None else replayer)
+    return evaluation.run(history, level)
 
 
 def _actions(created: Created) -> list[Any] | None:
-    """What can be done, where the log says so."""
+    """Return the actions of the model, if the log lists them."""
     arms = created.settings.get("arms")
     if type(arms) is int:
         return list(range(arms))
     return list(arms) if isinstance(arms, list | tuple) else None
 
 
-def _logged_law(source: Source, created: Created, model: Any) -> LoggedLaw | None:
+def _replayer(source: EventSource, created: Created, model: Any) -> Replayer | None:
     try:
-        return LoggedLaw(chosen_model(source, created, model), created)
+        return Replayer(chosen_model(source, created, model), created)
     except ModelMismatch:
         if model is not None:
             raise
-        return None  # the log says nothing that this release could fold
+        return None  # a named model that was not passed
+
+
+# -- rewards -------------------------------------------------------------------------------------
+
+
+class RewardFunction:
+    """The reward r = reward(o) of an observation, checked against its bounds, if there are any."""
+
+    def __init__(self, reward: Callable[[Any], float], bounds: Bounds | None) -> None:
+        self._reward, self.bounds = reward, bounds
+
+    def of(self, o: Any, where: str) -> float:
+        """Return reward(o); `BadEvidence` if it is not a finite number within the bounds."""
+        given: Any = self._reward(o)
+        try:
+            r = math.nan if isinstance(given, str | bytes) else float(given)
+        except (TypeError, ValueError):
+            r = math.nan
+        if not math.isfinite(r):
+            raise BadEvidence(
+                f"{where}: observation {short_repr(o)} has the reward {short_repr(given)}: "
+                "expected a finite number; pass reward=…"
+            )
+        if self.bounds is not None and not self.bounds[0] <= r <= self.bounds[1]:
+            raise BadEvidence(
+                f"{where}: observation {short_repr(o)} has the reward {r}, outside {self.bounds}: "
+                "pass bounds=(…, …) that include every possible reward"
+            )
+        return r
+
+    def scaled(self, r: float) -> float:
+        """Return (r - least) / (most - least), clipped to [0, 1]."""
+        least, most = self.bounds or (0.0, 1.0)
+        return min(max((r - least) / (most - least or 1.0), 0.0), 1.0)
+
+    def unscaled(self, v: float) -> float:
+        """Return least + (most - least) v."""
+        least, most = self.bounds or (0.0, 1.0)
+        return least + (most - least) * v
+
+
+def first_number(o: Any) -> float:
+    """Return the observation, or its first element, as the reward."""
+    first = o[0] if isinstance(o, tuple | list) and o else o
+    if isinstance(first, bool | int | float):
+        return float(first)
+    raise MissingCapability(f"observation {o!r} is not a number: pass a function reward=…")
+
+
+def _check_bounds(bounds: Any) -> Bounds:
+    """Return (least, most); `InvalidRequest` unless both are finite and least < most."""
+    try:
+        least, most = (float(b) for b in bounds)
+    except (TypeError, ValueError):
+        least = most = math.nan
+    if not (least < most and math.isfinite(most - least)):
+        raise InvalidRequest(
+            f"bounds={short_repr(bounds)}: expected the least and the greatest possible reward"
+        )
+    return least, most
+
+
+def known_bounds(created: Created, rewards: RewardFunction) -> Bounds | None:
+    """Return min and max of reward(o) over all outcomes o, if the model has finitely many.
+
+    Bounds must include every possible reward, not only those in the log.
+    """
+    outcomes = KINDS[created.model].model_kind.outcomes if created.model in KINDS else None
+    if outcomes is None:
+        return None
+    possible = [rewards.of(o, "the model") for o in range(outcomes(created.settings))]
+    return min(possible), max(possible)
+
+
+# -- policies ------------------------------------------------------------------------------------
+
+
+class _Policy(Protocol):
+    """π_t: probabilities of the actions in every situation, which may change with the log."""
+
+    def probabilities(self, x: Any) -> Probabilities:
+        """Return π_t(b | x) of every b."""
+        ...
+
+    def learn(self, x: Any, a: Any, o: Any) -> None:
+        """Learn that the agent of the log did a in x and observed o."""
+        ...
+
+
+def _as_policy(other: Any, actions: list[Any] | None) -> _Policy:
+    """Return a function as a fixed policy, a problem or a model as a learning agent."""
+    if callable(other) and not hasattr(other, "agent"):
+        return _FixedPolicy(other, actions)
+    if isinstance(other, Mapping):
+        raise InvalidRequest(
+            f"other={short_repr(other)}: pass a function of the situation, "
+            "lambda x: {action: probability}"
+        )
+    return _LearningPolicy(as_model(other).driver(), actions)
+
+
+def _require_known(probabilities: Probabilities, actions: list[Any] | None, where: str) -> None:
+    for a, p in probabilities.items():
+        if p and actions is not None and a not in actions:
+            raise UnknownAction(
+                f"{where}: unknown action {short_repr(a)}; the log has {short_repr(actions)}"
+            )
+
+
+class _FixedPolicy:
+    """π(x), a function that returns probabilities of known actions."""
+
+    def __init__(self, policy: Callable[[Any], Probabilities], actions: list[Any] | None) -> None:
+        self._policy, self._actions = policy, actions
+
+    def probabilities(self, x: Any) -> Probabilities:
+        """Return π(b | x) of every b."""
+        given: Any = self._policy(x)
+        where = f"the policy returns {short_repr(given)} in situation {short_repr(x)}"
+        if not isinstance(given, Mapping):
+            raise InvalidRequest(f"{where}: expected {{action: probability}}")
+        try:
+            pi = {a: float(p) for a, p in given.items()}
+        except (TypeError, ValueError):
+            pi = {}
+        if not (all(p >= 0.0 for p in pi.values()) and abs(sum(pi.values()) - 1.0) <= 1e-9):
+            raise InvalidRequest(f"{where}: expected probabilities with sum 1")
+        _require_known(pi, self._actions, where)
+        return pi
+
+    def learn(self, x: Any, a: Any, o: Any) -> None:
+        """Ignore it: a fixed policy does not learn."""
+
+
+class _LearningPolicy:
+    """π_t = P(b | âo_<t, x): an agent that learns from the log."""
+
+    def __init__(self, driver: Driver, actions: list[Any] | None) -> None:
+        if not driver.accepts_late_feedback:
+            raise MissingCapability(
+                "an agent whose observations determine its situation cannot learn from the log of "
+                "another agent: what_if needs one that accepts late feedback"
+            )
+        self._driver, self._actions = driver, actions
+
+    def probabilities(self, x: Any) -> Probabilities:
+        """Return P(b | âo_<t, x) of every b."""
+        pi = self._driver.probabilities(self._situation(x))
+        if pi is None:
+            raise MissingCapability(
+                f"{self._driver.agent!r} has no exact action probabilities: pass a function "
+                "π(x) -> {action: probability}"
+            )
+        _require_known(pi, self._actions, f"the other agent has {short_repr(dict(pi))}")
+        return pi
+
+    def learn(self, x: Any, a: Any, o: Any) -> None:
+        """Update the belief: P(m | ·) ∝ P(o | m, x, a) P(m | ·)."""
+        self._driver.learn(self._situation(x), a, o)
+
+    def _situation(self, x: Any) -> Any:
+        return self._driver.situation(None if self._driver.context_free else x)
+
+
+# -- evaluation ----------------------------------------------------------------------------------
 
 
 class _Means:
-    """r̂: the mean reward of each action so far, of all actions where one has none, else `start`."""
+    """r̂: the mean reward of each action so far, or of all actions if it has none."""
 
     def __init__(self) -> None:
         self._sums: dict[Any, tuple[float, int]] = {}
@@ -181,7 +366,7 @@ class _Means:
     def overall(self, start: float) -> float:
         return self._all[0] / self._all[1] if self._all[1] else start
 
-    def heard(self, a: Any) -> bool:
+    def has(self, a: Any) -> bool:
         return a in self._sums
 
     def take(self, a: Any, r: float) -> None:
@@ -192,26 +377,28 @@ class _Means:
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A decision before its answer: all that its terms need but the reward."""
+    """A decision before its observation: all parts of its terms except the reward."""
 
     decided: Decided
-    law: Law
+    pi: Probabilities
     w: float
     #: Σ_b π(b) r̂(b), and r̂(a).
     expected: float
     predicted: float
-    #: For the intervals of inverse propensity, doubly robust and logged.
-    held: tuple[Guess, Guess, Guess] | None
+    #: For the intervals of the three estimates: inverse propensity, doubly robust, log.
+    guesses: tuple[Guess, Guess, Guess] | None
 
 
 class _Evaluation:
-    def __init__(self, other: Decider, worth: Worth, logged: LoggedLaw | None) -> None:
-        self._other, self._worth, self._logged = other, worth, logged
-        self._whole_law = logged is not None
+    """Runs through a log once and collects the terms of all estimates."""
+
+    def __init__(self, other: _Policy, rewards: RewardFunction, replayer: Replayer | None) -> None:
+        self._other, self._rewards, self._replayer = other, rewards, replayer
+        self._all_propensities = replayer is not None
         self._means = _Means()
         self._pending: dict[int, _Pending] = {}
         self._mass: dict[Any, float] = {}
-        self._laws = Laws(other.law)
+        self._cache = ProbabilityCache(other.probabilities)
         self._terms: tuple[list[float], list[float], list[float]] = ([], [], [])
         self._intervals = Interval(), Interval(), Interval()
         self._weights: list[float] = []
@@ -224,72 +411,76 @@ class _Evaluation:
                 self._observed(event)
         if not self._weights:
             raise InvalidRequest(
-                f"the log has {len(self._pending)} decisions and no answer to any: there is "
-                "nothing to tell from it yet"
+                f"the log has {len(self._pending)} decisions and no observation: there is nothing "
+                "to estimate from"
             )
         weights, n = self._weights, len(self._weights)
-        most = max(weights)  # by which they are divided: squares of large ones have no number
+        most = max(weights)  # the scale: squares of large weights would overflow
         squares = math.fsum((w / most) ** 2 for w in weights) if most else 0.0
         effective = math.fsum(w / most for w in weights) ** 2 / squares if squares else 0.0
-        unseen = math.fsum(p for a, p in self._mass.items() if not self._means.heard(a))
-        ips, dr, logged = (Estimate.of(terms, level) for terms in self._terms)
-        if effective == 0.0 or unseen / n > 1.0 - level:
-            ips, dr = (Estimate(e.mean, math.inf, -math.inf, math.inf) for e in (ips, dr))
-        if self._worth.bounds is not None:
+        unsupported = math.fsum(p for a, p in self._mass.items() if not self._means.has(a))
+        ips, dr, logged = (RewardEstimate.of(terms, level) for terms in self._terms)
+        if effective == 0.0 or unsupported / n > 1.0 - level:
+            ips, dr = (RewardEstimate(e.mean, math.inf, -math.inf, math.inf) for e in (ips, dr))
+        if self._rewards.bounds is not None:
             ips, dr, logged = (
-                replace(e, low=self._worth.unscaled(low), high=self._worth.unscaled(high))
+                replace(e, low=self._rewards.unscaled(low), high=self._rewards.unscaled(high))
                 for e, (low, high) in zip(
                     (ips, dr, logged), (one.at(level) for one in self._intervals), strict=True
                 )
             )
         return WhatIf(
-            ips, dr, logged, n, len(self._pending), effective, max(weights), unseen / n,
-            self._worth.bounds, self._whole_law, level,
+            ips, dr, logged, n, len(self._pending), effective, max(weights), unsupported / n,
+            self._rewards.bounds, self._all_propensities, level,
         )  # fmt: skip
 
     def _decided(self, d: Decided) -> None:
         if not d.p:
             raise MissingCapability(
-                f"decision {d.seq} has no probability in the log: what another would have earned "
-                "cannot be told from it"
+                f"decision {d.seq} has no probability in the log: off-policy estimates need the "
+                "probability of every action taken"
             )
-        law = self._laws.of(d.x)
-        w = law.get(d.a, 0.0) / d.p
+        pi = self._cache.get(d.x)
+        w = pi.get(d.a, 0.0) / d.p
         if not math.isfinite(w):
-            raise DamagedLog(f"decision {d.seq} had probability {d.p}: nothing is ever so rare")
-        expected = math.fsum(p * self._means.of(a) for a, p in law.items())
-        held = self._held(d, law, w) if self._worth.bounds is not None else None
-        self._pending[d.seq] = _Pending(d, law, w, expected, self._means.of(d.a), held)
+            raise DamagedLog(f"decision {d.seq} has the impossible probability {d.p}")
+        expected = math.fsum(p * self._means.of(a) for a, p in pi.items())
+        guesses = self._guesses(d, pi, w) if self._rewards.bounds is not None else None
+        self._pending[d.seq] = _Pending(d, pi, w, expected, self._means.of(d.a), guesses)
 
-    def _held(self, d: Decided, law: Law, w: float) -> tuple[Guess, Guess, Guess]:
-        whole = None if self._logged is None else self._logged.decided(d)
-        self._whole_law &= whole is not None
-        scaled, start = self._worth.scaled, self._worth.unscaled(0.5)
-        b = [a for a, pi in law.items() if pi > 0.0]
-        pi, r_hat = [law[a] for a in b], [scaled(self._means.of(a, start)) for a in b]
-        # The log's own p of the action taken: w q(a) <= k to the last digit.
-        p = None if whole is None else [d.p or 0.0 if a == d.a else whole.get(a, 0.0) for a in b]
-        ips = guess(pi, None, r_hat, None, w)
-        dr = ips if p is None else guess(pi, p, r_hat, b.index(d.a) if d.a in b else None, w)
+    def _guesses(self, d: Decided, pi: Probabilities, w: float) -> tuple[Guess, Guess, Guess]:
+        logged = None if self._replayer is None else self._replayer.decided(d)
+        self._all_propensities &= logged is not None
+        scaled, start = self._rewards.scaled, self._rewards.unscaled(0.5)
+        b = [a for a, p in pi.items() if p > 0.0]
+        values, r_hat = [pi[a] for a in b], [scaled(self._means.of(a, start)) for a in b]
+        ips = dr = guess(values, None, r_hat, None, w)
+        if logged is not None:
+            # Use the p of the log for the action taken, so that w q(a) <= k holds exactly.
+            p = [d.p or 0.0 if a == d.a else logged.get(a, 0.0) for a in b]
+            dr = guess(values, p, r_hat, b.index(d.a) if d.a in b else None, w)
         return ips, dr, guess([1.0], None, [scaled(self._means.overall(start))], 0, 1.0)
 
     def _observed(self, event: Observed) -> None:
         if event.n not in self._pending:
-            raise DamagedLog(f"event {event.seq} answers decision {event.n}, which is not open")
-        r = self._worth.of(event.o, f"event {event.seq}")
+            raise DamagedLog(
+                f"event {event.seq} observes decision {event.n}, which does not exist or was "
+                "observed before"
+            )
+        r = self._rewards.of(event.o, f"event {event.seq}")
         one = self._pending.pop(event.n)
-        for a, p in one.law.items():
+        for a, p in one.pi.items():
             self._mass[a] = self._mass.get(a, 0.0) + p
         new = (one.w * r, one.expected + one.w * (r - one.predicted), r)
         for terms, term in zip(self._terms, new, strict=True):
             terms.append(term)
         self._weights.append(one.w)
-        if one.held is not None:
-            for interval, held in zip(self._intervals, one.held, strict=True):
-                interval.take(held, self._worth.scaled(r))
+        if one.guesses is not None:
+            for interval, prior in zip(self._intervals, one.guesses, strict=True):
+                interval.take(prior, self._rewards.scaled(r))
         d = one.decided
         self._other.learn(d.x, d.a, event.o)
         self._means.take(d.a, r)
-        self._laws.clear()
-        if self._logged is not None:
-            self._logged.take(event)
+        self._cache.clear()
+        if self._replayer is not None:
+            self._replayer.take(event)

@@ -22,8 +22,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.events import Event, from_line
+from bayescontrol.durable.events import Decision, Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from bayescontrol.bandits import BernoulliBandit
-from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.events import Decided
+from bayescontrol.durable.events import Decided, Decision
 from bayescontrol.durable.models import Model, named_model
 from bayescontrol.errors import FeedbackDue
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov

@@ -15,11 +15,10 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from bayescontrol.durable.agent import DurableAgent
+from bayescontrol.durable.agent import DurableAgent, Explanation
 from bayescontrol.durable.committer import Request
-from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.explain import Explanation
-from bayescontrol.durable.requests import Act, Observe
+from bayescontrol.durable.events import Decision
+from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.errors import DamagedLog, NewerFormat, StoreFailed
 from bayescontrol.serve.problems import Refused, of_value
 
@@ -178,7 +177,7 @@ class Desk:
             if self._watcher is not None:
                 self._see(self._watcher.before, requests)
             head = self.agent.head
-            self.agent.together(requests)
+            self.agent.handle(requests)
             if self._on_write is not None:
                 self._report(requests, self.agent.head > head, self._on_write)
             if self._watcher is not None:

@@ -14,8 +14,7 @@ import numpy as np
 from bayescontrol.bandits.family import Intervals
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.events import Observed
+from bayescontrol.durable.events import Decision, Observed
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.summary import mode_names, texts
 from bayescontrol.errors import BayesControlError

@@ -14,12 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final
 
-from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.events import Created, Event, events_of
+from bayescontrol.durable.agent import DurableAgent, open_agent
+from bayescontrol.durable.events import Created, Event, read_events
 from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.log import LogStore, require_name
 from bayescontrol.durable.models import Model, as_logged
-from bayescontrol.durable.opening import open_agent
-from bayescontrol.durable.store import Store, require_name
 from bayescontrol.errors import (
     BayesControlError,
     DiskFull,
@@ -59,7 +58,7 @@ class House:
 
     def __init__(
         self,
-        store: Store,
+        store: LogStore,
         models: Mapping[str, Model] | None = None,
         watcher: Watcher | None = None,
         most: int = 1_000,
@@ -231,7 +230,7 @@ class House:
         """
         log = self.store.log(name)
         try:
-            return next(events_of(log, 1, 1), None)
+            return next(read_events(log, 1, 1), None)
         finally:
             log.close()
 
@@ -280,4 +279,4 @@ def _warm(agent: DurableAgent) -> None:
     driver = agent.model.driver()
     with suppress(Exception):  # a contextual agent wants a situation, which only a visitor has
         driver.draw(driver.situation(None), Stream(0))
-        driver.law(driver.situation(None))
+        driver.probabilities(driver.situation(None))

@@ -109,7 +109,7 @@ async def _info(desk: Desk) -> AgentInfo:
         decided, observed = frames.counts(agent)
         about = agent.created
         settings = {k: as_plain(v, "a setting") for k, v in about.settings.items()}
-        when = "any time" if agent.alone else "in turn"
+        when = "any time" if agent.accepts_late_feedback else "in turn"
         head = 1 + decided + observed
         return AgentInfo(
             agent.name, about.model, about.version, settings, when, head, decided, observed

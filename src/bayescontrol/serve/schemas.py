@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.explain import Explanation
+from bayescontrol.durable.agent import Explanation
+from bayescontrol.durable.events import Decision
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
 

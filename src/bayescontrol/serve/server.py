@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import uvicorn
 
+from bayescontrol.durable.log import LogStore, open_store
 from bayescontrol.durable.models import Model
-from bayescontrol.durable.store import Store, open_store
 from bayescontrol.errors import BayesControlError
 from bayescontrol.serve.app import application
 from bayescontrol.serve.limits import Limits
@@ -74,7 +74,7 @@ class Server:
 
     def __init__(
         self,
-        store: str | Store,
+        store: str | LogStore,
         *,
         host: str = "127.0.0.1",
         port: int = 8000,
@@ -172,7 +172,7 @@ def _bound(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def serve(store: str | Store, **settings: Any) -> None:
+def serve(store: str | LogStore, **settings: Any) -> None:
     """Serve the agents of a store until SIGTERM or Ctrl-C; the settings are those of `Server`.
 
     >>> serve("sqlite:///shop.db", host="0.0.0.0")

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from bayescontrol.durable.log import LogStore
 from bayescontrol.durable.models import Model
-from bayescontrol.durable.store import Store
 from bayescontrol.serve.house import House
 from bayescontrol.serve.limits import Limits
 from bayescontrol.serve.metrics import Metrics
@@ -41,7 +41,7 @@ class Service:
 
     def __init__(
         self,
-        store: Store,
+        store: LogStore,
         models: Mapping[str, Model] | None = None,
         truths: Mapping[str, Mapping[Any, float]] | None = None,
         limits: Limits | None = None,

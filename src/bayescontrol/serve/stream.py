@@ -20,8 +20,8 @@ import msgspec
 
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
-from bayescontrol.durable.decision import Decision
-from bayescontrol.durable.requests import Act, Observe
+from bayescontrol.durable.events import Decision
+from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.serve import frames, parameters
 from bayescontrol.serve.desk import Desk
 from bayescontrol.serve.metrics import Metrics

@@ -34,8 +34,8 @@ from tests.durable.kept import NAMED, levers, model_of, plain, told, went_on
 from tests.durable.problems import PROBLEMS, observation, situation
 
 from bayescontrol.durable import DurableAgent, export_log, open_agent, open_store
+from bayescontrol.durable.log import LogStore
 from bayescontrol.durable.plain import as_plain
-from bayescontrol.durable.store import Store
 from bayescontrol.schedules import Geometric
 from bayescontrol.seeding import Stream
 
@@ -50,7 +50,7 @@ KINDS = [
 HELD = "bernoulli, held"
 
 
-def agents(store: Store) -> Iterator[tuple[DurableAgent, Any]]:
+def agents(store: LogStore) -> Iterator[tuple[DurableAgent, Any]]:
     """Each agent, as new, and its problem."""
     options: dict[str, Any] = {"snapshot_every": 12}
     for seed, name in enumerate(KINDS):
@@ -67,7 +67,7 @@ def live(agent: DurableAgent, problem: Any) -> dict[str, Any]:
 
     Gives what is to come then: an answer to the last decision, and a question.
     """
-    rng, alone = Stream(agent.seed), agent.model.driver().alone
+    rng, alone = Stream(agent.seed), agent.model.driver().accepts_late_feedback
     waiting = []
     for i in range(STEPS):
         d = agent.act(situation(problem, rng), key=f"visit {i} ✓" if i % 3 else None)
@@ -139,7 +139,7 @@ def live_long(agent: DurableAgent, case: named.Case, rng: Stream) -> tuple[str, 
         answers.append((d.id, case.answer(d.situation, d.action, rng)))
         if i == 6:
             agent.snapshot()
-        for n in late if agent.alone else [i] if i < 11 else []:
+        for n in late if agent.accepts_late_feedback else [i] if i < 11 else []:
             agent.observe(*answers[n])
     return answers[-1]
 
@@ -154,7 +154,12 @@ def live_on(
         steps.append({"n": int(n), "o": as_plain(o, "o")})
         d = agent.act(case.question(rng))
         told = {"n": int(d.id), "a": plain(d.action), "p": d.probability}
-        steps.append({"x": as_plain(None if agent.alone is False else d.situation, "x"), **told})
+        steps.append(
+            {
+                "x": as_plain(None if agent.accepts_late_feedback is False else d.situation, "x"),
+                **told,
+            }
+        )
         n, o = d.id, case.answer(d.situation, d.action, rng)
     return steps
 

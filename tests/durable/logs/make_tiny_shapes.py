@@ -26,7 +26,7 @@ from tests.durable.kept import plain, told, went_on
 
 from bayescontrol import BernoulliBandit, CategoricalBandit, ExponentialBandit, PoissonBandit
 from bayescontrol.durable import DurableAgent, open_agent, open_store
-from bayescontrol.durable.store import Store
+from bayescontrol.durable.log import LogStore
 from bayescontrol.schedules import Geometric, every_step
 from bayescontrol.seeding import Stream
 
@@ -43,7 +43,7 @@ BANDITS: dict[str, tuple[Any, float]] = {
 }
 
 
-def agents(store: Store) -> Iterator[DurableAgent]:
+def agents(store: LogStore) -> Iterator[DurableAgent]:
     """Each agent, new."""
     for seed, (name, (problem, _)) in enumerate(BANDITS.items()):
         schedule = Geometric(0.5) if name == HELD else every_step

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from bayescontrol.durable.postgres_address import address_of
-from bayescontrol.durable.store import open_store
+from bayescontrol.durable.log import open_store
+from bayescontrol.durable.postgres_server import parse_address
 from bayescontrol.errors import MissingCapability, UnknownStore
 
 
@@ -18,7 +18,7 @@ from bayescontrol.errors import MissingCapability, UnknownStore
     ],
 )
 def test_addresses_that_cannot_be_read_are_not_repeated(url: str) -> None:
-    with pytest.raises(UnknownStore, match="cannot be read") as caught:
+    with pytest.raises(UnknownStore, match="the address is invalid") as caught:
         open_store(url)
     assert "se" not in str(caught.value).replace("user", "").replace("database", "")
 
@@ -30,10 +30,10 @@ def test_schemas_that_cannot_be_are_refused(name: str) -> None:
 
 
 def test_what_libpq_understands_is_left_to_it() -> None:
-    address = address_of("postgresql://a,b:5433/shop?target_session_attrs=read-write&schema=x")
+    address = parse_address("postgresql://a,b:5433/shop?target_session_attrs=read-write&schema=x")
     assert "target_session_attrs=read-write" in address.conninfo
     assert address.schema == "x"
-    assert "connect_timeout=3" in address_of("postgresql:///shop?connect_timeout=3").conninfo
+    assert "connect_timeout=3" in parse_address("postgresql:///shop?connect_timeout=3").conninfo
 
 
 def test_without_psycopg_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

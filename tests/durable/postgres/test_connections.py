@@ -33,7 +33,7 @@ def test_a_server_that_stays_away_is_an_error_and_the_agent_goes_on_when_it_is_b
     with open_agent(store, "shop", SHOP) as agent:
         agent.act(key="one")
         server.crash()
-        with pytest.raises(StoreFailed, match="ask again under the same key"):
+        with pytest.raises(StoreFailed, match="retry with the same key"):
             agent.act(key="two")
         with pytest.raises(StoreFailed):
             agent.posterior()

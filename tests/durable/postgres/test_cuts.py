@@ -12,8 +12,8 @@ from tests.durable.postgres.server import Postgres
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, open_agent, replay
+from bayescontrol.durable.log import Snapshot
 from bayescontrol.durable.postgres import PostgresLog, PostgresStore
-from bayescontrol.durable.store import Snapshot
 from bayescontrol.errors import ConflictingFeedback, HeadMoved
 
 SHOP = BernoulliBandit(["red", "blue"])
@@ -56,12 +56,12 @@ def test_a_cut_append_is_done_once(
 def test_a_cut_read_is_read_again(far: PostgresStore, wire: Proxy, cut: str) -> None:
     log = far.log("checkout")
     log.append(ROWS)
-    log.keep(Snapshot(4, b"state", b"digest"))
+    log.save_snapshot(Snapshot(4, b"state", b"digest"))
     for ask, answer in (
         (log.head, 6),
         (lambda: list(log.read(1, 6)), ROWS),
-        (lambda: log.keyed("visit-81"), ROWS[2]),
-        (lambda: log.observation(3), ROWS[3]),
+        (lambda: log.find_key("visit-81"), ROWS[2]),
+        (lambda: log.find_observation(3), ROWS[3]),
         (lambda: list(log.snapshots()), [Snapshot(4, b"state", b"digest")]),
         (far.names, ["checkout"]),
     ):
@@ -75,7 +75,7 @@ def test_a_cut_snapshot_is_kept(far: PostgresStore, wire: Proxy, cut: str) -> No
     log = far.log("checkout")
     log.append(ROWS)
     wire.arm(cut)
-    log.keep(Snapshot(6, b"state", b"digest"))
+    log.save_snapshot(Snapshot(6, b"state", b"digest"))
     assert list(log.snapshots()) == [Snapshot(6, b"state", b"digest")]
 
 
@@ -85,13 +85,13 @@ def test_an_append_that_was_cut_and_then_overtaken_is_not_done(
     """Lost on its way; before it is sent again, another process appends the very same row."""
     log, near = far.log("checkout"), PostgresStore(url)
     log.append(ROWS[:1])
-    connected = far._server._connected
+    connected = far._server._connect
 
     def overtaken() -> Any:
         near.log("checkout").append(ROWS[1:2])
         return connected()
 
-    monkeypatch.setattr(far._server, "_connected", overtaken)
+    monkeypatch.setattr(far._server, "_connect", overtaken)
     wire.arm("question")
     with pytest.raises(HeadMoved):
         log.append(ROWS[1:2])
@@ -148,7 +148,7 @@ def test_without_the_name_of_the_append_it_would_do_some_twice(
     far: PostgresStore, wire: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted bug: a process that does not know its own rows again."""
-    monkeypatch.setattr(PostgresLog, "_is_mine", lambda *_: False)
+    monkeypatch.setattr(PostgresLog, "_is_committed", lambda *_: False)
     cuts = cut_appends(wire, monkeypatch)
     with open_agent(far, "shop", SHOP) as agent:
         agent.act()

@@ -6,16 +6,16 @@ from itertools import count
 
 import psycopg
 import pytest
-from tests.durable.kept import KEPT, LOGS, require_kept
+from tests.durable.kept import LOGS, NEWEST, require_kept
 from tests.durable.postgres.server import Postgres
 
 from bayescontrol.durable import open_store
-from bayescontrol.durable.postgres_schema import LAYOUT
+from bayescontrol.durable.postgres import LAYOUT
 
 _NUMBERS = count(1)
 
 
-@pytest.fixture(params=KEPT)
+@pytest.fixture(params=NEWEST)
 def folder(request: pytest.FixtureRequest) -> str:
     """Of one release."""
     name: str = request.param

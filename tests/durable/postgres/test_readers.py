@@ -92,7 +92,7 @@ def test_an_error_of_an_attempt_that_lost_its_race_is_forgotten(url: str) -> Non
 
         agent._log.append = lost  # type: ignore[method-assign]
         act, answer = Act(None, None), Observe(d.id, (1.0, 1))
-        agent.together([act, answer])
+        agent.handle([act, answer])
         # Alone, the act comes first and an answer is due; after the other's answer it is not.
         assert act.error is None
         assert act.result.id == "4"

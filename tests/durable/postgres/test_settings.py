@@ -10,8 +10,7 @@ import pytest
 from tests.durable.conformance import ROWS
 from tests.durable.postgres.server import Postgres
 
-from bayescontrol.durable.postgres import PostgresStore
-from bayescontrol.durable.postgres_schema import LAYOUT
+from bayescontrol.durable.postgres import LAYOUT, PostgresStore
 from bayescontrol.errors import (
     DamagedLog,
     DiskFull,
@@ -121,7 +120,7 @@ def test_missing_tables_are_damage(url: str, schema: str, server: Postgres) -> N
     store = PostgresStore(url)
     log = store.log("checkout")
     server.sql(f"DROP TABLE {schema}.events")
-    with pytest.raises(DamagedLog, match="not as they were made"):
+    with pytest.raises(DamagedLog, match="the tables are damaged"):
         log.append(ROWS)
     store.close()
     with pytest.raises(DamagedLog, match="events"):
@@ -193,7 +192,7 @@ def test_a_read_only_database_is_told_apart(url: str, server: Postgres) -> None:
     store.close()
     with altered(server, "default_transaction_read_only = on"):
         store = PostgresStore(url)
-        with pytest.raises(NotPermitted, match="only reads"):
+        with pytest.raises(NotPermitted, match="is read-only"):
             store.log("checkout").append(ROWS)
         store.close()
 

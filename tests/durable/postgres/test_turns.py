@@ -72,7 +72,7 @@ def test_a_connection_lost_in_a_turn_is_replaced_where_it_was(url: str, server: 
     store._server._places = threading.BoundedSemaphore(1)
     with twin.turn():
         with psycopg.connect(server.url()) as other:
-            ours = store._server._own.connection.info.backend_pid
+            ours = store._server._mine.connection.info.backend_pid
             assert other.execute("SELECT pg_terminate_backend(%s)", (ours,)).fetchone() == (True,)
         twin.append(ROWS[1:2])
     assert log.head() == 2

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
-from bayescontrol.durable import Model, named_model, open_agent, open_store, unchanged
+from bayescontrol.durable import Model, model_drift, named_model, open_agent, open_store
 from bayescontrol.errors import ModelMismatch
 
 
@@ -51,7 +51,7 @@ def test_a_likelihood_or_policy_that_changed_a_little_is_refused_though_a_snapsh
 
 def test_one_observation_is_enough_to_tell_another_likelihood(tmp_path: Path) -> None:
     store = written(tmp_path, 1)
-    with pytest.raises(ModelMismatch, match="believes something else"):
+    with pytest.raises(ModelMismatch, match="its state differs from the snapshot"):
         open_agent(store, "m", levers(0.81))
 
 
@@ -73,7 +73,7 @@ def test_no_more_than_a_stretch_is_folded_to_find_out(
         agent.learn = counted
         return agent
 
-    monkeypatch.setattr(unchanged, "_STRETCH", 20)
+    monkeypatch.setattr(model_drift, "_MOST", 20)
     open_agent(store, "m", named_model("levers", version=1, build=counting)).close()
     assert len(learnt) == 10
 
@@ -83,10 +83,10 @@ def test_a_damaged_snapshot_does_not_hide_the_log(tmp_path: Path) -> None:
     opened = open_store(store)
     log = opened.log("m")
     newest = next(log.snapshots())
-    log.keep(newest._replace(checksum=b"0" * 16))
+    log.save_snapshot(newest._replace(checksum=b"0" * 16))
     opened.close()
     with (
-        pytest.warns(UserWarning, match="passed over"),
+        pytest.warns(UserWarning, match="is skipped"),
         open_agent(store, "m", levers(0.8)) as agent,
     ):
         assert agent.head == 21

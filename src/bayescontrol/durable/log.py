@@ -1,0 +1,348 @@
+"""The interface of every store of logs, and the snapshots beside a log.
+
+    log        rows 1, 2, 3, …, without gaps; appended all or none, never changed
+    append     on disk when it returns; `HeadMoved` if the first row is not head + 1
+    snapshot   the agent's state after rows 1 … seq, as named arrays with a BLAKE2b checksum
+
+A store handles rows and bytes. The meaning of the rows and their checksums is in
+`durable.events`. A snapshot is a cache: if it is missing, damaged or of another model, the log is
+folded instead.
+"""
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from hashlib import blake2b
+from importlib import import_module
+from typing import Any, Final, Literal, NamedTuple, Protocol
+
+import msgspec
+import numpy as np
+
+from bayescontrol.arrays import Arrays
+from bayescontrol.errors import (
+    ConflictingFeedback,
+    ConflictingKey,
+    DamagedLog,
+    IncompatibleState,
+    StoreFailed,
+    UnknownStore,
+)
+
+#: Rows to read at once.
+CHUNK: Final = 10_000
+#: The number of newest snapshots that are always kept.
+NEWEST: Final = 2
+#: The maximum number of older snapshots, and of the bytes they take.
+SPACED: Final = 128
+_MAX_BYTES: Final = 2**26
+_LONGEST_NAME: Final = 200
+#: The module of each URL scheme; it has a function open_store(url, *, durable) -> LogStore.
+_MODULES: Final = {
+    "sqlite": "bayescontrol.durable.sqlite",
+    "postgresql": "bayescontrol.durable.postgres",
+    "postgres": "bayescontrol.durable.postgres",
+}
+
+
+class Row(NamedTuple):
+    """One event as a store keeps it."""
+
+    seq: int  #: its position in the log, from 1
+    kind: str  #: "created", "decided" or "observed"
+    n: int | None  #: for an observation: the seq of its decision
+    key: str | None  #: for a decision: the caller's idempotency key
+    payload: bytes
+    checksum: int  #: 0 … 2³² - 1
+
+
+class Snapshot(NamedTuple):
+    """The state after the rows up to and including `seq`, as bytes."""
+
+    seq: int
+    state: bytes
+    checksum: bytes
+
+
+class Log(Protocol):
+    """The log of one agent. Its methods may be called from any thread.
+
+    >>> log: Log = open_store("sqlite:///:memory:").log("checkout")
+    >>> log.append([Row(1, "created", None, None, b"{}", 0)])
+    >>> log.head(), [row.kind for row in log.read()]
+    (1, ['created'])
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the agent."""
+        ...
+
+    def head(self) -> int:
+        """Return the seq of the last row on disk, 0 for an empty log."""
+        ...
+
+    def append(self, rows: Sequence[Row], /) -> None:
+        """Append all rows or none; they are on disk when it returns.
+
+        `HeadMoved` unless rows[0].seq is head + 1; ValueError if the rows have gaps;
+        `ConflictingFeedback` if a decision already has an observation; `ConflictingKey` if a key
+        already has a decision. After `StoreFailed` the rows may or may not be stored; after any
+        other error, `DiskFull` and `StoreBusy` included, they are not.
+        """
+        ...
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Read, decide and append inside this block.
+
+        With a contended shared log the processes take turns, which avoids computing in vain.
+        `append` is correct without it.
+        """
+        ...
+
+    def read(self, start: int = 1, stop: int | None = None, /) -> Iterator[Row]:
+        """Iterate over the rows start … stop, both included; without `stop`, to the head.
+
+        Reads lazily and does not block writers.
+        """
+        ...
+
+    def find_observation(self, n: int, /) -> Row | None:
+        """Return the observation of decision n, if there is one."""
+        ...
+
+    def find_key(self, key: str, /) -> Row | None:
+        """Return the decision with this key, if there is one."""
+        ...
+
+    def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000, /) -> None:
+        """Store a snapshot durably and delete those that are `superfluous`."""
+        ...
+
+    def snapshots(self, until: int | None = None, /) -> Iterator[Snapshot]:
+        """Iterate over the snapshots, newest first, at or before event `until`.
+
+        The list is read at once, each state when the iterator reaches it.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the log. Every other method then raises `StoreFailed`."""
+        ...
+
+
+class LogStore(Protocol):
+    """Logs by name: a SQLite file or a PostgreSQL schema.
+
+    >>> store: LogStore = open_store("sqlite:///:memory:")
+    >>> store.names(), store.shared
+    ([], False)
+    """
+
+    @property
+    def url(self) -> str:
+        """The address, without a password."""
+        ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may append to the same log."""
+        ...
+
+    def names(self) -> list[str]:
+        """Return the names of the logs with at least one row, sorted."""
+        ...
+
+    def log(self, name: str, /) -> Log:
+        """Open the log with this name, empty if it is new.
+
+        `StoreBusy` if it is already open, unless the store is shared.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the store and its logs. Idempotent."""
+        ...
+
+
+def open_store(url: str, *, durable: bool = True) -> LogStore:
+    """Open the store at this address: "sqlite:///shop.db" or "postgresql://…".
+
+    Three slashes begin a relative path, four an absolute one. With `durable=False` writes do not
+    wait for the disk: a power cut may lose the last events.
+
+    >>> open_store("mysql://localhost/shop")
+    Traceback (most recent call last):
+    bayescontrol.errors.UnknownStore: url='mysql://localhost/shop': write sqlite:///file.db ...
+    """
+    given: Any = url
+    scheme, colon, _ = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if not colon or scheme not in _MODULES:
+        raise UnknownStore(
+            f"url={url!r}: write sqlite:///file.db (four slashes for an absolute path) or "
+            "postgresql://user@host/database"
+        )
+    store: LogStore = import_module(_MODULES[scheme]).open_store(url, durable=durable)
+    return store
+
+
+# -- checks and errors that all stores share -----------------------------------------------------
+
+
+def require_name(name: str) -> str:
+    """Return the name of a log; `UnknownStore` if it is invalid."""
+    given: Any = name
+    if not (isinstance(given, str) and 1 <= len(given) <= _LONGEST_NAME and given.isprintable()):
+        raise UnknownStore(
+            f"name={name!r}: the name of a log has 1 to {_LONGEST_NAME} printable characters"
+        )
+    return name
+
+
+def require_consecutive(rows: Sequence[Row]) -> None:
+    """ValueError unless there is at least one row and their numbers are n, n + 1, …"""
+    if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
+        raise ValueError(f"rows {[row.seq for row in rows]} are not consecutive: give n, n + 1, …")
+
+
+def duplicate_error(name: str, column: Literal["key", "n"]) -> ConflictingKey | ConflictingFeedback:
+    """Return the error for a second decision with one key, or a second observation of one n."""
+    if column == "key":
+        return ConflictingKey(f"log {name!r}: a key identifies one decision")
+    return ConflictingFeedback(f"log {name!r}: a decision has one observation")
+
+
+def closed_error(what: str) -> StoreFailed:
+    """Return the error for the use of something that is closed."""
+    return StoreFailed(f"{what} is closed: open it again")
+
+
+@contextmanager
+def os_errors(path: str) -> Iterator[None]:
+    """Raise `StoreFailed` in place of errors of the operating system."""
+    try:
+        yield
+    except StoreFailed:
+        raise
+    except OSError as error:
+        raise StoreFailed(
+            f"{path}: {error.strerror or error}; choose a file in a folder that is writable"
+        ) from error
+
+
+def single_row(
+    name: str, column: Literal["key", "n"], value: str | int, found: Sequence[Sequence[Any]]
+) -> Row | None:
+    """Return the row that a lookup by key or n found, or None.
+
+    `DamagedLog` if the row has another value, or if there are two: then the index is damaged.
+    """
+    rows = [Row._make(row) for row in found]
+    for row in rows:
+        if getattr(row, column) != value or len(rows) > 1:
+            raise DamagedLog(
+                f"log {name!r}: the index leads from {column}={value!r} to event {row.seq}, which "
+                "is the wrong one, or not the only one: the store is damaged; restore a backup"
+            )
+    return rows[0] if rows else None
+
+
+# -- snapshots -----------------------------------------------------------------------------------
+
+
+class DamagedSnapshot(UserWarning):
+    """A snapshot was skipped; the log is folded instead, which takes longer.
+
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", DamagedSnapshot)     # do not open a damaged one
+    """
+
+
+class SnapshotNotKept(UserWarning):
+    """A snapshot could not be written. No event is lost; the next opening takes longer.
+
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", SnapshotNotKept)
+    """
+
+
+class _Array(msgspec.Struct, array_like=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+_decode = msgspec.msgpack.Decoder(dict[str, _Array]).decode
+
+
+def _digest(seq: int, state: bytes) -> bytes:
+    return blake2b(state, digest_size=16, key=str(seq).encode()).digest()
+
+
+def encode_snapshot(seq: int, arrays: Arrays) -> Snapshot:
+    """Encode named arrays as the snapshot after event `seq`."""
+    state = msgspec.msgpack.encode(
+        {
+            name: _Array(v.dtype.str, v.shape, np.ascontiguousarray(v).tobytes())
+            for name, v in sorted(arrays.items())
+        }
+    )
+    return Snapshot(seq, state, _digest(seq, state))
+
+
+def decode_snapshot(snapshot: Snapshot) -> Arrays:
+    """Return the arrays of a snapshot; `IncompatibleState` if it is damaged."""
+    if _digest(snapshot.seq, snapshot.state) != snapshot.checksum:
+        raise IncompatibleState("its checksum is wrong")
+    try:
+        return {
+            name: np.frombuffer(v.data, np.dtype(v.dtype)).reshape(v.shape).copy()
+            for name, v in _decode(snapshot.state).items()
+        }
+    except (msgspec.DecodeError, TypeError, ValueError) as error:
+        raise IncompatibleState(f"it cannot be read: {error}") from None
+
+
+def warn_damaged_snapshot(seq: int, why: object) -> None:
+    """Warn that the snapshot after event `seq` is skipped."""
+    warnings.warn(
+        f"the snapshot after event {seq} is skipped ({why}): the log is folded instead",
+        DamagedSnapshot,
+        stacklevel=4,
+    )
+
+
+def warn_snapshot_not_kept(seq: int, why: object) -> None:
+    """Warn that no snapshot was stored after event `seq`."""
+    warnings.warn(
+        f"no snapshot was stored after event {seq} ({why}): the log has every event, but opening "
+        "it takes longer",
+        SnapshotNotKept,
+        stacklevel=4,
+    )
+
+
+def superfluous(seqs: Iterable[int], spacing: int, size: int) -> list[int]:
+    """Choose the snapshots to delete, so that few remain and every event is near to one.
+
+    `size` is the size of a snapshot in bytes. The newest two stay, and at most m older ones:
+    m = 128, or fewer if those would take more than 64 MiB. An older one is deleted if the gap that
+    it leaves is at most `spacing`; while there are more than m, the one that leaves the smallest
+    gap is deleted. In a log of n events these gaps sum to at most 2 n, so no deletion leaves a gap
+    of more than max(spacing, 2 n / m) events.
+
+    >>> superfluous([100, 200, 280, 300, 310], 100, 1_000)
+    [280]
+    """
+    rest, dropped = sorted(seqs), []
+    most = NEWEST + min(SPACED, _MAX_BYTES // max(size, 1))
+
+    def gap(i: int) -> int:
+        return rest[i + 1] - (rest[i - 1] if i else 0)
+
+    while len(rest) > NEWEST:
+        i = min(range(len(rest) - NEWEST), key=gap)
+        if gap(i) > spacing and len(rest) <= most:
+            break
+        dropped.append(rest.pop(i))
+    return dropped
