@@ -165,8 +165,8 @@ def test_an_agent_and_its_file_are_logs_too(tmp_path: Path) -> None:
 
 def test_it_says_what_it_rests_on() -> None:
     told = what_if(fixed_log(1, 50), policy, level=0.9)
-    assert str(told).splitlines()[0] == "mean reward of a decision, with intervals at 90 %"
-    assert "give bounds=" in str(told)
-    assert "50 decisions answered, 0 not" in str(told)
+    assert str(told).splitlines()[0] == "mean reward per decision, with 90 % intervals"
+    assert "pass bounds=" in str(told)
+    assert "50 decisions with an observation, 0 without" in str(told)
     with pytest.raises(InvalidRequest, match="level='x'"):
         what_if(fixed_log(1, 50), policy, level="x")  # type: ignore[arg-type]

@@ -73,7 +73,7 @@ def test_what_was_never_done_is_anywhere_within_bounds() -> None:
     told = what_if(fixed_log(1, 100, p_red=1e-9), lambda x: {"red": 1.0}, bounds=(0, 1))
     for one in (told.inverse_propensity, told.doubly_robust):
         assert (one.low, one.high, one.error) == (0.0, 1.0, np.inf)
-    assert "100 % of what the other does the log never did" in str(told)
+    assert "puts 100 % of its probability on actions without any observation" in str(told)
 
 
 def test_a_reward_out_of_bounds_is_refused() -> None:
@@ -119,8 +119,8 @@ def test_a_model_of_ones_own_must_be_at_hand_for_the_narrower_interval() -> None
     assert without.doubly_robust.mean == with_it.doubly_robust.mean
     assert without.doubly_robust.low == without.inverse_propensity.low
     assert without.doubly_robust.high == without.inverse_propensity.high
-    assert "give model=" in str(without)
-    assert "give model=" not in str(with_it)
+    assert "pass model=" in str(without)
+    assert "pass model=" not in str(with_it)
     with pytest.raises(ModelMismatch, match="version 1, not 2"):
         what_if(events, policy, model=mine._replace(version=2))
 
