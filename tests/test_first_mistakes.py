@@ -120,7 +120,7 @@ def test_another_class_with_the_same_prior_does_not_take_the_weights_over() -> N
 
 def test_a_probe_may_not_take_the_name_of_a_column() -> None:
     agent: Any = ControlRule(FiniteBelief(goals(0, 1)), np.zeros(1), follow)
-    with pytest.raises(ValueError, match="every record has a column 'actions'"):
+    with pytest.raises(ValueError, match="a probe cannot be called 'actions'"):
         interact(agent, Fresh(), 1, probes={"actions": posterior})
 
 
@@ -223,7 +223,7 @@ def test_an_error_in_mid_run_says_at_which_step() -> None:
     agent: Any = ControlRule(FiniteBelief(goals(0, 1)), np.zeros(1), follow)
     with pytest.raises(BadEvidence) as raised:
         interact(agent, Breaks(), 10, probes={"v": Probe(lambda agent, a, o: 0)})
-    assert raised.value.__notes__ == ["at step 3 of 10; `play` gives the steps one by one"]
+    assert raised.value.__notes__ == ["at step 3 of 10; use `play` to go step by step"]
     again: Any = ControlRule(FiniteBelief(goals(0, 1)), np.zeros(1), follow)
     steps = play(again, Breaks())
     assert [o.tolist() for _, o in (next(steps), next(steps))] == [[1.0], [2.0]]

@@ -42,3 +42,9 @@ def test_every_public_name_is_there() -> None:
 
     for name in bayescontrol.__all__:
         assert hasattr(bayescontrol, name)
+
+
+def test_every_public_name_has_its_module() -> None:
+    import bayescontrol
+
+    assert sorted(bayescontrol.__all__) == sorted(bayescontrol._MODULES)

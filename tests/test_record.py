@@ -87,7 +87,7 @@ def test_columns_of_objects_compare_by_value_arrays_included() -> None:
 def test_columns_have_one_length_and_known_names() -> None:
     with pytest.raises(ValueError, match="'v' has 1 entries"):
         Record([0, 1], [0, 1], {"v": [0]})
-    with pytest.raises(KeyError, match="there are actions, observations"):
+    with pytest.raises(KeyError, match="the columns are actions, observations"):
         Record([0], [1])["reward"]
 
 

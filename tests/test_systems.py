@@ -78,7 +78,7 @@ def test_looking_at_a_system_never_changes_the_agent() -> None:
 
 
 def test_an_agent_that_holds_a_hidden_mode_has_no_exact_system() -> None:
-    with pytest.raises(MissingCapability, match="holds a mode"):
+    with pytest.raises(MissingCapability, match="holds modes"):
         AgentSystem(MODES.agent(schedule=Every(3)))
 
 

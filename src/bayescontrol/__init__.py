@@ -1,8 +1,8 @@
-"""bayescontrol: one adaptive agent out of a class of experts, by the Bayesian control rule.
+"""bayescontrol: one adaptive agent from a class of experts, by the Bayesian control rule.
 
     P(a_t | âo_<t) = Σ_m P(a_t | m, x) P(m | âo_<t)
 
-Draw a mode, do what it would do, and learn from observations alone.
+Draw a mode, do what it would do, and learn only from observations.
 """
 
 from importlib import import_module
@@ -25,44 +25,21 @@ if TYPE_CHECKING:
     from bayescontrol.beliefs.finite import FiniteBelief
     from bayescontrol.beliefs.particles import ParticleBelief
     from bayescontrol.beliefs.weights import Floor
-    from bayescontrol.interaction import interact, play
+    from bayescontrol.errors import BayesControlError
+    from bayescontrol.interaction import interact, play, warm_start
     from bayescontrol.modes import DiscreteMode, PairedMode, tailor
+    from bayescontrol.problems.parametric import ParametricModes
     from bayescontrol.problems.tabular import TabularModes
     from bayescontrol.record import Probe, Record
     from bayescontrol.rule import ControlRule
     from bayescontrol.seeding import Stream
+    from bayescontrol.situations import follows_state, stay
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BernoulliBandit",
-    "CategoricalBandit",
-    "ControlRule",
-    "DiscreteMode",
-    "ExponentialBandit",
-    "FiniteBelief",
-    "Floor",
-    "GaussianBandit",
-    "JointBandit",
-    "LinearBandit",
-    "LogisticBandit",
-    "LogitNormalBandit",
-    "NaiveMixture",
-    "PairedMode",
-    "ParticleBelief",
-    "PoissonBandit",
-    "Probe",
-    "Record",
-    "SharedLinearBandit",
-    "Stream",
-    "TabularModes",
-    "interact",
-    "play",
-    "tailor",
-]
-
-# Where each public name lives. Names load when first used: importing the package costs nothing.
-_HOMES = {
+# The module of each public name. Modules load on first use, so that the import is fast.
+_MODULES = {
+    "BayesControlError": "errors",
     "BernoulliBandit": "bandits",
     "CategoricalBandit": "bandits",
     "ControlRule": "rule",
@@ -77,6 +54,7 @@ _HOMES = {
     "LogitNormalBandit": "bandits",
     "NaiveMixture": "baselines.naive",
     "PairedMode": "modes",
+    "ParametricModes": "problems.parametric",
     "ParticleBelief": "beliefs.particles",
     "PoissonBandit": "bandits",
     "Probe": "record",
@@ -84,16 +62,27 @@ _HOMES = {
     "SharedLinearBandit": "bandits",
     "Stream": "seeding",
     "TabularModes": "problems.tabular",
+    "follows_state": "situations",
     "interact": "interaction",
     "play": "interaction",
+    "stay": "situations",
     "tailor": "modes",
+    "warm_start": "interaction",
 }
+
+__all__ = [
+    "BayesControlError", "BernoulliBandit", "CategoricalBandit", "ControlRule", "DiscreteMode",
+    "ExponentialBandit", "FiniteBelief", "Floor", "GaussianBandit", "JointBandit", "LinearBandit",
+    "LogisticBandit", "LogitNormalBandit", "NaiveMixture", "PairedMode", "ParametricModes",
+    "ParticleBelief", "PoissonBandit", "Probe", "Record", "SharedLinearBandit", "Stream",
+    "TabularModes", "follows_state", "interact", "play", "stay", "tailor", "warm_start",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'bayescontrol' has no attribute {name!r}")
-    value = getattr(import_module(f"bayescontrol.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"bayescontrol.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

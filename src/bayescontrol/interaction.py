@@ -1,36 +1,41 @@
-"""The coupling of agent P and environment Q: one endless stream a_1 o_1 a_2 o_2 …
+"""Couple an agent P with an environment Q, or let an agent learn from a log.
 
     G(a_t | ao_<t) = P(a_t | ao_<t)        G(o_t | ao_<t a_t) = Q(o_t | ao_<t a_t)
 
-`play` gives the stream lazily, `interact` records it. Agent and environment draw from
-streams of their own, so that changing one leaves the other's numbers alone.
+`play` yields the steps (a_1, o_1), (a_2, o_2), … one by one; `interact` records them. Agent and
+environment have separate random streams, so that changing one leaves the other's numbers alone.
+
+`warm_start` learns from the log of another controller:
+
+    P(m | log) ∝ P(m) Π_t P(o_t | m, x_t, a_t)                     its actions are interventions
+    P(m | log) ∝ P(m) Π_t P(a_t | m, x_t) P(o_t | m, x_t, a_t)     a demonstration
+
+The observations in the log are evidence. The actions are evidence only if the other controller is
+an expert who knows which mode is right.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import index
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from bayescontrol.errors import MissingCapability
+from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.fused import find_loop
-from bayescontrol.protocols import Agent, Environment
+from bayescontrol.protocols import Agent, Environment, MixingBelief
 from bayescontrol.record import Probe, Record
-from bayescontrol.seeding import Stream
+from bayescontrol.rule import ControlRule
+from bayescontrol.seeding import Stream, as_stream
 from bayescontrol.situations import require_same_start
 
 T = TypeVar("T")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
+M = TypeVar("M", bound=Any)
 
 
 def both_streams(seed: int, run: int) -> tuple[Stream, Stream]:
-    """The streams of agent and environment for one run.
-
-    >>> p, q = both_streams(0, 0)
-    >>> p == q
-    False
-    """
+    """Return the random streams of agent and environment for one run."""
     return Stream.named(seed, run, "agent"), Stream.named(seed, run, "environment")
 
 
@@ -42,7 +47,7 @@ def play(
     run: int = 0,
     streams: tuple[Stream, Stream] | None = None,
 ) -> Iterator[tuple[A, O]]:
-    """The stream (a_1, o_1), (a_2, o_2), … without end: a_t ~ P, o_t ~ Q.
+    """Yield the steps (a_1, o_1), (a_2, o_2), … without end: a_t ~ P, o_t ~ Q.
 
     >>> from itertools import islice
     >>> class Echo:
@@ -55,8 +60,8 @@ def play(
     require_same_start(agent, environment)
     p, q = streams or both_streams(seed, run)
     while True:
-        a = _own(agent.act(p))
-        o = _own(environment.respond(a, q))
+        a = _copied(agent.act(p))
+        o = _copied(environment.respond(a, q))
         agent.observe(a, o)
         yield a, o
 
@@ -71,12 +76,12 @@ def interact(
     streams: tuple[Stream, Stream] | None = None,
     probes: Mapping[str, Probe] | None = None,
 ) -> Record:
-    """`steps` of the stream as a `Record`, with what the probes saw.
+    """Run `steps` steps and return a `Record` of them, with the values of the probes.
 
-    One seed and a run number fix everything. To go on with a run in a second call, make the
-    two streams once and pass them to both: a seed would start the same numbers anew. Probes
-    never change a run. Where agent and environment have a compiled loop it is used, with the
-    same result to the last bit.
+    The seed and the run number fix everything. To continue a run in a second call, create the two
+    streams once and pass them to both calls; the seed would repeat the same numbers. Probes never
+    change a run. If agent and environment have a compiled loop, it is used; the result is the
+    same, bit for bit.
 
     >>> class Echo:
     ...     def act(self, rng): return "hello"
@@ -89,43 +94,146 @@ def interact(
     try:
         count = index(steps)
     except TypeError:
-        raise ValueError(f"steps={steps!r}: the number of steps is a whole number") from None
+        raise ValueError(f"steps={steps!r}: expected an integer") from None
     if count < 0:
-        raise ValueError(f"steps={steps}: a run has at least 0 steps")
+        raise ValueError(f"steps={steps}: expected 0 or more")
     if not hasattr(agent, "act"):
-        hint = "; its agent is what `.agent()` gives" if hasattr(agent, "agent") else ""
-        raise MissingCapability(f"{agent!r} is no agent: it lacks act(rng){hint}")
+        hint = "; call its method agent() first" if hasattr(agent, "agent") else ""
+        raise MissingCapability(f"{agent!r} is not an agent: it has no method act(rng){hint}")
     if not hasattr(environment, "respond"):
-        raise MissingCapability(f"{environment!r} is no environment: it lacks respond(a, rng)")
+        raise MissingCapability(
+            f"{environment!r} is not an environment: it has no method respond(a, rng)"
+        )
     for name, probe in (probes or {}).items():
         if not isinstance(probe, Probe):
-            raise TypeError(f"probe {name!r} is {probe!r}: write Probe(measure, when='after')")
+            raise TypeError(f"probe {name!r} is {probe!r}: expected Probe(measure, when='after')")
     require_same_start(agent, environment)
     p, q = streams or both_streams(seed, run)
     if count and not probes and (loop := find_loop(agent, environment)) is not None:
         return loop(agent, environment, count, p, q)
     actions: list[A] = []
     observations: list[O] = []
-    seen: dict[str, list[Any]] = {name: [] for name in probes or {}}
-    before = [(seen[n], r.measure) for n, r in (probes or {}).items() if r.when == "before"]
-    after = [(seen[n], r.measure) for n, r in (probes or {}).items() if r.when == "after"]
+    values: dict[str, list[Any]] = {name: [] for name in probes or {}}
+    before = [(values[n], r.measure) for n, r in (probes or {}).items() if r.when == "before"]
+    after = [(values[n], r.measure) for n, r in (probes or {}).items() if r.when == "after"]
     for t in range(count):
         try:
-            a = _own(agent.act(p))
-            o = _own(environment.respond(a, q))
+            a = _copied(agent.act(p))
+            o = _copied(environment.respond(a, q))
             for column, measure in before:
                 column.append(measure(agent, a, o))
             agent.observe(a, o)
             for column, measure in after:
                 column.append(measure(agent, a, o))
         except Exception as error:
-            error.add_note(f"at step {t + 1} of {count}; `play` gives the steps one by one")
+            error.add_note(f"at step {t + 1} of {count}; use `play` to go step by step")
             raise
         actions.append(a)
         observations.append(o)
-    return Record(actions, observations, seen)
+    return Record(actions, observations, values)
 
 
-def _own(value: T) -> T:
-    """A copy, if it is an array: simulators reuse theirs, and the past must not change."""
+def _copied(value: T) -> T:
+    """Copy arrays: simulators may write the next observation to the same one."""
     return value.copy() if isinstance(value, np.ndarray) else value
+
+
+@runtime_checkable
+class Renewing(Protocol):
+    """A belief that must resample as evidence arrives, such as one made of particles."""
+
+    def renew(self, rng: Stream, /) -> bool: ...
+
+
+def warm_start(
+    agent: ControlRule[M, Any, Any, Any],
+    log: Record | Iterable[tuple[Any, ...]],
+    demonstration: bool = False,
+    *,
+    seed: "int | Stream | np.random.Generator" = 0,
+) -> int:
+    """Learn from the log of another controller; return the number of steps learnt from.
+
+    The log is a `Record`, or pairs (a, o), or triples (x, a, o); rows of an array are accepted.
+    Pairs are one history: it begins in the agent's situation and leaves the agent where the log
+    ends, ready to take over. Triples, and records with a probe "situation", state the situation of
+    each step; they may come in any order and from many runs, and the agent's own situation does
+    not change. `seed` is used only by beliefs that resample, such as particles.
+
+    If an entry is invalid, nothing is learnt.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> agent = BernoulliBandit(["red", "blue"]).agent()
+    >>> warm_start(agent, [("red", 1), ("red", 1), ("blue", 0)])
+    3
+    >>> agent.belief.count
+    3
+    >>> warm_start(agent, [("red", 1), ("green", 1)])
+    Traceback (most recent call last):
+    bayescontrol.errors.UnknownArm: no arm 'green': the arms are 'red', 'blue'...
+    >>> agent.belief.count
+    3
+    """
+    if not isinstance(agent, ControlRule):
+        raise MissingCapability(f"{agent!r} is not a ControlRule: it has no belief to update")
+    if demonstration and not isinstance(agent.belief, MixingBelief):
+        raise MissingCapability(
+            f"demonstration=True reweighs the modes by the logged actions, and {agent.belief!r} "
+            "cannot do that (it has no mix and reweigh): use demonstration=False, which treats "
+            "the actions as interventions, or use a FiniteBelief"
+        )
+    steps = list(_steps(log))
+    twin = agent.copy()
+    stream = as_stream(seed)
+    _replay(twin, steps, demonstration, stream.copy())
+    return _replay(agent, steps, demonstration, stream)
+
+
+def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield (a, o) or (x, a, o), after checking that all entries have the same form."""
+    if isinstance(log, Record):
+        if "situation" in log.probes:
+            situations = Record(log.probes["situation"], log.observations)
+            yield from ((x, a, o) for (x, _), (a, o) in zip(situations, log, strict=True))
+        else:
+            yield from log
+        return
+    if isinstance(log, str | bytes) or not isinstance(log, Iterable):
+        raise BadEvidence(f"log={log!r}: expected a Record, pairs (a, o) or triples (x, a, o)")
+    size = 0
+    for t, step in enumerate(log):
+        if isinstance(step, np.ndarray) and step.ndim:
+            step = tuple(step.tolist() if step.ndim == 1 else step)
+        if not isinstance(step, tuple | list) or len(step) not in (2, 3):
+            raise BadEvidence(f"entry {t} of the log is {step!r}: expected (a, o) or (x, a, o)")
+        if len(step) != (size or len(step)):
+            raise BadEvidence(
+                f"entry {t} of the log has {len(step)} parts, earlier ones have {size}"
+            )
+        size = len(step)
+        yield tuple(step)
+
+
+def _replay(
+    agent: ControlRule[Any, Any, Any, Any],
+    steps: list[tuple[Any, ...]],
+    demonstration: bool,
+    rng: Stream,
+) -> int:
+    renewing = isinstance(agent.belief, Renewing)
+    for t, step in enumerate(steps):
+        *stated, a, o = step
+        x = stated[0] if stated else agent.x
+        try:
+            if demonstration:
+                agent.witness(x, a)
+            if stated:
+                agent.learn(x, a, o)
+            else:
+                agent.observe(a, o)
+        except Exception as error:
+            error.add_note(f"at entry {t} of the log; nothing was learnt")
+            raise
+        if renewing:
+            agent.belief.renew(rng)
+    return len(steps)

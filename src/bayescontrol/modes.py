@@ -1,10 +1,10 @@
-"""Ways to make an operation mode m = (hypothesis, policy). Any object with the methods will do.
+"""Build operation modes m = (hypothesis, policy).
 
-    DiscreteMode    out of two functions that return probabilities
-    PairedMode      out of a hypothesis and a policy that exist already
+    DiscreteMode    from two functions that return probabilities
+    PairedMode      from an existing hypothesis and an existing policy
     tailor          m_θ = (θ, π*_θ) for every θ in a class of models, given a planner
 
-A mode may have more capabilities than it needs; see `bayescontrol.protocols`.
+Any object with the methods of `bayescontrol.protocols.Mode` is a mode too.
 """
 
 import math
@@ -22,21 +22,16 @@ O = TypeVar("O")  # noqa: E741 - the paper's symbol
 H = TypeVar("H")
 
 
-def draw_from(law: Mapping[K, float], rng: Stream) -> K:
-    """k with probability law[k].
-
-    >>> from bayescontrol import Stream
-    >>> draw_from({"a": 0.0, "b": 1.0}, Stream(0))
-    'b'
-    """
-    outcomes = list(law)
-    return outcomes[0 if len(outcomes) == 1 else rng.categorical(list(law.values()))]
+def draw_from(probabilities: Mapping[K, float], rng: Stream) -> K:
+    """Draw a key with its probability."""
+    keys = list(probabilities)
+    return keys[0 if len(keys) == 1 else rng.categorical(list(probabilities.values()))]
 
 
 class DiscreteMode(Generic[X, A, O]):
-    """A mode out of two functions that return probabilities.
+    """A mode made of two functions that return probabilities.
 
-    policy(x) gives P(a | m, x) and hypothesis(x, a) gives P(o | m, x, a), as mappings.
+    policy(x) returns P(a | m, x) and hypothesis(x, a) returns P(o | m, x, a), as mappings.
 
     >>> m = DiscreteMode(lambda x: {"go": 1.0}, lambda x, a: {"ok": 0.9, "fail": 0.1}, "optimist")
     >>> m.likelihood(None, "go", "fail"), m.likelihood(None, "go", "never")
@@ -71,13 +66,15 @@ class DiscreteMode(Generic[X, A, O]):
         """P(o | m, x, a) of one o."""
         return self.observation_probabilities(x, a).get(o, 0.0)
 
-    def _checked(self, law: Mapping[K, float], part: str, *given: Any) -> Mapping[K, float]:
-        total = sum(law.values())
-        if law and not abs(total - 1.0) < TOLERANCE:  # an empty law says nothing at all
+    def _checked(
+        self, probabilities: Mapping[K, float], part: str, *given: Any
+    ) -> Mapping[K, float]:
+        total = sum(probabilities.values())
+        if probabilities and not abs(total - 1.0) < TOLERANCE:  # empty: nothing is predicted
             raise InvalidTable(
-                f"{part}{given} of {self!r} sums to {total:.9g}, not to 1: {dict(law)}"
+                f"{part}{given} of {self!r} sums to {total:.9g}, not to 1: {dict(probabilities)}"
             )
-        return law
+        return probabilities
 
     def log_likelihood(self, x: X, a: A, o: O) -> float:
         """ln P(o | m, x, a), -∞ where it is zero."""
@@ -89,7 +86,7 @@ class DiscreteMode(Generic[X, A, O]):
 
 
 class PairedMode:
-    """m = (hypothesis, policy), each as it came, with all that each of them can do.
+    """A mode made of a hypothesis and a policy; it has the methods of both.
 
     >>> class Model:
     ...     def likelihood(self, x, a, o): return 0.5
@@ -100,19 +97,19 @@ class PairedMode:
     ('left', 0.5)
     """
 
-    ASKED_OF_THE_HYPOTHESIS = (
+    _FROM_HYPOTHESIS = (
         "log_likelihood", "likelihood", "observation_probabilities", "start", "advance",
     )  # fmt: skip
-    ASKED_OF_THE_POLICY = ("act", "action_probabilities")
+    _FROM_POLICY = ("act", "action_probabilities")
 
     act: Callable[[Any, Stream], Any]
 
     def __init__(self, hypothesis: Any, policy: Any, name: str = "") -> None:
         self.hypothesis, self.policy, self.name = hypothesis, policy, name
-        # Set one by one, so that the pair has exactly the capabilities of its parts.
+        # Copy method by method, so that the pair has exactly the capabilities of its parts.
         for part, methods in (
-            (hypothesis, self.ASKED_OF_THE_HYPOTHESIS),
-            (policy, self.ASKED_OF_THE_POLICY),
+            (hypothesis, self._FROM_HYPOTHESIS),
+            (policy, self._FROM_POLICY),
         ):
             for method in methods:
                 if hasattr(part, method):

@@ -104,10 +104,9 @@ class ObservationProbabilities(Protocol[X_contra, A_contra, O]):
 class Stateful(Protocol[S, A_contra, O_contra]):
     """A mode with private state s (a filter, a POMDP belief, a history).
 
-    s stands where the shared situation would: act(s, rng), log_likelihood(s, a, o).
-    `advance` returns a new state and leaves the old one alone. It is called for every mode,
-    also for one that o has just ruled out: what it returns there is never weighed again, but
-    it must return.
+    s takes the place of the shared situation: act(s, rng), log_likelihood(s, a, o).
+    `advance` returns a new state and does not change the old one. It is called for every mode,
+    also for one that o has just ruled out; it must return there too, but the value is not used.
     """
 
     def start(self) -> S: ...
@@ -117,7 +116,7 @@ class Stateful(Protocol[S, A_contra, O_contra]):
 class IOSystem(Stateful[S, A, O], Protocol[S, A, O]):
     """The paper's Pr: P(a_t | ao_<t) and P(o_t | ao_<t a_t), with the history in a state s.
 
-    Agents, modes, environments and the generative distribution are all of this kind.
+    Agents, modes, environments and the generative distribution are all I/O systems.
     """
 
     def action_probabilities(self, s: S, /) -> Mapping[A, float]: ...
@@ -150,7 +149,7 @@ class LogModeArray(Protocol[M_co, X_contra, A_contra, O_contra]):
 
 @runtime_checkable
 class ActionDraws(Protocol[X_contra, A_co]):
-    """a ~ Σ_m P(a | m, x) P(m | âo_<t): the law of drawing a mode and asking it, got faster."""
+    """Draw a ~ Σ_m P(a | m, x) P(m | âo_<t) directly, which may be faster than drawing a mode."""
 
     def draw_action(self, x: X_contra, rng: Stream, /) -> A_co: ...
 
@@ -164,7 +163,7 @@ class Predictions(Protocol[X_contra, A_contra, O]):
 
 @runtime_checkable
 class Resumable(Protocol[M_co]):
-    """The mode drawn last, and a twin that goes its own way."""
+    """Return the mode that was drawn last, and an independent copy."""
 
     def last(self) -> M_co | None: ...
     def copy(self) -> Any: ...
@@ -172,22 +171,22 @@ class Resumable(Protocol[M_co]):
 
 @runtime_checkable
 class Retirement(Protocol):
-    """Whether the mode that was drawn last must not act any more."""
+    """Tell whether the mode that was drawn last must not act any more."""
 
     def is_retired(self, mode: Any, /) -> bool: ...
 
 
 @runtime_checkable
 class MixingBelief(Protocol):
-    """A belief that can average over its modes: Σ_m law(m) P(m | âo_<t).
+    """A belief that can average over its modes: Σ_m query(m) P(m | âo_<t).
 
-    `law` asks one mode, or all at once where they are an array; `capability` is the
-    protocol the modes need for it.
+    `query` is called with one mode, or with the array of all modes; `capability` is the protocol
+    that the modes need for it.
     """
 
     def offers(self, capability: type, /) -> bool: ...
-    def mix(self, capability: type, law: Callable[[Any], Any], /) -> dict[Any, float]: ...
-    def reweigh(self, capability: type, law: Callable[[Any], Any], what: str, /) -> None: ...
+    def mix(self, capability: type, query: Callable[[Any], Any], /) -> dict[Any, float]: ...
+    def reweigh(self, capability: type, query: Callable[[Any], Any], what: str, /) -> None: ...
 
 
 # -- capabilities of anything with state -------------------------------------------------

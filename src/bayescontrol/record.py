@@ -1,9 +1,9 @@
-"""What happened: the columns a_1 … a_t and o_1 … o_t, and what the probes saw.
+"""The record of a run: columns of actions, observations and probes.
 
-A probe measures the agent and never changes the run. It looks either *before* the agent
-takes o_t in, P(· | âo_<t â_t), or *after*, P(· | âo_≤t).
+A probe measures the agent and never changes the run. It is called either *before* the agent
+observes o_t, P(· | âo_<t â_t), or *after*, P(· | âo_≤t).
 
-Actions and observations that are named tuples, such as the (reward, state) of an MDP, make one
+Actions and observations that are named tuples, such as the (reward, state) of an MDP, become a
 structured column: `record.observations["reward"]` is the reward of every step.
 """
 
@@ -22,7 +22,7 @@ from bayescontrol.arrays import IntArray
 
 @dataclass(frozen=True)
 class Probe:
-    """A measurement `measure(agent, a, o)`, taken before or after the agent takes o_t in.
+    """A measurement `measure(agent, a, o)`, taken before or after the agent observes o_t.
 
     >>> Probe(lambda agent, a, o: o).when
     'after'
@@ -33,7 +33,7 @@ class Probe:
 
     def __post_init__(self) -> None:
         if self.when not in ("before", "after"):
-            raise ValueError(f"a probe looks 'before' or 'after', not {self.when!r}")
+            raise ValueError(f"when={self.when!r}: expected 'before' or 'after'")
 
 
 #: P(m | âo_≤t) for all m.
@@ -47,9 +47,9 @@ situation = Probe(lambda agent, _a, _o: agent.x, "before")
 
 
 def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A list of equal things as one array: numbers and arrays stay numeric, the rest objects.
+    """Convert a list of values of one type to an array; other lists become object arrays.
 
-    Named tuples of one kind become a structured array, each field a column of its own.
+    Named tuples become a structured array with one field for each of theirs.
 
     >>> as_column([1, 2]), as_column(["a", ("b", 1)]).dtype
     (array([1, 2]), dtype('O'))
@@ -70,7 +70,7 @@ def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
         except (ValueError, OverflowError):
             pass
         else:
-            if column.dtype.kind in "biufcU" and (not plain or _says(column, values)):
+            if column.dtype.kind in "biufcU" and (not plain or _holds_exactly(column, values)):
                 return column
     if len(kinds) == 1 and (names := _fields(next(iter(kinds)))):
         fields = [as_column(field) for field in zip(*values, strict=True)]
@@ -82,24 +82,20 @@ def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     return objects
 
 
-def _says(column: npt.NDArray[Any], values: Sequence[Any]) -> bool:
-    """Does the column hold the very values? NumPy rounds large integers, and cuts off NULs."""
+def _holds_exactly(column: npt.NDArray[Any], values: Sequence[Any]) -> bool:
+    """Check that NumPy changed no value: it rounds large integers and strips NUL characters."""
     return all(c == v or c != c for c, v in zip(column.tolist(), values, strict=True))
 
 
 def _fields(kind: Any) -> tuple[str, ...]:
-    """The names of a named tuple's fields; none for any other type."""
+    """Return the field names of a named tuple type; () for other types."""
     named = isinstance(kind, type) and issubclass(kind, tuple)
     names: tuple[str, ...] = getattr(kind, "_fields", ()) if named else ()
     return names
 
 
 def as_rows(fields: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """The column of named tuples that has these columns for fields.
-
-    >>> as_rows({"reward": np.array([0.0, 2.5]), "state": np.array([7, 3])})
-    array([(0. , 7), (2.5, 3)], dtype=[('reward', '<f8'), ('state', '<i8')])
-    """
+    """Join columns to one structured array."""
     length = len(next(iter(fields.values())))
     rows = np.empty(length, [(name, field.dtype) for name, field in fields.items()])
     for name, field in fields.items():
@@ -108,21 +104,17 @@ def as_rows(fields: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def select(values: Sequence[Any], numbers: IntArray) -> npt.NDArray[Any]:
-    """`as_column([values[i] for i in numbers])`, without the list.
-
-    >>> select(["left", "right"], np.array([1, 1, 0]))
-    array(['right', 'right', 'left'], dtype='<U5')
-    """
-    seen = np.flatnonzero(np.bincount(numbers, minlength=len(values)))
+    """Return `as_column([values[i] for i in numbers])`, without building the list."""
+    used = np.flatnonzero(np.bincount(numbers, minlength=len(values)))
     place = np.zeros(len(values), np.intp)
-    place[seen] = np.arange(seen.size)
-    # What a column is like depends on which values it holds, not on how often.
-    return as_column([values[i] for i in seen.tolist()])[place[numbers]]
+    place[used] = np.arange(used.size)
+    # The type of a column depends on which values it holds, not on how often.
+    return as_column([values[i] for i in used.tolist()])[place[numbers]]
 
 
 @lru_cache
 def _row(names: tuple[str, ...]) -> Callable[[Any], Any]:
-    """What makes a named tuple of a row."""
+    """Return a function that makes a named tuple from a row."""
     kind: Any = namedtuple("Row", names)  # type: ignore[misc]
     make: Callable[[Any], Any] = kind._make
     return make
@@ -148,18 +140,20 @@ class Record:
     ) -> None:
         taken = {"actions", "observations"} & (probes or {}).keys()
         if taken:
-            raise ValueError(f"every record has a column {taken.pop()!r}: name the probe otherwise")
+            raise ValueError(
+                f"a probe cannot be called {taken.pop()!r}: every record has that column"
+            )
         self.actions = as_column(actions)
         self.observations = as_column(observations)
         self.probes = {name: as_column(values) for name, values in (probes or {}).items()}
         for name, column in self.columns().items():
             if len(column) != len(self.actions):
                 raise ValueError(
-                    f"column {name!r} has {len(column)} entries, actions have {len(self.actions)}"
+                    f"column {name!r} has {len(column)} entries, expected {len(self.actions)}"
                 )
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Every column by name.
+        """Return all columns by name.
 
         >>> sorted(Record([0], [1]).columns())
         ['actions', 'observations']
@@ -167,22 +161,22 @@ class Record:
         return {"actions": self.actions, "observations": self.observations, **self.probes}
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """The column of that name."""
+        """Return the column with this name."""
         columns = self.columns()
         if name not in columns:
-            raise KeyError(f"no column {name!r}: there are {', '.join(columns)}")
+            raise KeyError(f"no column {name!r}; the columns are {', '.join(columns)}")
         return columns[name]
 
     def __len__(self) -> int:
-        """The number of steps."""
+        """Return the number of steps."""
         return len(self.actions)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """The stream: (a_1, o_1), (a_2, o_2), …"""
+        """Iterate over the steps (a_1, o_1), (a_2, o_2), …"""
         return zip(_values(self.actions), _values(self.observations), strict=True)
 
     def __eq__(self, other: object) -> bool:
-        """The same columns, bit for bit (objects: equal)."""
+        """Compare columns bit for bit (objects with ==)."""
         if not isinstance(other, Record) or self.columns().keys() != other.columns().keys():
             return False
         return all(_same(column, other[name]) for name, column in self.columns().items())
@@ -207,7 +201,7 @@ class Record:
 
 
 def _values(column: npt.NDArray[Any]) -> Any:
-    """Numbers as Python's own; rows of a larger array stay arrays, as they came."""
+    """Return the values of a column: Python numbers, or rows of an array."""
     if column.dtype.names:
         return map(_row(column.dtype.names), column.tolist())
     return column.tolist() if column.ndim == 1 else column

@@ -39,10 +39,10 @@ O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 
 class ControlRule(Generic[M, X, A, O]):
-    """One adaptive agent out of a belief over operation modes.
+    """The adaptive agent for a belief over operation modes.
 
-    `situation` is x at the start and `advance(x, a, o)` the next one, the paper's map T: give
-    both or neither. `schedule` says when to draw a mode again, at every step by default.
+    `situation` is the first x, and `advance(x, a, o)` returns the next one (the paper's map T):
+    give both or neither. `schedule` decides when to draw a new mode; by default at every step.
 
     >>> from bayescontrol import DiscreteMode, FiniteBelief, Stream
     >>> def lever(good):  # hypothesis: `good` pays in 9 of 10 pulls; policy: pull it
@@ -67,24 +67,24 @@ class ControlRule(Generic[M, X, A, O]):
     ) -> None:
         if not (hasattr(belief, "sample") and hasattr(belief, "observe")):
             raise MissingCapability(
-                f"{belief!r} is not a belief: it lacks sample(rng) or observe(x, a, o); "
-                "for a list of modes write ControlRule(FiniteBelief(modes))"
+                f"{belief!r} is not a belief: it has no sample(rng) or no observe(x, a, o). "
+                "For a list of modes use ControlRule(FiniteBelief(modes))"
             )
         if not callable(schedule):
             raise TypeError(f"schedule={schedule!r} must be a function, such as Every(3)")
-        #: Typed loosely: what it offers beyond `Belief` (a posterior, say) is its own affair.
+        #: Any, because a belief may have more methods than `Belief`, such as a posterior.
         self.belief: Any = belief
         self.x = situation
         self.advance: Callable[[X, A, O], X] = as_advance(situation, advance)
         self.schedule = schedule
-        #: The mode in charge.
+        #: The mode that acts now.
         self.mode: M | None = None
         self._t = 0
         self._drawn_at = 0
         self._drawn_in = situation
         self._capable: dict[tuple[type, type], bool] = {}
 
-    # -- the rule, as two pure halves -----------------------------------------------------
+    # -- the two steps of the rule -------------------------------------------------------
 
     def decide(self, x: X, rng: Stream) -> tuple[M, A]:
         """m ~ P(m | âo_<t), then a ~ P(a | m, x)."""
@@ -95,15 +95,15 @@ class ControlRule(Generic[M, X, A, O]):
         """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t)."""
         self.belief.observe(x, a, o)
 
-    # -- the rule, as an agent in the stream ------------------------------------------------
+    # -- the rule as an agent ------------------------------------------------------------
 
     def act(self, rng: Stream) -> A:
-        """a_t: draw a mode if one is due, do what it would do.
+        """Return a_t: draw a mode if one is due, and do what it would do.
 
-        Where no mode is held, a belief may draw the action with the same law, faster.
+        If no mode is held, the belief may draw the action directly, from the same distribution.
         """
         if not isinstance(rng, Stream):
-            raise TypeError(f"rng={rng!r}: an agent draws from a Stream; make one, Stream(seed)")
+            raise TypeError(f"rng={rng!r}: expected a Stream, such as Stream(0)")
         m = self.mode
         a: A
         if self.schedule is every_step and self._offers(ActionDraws):
@@ -119,48 +119,48 @@ class ControlRule(Generic[M, X, A, O]):
         return a
 
     def batch(self, size: int, rng: Stream) -> list[A]:
-        """`size` actions before any observation: each as if it were the next.
+        """Return `size` actions, each drawn as the next one.
 
-        An action is no evidence, so nothing is lost by asking for many at once; feedback comes
-        by `observe`, in any order, late, or never.
+        Actions are not evidence, so they can be drawn before any observation. Pass the feedback
+        to `observe` in any order, late, or never.
 
         >>> from bayescontrol import BernoulliBandit, Stream
         >>> sorted(set(BernoulliBandit(["red", "blue"]).agent().batch(20, Stream(0))))
         ['blue', 'red']
         """
         if size < 0:
-            raise ValueError(f"size={size}: a batch has at least 0 actions")
+            raise ValueError(f"size={size}: expected 0 or more")
         return [self.act(rng) for _ in range(size)]
 
     def issue(self, a: A) -> None:
-        """P(m | âo_<t â_t) = P(m | âo_<t): an action of one's own is no evidence."""
+        """P(m | âo_<t â_t) = P(m | âo_<t): the agent's own action is not evidence."""
 
     def observe(self, a: A, o: O) -> None:
-        """Learn from o_t, then move on: x ← T(x, a_t, o_t)."""
+        """Learn from o_t, then update the situation: x ← T(x, a_t, o_t)."""
         x = self.advance(self.x, a, o)
-        if x is o and isinstance(x, np.ndarray):  # the world may write its next o over this one
+        if x is o and isinstance(x, np.ndarray):  # the environment may reuse this array
             x = x.copy()
         self.learn(self.x, a, o)
         self.x = x
 
     def fast_forward(self, acted: int, drawn_in: X, x: X) -> None:
-        """Be where `acted` steps of a compiled loop have led; the belief is there already."""
+        """Update everything but the belief after `acted` steps of a compiled loop."""
         self._t += acted
         self._drawn_at, self._drawn_in, self.x = self._t - 1, drawn_in, x
         self.mode = None if self._offers(ActionDraws) else self._able(Resumable).last()
 
     def _due(self, rng: Stream) -> bool:
-        """Whether the belief has retired the held mode, or the schedule gives it up."""
+        """Return True if the held mode was retired, or the schedule asks for a new one."""
         retired = self._offers(Retirement) and self.belief.is_retired(self.mode)
         return retired or self.schedule(self._held(), rng)
 
     def _held(self) -> Held[X]:
         return Held(self._t, self._t - self._drawn_at, self.x, self._drawn_in)
 
-    # -- what the rule knows exactly ---------------------------------------------------------
+    # -- exact probabilities ---------------------------------------------------------------
 
     def action_probabilities(self) -> dict[A, float]:
-        """P(a_t | âo_<t) = Σ_m P(a_t | m, x) P(m | âo_<t): the law of `decide(x)`."""
+        """P(a_t | âo_<t) = Σ_m P(a_t | m, x) P(m | âo_<t), for all a_t."""
         x = self.x
         if self._offers(ActionProbabilities):
             return dict(self.belief.action_probabilities(x))
@@ -173,14 +173,14 @@ class ControlRule(Generic[M, X, A, O]):
         return predictions.predictive(self.x, a)
 
     def witness(self, x: X, a: A) -> None:
-        """P(m | ·) ∝ P(a | m, x) P(m | ·): *another* agent was seen to do a in situation x.
+        """P(m | ·) ∝ P(a | m, x) P(m | ·): learn from an action of *another* agent, an expert.
 
-        What an expert does tells which expert it is. Modes answer by `action_probabilities(x)`,
-        or, where actions are continuous, by a density `action_likelihood(x, a)`. To learn from
-        what came of it too, call `learn(x, a, o)`.
+        Modes need `action_probabilities(x)` or, for continuous actions, the density
+        `action_likelihood(x, a)`. To learn from the observation that followed, call
+        `learn(x, a, o)` too.
 
-        What this agent does itself must never come here: conditioning on one's own actions is
-        the delusion that the paper is about.
+        Never pass this agent's own actions: conditioning on one's own actions is the delusion
+        that the paper is about.
         """
         belief: MixingBelief = self._able(MixingBelief)
         what = f"witnessed: action {a!r} in situation {x!r}"
@@ -192,7 +192,7 @@ class ControlRule(Generic[M, X, A, O]):
             )
 
     def _offers(self, capability: type) -> bool:
-        """Whether the belief can do this; remembered for its type, since to ask is slow."""
+        """Return whether the belief has a capability. Cached, because isinstance is slow."""
         key = type(self.belief), capability
         if key not in self._capable:
             self._capable[key] = isinstance(self.belief, capability)
@@ -204,7 +204,7 @@ class ControlRule(Generic[M, X, A, O]):
                 n for n in capability.__dict__ if not (n[0] == "_" or hasattr(self.belief, n))
             ]
             raise MissingCapability(
-                f"{self.belief!r} cannot do this: it lacks {', '.join(lacking)} "
+                f"{self.belief!r} cannot do this: it has no {', '.join(lacking)} "
                 f"(bayescontrol.protocols.{capability.__name__})"
             )
         return self.belief
@@ -212,9 +212,9 @@ class ControlRule(Generic[M, X, A, O]):
     # -- state ---------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays from which `load` continues bit for bit, the held mode included."""
+        """Return the state as named arrays, from which `load` continues bit for bit."""
         if not isinstance(self.belief, Persistent):
-            raise MissingCapability(f"{self.belief!r} cannot be saved: it lacks save and load")
+            raise MissingCapability(f"{self.belief!r} cannot be saved: it has no save and load")
         arrays = {f"belief/{name}": array for name, array in self.belief.save().items()}
         arrays["clock"] = np.array([self._t, self._drawn_at, self.mode is not None])
         arrays["situation"] = pack(self.x, "the situation")
@@ -222,9 +222,9 @@ class ControlRule(Generic[M, X, A, O]):
         return arrays
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for an agent built from the same parts."""
+        """Restore the state that `save` returned, for an agent with the same parts."""
         if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as returned by `save`")
         missing = {"clock", "situation", "drawn_in"} - arrays.keys()
         if missing or not isinstance(self.belief, Persistent):
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
@@ -232,7 +232,9 @@ class ControlRule(Generic[M, X, A, O]):
             unpack(arrays["situation"]), unpack(arrays["drawn_in"]), arrays["clock"]
         )  # fmt: skip
         if clock.shape != (3,) or clock.dtype.kind != "i" or not 0 <= clock[1] <= clock[0]:
-            raise IncompatibleState(f"the saved clock is {clock}: it should be t, drawn at, held")
+            raise IncompatibleState(
+                f"the saved clock is {clock}: expected the integers t, drawn_at, held"
+            )
         t, drawn_at, held = (int(n) for n in clock)
         inner = {n.removeprefix("belief/"): v for n, v in arrays.items() if n.startswith("belief/")}
         self.belief.load(inner)
@@ -240,7 +242,7 @@ class ControlRule(Generic[M, X, A, O]):
         self.mode = self._able(Resumable).last() if held else None
 
     def copy(self) -> "ControlRule[M, X, A, O]":
-        """The same agent, free to go its own way."""
+        """Return an independent copy of the agent."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.belief = self._able(Resumable).copy()

@@ -2,8 +2,8 @@
 
 The rule draws m_t ~ P(m | âo_<t) at every step. The paper's remedy for its counterexample is
 to "sample actions from the same operation mode for several time steps in a row". A schedule
-says when a held mode is given up: a function of what is held and of a random stream.
-Any function `(held, rng) -> bool` will do; these are the usual ones.
+decides at every step whether to draw a new mode. It is any function `(held, rng) -> bool`;
+this module has the usual ones.
 """
 
 from collections.abc import Callable
@@ -18,15 +18,15 @@ X = TypeVar("X")
 
 
 class Held(NamedTuple, Generic[X]):
-    """What is known of the held mode when the next action is due.
+    """The held mode, as a schedule sees it before the next action.
 
     >>> Held(t=7, age=3, x="left", drawn_in="middle").drawn_at
     4
     """
 
     t: int  #: actions issued so far
-    age: int  #: of these, how many by the held mode
-    x: X  #: the situation now
+    age: int  #: number of these issued by the held mode
+    x: X  #: the current situation
     drawn_in: X  #: the situation in which the mode was drawn
 
     @property
@@ -48,7 +48,7 @@ def every_step(held: Held[Any], rng: Stream) -> bool:
 
 
 def doubling(held: Held[Any], rng: Stream) -> bool:
-    """Draw at t = 0, 1, 2, 4, 8, …: hold a mode as long as everything before it took.
+    """Draw at t = 0, 1, 2, 4, 8, …: hold each mode for as long as all earlier ones together.
 
     >>> doubling(Held(t=7, age=3, x=None, drawn_in=None), rng=None)
     False
@@ -72,7 +72,7 @@ class Every:
         _at_least_one("Every", "k", self.k)
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
-        """Has the mode been in charge for k steps?"""
+        """Return True after k steps."""
         return held.age >= self.k
 
 
@@ -89,16 +89,16 @@ class Geometric:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.p <= 1.0:
-            raise ValueError(f"Geometric(p={self.p}): p is a probability above 0, at most 1")
+            raise ValueError(f"Geometric(p={self.p}): p must be in (0, 1]")
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
-        """Toss the coin."""
+        """Return True with probability p."""
         return rng.random() < self.p
 
 
 @dataclass(frozen=True)
 class WhenSituationReturns(Generic[X]):
-    """Draw when a situation is entered: x = `home`, or, without one, where the mode was drawn.
+    """Draw when x = `home`. Without `home`: when x is again where the mode was drawn.
 
     >>> WhenSituationReturns()(Held(t=5, age=5, x=2, drawn_in=2), rng=None)
     True
@@ -109,14 +109,14 @@ class WhenSituationReturns(Generic[X]):
     home: X | None = None
 
     def __call__(self, held: Held[X], rng: Stream) -> bool:
-        """Are we home?"""
+        """Return True if the situation is `home`."""
         home = held.drawn_in if self.home is None else self.home
-        return bool(np.all(held.x == home))  # an array is home when all of it is
+        return bool(np.all(held.x == home))  # arrays must agree in all entries
 
 
 @dataclass(frozen=True)
 class MinimumDwell:
-    """Hold for at least `steps`, then as the other schedule says.
+    """Hold a mode for at least `steps` steps, then follow the schedule `then`.
 
     >>> MinimumDwell(4)(Held(t=3, age=3, x=None, drawn_in=None), rng=None)
     False
@@ -129,10 +129,12 @@ class MinimumDwell:
         _at_least_one("MinimumDwell", "steps", self.steps)
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
-        """Long enough, and due?"""
+        """Return True after `steps` steps, if `then` agrees."""
         return held.age >= self.steps and self.then(held, rng)
 
 
 def _at_least_one(schedule: str, name: str, value: int) -> None:
     if value < 1 or value != int(value):
-        raise ValueError(f"{schedule}({name}={value}): a mode is held for a whole number of steps")
+        raise ValueError(
+            f"{schedule}({name}={value}): expected a whole number of steps, at least 1"
+        )

@@ -1,10 +1,10 @@
-"""The situation x = T(ao_<t): how it moves on, and where it starts.
+"""The situation x = T(ao_<t) of an agent: its start and its transition map.
 
     x_1 = situation        x_{t+1} = advance(x_t, a_t, o_t)
 
-The agent owns its situation. Where the world shows its state and the agent's situation is that
-state, both must start in the same one: otherwise the first thing learnt is a transition that
-never happened.
+The agent keeps its situation itself. If the situation is the state that the environment shows,
+both must start in the same state; otherwise the agent first learns a transition that never
+happened.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Advance: TypeAlias = Callable[[Any, Any, Any], Any]
 
 
 def stay(x: X, a: Any, o: Any) -> X:
-    """T(ao_≤t) = T(ao_<t): the situation never changes.
+    """Return x: the situation never changes, T(ao_≤t) = T(ao_<t).
 
     >>> stay("here", "any action", "any observation")
     'here'
@@ -30,21 +30,14 @@ def stay(x: X, a: Any, o: Any) -> X:
 
 
 def as_advance(situation: Any, advance: Advance | None) -> Advance:
-    """The map T, or `stay` where there is no situation. A situation needs a map.
-
-    >>> as_advance(None, None) is stay
-    True
-    >>> as_advance(5.0, None)
-    Traceback (most recent call last):
-    bayescontrol.errors.BadSituation: situation=5.0 without advance: ...
-    """
+    """Return the map T; `stay` if there is no situation. Reject a situation without a map."""
     if advance is None:
         if situation is not None:
             raise BadSituation(
-                f"situation={situation!r} without advance: the agent would take itself to be "
-                "there for ever. Pass advance=, a function of (x, a, o) that returns the next "
-                "situation, such as lambda x, a, o: o; if the situation never changes, or you set "
-                "agent.x yourself, pass advance=stay (from bayescontrol.rule)"
+                f"situation={situation!r} without advance: the situation would never change. "
+                "Pass advance=, a function (x, a, o) -> next situation, such as "
+                "lambda x, a, o: o. If the situation is constant, or you set agent.x yourself, "
+                "pass advance=bayescontrol.stay"
             )
         return stay
     if not callable(advance):
@@ -53,7 +46,7 @@ def as_advance(situation: Any, advance: Advance | None) -> Advance:
 
 
 def follows_state(advance: F) -> F:
-    """Declare that T(x, a, o) is the state that the world has just shown.
+    """Declare that T(x, a, o) is the state that the environment has just shown.
 
     >>> @follows_state
     ... def last_seen(x, a, o): return o
@@ -65,15 +58,15 @@ def follows_state(advance: F) -> F:
 
 
 def require_same_start(agent: Any, environment: Any) -> None:
-    """Refuse an agent whose situation is the world's state, but another one than the world's.
+    """Raise `BadSituation` if agent and environment start in different states.
 
-    The world says by `shows_state` that its observations show its state `x`; the agent's map
-    `advance` says by `follows_state` that its situation `x` is that state.
+    This is checked if the environment declares with `shows_state` that observations show its
+    state `x`, and the agent's `advance` declares with `follows_state` that the situation is it.
 
     >>> from bayescontrol.mdp import chain_mdp, mdp_agent
     >>> require_same_start(mdp_agent(2, start=0), chain_mdp(3).environment(start=1))
     Traceback (most recent call last):
-    bayescontrol.errors.BadSituation: the agent is in 0, the world in 1: ...
+    bayescontrol.errors.BadSituation: the agent starts in state 0, the environment in state 1: ...
     """
     if not getattr(environment, "shows_state", False):
         return
@@ -84,7 +77,7 @@ def require_same_start(agent: Any, environment: Any) -> None:
         arrays = isinstance(here, list | np.ndarray) or isinstance(there, list | np.ndarray)
         if not (np.array_equal(here, there) if arrays else here == there):
             raise BadSituation(
-                f"the agent is in {here!r}, the world in {there!r}: the agent would learn a "
-                "transition that never happened. Make the agent with the world's state as its "
-                "start, or, if it has learnt already, set agent.x to the world's state"
+                f"the agent starts in state {here!r}, the environment in state {there!r}: the "
+                "agent would learn a transition that never happened. Create the agent with the "
+                "environment's state as its start, or set agent.x to that state"
             )

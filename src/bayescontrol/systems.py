@@ -5,7 +5,7 @@
     known                P(o_t | ao_<t a_t) = Q(o_t | ao_<t a_t) for every history
     tailored             Q is known to P, and G is desirable
 
-A mode with a situation, an agent and an environment are all seen here as one kind of thing.
+A mode with a situation, an agent and an environment are all treated as I/O systems here.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ History = tuple[tuple[Any, Any], ...]
 
 
 class Situated:
-    """A mode with exact probabilities as an I/O system P_m; its state is the situation x.
+    """Treat a mode with exact probabilities as an I/O system P_m; its state is the situation x.
 
     >>> from bayescontrol import DiscreteMode
     >>> coin = DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5})
@@ -38,17 +38,17 @@ class Situated:
 
     def __init__(self, mode: Any, situation: Any = None, advance: Advance | None = None) -> None:
         self.mode, self.situation = mode, situation
-        own: Advance | None = getattr(mode, "advance", None)
-        self._advance = as_advance(situation, advance) if own is None else own
+        private: Advance | None = getattr(mode, "advance", None)
+        self._advance = as_advance(situation, advance) if private is None else private
         self.action_probabilities: Callable[[Any], Mapping[Any, float]] = mode.action_probabilities
         self.observation_probabilities: Callable[[Any, Any], Mapping[Any, float]] = (
             mode.observation_probabilities
         )
 
     def start(self) -> Any:
-        """x before the first step."""
-        own = getattr(self.mode, "start", None)
-        return own() if own else self.situation
+        """Return x before the first step."""
+        start = getattr(self.mode, "start", None)
+        return start() if start else self.situation
 
     def advance(self, s: Any, a: Any, o: Any) -> Any:
         """x ← T(x, a, o)."""
@@ -56,7 +56,7 @@ class Situated:
 
 
 class AgentSystem:
-    """An agent of the rule as an I/O system: its state is the agent itself, never changed.
+    """Treat a `ControlRule` as an I/O system; its state is a copy of the agent.
 
     >>> from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
     >>> coin = DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5})
@@ -68,13 +68,13 @@ class AgentSystem:
     def __init__(self, agent: ControlRule[Any, Any, Any, Any]) -> None:
         if agent.schedule is not every_step:
             raise MissingCapability(
-                f"{agent.schedule!r} holds a mode, which the history does not show: "
-                "P(a_t | ao_<t) is exact for agents that draw at every step"
+                f"{agent.schedule!r} holds modes: the history does not determine P(a_t | ao_<t): "
+                "use an agent that draws a mode at every step"
             )
         self._agent = agent.copy()
 
     def start(self) -> ControlRule[Any, Any, Any, Any]:
-        """The agent before the first step."""
+        """Return the agent before the first step."""
         return self._agent
 
     def action_probabilities(self, s: ControlRule[Any, Any, Any, Any]) -> dict[Any, float]:
@@ -84,7 +84,7 @@ class AgentSystem:
     def observation_probabilities(
         self, s: ControlRule[Any, Any, Any, Any], a: Any
     ) -> dict[Any, float]:
-        """P(o_t | ao_<t a_t): what the agent expects once it has issued a_t."""
+        """P(o_t | ao_<t a_t): the prediction of the agent after it has issued a_t."""
         s = s.copy()
         s.issue(a)
         return s.predictive(a)
@@ -92,7 +92,7 @@ class AgentSystem:
     def advance(
         self, s: ControlRule[Any, Any, Any, Any], a: Any, o: Any
     ) -> ControlRule[Any, Any, Any, Any]:
-        """The agent after a_t and o_t."""
+        """Return the agent after a_t and o_t."""
         s = s.copy()
         s.issue(a)
         s.observe(a, o)
@@ -114,7 +114,7 @@ class Coupled(Generic[S, T, A, O]):
         self.agent, self.environment = agent, environment
 
     def start(self) -> tuple[S, T]:
-        """Both systems before the first step."""
+        """Return both states before the first step."""
         return self.agent.start(), self.environment.start()
 
     def action_probabilities(self, s: tuple[S, T]) -> Mapping[A, float]:
@@ -126,12 +126,12 @@ class Coupled(Generic[S, T, A, O]):
         return self.environment.observation_probabilities(s[1], a)
 
     def advance(self, s: tuple[S, T], a: A, o: O) -> tuple[S, T]:
-        """Both systems have seen (a, o)."""
+        """Advance both systems by (a, o)."""
         return self.agent.advance(s[0], a, o), self.environment.advance(s[1], a, o)
 
 
 class SystemEnvironment(Generic[A, O]):
-    """An I/O system Q in the part of the environment: o_t ~ Q(o_t | ao_<t a_t).
+    """Use an I/O system Q as the environment: o_t ~ Q(o_t | ao_<t a_t).
 
     >>> from bayescontrol import DiscreteMode
     >>> world = SystemEnvironment(Situated(DiscreteMode(lambda x: {}, lambda x, a: {a: 1.0})))
@@ -144,14 +144,14 @@ class SystemEnvironment(Generic[A, O]):
         self.s = system.start()
 
     def respond(self, a: A, rng: Stream) -> O:
-        """Draw o_t and move on."""
+        """Draw o_t and advance the state."""
         o = draw_from(self.system.observation_probabilities(self.s, a), rng)
         self.s = self.system.advance(self.s, a, o)
         return o
 
 
 class SystemAgent(Generic[A, O]):
-    """An I/O system P in the part of the agent: a_t ~ P(a_t | ao_<t).
+    """Use an I/O system P as the agent: a_t ~ P(a_t | ao_<t).
 
     >>> from bayescontrol import DiscreteMode
     >>> agent = SystemAgent(Situated(DiscreteMode(lambda x: {"wait": 1.0}, lambda x, a: {})))
@@ -168,13 +168,13 @@ class SystemAgent(Generic[A, O]):
         return draw_from(self.system.action_probabilities(self.s), rng)
 
     def observe(self, a: A, o: O) -> None:
-        """Move on."""
+        """Advance the state."""
         self.s = self.system.advance(self.s, a, o)
 
 
 @dataclass(frozen=True)
 class Check:
-    """Whether a property holds; if not, the first history where it fails and by how much.
+    """The result of a check: whether a property holds; if not, the first history where it fails.
 
     >>> bool(Check(holds=True))
     True
@@ -185,22 +185,25 @@ class Check:
     gap: float = 0.0
 
     def __bool__(self) -> bool:
-        """Does it hold?"""
+        """Return whether the property holds."""
         return self.holds
 
 
 def _walk(
     systems: Sequence[IOSystem[Any, A, O]], actions: Sequence[A], horizon: int
 ) -> Iterator[tuple[History, A, list[Mapping[O, float]]]]:
-    """Every history up to the horizon that some system finds possible, with all predictions."""
+    """Yield each history up to the horizon that some system allows, with all predictions."""
     stack: list[tuple[History, list[Any]]] = [((), [q.start() for q in systems])]
     while stack:
         history, states = stack.pop()
         for a in actions:
-            laws = [q.observation_probabilities(s, a) for q, s in zip(systems, states, strict=True)]
-            yield history, a, laws
+            predictions = [
+                q.observation_probabilities(s, a) for q, s in zip(systems, states, strict=True)
+            ]
+            yield history, a, predictions
             if len(history) + 1 < horizon:
-                for o in dict.fromkeys(o for law in laws for o, p in law.items() if p > 0.0):
+                possible = (o for one in predictions for o, p in one.items() if p > 0.0)
+                for o in dict.fromkeys(possible):
                     after = [q.advance(s, a, o) for q, s in zip(systems, states, strict=True)]
                     stack.append(((*history, (a, o)), after))
 
@@ -212,7 +215,7 @@ def known(
     horizon: int,
     tolerance: float = 1e-12,
 ) -> Check:
-    """Is Q known to P? P(o_t | ao_<t a_t) = Q(o_t | ao_<t a_t) for all histories up to a horizon.
+    """Check whether Q is known to P: P(o_t | ao_<t a_t) = Q(o_t | ao_<t a_t) up to the horizon.
 
     >>> from bayescontrol import DiscreteMode
     >>> fair = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5}))
@@ -287,10 +290,10 @@ def tailored(
     horizon: int,
     desirable: Callable[[Coupled[Any, Any, A, O]], bool],
 ) -> Check:
-    """Is P tailored to Q? Q is known to P, and the generative distribution G is desirable.
+    """Check whether P is tailored to Q: Q is known to P, and the distribution G is desirable.
 
-    `desirable` is the designer's: for instance, that `expected_utility(g, U, horizon)` comes
-    up to `best_utility(Q, actions, U, horizon)`.
+    The designer chooses `desirable`, for instance that `expected_utility(g, U, horizon)` reaches
+    `best_utility(Q, actions, U, horizon)`.
 
     >>> from bayescontrol import DiscreteMode
     >>> pays = lambda x, a: {1: a, 0: 1 - a}

@@ -1,10 +1,10 @@
-"""Situations and private states as arrays: plain data only, never code.
+"""Store situations and private states as arrays: plain data only, never code.
 
-A NumPy array stays itself; anything that Python can read back from its own `repr` as a
-literal (None, numbers, strings, and tuples, lists, dicts, sets of them) becomes text.
+A NumPy array is stored as it is. Python literals (None, numbers, strings, and tuples, lists,
+dicts, sets of them) are stored as their `repr`.
 
-Classes and their parameters stand in stored data under names that do not depend on the code:
-`format_name` and `format_text`.
+Classes and their parameters have names in stored data that do not change when the code is
+renamed: `format_name` and `format_text`.
 """
 
 import ast
@@ -19,11 +19,7 @@ NUMERIC = "biufc"
 
 
 def pack(value: Any, what: str) -> npt.NDArray[Any]:
-    """A plain value as an array.
-
-    >>> pack((1, "left"), "the situation")
-    array("(1, 'left')", dtype='<U11')
-    """
+    """Convert a plain value to an array."""
     if isinstance(value, np.ndarray) and value.dtype.kind in NUMERIC:
         return value.copy()
     if isinstance(value, np.generic):
@@ -35,18 +31,14 @@ def pack(value: Any, what: str) -> npt.NDArray[Any]:
         same = False
     if not same:
         raise MissingCapability(
-            f"{what} is {text[:80]}: only arrays and plain Python literals can be saved; "
-            "keep it as a tuple of numbers or as an array"
+            f"{what} is {text[:80]}, which cannot be saved: use an array or a plain Python "
+            "literal, such as a tuple of numbers"
         )
     return np.array(text)
 
 
 def unpack(array: npt.NDArray[Any]) -> Any:
-    """The value that `pack` was given.
-
-    >>> unpack(pack((1, "left"), "the situation"))
-    (1, 'left')
-    """
+    """Invert `pack`."""
     if array.dtype.kind in NUMERIC:
         return array.copy()
     try:
@@ -58,8 +50,7 @@ def unpack(array: npt.NDArray[Any]) -> Any:
 def format_name(cls: type, default: str) -> str:
     """Return the name of a class in stored data: the `format_name` that the class declares.
 
-    A class that declares none has the `default`, its own name. Subclasses do not inherit the
-    declaration.
+    A class without one has the `default`. Subclasses do not inherit it.
 
     >>> class Renamed:
     ...     format_name = "Original"
@@ -71,9 +62,9 @@ def format_name(cls: type, default: str) -> str:
 
 
 def format_text(value: Any) -> str:
-    """Return the text of a value in stored data: what its class gives as `format_text()`.
+    """Return the text of a value in stored data: its `format_text()`, or its repr.
 
-    Otherwise its repr. As with `format_name`, the method of a base class does not count.
+    Subclasses do not inherit `format_text`.
 
     >>> class Prior:
     ...     def format_text(self): return "Prior(scale=2)"

@@ -15,8 +15,8 @@ import pytest
 from bayescontrol import ControlRule, ParticleBelief, Stream, interact
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.resample_move import ResampleMoveBelief
+from bayescontrol.interaction import warm_start
 from bayescontrol.record import Record
-from bayescontrol.warm import warm_start
 
 SIGMA, WIDTH, STEPS = 0.05, 0.5, 80
 

@@ -18,12 +18,12 @@ from bayescontrol import (
 )
 from bayescontrol.baselines.mdp import PosteriorSampling, RLearning
 from bayescontrol.errors import BadEvidence, BayesControlError, MissingCapability
+from bayescontrol.interaction import Renewing, warm_start
 from bayescontrol.linear import LinearAgent, LinearPlant, LinearSystem, double_integrator
 from bayescontrol.mdp import chain_mdp, mdp_agent
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import situation
 from bayescontrol.testing import same_bits
-from bayescontrol.warm import Renewing, warm_start
 
 MODES = random_modes(5, situations=3, actions=2, seed=1)
 CHAIN = chain_mdp(3)
@@ -244,7 +244,7 @@ def regret(seed: int) -> tuple[float, float]:
 def test_a_regression_has_no_modes_that_a_demonstration_could_weigh() -> None:
     agent = LinearAgent.on(double_integrator())
     log = [(np.zeros(1), np.zeros(2))]
-    with pytest.raises(MissingCapability, match="no list of modes to weigh"):
+    with pytest.raises(MissingCapability, match="cannot do that"):
         warm_start(agent, log, demonstration=True)
     assert warm_start(agent, log) == 1
 
