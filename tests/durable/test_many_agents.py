@@ -11,8 +11,8 @@ import pytest
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent
 from bayescontrol.durable.sqlite import SqliteStore
-from bayescontrol.serve.house import House
 from bayescontrol.serve.problems import UnknownAgent
+from bayescontrol.serve.registry import AgentRegistry
 
 
 def store_of(folder: Path, agents: int) -> SqliteStore:
@@ -33,10 +33,10 @@ def open_one_by_one(store: SqliteStore) -> int:
 
 def open_in_a_server(store: SqliteStore) -> int:
     async def opened() -> int:
-        house = House(store)
-        assert await house.open_all() == {}
-        found = len(house.desks)
-        await house.close()
+        registry = AgentRegistry(store)
+        assert await registry.open_all() == {}
+        found = len(registry.queues)
+        await registry.close()
         return found
 
     return asyncio.run(opened())
@@ -69,12 +69,12 @@ def test_questions_about_unknown_agents_leave_nothing_behind(tmp_path: Path) -> 
     store = store_of(tmp_path, 2)
 
     async def ask() -> None:
-        house = House(store)
+        registry = AgentRegistry(store)
         for name in range(50):
             with pytest.raises(UnknownAgent):
-                await house.desk(f"nobody {name}")
-        assert await house.desk((await house.names())[0]) is not None
+                await registry.queue(f"nobody {name}")
+        assert await registry.queue((await registry.names())[0]) is not None
         assert len(store._logs) == 1
-        await house.close()
+        await registry.close()
 
     asyncio.run(ask())

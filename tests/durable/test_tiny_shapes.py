@@ -34,7 +34,7 @@ from bayescontrol.durable.log import LogStore
 from bayescontrol.durable.models import Model, as_model, model_of
 from bayescontrol.errors import ModelMismatch
 from bayescontrol.schedules import Geometric, every_step
-from bayescontrol.serve.house import House
+from bayescontrol.serve.registry import AgentRegistry
 
 OLD: dict[str, Any] = json.loads((LOGS / "v1" / "tiny_shapes.json").read_text())
 
@@ -122,13 +122,13 @@ def test_a_server_goes_on_with_a_log_of_version_1(tmp_path: Path) -> None:
     model = as_model(BANDITS["bernoulli"][0])
 
     async def visit() -> tuple[bool, int, Any]:
-        house = House(open_store(url))
-        desk, new = await house.create("bernoulli", model.name, dict(model.settings), None)
-        decision = await desk.act(None, None)
-        again, _ = await house.create("bernoulli", model.name, dict(model.settings), None)
-        assert again is desk
-        await house.close()
-        return new, desk.agent.model.version, decision.action
+        registry = AgentRegistry(open_store(url))
+        queue, new = await registry.create("bernoulli", model.name, dict(model.settings), None)
+        decision = await queue.act(None, None)
+        again, _ = await registry.create("bernoulli", model.name, dict(model.settings), None)
+        assert again is queue
+        await registry.close()
+        return new, queue.agent.model.version, decision.action
 
     new, version, _ = asyncio.run(visit())
     assert (new, version) == (False, 1)

@@ -11,8 +11,7 @@ from tests.serve.raw import ask
 
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.serve import Server
-from bayescontrol.serve.app import openapi_document
-from bayescontrol.serve.docs import docs_page
+from bayescontrol.serve.docs import docs_page, openapi_document
 
 
 @pytest.fixture(scope="module")

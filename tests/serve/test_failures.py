@@ -149,7 +149,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_readiness_comes_back_by_itself_when_there_is_room_again(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bayescontrol.serve.house._TRIAL", 0.1)
+    monkeypatch.setattr("bayescontrol.serve.registry._RETRY_WRITE", 0.1)
     with Server(f"sqlite:///{small_disk}/shop.db", port=0) as server, Client(server.url) as client:
         client.call("GET", "/v1/health/ready")
         client.create("shop", BernoulliBandit(2)).act()

@@ -50,7 +50,7 @@ def test_a_head_beyond_the_limits_is_refused_before_it_is_complete(
         require_problem(until_closed(server.url, sent), status, kind)
         headers = {"Authorization": f"Bearer {TOKEN}"}
         metrics = ask(server.url, "GET", "/v1/metrics", headers=headers).body.decode()
-        assert f'bayescontrol_problems_total{{problem="{kind}"}} 1' in metrics
+        assert f'bayescontrol_problems_total{{problem="{kind}"}} 1.0' in metrics
 
 
 def test_a_head_within_the_limits_is_answered() -> None:
@@ -184,7 +184,7 @@ def test_requests_that_are_sent_ahead_are_answered_in_order_but_not_any_number_o
 
 
 def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescontrol.serve.protocol._MOST_AHEAD", 300)  # to fill all buffers
+    monkeypatch.setattr("bayescontrol.serve.protocol._MAX_PIPELINED", 300)  # to fill all buffers
     with (
         Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.5)) as server,
         socket.socket() as connection,

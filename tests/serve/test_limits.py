@@ -15,7 +15,7 @@ from tests.serve.raw import JSON, Raw, ask, connected, until_closed
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, Refused
-from bayescontrol.serve.limits import Buckets, Limits
+from bayescontrol.serve.middleware import Limits, RateLimiter
 from bayescontrol.serve.server import Server
 from bayescontrol.serve.tokens import Tokens
 
@@ -177,34 +177,34 @@ def test_a_bucket_admits_exactly_its_burst_and_its_rate() -> None:
     """Times are dyadic numbers, so that the arithmetic is exact."""
     rate, pause, seconds = 4.0, 1.0 / 64.0, 32
     now = 0.0
-    buckets = Buckets(rate, lambda: now)
+    limiter = RateLimiter(rate, lambda: now)
     admitted: list[float] = []
     for i in range(seconds * 64):
         now = i * pause
         with suppress(Refused):
-            buckets.take("me")
+            limiter.take("me")
             admitted.append(now)
     # The first second's worth at once, then one every quarter of a second from the start on.
     quarters = [i / rate for i in range(1, int(seconds * rate))]
     assert admitted == [0.0, pause, 2 * pause, 3 * pause, *quarters]
     now += 1_000.0  # a long pause fills the bucket, and no more than that
     for _ in range(4):
-        buckets.take("me")
+        limiter.take("me")
     with pytest.raises(Refused):
-        buckets.take("me")
-    buckets.take("another")
+        limiter.take("me")
+    limiter.take("another")
 
 
 def test_a_slow_bucket_says_how_long_to_wait() -> None:
     now = 0.0
-    buckets = Buckets(0.125, lambda: now)
-    buckets.take("me")
+    limiter = RateLimiter(0.125, lambda: now)
+    limiter.take("me")
     for now, wait in ((0.0, "8"), (3.0, "5"), (7.0, "1"), (7.5, "1")):  # noqa: B007
         with pytest.raises(Refused) as caught:
-            buckets.take("me")
+            limiter.take("me")
         assert caught.value.headers == {"Retry-After": wait}
     now = 8.0
-    buckets.take("me")
+    limiter.take("me")
 
 
 @pytest.mark.parametrize("rate", [None, 2.0])

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -21,8 +20,8 @@ from bayescontrol import BernoulliBandit
 from bayescontrol.durable import SnapshotNotKept, open_agent, replay
 from bayescontrol.serve import Client, Limits
 from bayescontrol.serve.metrics import Metrics
+from bayescontrol.serve.monitor import Monitor
 from bayescontrol.serve.server import Server
-from bayescontrol.serve.stream import Monitor
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +122,9 @@ def test_a_frame_of_the_live_page_is_of_one_event(postgres: Postgres) -> None:
     one_arm, url = BernoulliBandit(["red"]), postgres.url(schema="frame")
     with open_agent(url, "arm", one_arm, seed=1) as writer, open_agent(url, "arm") as reader:
         before_each_look(reader, lambda: writer.observe(writer.act(), 1))
-        monitor, desk = Monitor(Metrics()), SimpleNamespace(agent=reader)
+        monitor = Monitor(Metrics())
         for _ in range(3):
-            frame = monitor._told(desk, reader)  # type: ignore[arg-type]
+            frame = monitor.agent_state(reader)
             n = frame["observations"]
             assert frame["pending"] == 0
             assert frame["modes"][0]["mean"] == pytest.approx((1 + n) / (2 + n))

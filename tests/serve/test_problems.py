@@ -7,9 +7,8 @@ import pytest
 
 from bayescontrol import errors, serve
 from bayescontrol.errors import BayesControlError
-from bayescontrol.serve.client import _error
-from bayescontrol.serve.problems import PROBLEMS, answer_of, kind_of
-from bayescontrol.serve.wire import Reply
+from bayescontrol.serve.client import Reply, _error
+from bayescontrol.serve.problems import PROBLEMS, kind_of, problem_response
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text()
 
@@ -24,7 +23,7 @@ def test_a_problem_stands_on_the_page_beside_its_status(name: str) -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_problem_becomes_an_error_that_tells_its_kind(name: str) -> None:
     """A type of its own, or `Refused` with the kind; never the root of all errors."""
-    status, headers, body = answer_of(name, "what happened")
+    status, headers, body = problem_response(name, "what happened")
     error = _error(Reply(status, body, headers))
     assert type(error) is not BayesControlError
     assert kind_of(error) == name

@@ -10,7 +10,7 @@ from schemathesis.config import SchemathesisConfig
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, Limits
-from bayescontrol.serve.app import openapi_document
+from bayescontrol.serve.docs import openapi_document
 from bayescontrol.serve.server import Server
 from bayescontrol.serve.tokens import Tokens
 

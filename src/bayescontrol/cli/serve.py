@@ -15,12 +15,12 @@ from bayescontrol.durable.models import Model, as_model
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.files import module_at
 
-#: The ports there are; 0 is any free one.
+#: Valid ports; 0 selects any free port.
 PORT: Final = click.IntRange(0, 65_535)
 
 
 class Finite(click.FloatRange):
-    """A number in a range; NaN, which no comparison turns away, is in none.
+    """A finite number in a range; click's own range accepts NaN.
 
     >>> Finite(min=0.0).convert("nan", None, None)
     Traceback (most recent call last):
@@ -30,7 +30,7 @@ class Finite(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The number, or `click.BadParameter`."""
+        """Return the number, or raise `click.BadParameter`."""
         number: float = click.FLOAT.convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
@@ -39,18 +39,14 @@ class Finite(click.FloatRange):
 
 
 class WrongCall(click.ClickException):
-    """Something that the caller can put right.
-
-    >>> WrongCall("no such file").exit_code
-    2
-    """
+    """An error that the user can correct."""
 
     exit_code = 2
 
 
 @contextmanager
 def wrong_calls() -> Iterator[None]:
-    """Errors with a way out, without a traceback; also when the extra is missing.
+    """Convert errors of the library and missing extras into messages without a traceback.
 
     >>> from bayescontrol.errors import UnknownStore
     >>> with wrong_calls():
@@ -70,35 +66,54 @@ def wrong_calls() -> Iterator[None]:
 
 @click.command(
     epilog="A token is read from --token-file or from the variable BAYESCONTROL_TOKEN, never from "
-    "the command line, which others on this machine can read.",
+    "the command line, which other users of the machine can read.",
 )
 @click.argument("store", metavar="STORE")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--port", type=PORT, default=8000, show_default=True, help="The port; 0 for any free one."
+    "--port", type=PORT, default=8000, show_default=True, help="The port; 0 for any free port."
 )
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
-    help="A file of tokens, one a line: who asks must show one of them.",
+    help="A file with one token per line; every request needs one of them.",
 )
 @click.option(
     "--model",
     "models",
     metavar="FILE.py:NAME",
     multiple=True,
-    help="A model of your own, named_model(…), that logs in the store refer to.",
+    help="Your own model, named_model(…), that logs in the store refer to.",
 )
-@click.option("--allow-host", multiple=True, metavar="NAME", help="Another name of the server.")
-@click.option("--max-body", default=1_048_576, show_default=True, help="Bytes of a request.")
-@click.option("--max-head", default=65_536, show_default=True, help="Bytes of a request's head.")
-@click.option("--max-connections", default=512, show_default=True, help="Connections at a time.")
-@click.option("--idle", default=30.0, show_default=True, help="Seconds to wait for a request.")
-@click.option("--rate", type=float, help="Requests a second from one caller.  [default: any]")
-@click.option("--concurrency", default=256, show_default=True, help="Requests under way.")
-@click.option("--deadline", default=10.0, show_default=True, help="Seconds for a request.")
-@click.option("--max-agents", default=1_000, show_default=True, help="Agents in the store.")
-@click.option("--grace", default=10.0, show_default=True, help="Seconds to finish when stopped.")
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="Another host name of the server."
+)
+@click.option(
+    "--max-body", default=1_048_576, show_default=True, help="Maximum bytes of a request."
+)
+@click.option(
+    "--max-head", default=65_536, show_default=True, help="Maximum bytes of a request's head."
+)
+@click.option(
+    "--max-connections", default=512, show_default=True, help="Maximum number of connections."
+)
+@click.option(
+    "--idle", default=30.0, show_default=True, help="Seconds until an idle connection is closed."
+)
+@click.option(
+    "--rate", type=float, help="Maximum requests a second from one caller.  [default: unlimited]"
+)
+@click.option("--concurrency", default=256, show_default=True, help="Maximum requests in progress.")
+@click.option("--deadline", default=10.0, show_default=True, help="Maximum seconds for a request.")
+@click.option(
+    "--max-agents", default=1_000, show_default=True, help="Maximum number of agents in the store."
+)
+@click.option(
+    "--grace",
+    default=10.0,
+    show_default=True,
+    help="Seconds to finish pending requests when the server stops.",
+)
 def serve(
     store: str,
     host: str,
@@ -119,11 +134,11 @@ def serve(
     """Serve the agents of STORE over HTTP, until SIGTERM or Ctrl-C.
 
     STORE is sqlite:///file.db (four slashes for an absolute path) or postgresql://…. The live page
-    is at /, the documentation of the paths at /docs. Only this machine can reach it, unless --host
-    says otherwise; then a token is needed.
+    is at /, the documentation at /docs. Only this machine can reach the server, unless --host is
+    another address; then a token is needed.
     """
     with wrong_calls():
-        from bayescontrol.serve.limits import Limits
+        from bayescontrol.serve.middleware import Limits
         from bayescontrol.serve.server import Server
         from bayescontrol.serve.tokens import Tokens
 
@@ -132,15 +147,15 @@ def serve(
             concurrency=concurrency, deadline=deadline, agents=max_agents, grace=grace,
         )  # fmt: skip
         tokens = Tokens.found(token_file)
-        own = [_model(name) for name in models]
+        user_models = [_model(name) for name in models]
         server = Server(
             store, host=host, port=port, tokens=tokens, limits=limits,
-            models={model.name: model for model in own}, allow_hosts=allow_host,
+            models={model.name: model for model in user_models}, allow_hosts=allow_host,
         )  # fmt: skip
-    # The server's own handler comes first; when it has finished, the signal reaches this one.
+    # Uvicorn handles the signal first; when it has finished, it raises the signal again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     click.echo(server.url)
-    say(f"{store} is served; the live page is at {server.url}/. Ctrl-C stops it.")
+    say(f"Serving {store}; the live page is at {server.url}/. Press Ctrl-C to stop.")
     server.run()
 
 

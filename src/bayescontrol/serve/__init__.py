@@ -1,15 +1,15 @@
-"""Agents over HTTP: a server of durable agents, its live page, and a small client.
+"""Durable agents over HTTP: a server with a live page, and a client.
 
     bayescontrol serve sqlite:///shop.db
     shop = Client("http://127.0.0.1:8000").agent("checkout")
     d = shop.act();  shop.observe(d.id, 1)
 
-The client needs nothing but this library; the server needs the extra `serve`.
+The server needs the extra `serve`; the client does not.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from bayescontrol.serve.client import Client, RemoteAgent
+from bayescontrol.serve.client import Client, InvalidAddress, RemoteAgent
 from bayescontrol.serve.problems import (
     BadSettings,
     InvalidKey,
@@ -19,10 +19,9 @@ from bayescontrol.serve.problems import (
     UnknownModel,
 )
 from bayescontrol.serve.tokens import InvalidToken, PublicBind, Tokens
-from bayescontrol.serve.wire import InvalidAddress
 
 if TYPE_CHECKING:
-    from bayescontrol.serve.limits import Limits
+    from bayescontrol.serve.middleware import Limits
     from bayescontrol.serve.server import CannotListen, Server, serve
 
 __all__ = [
@@ -46,9 +45,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The server's dependencies are an extra: whoever wants the client alone does not need them.
+    # The server's dependencies are an extra, which the client does not need.
     if name == "Limits":
-        from bayescontrol.serve.limits import Limits
+        from bayescontrol.serve.middleware import Limits
 
         return Limits
     if name in ("CannotListen", "Server", "serve"):

@@ -1,11 +1,11 @@
-"""A small client: the same two verbs, over HTTP.
+"""A client of the server, with the methods of a durable agent.
 
     shop = Client("http://127.0.0.1:8000", token).agent("checkout")
     d = shop.act();  shop.observe(d.id, 1)
 
-Every `act` carries a key, and `observe` says the same twice as well as once: so whatever goes
-wrong on the way, asking again is safe, and the client does, for as long as its `timeout` lasts.
-Errors are the library's own, as if the agent were here; `Unavailable` if no answer came.
+Every `act` has a key, and `observe` is idempotent. The client can therefore safely repeat a failed
+request, and does so until its `timeout`. It raises the same errors as a local agent, and
+`Unavailable` if the server does not answer.
 """
 
 import http.client
@@ -13,12 +13,13 @@ import math
 import random
 import re
 import socket
+import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final
-from urllib.parse import quote, urlencode
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
@@ -28,47 +29,171 @@ from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
 from bayescontrol.serve.problems import PROBLEMS, InvalidKey, Problem, Refused, Unavailable
 from bayescontrol.serve.tokens import require_sendable
-from bayescontrol.serve.wire import Connections, Reply
 
-#: Answers after which to ask again: too many requests, too slow, overloaded.
-_AGAIN: Final = frozenset({408, 429, 502, 503, 504})
-_LONGEST_WAIT: Final = 2.0
-#: Seconds for a call, and for a server that nobody has reached, where no timeout is given.
-_WHOLE: Final = 30.0
-_REACH: Final = 5.0
-#: Nobody listens there, or there is no such place.
-_NOBODY: Final = (ConnectionRefusedError, socket.gaierror)
-_problem: Final = msgspec.json.Decoder(Problem).decode
+#: Statuses after which a request is repeated: too slow, too many requests, overloaded.
+_RETRIED: Final = frozenset({408, 429, 502, 503, 504})
+_MAX_WAIT: Final = 2.0
+#: Default seconds for a call, and for a server that cannot be reached at all.
+_TIMEOUT: Final = 30.0
+_CONNECT_TIMEOUT: Final = 5.0
+#: No server listens at the address, or the host does not exist.
+_UNREACHABLE: Final = (ConnectionRefusedError, socket.gaierror)
+_decode_problem: Final = msgspec.json.Decoder(Problem).decode
+
+
+class InvalidAddress(BayesControlError, ValueError):
+    """The URL is not the address of a server."""
+
+
+class Reply(NamedTuple):
+    """A complete answer."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds to wait according to the header Retry-After; 0 without it."""
+        text = self.headers.get("retry-after", "")
+        return float(text) if text.isdigit() else 0.0
+
+
+class _ConnectionPool:
+    """Connections to one server that are reused.
+
+    The server may close a connection while it is idle. Then the first write or read fails, and
+    the request is sent again on a new connection.
+    """
+
+    def __init__(self, url: str) -> None:
+        invalid = InvalidAddress(f"url={url!r} is invalid: write http://host:port or https://host")
+        if not isinstance(url, str):
+            raise invalid
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise invalid from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            raise invalid
+        secure = parts.scheme == "https"
+        self._connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        self._host, self._port = parts.hostname, port
+        self._base = parts.path.rstrip("/")
+        self._free: list[http.client.HTTPConnection] = []
+        self._lock = threading.Lock()
+
+    def send(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float
+    ) -> Reply:
+        """Send one request and return the answer."""
+        connection, response = self._request(method, path, body, headers, timeout)
+        try:
+            read = response.read()
+        except BaseException:
+            connection.close()
+            raise
+        reply = Reply(response.status, read, _lower(response))
+        if response.will_close:
+            connection.close()
+        else:
+            with self._lock:
+                self._free.append(connection)
+        return reply
+
+    def lines(
+        self,
+        path: str,
+        headers: Mapping[str, str],
+        timeout: float,
+        error: Callable[[Reply], Exception],
+    ) -> Iterator[bytes]:
+        """Yield the lines of an answer as they arrive; raise `error(reply)` if it is not 200."""
+        connection, response = self._request("GET", path, None, headers, timeout)
+        try:
+            if response.status != 200:
+                raise error(Reply(response.status, response.read(), _lower(response)))
+            for line in response:
+                yield line.rstrip(b"\n")
+        finally:
+            connection.close()
+
+    def _request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        with self._lock:
+            reused = self._free.pop() if self._free else None
+        if reused is not None:
+            try:
+                return reused, self._send(reused, method, path, body, headers, timeout)
+            except (ConnectionError, http.client.HTTPException):
+                reused.close()  # the server closed it while it was idle
+        connection = self._connect(self._host, self._port, timeout=timeout)
+        try:
+            return connection, self._send(connection, method, path, body, headers, timeout)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        timeout: float,
+    ) -> http.client.HTTPResponse:
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
+        try:
+            connection.request(method, self._base + path, body, dict(headers))
+            return connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+
+def _lower(response: http.client.HTTPResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.getheaders()}
 
 
 class Client:
-    """A server, by its address; `timeout` is how many seconds one call may take in all.
+    """A connection to a server; `timeout` limits one call in seconds, including its retries.
 
-    Without a `timeout` it is 30 seconds, but 5 if no connection is made: then `Unavailable` says
-    so. To outlast a server that is started again, give one. Any number of threads may use it.
+    The default is 30 seconds, but 5 if no connection can be made. Give a `timeout` to wait for a
+    server that restarts. Any number of threads may use one client.
 
     >>> client = Client("http://127.0.0.1:8000")
     >>> client.agent("checkout")
     RemoteAgent('checkout' at http://127.0.0.1:8000)
     >>> Client("shop.example")
     Traceback (most recent call last):
-    bayescontrol.serve.wire.InvalidAddress: url='shop.example': write http://host:port or https://host
+    bayescontrol.serve.client.InvalidAddress: url='shop.example' is invalid: write ...
     """
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float | None = None) -> None:
-        self._connections = Connections(url)
+        self._pool = _ConnectionPool(url)
         if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
-            raise ValueError(f"timeout={timeout!r}: it must be a positive number of seconds")
+            raise ValueError(f"timeout={timeout!r} is invalid: give a positive number of seconds")
         self.url = url.rstrip("/")
-        self.timeout = _WHOLE if timeout is None else timeout
-        self._reach = _REACH if timeout is None else timeout
+        self.timeout = _TIMEOUT if timeout is None else timeout
+        self._connect_timeout = _CONNECT_TIMEOUT if timeout is None else timeout
         self._headers = {"Accept": "application/json", "User-Agent": "bayescontrol"}
         if token is not None:
             require_sendable(token)
             self._headers["Authorization"] = f"Bearer {token}"
 
     def agent(self, name: str) -> "RemoteAgent":
-        """The agent of that name; nothing is asked yet."""
+        """Return the agent of that name; sends no request yet."""
         return RemoteAgent(self, name)
 
     def agents(self) -> list[str]:
@@ -84,58 +209,62 @@ class Client:
         *,
         seed: int | None = None,
     ) -> "RemoteAgent":
-        """Make an agent: of a problem of this library, or of a model by name and settings.
+        """Create an agent from a problem of this library, or from a model's name and settings.
 
-        The same again is the same agent.
+        Repeating the call returns the same agent.
         """
         if not isinstance(model, str):
-            known = as_model(model)
-            model, settings = known.name, known.settings
+            described = as_model(model)
+            model, settings = described.name, described.settings
         plain = {k: as_plain(v, f"setting {k}") for k, v in (settings or {}).items()}
         body = {"name": name, "model": model, "settings": plain, "seed": seed}
         self.call("POST", "/v1/agents", body)
         return RemoteAgent(self, name)
 
     def ready(self) -> bool:
-        """Whether the server answers, and has opened its agents."""
+        """Return whether the server answers and is ready."""
         try:
-            return self._send("GET", "/v1/health/ready", None, {}, self._reach).status == 200
+            return (
+                self._send("GET", "/v1/health/ready", None, {}, self._connect_timeout).status == 200
+            )
         except (OSError, http.client.HTTPException):
             return False
 
     def call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Any:
-        """What the server answers, as plain values; asked again while that may help."""
-        reply = self._insist(method, path, body, headers or {})
+        """Send a request, repeat it if that may help, and return the decoded answer."""
+        reply = self._send_with_retries(method, path, body, headers or {})
         return msgspec.json.decode(reply.body) if reply.body else None
 
-    def _insist(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Reply:
-        begun, pause = time.monotonic(), 0.05
-        end = begun + self.timeout
+    def _send_with_retries(
+        self, method: str, path: str, body: Any, headers: Mapping[str, str]
+    ) -> Reply:
+        began, pause = time.monotonic(), 0.05
+        end = began + self.timeout
         while True:
             left = end - time.monotonic()
-            wait = pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that not all come at once
+            wait = pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that clients do not retry at the same time
             try:
                 reply = self._send(method, path, body, headers, max(left, 0.001))
             except (OSError, http.client.HTTPException) as error:
-                if isinstance(error, _NOBODY):
-                    left = min(left, begun + self._reach - time.monotonic())
+                if isinstance(error, _UNREACHABLE):
+                    left = min(left, began + self._connect_timeout - time.monotonic())
                 if wait > left:
-                    raise self._unavailable(error, time.monotonic() - begun) from error
+                    raise self._unavailable(error, time.monotonic() - began) from error
             else:
                 if reply.status < 400:
                     return reply
-                wait = max(wait, min(reply.retry_after, _LONGEST_WAIT))
-                if reply.status not in _AGAIN or wait > left:
+                wait = max(wait, min(reply.retry_after, _MAX_WAIT))
+                if reply.status not in _RETRIED or wait > left:
                     raise _error(reply)
             time.sleep(wait)
-            pause = min(2 * pause, _LONGEST_WAIT)
+            pause = min(2 * pause, _MAX_WAIT)
 
     def _unavailable(self, error: Exception, seconds: float) -> Unavailable:
         return Unavailable(
-            f"{self.url} gave no answer in {seconds:.1f} s ({_told(error)}): is the "
-            "server running? Ask again with the same key: what was done is not done twice"
+            f"{self.url} did not answer within {seconds:.1f} s ({_message(error)}): is the "
+            "server running? Repeat the call with the same key; it is carried out only once"
         )
 
     def _send(
@@ -145,18 +274,20 @@ class Client:
         raw = None if body is None else msgspec.json.encode(body)
         if raw is not None:
             sent["Content-Type"] = "application/json"
-        return self._connections.send(method, path, raw, sent, timeout)
+        return self._pool.send(method, path, raw, sent, timeout)
 
     def lines(self, path: str) -> Iterator[bytes]:
-        """The lines of a long answer, as they come."""
+        """Yield the lines of a long answer as they arrive."""
         try:
-            yield from self._connections.lines(path, self._headers, self.timeout, _error)
+            yield from self._pool.lines(path, self._headers, self.timeout, _error)
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"{self.url} broke off: {_told(error)}") from error
+            raise Unavailable(
+                f"{self.url} stopped in the middle of an answer: {_message(error)}"
+            ) from error
 
     def close(self) -> None:
-        """Close the connections. Used again, it makes new ones."""
-        self._connections.close()
+        """Close the connections. The client opens new ones if it is used again."""
+        self._pool.close()
 
     def __enter__(self) -> "Client":
         return self
@@ -185,48 +316,47 @@ class RemoteAgent:
         self._path = f"/v1/agents/{quote(name, safe='')}"
 
     def act(self, x: Any = None, *, key: str | None = None) -> Decision:
-        """What to do in situation x. `key` is a name for the question; without one it gets one."""
+        """See `DurableAgent.act`. Without a `key`, the client generates one for its retries."""
         _require_key(key)
         headers = {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
         body = {"situation": as_plain(x, "the situation")}
         return _decision(self._client.call("POST", f"{self._path}/act", body, headers))
 
     def observe(self, id: str | Decision, o: Any) -> bool:
-        """The answer to a decision: True if it was learnt, False if it was known."""
+        """See `DurableAgent.observe`: True if the observation is new, False if it was known."""
         body = {"id": _id(id), "observation": as_plain(o, "the observation")}
         learnt: bool = self._client.call("POST", f"{self._path}/observe", body)["learnt"]
         return learnt
 
     def info(self) -> dict[str, Any]:
-        """Its model and settings, and how much has happened."""
-        told: dict[str, Any] = self._client.call("GET", self._path)
-        return told
+        """Return the model and settings of the agent, and the size of its log."""
+        info: dict[str, Any] = self._client.call("GET", self._path)
+        return info
 
     def posterior(self) -> dict[str, dict[str, Any]]:
-        """What is believed now, by arm or mode."""
-        told: dict[str, dict[str, Any]] = self._client.call("GET", f"{self._path}/posterior")[
-            "posterior"
-        ]
-        return told
+        """Return the current posterior, by arm or mode."""
+        found: dict[str, dict[str, Any]]
+        found = self._client.call("GET", f"{self._path}/posterior")["posterior"]
+        return found
 
     def probabilities(self, x: Any = None) -> dict[Any, float] | None:
-        """P(a | âo, x) for every action, if it were to act now; None where it is not exact."""
+        """P(a | past, x) of every action; None if it cannot be computed exactly."""
         path = f"{self._path}/probabilities"
         if x is not None:
             plain = msgspec.json.encode(as_plain(x, "the situation")).decode()
             path = f"{path}?{urlencode({'situation': plain})}"
-        return _law(self._client.call("GET", path)["probabilities"])
+        return _probabilities(self._client.call("GET", path)["probabilities"])
 
     def explain(self, id: str | Decision) -> dict[str, Any]:
-        """Why it was done: the decision, the posterior then, the mode drawn, the answer."""
+        """Return the decision, the posterior at that time, the mode drawn and the observation."""
         n = quote(_id(id), safe="")
-        told: dict[str, Any] = self._client.call("GET", f"{self._path}/decisions/{n}")
-        told["decision"] = _decision(told["decision"])
-        told["observation"] = from_plain(told["observation"])
-        return told
+        found: dict[str, Any] = self._client.call("GET", f"{self._path}/decisions/{n}")
+        found["decision"] = _decision(found["decision"])
+        found["observation"] = from_plain(found["observation"])
+        return found
 
     def log(self, start: int = 1) -> Iterator[Event]:
-        """The events from `start` to the head of now, each checked."""
+        """Yield the events from number `start` on; verifies their checksums."""
         for line in self._client.lines(f"{self._path}/log?start={start:d}"):
             yield from_line(line.decode())
 
@@ -234,7 +364,7 @@ class RemoteAgent:
         return f"RemoteAgent({self.name!r} at {self._client.url})"
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
@@ -245,24 +375,24 @@ def _id(id: str | Decision) -> str:
 def _require_key(key: Any) -> None:
     if key is None or (isinstance(key, str) and re.fullmatch(r"[!-~]{1,200}", key)):
         return
-    # Not shown: it goes where the token goes, and may have been mistaken for it.
-    raise InvalidKey("a key is a text of 1 to 200 visible ASCII characters")
+    # The key is not shown: a caller may have passed the token instead.
+    raise InvalidKey("the key is invalid: give a string of 1 to 200 visible ASCII characters")
 
 
-def _law(plain: Any) -> dict[Any, float] | None:
-    return plain and {from_plain(one["action"]): one["probability"] for one in plain}
+def _probabilities(plain: Any) -> dict[Any, float] | None:
+    return plain and {from_plain(item["action"]): item["probability"] for item in plain}
 
 
-def _decision(told: Mapping[str, Any]) -> Decision:
-    action, x = from_plain(told["action"]), from_plain(told["situation"])
-    law, p = _law(told["probabilities"]), told["probability"]
-    return Decision(told["id"], action, p, x, told["basis"], told["time"], law)
+def _decision(plain: Mapping[str, Any]) -> Decision:
+    action, x = from_plain(plain["action"]), from_plain(plain["situation"])
+    probabilities, p = _probabilities(plain["probabilities"]), plain["probability"]
+    return Decision(plain["id"], action, p, x, plain["basis"], plain["time"], probabilities)
 
 
 def _error(reply: Reply) -> Exception:
-    """The library's own error for a problem, if it has one."""
+    """Return the error of the library for a problem, or `Refused`."""
     try:
-        problem = _problem(reply.body)
+        problem = _decode_problem(reply.body)
     except msgspec.DecodeError:
         return Refused("internal", f"{reply.status}: {reply.body[:200].decode(errors='replace')}")
     name = problem.type.rpartition(":")[2]

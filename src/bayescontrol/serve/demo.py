@@ -1,11 +1,11 @@
-"""A server with visitors who are not real, so that the live page has something to show.
+"""A server with simulated visitors, for a demonstration of the live page.
 
-    checkout     four designs of a page; a visitor buys with a probability that is known here, so
-                 that the regret can be shown; answers come late, twice, or never
-    dispenser    three experts on a lever, guarded by the alarm; after a third of the time the
-                 lever breaks, and no expert fits any more
+    checkout     four designs of a page; the probabilities that a visitor buys are known, so that
+                 the page can show the regret; feedback arrives late, twice, or never
+    dispenser    three experts on a lever, with an alarm; after a third of the time the lever
+                 breaks, and no expert fits any more
 
-The visitors come over HTTP, as real ones would.
+The visitors use HTTP, as real ones would.
 """
 
 import heapq
@@ -30,23 +30,21 @@ from bayescontrol.serve.server import Server
 
 #: P(a visitor buys | design), by design.
 CHECKOUT: Final = {"plain": 0.05, "short form": 0.07, "with pictures": 0.09, "one click": 0.14}
-#: P(the lever pays | expert): what each expert believes of it.
+#: P(the lever pays | expert), according to each expert.
 DISPENSER: Final = {"thrifty": 0.7, "fair": 0.8, "generous": 0.9}
-#: What the lever pays when it is broken, and when: late enough to be seen well, early enough for
-#: the alarm, since over the whole time it pays less than any expert believes.
-_BROKEN, _BREAKS = 0.1, 1.0 / 3.0
+#: P(the broken lever pays), and the share of the time after which it breaks: early enough for the
+#: alarm, since over the whole time it then pays less than any expert expects.
+_BROKEN, _BREAKS_AFTER = 0.1, 1.0 / 3.0
+#: The probabilities that feedback never arrives, or arrives twice.
 _NEVER, _TWICE = 0.1, 0.05
-_PATIENCE: Final = 2.0  # seconds until an answer, on average
+#: Mean seconds until feedback arrives.
+_MEAN_DELAY: Final = 2.0
 
 
 def dispenser() -> Model:
-    """Pull or leave: three experts, and the alarm for the case that none is right.
-
-    >>> dispenser().build().alarm.raised
-    False
-    """
+    """Return the model of the lever: three experts, and the alarm in case none of them fits."""
     pays = DISPENSER.values()
-    modes = TabularModes(  # who believes in the lever pulls it, and sometimes tries the other
+    modes = TabularModes(  # every expert mostly pulls the lever
         policy=[[[0.1, 0.9]]] * len(pays),
         hypothesis=[[[[0.8, 0.2], [1 - p, p]]] for p in pays],
         names=list(DISPENSER),
@@ -68,9 +66,9 @@ def running_demo(
     rate: float = 40.0,
     seed: int = 0,
 ) -> Iterator[Server]:
-    """A server with visitors, `rate` a second, until the block ends; they stay for `seconds`.
+    """Run a server until the block ends, with `rate` visitors a second for `seconds`.
 
-    Without a `store` the logs are gone afterwards.
+    Without a `store`, the logs are deleted afterwards.
 
     >>> with running_demo(1.0) as server, Client(server.url) as client:
     ...     sorted(client.agents())
@@ -78,8 +76,8 @@ def running_demo(
     """
     for name, value in (("seconds", seconds), ("rate", rate)):
         if not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"{name}={value!r}: it must be a positive number")
-    Stream.named(seed, 0, "visitors")  # a seed that is none is refused here, not in a thread
+            raise ValueError(f"{name}={value!r} is invalid: it must be a positive number")
+    Stream.named(seed, 0, "visitors")  # reject an invalid seed here, not in a thread
     with tempfile.TemporaryDirectory(prefix="bayescontrol-demo-") as folder:
         where = store or f"sqlite:///{Path(folder) / 'demo.db'}"
         model = dispenser()
@@ -92,7 +90,7 @@ def running_demo(
             client.create("dispenser", model.name)
             ends = time.monotonic() + seconds
             threads = [
-                threading.Thread(target=_until, args=(visits, client, ends, rate, seed, stopped))
+                threading.Thread(target=_run, args=(visits, client, ends, rate, seed, stopped))
                 for visits in (_shop, _pull)
             ]
             for thread in threads:
@@ -105,7 +103,7 @@ def running_demo(
                     thread.join()
 
 
-def _until(
+def _run(
     visits: Callable[..., Iterator[float]],
     client: Client,
     ends: float,
@@ -113,52 +111,52 @@ def _until(
     seed: int,
     stopped: threading.Event,
 ) -> None:
-    """Go on, pause by pause, until it is time or someone says stop."""
+    """Run visits, with the pauses that they yield, until the time is up or `stopped` is set."""
     for pause in visits(client, ends, rate, seed):
         if stopped.wait(pause) or time.monotonic() >= ends:
             return
 
 
 def _shop(client: Client, ends: float, rate: float, seed: int) -> Iterator[float]:
-    """Visitors see a design; what they do is heard of later."""
+    """Show visitors a design of the checkout page, and observe later whether they buy."""
     agent, rng = client.agent("checkout"), Stream.named(seed, 0, "visitors")
     world = BernoulliBandit(list(CHECKOUT)).environment(list(CHECKOUT.values()))
-    answers: list[tuple[float, str, float]] = []
+    pending: list[tuple[float, str, float]] = []
     while True:
         decision = agent.act()
         o = world.respond(decision.action, rng)
-        for _ in range(_heard_of(rng)):
-            when = time.monotonic() + rng.exponential(_PATIENCE)
-            heapq.heappush(answers, (when, decision.id, o))
-        while answers and answers[0][0] <= time.monotonic():
-            _, id_, o = heapq.heappop(answers)
+        for _ in range(_feedback_count(rng)):
+            when = time.monotonic() + rng.exponential(_MEAN_DELAY)
+            heapq.heappush(pending, (when, decision.id, o))
+        while pending and pending[0][0] <= time.monotonic():
+            _, id_, o = heapq.heappop(pending)
             agent.observe(id_, o)
         yield rng.exponential(1.0 / rate)
 
 
-def _heard_of(rng: Stream) -> int:
-    """How often a visitor's answer comes."""
-    luck = rng.random()
-    return 0 if luck < _NEVER else 2 if luck < _NEVER + _TWICE else 1
+def _feedback_count(rng: Stream) -> int:
+    """Draw how many times the feedback of a visitor arrives."""
+    u = rng.random()
+    return 0 if u < _NEVER else 2 if u < _NEVER + _TWICE else 1
 
 
 def _pull(client: Client, ends: float, rate: float, seed: int) -> Iterator[float]:
-    """The lever pays as the generous expert says, then breaks."""
+    """Pull the lever, which pays as the generous expert expects until it breaks."""
     agent, rng = client.agent("dispenser"), Stream.named(seed, 0, "lever")
     now = time.monotonic()
-    breaks = now + _BREAKS * (ends - now)
+    breaks = now + _BREAKS_AFTER * (ends - now)
     while True:
-        decision = _asked(agent)
+        decision = _next_decision(agent)
         works = DISPENSER["generous"] if time.monotonic() < breaks else _BROKEN
         chance = works if decision.action == 1 else 0.2
         agent.observe(decision.id, int(rng.random() < chance))
         yield rng.exponential(4.0 / rate)
 
 
-def _asked(agent: RemoteAgent) -> Decision:
-    """The next decision; in a log that was kept, the one that is still due an answer."""
+def _next_decision(agent: RemoteAgent) -> Decision:
+    """Return the next decision; in an existing log, the one that still needs an observation."""
     try:
         return agent.act()
     except FeedbackDue:
-        made = [event for event in agent.log() if isinstance(event, Decided)]
-        return Decision.of(made[-1])
+        decisions = [event for event in agent.log() if isinstance(event, Decided)]
+        return Decision.of(decisions[-1])

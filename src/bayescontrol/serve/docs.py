@@ -1,53 +1,72 @@
-"""The OpenAPI document, made exact, and a page of it that needs neither a script nor the network.
+"""The OpenAPI document of the server, and its documentation page without scripts.
 
-Litestar reads the paths and parameters off the routes; msgspec knows the bodies, to the last
-bound and unknown field; the problems are the same for every path.
+Litestar derives paths and parameters from the routes, msgspec the exact schemas of the bodies.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from html import escape
+from importlib.metadata import version
 from typing import Any, Final
 
 import msgspec
+from litestar import Litestar
+from litestar.di import Provide
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
 
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.problems.description import ModelKind
 from bayescontrol.serve import schemas
-from bayescontrol.serve.gate import PUBLIC
+from bayescontrol.serve.middleware import PUBLIC
 from bayescontrol.serve.models import SCHEDULE, required_settings
 from bayescontrol.serve.problems import MEDIA_TYPE, PROBLEMS, Problem
+from bayescontrol.serve.routes import ROUTES
 
 _REF: Final = "#/components/schemas/"
 _ABOUT: Final = (
-    "Durable decisions: every decision and observation is on disk before it is answered. "
-    "Asking again is safe: act under the same Idempotency-Key gives the same decision, and an "
-    "observation that is known changes nothing."
+    "Durable decisions: every decision and observation is on disk before the answer is sent. "
+    "Repeating a request is safe: act with the same Idempotency-Key returns the same decision, "
+    "and repeating an observation changes nothing."
 )
 
 
-def finished(made: dict[str, Any], secured: bool = False) -> dict[str, Any]:
-    """The document that Litestar made, with exact bodies, problems and security.
+@cache
+def openapi_document(needs_token: bool = False) -> dict[str, Any]:
+    """Return the OpenAPI document of the server.
 
-    >>> finished({"info": {}, "paths": {}})["components"]["schemas"]["Learnt"]["required"]
-    ['learnt']
+    >>> sorted(openapi_document()["paths"])[:2]
+    ['/v1/agents', '/v1/agents/{name}']
     """
+    config = OpenAPIConfig(
+        title="bayescontrol",
+        version=version("bayescontrol"),
+        path="/schema",
+        render_plugins=[JsonRenderPlugin(path="/")],
+        use_handler_docstrings=True,
+    )
+    dependencies = {"service": Provide(object, sync_to_thread=False)}
+    app = Litestar(
+        list(ROUTES), dependencies=dependencies, openapi_config=config, logging_config=None
+    )
+    document = app.openapi_schema.to_schema()
     structs = [
-        one
-        for one in vars(schemas).values()
-        if isinstance(one, type) and issubclass(one, msgspec.Struct) and one.__name__[0] != "_"
+        value
+        for name, value in vars(schemas).items()
+        if isinstance(value, type) and issubclass(value, msgspec.Struct) and name[0] != "_"
     ]
     _, components = msgspec.json.schema_components(
         [*structs, Problem], ref_template=_REF + "{name}"
     )
-    for path, operations in made["paths"].items():
+    for path, operations in document["paths"].items():
         for operation in operations.values():
-            _finish(operation)
+            _complete(operation)
             public = path in PUBLIC
-            operation["security"] = [] if public else [{"token": []}] if secured else [{}]
-    return made | {
-        "info": made["info"] | {"description": _ABOUT},
+            operation["security"] = [] if public else [{"token": []}] if needs_token else [{}]
+    return document | {
+        "info": document["info"] | {"description": _ABOUT},
         "components": {
             "schemas": components,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -55,12 +74,13 @@ def finished(made: dict[str, Any], secured: bool = False) -> dict[str, Any]:
     }
 
 
-def _finish(operation: dict[str, Any]) -> None:
+def _complete(operation: dict[str, Any]) -> None:
+    """Add what Litestar does not know about an operation."""
     operation.pop("deprecated", None)
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"]
-        if "oneOf" in schema:  # null is the absence of a parameter, not a value of it
-            inner = next(one for one in schema.pop("oneOf") if one["type"] != "null")
+        if "oneOf" in schema:  # a parameter that may be absent is never null
+            inner = next(kind for kind in schema.pop("oneOf") if kind["type"] != "null")
             parameter["schema"] = schema = inner | schema
         if parameter["name"] == "situation":
             del parameter["schema"]
@@ -83,9 +103,9 @@ def _finish(operation: dict[str, Any]) -> None:
 
 
 def docs_page(document: Mapping[str, Any], host: str = "") -> str:
-    """The document for people, with examples for the `Host` that was asked, if it can be one.
+    """Render the document as HTML; the examples use the `Host` of the request if it is valid.
 
-    >>> docs_page(finished({"info": {"title": "t", "version": "1"}, "paths": {}}))[:15]
+    >>> docs_page(openapi_document())[:15]
     '<!doctype html>'
     """
     info, components = document["info"], document["components"]["schemas"]
@@ -104,7 +124,7 @@ def docs_page(document: Mapping[str, Any], host: str = "") -> str:
         '<p><a href="/openapi.json">The OpenAPI document</a> · <a href="/">The live page</a></p>'
         f"{_code(_EXAMPLE.replace('URL', url))}"
         f"<h2>Paths</h2>{''.join(operations)}"
-        f"<h2>Bodies</h2>{''.join(_schema(name, one) for name, one in components.items())}"
+        f"<h2>Bodies</h2>{''.join(_schema(name, schema) for name, schema in components.items())}"
         f"<h2>Models</h2>{_models(url)}"
         f"<h2>Problems</h2>{_problems()}</main></body></html>"
     )
@@ -117,12 +137,12 @@ _STYLE: Final = (
     "pre { padding: .6rem; border: 1px solid; white-space: pre-wrap; } "
     "td { padding: .2rem 1rem .2rem 0; vertical-align: top; } "
     "td:not(:last-child) { overflow-wrap: break-word; } h3 { margin-bottom: 0; } "
-    # On a phone a row reads downwards.
+    # On a phone, cells stand below each other.
     "@media (max-width: 40rem) { table, tbody, tr, td { display: block; } td { padding: 0; } "
     "tr { margin-bottom: .8rem; } td:empty { display: none; } }"
 )
 _LOCAL: Final = "127.0.0.1:8000"
-#: A name or an address, with or without a port: what came with a request is not believed.
+#: A host name or address with an optional port: the header of a request is not trusted.
 _HOST: Final = re.compile(r"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 _JSON: Final = "curl -H 'Content-Type: application/json'"
 _EXAMPLE: Final = f"""\
@@ -135,49 +155,48 @@ with a token: -H "Authorization: Bearer $BAYESCONTROL_TOKEN\""""
 
 
 def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
-    about = escape(operation.get("description") or "")
+    summary = escape(operation.get("description") or "")
     rows = [
         (
-            one["name"],
-            one["in"],
-            "required" if one.get("required") else "",
-            _shape(one),
-            escape(one.get("description", "")),
+            parameter["name"],
+            parameter["in"],
+            "required" if parameter.get("required") else "",
+            _shape(parameter),
+            escape(parameter.get("description", "")),
         )
-        for one in operation.get("parameters", ())
+        for parameter in operation.get("parameters", ())
     ]
     body = operation.get("requestBody")
     if body:
-        needed = "required" if body.get("required") else ""
-        rows.append(("body", "", needed, _shape(body["content"]["application/json"]), ""))
-    answers = [
-        f"{status} {_shape(next(iter(one['content'].values()))) if one.get('content') else ''}"
-        if int(status) < 400
-        else str(status)
-        for status, one in sorted(operation["responses"].items())
-    ]
+        required = "required" if body.get("required") else ""
+        rows.append(("body", "", required, _shape(body["content"]["application/json"]), ""))
+    answers = []
+    for status, response in sorted(operation["responses"].items()):
+        content = response.get("content") if int(status) < 400 else None
+        answers.append(f"{status} {_shape(next(iter(content.values())))}" if content else status)
     name = escape(operation["operationId"])
     return (
-        f'<h3 id="{name}"><code>{method.upper()} {escape(path)}</code></h3><p>{about}</p>'
+        f'<h3 id="{name}"><code>{method.upper()} {escape(path)}</code></h3><p>{summary}</p>'
         f"{_table(rows)}<p>Answers: {', '.join(answers)}</p>"
     )
 
 
 def _schema(name: str, schema: Mapping[str, Any]) -> str:
-    needed = schema.get("required", ())
+    required = schema.get("required", ())
     rows = [
-        (field, "required" if field in needed else "", _shape({"schema": one}),
-         escape(one.get("description", "")))
-        for field, one in schema.get("properties", {}).items()
+        (field, "required" if field in required else "", _shape({"schema": inner}),
+         escape(inner.get("description", "")))
+        for field, inner in schema.get("properties", {}).items()
     ]  # fmt: skip
-    about = escape(schema.get("description", "").partition("\n")[0])
-    return f'<h3 id="{name}">{name}</h3><p>{about}</p>{_table(rows)}'
+    summary = escape(schema.get("description", "").partition("\n")[0])
+    return f'<h3 id="{name}">{name}</h3><p>{summary}</p>{_table(rows)}'
 
 
 def _models(url: str) -> str:
-    told = "".join(_model(problem.model_kind, url) for problem in KINDS.values())
-    every = _table([("<code>schedule</code>", "", escape(SCHEDULE.shape), SCHEDULE.meaning)])
-    return f"<p>What may be left out is not marked as required. Of every model:</p>{every}{told}"
+    models = "".join(_model(problem.model_kind, url) for problem in KINDS.values())
+    common = _table([("<code>schedule</code>", "", escape(SCHEDULE.shape), SCHEDULE.meaning)])
+    intro = "Settings that are not marked as required are optional. Settings of every model:"
+    return f"<p>{intro}</p>{common}{models}"
 
 
 def _model(model: ModelKind, url: str) -> str:
@@ -225,17 +244,17 @@ def _table(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _shape(holder: Mapping[str, Any]) -> str:
-    """The type of a value in a word or two, with a link where it has a section."""
+    """Describe the type of a value in a few words, with a link to its section."""
     schema = holder.get("schema", {})
-    return " or ".join(_words(schema)) or "any JSON"
+    return " or ".join(_type_names(schema)) or "any JSON"
 
 
-def _words(schema: Mapping[str, Any]) -> Iterator[str]:
+def _type_names(schema: Mapping[str, Any]) -> Iterator[str]:
     if "$ref" in schema:
         name = escape(schema["$ref"].removeprefix(_REF))
         yield f'<a href="#{name}">{name}</a>'
-    for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        yield from _words(one)
+    for inner in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        yield from _type_names(inner)
     kind = schema.get("type")
     if kind == "array":
         yield f"list of {_shape({'schema': schema.get('items', {})})}"

@@ -1,9 +1,9 @@
-"""What went wrong, as RFC 9457 tells it: a stable type, what happened, and what to do next.
+"""Errors over HTTP as problem details (RFC 9457): a stable type, the cause, and what to do next.
 
     {"type": "urn:bayescontrol:problem:unknown-decision", "title": "No such decision",
-     "status": 404, "detail": "no decision '7' in log 'checkout': …", "next": "give the id …"}
+     "status": 404, "detail": "no decision '7' in log 'checkout': …", "next": "Give the id …"}
 
-Every error of the library has its line here; the client turns the type back into the error.
+Every error of the library has a problem type here; the client turns the type back into the error.
 """
 
 import re
@@ -21,49 +21,31 @@ _URN: Final = "urn:bayescontrol:problem:"
 
 
 class UnknownAgent(BayesControlError, LookupError):
-    """The store has no agent of that name.
-
-    >>> issubclass(UnknownAgent, LookupError)
-    True
-    """
+    """The store has no agent of that name."""
 
 
 class UnknownModel(BayesControlError, ValueError):
-    """No model has that name.
-
-    >>> issubclass(UnknownModel, ValueError)
-    True
-    """
+    """No model has that name."""
 
 
 class BadSettings(BayesControlError, ValueError):
-    """No model can be made of those settings.
-
-    >>> issubclass(BadSettings, ValueError)
-    True
-    """
+    """The settings are invalid for the model."""
 
 
 class InvalidKey(BayesControlError, ValueError):
-    """A key cannot be sent in a header.
-
-    >>> issubclass(InvalidKey, ValueError)
-    True
-    """
+    """The key cannot be sent in a header."""
 
 
 class Unavailable(BayesControlError, ConnectionError):
-    """The server gave no answer in time; whether it did what was asked is not known.
-
-    >>> issubclass(Unavailable, ConnectionError)
-    True
-    """
+    """The server did not answer in time; the request may or may not have been carried out."""
 
 
 class Refused(BayesControlError):
-    """The server does not do this, or not now; `kind` says why, `headers` go with the answer.
+    """The server refused a request.
 
-    >>> Refused("overloaded", "256 requests are under way", {"Retry-After": "1"}).kind
+    `kind` is the last part of the problem's type; `headers` are sent with the answer.
+
+    >>> Refused("overloaded", "256 requests are in progress", {"Retry-After": "1"}).kind
     'overloaded'
     """
 
@@ -73,132 +55,138 @@ class Refused(BayesControlError):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What is sent.
+    """The body of an answer that reports an error."""
 
-    >>> Problem("urn:x", "No such agent", 404, "no agent 'shop'", "create it").status
-    404
-    """
-
-    #: Which kind it is, for programs.
+    #: The type of problem, for programs.
     type: str
-    #: The same for people.
+    #: The type of problem, for people.
     title: str
     status: int
-    #: What happened this time.
+    #: The cause in this case.
     detail: str
-    #: What to do about it.
+    #: What to do next.
     next: str
 
 
-class Kind(NamedTuple):
-    """A kind of problem.
-
-    >>> PROBLEMS["unknown-decision"].status
-    404
-    """
+class ProblemKind(NamedTuple):
+    """A type of problem."""
 
     status: int
     title: str
     next: str
-    #: What the client raises for it.
+    #: The error that the client raises for it.
     error: type[BayesControlError] | None = None
 
 
-_SAME: Final = "Ask again with the same Idempotency-Key: what was done is not done twice."
-_LATER: Final = f"Wait as long as Retry-After says. {_SAME}"
-_VALUE: Final = "Nothing was changed. Send a value that the detail allows."
+_RETRY: Final = "Repeat the request with the same Idempotency-Key; it is carried out only once."
+_LATER: Final = f"Wait for the time in Retry-After. {_RETRY}"
+_VALUE: Final = "Nothing was changed. Send a value that is valid according to the detail."
+_MODELS: Final = "See /docs for the models and their settings."
 
-#: Every kind by the last part of its type. Those with an error come in the order in which an
-#: error is looked up: a special one before a general one.
-PROBLEMS: Final[dict[str, Kind]] = {
-    "bad-request": Kind(400, "The request cannot be read", "See /docs for what is expected."),
-    "unauthorized": Kind(401, "A token is needed", "Send Authorization: Bearer <token>."),
-    "forbidden-origin": Kind(
-        403, "Another site's page may not ask", "Ask from this server's own pages, or from code."
+#: All problems by the last part of their type. Those of subclasses of errors come before those of
+#: their base classes.
+PROBLEMS: Final[dict[str, ProblemKind]] = {
+    "bad-request": ProblemKind(400, "The request is invalid", "See /docs for valid requests."),
+    "unauthorized": ProblemKind(
+        401, "A valid token is needed", "Send Authorization: Bearer <token>."
     ),
-    "not-found": Kind(404, "There is nothing at this path", "See /docs for the paths."),
-    "method-not-allowed": Kind(405, "The path has no such method", "See the header Allow."),
-    "timeout": Kind(408, "The request took too long to arrive", "Send it again, in one go."),
-    "too-large": Kind(413, "The body is too large", "Send less, or raise --max-body."),
-    "uri-too-long": Kind(414, "The request line is too long", "Send a shorter path and query."),
-    "unsupported-media-type": Kind(
+    "forbidden-origin": ProblemKind(
+        403, "Pages of other sites may not send requests",
+        "Send the request from a page of this server, or from a program.",
+    ),
+    "not-found": ProblemKind(404, "There is nothing at this path", "See /docs for the paths."),
+    "method-not-allowed": ProblemKind(
+        405, "The path does not support this method", "See the header Allow."
+    ),
+    "timeout": ProblemKind(
+        408, "The request took too long to arrive", "Send the whole request at once."
+    ),
+    "too-large": ProblemKind(413, "The body is too large", "Send less, or raise --max-body."),
+    "uri-too-long": ProblemKind(
+        414, "The request line is too long", "Send a shorter path and query."
+    ),
+    "unsupported-media-type": ProblemKind(
         415, "The body is not JSON", "Send Content-Type: application/json."
     ),
-    "wrong-host": Kind(
-        421, "The server is not called that", "Use its address, or name it with --allow-host."
+    "wrong-host": ProblemKind(
+        421, "The server does not have this host name",
+        "Use the server's address, or add the name with --allow-host.",
     ),
-    "too-many-requests": Kind(429, "Too many requests a second", _LATER),
-    "head-too-large": Kind(
+    "too-many-requests": ProblemKind(429, "Too many requests a second", _LATER),
+    "head-too-large": ProblemKind(
         431, "The head of the request is too large", "Send fewer and shorter header fields."
     ),
-    "overloaded": Kind(503, "Too much is under way", _LATER),
-    "deadline": Kind(503, "It took too long; it may still be done", _SAME),
-    "shutting-down": Kind(503, "The server is being stopped", _LATER),
-    "not-ready": Kind(503, "The agents are being opened", "Wait as long as Retry-After says."),
-    "too-many-agents": Kind(
-        409, "The server has as many agents as it may", "Raise --max-agents, or use another."
+    "overloaded": ProblemKind(503, "The server is overloaded", _LATER),
+    "deadline": ProblemKind(503, "The request took too long; it may still be completed", _RETRY),
+    "shutting-down": ProblemKind(503, "The server is shutting down", _LATER),
+    "not-ready": ProblemKind(
+        503, "The server is still opening its agents", "Wait for the time in Retry-After."
     ),
-    "unknown-agent": Kind(
-        404, "No such agent", "GET /v1/agents lists them, POST /v1/agents makes one.", UnknownAgent
+    "too-many-agents": ProblemKind(
+        409, "The limit of agents is reached", "Raise --max-agents, or use an existing agent."
     ),
-    "unknown-model": Kind(
-        422, "No such model", "See /docs for the models and their settings.", UnknownModel
+    "unknown-agent": ProblemKind(
+        404, "No such agent", "GET /v1/agents lists agents, POST /v1/agents creates one.",
+        UnknownAgent,
     ),
-    "bad-settings": Kind(
-        422, "Bad settings", "See /docs for the models and their settings.", BadSettings
-    ),
-    "unknown-decision": Kind(
+    "unknown-model": ProblemKind(422, "No such model", _MODELS, UnknownModel),
+    "bad-settings": ProblemKind(422, "Invalid settings", _MODELS, BadSettings),
+    "unknown-decision": ProblemKind(
         404, "No such decision", "Give the id that act returned.", errors.UnknownDecision
     ),
-    "conflicting-feedback": Kind(
-        409, "The decision has another answer", "The first answer stands; do not send another.",
-        errors.ConflictingFeedback,
+    "conflicting-feedback": ProblemKind(
+        409, "The decision already has another observation",
+        "The first observation stands; do not send another.", errors.ConflictingFeedback,
     ),
-    "conflicting-key": Kind(
-        409, "The key stands for another question", "Use a new Idempotency-Key.",
+    "conflicting-key": ProblemKind(
+        409, "The key was used for another situation", "Use a new Idempotency-Key.",
         errors.ConflictingKey,
     ),
-    "feedback-due": Kind(
-        409, "An answer is due first", "Observe the decision that the detail names, then act.",
-        errors.FeedbackDue,
+    "feedback-due": ProblemKind(
+        409, "An observation is due first",
+        "Observe the decision that the detail names, then act.", errors.FeedbackDue,
     ),
-    "model-mismatch": Kind(
-        409, "The agent is of another model", "Use its own model, or another name.",
+    "model-mismatch": ProblemKind(
+        409, "The agent has another model", "Use the agent's model, or another name.",
         errors.ModelMismatch,
     ),
-    "impossible-observation": Kind(
-        422, "No mode allows the observation", _VALUE, errors.ImpossibleObservation
+    "impossible-observation": ProblemKind(
+        422, "The observation is impossible under every mode", _VALUE,
+        errors.ImpossibleObservation,
     ),
-    "bad-evidence": Kind(422, "The observation cannot be learnt from", _VALUE, errors.BadEvidence),
-    "bad-situation": Kind(
-        422, "The agent knows no such situation", _VALUE, errors.BadSituation
+    "bad-evidence": ProblemKind(422, "The observation is invalid", _VALUE, errors.BadEvidence),
+    "bad-situation": ProblemKind(422, "The situation is invalid", _VALUE, errors.BadSituation),
+    "invalid-name": ProblemKind(
+        422, "The name is not valid for an agent", _VALUE, errors.UnknownStore
     ),
-    "invalid-name": Kind(422, "An agent cannot be called that", _VALUE, errors.UnknownStore),
-    "disk-full": Kind(
-        507, "The disk is full", "Nothing was written. Make room, then ask again.", errors.DiskFull
+    "disk-full": ProblemKind(
+        507, "The disk is full", "Nothing was written. Free some space, then try again.",
+        errors.DiskFull,
     ),
-    "store-busy": Kind(503, "Another process has the store", _LATER, errors.StoreBusy),
-    "newer-format": Kind(
+    "store-busy": ProblemKind(503, "Another process uses the store", _LATER, errors.StoreBusy),
+    "newer-format": ProblemKind(
         500, "A later release wrote the log", "Install a later release.", errors.NewerFormat
     ),
-    "damaged-log": Kind(500, "The log is damaged", "Put back a copy of it.", errors.DamagedLog),
-    "store-failed": Kind(503, "The store failed", _SAME, errors.StoreFailed),
-    "head-moved": Kind(503, "Another process wrote at the same time", _SAME, errors.HeadMoved),
-    "refused": Kind(422, "The agent refused the value", _VALUE, BayesControlError),
-    "internal": Kind(500, "The server failed", f"Look at the server's own log. {_SAME}"),
+    "damaged-log": ProblemKind(500, "The log is damaged", "Restore a backup.", errors.DamagedLog),
+    "store-failed": ProblemKind(503, "The store failed", _RETRY, errors.StoreFailed),
+    "head-moved": ProblemKind(
+        503, "Another process wrote at the same time", _RETRY, errors.HeadMoved
+    ),
+    "refused": ProblemKind(422, "The agent rejected the value", _VALUE, BayesControlError),
+    "internal": ProblemKind(500, "The server failed", f"See the log of the server. {_RETRY}"),
 }  # fmt: skip
 
-#: A name in Python, and the same over HTTP.
-_WORDS: Final = {
+#: Names in Python messages, and what they are called over HTTP.
+_HTTP_NAMES: Final = {
     r"^x=": "situation=",
     r"^o=": "observation=",
     r"^key=": "Idempotency-Key ",
 } | {rf"\b{problem.__name__}\b": name for name, problem in KINDS.items()}
-_OF_VALUES: Final = (TypeError, ValueError, LookupError, ArithmeticError)
+_VALUE_ERRORS: Final = (TypeError, ValueError, LookupError, ArithmeticError)
 
 
 def kind_of(error: BaseException) -> str:
-    """Under which kind an error goes.
+    """Return the problem type of an error.
 
     >>> kind_of(errors.UnknownDecision("no decision 7")), kind_of(MemoryError())
     ('unknown-decision', 'overloaded')
@@ -213,47 +201,39 @@ def kind_of(error: BaseException) -> str:
     return "bad-request" if isinstance(error, RecursionError) else "internal"
 
 
-def of_value(error: BaseException) -> BaseException:
-    """What an agent raised for a value that it was given: such an error is the caller's.
+def value_error(error: BaseException) -> BaseException:
+    """Convert what an agent raised for an invalid value into an error of the caller.
 
-    >>> of_value(TypeError("x=3: this agent moves by its observations"))
+    >>> value_error(TypeError("x=3: this agent moves by its observations"))
     Refused('x=3: this agent moves by its observations')
     """
-    ours = isinstance(error, BayesControlError)
-    return error if ours or not isinstance(error, _OF_VALUES) else Refused("refused", str(error))
+    if isinstance(error, BayesControlError) or not isinstance(error, _VALUE_ERRORS):
+        return error
+    return Refused("refused", str(error))
 
 
-def in_words_of_http(detail: str) -> str:
-    """What the library says, with the names that things have over HTTP.
+def http_wording(message: str) -> str:
+    """Replace Python names in an error message by the names of the HTTP interface.
 
-    >>> in_words_of_http("x=3: this bandit knows no situations: use a LinearBandit")
+    >>> http_wording("x=3: this bandit knows no situations: use a LinearBandit")
     'situation=3: this bandit knows no situations: use a linear-bandit'
     """
-    for python, here in _WORDS.items():
-        detail = re.sub(python, here, detail)
-    return detail
+    for pattern, name in _HTTP_NAMES.items():
+        message = re.sub(pattern, name, message)
+    return message
 
 
-def problem_of(name: str, detail: str) -> Problem:
-    """A problem of that kind.
-
-    >>> problem_of("unknown-agent", "no agent 'shop'").type
-    'urn:bayescontrol:problem:unknown-agent'
-    """
-    kind = PROBLEMS[name]
-    return Problem(_URN + name, kind.title, kind.status, detail, kind.next)
-
-
-def answer_of(
+def problem_response(
     name: str, detail: str, headers: Mapping[str, str] | None = None
 ) -> tuple[int, dict[str, str], bytes]:
-    """The status, the headers and the body of an answer that is a problem of that kind.
+    """Return the status, the headers and the body of an answer that reports a problem.
 
-    >>> status, headers, body = answer_of("overloaded", "256 requests are under way")
+    >>> status, headers, body = problem_response("overloaded", "256 requests are in progress")
     >>> status, headers
     (503, {'Retry-After': '1', 'Content-Type': 'application/problem+json'})
     """
-    problem = problem_of(name, detail)
-    heads = {"Retry-After": "1"} if problem.status == 503 else {}
-    heads |= {"Content-Type": MEDIA_TYPE, **(headers or {})}
-    return problem.status, heads, msgspec.json.encode(problem)
+    kind = PROBLEMS[name]
+    problem = Problem(_URN + name, kind.title, kind.status, detail, kind.next)
+    sent = {"Retry-After": "1"} if kind.status == 503 else {}
+    sent |= {"Content-Type": MEDIA_TYPE, **(headers or {})}
+    return kind.status, sent, msgspec.json.encode(problem)

@@ -1,9 +1,9 @@
-"""What goes over the wire: JSON, checked at the door.
+"""The JSON bodies of requests and answers, and their validation.
 
     {"situation": null}              ->  act      ->  {"id": "2", "action": "red", …}
     {"id": "2", "observation": 1}    ->  observe  ->  {"learnt": true}
 
-Situations, actions and observations are any JSON values, in the way that logs keep them
+Situations, actions and observations are any JSON values, in the notation of logs
 (`durable.plain`): a tuple is {"tuple": [1, "b"]}, an array {"array": …}, a dict {"dict": …}.
 """
 
@@ -21,7 +21,7 @@ from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
 
 #: The media type of a log.
 LINES: Final = "application/jsonl"
-#: Names that need no escaping in an address.
+#: Names that need no escaping in a URL.
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z"
 _DTYPE: Final = re.compile(r"[<>|=]?[biuf][1248]\Z")
 _EXAMPLE: Final = {"arms": ["red", "blue"]}
@@ -33,57 +33,45 @@ Value: TypeAlias = Annotated[
         '"shape": [1], "dtype": "<f8"}, an object {"dict": [["key", 1]]}.'
     ),
 ]
-_Chance: TypeAlias = Annotated[float, Meta(ge=0.0, le=1.0)]
-_Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200, description="What act gave.")]
+_UnitInterval: TypeAlias = Annotated[float, Meta(ge=0.0, le=1.0)]
+_Id: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=200, description="The id that act returned.")
+]
 
 
-class _In(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What comes in: a field that is not known is a mistake."""
+class _RequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a request; unknown fields are errors."""
 
 
-class NewAgent(_In, frozen=True):
-    """An agent to be made.
-
-    >>> msgspec.json.decode(b'{"name": "shop", "model": "bernoulli-bandit"}', type=NewAgent).seed
-    """
+class NewAgent(_RequestBody, frozen=True):
+    """An agent to create."""
 
     name: Annotated[str, Meta(pattern=NAME, description="Letters, digits, and . _ ~ -")]
     model: Annotated[str, Meta(min_length=1, max_length=200, examples=["bernoulli-bandit"])]
-    settings: Annotated[dict[str, Any], Meta(description="Of the model.", examples=[_EXAMPLE])] = (
-        msgspec.field(default_factory=dict)
-    )
+    settings: Annotated[
+        dict[str, Any], Meta(description="Settings of the model.", examples=[_EXAMPLE])
+    ] = msgspec.field(default_factory=dict)
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
-class Question(_In, frozen=True):
-    """What to do in a situation; null where there is only one.
-
-    >>> Question().situation
-    """
+class Question(_RequestBody, frozen=True):
+    """The situation of a decision; null for agents without situations."""
 
     situation: Value = None
 
 
-class Answer(_In, frozen=True):
-    """What came of a decision.
-
-    >>> Answer("2", 1).observation
-    1
-    """
+class Answer(_RequestBody, frozen=True):
+    """The observation that follows a decision."""
 
     id: _Id
     observation: Value
 
 
 class Probability(msgspec.Struct, frozen=True):
-    """P(a | past) of one action.
-
-    >>> Probability("red", 0.5).probability
-    0.5
-    """
+    """P(a | past) of one action."""
 
     action: Value
-    probability: _Chance
+    probability: _UnitInterval
 
 
 class DecisionInfo(msgspec.Struct, frozen=True):
@@ -96,7 +84,7 @@ class DecisionInfo(msgspec.Struct, frozen=True):
     id: _Id
     action: Value
     #: Of this action, where it is known exactly.
-    probability: _Chance | None
+    probability: _UnitInterval | None
     #: Of every action; null where it was not just computed: explain tells.
     probabilities: list[Probability] | None
     situation: Value
@@ -107,57 +95,45 @@ class DecisionInfo(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, d: Decision) -> "DecisionInfo":
-        """As it is sent."""
-        law = None if d.probabilities is None else law_of(d.probabilities)
+        """Convert to the body of an answer."""
+        probabilities = None if d.probabilities is None else probability_list(d.probabilities)
         action, x = as_plain(d.action, "the action"), as_plain(d.situation, "the situation")
-        return cls(d.id, action, _chance(d.probability), law, x, d.basis, d.time)
+        return cls(d.id, action, _clipped(d.probability), probabilities, x, d.basis, d.time)
 
 
 class Learnt(msgspec.Struct, frozen=True):
-    """Whether an observation was news; false: it was known, and nothing was changed.
-
-    >>> Learnt(True).learnt
-    True
-    """
+    """Whether an observation was new; false: it was known already, and nothing changed."""
 
     learnt: bool
 
 
 class ExplanationInfo(msgspec.Struct, frozen=True):
-    """Why a decision was taken: drawn again from the log, and found to be the same.
-
-    >>> ExplanationInfo.__struct_fields__[0]
-    'decision'
-    """
+    """Why a decision was made, reproduced from the log."""
 
     decision: DecisionInfo
-    #: What was believed then.
+    #: The posterior at the time of the decision.
     posterior: dict[str, dict[str, Any]]
-    #: The mode that was drawn, in words.
+    #: The mode that was drawn, as text.
     mode: str | None
     answered: bool
     observation: Value
 
     @classmethod
     def of(cls, e: Explanation) -> "ExplanationInfo":
-        """As it is sent."""
+        """Convert to the body of an answer."""
         mode = None if e.mode is None else repr(e.mode)
         o = as_plain(e.observation, "the observation")
         return cls(DecisionInfo.of(e.decision), e.posterior, mode, e.answered, o)
 
 
 class AgentInfo(msgspec.Struct, frozen=True):
-    """An agent.
-
-    >>> AgentInfo("shop", "bernoulli-bandit", 1, {}, "any time", 1, 0, 0).head
-    1
-    """
+    """An agent, its model and the size of its log."""
 
     name: str
     model: str
     version: int
     settings: dict[str, Any]
-    #: When an observation may come: "any time", or "in turn", before the next act.
+    #: When an observation may arrive: "any time", or "in turn", before the next act.
     feedback: str
     #: The number of events in its log.
     head: int
@@ -166,97 +142,80 @@ class AgentInfo(msgspec.Struct, frozen=True):
 
 
 class AgentList(msgspec.Struct, frozen=True):
-    """The names of all agents in the store.
-
-    >>> AgentList(["checkout"]).agents
-    ['checkout']
-    """
+    """The names of all agents in the store."""
 
     agents: list[str]
 
 
 class Posterior(msgspec.Struct, frozen=True):
-    """What is believed now, by arm or mode.
-
-    >>> Posterior(3, {"red": {"mean": 0.5}}).head
-    3
-    """
+    """The current posterior, by arm or mode, after event `head`."""
 
     head: int
     posterior: dict[str, dict[str, Any]]
 
 
 class Probabilities(msgspec.Struct, frozen=True):
-    """P(a | past) if it were to act now; null where it is not known exactly.
-
-    >>> Probabilities(None).probabilities
-    """
+    """P(a | past) of the next action; null if it cannot be computed exactly."""
 
     probabilities: list[Probability] | None
 
 
 class Status(msgspec.Struct, frozen=True):
-    """How the server is.
-
-    >>> Status("ok").status
-    'ok'
-    """
+    """The status of the server."""
 
     status: str
 
 
 class Readiness(Status, frozen=True):
-    """Whether the agents are open.
+    """The status of the server and of its agents."""
 
-    >>> Readiness("ok", 1, ["shop"]).unopened
-    ['shop']
-    """
-
-    #: Agents that could not be opened: how many, and, where no token is needed, which.
+    #: Agents that could not be opened: their number, and their names if no token is needed.
     failed: int = 0
     unopened: list[str] = msgspec.field(default_factory=list)
 
 
-def _chance(p: float | None) -> float | None:
-    # A sum of rounded numbers may be beyond 1 by its last bit.
+def _clipped(p: float | None) -> float | None:
+    # A sum of rounded probabilities may exceed 1 in its last bit.
     return None if p is None else min(max(p, 0.0), 1.0)
 
 
-def law_of(law: Mapping[Any, float]) -> list[Probability]:
-    """Pairs, because an action need not be a text.
+def probability_list(probabilities: Mapping[Any, float]) -> list[Probability]:
+    """Convert probabilities by action into a list, because an action need not be a text.
 
-    >>> law_of({("left", 2): 1.0})
+    >>> probability_list({("left", 2): 1.0})
     [Probability(action={'tuple': ['left', 2]}, probability=1.0)]
     """
-    return [Probability(as_plain(a, "an action"), _chance(p) or 0.0) for a, p in law.items()]
+    return [
+        Probability(as_plain(a, "an action"), _clipped(p) or 0.0) for a, p in probabilities.items()
+    ]
 
 
-def value_of(plain: Any, what: str, wrong: type[BayesControlError] = BadEvidence) -> Any:
-    """The value that was sent; the error `wrong` if it is none that a log can keep.
+def value_of(plain: Any, what: str, error: type[BayesControlError] = BadEvidence) -> Any:
+    """Decode a value from its JSON notation; raise `error` if a log cannot store it.
 
     >>> value_of({"tuple": [1, "b"]}, "the observation")
     (1, 'b')
     >>> value_of({"b": 1}, "the observation")
     Traceback (most recent call last):
-    bayescontrol.errors.BadEvidence: the observation {'b': 1} is not a value that a log keeps: ...
+    bayescontrol.errors.BadEvidence: the observation {'b': 1} cannot be stored in a log: ...
     """
     try:
         _require_numeric(plain)
         return from_plain(plain)
     except (DamagedLog, RecursionError):
-        raise wrong(
-            f"{what} {str(plain)[:80]} is not a value that a log keeps: write a tuple as "
+        raise error(
+            f"{what} {str(plain)[:80]} cannot be stored in a log: write a tuple as "
             '{"tuple": […]} and an object as {"dict": [["key", value], …]}'
         ) from None
 
 
 def _require_numeric(plain: Any) -> None:
-    """Arrays are of numbers: another type of cell could ask for any amount of memory."""
+    """Reject arrays of other types than numbers, which could need any amount of memory."""
     if type(plain) is list:
-        for one in plain:
-            _require_numeric(one)
+        for item in plain:
+            _require_numeric(item)
     elif type(plain) is dict:
         if "array" in plain and not _DTYPE.match(str(plain.get("dtype"))):
-            raise DamagedLog("no type of numbers")
-        for one in plain.values():
-            _require_numeric(one)
+            raise DamagedLog("the dtype is not numeric")
+        for item in plain.values():
+            _require_numeric(item)

@@ -1,9 +1,11 @@
-"""The server: a store, an address, and what is allowed.
+"""The HTTP server of the agents in a store.
 
     serve("sqlite:///shop.db")                      until SIGTERM or Ctrl-C
     with Server("sqlite:///shop.db", port=0) as s:  in a thread, for tests and notebooks
 
-Stopped, it accepts nothing more, finishes what is under way, takes snapshots and closes the store.
+A request passes `protocol`, `middleware`, `routes`, `registry` and `request_queue`, then the
+durable agent. When the server stops, it accepts no more requests, finishes pending ones, writes
+snapshots and closes the store.
 """
 
 import logging
@@ -11,36 +13,125 @@ import math
 import signal
 import socket
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Any, Final
 
+import msgspec
 import uvicorn
+from litestar import Litestar, Request, Response, get
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
 
 from bayescontrol.durable.log import LogStore, open_store
 from bayescontrol.durable.models import Model
-from bayescontrol.errors import BayesControlError
-from bayescontrol.serve.app import application
-from bayescontrol.serve.limits import Limits
-from bayescontrol.serve.protocol import protocol
-from bayescontrol.serve.service import Service
+from bayescontrol.errors import BayesControlError, StoreFailed
+from bayescontrol.serve.docs import docs_page, openapi_document
+from bayescontrol.serve.middleware import Limits, Middleware, require_distinct_keys
+from bayescontrol.serve.problems import http_wording, kind_of, problem_response
+from bayescontrol.serve.protocol import connection_factory
+from bayescontrol.serve.registry import Service
+from bayescontrol.serve.routes import PAGES, ROUTES
 from bayescontrol.serve.tokens import InvalidToken, Tokens, is_loopback, require_safe
 
+_logger = logging.getLogger("bayescontrol.serve")
+#: Problem types of the errors that Litestar raises, by status.
+_HTTP: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
-_LAST_PORT: Final = 65_535
+_MAX_PORT: Final = 65_535
 
 
 class CannotListen(BayesControlError, OSError):
-    """The address cannot be had: another program has it, or it is not this machine's.
+    """The address is in use, or it is not an address of this machine."""
 
-    >>> issubclass(CannotListen, OSError)
-    True
+
+def application(
+    service: Service, tokens: Tokens | None = None, hosts: Iterable[str] | None = None
+) -> Middleware:
+    """Return the ASGI application of a service; `hosts` are the valid host names, None: any."""
+    service.needs_token = bool(tokens)
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        await service.start()
+        try:
+            yield
+        finally:
+            await service.stop()
+
+    async def check_keys(request: Request[Any, Any, Any]) -> None:
+        if request.method == "POST":
+            require_distinct_keys(await request.body())
+
+    def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+        return _error_response(service, request, error)
+
+    app = Litestar(
+        [*ROUTES, *PAGES, *_document_routes(bool(tokens))],
+        before_request=check_keys,
+        dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
+        exception_handlers={HTTPException: handle_error, Exception: handle_error},
+        lifespan=[lifespan],
+        logging_config=None,
+        request_max_body_size=None,  # limited by the middleware
+        openapi_config=None,
+    )
+    asgi: Any = app  # Litestar declares the same protocol with its own types
+    return Middleware(asgi, tokens or Tokens(), service.limits, service.metrics, hosts)
+
+
+def _document_routes(needs_token: bool) -> list[Any]:
+    @get("/openapi.json", include_in_schema=False)
+    async def openapi() -> Response[bytes]:
+        document = msgspec.json.encode(openapi_document(needs_token))
+        return Response(document, media_type="application/json")
+
+    @get("/docs", include_in_schema=False)
+    async def docs(request: Request[Any, Any, Any]) -> Response[str]:
+        policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+        headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
+        headers["Cache-Control"] = "no-store"  # the examples contain the requested host name
+        page = docs_page(openapi_document(needs_token), request.headers.get("host", ""))
+        return Response(page, media_type="text/html", headers=headers)
+
+    return [openapi, docs]
+
+
+def _error_response(
+    service: Service, request: Request[Any, Any, Any], error: Exception
+) -> Response[bytes]:
+    """Convert an error into a problem.
+
+    Messages of unexpected errors and of stores are logged, not sent: they may contain paths,
+    hosts and roles.
     """
+    headers: dict[str, str] = dict(getattr(error, "headers", None) or {})
+    if isinstance(error, HTTPException):
+        default = "bad-request" if error.status_code < 500 else "internal"
+        name = _HTTP.get(error.status_code, default)
+        extra = error.extra if isinstance(error.extra, list) else []
+        causes = [
+            f"{e.get('key', 'body')}: {e.get('message')}" for e in extra if isinstance(e, dict)
+        ]
+        detail = "; ".join([error.detail, *causes])
+    else:
+        name = kind_of(error)
+        detail = http_wording(str(error)) or type(error).__name__
+    if name == "internal":
+        _logger.error("%s %s", request.method, request.url.path, exc_info=error)
+        detail = "an unexpected error"
+    elif isinstance(error, StoreFailed):
+        _logger.error("%s %s: %s", request.method, request.url.path, error)
+        detail = "the log of the server has the details"
+    service.metrics.problems.labels(name).inc()
+    status, headers, body = problem_response(name, detail, headers)
+    media = headers.pop("Content-Type")
+    return Response(body, status_code=status, media_type=media, headers=headers)
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn, which lets streams go before it waits for what is under way."""
+    """Uvicorn, but event streams are ended before it waits for pending requests."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -48,7 +139,7 @@ class _Uvicorn(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Keep ignoring Ctrl-C where the process was started to, as a script's background jobs."""
+        """Keep ignoring Ctrl-C if the process was started so, like a background job of a script."""
         ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         with super().capture_signals():
             if ignored and threading.current_thread() is threading.main_thread():
@@ -63,9 +154,9 @@ class _Uvicorn(uvicorn.Server):
 class Server:
     """A server of the agents in a store.
 
-    `store` is an address or an open store, which the server then closes. `models` are models of
-    your own, by name. `truths` gives the true mean reward of every action, by agent, where it is
-    known: then the live page shows the regret. `port` 0 is any free one.
+    `store` is a URL or an open store, which the server closes in the end. `models` are your own
+    models by name. `truths` gives the true mean reward of every action, by agent, where it is
+    known: then the live page shows the regret. `port` 0 selects any free port.
 
     >>> with Server("sqlite:///:memory:", port=0) as server:
     ...     server.url.startswith("http://127.0.0.1:")
@@ -85,22 +176,22 @@ class Server:
         allow_hosts: Iterable[str] = (),
         durable: bool = True,
     ) -> None:
-        tokens = _checked(tokens)
+        tokens = _require_tokens(tokens)
         require_safe(host, tokens)
-        self._socket = _bound(host, port)
+        self._socket = _listen(host, port)
         try:
             opened = open_store(store, durable=durable) if isinstance(store, str) else store
         except BaseException:
             self._socket.close()
             raise
         shown = f"[{host}]" if ":" in host else host
-        #: Where it listens.
+        #: The address of the server.
         self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
         service = Service(opened, models, truths, limits)
-        # On loopback without a token the name is what tells our own pages from others'.
+        # Without a token, only the host name distinguishes our pages from those of other sites.
         names = {*_LOOPBACK, shown.lower(), *map(str.lower, allow_hosts)}
         app = application(service, tokens, names if is_loopback(host) else None)
-        connection: Any = protocol(service.limits, service.metrics)  # uvicorn wants a class
+        connection: Any = connection_factory(service.limits, service.metrics)  # declared as a class
         config = uvicorn.Config(
             app,
             loop="auto",
@@ -126,7 +217,7 @@ class Server:
             self._socket.close()
 
     def stop(self) -> None:
-        """Accept nothing more, and finish; does not wait."""
+        """Tell the server to stop; does not wait until it has stopped."""
         self._uvicorn.should_exit = True
 
     def __enter__(self) -> "Server":
@@ -148,27 +239,29 @@ class Server:
         return f"Server({self.url})"
 
 
-def _checked(tokens: Any) -> Tokens:
+def _require_tokens(tokens: Any) -> Tokens:
     if tokens is None:
         return Tokens()
     if not isinstance(tokens, Tokens):
-        # Not shown: it may be a secret.
+        # The value is not shown: it may be a secret.
         raise InvalidToken(f"tokens is a {type(tokens).__name__}: give Tokens([token, …])")
     return tokens
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    if type(port) is not int or not 0 <= port <= _LAST_PORT:
-        raise CannotListen(f"port={port!r}: a port is a number from 0 (any free one) to 65535")
+def _listen(host: str, port: int) -> socket.socket:
+    if type(port) is not int or not 0 <= port <= _MAX_PORT:
+        raise CannotListen(
+            f"port={port!r} is invalid: give a number from 0 (any free port) to 65535"
+        )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=512)
     except OSError as error:
-        # Python adds to what the system says the address, which stands here already.
-        why = str(error.strerror or error).partition(" (while attempting")[0]
+        # Remove the address that Python appends, which this message contains already.
+        reason = str(error.strerror or error).partition(" (while attempting")[0]
         raise CannotListen(
-            f"cannot listen on {host}, port {port}: {why}; choose another "
-            "with --host and --port (port 0: any free one)"
+            f"cannot listen on {host}, port {port}: {reason}; choose another "
+            "with --host and --port (port 0: any free port)"
         ) from None
 
 
@@ -177,6 +270,6 @@ def serve(store: str | LogStore, **settings: Any) -> None:
 
     >>> serve("sqlite:///shop.db", host="0.0.0.0")
     Traceback (most recent call last):
-    bayescontrol.serve.tokens.PublicBind: --host 0.0.0.0 can be reached by others: ...
+    bayescontrol.serve.tokens.PublicBind: other machines can reach --host 0.0.0.0: ...
     """
     Server(store, **settings).run()

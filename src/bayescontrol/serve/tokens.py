@@ -1,9 +1,9 @@
-"""Who may ask: bearer tokens, from a file or the environment, never from the command line.
+"""Bearer tokens, from a file or the environment, never from the command line.
 
     Authorization: Bearer t      allowed iff SHA-256(t) = SHA-256(t_i) for some i
 
-A command line can be read by everyone on the machine. All digests are compared, each in constant
-time, so that an answer's time tells nothing of a token.
+Every user of a machine can read its command lines. All digests are compared, each in constant
+time, so that the time of an answer reveals nothing about a token.
 """
 
 import hashlib
@@ -19,30 +19,22 @@ from typing import Any, Final
 
 from bayescontrol.errors import BayesControlError
 
-#: The variable of the environment that holds a token.
+#: The environment variable that holds a token.
 VARIABLE: Final = "BAYESCONTROL_TOKEN"
-_SHORTEST: Final = 16
-_MAKE_ONE: Final = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
+_MIN_LENGTH: Final = 16
+_GENERATE: Final = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
 
 
 class InvalidToken(BayesControlError, ValueError):
-    """A token is too short to be secret, or cannot be sent in a header.
-
-    >>> issubclass(InvalidToken, ValueError)
-    True
-    """
+    """A token is too short to be secret, or cannot be sent in a header."""
 
 
 class PublicBind(BayesControlError, ValueError):
-    """Others could reach the server, and nothing would stop them.
-
-    >>> issubclass(PublicBind, ValueError)
-    True
-    """
+    """Other machines could reach the server, which needs no token."""
 
 
 class Tokens:
-    """The tokens that are allowed, as digests; without any, everyone is.
+    """The digests of the valid tokens. Without tokens, every request is allowed.
 
     >>> tokens = Tokens(["a-token-that-is-long-enough"])
     >>> tokens.caller(b"Bearer a-token-that-is-long-enough") is not None
@@ -54,8 +46,8 @@ class Tokens:
     def __init__(self, tokens: Iterable[str] = ()) -> None:
         given: Any = tokens
         if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-            # Not shown: it may be a secret.
-            raise InvalidToken(f"tokens is a {type(given).__name__}: give a list of texts")
+            # The value is not shown: it may be a secret.
+            raise InvalidToken(f"tokens is a {type(given).__name__}: give a list of strings")
         self._digests = tuple({_digest(_checked(token)) for token in tokens})
 
     def __bool__(self) -> bool:
@@ -63,7 +55,7 @@ class Tokens:
         return bool(self._digests)
 
     def caller(self, authorization: bytes | None) -> bytes | None:
-        """The digest of the caller's token, if it is one of these."""
+        """Return the digest of the token in the header if it is valid, else None."""
         scheme, _, token = (authorization or b"").partition(b" ")
         if scheme.lower() != b"bearer":
             return None
@@ -77,7 +69,7 @@ class Tokens:
     def found(
         cls, file: Path | None = None, environment: Mapping[str, str] = os.environ
     ) -> "Tokens":
-        """Those of the file, one a line, and the one of the environment.
+        """Read tokens from a file, one per line, and from the environment.
 
         >>> bool(Tokens.found(None, {"BAYESCONTROL_TOKEN": "a-token-that-is-long-enough"}))
         True
@@ -94,23 +86,25 @@ def _digest(token: str) -> bytes:
 
 def _checked(token: str) -> str:
     require_sendable(token)
-    if len(token) < _SHORTEST:
+    if len(token) < _MIN_LENGTH:
         raise InvalidToken(
-            f"a token of {len(token)} characters can be guessed: use at least {_SHORTEST}; "
-            f"make one with {_MAKE_ONE}"
+            f"a token of {len(token)} characters can be guessed: use at least {_MIN_LENGTH}; "
+            f"generate one with {_GENERATE}"
         )
     return token
 
 
 def require_sendable(token: object) -> None:
-    """`InvalidToken`, which does not show it, unless the token can be sent in a header.
+    """Raise `InvalidToken`, without showing the token, if it cannot be sent in a header.
 
     >>> require_sendable("two words")
     Traceback (most recent call last):
-    bayescontrol.serve.tokens.InvalidToken: a token is a text of visible ASCII characters: ...
+    bayescontrol.serve.tokens.InvalidToken: a token must consist of visible ASCII characters: ...
     """
     if not isinstance(token, str) or not re.fullmatch(r"[!-~]*", token):
-        raise InvalidToken("a token is a text of visible ASCII characters: it is sent in a header")
+        raise InvalidToken(
+            "a token must consist of visible ASCII characters: it is sent in a header"
+        )
 
 
 def _lines(file: Path) -> list[str]:
@@ -118,17 +112,17 @@ def _lines(file: Path) -> list[str]:
         mode = file.stat().st_mode
         lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidToken(f"the tokens cannot be read from {file}: {error}") from None
+        raise InvalidToken(f"cannot read tokens from {file}: {error}") from None
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        warnings.warn(f"{file} can be read by others: chmod 600 {file}", stacklevel=3)
+        warnings.warn(f"other users can read {file}: chmod 600 {file}", stacklevel=3)
     tokens = [line for line in lines if line and not line.startswith("#")]
     if not tokens:
-        raise InvalidToken(f"{file} holds no token: write one a line; {_MAKE_ONE}")
+        raise InvalidToken(f"{file} contains no token: write one per line; {_GENERATE}")
     return tokens
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach that address.
+    """Return whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -142,14 +136,14 @@ def is_loopback(host: str) -> bool:
 
 
 def require_safe(host: str, tokens: Tokens) -> None:
-    """`PublicBind` if others could reach the address and no token is needed.
+    """Raise `PublicBind` if other machines can reach the address and no token is needed.
 
     >>> require_safe("0.0.0.0", Tokens())
     Traceback (most recent call last):
-    bayescontrol.serve.tokens.PublicBind: --host 0.0.0.0 can be reached by others: ...
+    bayescontrol.serve.tokens.PublicBind: other machines can reach --host 0.0.0.0: ...
     """
     if not tokens and not is_loopback(host):
         raise PublicBind(
-            f"--host {host} can be reached by others: give --token-file FILE or set {VARIABLE} "
-            f"(make a token with {_MAKE_ONE}), or use --host 127.0.0.1"
+            f"other machines can reach --host {host}: give --token-file FILE or set {VARIABLE} "
+            f"(generate a token with {_GENERATE}), or use --host 127.0.0.1"
         )

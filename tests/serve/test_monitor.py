@@ -1,4 +1,4 @@
-"""What the live page is told, as it reads it."""
+"""The events that the monitor sends to the live page."""
 
 from typing import Any
 
@@ -15,12 +15,13 @@ from bayescontrol import (
     TabularModes,
 )
 from bayescontrol.mdp import GibbsMDP
-from bayescontrol.serve import Client, frames
+from bayescontrol.serve import Client
 from bayescontrol.serve.demo import dispenser
+from bayescontrol.serve.monitor import mode_states
 from bayescontrol.serve.server import Server
 
 
-def test_agents_are_told_at_once_and_then_every_second_with_what_was_decided() -> None:
+def test_agents_are_sent_at_once_and_then_every_second_with_their_decisions() -> None:
     truth = {"red": 0.2, "blue": 0.7}
     model = dispenser()
     with (
@@ -91,7 +92,7 @@ def test_the_interval_of_an_arm_holds_95_percent_of_its_draws(
     agent = problem.agent()
     for o in observed:
         agent.observe(0, o)
-    arm, rng = frames.modes(agent)[0], Stream(3)
+    arm, rng = mode_states(agent)[0], Stream(3)
     draws = [agent.belief.sample(rng).means[0] for _ in range(20_000)]
     inside = sum(arm["low"] <= m <= arm["high"] for m in draws) / len(draws)
     below = sum(m < arm["low"] for m in draws) / len(draws)
@@ -99,7 +100,7 @@ def test_the_interval_of_an_arm_holds_95_percent_of_its_draws(
     assert abs(below - 0.025) < 0.0045
 
 
-def test_agents_of_every_kind_can_be_told() -> None:
+def test_agents_of_every_kind_can_be_sent() -> None:
     boxes = TabularModes(policy=[[[1]], [[1]]], hypothesis=[[[[1.0, 0.0]]], [[[0.5, 0.5]]]])
     problems = {
         "boxes": boxes,
@@ -117,7 +118,7 @@ def test_agents_of_every_kind_can_be_told() -> None:
     assert [one["name"] for one in told] == list(problems)
 
 
-def test_metrics_count_what_was_done() -> None:
+def test_metrics_count_requests_decisions_and_observations() -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(2), seed=1)
         for _ in range(3):
@@ -130,12 +131,13 @@ def test_metrics_count_what_was_done() -> None:
         line.rsplit(" ", 1) for line in answer.body.decode().splitlines() if line[0] != "#"
     )
     of = "bayescontrol_"
-    assert lines[f'{of}decisions_total{{agent="shop"}}'] == "2"  # one key is one decision
-    assert lines[f'{of}observations_total{{agent="shop"}}'] == "1"
+    assert lines[f'{of}decisions_total{{agent="shop"}}'] == "2.0"  # one key is one decision
+    assert lines[f'{of}observations_total{{agent="shop"}}'] == "1.0"
     act = '{method="POST",route="/v1/agents/{name}/act",status="200"}'
-    assert lines[f"{of}requests_total{act}"] == "4"
-    assert lines[f'{of}problems_total{{problem="unknown-agent"}}'] == "1"
-    assert lines[f"{of}agents"] == "1"
-    assert lines[f"{of}ready"] == "1"
-    le = '{route="/v1/agents/{name}/act",le="+Inf"}'
-    assert lines[f"{of}request_seconds_bucket{le}"] == "4"
+    assert lines[f"{of}requests_total{act}"] == "4.0"
+    assert lines[f'{of}problems_total{{problem="unknown-agent"}}'] == "1.0"
+    assert lines[f"{of}agents"] == "1.0"
+    assert lines[f"{of}ready"] == "1.0"
+    le = '{le="+Inf",route="/v1/agents/{name}/act"}'
+    assert lines[f"{of}request_seconds_bucket{le}"] == "4.0"
+    assert not [line for line in lines if "_created" in line]

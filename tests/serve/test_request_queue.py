@@ -1,4 +1,4 @@
-"""The desk: requests that wait together go to the disk together, and none is answered too soon."""
+"""Requests that wait together are committed together; none is acknowledged before its commit."""
 
 import asyncio
 import threading
@@ -15,147 +15,147 @@ from bayescontrol.durable import DurableAgent, open_agent
 from bayescontrol.durable.committer import Request
 from bayescontrol.errors import BadEvidence, DiskFull, StoreFailed
 from bayescontrol.serve import Client, Limits, Server
-from bayescontrol.serve.desk import Desk
 from bayescontrol.serve.problems import Refused
+from bayescontrol.serve.request_queue import RequestQueue
 
 
-class Watching:
-    """Writes down how many went together; raises, if told to."""
+class FakeMonitor:
+    """Records the sizes of commits; raises `error`, if given."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.sizes: list[int] = []
         self.error = error
 
-    def before(self, desk: Desk, requests: Sequence[Request]) -> None:
+    def before_commit(self, agent: DurableAgent, requests: Sequence[Request]) -> None:
         self.sizes.append(len(requests))
         if self.error is not None:
             raise self.error
 
-    def after(self, desk: Desk, requests: Sequence[Request]) -> None:
+    def after_commit(self, agent: DurableAgent, requests: Sequence[Request]) -> None:
         if self.error is not None:
             raise self.error
 
 
-def on_a_desk(visit: Any, watching: Watching | None = None) -> Any:
+def with_queue(visit: Any, monitor: Any = None) -> Any:
     async def run() -> Any:
         agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(2), seed=1)
         with ThreadPoolExecutor(2) as pool:
-            desk = Desk(agent, pool, pool, watching)
+            queue = RequestQueue(agent, pool, pool, monitor)
             try:
-                return await visit(desk)
+                return await visit(queue)
             finally:
-                await desk.close()
+                await queue.close()
 
     return asyncio.run(run())
 
 
-def test_what_comes_at_once_shares_a_commit() -> None:
-    watching = Watching()
+def test_concurrent_requests_share_a_commit() -> None:
+    monitor = FakeMonitor()
 
-    async def visit(desk: Desk) -> list[str]:
-        return [d.id for d in await asyncio.gather(*(desk.act(None, None) for _ in range(64)))]
+    async def visit(queue: RequestQueue) -> list[str]:
+        return [d.id for d in await asyncio.gather(*(queue.act(None, None) for _ in range(64)))]
 
-    ids = on_a_desk(visit, watching)
+    ids = with_queue(visit, monitor)
     assert len(set(ids)) == 64
-    assert watching.sizes == [64]
+    assert monitor.sizes == [64]
 
 
-def test_one_bad_observation_does_not_harm_its_neighbours() -> None:
-    async def visit(desk: Desk) -> list[Any]:
-        made = [await desk.act(None, None) for _ in range(3)]
+def test_an_invalid_observation_does_not_affect_others_in_its_commit() -> None:
+    async def visit(queue: RequestQueue) -> list[Any]:
+        made = [await queue.act(None, None) for _ in range(3)]
         told = zip(made, (1, "red", 0), strict=True)
-        answers = (desk.observe(d.id, o) for d, o in told)
+        answers = (queue.observe(d.id, o) for d, o in told)
         return await asyncio.gather(*answers, return_exceptions=True)
 
-    first, second, third = on_a_desk(visit)
+    first, second, third = with_queue(visit)
     assert (first, third) == (True, True)
     assert isinstance(second, BadEvidence)
 
 
-def test_whoever_gave_up_waiting_is_not_served() -> None:
-    async def visit(desk: Desk) -> int:
-        waiting = asyncio.ensure_future(desk.act(None, None))
+def test_a_cancelled_request_is_not_carried_out() -> None:
+    async def visit(queue: RequestQueue) -> int:
+        waiting = asyncio.ensure_future(queue.act(None, None))
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.sleep(0.05)
-        return desk.agent.head
+        return queue.agent.head
 
-    assert on_a_desk(visit) == 1
+    assert with_queue(visit) == 1
 
 
-def test_what_cannot_be_written_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def visit(desk: Desk) -> list[Any]:
+def test_a_failed_write_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def visit(queue: RequestQueue) -> list[Any]:
         def full(rows: Any) -> None:
             raise DiskFull("no room")
 
-        monkeypatch.setattr(desk.agent._log, "append", full)
+        monkeypatch.setattr(queue.agent._log, "append", full)
         refused = await asyncio.gather(
-            *(desk.act(None, None) for _ in range(3)), return_exceptions=True
+            *(queue.act(None, None) for _ in range(3)), return_exceptions=True
         )
         monkeypatch.undo()
-        return [*refused, (await desk.act(None, None)).id]
+        return [*refused, (await queue.act(None, None)).id]
 
-    *refused, n = on_a_desk(visit)
+    *refused, n = with_queue(visit)
     assert [type(error) for error in refused] == [DiskFull] * 3
     assert n == "2"
 
 
-def test_a_request_that_nobody_dealt_with_is_never_acknowledged(
+def test_a_request_without_a_result_is_never_acknowledged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def visit(desk: Desk) -> Any:
-        made = await desk.act(None, None)
-        monkeypatch.setattr(desk.agent, "handle", lambda requests: None)
-        with pytest.raises(StoreFailed, match="not known"):
-            await desk.observe(made.id, 1)
+    async def visit(queue: RequestQueue) -> Any:
+        made = await queue.act(None, None)
+        monkeypatch.setattr(queue.agent, "handle", lambda requests: None)
+        with pytest.raises(StoreFailed, match="may or may not be stored"):
+            await queue.observe(made.id, 1)
 
-    on_a_desk(visit)
-
-
-def test_who_only_looks_on_is_not_in_the_way() -> None:
-    async def visit(desk: Desk) -> bool:
-        return await desk.observe((await desk.act(None, None)).id, 1)
-
-    assert on_a_desk(visit, Watching(RuntimeError("blind"))) is True
+    with_queue(visit)
 
 
-def test_a_desk_that_closes_takes_nothing_more() -> None:
-    async def visit(desk: Desk) -> str:
-        last = asyncio.ensure_future(desk.act(None, None))
+def test_an_error_of_the_monitor_does_not_fail_requests() -> None:
+    async def visit(queue: RequestQueue) -> bool:
+        return await queue.observe((await queue.act(None, None)).id, 1)
+
+    assert with_queue(visit, FakeMonitor(RuntimeError("blind"))) is True
+
+
+def test_a_closing_queue_accepts_no_more_requests() -> None:
+    async def visit(queue: RequestQueue) -> str:
+        last = asyncio.ensure_future(queue.act(None, None))
         await asyncio.sleep(0)
-        closing = asyncio.ensure_future(desk.close())
+        closing = asyncio.ensure_future(queue.close())
         await asyncio.sleep(0)
-        with pytest.raises(Refused, match="no more"):
-            await desk.act(None, None)
+        with pytest.raises(Refused, match="no more requests"):
+            await queue.act(None, None)
         await closing
         return (await last).id
 
-    assert on_a_desk(visit) == "2"
+    assert with_queue(visit) == "2"
 
 
-def test_more_than_can_wait_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescontrol.serve.desk._MOST_WAITING", 5)
+def test_requests_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayescontrol.serve.request_queue._MAX_WAITING", 5)
 
-    async def visit(desk: Desk) -> list[Any]:
-        asked = (desk.act(None, None) for _ in range(8))
+    async def visit(queue: RequestQueue) -> list[Any]:
+        asked = (queue.act(None, None) for _ in range(8))
         return await asyncio.gather(*asked, return_exceptions=True)
 
-    answers = on_a_desk(visit)
+    answers = with_queue(visit)
     assert sum(isinstance(one, Refused) for one in answers) == 3
 
 
 @pytest.mark.parametrize("question", ["explain", "act under an old key"])
-def test_a_long_log_that_is_folded_again_keeps_nobody_else_waiting(
+def test_replaying_a_long_log_does_not_delay_other_requests(
     question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let, explain = threading.Event(), DurableAgent.explain
 
-    def folded_slowly(agent: DurableAgent, id: Any) -> Any:
+    def slow_explain(agent: DurableAgent, id: Any) -> Any:
         assert let.wait(60.0)
         return explain(agent, id)
 
-    monkeypatch.setattr(DurableAgent, "explain", folded_slowly)
-    monkeypatch.setattr("bayescontrol.serve.desk._MOST_REMEMBERED", 0)  # every decision is old
+    monkeypatch.setattr(DurableAgent, "explain", slow_explain)
+    monkeypatch.setattr("bayescontrol.serve.request_queue._MAX_CACHED", 0)
     limits = Limits(deadline=60.0)
     with (
         Server("sqlite:///:memory:", port=0, limits=limits) as server,
@@ -172,7 +172,7 @@ def test_a_long_log_that_is_folded_again_keeps_nobody_else_waiting(
 
         with ThreadPoolExecutor(8) as pool:
             answers = pool.map(asked, range(8))
-            under_way = "bayescontrol_requests_under_way 9"  # those, and the question how many
+            under_way = "bayescontrol_requests_under_way 9.0"  # including this request
             while under_way not in ask(server.url, "GET", "/v1/metrics").body.decode():
                 time.sleep(0.01)
             try:

@@ -1,0 +1,337 @@
+"""Access checks and limits that every request passes before a route handles it.
+
+    403, 421  a page of another site, or a request to another host name
+    401       no valid token, where one is needed
+    413       the body is larger than `body` bytes
+    429       a caller's token bucket is empty: it refills at `rate` tokens a second, up to one
+              second's worth; without a valid token at `failures` a second, and never faster
+    503       `concurrency` requests are in progress, or the answer took longer than `deadline`
+    408       the client took longer than `deadline` seconds to send its request
+
+A rejected request costs no more than reading its head. `serve.protocol` enforces the limits of a
+connection and of a request's head.
+"""
+
+import asyncio
+import json
+import logging
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeAlias
+
+from bayescontrol.serve.metrics import Metrics
+from bayescontrol.serve.problems import Refused, problem_response
+from bayescontrol.serve.tokens import Tokens
+
+_Message: TypeAlias = MutableMapping[str, Any]
+_Scope: TypeAlias = MutableMapping[str, Any]
+_Receive: TypeAlias = Callable[[], Awaitable[_Message]]
+_Send: TypeAlias = Callable[[_Message], Awaitable[None]]
+_App: TypeAlias = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
+
+#: Paths that need no token: they reveal nothing about the agents.
+PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/v1/health/live", "/v1/health/ready"})
+#: The event stream, which has its own limit.
+STREAM: Final = "/events"
+_HEALTH: Final = "/v1/health/"
+_logger = logging.getLogger("bayescontrol.serve")
+#: Log lines about callers without a valid token: per second, and at once.
+_LOG_RATE, _LOG_BURST = 1.0, 10.0
+#: Callers whose rate is remembered.
+_MAX_CALLERS: Final = 10_000
+_HEADERS: Final = frozenset(
+    {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding"}
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of a server.
+
+    >>> Limits(concurrency=0)
+    Traceback (most recent call last):
+    ValueError: concurrency=0 is invalid: it must be positive and finite
+    """
+
+    #: Bytes of a body.
+    body: int = 1_048_576
+    #: Bytes of a request's head, including the request line.
+    head: int = 65_536
+    #: Bytes of the path and query in the request line.
+    line: int = 32_768
+    #: Header fields of a request.
+    headers: int = 100
+    #: Requests a second from one caller (a token or an address); None: unlimited.
+    rate: float | None = None
+    #: Requests a second without a valid token from one address, where a token is needed.
+    failures: float = 10.0
+    #: Requests in progress.
+    concurrency: int = 256
+    #: Seconds for a request, from its first byte to the start of its answer.
+    deadline: float = 10.0
+    #: Open connections.
+    connections: int = 512
+    #: Seconds that a connection may stay open without a request.
+    idle: float = 30.0
+    #: Pages that listen to the event stream.
+    streams: int = 32
+    #: Agents in the store; no more can be created over HTTP.
+    agents: int = 1_000
+    #: Seconds to finish pending requests when the server stops.
+    grace: float = 10.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise ValueError(
+                    f"{field.name}={value!r} is invalid: it must be positive and finite"
+                )
+
+
+class RateLimiter:
+    """A token bucket for each caller: `rate` requests a second, and `burst` of them at once.
+
+    The default burst is one second's worth.
+
+    >>> clock = iter([0.0, 0.0, 0.0, 0.5]).__next__
+    >>> limiter = RateLimiter(2.0, clock)
+    >>> limiter.take("me"), limiter.take("me")
+    (None, None)
+    >>> limiter.take("me")
+    Traceback (most recent call last):
+    bayescontrol.serve.problems.Refused: more than 2 requests a second
+    >>> limiter.take("me")
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        clock: Callable[[], float] = time.monotonic,
+        burst: float | None = None,
+    ) -> None:
+        self._rate, self._clock = rate, clock
+        self._burst = max(rate, 1.0) if burst is None else burst
+        #: By caller: the tokens left, and when that was computed.
+        self._left: OrderedDict[object, tuple[float, float]] = OrderedDict()
+
+    def take(self, caller: object) -> None:
+        """Take one token of the caller; `Refused`, with the time to wait, if there is none."""
+        now = self._clock()
+        left, then = self._left.get(caller, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._rate)
+        allowed = left >= 1.0
+        self._left[caller] = (left - 1.0 if allowed else left, now)
+        self._left.move_to_end(caller)
+        if len(self._left) > _MAX_CALLERS:  # the bucket used longest ago is most likely full
+            self._left.popitem(last=False)
+        if not allowed:
+            wait = math.ceil((1.0 - left) / self._rate)
+            raise Refused(
+                "too-many-requests",
+                f"more than {self._rate:g} requests a second",
+                {"Retry-After": str(max(wait, 1))},
+            )
+
+
+class Middleware:
+    """An ASGI application that checks requests before it passes them to another one.
+
+    `hosts` are the host names that requests may use; None: any.
+
+    >>> async def app(scope, receive, send): ...
+    >>> Middleware(app, Tokens(), Limits(), Metrics(), None).in_progress
+    0
+    """
+
+    def __init__(
+        self,
+        app: _App,
+        tokens: Tokens,
+        limits: Limits,
+        metrics: Metrics,
+        hosts: Iterable[str] | None,
+    ) -> None:
+        self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
+        self._hosts = None if hosts is None else frozenset(hosts)
+        self._rates = None if limits.rate is None else RateLimiter(limits.rate)
+        self._failures = RateLimiter(min(limits.failures, limits.rate or math.inf))
+        self._log_lines, self._unlogged = RateLimiter(_LOG_RATE, burst=_LOG_BURST), 0
+        #: Requests that have not been answered.
+        self.in_progress = 0
+        metrics.gauge("requests_under_way", "Requests not yet answered.", lambda: self.in_progress)
+
+    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"]
+        counted = not path.startswith(_HEALTH) and path != STREAM
+        try:
+            self._require_allowed(scope, path)
+            if counted:
+                self._require_capacity()
+        except Refused as refused:
+            await self._refuse(scope, send, refused)
+            return
+        self.in_progress += counted
+        try:
+            await self._forward(scope, receive, send)
+        finally:
+            self.in_progress -= counted
+
+    # -- access ----------------------------------------------------------------------------------
+
+    def _require_allowed(self, scope: _Scope, path: str) -> None:
+        headers = {name: value for name, value in scope["headers"] if name in _HEADERS}
+        host = headers.get(b"host", b"").decode("latin-1")
+        if self._hosts is not None and _without_port(host) not in self._hosts:
+            raise Refused("wrong-host", f"Host: {host[:80]}")
+        origin = headers.get(b"origin")
+        if origin is not None and origin.decode("latin-1").partition("://")[2] != host:
+            raise Refused("forbidden-origin", f"Origin: {origin[:80].decode('latin-1')}")
+        caller: object = None
+        address = (scope.get("client") or ("",))[0]
+        if self._tokens and path not in PUBLIC:
+            caller = self._tokens.caller(headers.get(b"authorization"))
+            if caller is None:
+                given = b"authorization" in headers
+                reason = "the token is not valid" if given else "the request has no token"
+                self._log_failure(scope, path, address, reason)
+                self._failures.take(address)
+                raise Refused("unauthorized", reason, {"WWW-Authenticate": "Bearer"})
+        if self._rates is not None and not path.startswith(_HEALTH):
+            self._rates.take(caller or address)
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+            self._require_valid_body(headers)
+
+    def _log_failure(self, scope: _Scope, path: str, address: str, reason: str) -> None:
+        """Log a request without a valid token. Limits the number of lines; omits the token."""
+        try:
+            self._log_lines.take("log")
+        except Refused:
+            self._unlogged += 1
+            return
+        more = f" ({self._unlogged} more since the last line)" if self._unlogged else ""
+        _logger.warning(
+            "%s %a from %s refused: %s%s", scope["method"], path[:200], address, reason, more
+        )
+        self._unlogged = 0
+
+    def _require_capacity(self) -> None:
+        if self.in_progress >= self._limits.concurrency:
+            raise Refused(
+                "overloaded", f"{self.in_progress} requests are in progress", {"Retry-After": "1"}
+            )
+
+    def _require_valid_body(self, headers: dict[bytes, bytes]) -> None:
+        length = headers.get(b"content-length", b"0")
+        size = int(length) if length.isdigit() and len(length) < 19 else self._limits.body + 1
+        self._require_size(size)
+        if size or b"transfer-encoding" in headers:
+            media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+            if media != b"application/json":
+                shown = media[:80].decode("latin-1") or "none"
+                raise Refused("unsupported-media-type", f"Content-Type: {shown}")
+
+    def _require_size(self, size: int) -> None:
+        if size > self._limits.body:
+            raise Refused("too-large", f"more than {self._limits.body} bytes")
+
+    # -- time and size ---------------------------------------------------------------------------
+
+    async def _forward(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+        began, size, status = time.perf_counter(), 0, 0
+        complete = reading = False  # the body has arrived; the application waits for more of it
+        loop, deadline = asyncio.get_running_loop(), self._limits.deadline
+
+        async def limited_receive() -> _Message:
+            nonlocal size, complete, reading
+            reading = not complete
+            message = await receive()
+            reading = False
+            if message["type"] == "http.disconnect" and not (complete or status):
+                raise Refused("bad-request", "the connection was closed before the body ended")
+            if message["type"] == "http.request":
+                size += len(message.get("body", b""))
+                complete = not message.get("more_body", False)
+                self._require_size(size)
+            return message
+
+        async def counted_send(message: _Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._count(scope, status, time.perf_counter() - began)
+            if message.get("more_body", True):  # a stream may last long while it makes progress
+                timeout.reschedule(loop.time() + deadline)
+            await send(message)
+
+        timeout = asyncio.timeout(deadline)
+        try:
+            async with timeout:
+                await self._app(scope, limited_receive, counted_send)
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            if not status:
+                late = Refused(
+                    "timeout" if reading else "deadline",
+                    f"more than {deadline:g} seconds",
+                    {"Connection": "close"} if reading else {"Retry-After": "1"},
+                )
+                await self._refuse(scope, send, late)
+
+    def _count(self, scope: _Scope, status: int, seconds: float) -> None:
+        route = str(scope.get("path_template") or "other")
+        self._metrics.requests.labels(scope["method"], route, str(status)).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
+
+    async def _refuse(self, scope: _Scope, send: _Send, refused: Refused) -> None:
+        status, headers, body = problem_response(refused.kind, str(refused), refused.headers)
+        self._count(scope, status, 0.0)
+        self._metrics.problems.labels(refused.kind).inc()
+        headers["Content-Length"] = str(len(body))
+        raw = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
+        await send({"type": "http.response.start", "status": status, "headers": raw})
+        await send({"type": "http.response.body", "body": body})
+
+
+def _without_port(host: str) -> str:
+    """Return the host name in lower case, without its port."""
+    name, colon, port = host.lower().rpartition(":")
+    return name if colon and port.isdigit() else host.lower()
+
+
+# -- duplicate keys ------------------------------------------------------------------------------
+
+
+def require_distinct_keys(body: bytes) -> None:
+    """Raise `Refused` if an object in a JSON body has a key twice.
+
+    msgspec silently uses the last value of a duplicate key. Invalid JSON is left to the decoder.
+
+    >>> require_distinct_keys(b'{"a": 1, "b": {"a": 2}}')
+    >>> require_distinct_keys(b'{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    bayescontrol.serve.problems.Refused: the key 'a' occurs twice in one object
+    """
+    try:
+        _DECODER.decode(body.decode())
+    except ValueError:
+        return
+
+
+def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
+    keys: set[str] = set()
+    for key, _ in pairs:
+        if key in keys:
+            raise Refused("bad-request", f"the key {key[:80]!r} occurs twice in one object")
+        keys.add(key)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_check_pairs)

@@ -1,0 +1,356 @@
+"""The monitor: watches commits and sends their events to the live page.
+
+    event: agents      once a second: the state of every open agent
+    event: decision    a sample of the decisions: twenty a second, and one of each agent
+
+While no page listens, the monitor only keeps two sums: decisions, and the regret
+Σ_t (best mean - mean of a_t) of agents whose true means are known.
+"""
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+
+from bayescontrol.bandits.family import Intervals
+from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.durable.agent import DurableAgent
+from bayescontrol.durable.committer import Request
+from bayescontrol.durable.events import Decision, Observed
+from bayescontrol.durable.plain import as_plain
+from bayescontrol.durable.summary import mode_names, texts
+from bayescontrol.durable.turn import Act, Observe
+from bayescontrol.errors import BayesControlError
+from bayescontrol.serve import parameters
+from bayescontrol.serve.metrics import Metrics
+from bayescontrol.serve.problems import Refused
+
+if TYPE_CHECKING:
+    from bayescontrol.serve.request_queue import RequestQueue
+
+#: Agents that are shown.
+_MAX_AGENTS: Final = 200
+#: Seconds between two decisions, or two surprises, that are shown.
+_SAMPLE_PERIOD: Final = 0.05
+#: Seconds after which a decision of an agent is shown, whatever other agents do.
+_AGENT_PERIOD: Final = 1.0
+#: Decisions of an agent that are remembered until their observation comes.
+_MAX_RECENT: Final = 4096
+_TAILS: Final = np.array([0.025, 0.975])
+_LN2: Final = math.log(2.0)
+
+
+class _Statistics:
+    """What the monitor remembers about one agent."""
+
+    def __init__(self) -> None:
+        self.last_decision = 0  # number of the last decision that was counted
+        self.decisions = 0
+        self.regret = 0.0
+        self.recent: dict[str, Decision] = {}
+        self.surprises: deque[float] = deque(maxlen=50)
+        self.last_surprise = 0.0  # when it was computed
+        self.last_shown = 0.0  # when a decision was last sent
+        self.counts: deque[tuple[float, int]] = deque(maxlen=6)
+
+    def rate(self, now: float) -> float:
+        """Decisions a second over the last five calls."""
+        self.counts.append((now, self.decisions))
+        (then, before), (_, after) = self.counts[0], self.counts[-1]
+        return (after - before) / (now - then) if now > then else 0.0
+
+
+class Monitor:
+    """Counts decisions and observations, and sends events to the pages that listen.
+
+    `truths` gives the true mean reward of every action, by agent, where it is known;
+    `max_listeners` limits the pages.
+
+    >>> Monitor(Metrics(), {"shop": {"red": 0.2, "blue": 0.3}}).listeners
+    0
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        truths: Mapping[str, Mapping[Any, float]] | None = None,
+        max_listeners: int = 32,
+    ) -> None:
+        self._metrics, self._truths = metrics, dict(truths or {})
+        self._max_listeners = max_listeners
+        self._statistics: dict[str, _Statistics] = {}
+        self._listeners: set[asyncio.Queue[bytes | None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._last_shown = 0.0
+        metrics.gauge("listeners", "Pages that listen.", lambda: self.listeners)
+
+    @property
+    def listeners(self) -> int:
+        """The number of pages that listen."""
+        return len(self._listeners)
+
+    # -- commits; in a worker thread -------------------------------------------------------------
+
+    def before_commit(self, agent: DurableAgent, requests: Sequence[Request]) -> None:
+        """Compute the surprise of one of the observations before the agent learns it."""
+        statistics = self._statistics_of(agent)
+        now = time.monotonic()
+        if not self._listeners or now - statistics.last_surprise < _SAMPLE_PERIOD:
+            return
+        for request in requests:
+            if not isinstance(request, Observe):
+                continue
+            decision = statistics.recent.get(str(request.id))
+            if decision is not None:
+                statistics.last_surprise = now
+                with suppress(Exception):  # if o is invalid, `observe` reports it
+                    bits = _surprise(agent, decision, request.o)
+                    if math.isfinite(bits):
+                        statistics.surprises.append(bits)
+                return
+
+    def after_commit(self, agent: DurableAgent, requests: Sequence[Request]) -> None:
+        """Count the decisions and observations of a commit."""
+        statistics, name = self._statistics_of(agent), agent.name
+        learnt = decided = 0
+        for request in requests:
+            if isinstance(request, Act) and isinstance(request.result, Decision):
+                decided += self._count_decision(statistics, name, request.result)
+            else:
+                learnt += request.result is True
+        self._metrics.batch_sizes.labels(name).observe(len(requests))
+        if decided:
+            self._metrics.decisions.labels(name).inc(decided)
+        if learnt:
+            self._metrics.observations.labels(name).inc(learnt)
+
+    def _count_decision(self, statistics: _Statistics, name: str, decision: Decision) -> bool:
+        """Return whether the decision is new, not one that was requested again under its key."""
+        n = int(decision.id)
+        if n <= statistics.last_decision:
+            return False
+        statistics.last_decision = n
+        statistics.decisions += 1
+        truth = self._truths.get(name)
+        if truth is not None:
+            statistics.regret += max(truth.values()) - truth[decision.action]
+        if self._listeners:
+            if len(statistics.recent) >= _MAX_RECENT:
+                statistics.recent.clear()
+            statistics.recent[decision.id] = decision
+            self._send_sample(statistics, name, decision)
+        return True
+
+    def _send_sample(self, statistics: _Statistics, name: str, decision: Decision) -> None:
+        now = time.monotonic()
+        due = (
+            now - self._last_shown >= _SAMPLE_PERIOD or now - statistics.last_shown >= _AGENT_PERIOD
+        )
+        if due and self._loop is not None:
+            self._last_shown = statistics.last_shown = now
+            event = _event("decision", {
+                "agent": name, "id": decision.id, "action": action_label(decision),
+                "probability": decision.probability, "time": decision.time,
+            })  # fmt: skip
+            self._loop.call_soon_threadsafe(self._send, event)
+
+    def _statistics_of(self, agent: DurableAgent) -> _Statistics:
+        return self._statistics.setdefault(agent.name, _Statistics())
+
+    # -- events ----------------------------------------------------------------------------------
+
+    async def run(self, queues: Mapping[str, "RequestQueue"]) -> None:
+        """Send the state of the agents once a second, until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        while True:
+            if self._listeners:
+                self._send(await self._agents_event(queues))
+            await asyncio.sleep(1.0)
+
+    async def _agents_event(self, queues: Mapping[str, "RequestQueue"]) -> bytes:
+        states = []
+        for queue in list(queues.values())[:_MAX_AGENTS]:
+            with suppress(Exception):  # omit an agent that fails
+                states.append(await queue.read(self.agent_state))
+        return _event("agents", states)
+
+    def agent_state(self, agent: DurableAgent) -> dict[str, Any]:
+        """The numbers of one agent that the live page shows."""
+        statistics, model = self._statistics_of(agent), agent.model.name
+
+        def belief_state(rule: Any) -> tuple[int, int | None, dict[str, Any]]:
+            modes, probabilities = mode_states(rule, model), action_probabilities(agent)
+            return agent.head, observation_count(rule), {
+                "modes": modes,
+                "measure": parameters.measure(rule, model),
+                "probabilities": probabilities,
+                "remarks": parameters.remarks(agent, modes, probabilities),
+                "alarm": alarm_state(rule),
+            }  # fmt: skip
+
+        head, count, state = agent.ask(belief_state)
+        decisions, observations = split_events(agent, head, count)
+        surprises = list(statistics.surprises)
+        return {
+            "name": agent.name,
+            "model": f"{model} {agent.model.version}",
+            "decisions": decisions,
+            "observations": observations,
+            "pending": decisions - observations,
+            "rate_per_s": statistics.rate(time.monotonic()),
+            "surprise_bits": sum(surprises) / len(surprises) if surprises else None,
+            "regret": statistics.regret if agent.name in self._truths else None,
+        } | state
+
+    def _send(self, event: bytes) -> None:
+        for listener in self._listeners:
+            if not listener.full():  # a slow reader misses events
+                listener.put_nowait(event)
+
+    def listen(self, queues: Mapping[str, "RequestQueue"]) -> AsyncIterator[bytes]:
+        """Return the events from now on; `Refused` if too many pages listen."""
+        if len(self._listeners) >= self._max_listeners:
+            raise Refused(
+                "overloaded", f"{self._max_listeners} pages listen", {"Retry-After": "10"}
+            )
+        listener: asyncio.Queue[bytes | None] = asyncio.Queue(64)
+        self._listeners.add(listener)
+        return self._events(listener, queues)
+
+    async def _events(
+        self, listener: "asyncio.Queue[bytes | None]", queues: Mapping[str, "RequestQueue"]
+    ) -> AsyncIterator[bytes]:
+        try:
+            yield await self._agents_event(queues)  # a new page does not wait for the next second
+            while (event := await listener.get()) is not None:
+                yield event
+        finally:
+            self._listeners.discard(listener)
+
+    def close(self) -> None:
+        """End all streams."""
+        for listener in list(self._listeners):
+            if listener.full():
+                listener.get_nowait()
+            listener.put_nowait(None)
+
+
+def _event(kind: str, data: Any) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), msgspec.json.encode(data))
+
+
+def _surprise(agent: DurableAgent, d: Decision, o: Any) -> float:
+    """-log2 P(o | past) of the observation that answers a decision."""
+    return agent.ask(lambda rule: float(rule.belief.surprise(d.situation, d.action, o)))
+
+
+# -- an agent in numbers -------------------------------------------------------------------------
+
+
+def action_label(decision: Decision) -> str:
+    """Return the action as a text, the same as in the decision's probabilities.
+
+    >>> action_label(Decision("2", ("left", 2), None, None, 1, 0.0))
+    '{"tuple":["left",2]}'
+    """
+    a = decision.action
+    if decision.probabilities:
+        return texts(decision.probabilities)[a]
+    return a if isinstance(a, str) else msgspec.json.encode(as_plain(a, "an action")).decode()
+
+
+def event_counts(agent: DurableAgent) -> tuple[int, int]:
+    """Return the numbers of decisions and observations in the log of an agent.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
+    ...     _ = shop.act(), shop.observe(shop.act(), 1)
+    ...     event_counts(shop)
+    (2, 1)
+    """
+    head, count = agent.ask(lambda rule: (agent.head, observation_count(rule)))
+    return split_events(agent, head, count)
+
+
+def split_events(agent: DurableAgent, head: int, count: int | None) -> tuple[int, int]:
+    """Split the first `head` events: 1 creation + decisions + `count` observations.
+
+    Without `count` the log is read.
+    """
+    if count is None:
+        count = sum(isinstance(event, Observed) for event in agent.log(1, head))
+    return head - 1 - count, count
+
+
+def observation_count(rule: Any) -> int | None:
+    """The number of observations that an agent has learnt; None if its belief does not count."""
+    alarm = getattr(rule, "alarm", None)
+    if alarm is not None:
+        return int(alarm.t)
+    count = getattr(getattr(rule, "belief", None), "count", None)
+    return None if count is None else int(count)
+
+
+def mode_states(rule: Any, model: str = "") -> list[dict[str, Any]]:
+    """The posterior as the page shows it.
+
+    Of a finite belief the weights P(m | past), of arms the mean reward and its central 95 %
+    interval, of other beliefs the parameters of the `model` of that name.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> mode_states(BernoulliBandit(["red"]).agent())
+    [{'name': 'red', 'weight': None, 'mean': 0.5, 'low': 0.025..., 'high': 0.975...}]
+    """
+    belief: Any = getattr(rule, "belief", None)
+    if isinstance(belief, FiniteBelief):
+        v = belief.posterior().tolist()
+        return [_mode_state(name, weight=p) for name, p in zip(mode_names(belief), v, strict=True)]
+    if not hasattr(belief, "family"):
+        return [
+            _mode_state(name, **numbers) for name, numbers in parameters.parameters(rule, model)
+        ]
+    names = texts(belief.labels).values()
+    rows, family = belief.posterior(), belief.family
+    has_intervals = isinstance(family, Intervals)
+    ends = family.interval(rows, _TAILS) if has_intervals else np.full((len(rows), 2), np.nan)
+    return [
+        _mode_state(name, mean=mean, low=low, high=high)
+        for name, mean, (low, high) in zip(
+            names, family.expected(rows).tolist(), ends.tolist(), strict=True
+        )
+    ]
+
+
+def _mode_state(name: str, **numbers: float) -> dict[str, Any]:
+    empty: dict[str, Any] = dict.fromkeys(("weight", "mean", "low", "high"))
+    finite = {key: v for key, v in numbers.items() if math.isfinite(v)}
+    return {"name": name} | empty | finite
+
+
+def action_probabilities(agent: DurableAgent) -> dict[str, float] | None:
+    """P(a | past) by the action as text; None if it needs a situation or is not exact."""
+    try:
+        found = agent.probabilities()
+    except (BayesControlError, TypeError, ValueError, LookupError):
+        return None
+    return None if found is None else {name: found[a] for a, name in texts(found).items()}
+
+
+def alarm_state(rule: Any) -> dict[str, Any] | None:
+    """The no-mode-fits alarm of a guarded agent."""
+    alarm = getattr(rule, "alarm", None)
+    if alarm is None:
+        return None
+    bits = alarm.evidence_bits
+    return {
+        "raised": alarm.raised,
+        "evidence_bits": bits if math.isfinite(bits) else None,
+        "threshold_bits": alarm.threshold / _LN2,
+    }

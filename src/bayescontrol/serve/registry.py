@@ -1,0 +1,378 @@
+"""The agents of one store by name, and the state of the server that shares them.
+
+an existing name         opened when it is first requested: its log is replayed
+a new name and a model   created; the same request again returns the same agent
+named models             the user's own, registered when the server starts
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Final
+
+from bayescontrol.durable.agent import DurableAgent, open_agent
+from bayescontrol.durable.events import Created, Event, read_events
+from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.log import LogStore, require_name
+from bayescontrol.durable.models import Model, as_logged
+from bayescontrol.errors import (
+    BayesControlError,
+    DiskFull,
+    ModelMismatch,
+    StoreFailed,
+    UnknownStore,
+)
+from bayescontrol.seeding import Stream
+from bayescontrol.serve.metrics import Metrics
+from bayescontrol.serve.middleware import Limits
+from bayescontrol.serve.models import requested_model
+from bayescontrol.serve.monitor import Monitor
+from bayescontrol.serve.problems import BadSettings, Refused, UnknownAgent, kind_of
+from bayescontrol.serve.request_queue import RequestQueue
+from bayescontrol.serve.schemas import value_of
+
+_logger = logging.getLogger("bayescontrol.serve")
+_READERS: Final = 4
+_WRITERS: Final = 8
+_FOLDERS: Final = 2
+#: Seconds within which a store must answer.
+_STORE_TIMEOUT: Final = 3.0
+#: Seconds after a failed write, or a failed test write, before the next test write.
+_RETRY_WRITE: Final = 5.0
+
+
+class AgentRegistry:
+    """The request queues of a store, by the names of their agents.
+
+    `models` are the user's own models by name; `max_agents` limits the agents of the store.
+
+    >>> from bayescontrol.durable import open_store
+    >>> async def open_and_close():
+    ...     registry = AgentRegistry(open_store("sqlite:///:memory:"))
+    ...     _, new = await registry.create("shop", "bernoulli-bandit", {"arms": 2}, None)
+    ...     names = await registry.names()
+    ...     await registry.close()
+    ...     return new, names
+    >>> asyncio.run(open_and_close())
+    (True, ['shop'])
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        models: Mapping[str, Model] | None = None,
+        monitor: Monitor | None = None,
+        max_agents: int = 1_000,
+    ) -> None:
+        self.store, self.models = store, dict(models or {})
+        self._monitor, self._max_agents = monitor, max_agents
+        # Separate pools: reading a long log must not delay writes, and opening or explaining an
+        # agent, which may replay a long log, must delay neither.
+        self._readers = ThreadPoolExecutor(_READERS, "bayescontrol-read")
+        self._writers = ThreadPoolExecutor(_WRITERS, "bayescontrol-write")
+        self._folders = ThreadPoolExecutor(_FOLDERS, "bayescontrol-fold")
+        self._checker = ThreadPoolExecutor(1, "bayescontrol-check")
+        self._store_check: asyncio.Future[list[str]] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._failure: tuple[float, StoreFailed] | None = None
+        self._last_test_write = -math.inf
+        self._loop = asyncio.get_running_loop()
+        self._opening: dict[str, asyncio.Task[bool]] = {}
+        #: The queues of the agents that are open.
+        self.queues: dict[str, RequestQueue] = {}
+
+    async def names(self) -> list[str]:
+        """The names of all agents in the store."""
+        return await self._loop.run_in_executor(self._readers, self.store.names)
+
+    # -- whether the store works -----------------------------------------------------------------
+
+    @property
+    def writes_fail(self) -> bool:
+        """Whether the last write failed."""
+        return self._failure is not None
+
+    def _record_write(self, error: StoreFailed | None) -> None:
+        """Remember how the last write ended; called in any thread."""
+        self._failure = None if error is None else (time.monotonic(), error)
+
+    async def check(self) -> None:
+        """Raise `StoreFailed` if the store does not answer, `Refused` if it accepts no writes.
+
+        A load balancer sends no requests to a server that is not ready. After a failed write the
+        server therefore tests a write itself.
+        """
+        await self._require_answer()
+        failure, now = self._failure, time.monotonic()  # a writer thread may change it meanwhile
+        if failure is not None and now >= max(failure[0], self._last_test_write) + _RETRY_WRITE:
+            self._last_test_write = now
+            queue = next(iter(self.queues.values()), None)
+            await self._within_timeout(
+                self._loop.run_in_executor(self._checker, self._test_write, queue)
+            )
+        failure = self._failure
+        if failure is not None:
+            raise Refused("store-failed", f"the last write failed: {kind_of(failure[1])}")
+
+    async def _require_answer(self) -> None:
+        """Raise `StoreFailed` if the store does not answer. Concurrent calls share one query."""
+        if self._store_check is None or self._store_check.done():
+            self._store_check = self._loop.run_in_executor(self._checker, self.store.names)
+        await self._within_timeout(self._store_check)
+
+    async def _within_timeout(self, future: "asyncio.Future[Any]") -> None:
+        future.add_done_callback(_retrieve_error)
+        try:
+            await asyncio.wait_for(asyncio.shield(future), _STORE_TIMEOUT)
+        except TimeoutError:
+            raise StoreFailed(
+                f"the store did not answer within {_STORE_TIMEOUT:g} seconds"
+            ) from None
+
+    def _test_write(self, queue: RequestQueue | None) -> None:
+        """Write a snapshot, which changes nothing; without an agent, let the next caller try."""
+        try:
+            if queue is not None:
+                queue.agent.snapshot()
+        except StoreFailed as error:
+            self._record_write(error)
+        else:
+            self._record_write(None)
+
+    async def _close_unresponsive_store(self) -> None:
+        """Close a shared store that does not answer, so that shutting down does not hang."""
+        while self.store.shared:
+            try:
+                await self._require_answer()
+            except StoreFailed as error:
+                _logger.warning("the server stops without its store: %s", error)
+                self.store.close()
+                return
+            await asyncio.sleep(_STORE_TIMEOUT / 3)
+
+    # -- the agents ------------------------------------------------------------------------------
+
+    async def queue(self, name: str) -> RequestQueue:
+        """Return the queue of an agent; `UnknownAgent` if the store has no such agent."""
+        found = self.queues.get(name)
+        if found is not None:
+            return found
+        with suppress(UnknownStore):  # the name is invalid, or there is no such agent
+            require_name(name)
+            return (await self._open(name, None, None))[0]
+        raise UnknownAgent(f"no agent {name!r}")
+
+    async def create(
+        self, name: str, model: str, settings: Mapping[str, Any], seed: int | None
+    ) -> tuple[RequestQueue, bool]:
+        """Create or open an agent. Returns its queue and whether the agent is new.
+
+        Raises `ModelMismatch` if an agent of that name has another model, settings or seed.
+        """
+        require_name(name)
+        given = {key: value_of(v, f"setting {key}", BadSettings) for key, v in settings.items()}
+        wanted = await self._loop.run_in_executor(
+            self._readers, requested_model, model, given, self.models
+        )
+        known = await self.names()
+        if name not in known and len(known) >= self._max_agents:
+            raise Refused("too-many-agents", f"{len(known)} agents")
+        return await self._open(name, wanted, seed)
+
+    async def open_all(self) -> dict[str, BaseException]:
+        """Open every agent. Returns the errors of those that cannot be opened."""
+        failed: dict[str, BaseException] = {}
+        for name in await self.names():
+            try:
+                await self.queue(name)
+            except BayesControlError as error:
+                failed[name] = error
+        return failed
+
+    async def _open(
+        self, name: str, model: Model | None, seed: int | None
+    ) -> tuple[RequestQueue, bool]:
+        new = False
+        if name not in self.queues:
+            task, joined = self._opening.get(name), True
+            if task is None:
+                task, joined = asyncio.create_task(self._open_queue(name, model, seed)), False
+                self._opening[name] = task
+            # If this caller times out, opening continues for the next one.
+            new = await asyncio.shield(task) and not joined
+        queue = self.queues[name]
+        if model is not None:
+            # This may run the user's own code, which builds the model: not on the event loop.
+            created = queue.agent.created
+            await self._loop.run_in_executor(self._readers, as_logged, created, model)
+        if seed is not None and seed != queue.agent.seed:
+            raise ModelMismatch(f"agent {name!r} was created with a seed other than {seed}")
+        return queue, new
+
+    async def _open_queue(self, name: str, model: Model | None, seed: int | None) -> bool:
+        """Open the agent and return whether it is new."""
+        try:
+            first = await self._loop.run_in_executor(self._readers, self._first_event, name)
+            new = first is None
+            if model is None:
+                model = self._registered_model(name, first)
+            # Opening may replay a long log; creating does not.
+            pool = self._readers if new else self._folders
+            agent = await self._loop.run_in_executor(pool, self._open_agent, name, model, seed)
+            self.queues[name] = RequestQueue(
+                agent, self._writers, self._readers, self._monitor,
+                folders=self._folders, on_write=self._record_write,
+            )  # fmt: skip
+        except DiskFull as error:
+            self._record_write(error)
+            raise
+        else:
+            if new:
+                self._record_write(None)
+            return new
+        finally:
+            del self._opening[name]
+
+    def _first_event(self, name: str) -> Event | None:
+        """Return the first event of a log, None if it is empty.
+
+        Listing all agents instead would make opening them quadratic in their number.
+        """
+        log = self.store.log(name)
+        try:
+            return next(read_events(log, 1, 1), None)
+        finally:
+            log.close()
+
+    def _open_agent(self, name: str, model: Model | None, seed: int | None) -> DurableAgent:
+        agent = open_agent(self.store, name, model, seed=seed)
+        # Draw once from a copy, so that the first request does not wait for the compiler.
+        driver = agent.model.driver()
+        with suppress(Exception):  # a contextual agent needs a situation
+            driver.draw(driver.situation(None), Stream(0))
+            driver.probabilities(driver.situation(None))
+        return agent
+
+    def _registered_model(self, name: str, first: Event | None) -> Model | None:
+        """Return the user's own model that the log names; None for a model of the library."""
+        if not isinstance(first, Created) or first.model in KINDS:
+            return None
+        if first.model not in self.models:
+            raise ModelMismatch(
+                f"agent {name!r} has the model {first.model!r}, version {first.version}, which "
+                "this server does not know: start the server with --model FILE.py:NAME"
+            )
+        return self.models[first.model]
+
+    def stop(self) -> None:
+        """Prepare for `close`: stop waiting for a store that does not answer."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._close_unresponsive_store())
+
+    async def close(self) -> None:
+        """Finish pending requests, then close the agents and the store."""
+        self.stop()
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
+        for queue in list(self.queues.values()):
+            await queue.close()
+        if self._stopping is not None:
+            self._stopping.cancel()
+        await self._loop.run_in_executor(self._readers, self.store.close)
+        for pool in (self._writers, self._readers, self._folders, self._checker):
+            pool.shutdown()
+
+
+def _retrieve_error(future: "asyncio.Future[Any]") -> None:
+    """Retrieve an error, so that asyncio does not log it when no caller waits any more."""
+    if not future.cancelled():
+        future.exception()
+
+
+class Service:
+    """What the HTTP routes share: registry, monitor, metrics, and the state of the server.
+
+    The server is `ready` when every agent has been opened, and `closing` when it accepts no more
+    requests and finishes pending ones.
+
+    >>> from bayescontrol.durable import open_store
+    >>> async def start_and_stop():
+    ...     service = Service(open_store("sqlite:///:memory:"))
+    ...     await service.start()
+    ...     await service.opened
+    ...     ready = service.ready
+    ...     await service.stop()
+    ...     return ready, service.ready
+    >>> asyncio.run(start_and_stop())
+    (True, False)
+    """
+
+    registry: AgentRegistry
+    #: Done when every agent has been opened or has failed to open.
+    opened: "asyncio.Task[None]"
+
+    def __init__(
+        self,
+        store: LogStore,
+        models: Mapping[str, Model] | None = None,
+        truths: Mapping[str, Mapping[Any, float]] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._store, self._models = store, models
+        self.limits = limits or Limits()
+        self.metrics = Metrics()
+        self.monitor = Monitor(self.metrics, truths, self.limits.streams)
+        self.ready = self.closing = False
+        #: Whether requests need a token.
+        self.needs_token = False
+        self._failed: dict[str, BaseException] = {}
+        self.metrics.gauge(
+            "ready",
+            "1 when every agent is open and the last write did not fail.",
+            lambda: float(self.ready and not self.registry.writes_fail),
+        )
+
+    @property
+    def failed(self) -> list[str]:
+        """The names of agents that could not be opened so far."""
+        return [name for name in self._failed if name not in self.registry.queues]
+
+    async def start(self) -> None:
+        """Start answering requests, and open the agents in the background."""
+        self.registry = AgentRegistry(self._store, self._models, self.monitor, self.limits.agents)
+        queues = self.registry.queues
+        self.metrics.gauge("agents", "Agents that are open.", lambda: len(queues))
+        self.metrics.gauge(
+            "requests_waiting",
+            "Requests that wait for a commit.",
+            lambda: sum(queue.waiting for queue in queues.values()),
+        )
+        self.opened = asyncio.create_task(self._open_all())
+        self._monitoring = asyncio.create_task(self.monitor.run(queues))
+
+    async def _open_all(self) -> None:
+        try:
+            self._failed = await self.registry.open_all()
+        except Exception:
+            _logger.exception("the store cannot be read: the server will not become ready")
+            return
+        for name, error in self._failed.items():
+            _logger.warning("agent %r cannot be opened: %s", name, error)
+        self.ready = not self.closing
+
+    def close(self) -> None:
+        """Accept no more requests, and end the event streams."""
+        self.closing, self.ready = True, False
+        self.monitor.close()
+        self.registry.stop()
+
+    async def stop(self) -> None:
+        """Finish pending requests and close the store."""
+        self.close()
+        for task in (self.opened, self._monitoring):
+            task.cancel()
+        await asyncio.gather(self.opened, self._monitoring, return_exceptions=True)
+        await self.registry.close()

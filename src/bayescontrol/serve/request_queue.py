@@ -1,0 +1,223 @@
+"""The request queue of one agent: collects requests on the event loop and commits them together.
+
+    while one commit is running, new requests wait; then all of them form the next commit
+
+A worker thread runs once per commit, not once per request.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec.structs import replace
+
+from bayescontrol.durable.agent import DurableAgent, Explanation
+from bayescontrol.durable.committer import Request
+from bayescontrol.durable.events import Decision
+from bayescontrol.durable.turn import Act, Observe
+from bayescontrol.errors import DamagedLog, NewerFormat, StoreFailed
+from bayescontrol.serve.monitor import Monitor
+from bayescontrol.serve.problems import Refused, value_error
+
+T = TypeVar("T")
+_logger = logging.getLogger("bayescontrol.serve")
+#: Requests that may wait for one agent, in addition to those being committed.
+_MAX_WAITING: Final = 1024
+#: Decisions with a key whose probabilities are cached.
+_MAX_CACHED: Final = 1024
+#: Requests in one commit.
+_MAX_BATCH: Final = 256
+_Waiting: TypeAlias = tuple[Request, "asyncio.Future[Any]"]
+
+
+class RequestQueue:
+    """A durable agent on an event loop: `act` and `observe` return once the event is on disk.
+
+    `writers` run commits, `readers` run queries, `folders` (default: `readers`) run queries that
+    may replay a long log. `on_write` is called after each commit with the error of the store, or
+    None after a successful write.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> async def visit():
+    ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
+    ...     queue = RequestQueue(agent, pool := ThreadPoolExecutor(1), pool)
+    ...     decision = await queue.act(None, None)
+    ...     learnt = await queue.observe(decision.id, 1), await queue.observe(decision.id, 1)
+    ...     await queue.close()
+    ...     return decision.action, learnt
+    >>> asyncio.run(visit())
+    ('red', (True, False))
+    """
+
+    def __init__(
+        self,
+        agent: DurableAgent,
+        writers: Executor,
+        readers: Executor,
+        monitor: Monitor | None = None,
+        *,
+        folders: Executor | None = None,
+        on_write: Callable[[StoreFailed | None], None] | None = None,
+    ) -> None:
+        self.agent = agent
+        self._writers, self._readers, self._monitor = writers, readers, monitor
+        self._folders, self._on_write = folders or readers, on_write
+        self._waiting: deque[_Waiting] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closing = False
+        self._probabilities: dict[str, Mapping[Any, float]] = {}  # by decision id
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for the next commit."""
+        return len(self._waiting)
+
+    # -- requests --------------------------------------------------------------------------------
+
+    async def act(self, x: Any, key: str | None) -> Decision:
+        """See `DurableAgent.act`."""
+        decision: Decision = await self._put(Act(x, key))
+        if key is None or decision.probability is None:
+            return decision
+        return await self._with_probabilities(decision)
+
+    async def _with_probabilities(self, decision: Decision) -> Decision:
+        """Add P(a | past) of every action to a decision that was made under a key.
+
+        Retries usually come soon, when the server is busy. Recent probabilities are therefore
+        cached; those of older decisions are computed again from the log.
+        """
+        found = decision.probabilities
+        if found is None:
+            found = self._probabilities.get(decision.id)
+            if found is None:
+                found = (await self.explain(decision)).probabilities
+            decision = replace(decision, probabilities=found)
+        if found is not None:
+            self._probabilities[decision.id] = found
+            if len(self._probabilities) > _MAX_CACHED:
+                del self._probabilities[next(iter(self._probabilities))]
+        return decision
+
+    async def observe(self, id: str, o: Any) -> bool:
+        """See `DurableAgent.observe`."""
+        learnt: bool = await self._put(Observe(id, o))
+        return learnt
+
+    async def explain(self, id: str | Decision) -> Explanation:
+        """See `DurableAgent.explain`. Runs in its own threads, because it may replay a long log."""
+        return await self._loop.run_in_executor(self._folders, self.agent.explain, id)
+
+    async def probabilities(self, x: Any) -> Mapping[Any, float] | None:
+        """See `DurableAgent.probabilities`."""
+
+        def query(agent: DurableAgent) -> Mapping[Any, float] | None:
+            agent.ask(lambda _: None)  # catch up with other processes: errors there are not x's
+            try:
+                return agent.probabilities(x)
+            except Exception as error:
+                raise value_error(error) from error
+
+        return await self.read(query)
+
+    async def read(self, query: Callable[[DurableAgent], T]) -> T:
+        """Return `query(agent)`, computed in a thread."""
+        return await self._loop.run_in_executor(self._readers, query, self.agent)
+
+    # -- commits ---------------------------------------------------------------------------------
+
+    def _put(self, request: Request) -> "asyncio.Future[Any]":
+        if self._closing:
+            raise Refused(
+                "shutting-down", "the server accepts no more requests", {"Retry-After": "5"}
+            )
+        if len(self._waiting) >= _MAX_WAITING:
+            raise Refused(
+                "overloaded",
+                f"{len(self._waiting)} requests wait for agent {self.agent.name!r}",
+                {"Retry-After": "1"},
+            )
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting.append((request, future))
+        if self._idle.is_set():
+            self._idle.clear()
+            # Not immediately: requests that the loop has already read join this commit.
+            self._loop.call_soon(self._start_commit)
+        return future
+
+    def _start_commit(self) -> None:
+        batch: list[_Waiting] = []
+        while self._waiting and len(batch) < _MAX_BATCH:
+            request, future = self._waiting.popleft()
+            if not future.done():  # skip requests whose caller stopped waiting
+                batch.append((request, future))
+        if batch:
+            self._writers.submit(self._commit, batch)
+        else:
+            self._idle.set()
+
+    def _commit(self, batch: list[_Waiting]) -> None:
+        """Write a batch; runs in a worker thread."""
+        requests = [request for request, _ in batch]
+        try:
+            if self._monitor is not None:
+                self._notify(self._monitor.before_commit, requests)
+            head = self.agent.head
+            self.agent.handle(requests)
+            if self._on_write is not None:
+                self._report_write(requests, self.agent.head > head, self._on_write)
+            if self._monitor is not None:
+                self._notify(self._monitor.after_commit, requests)
+        finally:
+            self._loop.call_soon_threadsafe(self._finish_commit, batch)
+
+    def _report_write(
+        self,
+        requests: Sequence[Request],
+        written: bool,
+        on_write: Callable[[StoreFailed | None], None],
+    ) -> None:
+        """Report whether the store accepts writes. A damaged log affects one agent only."""
+        for request in requests:
+            error = request.error
+            if isinstance(error, StoreFailed) and not isinstance(error, DamagedLog | NewerFormat):
+                on_write(error)
+                return
+        if written:
+            on_write(None)
+
+    def _notify(
+        self, method: Callable[[DurableAgent, Sequence[Request]], None], requests: Sequence[Request]
+    ) -> None:
+        try:
+            method(self.agent, requests)
+        except Exception:  # an error of the monitor must not fail the requests
+            _logger.exception("the monitor failed for agent %r", self.agent.name)
+
+    def _finish_commit(self, batch: list[_Waiting]) -> None:
+        for request, future in batch:
+            if future.done():
+                continue
+            if request.error is not None:
+                error = value_error(request.error) if request.refused else request.error
+                future.set_exception(error)
+            elif request.result is None:  # never acknowledge what may not have been written
+                future.set_exception(
+                    StoreFailed("the request may or may not be stored; repeat it with the same key")
+                )
+            else:
+                future.set_result(request.result)
+        self._start_commit()
+
+    async def close(self) -> None:
+        """Finish waiting requests, then close the agent."""
+        self._closing = True
+        await self._idle.wait()
+        await self._loop.run_in_executor(self._writers, self.agent.close)
