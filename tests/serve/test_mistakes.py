@@ -147,7 +147,9 @@ def test_an_agent_whose_model_is_missing_is_named_with_the_way_out(tmp_path: Pat
         ):
             told = client.call("GET", "/v1/health/ready")
             assert (told["failed"], told["unopened"]) == (1, named)
-            with pytest.raises(ModelMismatch, match=r"'shop' is of model 'mine'.*--model FILE.py"):
+            with pytest.raises(
+                ModelMismatch, match=r"'shop' has the model 'mine'.*--model FILE.py"
+            ):
                 client.agent("shop").act()
 
 

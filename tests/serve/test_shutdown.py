@@ -151,7 +151,7 @@ def test_a_store_that_is_in_use_is_told_before_anything_is_served(tmp_path: Path
     ("arguments", "words"),
     [
         (["shop.db"], "write sqlite:///"),
-        (["sqlite:///:memory:", "--host", "0.0.0.0"], "can be reached by others"),
+        (["sqlite:///:memory:", "--host", "0.0.0.0"], "other machines can reach"),
         (["sqlite:///:memory:", "--token-file", "/no/such/file"], "cannot be read"),
         (["sqlite:///:memory:", "--concurrency", "0"], "must be positive"),
         (["sqlite:///:memory:", "--model", "shop"], "write FILE.py:NAME"),
