@@ -11,7 +11,14 @@ from tests.serve.listening import frames as listened
 
 from bayescontrol import BernoulliBandit, LogitNormalBandit
 from bayescontrol.durable import named_model, open_agent
-from bayescontrol.serve import Client, Server, frames, parameters
+from bayescontrol.serve import Client, Server
+from bayescontrol.serve.monitor import (
+    LOGIT_NORMAL,
+    action_probabilities,
+    mean_unit,
+    mode_states,
+    remarks,
+)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -19,10 +26,10 @@ def test_of_every_kind_there_is_a_posterior_to_draw_and_a_reason_for_what_is_not
     problem = PROBLEMS[name]
     with open_agent("sqlite:///:memory:", "here", problem, seed=1) as agent:
         live(problem, agent, 1)
-        kind, law = agent.model.name, frames.law(agent)
-        modes = agent.ask(lambda rule: frames.modes(rule, kind))
-        measure = agent.ask(lambda rule: parameters.measure(rule, kind))
-        said = parameters.remarks(agent, modes, law)
+        kind, law = agent.model.name, action_probabilities(agent)
+        modes = agent.ask(lambda rule: mode_states(rule, kind))
+        measure = agent.ask(lambda rule: mean_unit(rule, kind))
+        said = remarks(agent, modes, law)
     assert modes
     assert all((one["mean"] is None) != (one["weight"] is None) for one in modes)
     assert (measure is None) == (modes[0]["mean"] is None)
@@ -36,7 +43,7 @@ def test_the_bias_of_a_correlated_arm_is_that_of_the_particles() -> None:
     agent = bandit.agent()
     for o in (1, 1, 0):
         agent.observe(0, o)
-    told = frames.modes(agent, parameters.CORRELATED)
+    told = mode_states(agent, LOGIT_NORMAL)
     assert [one["name"] for one in told] == ["0", "1"]
     w, bias = agent.belief.posterior(), 1.0 / (1.0 + np.exp(-agent.belief.theta))
     for a, one in enumerate(told):
@@ -59,10 +66,10 @@ def test_a_model_of_ones_own_that_shows_nothing_says_so() -> None:
 
     model = named_model("silent", version=1, build=Silent)
     with open_agent("sqlite:///:memory:", "here", model, seed=1) as agent:
-        modes = agent.ask(frames.modes)
+        modes = agent.ask(mode_states)
         assert modes == []
-        assert agent.ask(parameters.measure) is None
-        assert "no posterior" in parameters.remarks(agent, modes, frames.law(agent))[0]
+        assert agent.ask(mean_unit) is None
+        assert "no posterior" in remarks(agent, modes, action_probabilities(agent))[0]
 
 
 def test_not_more_numbers_are_told_than_anyone_reads() -> None:
@@ -70,12 +77,12 @@ def test_not_more_numbers_are_told_than_anyone_reads() -> None:
 
     bandit = LinearBandit(30, features=20)
     with open_agent("sqlite:///:memory:", "here", bandit) as agent:
-        modes = agent.ask(frames.modes)
+        modes = agent.ask(mode_states)
         assert len(modes) == 200
-        assert "at most 200" in " ".join(parameters.remarks(agent, modes, None))
+        assert "at most 200" in " ".join(remarks(agent, modes, None))
     with open_agent("sqlite:///:memory:", "here", BernoulliBandit(200)) as agent:
-        modes = agent.ask(frames.modes)
-        assert parameters.remarks(agent, modes, {"0": 1.0}) == []
+        modes = agent.ask(mode_states)
+        assert remarks(agent, modes, {"0": 1.0}) == []
 
 
 def test_an_agent_that_always_comes_second_is_in_the_sample_too() -> None:

@@ -11,7 +11,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,14 +20,15 @@ import numpy as np
 
 from bayescontrol.bandits.family import Intervals
 from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.events import Decision, Observed
 from bayescontrol.durable.plain import as_plain
-from bayescontrol.durable.summary import mode_names, texts
+from bayescontrol.durable.summary import mode_names, summary, texts
 from bayescontrol.durable.turn import Act, Observe
-from bayescontrol.errors import BayesControlError
-from bayescontrol.serve import parameters
+from bayescontrol.errors import BadSituation, BayesControlError
+from bayescontrol.linear.belief import SystemBelief
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.problems import Refused
 
@@ -42,6 +43,10 @@ _SAMPLE_PERIOD: Final = 0.05
 _AGENT_PERIOD: Final = 1.0
 #: Decisions of an agent that are remembered until their observation comes.
 _MAX_RECENT: Final = 4096
+#: The model whose particles are the log-odds of its arms.
+LOGIT_NORMAL: Final = "logit-normal-bandit"
+#: Parameters of one agent that are sent every second.
+_MAX_PARAMETERS: Final = 200
 _TAILS: Final = np.array([0.025, 0.975])
 _LN2: Final = math.log(2.0)
 
@@ -188,9 +193,9 @@ class Monitor:
             modes, probabilities = mode_states(rule, model), action_probabilities(agent)
             return agent.head, observation_count(rule), {
                 "modes": modes,
-                "measure": parameters.measure(rule, model),
+                "measure": mean_unit(rule, model),
                 "probabilities": probabilities,
-                "remarks": parameters.remarks(agent, modes, probabilities),
+                "remarks": remarks(agent, modes, probabilities),
                 "alarm": alarm_state(rule),
             }  # fmt: skip
 
@@ -313,9 +318,7 @@ def mode_states(rule: Any, model: str = "") -> list[dict[str, Any]]:
         v = belief.posterior().tolist()
         return [_mode_state(name, weight=p) for name, p in zip(mode_names(belief), v, strict=True)]
     if not hasattr(belief, "family"):
-        return [
-            _mode_state(name, **numbers) for name, numbers in parameters.parameters(rule, model)
-        ]
+        return [_mode_state(name, **numbers) for name, numbers in parameter_means(rule, model)]
     names = texts(belief.labels).values()
     rows, family = belief.posterior(), belief.family
     has_intervals = isinstance(family, Intervals)
@@ -332,6 +335,85 @@ def _mode_state(name: str, **numbers: float) -> dict[str, Any]:
     empty: dict[str, Any] = dict.fromkeys(("weight", "mean", "low", "high"))
     finite = {key: v for key, v in numbers.items() if math.isfinite(v)}
     return {"name": name} | empty | finite
+
+
+def parameter_means(rule: Any, model: str = "") -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield the parameters of a posterior without arms or modes: name, mean and interval.
+
+    These are the weights of linear arms, the biases σ(θ_a) of correlated arms, the entries of A
+    and B, or the average reward ρ. Only biases have an interval.
+
+    >>> from bayescontrol import LinearBandit
+    >>> [name for name, _ in parameter_means(LinearBandit(["red", "blue"], features=2).agent())]
+    ['red[0]', 'red[1]', 'blue[0]', 'blue[1]']
+    """
+    belief: Any = getattr(rule, "belief", None)
+    if model == LOGIT_NORMAL and isinstance(belief, ParticleBelief):
+        yield from _biases(belief)
+        return
+    left = _MAX_PARAMETERS
+    for name, row in summary(rule).items():
+        mean = np.asarray(row.get("mean", ()), np.float64)
+        for index, v in zip(np.ndindex(mean.shape), mean.flat, strict=True):
+            if not left:
+                return
+            left -= 1
+            yield name + (f"[{', '.join(map(str, index))}]" if index else ""), {"mean": float(v)}
+
+
+def _biases(belief: ParticleBelief) -> Iterator[tuple[str, dict[str, float]]]:
+    w, theta = belief.posterior(), belief.theta
+    for a, t in enumerate(theta.T[:_MAX_PARAMETERS]):
+        order = np.argsort(t)
+        bias = 1.0 / (1.0 + np.exp(-t[order]))
+        below = np.cumsum(w[order])
+        low, high = bias[np.searchsorted(below, (0.025, 0.975)).clip(max=len(t) - 1)]
+        yield str(a), {"mean": float(w[order] @ bias), "low": float(low), "high": float(high)}
+
+
+def mean_unit(rule: Any, model: str = "") -> dict[str, str] | None:
+    """Return the name and the unit of the means that the page shows; None without means.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> mean_unit(BernoulliBandit(2).agent())
+    {'name': 'mean reward', 'unit': 'reward'}
+    """
+    belief: Any = getattr(rule, "belief", None)
+    if isinstance(belief, FiniteBelief):
+        return None
+    if hasattr(belief, "family") or model == LOGIT_NORMAL:
+        return {"name": "mean reward", "unit": "reward"}
+    if hasattr(belief, "link"):
+        return {"name": "mean weight of a feature", "unit": "score by feature"}
+    if isinstance(belief, SystemBelief):
+        return {"name": "mean of A and B", "unit": "by entry"}
+    if hasattr(belief, "rho"):
+        return {"name": "average reward ρ, drawn last", "unit": "reward a step"}
+    return {"name": "posterior mean", "unit": "its own"} if belief is not None else None
+
+
+def remarks(
+    agent: DurableAgent, modes: list[dict[str, Any]], probabilities: Mapping[str, float] | None
+) -> list[str]:
+    """Explain to readers of the page why something is not shown."""
+    found = []
+    belief: Any = agent.ask(lambda rule: getattr(rule, "belief", None))
+    if hasattr(belief, "link") and modes:
+        found.append("Rewards depend on the situation: the weights are shown instead.")
+    elif all(mode["mean"] is None and mode["weight"] is None for mode in modes):
+        found.append("This model has no posterior by arm or mode to draw.")
+    by_name = isinstance(belief, FiniteBelief) or hasattr(belief, "family")
+    if len(modes) == _MAX_PARAMETERS and not by_name:
+        found.append(f"Of the posterior, at most {_MAX_PARAMETERS} numbers are shown.")
+    if probabilities is None:
+        reason = "This model has no formula for action probabilities"
+        with suppress(BayesControlError, TypeError, ValueError, LookupError):
+            try:
+                agent.probabilities()
+            except BadSituation:
+                reason = "The action probabilities depend on the situation"
+        found.append(f"{reason}: the shares of past actions are shown instead.")
+    return found
 
 
 def action_probabilities(agent: DurableAgent) -> dict[str, float] | None:
