@@ -30,15 +30,21 @@ BAD: dict[str, tuple[Any, Any, Any, type[BayesControlError], str]] = {
     "huge": ("x", 0, (1e200, "y"), BadEvidence, "reward 1e.200 after action 0 in state 'x'"),
     "text": ("x", 0, ("1", "y"), BadEvidence, "reward '1' after action 0 in state 'x'"),
     "no pair": ("x", 0, 1.0, BadEvidence, "observation 1.0 after action 0 in state 'x'"),
-    "triple": ("x", 0, (1.0, "y", 2), BadEvidence, "must be .reward, state."),
+    "triple": ("x", 0, (1.0, "y", 2), BadEvidence, "expected .reward, state."),
     "unknown action": ("x", 7, (1.0, "y"), UnknownAction, "state 'x': no action 7"),
     "unhashable action": ("x", [0], (1.0, "y"), UnknownAction, "state 'x': no action"),
-    "masked action": ("x", 2, (1.0, "y"), UnknownAction, "state 'x' does not offer action 2"),
-    "unhashable state": ("x", 0, (1.0, [1]), BadEvidence, r"state \[1\] cannot .* action 0"),
-    "unhashable here": ({}, 0, (1.0, "x"), BadEvidence, "state {} cannot .* action 0"),
+    "masked action": ("x", 2, (1.0, "y"), UnknownAction, "action 2 is not available in state 'x'"),
+    "unhashable state": (
+        "x",
+        0,
+        (1.0, [1]),
+        BadEvidence,
+        r"state \[1\] is not hash.* action 0",
+    ),
+    "unhashable here": ({}, 0, (1.0, "x"), BadEvidence, "state {} is not hashable.* action 0"),
     "nan state": ("x", 0, (1.0, math.nan), BadEvidence, "state nan after action 0 in state 'x'"),
-    "idle state": ("x", 0, (1.0, "idle"), InvalidTable, "state 'idle' has no action"),
-    "new and idle": ("new", 0, (1.0, "idle"), InvalidTable, "state 'idle' has no action"),
+    "idle state": ("x", 0, (1.0, "idle"), InvalidTable, "'idle'.* returned no action"),
+    "new and idle": ("new", 0, (1.0, "idle"), InvalidTable, "'idle'.* returned no action"),
 }
 
 
@@ -71,7 +77,7 @@ def test_an_undeclared_state_is_refused_under_prior_a() -> None:
         return GibbsBelief(2, states=["x", "y"])
 
     check_bad_evidence(make, [("x", 0, (1.0, "y"))], [("x", 0, (1.0, "z")), ("z", 0, (1.0, "x"))])
-    with pytest.raises(BadEvidence, match="state 'z' after action 0 in state 'x' is none of the 2"):
+    with pytest.raises(BadEvidence, match="'z' after action 0 in state 'x' is not one of the 2"):
         make().observe("x", 0, (1.0, "z"))
 
 
@@ -83,9 +89,9 @@ def test_an_undeclared_state_is_refused_under_prior_a() -> None:
         ({"actions": ["a", "a"]}, InvalidTable, "two actions are called 'a'"),
         ({"actions": 2, "states": ["x", "x"]}, InvalidTable, "two states are called 'x'"),
         ({"actions": 2, "states": []}, InvalidTable, "no states"),
-        ({"actions": 2, "sweeps": 0}, InvalidPrior, "sweeps = 0"),
-        ({"actions": 2, "partial": -1}, InvalidPrior, "partial = -1"),
-        ({"actions": 2, "partial": 1.5}, InvalidPrior, "partial = 1.5"),
+        ({"actions": 2, "sweeps": 0}, InvalidPrior, "sweeps=0"),
+        ({"actions": 2, "partial": -1}, InvalidPrior, "partial=-1"),
+        ({"actions": 2, "partial": 1.5}, InvalidPrior, "partial=1.5"),
         ({"actions": 1, "states": 1, "allowed": lambda x: [3]}, UnknownAction, "state 0: no act"),
     ],
 )
@@ -99,16 +105,16 @@ def test_a_belief_that_makes_no_sense_is_not_built(
 @pytest.mark.parametrize("name", ["mu0", "lambda0", "precision", "shape", "rate"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e200, "1"])
 def test_a_prior_that_makes_no_sense_is_not_built(name: str, value: Any) -> None:
-    with pytest.raises(InvalidPrior, match=f"{name} = "):
+    with pytest.raises(InvalidPrior, match=f"{name}="):
         GibbsPrior(**{name: value})
     if name != "mu0":
-        with pytest.raises(InvalidPrior, match=f"{name} = 0"):
+        with pytest.raises(InvalidPrior, match=f"{name}=0"):
             GibbsPrior(**{name: 0})
 
 
 @pytest.mark.parametrize("start", [9, [0], math.nan], ids=["undeclared", "unhashable", "nan"])
 def test_an_agent_does_not_start_where_it_could_not_go_on(start: Any) -> None:
-    with pytest.raises(BadEvidence, match="to start in"):
+    with pytest.raises(BadEvidence, match="given as start"):
         mdp_agent(2, start, states=[0, 1])
 
 
@@ -135,7 +141,7 @@ def test_a_world_that_does_not_offer_the_action_says_so_in_either_loop() -> None
         agent = mdp_agent(3, 0)  # it thinks that every state offers everything
         environment, streams = mdp.environment(), both_streams(3, 0)
         look = None if compiled else {"looked": Probe(lambda _p, _a, _o: True)}
-        with pytest.raises(UnknownAction, match="does not offer action"):
+        with pytest.raises(UnknownAction, match="is not available in state"):
             interact(agent, environment, 500, streams=streams, probes=look)
         ends.append((agent.save(), environment.at, streams))
     assert same_bits(ends[0][0], ends[1][0])
@@ -237,6 +243,6 @@ def test_a_state_saved_with_other_actions_is_refused() -> None:
     free, bound = GibbsBelief(2), GibbsBelief(2, allowed=lambda x: [1])
     free.observe("a", 0, (1.0, "a"))
     before = bound.save()
-    with pytest.raises(IncompatibleState, match="other actions"):
+    with pytest.raises(IncompatibleState, match="saved actions of state"):
         bound.load(free.save())
     assert same_bits(before, bound.save())

@@ -1,4 +1,4 @@
-"""Markov decision problems: tables, planning for average reward, and grid-worlds."""
+"""Markov decision problems: tables, planning for average reward, grid-worlds, and the MDP agent."""
 
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, QValues, mdp_agent
 from bayescontrol.mdp.maze import Maze

@@ -1,31 +1,21 @@
-"""What the MDP agent holds before it has seen anything.
+"""The MDP agent of the paper: its operation modes are (Q, ρ), drawn by a Gibbs sampler.
 
-ξ(x,a,y) ~ N(μ0, 1/λ0)        r | ξ ~ N(ξ, 1/p)                         p known
-ξ(x,a,y) ~ N(μ0, 1/(λ0 p))    r | ξ ~ N(ξ, 1/p)    p ~ Gamma(a0, b0)    p unknown
+    ξ_m(x,a,y) = Q(x,a) + ρ - M(y),   M(y) = max_a Q(y,a)      the reward that mode m expects
+    P(r | m, x, a, y) = N(r; ξ_m(x,a,y), 1/p)                  its hypothesis
+    P(a | m, x) = 1 for a = arg max_a' Q(x,a')                 its policy
 
-The paper's operation mode for Markov decision problems: m = (Q, ρ).
+    ξ(x,a,y) ~ N(μ0, 1/λ0)                                     prior, p known
+    ξ(x,a,y) ~ N(μ0, 1/(λ0 p)),  p ~ Gamma(a0, b0)             prior, p unknown
 
-ξ_m(x,a,y) = Q(x,a) + ρ - M(y),   M(y) = max_a Q(y,a)          what mode m expects to be paid
-P(r | m, x, a, y) = N(r; ξ_m(x,a,y), 1/p)                      its hypothesis
-P(a | m, x) = 1 for a = arg max_a' Q(x,a')                     its policy
-
-The MDP agent of the paper: modes are (Q, ρ), drawn by a Gibbs sampler.
-
-    ξ_m(x,a,y) = Q(x,a) + ρ - M(y)  ~  N(μ(x,a,y), 1/λ(x,a,y)),        M(y) = max_a Q(y,a)
+    ξ_m(x,a,y) | âo_<t ~ N(μ(x,a,y), 1/λ(x,a,y))               posterior
     λ(x,a,y) = λ0 + p n(x,a,y)          μ(x,a,y) = (λ0 μ0 + p Σ r(x,a,y)) / λ(x,a,y)
 
-Evidence is n(x,a,y) and the rewards of each transition; the chain (Q, ρ) is the sampler's. States
-are found on the way, and only what has occurred is represented. The mode is in `q_values`, the
-conditionals are in `kernels.gibbs`.
+The evidence is n(x,a,y) and the rewards of each transition (`ledger`); the conditional
+distributions of the sampler are in `kernels.gibbs`. States are added when they are observed.
 
-    prior B    only transitions that were seen carry a prior; an untried action is taken to stay
-               where it is: Q(x,a) ~ N(μ0 - ρ + M(x), 1/λ0)
-    prior A    the states are declared, and every one is a successor of every pair, seen or not
-
-The compiled loop of the Gibbs agent in an MDP.
-
-The kernel works on the ledger's arrays until a state is new or room runs out; that one step is
-then learnt by the readable code, which makes room, and the kernel goes on.
+    prior B    only observed transitions have a prior; an untried action is assumed to stay in its
+               state: Q(x,a) ~ N(μ0 - ρ + M(x), 1/λ0)
+    prior A    all states are declared, and each is a possible successor of every pair
 """
 
 import math
@@ -59,24 +49,24 @@ if TYPE_CHECKING:
     from bayescontrol.kernels.gibbs import GibbsSettings
 
 
-#: Rewards and hyperparameters beyond this are refused: their squares would leave the doubles.
+#: Larger rewards and hyperparameters are rejected, because their squares could overflow.
 LARGEST = 1e100
 
 
 @dataclass(frozen=True)
 class GibbsPrior:
-    """ξ(x,a,y) ~ N(μ0, 1/λ0), noise of precision p.
+    """The prior of the MDP agent: ξ(x,a,y) ~ N(μ0, 1/λ0) and reward noise of precision p.
 
-    `precision=None`: p is unknown, ξ(x,a,y) ~ N(μ0, 1/(λ0 p)) and p ~ Gamma(shape, rate), and the
-    chain draws it too. How widely Q is sampled, so how long the agent explores, goes with 1/√p:
-    choose p so that 1/√p is about the spread of M(y) among the successors of a state, or let the
-    chain find it.
+    With `precision=None`, p is unknown: ξ(x,a,y) ~ N(μ0, 1/(λ0 p)), p ~ Gamma(shape, rate), and the
+    sampler draws p as well. The spread of sampled Q-values, and so the time the agent explores, is
+    proportional to 1/√p. Choose p so that 1/√p is about the spread of M(y) among the successors of
+    a state, or let the sampler estimate it.
 
     >>> GibbsPrior(precision=100)
     GibbsPrior(mu0=1.0, lambda0=1.0, precision=100.0, shape=1.0, rate=1.0)
     >>> GibbsPrior(lambda0=0)
     Traceback (most recent call last):
-    bayescontrol.errors.InvalidPrior: lambda0 = 0: it must be positive, between 1e-100 and 1e+100
+    bayescontrol.errors.InvalidPrior: lambda0=0: it must be a number between 1e-100 and 1e+100
     """
 
     mu0: float = 1.0
@@ -93,20 +83,16 @@ class GibbsPrior:
             number = isinstance(value, int | float | np.integer | np.floating)
             if field.name == "mu0":
                 if not (number and abs(value) <= LARGEST):
-                    raise InvalidPrior(f"mu0 = {value!r}: it must be a number within ±{LARGEST:g}")
+                    raise InvalidPrior(f"mu0={value!r}: it must be a number within ±{LARGEST:g}")
             elif not (number and 1.0 / LARGEST <= value <= LARGEST):
                 raise InvalidPrior(
-                    f"{field.name} = {value!r}: it must be positive, "
+                    f"{field.name}={value!r}: it must be a number "
                     f"between {1 / LARGEST:g} and {LARGEST:g}"
                 )
             object.__setattr__(self, field.name, float(value))
 
     def format_text(self) -> str:
-        """Return the text of the prior in stored data, which is part of the format.
-
-        >>> GibbsPrior(precision=None).format_text()
-        'GibbsPrior(mu0=1.0, lambda0=1.0, precision=None, shape=1.0, rate=1.0)'
-        """
+        """Return the text of the prior in stored data, which is part of the format."""
         return (
             f"GibbsPrior(mu0={self.mu0!r}, lambda0={self.lambda0!r}, precision={self.precision!r}, "
             f"shape={self.shape!r}, rate={self.rate!r})"
@@ -114,10 +100,10 @@ class GibbsPrior:
 
 
 class QValues:
-    """A mode (Q, ρ): it does what looks best, arg max_a Q(x,a).
+    """An operation mode (Q, ρ) of the MDP agent, which takes the action arg max_a Q(x,a).
 
-    `places` says which row of Q is whose; -∞ marks an action that a state does not offer. A state
-    without a row gets one of its actions at random, of `offered(x)`: nothing tells them apart.
+    `places` maps a state to its row of Q; -∞ marks unavailable actions. In a state without a row
+    the mode takes one of the actions `available(x)` at random.
 
     >>> import numpy as np
     >>> mode = QValues({"home": 0}, ("stay", "go"), np.array([[0.0, 1.0]]), rho=0.5)
@@ -131,16 +117,16 @@ class QValues:
         actions: Sequence[Any],
         Q: FloatArray,
         rho: float,
-        offered: Callable[[Any], Sequence[Any]] | None = None,
+        available: Callable[[Any], Sequence[Any]] | None = None,
     ) -> None:
         self._places, self.actions, self.Q, self.rho = places, tuple(actions), Q, rho
-        self._offered = offered
+        self._available = available
 
     def act(self, x: Any, rng: Stream) -> Any:
-        """arg max_a Q(x,a), the first of several."""
+        """Return arg max_a Q(x,a), the first of equals."""
         place = self._places.get(x)
         if place is None or place >= len(self.Q):
-            choices = self.actions if self._offered is None else self._offered(x)
+            choices = self.actions if self._available is None else self._available(x)
             return choices[rng.integers(len(choices))]
         return self.actions[int(self.Q[place].argmax())]
 
@@ -149,12 +135,13 @@ class QValues:
 
 
 class GibbsBelief:
-    """P(Q, ρ | âo_<t), by the paper's Gibbs sampler.
+    """P(Q, ρ | âo_<t), sampled by the paper's Gibbs sampler.
 
-    `actions` is their number or their names. `states=None` is prior B; a list of states (or their
-    number) declares them all, prior A. `allowed(x)` gives the actions of a state, all by default.
-    `sweeps` are made per draw; `partial=k` makes them partial: ρ, the k states next in turn, and
-    the state of now. `recentre` takes the drift of the gauge out, and changes no action.
+    `actions` is the number of actions or their names. `states=None` selects prior B; the states or
+    their number select prior A. `allowed(x)` returns the actions available in a state, by default
+    all. A draw makes `sweeps` sweeps. `partial=k` makes them partial: a sweep then updates ρ, the
+    next k states in turn, and the current state. `recentre` removes the drift of the additive
+    constant of Q, which changes no action.
 
     >>> belief = GibbsBelief(2)
     >>> belief.observe("a", 1, (1.0, "b"))
@@ -180,7 +167,7 @@ class GibbsBelief:
         self.prior = GibbsPrior() if prior is None else prior
         for name, value, least in (("sweeps", sweeps, 1), ("partial", partial, 0)):
             if type(value) is not int or value < least:
-                raise InvalidPrior(f"{name} = {value!r} must be a whole number of at least {least}")
+                raise InvalidPrior(f"{name}={value!r}: it must be an integer of at least {least}")
         p = self.prior.precision
         self._ledger = Ledger(
             actions, (self.prior.mu0, self.prior.lambda0, 1.0 if p is None else p), states, allowed
@@ -190,33 +177,34 @@ class GibbsBelief:
         )
         self._last: QValues | None = None
 
-    # -- the verbs of a belief ------------------------------------------------------------------
+    # -- belief ---------------------------------------------------------------------------------
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
-        """n(x,a,y) += 1 for o = (r, y). On an error nothing has changed."""
+        """Count the transition: n(x,a,y) += 1 for o = (r, y). An error changes nothing."""
         try:
             r, y = o
             reward = float(r) if isinstance(r, Real) else math.nan
         except (TypeError, ValueError, OverflowError):
             raise BadEvidence(
-                f"observation {o!r} after action {a!r} in state {x!r}: it must be (reward, state)"
+                f"observation {o!r} after action {a!r} in state {x!r} is invalid: "
+                "expected (reward, state)"
             ) from None
         if not abs(reward) <= LARGEST:
             raise BadEvidence(
-                f"reward {r!r} after action {a!r} in state {x!r}: "
-                f"it must be a number within ±{LARGEST:g}"
+                f"reward {r!r} after action {a!r} in state {x!r} is invalid: "
+                f"expected a number within ±{LARGEST:g}"
             )
         self._ledger.record(x, a, y, reward)
 
     def sample(self, rng: Stream) -> QValues:
-        """(Q, ρ) after the sweeps of one draw."""
+        """Draw a mode (Q, ρ): run the sweeps of one draw."""
         self._draw(-1, rng)
         Q = np.where(self._ledger.has_action(), self._ledger.chain.Q[: len(self._ledger)], -np.inf)
         self._last = self._mode(Q, self.rho)
         return self._last
 
     def draw_action(self, x: Any, rng: Stream) -> Any:
-        """As `sample` and its policy would, without a copy of Q."""
+        """Draw a mode and return its action in x; like `sample`, but without copying Q."""
         ledger = self._ledger
         place = ledger.place(x)
         choices = ledger.actions_of(x) if place is None else []
@@ -235,41 +223,41 @@ class GibbsBelief:
             self.check_chain()
 
     def check_chain(self) -> None:
-        """`NotConverged` if the chain has left the doubles."""
+        """Raise `NotConverged` if the sampler has diverged."""
         if not math.isfinite(self.rho):
             raise NotConverged(
-                f"ρ = {self.rho} after {self.count} transitions: a sweep is stable where they "
-                "come from whole histories, in which every state is left as often as it is entered"
+                f"the sampler diverged: ρ = {self.rho} after {self.count} transitions. It is "
+                "stable for complete histories, which leave every state as often as they enter it"
             )
 
     def _mode(self, Q: FloatArray, rho: float) -> QValues:
         ledger = self._ledger
         return QValues(ledger.places, tuple(ledger.actions), Q, rho, ledger.actions_of)
 
-    # -- what a reader may ask ---------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------
 
     @property
     def rho(self) -> float:
-        """ρ as drawn last: the average reward that the chain believes in."""
+        """ρ of the last draw, an estimate of the average reward."""
         return float(self._ledger.chain.scalars[0])
 
     @property
     def precision(self) -> float:
-        """p as drawn last, or as given."""
+        """The noise precision p: as given, or of the last draw."""
         p = self.prior.precision
         return float(self._ledger.chain.scalars[1]) ** -2 if p is None else p
 
     @property
     def states(self) -> tuple[Any, ...]:
-        """The states found, in the order in which they are swept."""
+        """The known states, in the order in which they are swept."""
         return tuple(self._ledger.places)
 
     def require_state(self, x: Any, where: str) -> None:
-        """`BadEvidence` unless x is a state, or may become one."""
-        self._ledger.checked(x, where)
+        """Raise `BadEvidence` unless x is a known state or a valid new one."""
+        self._ledger.find(x, where)
 
     def q_values(self, x: Any) -> dict[Any, float]:
-        """Q(x,·) as drawn last.
+        """Return Q(x,·) of the last draw.
 
         >>> belief = GibbsBelief(2)
         >>> belief.observe("a", 1, (1.0, "b"))
@@ -279,7 +267,7 @@ class GibbsBelief:
         place = self._ledger.place(x)
         if place is None:
             return {}
-        row, has = self._ledger.chain.Q[place], self._ledger.offered(x)
+        row, has = self._ledger.chain.Q[place], self._ledger.available(x)
         return {a: float(q) for a, q, h in zip(self._ledger.actions, row, has, strict=True) if h}
 
     def transitions(self) -> dict[tuple[Any, Any, Any], tuple[int, float]]:
@@ -294,13 +282,13 @@ class GibbsBelief:
 
     @property
     def count(self) -> int:
-        """Transitions seen."""
+        """Number of observed transitions."""
         return self._ledger.count
 
     def posterior(self) -> FloatArray:
-        """μ(x,a,y) and λ(x,a,y) of every transition seen, in the order of `transitions`.
+        """Return μ(x,a,y) and λ(x,a,y) of every observed transition, in the order of `transitions`.
 
-        Where the precision is unknown, λ is in units of p.
+        If the precision is unknown, λ is in units of p.
 
         >>> belief = GibbsBelief(2)
         >>> belief.observe("a", 1, (2.0, "b"))
@@ -308,79 +296,84 @@ class GibbsBelief:
         array([[1.5, 2. ]])
         """
         mu0, lambda0, unit, _ = self._ledger.prior
-        seen = np.array([(n, total) for *_, n, total in self._ledger], np.float64).reshape(-1, 2)
-        lam = lambda0 + unit * seen[:, 0]
-        return np.column_stack([(lambda0 * mu0 + unit * seen[:, 1]) / lam, lam])
+        sums = np.array([(n, total) for *_, n, total in self._ledger], np.float64).reshape(-1, 2)
+        lam = lambda0 + unit * sums[:, 0]
+        return np.column_stack([(lambda0 * mu0 + unit * sums[:, 1]) / lam, lam])
 
     def last(self) -> QValues | None:
-        """The mode drawn last, unless an action has been drawn without one since."""
+        """Return the last sampled mode, or None if `draw_action` has been called since."""
         return self._last
 
     # -- for compiled loops ------------------------------------------------------------------------
 
     @property
     def ledger(self) -> Ledger:
-        """What the kernels work on, in place."""
+        """The statistics, which the kernels modify in place."""
         return self._ledger
 
     @property
     def how(self) -> "GibbsSettings":
-        """What a draw does, as `kernels.gibbs.draw_mode` reads it."""
+        """The settings of a draw, as `kernels.gibbs.draw_mode` expects them."""
         return self._how
 
     def fast_forward(self) -> None:
-        """Be where a compiled loop has led that worked on the ledger."""
+        """Synchronise with a compiled loop that has modified the ledger."""
         self._last = None
 
     # -- named arrays ------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays from which `load` continues bit for bit, the chain included."""
-        held = np.empty(0) if self._last is None else np.append(self._last.Q, self._last.rho)
+        """Return named arrays, including the sampler's state, for an exact `load`."""
+        drawn = np.empty(0) if self._last is None else np.append(self._last.Q, self._last.rho)
         return {
             "settings": pack(self._settings(), "the settings"),
             **to_arrays(self._ledger),
-            "drawn": held,
+            "drawn": drawn,
         }
 
     def _settings(self) -> list[Any]:
         return [format_text(self.prior), *self._how]
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for a belief built alike."""
+        """Restore what `save` returned, for a belief with the same settings."""
         if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by save()")
         missing = {"settings", "drawn"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
         if unpack(arrays["settings"]) != self._settings():
             raise IncompatibleState(
-                f"saved with {arrays['settings']}, this belief has {self._settings()}"
+                f"the saved settings {arrays['settings']} differ from {self._settings()} of this "
+                "belief"
             )
         ledger = from_arrays(arrays, self._ledger)
-        held, columns = arrays["drawn"], len(ledger.actions)
-        if held.ndim != 1 or held.dtype != np.float64 or (held.size and (held.size - 1) % columns):
-            raise IncompatibleState(f"the saved state is damaged: the mode drawn is {held}")
+        drawn, columns = arrays["drawn"], len(ledger.actions)
+        if (
+            drawn.ndim != 1
+            or drawn.dtype != np.float64
+            or (drawn.size and (drawn.size - 1) % columns)
+        ):
+            raise IncompatibleState(f"the saved state is damaged: the drawn mode is {drawn}")
         self._ledger, self._last = ledger, None
-        if held.size:
-            self._last = self._mode(held[:-1].reshape(-1, columns).copy(), float(held[-1]))
+        if drawn.size:
+            self._last = self._mode(drawn[:-1].reshape(-1, columns).copy(), float(drawn[-1]))
 
     def merge(self, other: "GibbsBelief") -> None:
-        """The transitions of both; the chain stays this one's. On an error nothing has changed."""
+        """Add the transitions of `other`; the sampler's state stays. An error changes nothing."""
         if not isinstance(other, GibbsBelief):
-            raise IncompatibleState(f"{other!r} is not a GibbsBelief: nothing to merge")
-        mine, its = self._ledger, other._ledger
-        alike = self.prior == other.prior and mine.declared == its.declared
-        if not alike or list(mine.actions) != list(its.actions):
+            raise IncompatibleState(f"cannot merge {other!r}: it is not a GibbsBelief")
+        mine, theirs = self._ledger, other._ledger
+        alike = self.prior == other.prior and mine.declared == theirs.declared
+        if not alike or list(mine.actions) != list(theirs.actions):
             raise IncompatibleState("beliefs can be merged only if they share actions and prior")
         ledger = mine.copy()
-        ledger.absorb(its)
+        ledger.absorb(theirs)
         self._ledger = ledger
         if self._last is not None:
             self._last = self._mode(self._last.Q, self._last.rho)
 
     def copy(self) -> "GibbsBelief":
-        """The same belief, free to go its own way."""
+        """Return an independent copy."""
         twin = GibbsBelief.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._ledger = self._ledger.copy()
@@ -397,15 +390,11 @@ class GibbsBelief:
 
 @follows_state
 def next_state(x: Any, a: Any, o: Any) -> Any:
-    """T(x, a, o) = y for o = (r, y); malformed observations leave the state unchanged.
-
-    >>> next_state("home", "go", (1.0, "away"))
-    'away'
-    """
+    """T(x, a, o) = y for o = (r, y); malformed observations leave the state unchanged."""
     try:
         _, y = o
     except (TypeError, ValueError):
-        return x  # the belief refuses it, in its own words
+        return x  # the belief raises the error
     return y
 
 
@@ -417,7 +406,9 @@ def mdp_agent(
     schedule: Schedule = every_step,
     **options: Any,
 ) -> ControlRule[QValues, Any, Any, Any]:
-    """The control rule over (Q, ρ), in state `start`; `options` are those of `GibbsBelief`.
+    """Return the control rule over modes (Q, ρ) in state `start`.
+
+    `options` are those of `GibbsBelief`.
 
     >>> agent = mdp_agent(["left", "right"], start="home")
     >>> agent.observe("left", (1.0, "away"))
@@ -426,29 +417,27 @@ def mdp_agent(
     """
     if isinstance(start, np.ndarray):
         raise MissingCapability(
-            f"start={start!r} is no name of a state: a Box has no finite states. Sort it into "
-            "bins, or use experts (`experts`), with `gym.drive` in a world of Gymnasium's"
+            f"start={start!r} is an array, and this agent needs finitely many states: discretise "
+            "the observations, or use bayescontrol.experts with gym.drive"
         )
     belief = GibbsBelief(actions, prior, **options)
-    belief.require_state(start, "to start in")
+    belief.require_state(start, "given as start")
     return ControlRule(belief, start, advance=next_state, schedule=schedule)
 
 
 def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop, if the agent draws anew at each step and is where the world is.
+    """Return the compiled loop if the agent draws at every step and starts in the world's state.
 
-    >>> from bayescontrol.mdp import chain_mdp
-    >>> from bayescontrol.mdp.gibbs import mdp_agent
-    >>> fused_loop(mdp_agent(2, start=0), chain_mdp(2).environment()) is not None
-    True
+    The kernel modifies the ledger in place. It returns when a state is new or capacity runs out;
+    the Python code then learns that one step and allocates, and the kernel continues.
     """
     mdp = environment.mdp
     try:
-        together = mdp.states.place(agent.x) == environment.at
+        same_state = mdp.states.place(agent.x) == environment.at
     except UnknownState:
-        together = False
+        same_state = False
     fits = (
-        together
+        same_state
         and agent.schedule is every_step
         and agent.advance in (next_state, advance)
         and list(agent.belief.ledger.actions) == list(mdp.actions)
@@ -467,7 +456,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
         return mdp.states[states[s - 1]] if s else start
 
     t = 0
-    if number[environment.at] < 0:  # the start enters with the first step out of it
+    if number[environment.at] < 0:  # the ledger adds the start with the first step
         a = agent.act(p)
         here, o = environment.at, environment.respond(a, q)
         agent.observe(a, o)
@@ -488,7 +477,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
             agent.fast_forward(last + 1 - begun, situation(last), situation(t))
         if why == kernels.gibbs.DONE:
             break
-        # What is left to do for this step is the readable code's, errors included.
+        # The Python code completes this step, and raises the error if there is one.
         if why == kernels.gibbs.LOST:
             belief.check_chain()
         if why == kernels.gibbs.NOT_OFFERED:

@@ -1,17 +1,17 @@
-"""The book of transitions: arrays that grow with what has been seen.
+"""The sufficient statistics of the MDP agent: counts and rewards of the observed transitions.
 
-    (x, a, y) -> n(x,a,y), Σ r, Σ (r - r̄)²          states are numbered as they are found
+    (x, a, y) -> n(x,a,y), Σ r, Σ (r - r̄)²          states are numbered in order of observation
 
-Room is doubled when it runs out, for states and for the transitions of a pair; the kernels work
-on the arrays in place and never allocate.
+The arrays double their capacity when they are full, for states and for the transitions of a pair.
+The kernels modify them in place and never allocate.
 
-A ledger as named arrays, and back.
+As named arrays, a ledger consists of
 
-    evidence    states, actions, which actions a state offers; for each pair Σ r, Σ (r - r̄)² and
-                how many successors were seen; for each transition y, n and Σ r
-    chain       sampler/Q, sampler/M, sampler/scalars
+    evidence    states, actions, the available actions of each state; for each pair Σ r,
+                Σ (r - r̄)² and the number of observed successors; for each transition y, n and Σ r
+    sampler     sampler/Q, sampler/M, sampler/scalars
 
-All else follows from these, to the last bit. What does not fit together is refused.
+Everything else is computed from these, bit for bit. Inconsistent arrays are rejected.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -30,21 +30,17 @@ if TYPE_CHECKING:
     from bayescontrol.arrays import FloatArray
 
 
-#: Successors that a pair has room for at first.
+#: Initial capacity for the successors of a pair.
 FIRST_ROOM = 4
 PER_PAIR = ("n", "r", "scatter", "s", "inverse", "spread", "pull", "first", "known", "room")
 PER_TRANSITION = ("successor", "weight", "times", "rewards")
 PER_STATE = ("from_prior", "from_data")
-#: How many numbers a chain has beside Q and M.
+#: Number of scalars in the state of the sampler, besides Q and M.
 SCALARS = 7
 
 
 class Entry(NamedTuple):
-    """What is known of one transition.
-
-    >>> Entry("home", "go", "away", 2, 5.0).n
-    2
-    """
+    """The statistics of one transition: its count n(x,a,y) and its total reward."""
 
     x: Any
     a: Any
@@ -54,9 +50,9 @@ class Entry(NamedTuple):
 
 
 class Ledger:
-    """Transitions by number, states and actions by name.
+    """Counts and rewards of transitions; states are added when they are first observed.
 
-    `prior` is μ0, λ0 and the weight of an observation; `states` declares them all, prior A.
+    `prior` is (μ0, λ0, weight of an observation). `states` declares all states (prior A).
 
     >>> ledger = Ledger(2, (1.0, 1.0, 1.0))
     >>> ledger.record("a", 1, "b", 2.5)
@@ -72,21 +68,21 @@ class Ledger:
         allowed: Callable[[Any], Iterable[Any]] | None = None,
     ) -> None:
         if isinstance(actions, bool | float | str) or actions is None:
-            raise InvalidTable(f"actions={actions!r}: give their number, or a list of their names")
+            raise InvalidTable(f"actions={actions!r}: give the number of actions or their names")
         self.actions, self.allowed = Names("action", actions), allowed
         names = [] if states is None else list(Names("state", states))
         self.declared = states is not None
         self.prior: FloatArray = np.array([*prior, float(len(names))])
         self.places: dict[Any, int] = {}
-        self._pool = 0
-        self._make(8, 8 * len(self.actions) * FIRST_ROOM)
+        self._used = 0
+        self._allocate(8, 8 * len(self.actions) * FIRST_ROOM)
         for x in names:
-            self.enter(x, 0.0, self.offered(x))
+            self.add_state(x, 0.0, self.available(x))
 
-    # -- room --------------------------------------------------------------------------------------
+    # -- allocation --------------------------------------------------------------------------------
 
-    def _make(self, states: int, pool: int) -> None:
-        """Arrays with this much room, holding what there was."""
+    def _allocate(self, states: int, pool: int) -> None:
+        """Allocate arrays of this capacity and copy the existing data."""
         actions = len(self.actions)
         old_evidence = getattr(self, "evidence", None)
         old_chain = getattr(self, "chain", None)
@@ -107,16 +103,16 @@ class Ledger:
             scalars = old_chain.scalars
         self.chain = kernels.gibbs.Chain(Q, M, scalars)
 
-    def _take(self, room: int) -> int:
-        """So many places for transitions: where they begin."""
-        while self._pool + room > self.evidence.successor.size:
-            self._make(self.chain.M.size, 2 * self.evidence.successor.size)
-        self._pool += room
-        return self._pool - room
+    def _reserve(self, room: int) -> int:
+        """Reserve entries for `room` transitions and return the first index."""
+        while self._used + room > self.evidence.successor.size:
+            self._allocate(self.chain.M.size, 2 * self.evidence.successor.size)
+        self._used += room
+        return self._used - room
 
     def make_room(self, i: int, room: int) -> None:
-        """Room for so many transitions of pair i."""
-        first = self._take(room)
+        """Move pair i to a place with room for `room` transitions."""
+        first = self._reserve(room)
         e = self.evidence
         old, known = int(e.first[i]), int(e.known[i])
         for name in PER_TRANSITION:
@@ -127,20 +123,20 @@ class Ledger:
     # -- states and their actions ------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """The number of states found."""
+        """Return the number of known states."""
         return len(self.places)
 
     def place(self, x: Any) -> int | None:
-        """The number of state x, None if it was never seen."""
+        """Return the index of state x, or None if it is unknown."""
         try:
             return self.places.get(x)
         except TypeError:
             raise BadEvidence(
-                f"state {x!r} cannot be the key of a dictionary: use a tuple"
+                f"state {x!r} is not hashable: use a number, a string or a tuple"
             ) from None
 
-    def offered(self, x: Any) -> npt.NDArray[np.bool_]:
-        """[a]: whether state x, which may be new, has action a."""
+    def available(self, x: Any) -> npt.NDArray[np.bool_]:
+        """Return [a]: whether action a is available in state x, which may be unknown."""
         place, actions = self.place(x), len(self.actions)
         if place is not None:
             return np.asarray(self.evidence.n[place * actions : (place + 1) * actions] >= 0.0)
@@ -150,35 +146,35 @@ class Ledger:
         for a in self.allowed(x):
             row[self.action(a, x)] = True
         if not row.any():
-            raise InvalidTable(f"state {x!r} has no action: `allowed` must give at least one")
+            raise InvalidTable(f"allowed({x!r}) returned no action: every state needs at least one")
         return row
 
     def actions_of(self, x: Any) -> list[Any]:
-        """What can be done in state x, which may be new."""
-        return [a for a, has in zip(self.actions, self.offered(x), strict=True) if has]
+        """Return the actions available in state x, which may be unknown."""
+        return [a for a, has in zip(self.actions, self.available(x), strict=True) if has]
 
     def action(self, a: Any, x: Any) -> int:
-        """The number of action a."""
+        """Return the index of action a; state x is named in the error."""
         try:
             return self.actions.place(a)
         except UnknownAction as error:
             raise UnknownAction(f"state {x!r}: {error}") from None
 
     def has_action(self) -> npt.NDArray[np.bool_]:
-        """[x, a]: whether state x has action a."""
+        """Return [x, a]: whether action a is available in state x."""
         n = self.evidence.n[: len(self) * len(self.actions)]
         return np.asarray(n.reshape(len(self), len(self.actions)) >= 0.0)
 
-    def enter(self, x: Any, level: float, offered: npt.NDArray[np.bool_]) -> int:
-        """State x, new, with these actions; its Q-values stand at `level` for now."""
+    def add_state(self, x: Any, level: float, available: npt.NDArray[np.bool_]) -> int:
+        """Add the unknown state x with these actions and the initial Q-value `level`."""
         if len(self) == self.chain.M.size:
-            self._make(2 * len(self), self.evidence.successor.size)
+            self._allocate(2 * len(self), self.evidence.successor.size)
         place, actions = len(self), len(self.actions)
-        first = self._take(actions * FIRST_ROOM)
+        first = self._reserve(actions * FIRST_ROOM)
         for a in range(actions):
             i = place * actions + a
             self.evidence.first[i], self.evidence.room[i] = first + a * FIRST_ROOM, FIRST_ROOM
-            self.evidence.n[i] = 0.0 if offered[a] else -1.0
+            self.evidence.n[i] = 0.0 if available[a] else -1.0
         self.places[x.item() if isinstance(x, np.generic) else x] = place
         kernels.gibbs.add_state(self.evidence, self.chain, place, level)
         return place
@@ -188,45 +184,45 @@ class Ledger:
     def record(
         self, x: Any, a: Any, y: Any, total: float, n: float = 1.0, scatter: float = 0.0
     ) -> None:
-        """n(x,a,y) += n, Σ r += total, Σ (r - r̄)² += scatter. On an error nothing has changed."""
+        """Add n(x,a,y) += n, Σ r += total, Σ (r - r̄)² += scatter. An error changes nothing."""
         column = self.action(a, x)
-        here = self.checked(x, f"before action {a!r}")
-        there = self.checked(y, f"after action {a!r} in state {x!r}")
-        offered, beyond = self.offered(x), self.offered(y)
-        if not offered[column]:
+        here = self.find(x, f"before action {a!r}")
+        there = self.find(y, f"after action {a!r} in state {x!r}")
+        in_x, in_y = self.available(x), self.available(y)
+        if not in_x[column]:
             raise UnknownAction(
-                f"state {x!r} does not offer action {a!r}: it has {self.actions_of(x)}"
+                f"action {a!r} is not available in state {x!r}: choose from {self.actions_of(x)}"
             )
         if here is None:
-            here = self.enter(x, float(self.chain.M[0]), offered)
+            here = self.add_state(x, float(self.chain.M[0]), in_x)
             there = self.place(y)
         if there is None:
-            # A new state is worth what the one before it is, until the next sweep.
-            there = self.enter(y, float(self.chain.M[here]), beyond)
+            # A new state starts with the value of its predecessor, until the next sweep.
+            there = self.add_state(y, float(self.chain.M[here]), in_y)
         i = here * len(self.actions) + column
         learn, full = kernels.gibbs.learn, kernels.gibbs.FULL
         while learn(self.evidence, self.chain, here, i, there, n, total, scatter) == full:
             self.make_room(i, 2 * int(self.evidence.room[i]))
 
-    def checked(self, y: Any, where: str) -> int | None:
-        """The number of state y, None if it is new and may enter; `BadEvidence` if it may not."""
+    def find(self, y: Any, where: str) -> int | None:
+        """Return the index of state y, or None if it is new; `BadEvidence` if it is invalid."""
         try:
             place = self.place(y)
         except BadEvidence as error:
             raise BadEvidence(f"{error} ({where})") from None
         if place is None and self.declared:
-            raise BadEvidence(f"state {y!r} {where} is none of the {len(self)} declared states")
+            raise BadEvidence(f"state {y!r} {where} is not one of the {len(self)} declared states")
         if place is None and y != y:
             raise BadEvidence(
-                f"state {y!r} {where} is not equal to itself: it would never be found"
+                f"state {y!r} {where} is not equal to itself (NaN?): it cannot be looked up"
             )
         return place
 
     def absorb(self, other: "Ledger") -> None:
-        """Every transition of the other ledger, as if it had been recorded here."""
+        """Record every transition of the other ledger here."""
         e = other.evidence
         for entry, i, t in other._rows():
-            # Scatter is kept by pair: it comes with the first transition of each.
+            # The scatter is stored per pair: add it with the first transition of the pair.
             scatter = float(e.scatter[i]) if t == int(e.first[i]) else 0.0
             self.record(*entry[:3], entry.total, entry.n, scatter)
 
@@ -234,11 +230,11 @@ class Ledger:
 
     @property
     def count(self) -> int:
-        """Transitions seen."""
+        """Number of observed transitions."""
         return int(self.evidence.from_data[: len(self)].sum())
 
     def _rows(self) -> Iterator[tuple[Entry, int, int]]:
-        """Every transition seen, the number of its pair and its own."""
+        """Yield every observed transition, the index of its pair, and its position."""
         names, e = list(self.places), self.evidence
         for x, name in enumerate(names):
             for a, action in enumerate(self.actions):
@@ -248,11 +244,11 @@ class Ledger:
                     yield Entry(name, action, y, int(e.times[t]), float(e.rewards[t])), i, t
 
     def __iter__(self) -> Iterator[Entry]:
-        """Every transition seen: by state, by action, and in the order of its first time."""
+        """Iterate over the observed transitions by state, action and time of first occurrence."""
         return (entry for entry, _, _ in self._rows())
 
     def copy(self) -> "Ledger":
-        """The same ledger, free to go its own way."""
+        """Return an independent copy."""
         twin = Ledger.__new__(Ledger)
         twin.__dict__.update(self.__dict__)
         twin.places = dict(self.places)
@@ -261,8 +257,8 @@ class Ledger:
         twin.prior = twin.evidence.prior
         return twin
 
-    def blank(self) -> "Ledger":
-        """A ledger with the same actions and prior in which no state has been entered."""
+    def empty(self) -> "Ledger":
+        """Return a ledger with the same actions and prior but without states."""
         twin = Ledger(list(self.actions), (1.0, 1.0, 1.0), None, self.allowed)
         twin.declared, twin.prior[:] = self.declared, self.prior
         return twin
@@ -274,17 +270,11 @@ _NAMES = {"states", "actions", "offered", *_NUMBERS, *_WHOLE}
 
 
 def to_arrays(ledger: Ledger) -> Arrays:
-    """Named arrays, as short as can be.
-
-    >>> ledger = Ledger(1, (1.0, 1.0, 1.0))
-    >>> ledger.record("a", 0, "b", 2.5)
-    >>> to_arrays(ledger)["successor"]
-    array([1])
-    """
+    """Return the ledger as named arrays, without unused capacity."""
     size, e, c = len(ledger), ledger.evidence, ledger.chain
     pairs = size * len(ledger.actions)
     known = e.known[:pairs].astype(np.int64)
-    # Transition after transition of pair after pair, without the room between them.
+    # The transitions of all pairs in order, without the unused entries between them.
     within = np.arange(known.sum()) - np.repeat(np.cumsum(known) - known, known)
     t = np.repeat(e.first[:pairs].astype(np.int64), known) + within
     return {
@@ -304,53 +294,51 @@ def to_arrays(ledger: Ledger) -> Arrays:
 
 
 def from_arrays(arrays: Arrays, like: Ledger) -> Ledger:
-    """A ledger with the actions and the prior of `like`, holding what `to_arrays` gave.
-
-    >>> ledger = Ledger(1, (1.0, 1.0, 1.0))
-    >>> ledger.record("a", 0, "b", 2.5)
-    >>> list(from_arrays(to_arrays(ledger), like=ledger))
-    [Entry(x='a', a=0, y='b', n=1, total=2.5)]
-    """
+    """Return a ledger with the actions and prior of `like` and the data of `to_arrays`."""
     missing = _NAMES - arrays.keys()
     if missing:
         raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
     states, actions = unpack(arrays["states"]), unpack(arrays["actions"])
     if actions != list(like.actions):
-        raise IncompatibleState(f"saved with actions {actions}, this has {list(like.actions)}")
+        raise IncompatibleState(
+            f"the saved state has the actions {actions}, this belief has {list(like.actions)}"
+        )
     if like.declared and states != list(like.places):
-        raise IncompatibleState(f"saved with states {arrays['states']}, others are declared here")
+        raise IncompatibleState(
+            f"the saved states {arrays['states']} differ from the declared states of this belief"
+        )
     _check(arrays, states, len(actions))
-    made = like.blank()
+    ledger = like.empty()
     for x, row in zip(states, arrays["offered"], strict=True):
-        if not np.array_equal(like.offered(x), row):
+        if not np.array_equal(like.available(x), row):
             raise IncompatibleState(
-                f"state {x!r} was saved with other actions than it has here: {like.actions_of(x)}"
+                f"the saved actions of state {x!r} differ from {like.actions_of(x)} in this belief"
             )
-        made.enter(x, 0.0, row)
+        ledger.add_state(x, 0.0, row)
     end = np.cumsum(arrays["known"])
     for i, (first, last) in enumerate(zip(end - arrays["known"], end, strict=True)):
         known = int(last - first)
-        if known > made.evidence.room[i]:
-            made.make_room(i, known)
-        e = made.evidence
+        if known > ledger.evidence.room[i]:
+            ledger.make_room(i, known)
+        e = ledger.evidence
         here = slice(int(e.first[i]), int(e.first[i]) + known)
         for name in ("successor", "times", "rewards"):
             getattr(e, name)[here] = arrays[name][first:last]
         e.known[i] = known
         e.n[i] += arrays["times"][first:last].sum()
-    e, c = made.evidence, made.chain
+    e, c = ledger.evidence, ledger.chain
     e.r[: end.size], e.scatter[: end.size] = arrays["r"], arrays["scatter"]
-    kernels.gibbs.prepare(e, len(made), len(actions))
-    c.Q[: len(made)], c.M[: len(made)] = arrays["sampler/Q"], arrays["sampler/M"]
+    kernels.gibbs.prepare(e, len(ledger), len(actions))
+    c.Q[: len(ledger)], c.M[: len(ledger)] = arrays["sampler/Q"], arrays["sampler/M"]
     c.scalars[:] = arrays["sampler/scalars"]
-    return made
+    return ledger
 
 
 def _check(arrays: Arrays, states: object, actions: int) -> None:
-    """No kernel may be led outside its arrays, nor into numbers that are none."""
+    """Reject arrays with which a kernel would index out of bounds or compute with NaN."""
     if not isinstance(states, list) or len(set(states)) != len(states):
         raise IncompatibleState(
-            f"the saved states are {arrays['states']}: a list of different ones"
+            f"the saved states {arrays['states']} are not a list of distinct states"
         )
     size = len(states)
     pairs, transitions = (size * actions,), arrays["successor"].shape
@@ -364,7 +352,9 @@ def _check(arrays: Arrays, states: object, actions: int) -> None:
     wrong += [name for name in _NUMBERS if arrays[name].dtype != np.float64]
     wrong += ["offered"] if arrays["offered"].dtype != bool else []
     if wrong:
-        raise IncompatibleState(f"the saved state is damaged: {wrong[0]} is of another kind")
+        raise IncompatibleState(
+            f"the saved state is damaged: {wrong[0]} has the wrong shape or type"
+        )
     known, y, n = arrays["known"], arrays["successor"], arrays["times"]
     scalars = arrays["sampler/scalars"]
     good = {
@@ -382,4 +372,4 @@ def _check(arrays: Arrays, states: object, actions: int) -> None:
             raise IncompatibleState(f"the saved state is damaged: {name} is {arrays[name]}")
     pair = np.repeat(np.arange(known.size), known)
     if np.unique(pair * max(size, 1) + y).size < y.size:
-        raise IncompatibleState("the saved state is damaged: a transition comes twice")
+        raise IncompatibleState("the saved state is damaged: a transition occurs twice")

@@ -1,24 +1,22 @@
-"""Maps of grid-worlds, by name.
-
-    .  floor        #  wall        G  goal
-    n  top of a cup, and | the cells of that cup below it, in the same column
-    a line is a row, blanks do not count
-
-A cup is a column closed by one-way membranes above and on both sides: it is entered through
-them from outside, and left only downward from its lowest cell. Two cups side by side are kept
-apart by their membranes. `three-cups` is ours, as are all the others: the layout of the paper's
-own figure is not known.
-
-Grid-worlds with one-way membranes, after Mahadevan (1996), as the paper uses them.
+"""Grid-worlds with one-way membranes, after Mahadevan (1996), as the paper uses them.
 
     state    a free cell          action    0 up, 1 down, 2 left, 3 right
     with probability p the intended move, or none if it is blocked; with 1 - p a move to one of
-    the free adjacent cells, uniformly; where there is none, no move
-    reward   1 for going through a membrane, 2.5 for reaching the goal, else 0
-    goal     whatever is done there, the next cell is any cell, uniformly
+    the free adjacent cells, uniformly; if there is none, no move
+    reward   1 for passing a membrane, 2.5 for reaching the goal, else 0
+    goal     every action leads to a uniformly chosen cell
 
-A cell is free from here if no wall and no membrane's wrong side is in between. What the paper
-leaves open is a field of `Rules`, with our reading for a default. Grammar: `maze_layouts`.
+A cell is free if neither a wall nor the wrong side of a membrane is in between. What the paper
+leaves open is a field of `Rules`, with our reading as the default.
+
+A map has one line per row; blanks are ignored:
+
+    .  floor        #  wall        G  goal
+    n  top of a cup, and | the cells of that cup below it, in the same column
+
+A cup is a column enclosed by one-way membranes above and on both sides. It is entered through them
+and left only downward from its lowest cell. Membranes also separate adjacent cups. All layouts are
+ours, because the layout of the paper's figure is not known.
 """
 
 from dataclasses import dataclass, fields
@@ -32,13 +30,13 @@ from bayescontrol.mdp.table import MDP, MDPEnvironment
 
 
 def _open(side: int) -> str:
-    """A square of floor, the goal in the upper half."""
+    """Return an open square with the goal in the upper half."""
     rows = [["."] * side for _ in range(side)]
     rows[side // 4][side // 2] = "G"
     return "\n".join(" ".join(row) for row in rows)
 
 
-#: name -> map
+#: The map of each named layout.
 LAYOUTS: Final[dict[str, str]] = {
     "three-cups": """
 . . . . . . .
@@ -91,7 +89,7 @@ LAYOUTS: Final[dict[str, str]] = {
 #: (row, column), counted from the upper left corner.
 Cell: TypeAlias = tuple[int, int]
 
-#: The actions, by name, with what they add to (row, column).
+#: The change of (row, column) for each action.
 MOVES: dict[str, Cell] = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 _ARROWS = "↑↓←→"
@@ -99,50 +97,50 @@ _ARROWS = "↑↓←→"
 
 @dataclass(frozen=True)
 class Rules:
-    """How a maze works; every default is the reading of `three-cups`.
+    """The rules of a maze. The defaults are our reading of what the paper leaves open.
 
     >>> Rules(p=0.8).p
     0.8
     >>> Rules(p=1.2)
     Traceback (most recent call last):
-    bayescontrol.errors.InvalidTable: p=1.2: a probability is between 0 and 1
+    bayescontrol.errors.InvalidTable: p=1.2: it must be a probability between 0 and 1
     """
 
     #: The probability of the intended move.
     p: float = 0.9
-    #: May a slip lead to the intended cell too?
+    #: Whether a slip can also lead to the intended cell.
     slip_as_intended: bool = True
-    #: Does a blocked move stay where it is, or become a slip?
+    #: Whether a blocked move stays in its cell; otherwise it becomes a slip.
     blocked_stays: bool = True
-    #: The reward for going through a membrane, and whether a slip through it pays.
+    #: The reward for passing a membrane, and whether passing it by a slip is rewarded.
     membrane_reward: float = 1.0
     slips_pay: bool = True
-    #: May a cup be entered from below, and does that pay as a membrane does?
+    #: Whether a cup can be entered from below, and whether that earns the membrane reward.
     enter_from_below: bool = True
     below_pays: bool = False
-    #: May the agent climb from a cell of a cup to the one above it, in the same cup?
+    #: Whether the agent can climb to the cell above within the same cup.
     climb: bool = True
-    #: The reward for reaching the goal, and that of every other step.
+    #: The reward for reaching the goal, and the reward of every other step.
     goal_reward: float = 2.5
     step_reward: float = 0.0
-    #: From the goal: in the next step whatever is done, or at once, in the step that reaches it?
+    #: Whether the step that reaches the goal also resets; otherwise the next step does.
     reset_at_once: bool = False
-    #: May the reset lead to a goal, and does landing there pay?
+    #: Whether the reset can lead to a goal, and whether that is rewarded.
     reset_to_goal: bool = True
     reset_pays: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.p <= 1.0:
-            raise InvalidTable(f"p={self.p}: a probability is between 0 and 1")
+            raise InvalidTable(f"p={self.p}: it must be a probability between 0 and 1")
         for field in fields(self):
             if field.name.endswith("reward") and not np.isfinite(getattr(self, field.name)):
-                raise InvalidTable(f"{field.name}={getattr(self, field.name)}: rewards are finite")
+                raise InvalidTable(f"{field.name}={getattr(self, field.name)}: it must be finite")
 
 
 class Maze:
-    """A map, given by its name in `LAYOUTS` or as text, and its rules.
+    """A grid-world: a map, given as text or by its name in `LAYOUTS`, and its `Rules`.
 
-    States are numbered row by row; `cells[x]` is (row, column) of state x.
+    States are numbered row by row; `cells[x]` is the (row, column) of state x.
 
     >>> maze = Maze("three-cups")
     >>> maze.mdp()
@@ -171,32 +169,36 @@ class Maze:
 
     def _check(self, layout: str) -> None:
         if not self.rows or (len(self.rows) == 1 and not set(self.rows[0]) <= set(".#Gn|")):
-            raise InvalidTable(f"no layout {layout!r}: there are {', '.join(LAYOUTS)}, or a map")
+            raise InvalidTable(
+                f"unknown layout {layout!r}: give a map or one of {', '.join(LAYOUTS)}"
+            )
         if len({len(row) for row in self.rows}) != 1:
             lengths = [len(row) for row in self.rows]
-            raise InvalidTable(f"the rows of a map are equally long, these have {lengths} cells")
+            raise InvalidTable(f"the rows of the map have {lengths} cells: they must be equal")
         for i, row in enumerate(self.rows):
             for j, c in enumerate(row):
                 if c not in ".#Gn|":
-                    raise InvalidTable(f"row {i}, column {j}: {c!r} is none of . # G n |")
+                    raise InvalidTable(f"row {i}, column {j}: {c!r} is not one of . # G n |")
                 if c == "|" and (i == 0 or self.rows[i - 1][j] not in "n|"):
-                    raise InvalidTable(f"row {i}, column {j}: | without n or | above it")
+                    raise InvalidTable(f"row {i}, column {j}: | must have n or | above it")
         if not set("Gn") & set("".join(self.rows)):
-            raise InvalidTable("the map has neither a goal G nor a cup n: nothing pays")
+            raise InvalidTable("the map has no rewards: add a goal G or a cup n")
 
     def __getitem__(self, cell: Cell) -> str:
-        """What the map has there."""
+        """Return the map's character at a cell."""
         return self.rows[cell[0]][cell[1]]
 
     def state(self, row: int, column: int) -> int:
-        """The state at (row, column)."""
+        """Return the state at (row, column)."""
         try:
             return self._states[row, column]
         except KeyError:
-            raise UnknownState(f"no state at ({row}, {column}): a wall, or off the map") from None
+            raise UnknownState(
+                f"no state at ({row}, {column}): it is a wall or outside the map"
+            ) from None
 
     def passage(self, cell: Cell, move: str) -> tuple[Cell, bool] | None:
-        """Where a move leads, and whether it goes through a membrane; None if it is blocked.
+        """Return the target of a move and whether it passes a membrane; None if it is blocked.
 
         >>> maze = Maze("three-cups")
         >>> maze.passage((2, 1), "down"), maze.passage((3, 1), "up")
@@ -206,24 +208,24 @@ class Maze:
         to = cell[0] + di, cell[1] + dj
         if to not in self._states:
             return None
-        inside, into = self[cell] in "n|", self[to] in "n|"
+        inside, enters = self[cell] in "n|", self[to] in "n|"
         if move == "down" and inside and self[to] == "|":
             return to, False
-        if move == "up" and into and self[cell] == "|":
+        if move == "up" and enters and self[cell] == "|":
             return (to, False) if rules.climb else None
         if inside and move != "down":
             return None
-        if move == "up" and into:
+        if move == "up" and enters:
             return (to, rules.below_pays) if rules.enter_from_below else None
-        return to, into
+        return to, enters
 
     def membranes(self) -> list[tuple[Cell, Cell]]:
-        """Every one-way passage that pays, from the cell outside to the cell inside."""
+        """Return every rewarded one-way passage as (cell outside, cell inside)."""
         found = ((cell, self.passage(cell, move)) for cell in self.cells for move in MOVES)
         return [(cell, way[0]) for cell, way in found if way and way[1]]
 
     def mdp(self, *, named: bool = False) -> MDP:
-        """The problem; states and actions are numbers, or (row, column) and "up" if `named`."""
+        """Return the MDP; states and actions are integers, or (row, column) and "up" if `named`."""
         table: list[tuple[int, int, int, float, float]] = []
         for x, cell in enumerate(self.cells):
             for a, move in enumerate(MOVES):
@@ -241,11 +243,11 @@ class Maze:
         )  # fmt: skip
 
     def environment(self, start: int | None = None, *, named: bool = False) -> MDPEnvironment:
-        """The maze as a world; see `MDP.environment`."""
+        """Return the environment; see `MDP.environment`."""
         return self.mdp(named=named).environment(start)
 
     def _moves(self, cell: Cell, move: str) -> list[tuple[int, float, float]]:
-        """(y, P, r) of a move from a cell that is no goal."""
+        """Return (y, P, r) of every outcome of a move from a cell other than the goal."""
         rules = self.rules
         intended = self.passage(cell, move)
         free = [
@@ -274,16 +276,16 @@ class Maze:
         return [(self._states[to], p, self.rules.goal_reward)]
 
     def _reset(self, reward: float, p: float) -> list[tuple[int, float, float]]:
-        """A uniform choice of all cells, on top of a reward already earned."""
+        """Return the outcomes of a jump to a uniformly chosen cell; `reward` is added to each."""
         rules = self.rules
         to = [x for x, c in enumerate(self.cells) if rules.reset_to_goal or self[c] != "G"]
         if not to:
-            raise InvalidTable("reset_to_goal=False, but every cell of the map is a goal")
+            raise InvalidTable("reset_to_goal=False needs a cell that is not a goal")
         landing = rules.goal_reward if rules.reset_pays else 0.0
         return [(x, p / len(to), reward + landing * (x in self.goals)) for x in to]
 
     def render(self, policy: npt.ArrayLike | None = None, *, at: int | None = None) -> str:
-        """The map as text: with arrows where a policy is given, with @ at a state."""
+        """Return the map as text, with arrows for a policy and @ at state `at`."""
         rows = [list(row) for row in self.rows]
         if policy is not None:
             for (i, j), a in zip(self.cells, np.asarray(policy, np.int64), strict=True):

@@ -1,20 +1,14 @@
-"""A class of MDPs as a class of modes: each hypothesis with its own best policy.
+"""Operation modes from a set of MDPs: each hypothesis is paired with its optimal policy.
 
-    P(o | m, x, a) = P_m(r, y | x, a)        o numbers the pairs (r, y) that occur in some MDP
-    P(a | m, x) uniform on arg max_a Q_m(x, a),   Q_m from the Bellman equations of average reward
+    P(o | m, x, a) = P_m(r, y | x, a)        o numbers the pairs (r, y) of all MDPs
+    P(a | m, x) uniform on arg max_a Q_m(x, a),   Q_m from the average-reward Bellman equations
     T(x, a, o) = y
 
-The general rule then applies as it stands, in the compiled loop of `TabularModes`. A hypothesis
-is a full table of states × actions × pairs (r, y): for classes of a few hundred states.
+A hypothesis is a dense table of states × actions × pairs (r, y), for up to a few hundred states.
 
-Grid-worlds that differ in where the goal is, each mode with the best policy for its own.
-
-    mode g     an open grid, the goal in cell g: reaching it pays, then any cell, uniformly
-    P(a | g, x) uniform on the moves of largest Q_g(x, a)
-
-The moves are those of `mdp.maze`. Two hypotheses g and h agree on every step except
-those that reach g or h, and those that start there. Under its own policy g is reached from
-everywhere, so every other mode is refuted in the end.
+`goal_worlds` is an example: open grids that differ in the cell g of the goal. Two hypotheses g and
+h differ only in steps that reach or leave g or h. The policy of mode g reaches g from everywhere,
+so every other mode is refuted in the end.
 """
 
 from collections.abc import Hashable, Sequence
@@ -33,7 +27,7 @@ from bayescontrol.problems.tabular import Labels, TabularModes
 
 
 class MDPModes(TabularModes):
-    """`TabularModes` out of solved MDPs; situations, actions and observations are numbers.
+    """`TabularModes` of solved MDPs; situations, actions and observations are integers.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> modes = mdp_modes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1])
@@ -60,7 +54,7 @@ Step(reward=1.0, state=0)]
         #: The solutions of the problems.
         self.plans = tuple(plans)
         steps, hypothesis = _hypotheses(mdps)
-        #: What each observation stands for.
+        #: The (reward, next state) of each observation.
         self.steps = [Step(float(r), mdps[0].states[int(y)]) for r, y in steps]
         super().__init__(
             _policies(plans, ties),
@@ -75,16 +69,16 @@ Step(reward=1.0, state=0)]
                 tuple(f"reward {step.reward:g}, then {step.state}" for step in self.steps),
             ),
         )
-        #: The reward of each observation: a record's are `rewards[record.observations]`.
+        #: The reward of each observation: `rewards[record.observations]` are those of a record.
         self.rewards = steps[:, 0].copy()
         self._numbers = {step: o for o, step in enumerate(self.steps)}
 
     def number(self, step: Step) -> int:
-        """The observation that stands for this reward and next state."""
+        """Return the observation that encodes this reward and next state."""
         try:
             return self._numbers[step]
         except KeyError:
-            raise BadEvidence(f"{step} can happen in none of the {len(self)} problems") from None
+            raise BadEvidence(f"{step} is impossible in all {len(self)} MDPs") from None
 
     def __repr__(self) -> str:
         return "MDP" + super().__repr__().removeprefix("Tabular")
@@ -98,10 +92,10 @@ def mdp_modes(
     ties: Literal["uniform", "lowest"] = "uniform",
     names: Sequence[str] | None = None,
 ) -> MDPModes:
-    """The modes of a class of MDPs over the same states and actions.
+    """Return one mode for each MDP; all must have the same states and actions.
 
-    Where several actions are best a mode takes any of them with equal probability, or the
-    `lowest`. An MDP that is not weakly communicating has no best average: `NotCommunicating`.
+    Among several best actions a mode chooses uniformly, or with `ties="lowest"` the first one.
+    Raises `NotCommunicating` for an MDP that is not weakly communicating.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> modes = mdp_modes([chain_mdp(2), chain_mdp(2, pays=1)])
@@ -111,28 +105,28 @@ def mdp_modes(
     {0: 0.5, 1: 0.5}
     """
     if not mdps:
-        raise InvalidTable("mdp_modes needs at least one MDP, got none")
+        raise InvalidTable("mdp_modes needs at least one MDP")
     first = mdps[0]
     for m, mdp in enumerate(mdps):
         same = mdp.states == first.states and mdp.actions == first.actions
         if not same or (mdp.allowed != first.allowed).any():
-            raise InvalidTable(f"MDP {m} has other states or actions than MDP 0: they must agree")
+            raise InvalidTable(f"MDP {m} and MDP 0 differ in their states or actions")
     plans = [policy_iteration(mdp) for mdp in mdps]
     return MDPModes(plans, prior, start=start, ties=ties, names=names)
 
 
 def _policies(plans: Sequence[Plan], ties: str) -> FloatArray:
-    """P(a | m, x): what is best, shared or the first of it."""
+    """Return P(a | m, x): uniform on the best actions, or the first of them."""
     best = np.array([plan.optimal_actions() for plan in plans], np.float64)
     if ties == "uniform":
         return np.asarray(best / best.sum(-1, keepdims=True))
     if ties == "lowest":
         return np.asarray(np.eye(best.shape[-1])[best.argmax(-1)], np.float64)
-    raise InvalidTable(f"ties={ties!r}: write 'uniform' or 'lowest'")
+    raise InvalidTable(f"ties={ties!r}: it must be 'uniform' or 'lowest'")
 
 
 def _hypotheses(mdps: Sequence[MDP]) -> tuple[FloatArray, FloatArray]:
-    """The distinct (r, y) of all problems, and P_m(r, y | x, a) over them."""
+    """Return the distinct (r, y) of all MDPs, and P_m(r, y | x, a) over them."""
     entries = [np.column_stack([mdp.rewards, mdp.successor]) for mdp in mdps]
     steps, o = np.unique(np.concatenate(entries), axis=0, return_inverse=True)
     numbers = np.split(o.ravel(), np.cumsum([len(e) for e in entries])[:-1])
@@ -141,17 +135,17 @@ def _hypotheses(mdps: Sequence[MDP]) -> tuple[FloatArray, FloatArray]:
     for m, mdp in enumerate(mdps):
         pair = np.repeat(np.arange(X * A), mdp.size)
         hypothesis[m, pair, numbers[m]] = mdp.probability
-        hypothesis[m, mdp.size == 0, 0] = 1.0  # never taken, and the same for all modes
+        hypothesis[m, mdp.size == 0, 0] = 1.0  # unavailable actions: equal in all modes
     return steps, hypothesis.reshape(len(mdps), X, A, len(steps))
 
 
 def goal_worlds(
     rows: int = 5, columns: int = 5, goals: int | None = None, p: float = 0.9
 ) -> MDPModes:
-    """Open grids that differ in where the goal is: each mode takes the best way to its own.
+    """Return open grids with different goals; each mode takes the best way to its goal.
 
-    One mode for each of the `goal_cells`. The start is the middle of the grid, `p` the
-    probability that a move goes where it is meant to.
+    There is one mode for each of the `goal_cells`. The start is the middle of the grid, and `p`
+    is the probability that a move goes in the intended direction.
 
     >>> modes = goal_worlds(5, 5, goals=4)
     >>> modes
@@ -177,19 +171,16 @@ def goal_worlds(
 
 
 def goal_cells(rows: int, columns: int, goals: int | None = None) -> list[tuple[int, int]]:
-    """That many cells far from each other, row by row; all of them by default.
+    """Return `goals` cells that are far apart, by default all cells, sorted row by row.
 
-    The corners come first, then whichever cell is farthest, in moves, from those chosen so far.
-
-    >>> goal_cells(5, 5, 5)
-    [(0, 0), (0, 4), (2, 2), (4, 0), (4, 4)]
+    The corners are chosen first, then repeatedly the cell that is farthest from those chosen.
     """
     if rows < 1 or columns < 1 or rows * columns < 2:
-        raise InvalidTable(f"rows={rows}, columns={columns}: a grid has at least two cells")
+        raise InvalidTable(f"rows={rows}, columns={columns}: a grid needs at least two cells")
     count = rows * columns if goals is None else goals
     if not 1 <= count <= rows * columns:
         raise InvalidTable(
-            f"goals={goals}: from 1 to {rows * columns}, the cells of a {rows} × {columns} grid"
+            f"goals={goals}: a {rows} × {columns} grid has from 1 to {rows * columns} goals"
         )
     cells = [(i, j) for i in range(rows) for j in range(columns)]
     if count == len(cells):

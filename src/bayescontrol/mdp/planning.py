@@ -1,26 +1,21 @@
-"""What a policy earns: its gain, its bias, and where it spends its time.
+"""Average-reward planning: gain and bias of a policy, and the best gain with certified bounds.
 
-    gain    ρ_π(x) = lim (1/t) E_π[r_1 + … + r_t]
-    bias    h(x): r_π - ρ_π + P_π h = h, with Σ_x d(x) h(x) = 0 for every stationary d
-    d       d P_π = d, Σ d = 1, one for each recurrent class
-
-Exact, by linear systems: in a recurrent class (I - P) with one column replaced by ones has the
-gain for an unknown in place of that state's h, and its transpose gives d; then the transient
-states, (I - P_TT) h_T = r_T - ρ_T + P_TR h_R. Policies with several recurrent classes are no
-exception: ρ then depends on x.
-
-The best average reward, with bounds that hold.
+    gain       ρ_π(x) = lim (1/t) E_π[r_1 + … + r_t]
+    bias       h(x): r_π - ρ_π + P_π h = h, with Σ_x d(x) h(x) = 0 for every stationary d
+    d          d P_π = d, Σ d = 1, one for each recurrent class
 
     Bellman    Q(x,a) + ρ = r(x,a) + Σ_y P(y | x,a) M(y),      M(y) = max_a Q(y,a)
     T h (x)    = max_a r(x,a) + Σ_y P(y | x,a) h(y)
     bounds     min_x (T h - h)(x) ≤ ρ_π ≤ ρ* ≤ max_x (T h - h)(x),      π greedy in h
 
-The bounds hold for *any* h; they are computed in doubles and widened by what rounding can do.
-Value iteration repeats h ← h + τ (T h - h): with τ < 1 that is value iteration on the chain that
-stays with probability 1 - τ, which has the same h and no periods. Policy iteration evaluates a
-policy exactly, improves gain first and bias where the gain is at its best already, and ends
-after finitely many policies.
-Both need an MDP that is weakly communicating: else ρ* is no single number.
+A policy is evaluated by linear systems. In a recurrent class, (I - P) with one column replaced by
+ones has the gain as an unknown in place of h of that state, and its transpose gives d. The
+transient states follow from (I - P_TT) h_T = r_T - ρ_T + P_TR h_R.
+
+The bounds hold for any h and include the rounding errors. Value iteration repeats
+h ← h + τ (T h - h); τ < 1 is value iteration on the chain that stays with probability 1 - τ, which
+has the same h and is aperiodic. Policy iteration improves the gain first, then the bias where the
+gain is already maximal. Both need a weakly communicating MDP; otherwise ρ* depends on x.
 """
 
 from dataclasses import dataclass
@@ -37,7 +32,7 @@ from bayescontrol.seeding import Stream
 
 
 class RecurrentClass(NamedTuple):
-    """States that a policy visits for ever: their numbers, d(x) for all x, and the gain there.
+    """A set of states that a policy never leaves: their indices, d(x) for all x, and the gain.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> [only] = stationary_distribution(chain_mdp(2), [0, 0])
@@ -51,12 +46,7 @@ class RecurrentClass(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """ρ_π(x) and h(x) for every state, and the recurrent classes.
-
-    >>> from bayescontrol.mdp import chain_mdp
-    >>> gain_and_bias(chain_mdp(2), [0, 0]).bias
-    array([-0.25,  0.25])
-    """
+    """ρ_π(x) and h(x) for every state, and the recurrent classes of the policy."""
 
     gain: FloatArray
     bias: FloatArray
@@ -64,7 +54,7 @@ class Evaluation(NamedTuple):
 
 
 def gain_and_bias(mdp: MDP, policy: npt.ArrayLike) -> Evaluation:
-    """ρ_π and h of a policy, given as action numbers or as π(a | x).
+    """Return ρ_π and h of a policy, given as action indices or as π(a | x).
 
     >>> mdp = MDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 0], [1, 0]])
     >>> gain_and_bias(mdp, [1, 0]).gain, gain_and_bias(mdp, [0, 0]).gain
@@ -78,19 +68,19 @@ def gain_and_bias(mdp: MDP, policy: npt.ArrayLike) -> Evaluation:
     for states in recurrent_classes(mdp, policy):
         rho, h, d = _recurrent(P[states][:, states], r[states])
         gain[states], bias[states], transient[states] = rho, h, False
-        everywhere = np.zeros(X)
-        everywhere[states] = d
-        classes.append(RecurrentClass(states, everywhere, rho))
+        probability = np.zeros(X)
+        probability[states] = d
+        classes.append(RecurrentClass(states, probability, rho))
     t = np.flatnonzero(transient)
     if t.size:
         solve = _Solver(_identity(t.size) - P[t][:, t])
-        gain[t] = solve(P[t] @ gain)  # gain and bias are 0 on t until here
+        gain[t] = solve(P[t] @ gain)  # gain and bias are still 0 on t here
         bias[t] = solve(r[t] - gain[t] + P[t] @ bias)
     return Evaluation(gain, bias, tuple(classes))
 
 
 def stationary_distribution(mdp: MDP, policy: npt.ArrayLike) -> tuple[RecurrentClass, ...]:
-    """d with d P_π = d, for each recurrent class of the policy.
+    """Return d with d P_π = d for each recurrent class of the policy.
 
     >>> mdp = MDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 0], [1, 0]])
     >>> [c.probability for c in stationary_distribution(mdp, [0, 0])]
@@ -106,7 +96,7 @@ def _identity(n: int) -> Any:
 
 
 class _Solver:
-    """Solves A z = b or Aᵀ z = b by one factorisation, each once refined."""
+    """Solve A z = b or Aᵀ z = b with one factorisation and one step of refinement."""
 
     def __init__(self, matrix: Any) -> None:
         from scipy.sparse.linalg import splu  # type: ignore[import-untyped]
@@ -115,13 +105,13 @@ class _Solver:
         self.factors = splu(self.matrix)
 
     def __call__(self, b: FloatArray, transposed: bool = False) -> FloatArray:
-        matrix, way = (self.matrix.T, "T") if transposed else (self.matrix, "N")
-        z = self.factors.solve(b, way)
-        return np.asarray(z + self.factors.solve(b - matrix @ z, way), np.float64)
+        matrix, trans = (self.matrix.T, "T") if transposed else (self.matrix, "N")
+        z = self.factors.solve(b, trans)
+        return np.asarray(z + self.factors.solve(b - matrix @ z, trans), np.float64)
 
 
 def _recurrent(P: Any, r: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    """ρ, h and d of an irreducible chain."""
+    """Return ρ, h and d of an irreducible chain."""
     from scipy.sparse import csr_array, hstack
 
     n = len(r)
@@ -141,7 +131,7 @@ EPSILON = 2.0**-52
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A solution of the Bellman equations, and how well they are solved.
+    """A solution of the Bellman equations, with certified bounds on the gain.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> plan = policy_iteration(chain_mdp(4))
@@ -154,27 +144,27 @@ class Plan:
     """
 
     mdp: MDP
-    #: ρ*, as well as it is known, and bounds between which it lies for certain.
+    #: The estimate of ρ*, and guaranteed bounds on ρ*.
     gain: float
     lower: float
     upper: float
     #: h(x) = M(x), relative to the first state.
     bias: FloatArray
-    #: Q(x, a) of the Bellman equations; -∞ where x does not offer a.
+    #: Q(x, a) of the Bellman equations; -∞ where a is unavailable.
     Q: FloatArray
-    #: The best action of every state, by number; the first of several. Its own gain is ≥ `lower`.
+    #: The index of the best action in each state, the first of equals. Its gain is ≥ `lower`.
     policy: IntArray
-    #: How often h or the policy was improved.
+    #: Number of improvements of h or of the policy.
     iterations: int
 
     def act(self, x: Any, rng: Stream) -> Any:
-        """π*(x), by name: the optimal policy as a policy."""
+        """Return the optimal action π*(x) by name."""
         return self.mdp.actions[int(self.policy[self.mdp.states.place(x)])]
 
     def optimal_actions(self, slack: float = 1e-9) -> npt.NDArray[np.bool_]:
-        """[x, a]: is Q(x, a) the best of state x, up to `slack` times the scale of Q?
+        """Return [x, a]: whether Q(x, a) is maximal in x, up to `slack` times the scale of Q.
 
-        Any mixture of these actions earns ρ* less at most that slack.
+        Any mixture of these actions has a gain of at least ρ* minus that slack.
         """
         missing = self.Q.max(1, keepdims=True) - self.Q
         return np.asarray(missing <= slack * (1.0 + np.ptp(self.bias)))
@@ -184,15 +174,10 @@ class Plan:
 
 
 def gain_bounds(mdp: MDP, h: npt.ArrayLike) -> tuple[float, float]:
-    """Numbers below and above ρ*(x) for all x, from any h: the better h, the closer they are.
+    """Return a lower and an upper bound on ρ*(x), from any h; a better h gives tighter bounds.
 
-    A sum of n products and the normalised probabilities are each off by at most n roundings of
-    its largest term, max |r| + max |h|.
-
-    >>> from bayescontrol.mdp import chain_mdp
-    >>> lower, upper = gain_bounds(chain_mdp(4), [0, 0, 0, 0])
-    >>> -1e-14 < lower < 0 and 1 < upper < 1 + 1e-14  # the least and the largest reward
-    True
+    The rounding error of a sum of n products is at most n roundings of its largest term, here
+    max |r| + max |h|; so is that of the normalised probabilities.
     """
     values = np.array(h, np.float64)
     values -= (values.max() + values.min()) / 2.0
@@ -217,10 +202,10 @@ def _plan(mdp: MDP, h: FloatArray, gain: float | None, iterations: int) -> Plan:
 def relative_value_iteration(
     mdp: MDP, tolerance: float = 1e-9, *, tau: float = 0.9, limit: int = 200_000
 ) -> Plan:
-    """ρ* to within `tolerance`: upper - lower ≤ tolerance.
+    """Compute ρ* by value iteration until upper - lower ≤ `tolerance`.
 
-    τ < 1 keeps periodic chains from going round for ever; 1 is a little faster where no policy
-    is periodic. After `limit` sweeps without success: `NotConverged`.
+    τ < 1 makes periodic chains converge; τ = 1 is slightly faster if no policy is periodic.
+    Raises `NotConverged` after `limit` sweeps.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> plan = relative_value_iteration(chain_mdp(4), 1e-6)
@@ -230,7 +215,7 @@ def relative_value_iteration(
     if not tolerance > 0.0:
         raise ValueError(f"tolerance={tolerance}: it must be positive")
     if not 0.0 < tau <= 1.0:
-        raise ValueError(f"tau={tau}: it must be above 0 and at most 1")
+        raise ValueError(f"tau={tau}: it must satisfy 0 < tau ≤ 1")
     require_weakly_communicating(mdp)
     h = np.zeros(len(mdp.states))
     for n in range(limit):
@@ -242,15 +227,15 @@ def relative_value_iteration(
     lower, upper = gain_bounds(mdp, h)
     raise NotConverged(
         f"after {limit} sweeps the gain lies between {lower:.12g} and {upper:.12g}, "
-        f"which is wider than tolerance={tolerance} (rounding alone takes "
-        f"{2.0 * _margin(mdp, h):.2g}): allow more, or use policy_iteration"
+        f"which is wider than tolerance={tolerance} (rounding errors alone account for "
+        f"{2.0 * _margin(mdp, h):.2g}): raise tolerance or limit, or use policy_iteration"
     )
 
 
 def policy_iteration(mdp: MDP, *, limit: int = 1_000) -> Plan:
-    """ρ* by exact evaluation of better and better policies (Howard; Puterman, section 9.2).
+    """Compute ρ* by policy iteration (Howard; Puterman, section 9.2).
 
-    An action is changed only for one that is better beyond rounding, so no policy comes twice.
+    An action is replaced only by one that is better beyond rounding errors, so no policy repeats.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> policy_iteration(chain_mdp(10)).gain
@@ -272,4 +257,6 @@ def policy_iteration(mdp: MDP, *, limit: int = 1_000) -> Plan:
         if (new == policy).all():
             return _plan(mdp, h, float(rho[0]), n)
         policy = new
-    raise NotConverged(f"no best policy among the first {limit}: use relative_value_iteration")
+    raise NotConverged(
+        f"no optimal policy found after {limit} improvements: use relative_value_iteration"
+    )

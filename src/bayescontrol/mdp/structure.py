@@ -1,18 +1,16 @@
-"""The Markov chain that a policy makes of an MDP.
+"""The Markov chain of a policy, and which states can be reached from which.
 
-P_π(x, y) = Σ_a π(a | x) P(y | x, a)        r_π(x) = Σ_a π(a | x) r(x, a)
+    P_π(x, y) = Σ_a π(a | x) P(y | x, a)        r_π(x) = Σ_a π(a | x) r(x, a)
 
-Which states can be reached from which, and what that means for the average reward.
-
-    communicating          from every state some policy reaches every other
-    weakly communicating   so within one closed set of states; all others are left for good,
-                           sooner or later, whatever is done. Then ρ* does not depend on x
+    communicating          from every state some policy reaches every other state
+    weakly communicating   this holds within one closed set of states, and all other states are
+                           transient under every policy; then ρ* does not depend on x
     recurrent class of π   a closed set of states that π visits again and again
-    unichain π             one recurrent class: then ρ_π does not depend on x
+    unichain π             π has one recurrent class; then ρ_π does not depend on x
 
-The first two are exact and fast, by strongly connected components of the graph of all actions.
-That *every* policy is unichain is not checked: it is NP-hard to decide (Tsitsiklis 2007), and
-it implies weakly communicating, which is all that the planners need.
+The first two are decided by the strongly connected components of the graph of all actions. Whether
+*every* policy is unichain is not checked: that is NP-hard (Tsitsiklis 2007), and the planners need
+only weakly communicating, which it implies.
 """
 
 from collections.abc import Sequence
@@ -25,18 +23,12 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.errors import InvalidTable, NotCommunicating, UnknownAction
 from bayescontrol.mdp.table import MDP
 
-#: How far the probabilities of a state's actions may be from one in sum.
+#: Allowed rounding error in the sum of the probabilities of a policy.
 TOLERANCE = 1e-9
 
 
 def as_policy(mdp: MDP, policy: npt.ArrayLike) -> FloatArray:
-    """π(a | x) as [x, a], from that or from one action number for each state.
-
-    >>> from bayescontrol.mdp import chain_mdp
-    >>> as_policy(chain_mdp(2), [0, 1])
-    array([[1., 0.],
-           [0., 1.]])
-    """
+    """Return π(a | x) as [x, a], from such a matrix or from one action index per state."""
     given = np.array(policy)
     X, A = mdp.allowed.shape
     if given.shape == (X,) and given.dtype.kind in "iu":
@@ -44,7 +36,7 @@ def as_policy(mdp: MDP, policy: npt.ArrayLike) -> FloatArray:
         if outside.size:
             x = outside[0]
             raise UnknownAction(
-                f"state {mdp.states[x]!r}: no action number {given[x]}, they are 0 … {A - 1}"
+                f"state {mdp.states[x]!r}: action {given[x]} is out of range, expected 0 … {A - 1}"
             )
         pi = np.zeros((X, A))
         pi[np.arange(X), given] = 1.0
@@ -54,30 +46,26 @@ def as_policy(mdp: MDP, policy: npt.ArrayLike) -> FloatArray:
         if off.size:
             x = off[0]
             raise InvalidTable(
-                f"state {mdp.states[x]!r}: the policy is {pi[x]}, not probabilities of sum 1"
+                f"state {mdp.states[x]!r}: the policy {pi[x]} is not a probability distribution"
             )
         pi /= pi.sum(1, keepdims=True)
     else:
         raise InvalidTable(
             f"the policy has shape {given.shape} and type {given.dtype}: "
-            f"give {X} action numbers, or probabilities of shape {(X, A)}"
+            f"give {X} action indices, or probabilities of shape {(X, A)}"
         )
     absent = np.argwhere((pi > 0.0) & ~mdp.allowed)
     if absent.size:
         x, a = absent[0]
-        raise UnknownAction(f"state {mdp.states[x]!r} does not offer action {mdp.actions[a]!r}")
+        raise UnknownAction(
+            f"the policy uses action {mdp.actions[a]!r} in state {mdp.states[x]!r}, "
+            "where it is not available"
+        )
     return pi
 
 
 def induced(mdp: MDP, policy: npt.ArrayLike) -> tuple[Any, FloatArray]:
-    """(P_π, r_π): a sparse matrix, zeros left out, and an array.
-
-    >>> from bayescontrol.mdp import chain_mdp
-    >>> P, r = induced(chain_mdp(2), [0, 0])
-    >>> P.toarray(), r
-    (array([[0., 1.],
-           [1., 0.]]), array([0., 1.]))
-    """
+    """Return the Markov chain of a policy: P_π as a sparse matrix, and r_π."""
     from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
     pi = as_policy(mdp, policy)
@@ -90,26 +78,16 @@ def induced(mdp: MDP, policy: npt.ArrayLike) -> tuple[Any, FloatArray]:
 
 
 def graph(mdp: MDP) -> Any:
-    """An edge from x to y where some action may lead from x to y: a sparse matrix.
-
-    >>> from bayescontrol.mdp import chain_mdp
-    >>> graph(chain_mdp(2)).toarray() > 0
-    array([[ True,  True],
-           [ True, False]])
-    """
+    """Return a sparse matrix with an edge from x to y where some action can lead there."""
     return induced(mdp, mdp.allowed / mdp.allowed.sum(1, keepdims=True))[0]
 
 
 def closed_sets(matrix: object) -> list[IntArray]:
-    """The strongly connected components of a graph that no edge leaves, by their first states.
-
-    >>> closed_sets(np.array([[0, 1, 1], [0, 1, 0], [0, 0, 1]], bool))
-    [array([1]), array([2])]
-    """
+    """Return the strongly connected components that no edge leaves, sorted by first state."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
-    edges = coo_array(matrix)  # of a dense matrix SciPy would make a masked one, which takes longer
+    edges = coo_array(matrix)  # faster than letting SciPy convert a dense matrix to a masked one
     count, component = connected_components(edges.tocsr(), directed=True, connection="strong")
     is_open = np.zeros(count, bool)
     leaving = component[edges.row] != component[edges.col]
@@ -121,27 +99,17 @@ def closed_sets(matrix: object) -> list[IntArray]:
 
 
 def closed_classes(mdp: MDP) -> list[IntArray]:
-    """The sets of states that communicate and cannot be left by any policy, as numbers.
-
-    >>> mdp = MDP([[[1, 0, 0]], [[0, 1, 0]], [[0.5, 0.5, 0]]], [[0], [1], [0]])
-    >>> closed_classes(mdp)
-    [array([0]), array([1])]
-    """
+    """Return the communicating sets of states that no policy leaves."""
     return closed_sets(graph(mdp))
 
 
 def recurrent_classes(mdp: MDP, policy: npt.ArrayLike) -> list[IntArray]:
-    """The recurrent classes of P_π, as numbers of states.
-
-    >>> from bayescontrol.mdp import chain_mdp
-    >>> recurrent_classes(chain_mdp(3), [1, 1, 1])  # B: always back to the start
-    [array([0])]
-    """
+    """Return the recurrent classes of P_π as arrays of state indices."""
     return closed_sets(induced(mdp, policy)[0])
 
 
 def is_unichain(mdp: MDP, policy: npt.ArrayLike) -> bool:
-    """Has *this* policy a single recurrent class?
+    """Return whether this policy has exactly one recurrent class.
 
     >>> mdp = MDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 0], [1, 0]])
     >>> is_unichain(mdp, [1, 0]), is_unichain(mdp, [0, 0])  # action 0 stays
@@ -151,28 +119,30 @@ def is_unichain(mdp: MDP, policy: npt.ArrayLike) -> bool:
 
 
 def is_communicating(mdp: MDP) -> bool:
-    """Can every state be reached from every other, by some policy?
+    """Return whether every state can be reached from every other by some policy.
 
-    >>> is_communicating(MDP([[[0, 1]], [[0, 1]]], [[0], [0]]))  # state 0 never again
+    >>> is_communicating(MDP([[[0, 1]], [[0, 1]]], [[0], [0]]))  # no way back to state 0
     False
     """
     return len(closed_classes(mdp)[0]) == len(mdp.states)
 
 
 def is_weakly_communicating(mdp: MDP) -> bool:
-    """Is one closed set communicating, and every other state transient under every policy?
+    """Return whether there is one closed communicating set and all other states are transient.
+
+    Transient means here: transient under every policy.
 
     >>> is_weakly_communicating(MDP([[[0, 1]], [[0, 1]]], [[0], [0]]))
     True
     """
     classes = closed_classes(mdp)
-    return len(classes) == 1 and not _shelter(mdp, classes[0]).size
+    return len(classes) == 1 and not _avoiding(mdp, classes[0]).size
 
 
-def _shelter(mdp: MDP, closed: IntArray) -> IntArray:
-    """The states outside `closed` among which some policy can stay for ever.
+def _avoiding(mdp: MDP, closed: IntArray) -> IntArray:
+    """Return the states from which some policy can stay outside `closed` for ever.
 
-    The largest Z with: each x in Z has an action whose successors are all in Z.
+    This is the largest set Z in which each state has an action whose successors are all in Z.
     """
     inside = np.ones(len(mdp.states), bool)
     inside[closed] = False
@@ -180,55 +150,50 @@ def _shelter(mdp: MDP, closed: IntArray) -> IntArray:
     stays = np.zeros(mdp.size.size, bool)
     while True:
         stays[pairs] = np.logical_and.reduceat(inside[mdp.successor], mdp.first[pairs])
-        kept = inside & stays.reshape(mdp.allowed.shape).any(1)
-        if (kept == inside).all():
+        remaining = inside & stays.reshape(mdp.allowed.shape).any(1)
+        if (remaining == inside).all():
             return np.flatnonzero(inside).astype(np.int64)
-        inside = kept
+        inside = remaining
 
 
 def require_communicating(mdp: MDP) -> None:
-    """Raise `NotCommunicating`, naming states and what cannot be reached from them.
+    """Raise `NotCommunicating` unless every state can be reached from every other.
 
-    >>> require_communicating(MDP([[[0, 1]], [[0, 1]]], [[0], [0]], states=["birth", "life"]))
+    >>> require_communicating(MDP([[[0, 1]], [[0, 1]]], [[0], [0]], states=["egg", "hen"]))
     Traceback (most recent call last):
-    bayescontrol.errors.NotCommunicating: not communicating: from state 'life' no policy reaches \
-state 'birth'; drop those states, or give some action a way there
+    bayescontrol.errors.NotCommunicating: the MDP is not communicating: no policy leads from state \
+'hen' to state 'egg'; remove those states, or add an action that leads there
     """
     classes = closed_classes(mdp)
     if len(classes[0]) == len(mdp.states):
         return
     beyond = np.setdiff1d(np.arange(len(mdp.states)), classes[0])
     raise NotCommunicating(
-        f"not communicating: from {_some(mdp, classes[0])} no policy reaches "
-        f"{_some(mdp, beyond)}; drop those states, or give some action a way there"
+        f"the MDP is not communicating: no policy leads from {_some(mdp, classes[0])} to "
+        f"{_some(mdp, beyond)}; remove those states, or add an action that leads there"
     )
 
 
 def require_weakly_communicating(mdp: MDP) -> None:
-    """Raise `NotCommunicating` unless ρ* is the same from every state by structure alone.
-
-    >>> require_weakly_communicating(MDP([[[1, 0]], [[0, 1]]], [[0], [1]]))
-    Traceback (most recent call last):
-    bayescontrol.errors.NotCommunicating: the best average reward depends on the start: no policy \
-leads from state 0 to state 1, nor back; plan for each of the 2 closed sets of states by itself
-    """
+    """Raise `NotCommunicating` unless the structure guarantees that ρ* is the same everywhere."""
     classes = closed_classes(mdp)
     if len(classes) > 1:
         raise NotCommunicating(
             "the best average reward depends on the start: no policy leads from "
             f"{_some(mdp, classes[0])} to {_some(mdp, classes[1])}, nor back; "
-            f"plan for each of the {len(classes)} closed sets of states by itself"
+            f"plan for each of the {len(classes)} closed sets of states separately"
         )
-    shelter = _shelter(mdp, classes[0])
-    if shelter.size:
+    avoiding = _avoiding(mdp, classes[0])
+    if avoiding.size:
         raise NotCommunicating(
             "the best average reward may depend on the start: a policy can stay for ever in "
-            f"{_some(mdp, shelter)}, but none comes back there from {_some(mdp, classes[0])}; "
-            "drop those states, or give some action a way there"
+            f"{_some(mdp, avoiding)}, but no policy leads back there from "
+            f"{_some(mdp, classes[0])}; remove those states, or add an action that leads there"
         )
 
 
 def _some(mdp: MDP, states: Sequence[int] | IntArray) -> str:
+    """Name the first three of these states for an error message."""
     names = [repr(mdp.states[int(x)]) for x in states[:3]]
     more = f" and {len(states) - 3} more" if len(states) > 3 else ""
     return f"state{'s' * (len(states) > 1)} {', '.join(names)}{more}"

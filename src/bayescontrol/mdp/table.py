@@ -1,22 +1,13 @@
-"""An MDP as an environment Q: the observation is the reward and the state it led to.
-
-    o = (r, y) ~ P(r, y | x, a)        x ← y
-
-The agent sees every state, so its situation is the last one: advance(x, a, o) = o.state.
-
-A Markov decision problem as a table of its transitions.
+"""Markov decision problems as tables of transitions, and as environments.
 
     P(r, y | x, a)     state x, action a, next state y, reward r
     P(y | x, a)        = Σ_r P(r, y | x, a)         `transition[x, a, y]`
     r(x, a)            = Σ_{r,y} r P(r, y | x, a)    `reward[x, a]`
 
-Kept sparse, pair (x, a) after pair, each by falling probability: what a grid needs is four or
-five entries a pair, whatever the number of states. Several rewards may go with one (x, a, y).
+    o = (r, y) ~ P(r, y | x, a),   x ← y            one step of the environment
 
-Small Markov decision problems by name.
-
-chain     k states; A goes on, B goes back to the start; the k-th A pays 1: ρ* = 1/k
-random    P(· | x, a) ~ Dirichlet(c, …, c), r(x, a) uniform in [0, 1)
+The table is sparse: the entries of each pair (x, a) in order of falling probability. One (x, a, y)
+may have several rewards. The agent observes the state, so its situation is the last state.
 """
 
 from collections.abc import Hashable, Sequence
@@ -38,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """What an MDP answers: the reward r and the next state y.
+    """An observation of an MDP: the reward r and the next state y.
 
     >>> Step(1.0, "goal").state
     'goal'
@@ -50,16 +41,12 @@ class Step(NamedTuple):
 
 @follows_state
 def advance(x: Any, a: Any, o: Step) -> Any:
-    """T(x, a, o) = y: the state that was seen is the situation.
-
-    >>> advance("start", "left", Step(0.0, "goal"))
-    'goal'
-    """
+    """T(x, a, o) = y: the observed state is the next situation."""
     return o.state
 
 
 class MDPEnvironment:
-    """Q of an MDP; `x` is the state it is in, `at` the number of that state.
+    """The environment Q of an MDP; `x` is its current state and `at` the index of that state.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> world = chain_mdp(2).environment()
@@ -70,7 +57,7 @@ class MDPEnvironment:
     bayescontrol.errors.UnknownAction: no action 2: the actions are 0, 1
     """
 
-    #: `interact` refuses an agent that follows the states and is in another one.
+    #: `interact` rejects an agent that tracks the state and starts in a different one.
     shows_state: ClassVar[bool] = True
 
     def __init__(self, mdp: "MDP", start: Hashable | None = None) -> None:
@@ -79,16 +66,18 @@ class MDPEnvironment:
 
     @property
     def x(self) -> Any:
-        """The state it is in."""
+        """The current state."""
         return self.mdp.states[self.at]
 
     def respond(self, a: Hashable, rng: Stream) -> Step:
-        """(r, y) ~ P(r, y | x, a); an action that x does not offer changes nothing."""
+        """Draw (r, y) ~ P(r, y | x, a); an unavailable action raises and changes nothing."""
         mdp, tables = self.mdp, self.mdp.tables
         action = mdp.actions.place(a)
         if not mdp.allowed[self.at, action]:
             offered = ", ".join(map(repr, mdp.actions_in(self.x)))
-            raise UnknownAction(f"state {self.x!r} does not offer action {a!r}: it has {offered}")
+            raise UnknownAction(
+                f"action {a!r} is not available in state {self.x!r}: choose from {offered}"
+            )
         entry = kernels.mdp.respond(tables, self.at, action, len(mdp.actions), rng.state)
         self.at = int(tables.successor[entry])
         return Step(float(tables.reward[entry]), self.x)
@@ -97,14 +86,15 @@ class MDPEnvironment:
         return f"MDPEnvironment({self.mdp!r} in state {self.x!r})"
 
 
-#: How far the probabilities of a pair may be from one in sum, by which they are then divided.
+#: Allowed rounding error in the sum of the probabilities of a pair; they are then normalised.
 TOLERANCE = 1e-9
 
 
 class MDP:
-    """P(y | x, a) and r(x, a) or r(x, a, y), checked; names for states and actions if wanted.
+    """A Markov decision problem: P(y | x, a) and a reward r(x, a) or r(x, a, y).
 
-    `allowed[x, a]` says which actions a state offers: all of them by default.
+    `states` and `actions` are optional names. `allowed[x, a]` says which actions are available in
+    a state; by default all of them are.
 
     >>> mdp = MDP(transition=[[[1, 0], [0.1, 0.9]], [[0.5, 0.5], [0, 1]]], reward=[[0, 0], [0, 1]],
     ...           states=["cold", "warm"], actions=["rest", "work"])
@@ -114,7 +104,7 @@ class MDP:
     {Step(reward=0.0, state='warm'): 0.9, Step(reward=0.0, state='cold'): 0.1}
     >>> MDP([[[1.0]], [[1.0]]], [[0.0], [0.0]])
     Traceback (most recent call last):
-    bayescontrol.errors.InvalidTable: transition has shape (2, 1, 1): it needs (X, A, X)
+    bayescontrol.errors.InvalidTable: transition has shape (2, 1, 1): it must have shape (X, A, X)
     >>> MDP([[[0.7]]], [[0.0]], states=["cold"])
     Traceback (most recent call last):
     bayescontrol.errors.InvalidTable: state 'cold', action 0: the probabilities sum to 0.7, not to 1
@@ -131,20 +121,24 @@ class MDP:
     ) -> None:
         p, r = _numbers(transition, "transition"), _numbers(reward, "reward")
         if p.ndim != 3 or p.shape[0] != p.shape[2]:
-            raise InvalidTable(f"transition has shape {p.shape}: it needs (X, A, X)")
+            raise InvalidTable(f"transition has shape {p.shape}: it must have shape (X, A, X)")
         shape = p.shape[:2]
         if r.shape not in (p.shape, shape):
-            raise InvalidTable(f"reward has shape {r.shape}: {shape} or {p.shape} is needed")
+            raise InvalidTable(
+                f"reward has shape {r.shape}: it must have shape {shape} or {p.shape}"
+            )
         may = np.ones(shape, bool) if allowed is None else np.array(allowed)
         if may.shape != shape or may.dtype != bool:
             raise InvalidTable(
                 f"allowed has shape {may.shape} and type {may.dtype}: "
-                f"it needs {shape} and True or False"
+                f"it must be a Boolean array of shape {shape}"
             )
         self.states = Names("state", shape[0] if states is None else states)
         self.actions = Names("action", shape[1] if actions is None else actions)
         if (named := (len(self.states), len(self.actions))) != shape:
-            raise InvalidTable(f"names for (states, actions) = {named}, transition is for {shape}")
+            raise InvalidTable(
+                f"transition has (states, actions) = {shape}, but {named} names are given"
+            )
         if r.ndim == 2:
             r = np.broadcast_to(r[:, :, None], p.shape)
         x, a, y = np.nonzero(np.broadcast_to(may[:, :, None], p.shape))
@@ -163,10 +157,11 @@ class MDP:
         states: int | Sequence[Hashable],
         actions: int | Sequence[Hashable],
     ) -> "MDP":
-        """P(r, y | x, a) entry by entry: five columns of equal length, states by number.
+        """Create an MDP from a list of P(r, y | x, a): five columns of equal length.
 
-        What is not listed is impossible, and a pair without entries is an action that the state
-        does not offer. Equal (x, a, y, r) are added up.
+        `x`, `a` and `y` are indices. Transitions that are not listed have probability 0, and an
+        action is unavailable in a state if the pair has no entries. The probabilities of repeated
+        (x, a, y, r) are added.
 
         >>> MDP.from_transitions([0, 0, 1], [0, 0, 0], [0, 1, 0], [0.5, 0.5, 1.0], [0, 1, 0],
         ...                      states=2, actions=1)
@@ -176,17 +171,17 @@ class MDP:
         p, r = _numbers(probability, "probability"), _numbers(reward, "reward")
         shapes = {column.shape for column in (xs, as_, ys, p, r)}
         if len(shapes) > 1 or p.ndim != 1:
-            raise InvalidTable(f"the columns have shapes {shapes}: they must be of one length")
+            raise InvalidTable(f"the columns have shapes {shapes}: they must have equal lengths")
         for name, column in (("x", xs), ("a", as_), ("y", ys)):
             if column.dtype.kind not in "iu":
-                raise InvalidTable(f"column {name} is {column.dtype}: states and actions by number")
-        # Products of small integers would wrap round.
+                raise InvalidTable(f"column {name} has type {column.dtype}: it must hold integers")
+        # Products of small integer types could overflow.
         xs, as_, ys = (column.astype(np.int64) for column in (xs, as_, ys))
-        made = cls.__new__(cls)
-        made.states, made.actions = Names("state", states), Names("action", actions)
-        made._check(xs, as_, ys, p, r)
-        made._fill(xs * len(made.actions) + as_, ys, p, r)
-        return made
+        mdp = cls.__new__(cls)
+        mdp.states, mdp.actions = Names("state", states), Names("action", actions)
+        mdp._check(xs, as_, ys, p, r)
+        mdp._fill(xs * len(mdp.actions) + as_, ys, p, r)
+        return mdp
 
     def _check(
         self,
@@ -196,16 +191,17 @@ class MDP:
         p: FloatArray,
         r: FloatArray,
     ) -> None:
-        """Every entry is within the table, its probability and its reward are numbers."""
+        """Raise `InvalidTable` for an index, a probability or a reward that is out of range."""
         for column, names in ((x, self.states), (a, self.actions), (y, self.states)):
             outside = np.flatnonzero((column < 0) | (column >= len(names)))
             if outside.size:
                 raise InvalidTable(
-                    f"{names.what} {column[outside[0]]}: they are numbered 0 … {len(names) - 1}"
+                    f"{names.what} {column[outside[0]]} is out of range: "
+                    f"expected 0 … {len(names) - 1}"
                 )
         for column, good, what in (
-            (p, (p >= 0.0) & (p < np.inf), "the probability of"),
-            (r, np.isfinite(r), "the reward of going to"),
+            (p, (p >= 0.0) & (p < np.inf), "the probability of next"),
+            (r, np.isfinite(r), "the reward for next"),
         ):
             bad = np.flatnonzero(~good)
             if bad.size:
@@ -218,7 +214,7 @@ class MDP:
     def _fill(
         self, pair: npt.NDArray[Any], y: npt.NDArray[Any], p: FloatArray, r: FloatArray
     ) -> None:
-        """Add up what is equal, put the likeliest of a pair first, find where pairs begin."""
+        """Merge equal entries, sort each pair by falling probability, and index the pairs."""
         shape = len(self.states), len(self.actions)
         pairs = shape[0] * shape[1]
         offered = np.unique(pair)
@@ -237,22 +233,23 @@ class MDP:
             raise InvalidTable(
                 f"{self._pair(off[0])}: the probabilities sum to {total[off[0]]:.9g}, not to 1"
             )
-        #: Per pair x A + a: its first entry, and how many it has; 0 if x does not offer a.
+        #: Per pair x A + a: its first entry and its number of entries (0 if a is unavailable).
         self.size: IntArray = np.bincount(pair, minlength=pairs).astype(np.int64)
         self.first: IntArray = np.cumsum(self.size) - self.size
         #: Per entry: the next state y, P(r, y | x, a) and r.
         self.successor: IntArray = y.astype(np.int64)
         self.probability: FloatArray = p / total[pair]
         self.rewards: FloatArray = r
-        #: allowed[x, a]: does state x offer action a?
+        #: allowed[x, a]: whether action a is available in state x.
         self.allowed: npt.NDArray[np.bool_] = (self.size > 0).reshape(shape)
         idle = np.flatnonzero(~self.allowed.any(1))
         if idle.size:
             raise InvalidTable(
-                f"state {self.states[idle[0]]!r} offers no action: give it one, if only to stay"
+                f"state {self.states[idle[0]]!r} has no available action: give it at least one, "
+                "for example one that stays"
             )
         self._pairs = np.flatnonzero(self.size)
-        #: r(x, a); 0 where x does not offer a.
+        #: r(x, a); 0 where a is unavailable.
         self.reward: FloatArray = self._sum(self.rewards, 0.0)
         for array in (self.size, self.first, self.successor, self.probability, self.rewards,
                       self.allowed, self.reward):  # fmt: skip
@@ -263,22 +260,22 @@ class MDP:
         return f"state {self.states[x]!r}, action {self.actions[a]!r}"
 
     def _sum(self, values: FloatArray, missing: float) -> FloatArray:
-        """Σ_{r,y} P(r, y | x, a) value, for every pair."""
+        """Return Σ_{r,y} P(r, y | x, a) value for every pair."""
         sums = np.full(self.size.size, missing)
         sums[self._pairs] = np.add.reduceat(self.probability * values, self.first[self._pairs])
         return sums.reshape(self.allowed.shape)
 
     def expected(self, v: FloatArray) -> FloatArray:
-        """Σ_y P(y | x, a) v(y) for every pair; -∞ where x does not offer a."""
+        """Return Σ_y P(y | x, a) v(y) for every pair; -∞ where a is unavailable."""
         return self._sum(v[self.successor], -np.inf)
 
     def backup(self, h: FloatArray) -> FloatArray:
-        """r(x, a) + Σ_y P(y | x, a) h(y) for every pair; -∞ where x does not offer a."""
+        """Return r(x, a) + Σ_y P(y | x, a) h(y) for every pair; -∞ where a is unavailable."""
         return self._sum(self.rewards + h[self.successor], -np.inf)
 
     @property
     def transition(self) -> FloatArray:
-        """P(y | x, a) as [x, a, y], made anew at each call; 0 where x does not offer a."""
+        """P(y | x, a) as a dense array [x, a, y], computed at each access."""
         X, A = self.allowed.shape
         where = np.repeat(np.arange(X * A), self.size) * X + self.successor
         dense = np.bincount(where, self.probability, X * A * X).reshape(X, A, X)
@@ -286,12 +283,12 @@ class MDP:
 
     @cached_property
     def tables(self) -> "Tables":
-        """The transitions as `bayescontrol.kernels.mdp` reads them."""
+        """The transitions in the format of `bayescontrol.kernels.mdp`."""
         missing = self.size == 0
         cumulative = np.empty(self.successor.size)
         for i, j in zip(self.first[~missing], (self.first + self.size)[~missing], strict=True):
             np.cumsum(self.probability[i:j], out=cumulative[i:j])
-            cumulative[j - 1] = 1.0  # whatever rounding makes of it
+            cumulative[j - 1] = 1.0  # exactly, despite rounding
         return kernels.mdp.Tables(
             first=np.where(missing, self.successor.size, self.first),
             size=np.where(missing, 1, self.size),
@@ -301,20 +298,20 @@ class MDP:
         )
 
     def actions_in(self, x: Hashable) -> list[Any]:
-        """The actions that state x offers."""
+        """Return the actions that are available in state x."""
         return [
             self.actions[a] for a in np.flatnonzero(self.allowed[self.states.place(x)]).tolist()
         ]
 
     def outcomes(self, x: Hashable, a: Hashable) -> dict[Step, float]:
-        """P(r, y | x, a) for all that can happen, the likeliest first."""
+        """Return P(r, y | x, a) of every possible step, in order of falling probability."""
         pair = self.states.place(x) * len(self.actions) + self.actions.place(a)
         i, j = self.first[pair], self.first[pair] + self.size[pair]
         rows = zip(self.rewards[i:j], self.successor[i:j], self.probability[i:j], strict=True)
         return {Step(float(r), self.states[y]): float(p) for r, y, p in rows}
 
     def environment(self, start: Hashable | None = None) -> MDPEnvironment:
-        """Q: this problem as a world, in state `start`, by default the first."""
+        """Return the environment Q of this problem in state `start`, by default the first."""
         return MDPEnvironment(self, start)
 
     def __repr__(self) -> str:
@@ -331,22 +328,24 @@ def _numbers(values: npt.ArrayLike, name: str) -> FloatArray:
 
 
 def chain_mdp(k: int, pays: int = 0) -> MDP:
-    """The paper's k-state problem: only k equal actions in a row reach the reward.
+    """Return the paper's k-state chain: k correct actions in a row earn the reward 1.
 
-    State x is the number of right actions in a row; action `pays` (0 for A, 1 for B) is the
-    right one, the other leads back to the start, and so does the reward.
+    State x is the number of correct actions so far. `pays` is the correct action (0 for A, 1 for
+    B). The other action, and the rewarded step, lead back to the start.
 
     >>> chain_mdp(3).outcomes(2, 0), chain_mdp(3, pays=1).outcomes(2, 0)
     ({Step(reward=1.0, state=0): 1.0}, {Step(reward=0.0, state=0): 1.0})
     """
     if k < 1 or pays not in (0, 1):
-        raise InvalidTable(f"chain_mdp(k={k}, pays={pays}): k is at least 1, pays is 0 or 1")
+        raise InvalidTable(
+            f"chain_mdp(k={k}, pays={pays}): k must be at least 1 and pays must be 0 or 1"
+        )
     x = np.arange(k)
-    right, wrong = np.full(k, pays), np.full(k, 1 - pays)
+    correct, wrong = np.full(k, pays), np.full(k, 1 - pays)
     zero = np.zeros(k)
     return MDP.from_transitions(
         np.concatenate([x, x]),
-        np.concatenate([right, wrong]),
+        np.concatenate([correct, wrong]),
         np.concatenate([(x + 1) % k, np.zeros(k, np.int64)]),
         np.ones(2 * k),
         np.concatenate([zero + (x == k - 1), zero]),
@@ -358,12 +357,14 @@ def chain_mdp(k: int, pays: int = 0) -> MDP:
 def random_mdp(
     states: int, actions: int, *, concentration: float = 1.0, seed: int | Stream = 0
 ) -> MDP:
-    """A problem drawn at random; every transition is possible, so it is communicating.
+    """Return a random MDP: P(· | x, a) ~ Dirichlet(c, …, c), r(x, a) ~ U[0, 1).
+
+    Every transition is possible, so it is communicating.
 
     >>> random_mdp(5, 2, seed=1)
     MDP(5 states, 2 actions, 50 transitions)
     """
     rng = as_stream(seed)
-    # The floor keeps every probability positive where tiny gammas underflow.
+    # The lower bound keeps probabilities positive where small gamma variates underflow.
     g = np.maximum(np.asarray(rng.gamma(concentration, size=(states, actions, states))), 1e-12)
     return MDP(g / g.sum(-1, keepdims=True), np.asarray(rng.random(size=(states, actions))))
