@@ -55,16 +55,16 @@ def test_merged_beliefs_have_seen_what_both_saw() -> None:
 
 def test_a_loaded_belief_draws_the_same() -> None:
     belief = learnt(seen(10))
-    twin = CostBelief(2, 1, noise=0.1).loaded(belief.save())
+    twin = CostBelief(2, 1, noise=0.1).restored(belief.save())
     one, two = (b.draw(Stream(5), 100)[0] for b in (belief, twin))
     assert one is not None
     assert two is not None
     assert all(np.array_equal(p, q) for p, q in zip(one, two, strict=True))
     for other in (CostBelief(2, 1, noise=0.3), CostBelief(1, 1, noise=0.1)):
         with pytest.raises(IncompatibleState):
-            other.loaded(belief.save())
+            other.restored(belief.save())
     with pytest.raises(IncompatibleState, match="lack"):
-        belief.loaded({})
+        belief.restored({})
 
 
 def test_no_definite_draw_is_no_draw() -> None:

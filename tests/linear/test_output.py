@@ -84,7 +84,7 @@ def test_the_laws_hold_for_filters_as_private_states() -> None:
     ]
     check_modes(
         modes,
-        environment=lambda m: modes[m].plant(),
+        environment=lambda m: modes[m].environment(),
         bad=(np.array([np.nan]), np.zeros(2)),
         steps=25,
         runs=300,
@@ -96,9 +96,9 @@ def test_the_agent_finds_its_plant_and_controls_it_at_the_cost_of_lqg() -> None:
     truth, gaps = MODES[2], []
     for run in range(30):
         agent: Any = ControlRule(FiniteBelief(MODES))
-        record = interact(agent, truth.plant(), 200, run=run)
+        record = interact(agent, truth.environment(), 200, run=run)
         assert agent.belief.posterior()[2] > 0.9
-        alone = interact(ControlRule(FiniteBelief([truth])), truth.plant(), 200, run=run)
+        alone = interact(ControlRule(FiniteBelief([truth])), truth.environment(), 200, run=run)
         late = [float((r.observations[100:] ** 2).sum()) for r in (record, alone)]
         gaps.append(late[0] - late[1])
     assert abs(np.mean(gaps)) <= 5 * np.std(gaps, ddof=1) / np.sqrt(30) + 1e-9
@@ -108,8 +108,8 @@ def test_runs_repeat_and_resume() -> None:
     def make() -> Any:
         return ControlRule(FiniteBelief(MODES))
 
-    check_same_seed(make, MODES[1].plant)
-    check_resume(make, MODES[1].plant, 60)
+    check_same_seed(make, MODES[1].environment)
+    check_resume(make, MODES[1].environment, 60)
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -117,7 +117,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(BadEvidence, match="the output"):
         mode.log_likelihood(mode.start(), np.zeros(1), np.zeros(2))
     with pytest.raises(UnknownAction, match="the input"):
-        mode.plant().respond(np.zeros(2), Stream(0))
+        mode.environment().respond(np.zeros(2), Stream(0))
     with pytest.raises(InvalidSystem, match="C has shape"):
         OutputMode(mode.system, [[1.0]], V)
     with pytest.raises(InvalidSystem, match="V has the eigenvalue"):

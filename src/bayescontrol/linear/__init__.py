@@ -1,4 +1,4 @@
-"""Linear plants with quadratic costs: unknown systems, drawn from a regression and solved.
+"""Linear plants with quadratic costs: learn the system by regression, draw one, and solve it.
 
 y = A x + B u + w          c = xᵀQx + uᵀRu          u = -K(m) x,  m ~ P(m | âo_<t)
 """

@@ -1,18 +1,8 @@
-"""When to draw a system again: when the data have doubled what is known.
-
-    det Λ_t ≥ 2 det Λ at the last draw
-
-About d log₂ T draws in T steps, against T of the rule that draws at each. The lazy schedule of
-Abbasi-Yadkori & Szepesvári, "Bayesian optimal control of smoothly parameterized systems" (2015).
-
-The rule at a linear plant: draw a system, solve it, use its gain for a while.
+"""The control rule for a linear plant: draw a system, solve it, use its gain for a while.
 
 m = (A, B, W) ~ P(m | âo_<t),   u_t = -K(m) x_t,   x_{t+1} = o_t
 
-The compiled loop of a linear agent and its plant.
-
-The kernel works on the regression in place, until the steps are done or something can only be
-said by the readable code, which then takes that step and raises.
+draw again when det Λ_t ≥ 2 det Λ at the last draw          `DeterminantDoubling`
 """
 
 from collections.abc import Mapping
@@ -26,7 +16,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidSystem, MissingCapability
 from bayescontrol.linear.belief import LinearMode, SystemBelief
-from bayescontrol.linear.matrices import as_vector
+from bayescontrol.linear.matrices import as_start, as_vector
 from bayescontrol.linear.regression import SystemPrior
 from bayescontrol.linear.system import LinearPlant, LinearSystem, next_state
 from bayescontrol.record import Record
@@ -37,18 +27,13 @@ from bayescontrol.values import unpack
 
 
 class HeldSystem(Held[Any]):
-    """What is known of the held mode, and by what factor det Λ has grown since it was drawn.
-
-    >>> held = HeldSystem.of(Held(t=7, age=3, x=None, drawn_in=None), growth=1.5)
-    >>> held.drawn_at, held.growth
-    (4, 1.5)
-    """
+    """A held mode, with the factor by which det Λ has grown since it was drawn."""
 
     growth: float
 
     @classmethod
     def of(cls, held: Held[Any], growth: float) -> "HeldSystem":
-        """The same, and the growth."""
+        """Add the growth to a `Held`."""
         grown = cls(*held)
         grown.growth = growth
         return grown
@@ -56,7 +41,11 @@ class HeldSystem(Held[Any]):
 
 @dataclass(frozen=True)
 class DeterminantDoubling:
-    """Draw when det Λ has grown by `factor` since the last draw; for a `LinearAgent`.
+    """Draw a new system when det Λ has grown by `factor` since the last draw.
+
+    This makes about d log₂ T draws in T steps. It is the lazy schedule of Abbasi-Yadkori &
+    Szepesvári, "Bayesian optimal control of smoothly parameterized systems" (2015), for a
+    `LinearAgent`.
 
     >>> due = DeterminantDoubling()
     >>> due(HeldSystem.of(Held(t=7, age=3, x=None, drawn_in=None), growth=2.5), rng=None)
@@ -67,19 +56,21 @@ class DeterminantDoubling:
 
     def __post_init__(self) -> None:
         if not 1.0 < self.factor < float("inf"):
-            raise ValueError(f"DeterminantDoubling(factor={self.factor}): a factor is above 1")
+            raise ValueError(
+                f"DeterminantDoubling(factor={self.factor}): it must be finite and above 1"
+            )
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
-        """Has it grown enough?"""
+        """Return whether det Λ has grown by `factor`."""
         if not isinstance(held, HeldSystem):
             raise MissingCapability(
-                "DeterminantDoubling needs to know the regression: give it to a LinearAgent"
+                "DeterminantDoubling needs the regression of a LinearAgent: use it only there"
             )
         return held.growth >= self.factor
 
 
 class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
-    """The Bayesian control rule over linear systems. `start` is the state at first, 0 unless given.
+    """The Bayesian control rule over linear systems; `start` is the initial state, by default 0.
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.linear import DeterminantDoubling, LinearPlant, double_integrator
@@ -92,9 +83,9 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
 
     format_name: ClassVar[str] = "LinearAgent"
 
-    #: Whether modes are drawn; a baseline may take the mean instead.
+    #: Whether modes are drawn; the certainty-equivalence baseline uses the mean instead.
     sampled = True
-    #: Deviation of noise on the input at t = 1, and steps of unit noise: the rule needs none.
+    #: Exploration noise at t = 1, and number of steps with unit noise: for the baselines.
     exploration = 0.0
     warm_up = 0
 
@@ -104,12 +95,7 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         start: npt.ArrayLike | None = None,
         schedule: Schedule = every_step,
     ) -> None:
-        try:
-            start = np.zeros(belief.states) if start is None else start
-            x = as_vector(start, belief.states, "the start").copy()
-        except BadEvidence as error:
-            raise InvalidSystem(str(error)) from None
-        super().__init__(belief, x, next_state, schedule)
+        super().__init__(belief, as_start(start, belief.states), next_state, schedule)
 
     @classmethod
     def on(
@@ -121,9 +107,9 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         start: npt.ArrayLike | None = None,
         **options: Any,
     ) -> Any:
-        """An agent for a system of which it knows the costs, and the noise if that is "known".
+        """Create an agent that knows the costs of a system, and W if `noise` is "known".
 
-        `start` must be where the plant is: an agent that begins elsewhere takes the jump for
+        `start` must be the state of the plant. Otherwise the agent would treat the difference as
         evidence about A and B.
 
         >>> from bayescontrol.linear import double_integrator
@@ -131,13 +117,13 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         SystemBelief(2 states, 1 input, unknown noise, after 0 observations)
         """
         if noise not in ("known", "unknown"):
-            raise InvalidSystem(f"noise={noise!r}: it is 'known' or 'unknown'")
+            raise InvalidSystem(f"noise={noise!r}: it must be 'known' or 'unknown'")
         W = system.W if noise == "known" else None
         return cls(SystemBelief(system.costs, noise=W, prior=prior), start, **options)
 
     @property
     def gain(self) -> FloatArray:
-        """K of the mode in charge; NaN before the first action."""
+        """The gain K of the current mode; NaN before the first action."""
         shape = (self.belief.inputs, self.belief.states)
         return np.full(shape, np.nan) if self.mode is None else self.mode.K.copy()
 
@@ -145,7 +131,7 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         return HeldSystem.of(super()._held(), self.belief.growth())
 
     def load(self, arrays: Arrays) -> None:
-        """As `ControlRule.load`; states that are no numbers are refused, and nothing changes."""
+        """Restore what `save` returned; invalid states are rejected before anything changes."""
         if isinstance(arrays, Mapping):
             for name in {"situation", "drawn_in"} & arrays.keys():
                 try:
@@ -157,22 +143,20 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     # -- for compiled loops --------------------------------------------------------------------
 
     def clock(self) -> tuple[int, int, FloatArray]:
-        """Actions so far, the time of the last draw, and the state in which it was made."""
+        """Return the number of actions, the time of the last draw, and its state."""
         return self._t, self._drawn_at, self._drawn_in
 
-    def wind(self, t: int, drawn_at: int, drawn_in: FloatArray, x: FloatArray) -> None:
-        """Be where a compiled loop has led; the belief is there already."""
+    def set_clock(self, t: int, drawn_at: int, drawn_in: FloatArray, x: FloatArray) -> None:
+        """Synchronise with a finished compiled loop, after the belief has been synchronised."""
         self._t, self._drawn_at, self._drawn_in, self.x = t, drawn_at, drawn_in, x
         self.mode = self.belief.last()
 
 
 def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop, if the agent knows the costs and is where the plant is.
+    """Return the compiled loop if the costs are known and agent and plant are in the same state.
 
-    >>> from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
-    >>> system = double_integrator()
-    >>> fused_loop(LinearAgent.on(system), LinearPlant(system)) is not None
-    True
+    The kernel updates the regression in place. If a step fails it stops, and the Python code
+    repeats that step to raise the error.
     """
     belief, system = agent.belief, environment.system
     x = agent.x
@@ -190,7 +174,7 @@ def fused_loop(agent: Any, environment: Any) -> Any:
 
 
 def _schedule(schedule: Any) -> tuple[int, float] | None:
-    """The schedule's kind and number, as the kernel knows them."""
+    """Return the kernel's code and parameter of a schedule, or None if it has none."""
     loop = kernels.lqr
     if schedule is every_step:
         return loop.AGE, 1.0
@@ -224,8 +208,8 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
     plant.fast_forward(x)
     held = mode if clock[loop.HELD] else None
     belief.fast_forward(done, held, diagonal, int(clock[loop.FAILED]))
-    agent.wind(int(clock[loop.T]), int(clock[loop.DRAWN_AT]), drawn_in, x)
-    if why == loop.NO_GAIN:  # the readable code says what is wrong
+    agent.set_clock(int(clock[loop.T]), int(clock[loop.DRAWN_AT]), drawn_in, x)
+    if why == loop.NO_GAIN:  # the Python code raises the error
         agent.act(p)
     if why == loop.TOO_MUCH:
         plant.respond(inputs[done], q)
@@ -236,14 +220,7 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
 
 
 def fused_gain(agent: Any, environment: Any) -> Any:
-    """The compiled loop of a controller with one gain, if it is where the plant is.
-
-    >>> from bayescontrol.baselines.linear import OptimalController
-    >>> from bayescontrol.linear import LinearPlant, double_integrator
-    >>> system = double_integrator()
-    >>> fused_gain(OptimalController(system), LinearPlant(system)) is not None
-    True
-    """
+    """Return the compiled loop of a controller with a fixed gain, if the states are equal."""
     fits = (
         environment.cost_noise is None
         and agent.gain.shape == (environment.system.inputs, environment.system.states)
@@ -255,9 +232,11 @@ def fused_gain(agent: Any, environment: Any) -> Any:
 def _regulate(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
     m, n = agent.gain.shape
     x, inputs, states = plant.x, np.empty((steps, m)), np.empty((steps, n))
-    done, why = kernels.lqr.regulate(agent.gain, *plant.loop_arrays(), x, q.state, inputs, states)
+    done, why = kernels.lqr.regulate(
+        agent.gain, *plant.loop_arrays(), x, q.state, inputs, states
+    )
     plant.fast_forward(x)
     agent.x = x
-    if why == kernels.lqr.TOO_MUCH:  # the readable code says what is wrong
+    if why == kernels.lqr.TOO_MUCH:  # the Python code raises the error
         plant.respond(inputs[done], q)
     return Record(inputs, states)

@@ -1,14 +1,12 @@
-"""An operation mode of a linear plant: a system, and the gain that is best for it.
+"""The belief over linear systems, and its operation modes: a system with its optimal gain.
 
-P(y | m, x, u) = N(A x + B u, W)          P(u | m, x): u = -K x
+    P(y | m, x, u) = N(A x + B u, W)          P(u | m, x): u = -K x
 
-The belief over linear systems: Bayesian regression, and a Riccati equation for every draw.
+    P([A B], W | âo_<t) = matrix-normal-inverse-Wishart, or matrix-normal if W is known
+    m ~ P(m | âo_<t):  draw [A B] (and W, Q, R if they are unknown), solve for K
 
-    P([A B], W | âo_<t) = matrix-normal-inverse-Wishart, or matrix-normal where W is known
-    m ~ P(m | âo_<t):  draw [A B] (and W, and Q, R where they are unknown), solve for K
-
-A draw without a stabilising gain is no mode: it is drawn again and counted, which is to condition
-the prior on the systems that can be stabilised.
+A draw without a stabilising gain is rejected and counted. This conditions the prior on systems that
+can be stabilised.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,14 +23,14 @@ from bayescontrol.errors import IncompatibleState, InvalidPrior, NotStabilisable
 from bayescontrol.linear.costs import CostBelief, KnownCosts
 from bayescontrol.linear.matrices import as_definite, as_vector, factor
 from bayescontrol.linear.regression import SystemPrior, SystemRegression
-from bayescontrol.linear.system import Costs, LinearSystem, as_costs, split
+from bayescontrol.linear.system import Costs, LinearSystem, as_costs, state_and_cost
 from bayescontrol.seeding import Stream
 
 _PARTS = ("A", "B", "V", "P", "K", "Q", "R")
 
 
 class LinearMode:
-    """What a draw gives: A, B, W = VᵀV and the costs it believes in, with their P and K.
+    """An operation mode: A, B, W = VᵀV and costs, with P and K of the Riccati equation.
 
     >>> system = LinearSystem([[1.0]], [[1.0]], [[1.0]], [[1.0]])
     >>> mode = LinearMode.of(system)
@@ -50,39 +48,39 @@ class LinearMode:
 
     @classmethod
     def of(cls, system: LinearSystem) -> "LinearMode":
-        """The mode that knows the system."""
+        """Return the mode of a known system."""
         solved = system.A, system.B, factor(system.W), system.P, system.K
         return cls(solved, system.costs)
 
     def act(self, x: FloatArray, rng: Stream) -> FloatArray:
-        """u = -K x."""
+        """Return u = -K x."""
         u = np.empty(len(self.K))
         kernels.lqr.control(self.K, as_vector(x, len(self.A), "the state"), u)
         return u
 
     def log_likelihood(self, x: FloatArray, u: FloatArray, o: Any) -> float:
-        """ln N(y; A x + B u, W)."""
-        e = np.linalg.solve(self.V.T, np.asarray(split(o)[0]) - self.A @ x - self.B @ u)
+        """Return ln N(y; A x + B u, W)."""
+        e = np.linalg.solve(self.V.T, np.asarray(state_and_cost(o)[0]) - self.A @ x - self.B @ u)
         log_det = float(np.linalg.slogdet(self.V)[1])
         return -0.5 * (float(e @ e) + len(e) * log(2 * pi)) - log_det
 
     @property
     def W(self) -> FloatArray:  # noqa: N802 - the field's symbol
-        """VᵀV."""
+        """W = VᵀV."""
         return np.asarray(self.V.T @ self.V)
 
     def arrays(self) -> Any:
-        """What the kernels work on."""
+        """Return the arrays in the form of the kernels."""
         return kernels.lqr.Mode(self.A, self.B, self.V, self.P, self.K)
 
     def save(self) -> Arrays:
-        """Named arrays, `drawn/` before each name."""
+        """Return named arrays with the prefix `drawn/`."""
         parts = (self.A, self.B, self.V, self.P, self.K, *self.costs)
         return {f"drawn/{name}": part.copy() for name, part in zip(_PARTS, parts, strict=True)}
 
     @classmethod
-    def saved(cls, arrays: Arrays, n: int, m: int) -> "LinearMode | None":
-        """What `save` gave, for n states and m inputs; None if no mode was saved."""
+    def restore(cls, arrays: Arrays, n: int, m: int) -> "LinearMode | None":
+        """Return the mode that `save` stored, for n states and m inputs; None if there is none."""
         names = {name for name in arrays if name.startswith("drawn/")}
         if not names:
             return None
@@ -95,7 +93,9 @@ class LinearMode:
             if part is None or part.shape != shape or part.dtype != np.float64:
                 raise IncompatibleState(f"the saved mode has no {name} of shape {shape}")
             if not np.isfinite(part).all():
-                raise IncompatibleState(f"the saved array 'drawn/{name}' is not finite: damaged")
+                raise IncompatibleState(
+                    f"the saved state is damaged: 'drawn/{name}' has an entry that is not finite"
+                )
             parts.append(part.copy())
         return cls(parts[:5], Costs(*parts[5:]))
 
@@ -107,9 +107,9 @@ _LN2 = 0.6931471805599453
 
 
 class SystemBelief:
-    """P(A, B, W | âo_<t) under known costs, or under a `CostBelief` that learns them too.
+    """P(A, B, W | âo_<t), with known costs or with a `CostBelief` that learns them.
 
-    `noise` is W where it is known. At most `tries` draws are made for one mode.
+    `noise` is W if it is known. At most `tries` systems are drawn for one mode.
 
     >>> belief = SystemBelief(Costs(np.eye(1), np.eye(1)), noise=[[1.0]])
     >>> belief.observe([1.0], [2.0], [3.0])
@@ -139,7 +139,7 @@ class SystemBelief:
             self.costs = KnownCosts(as_costs(*costs))
         n, m = self.costs.n, self.costs.m
         if index(tries) < 1:
-            raise InvalidPrior(f"tries={tries}: at least one draw is made")
+            raise InvalidPrior(f"tries={tries}: it must be at least 1")
         self.tries = index(tries)
         self._fit = SystemRegression(n, m, SystemPrior() if prior is None else prior)
         self._V: FloatArray | None = None
@@ -149,15 +149,15 @@ class SystemBelief:
         self._room = kernels.riccati.room(n, m)
         self._last: LinearMode | None = None
         self._diagonal = self._fit.R.diagonal().copy()
-        #: Draws that had no stabilising gain, or costs that were not definite.
+        #: Number of rejected draws: no stabilising gain, or costs that are not definite.
         self.redrawn = 0
 
-    # -- the verbs of a belief --------------------------------------------------------------
+    # -- belief -----------------------------------------------------------------------------
 
     def observe(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> None:
-        """Learn that input a led from x to o; o is the next state, or `Measured`.
+        """Learn that input a led from state x to o, the next state or a `Measured`.
 
-        On an error nothing has changed.
+        An error changes nothing.
         """
         v, u, y, cost = self._event(x, a, o)
         self.costs.learn(v, u, cost)
@@ -166,16 +166,16 @@ class SystemBelief:
     def _event(
         self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any
     ) -> tuple[FloatArray, FloatArray, FloatArray, float | None]:
-        state, cost = split(o)
+        state, cost = state_and_cost(o)
         y = as_vector(state, self.states, "the next state")
         v, u = as_vector(x, self.states, "the state"), as_vector(a, self.inputs, "the input")
         self.costs.check(v, u, cost)
         return v, u, y, cost
 
     def sample(self, rng: Stream) -> LinearMode:
-        """A, B (and W, Q, R) from the posterior, until there is a gain that stabilises.
+        """Draw A, B (and W, Q, R) from the posterior until the system has a stabilising gain.
 
-        Every draw that has none counts in `redrawn`; `NotStabilisable` after `tries` of them.
+        Rejected draws are counted in `redrawn`; after `tries` of them: `NotStabilisable`.
         """
         solved, left = self._blank(), self.tries
         while left > 0:
@@ -183,20 +183,20 @@ class SystemBelief:
             left -= failed
             if costs is None:
                 break
-            at_once = left if self.costs.known else 1  # unknown costs are drawn anew too
+            draws = left if self.costs.known else 1  # draw unknown costs again after each failure
             failed = kernels.lqr.draw_mode(
-                self._fit.F, self._freedom(), *costs, solved, at_once, self._room, rng.state
+                self._fit.F, self._freedom(), *costs, solved, draws, self._room, rng.state
             )
             if failed >= 0:
-                return self._take(solved, costs, self.tries - left + failed)
-            left -= at_once
+                return self._adopt(solved, costs, self.tries - left + failed)
+            left -= draws
         raise NotStabilisable(
             f"none of {self.tries} systems drawn from {self!r} has a stabilising gain and definite "
-            "costs: give a prior nearer to what is possible, or more `tries`"
+            "costs: use a more informative prior, or increase `tries`"
         )
 
     def certain(self) -> LinearMode | None:
-        """The mode of the posterior mean; None if it has no stabilising gain."""
+        """Return the mode of the posterior mean, or None if it has no stabilising gain."""
         solved, costs = self._blank(), self.costs.mean()
         definite = self.costs.known or all(
             kernels.regression.cholesky(part, np.empty_like(part)) for part in costs
@@ -205,14 +205,14 @@ class SystemBelief:
             self._fit.F, self._freedom(), *costs, solved, self._room
         ):
             return None
-        return self._take(solved, costs, 0)
+        return self._adopt(solved, costs, 0)
 
     def _freedom(self) -> float:
-        """ν, or 0 where the noise is known, as the kernels have it."""
+        """Return ν, or 0 if the noise is known, as the kernels expect."""
         return self.nu if self._V is None else 0.0
 
     def hold(self) -> LinearMode | None:
-        """The mode drawn last goes on, for want of another; counts in `redrawn`."""
+        """Keep the last mode because no new one was found; counts in `redrawn`."""
         if self._last is not None:
             self.redrawn += 1
             self._diagonal = self._fit.R.diagonal().copy()
@@ -225,27 +225,27 @@ class SystemBelief:
         (A, B), (P, K) = ((np.empty(shape) for shape in pair) for pair in shapes)
         return kernels.lqr.Mode(A, B, V, P, K)
 
-    def _take(self, solved: Any, costs: Costs, failed: int) -> LinearMode:
+    def _adopt(self, solved: Any, costs: Costs, failed: int) -> LinearMode:
         self.redrawn += failed
         self._diagonal = self._fit.R.diagonal().copy()
         self._last = LinearMode(solved, costs)
         return self._last
 
-    # -- what a reader or the rule may ask ---------------------------------------------------
+    # -- the posterior -----------------------------------------------------------------------
 
     @property
     def states(self) -> int:
-        """n, the length of a state."""
+        """n, the dimension of the state."""
         return self._fit.n
 
     @property
     def inputs(self) -> int:
-        """m, the length of an input."""
+        """m, the dimension of the input."""
         return self._fit.m
 
     @property
     def count(self) -> int:
-        """Observations."""
+        """Number of observations."""
         return self._fit.count
 
     @property
@@ -254,19 +254,19 @@ class SystemBelief:
         return self._fit.nu
 
     def mean(self) -> FloatArray:
-        """E[A B], n × (n + m)."""
+        """Return E[A B], n × (n + m)."""
         return self._fit.mean()
 
     def precision(self) -> FloatArray:
-        """Λ: row i of [A B] has covariance W_ii Λ⁻¹."""
+        """Return Λ; row i of [A B] has covariance W_ii Λ⁻¹."""
         return self._fit.precision()
 
     def scatter(self) -> FloatArray:
-        """Ψ of the noise's inverse Wishart law."""
+        """Return Ψ of the noise's inverse Wishart distribution."""
         return self._fit.scatter()
 
     def noise(self) -> FloatArray:
-        """W where it is known, else E[W] = Ψ / (ν - n - 1), or Ψ / ν while that has no mean."""
+        """Return W if it is known, else E[W] = Ψ / (ν - n - 1), or Ψ / ν if that is infinite."""
         V = self._V
         if V is None:
             V = np.empty((self.states, self.states))
@@ -274,52 +274,52 @@ class SystemBelief:
         return np.asarray(V.T @ V)
 
     def covariance(self, row: int) -> FloatArray:
-        """The covariance of row i of [A B]: W_ii Λ⁻¹, with E[W] where the noise is unknown."""
+        """Return W_ii Λ⁻¹, the covariance of row i of [A B], with E[W] if the noise is unknown."""
         return np.asarray(float(self.noise()[row, row]) * np.linalg.inv(self.precision()))
 
     def posterior(self) -> FloatArray:
-        """E[A B] on top of Λ: what evidence has made of the belief, as one array."""
+        """Return E[A B] stacked on Λ as one array."""
         return np.vstack([self.mean(), self.precision()])
 
     def growth(self) -> float:
-        """det Λ as a multiple of what it was at the last draw."""
+        """Return the factor by which det Λ has grown since the last draw."""
         return kernels.lqr.growth(self._fit.F, self._diagonal)
 
     def log_predictive(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> float:
-        """ln P(o | âo_<t â_t): Student's t, or Gaussian where the noise is known."""
+        """Return ln P(o | âo_<t â_t): Student's t, or Gaussian if the noise is known."""
         v, u, y, cost = self._event(x, a, o)
         state = self._fit.log_predictive(np.concatenate([v, u]), y, self._V)
         return state + self.costs.log_predictive(v, u, cost)
 
     def surprise(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> float:
-        """-log2 P(o | âo_<t â_t), in bits. Changes nothing."""
+        """Return -log2 P(o | âo_<t â_t) in bits."""
         return -self.log_predictive(x, a, o) / _LN2
 
     @property
     def drawn(self) -> FloatArray:
-        """The gain drawn last; NaN before the first draw."""
+        """The last drawn gain; NaN before the first draw."""
         shape = (self.inputs, self.states)
         return np.full(shape, np.nan) if self._last is None else self._last.K.copy()
 
     def last(self) -> LinearMode | None:
-        """The mode drawn last."""
+        """Return the last drawn mode."""
         return self._last
 
     # -- for compiled loops --------------------------------------------------------------------
 
     @property
     def fit(self) -> SystemRegression:
-        """What the kernels work on, in place."""
+        """The regression, which the kernels update in place."""
         return self._fit
 
     def loop_parts(self) -> tuple[Any, Any, FloatArray, Any, float]:
-        """The mode in charge, room for another, the diagonal at its draw, Riccati's room, and ν."""
+        """Return the current mode, a blank one, diag R at its draw, workspace, and ν."""
         mode = self._blank() if self._last is None else self._last.arrays()
         copied = kernels.lqr.Mode(*(part.copy() for part in mode))
         return copied, self._blank(), self._diagonal.copy(), self._room, self._freedom()
 
     def fast_forward(self, observed: int, mode: Any, diagonal: FloatArray, failed: int) -> None:
-        """Be where a compiled loop has led that worked on `fit`."""
+        """Synchronise with a compiled loop that has updated `fit`."""
         self._fit.count += observed
         self.redrawn += failed
         self._diagonal = diagonal
@@ -329,7 +329,7 @@ class SystemBelief:
     # -- named arrays ----------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays from which `load` continues bit for bit."""
+        """Return named arrays for an exact `load`."""
         return {
             **self._fit.save(),
             **{f"costs/{name}": array for name, array in self.costs.save().items()},
@@ -340,44 +340,47 @@ class SystemBelief:
         }
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for as many states and inputs and the same kind of costs."""
+        """Restore what `save` returned, for the same dimensions, noise and kind of costs."""
         if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by save()")
         missing = {"noise", "sampler/redrawn", "sampler/diagonal"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
-        fit, own = self._fit.loaded(arrays), self.save()
+        fit, current = self._fit.restored(arrays), self.save()
         inner = {n[6:]: array for n, array in arrays.items() if n.startswith("costs/")}
-        costs = self.costs.loaded(inner)
+        costs = self.costs.restored(inner)
         for name in ("noise", "sampler/diagonal", "sampler/redrawn"):
-            if arrays[name].shape != own[name].shape or arrays[name].dtype != own[name].dtype:
-                raise IncompatibleState(f"the saved array {name!r} does not fit this belief")
-        if arrays["noise"].tobytes() != own["noise"].tobytes():
-            raise IncompatibleState("the saved belief knows another noise")
+            expected = current[name]
+            if arrays[name].shape != expected.shape or arrays[name].dtype != expected.dtype:
+                raise IncompatibleState(
+                    f"the saved array {name!r} has the wrong shape or type for this belief"
+                )
+        if arrays["noise"].tobytes() != current["noise"].tobytes():
+            raise IncompatibleState("the saved belief has a different known noise")
         diagonal, redrawn = arrays["sampler/diagonal"], int(arrays["sampler/redrawn"])
         if not ((diagonal > 0.0) & (diagonal < np.inf)).all() or redrawn < 0:
             raise IncompatibleState(
                 f"the saved state is damaged: sampler/diagonal={diagonal}, redrawn={redrawn}"
             )
-        last = LinearMode.saved(arrays, self.states, self.inputs)
+        last = LinearMode.restore(arrays, self.states, self.inputs)
         self._fit, self.costs, self._last = fit, costs, last
         self._diagonal, self.redrawn = diagonal.copy(), redrawn
 
     def merge(self, other: "SystemBelief") -> None:
-        """The evidence of both, the prior counted once."""
+        """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, SystemBelief):
-            raise IncompatibleState(f"{other!r} is not a SystemBelief: nothing to merge")
+            raise IncompatibleState(f"cannot merge {other!r}: it is not a SystemBelief")
         if other is self:
-            raise IncompatibleState("a belief merged with itself would count its evidence twice")
+            raise IncompatibleState("cannot merge a belief with itself: evidence would count twice")
         if self.save()["noise"].tobytes() != other.save()["noise"].tobytes():
-            raise IncompatibleState("beliefs can be merged only if they know the same noise")
+            raise IncompatibleState("beliefs can be merged only if their known noise is equal")
         fit, costs = self._fit.copy(), self.costs.copy()
         fit.merge(other._fit)
         costs.merge(other.costs)
         self._fit, self.costs = fit, costs
 
     def copy(self) -> "SystemBelief":
-        """The same belief, free to go its own way."""
+        """Return an independent copy."""
         twin = SystemBelief.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._fit = self._fit.copy()

@@ -1,14 +1,12 @@
-"""Matrices and vectors as the kernels want them, or an error that says what is wrong.
+"""Validation of matrices and vectors, and the Riccati and Lyapunov equations.
 
-A: n × n    B: n × m    Q ⪰ 0: n × n    R ≻ 0: m × m    W ⪰ 0: n × n
+    A: n × n    B: n × m    Q ⪰ 0: n × n    R ≻ 0: m × m    W ⪰ 0: n × n
 
-What a linear plant costs, exactly: Riccati for the best gain, Lyapunov for any gain.
+    P   = Q + AᵀPA - AᵀPB K,    K = (R + BᵀPB)⁻¹ BᵀPA        the optimal gain, u = -K x
+    P_K = Q + KᵀRK + (A - BK)ᵀ P_K (A - BK)                  the cost-to-go of the gain K
+    J(K) = tr(P_K W)                                         its average cost per step
 
-    P   = Q + AᵀPA - AᵀPB K,    K = (R + BᵀPB)⁻¹ BᵀPA        the best gain, u = -K x
-    P_K = Q + KᵀRK + (A - BK)ᵀ P_K (A - BK)                  what the gain K costs
-    J(K) = tr(P_K W)                                         a step, on average
-
-No simulation: J is ∞ where A - BK is not stable.
+The costs are exact, without simulation; J is ∞ if A - BK is not stable.
 """
 
 from typing import Any
@@ -20,49 +18,41 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, counted
 
-#: Matrices and states beyond this are refused: their squares would leave the numbers.
+#: Larger entries of matrices and states are rejected, because their squares could overflow.
 LARGEST = 1e100
 
 
 def _real(value: Any) -> FloatArray:
-    # NumPy would drop the imaginary part of an array with a warning.
+    # NumPy would drop the imaginary part and only warn.
     if np.iscomplexobj(value):
-        raise TypeError("they are complex, not real")
+        raise TypeError("complex numbers are not supported")
     return np.array(value, np.float64, order="C")
 
 
 def as_matrix(value: npt.ArrayLike, shape: tuple[int | None, int | None], what: str) -> FloatArray:
-    """A matrix of finite numbers; None in the shape fits any size of at least one.
-
-    >>> as_matrix([[1, 2]], (None, 2), "B")
-    array([[1., 2.]])
-    """
+    """Return the value as a finite matrix; None in `shape` allows any positive size."""
     try:
         matrix = _real(value)
     except (TypeError, ValueError) as error:
-        raise InvalidSystem(f"{what} is no matrix of numbers: {error}") from None
+        raise InvalidSystem(f"{what} is not a matrix of real numbers: {error}") from None
     fits = matrix.ndim == 2 and all(
         have > 0 and want in (None, have) for have, want in zip(matrix.shape, shape, strict=True)
     )
     if not fits:
         wanted = " × ".join("any" if size is None else str(size) for size in shape)
-        raise InvalidSystem(f"{what} has shape {matrix.shape}, it must be a matrix {wanted}")
+        raise InvalidSystem(f"{what} has shape {matrix.shape}: it must be a matrix {wanted}")
     if not (np.abs(matrix) <= LARGEST).all():
-        raise InvalidSystem(f"{what} holds an entry that is no number of at most {LARGEST:g}")
+        raise InvalidSystem(f"{what} has an entry that is NaN or larger than {LARGEST:g}")
     return matrix
 
 
 def as_definite(
     value: npt.ArrayLike, size: int | None, what: str, *, strictly: bool = True
 ) -> FloatArray:
-    """A symmetric matrix, positive definite, or semidefinite if not `strictly`.
-
-    >>> as_definite([[1, 0], [0, 0]], 2, "Q", strictly=False).tolist()
-    [[1.0, 0.0], [0.0, 0.0]]
-    """
+    """Return a symmetric positive definite matrix, or semidefinite if not `strictly`."""
     matrix = as_matrix(value, (size, size), what)
     if matrix.shape[0] != matrix.shape[1]:
-        raise InvalidSystem(f"{what} has shape {matrix.shape}, it must be square")
+        raise InvalidSystem(f"{what} has shape {matrix.shape}: it must be square")
     scale = np.abs(matrix).max()
     if np.abs(matrix - matrix.T).max() > 1e-12 * scale:
         raise InvalidSystem(f"{what} is not symmetric: pass ({what} + {what}.T) / 2")
@@ -70,23 +60,16 @@ def as_definite(
     least = float(np.linalg.eigvalsh(matrix)[0])
     if strictly:
         definite = kernels.regression.cholesky(matrix, np.empty_like(matrix))
-        if not definite:
-            raise InvalidSystem(
-                f"{what} has the eigenvalue {least:.3g}: it must be positive definite"
-            )
-    elif least < -1e-12 * scale:
-        raise InvalidSystem(
-            f"{what} has the eigenvalue {least:.3g}: it must be positive semidefinite"
-        )
+    else:
+        definite = least >= -1e-12 * scale
+    if not definite:
+        kind = "definite" if strictly else "semidefinite"
+        raise InvalidSystem(f"{what} has the eigenvalue {least:.3g}: it must be positive {kind}")
     return matrix
 
 
 def as_vector(value: Any, size: int, what: str) -> FloatArray:
-    """A vector of so many numbers, as evidence: an array of doubles is taken as it is.
-
-    >>> as_vector([1, 2], 2, "the state")
-    array([1., 2.])
-    """
+    """Return evidence as a vector of `size` numbers; a float64 array is not copied."""
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.flags.c_contiguous:
         vector = value
     else:
@@ -96,27 +79,31 @@ def as_vector(value: Any, size: int, what: str) -> FloatArray:
             numbers = counted(size, "real number")
             raise BadEvidence(f"{what} is {value!r}: it must be {numbers}") from None
     if vector.shape != (size,):
-        raise BadEvidence(f"{what} has shape {vector.shape}, it must have shape ({size},)")
+        raise BadEvidence(f"{what} has shape {vector.shape}: it must have shape ({size},)")
     if not kernels.lqr.within(vector):
         missing = np.flatnonzero(np.isnan(vector)).tolist()
         if missing:
             raise BadEvidence(
-                f"{what} is {vector.tolist()}, not a number at {missing}: did a sensor drop out? "
-                "Leave such a step out"
+                f"{what} is {vector.tolist()}, with NaN at {missing}: if a sensor failed, skip "
+                "this step"
             )
         raise BadEvidence(
-            f"{what} is {vector.tolist()}, beyond {LARGEST:g}: the loop has diverged; begin with a "
-            "tighter prior, or with a log of another controller"
+            f"{what} is {vector.tolist()}, beyond {LARGEST:g}: the loop has diverged; start with a "
+            "tighter prior, or with data of another controller"
         )
     return vector
 
 
-def factor(W: FloatArray) -> FloatArray:
-    """V with VᵀV = W: Cholesky's, or by eigenvalues where W is singular.
+def as_start(start: npt.ArrayLike | None, size: int) -> FloatArray:
+    """Return a copy of the initial state, 0 by default."""
+    try:
+        return as_vector(np.zeros(size) if start is None else start, size, "the start").copy()
+    except BadEvidence as error:
+        raise InvalidSystem(str(error)) from None
 
-    >>> factor(np.diag([4.0, 0.0])).tolist()
-    [[0.0, 0.0], [2.0, 0.0]]
-    """
+
+def factor(W: FloatArray) -> FloatArray:
+    """Return V with VᵀV = W: the Cholesky factor, or from eigenvalues if W is singular."""
     V = np.empty_like(W)
     if kernels.regression.cholesky(W, V):
         return V
@@ -127,7 +114,7 @@ def factor(W: FloatArray) -> FloatArray:
 def riccati(
     A: npt.ArrayLike, B: npt.ArrayLike, Q: npt.ArrayLike, R: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """P and K of the stabilising solution, by doubling.
+    """Return P and K of the stabilising solution of the Riccati equation.
 
     >>> P, K = riccati([[1.0]], [[1.0]], [[1.0]], [[1.0]])
     >>> P.round(6).item(), K.round(6).item()
@@ -146,14 +133,14 @@ def riccati(
     if not kernels.riccati.riccati(a, b, q, r, P, K, kernels.riccati.room(n, m)):
         moduli = ", ".join(f"{abs(v):.6g}" for v in np.linalg.eigvals(a))
         raise NotStabilisable(
-            f"no gain stabilises A with eigenvalues of modulus {moduli} and this B, or Q does not "
-            "see what must be stabilised; give B a column for it, or Q a cost"
+            f"no gain stabilises A with eigenvalues of modulus {moduli} and this B, or Q gives no "
+            "cost to an unstable direction: add a column to B or a cost to Q"
         )
     return P, K
 
 
 def lyapunov(F: npt.ArrayLike, Q: npt.ArrayLike) -> FloatArray:
-    """P = Q + FᵀPF; every entry is ∞ unless |λ(F)| < 1.
+    """Solve P = Q + FᵀPF; every entry of P is ∞ unless |λ(F)| < 1.
 
     >>> lyapunov([[0.5]], [[3.0]]).round(12).item()
     4.0
@@ -169,7 +156,7 @@ def lyapunov(F: npt.ArrayLike, Q: npt.ArrayLike) -> FloatArray:
 def average_cost(
     A: FloatArray, B: FloatArray, Q: FloatArray, R: FloatArray, W: FloatArray, K: npt.ArrayLike
 ) -> float:
-    """J(K) = tr(P_K W), ∞ where A - BK is not stable.
+    """Return J(K) = tr(P_K W), or ∞ if A - BK is not stable.
 
     >>> one = np.eye(1)
     >>> average_cost(one, one, one, one, one, [[1.0]]), average_cost(one, one, one, one, one, [[0]])

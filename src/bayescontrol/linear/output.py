@@ -1,4 +1,4 @@
-"""Output feedback: plants that show only a part of their state, one Kalman filter for each mode.
+"""Output feedback: plants that are partially observed, with one Kalman filter per mode.
 
     x' = A x + B u + w,   y = C x' + v          w ~ N(0, W),  v ~ N(0, V)
 
@@ -7,8 +7,8 @@
     x̂ ← x̂⁻ + L (y - C x̂⁻),   Σ ← Σ⁻ - L C Σ⁻     L = Σ⁻Cᵀ S⁻¹
     u = -K x̂                                     certainty equivalence, optimal in the mode's world
 
-The filter is the mode's private state s = (x̂, Σ). It starts at rest in the stationary Σ unless told
-otherwise, so that L is constant.
+The filter is the mode's private state s = (x̂, Σ). By default it starts with the stationary Σ, so
+that L is constant.
 """
 
 from functools import cached_property
@@ -20,10 +20,11 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, UnknownAction, counted
+from bayescontrol.errors import BadEvidence, NotStabilisable, UnknownAction, counted
 from bayescontrol.linear.matrices import (
     as_definite,
     as_matrix,
+    as_start,
     as_vector,
     factor,
     riccati,
@@ -33,9 +34,10 @@ from bayescontrol.seeding import Stream
 
 
 class OutputMode:
-    """A system seen through C with noise V: LQG control of it, and the density of what it sees.
+    """LQG control of a system that is observed through C with noise covariance V.
 
-    `K` may be any gain, the best one unless given; `start` is x̂ at first, 0 unless given.
+    `K` is the gain, by default the optimal one. `start` is the initial x̂, by default 0, and
+    `covariance` the initial Σ, by default the stationary one.
 
     >>> from bayescontrol import ControlRule, FiniteBelief, Stream, interact
     >>> def cart(push):
@@ -43,7 +45,7 @@ class OutputMode:
     ...     return OutputMode(system, C=[[1, 0]], V=[[1]], name=f"push {push}")
     >>> left, right = cart(-1.0), cart(1.0)
     >>> agent = ControlRule(FiniteBelief([left, right]))
-    >>> record = interact(agent, right.plant(), 100)
+    >>> record = interact(agent, right.environment(), 100)
     >>> agent.belief
     FiniteBelief(2 modes after 100 observations: push 1.0 1, push -1.0 ...e-...)
     """
@@ -74,52 +76,52 @@ class OutputMode:
 
     @cached_property
     def _filter(self) -> tuple[FloatArray, FloatArray]:
-        """Σ⁻ and L at rest: the Riccati equation of the transposed system."""
+        """The stationary Σ⁻ and L, from the Riccati equation of the transposed system."""
         try:
             P, _ = riccati(self.system.A.T, self.C.T, self.system.W, self.V)
         except NotStabilisable:
             raise NotStabilisable(
-                f"no filter is stable for {self.system!r} seen through C = {self.C.tolist()}: C "
-                "must see every state that does not settle, or pass `covariance`"
+                f"no stable filter exists for {self.system!r} with C = {self.C.tolist()}: C must "
+                "observe every unstable state; otherwise pass `covariance`"
             ) from None
         return P, np.asarray(np.linalg.solve(self.C @ P @ self.C.T + self.V, self.C @ P).T)
 
     @property
     def L(self) -> FloatArray:  # noqa: N802 - the field's symbol
-        """The stationary gain of the filter."""
+        """The stationary filter gain."""
         return self._filter[1].copy()
 
     @property
     def covariance(self) -> FloatArray:
-        """The stationary Σ, after an observation."""
+        """The stationary Σ after an observation."""
         P, L = self._filter
         return np.asarray(P - L @ self.C @ P)
 
     # -- a mode with a private state ------------------------------------------------------------
 
     def start(self) -> FloatArray:
-        """s = [x̂ | Σ], n × (1 + n)."""
+        """Return the initial private state s = [x̂ | Σ], n × (1 + n)."""
         return np.column_stack([self._x0, self._start])
 
     def act(self, s: FloatArray, rng: Stream) -> FloatArray:
-        """u = -K x̂."""
+        """Return u = -K x̂."""
         u = np.empty(len(self.K))
         kernels.lqr.control(self.K, np.ascontiguousarray(s[:, 0]), u)
         return u
 
     def log_likelihood(self, s: FloatArray, a: FloatArray, o: FloatArray) -> float:
-        """ln N(y; C x̂⁻, S)."""
+        """Return ln N(y; C x̂⁻, S)."""
         _, e, S, _ = self._innovation(s, a, o)
         return -0.5 * float(
             e @ np.linalg.solve(S, e) + np.linalg.slogdet(S)[1] + len(e) * log(2 * pi)
         )
 
     def advance(self, s: FloatArray, a: FloatArray, o: FloatArray) -> FloatArray:
-        """x̂ and Σ after y."""
+        """Return [x̂ | Σ] after the output y."""
         predicted, e, S, before = self._innovation(s, a, o)
         L = np.linalg.solve(S, self.C @ before).T
         rest = np.eye(len(before)) - L @ self.C
-        after = rest @ before @ rest.T + L @ self.V @ L.T  # Joseph's form: stays definite
+        after = rest @ before @ rest.T + L @ self.V @ L.T  # Joseph form, which stays definite
         return np.column_stack([predicted + L @ e, 0.5 * (after + after.T)])
 
     def _innovation(
@@ -131,8 +133,8 @@ class OutputMode:
         before = self.system.A @ s[:, 1:] @ self.system.A.T + self.system.W
         return predicted, y - self.C @ predicted, self.C @ before @ self.C.T + self.V, before
 
-    def plant(self, start: npt.ArrayLike | None = None) -> "OutputPlant":
-        """The world as this mode has it."""
+    def environment(self, start: npt.ArrayLike | None = None) -> "OutputPlant":
+        """Return the environment that this mode assumes."""
         return OutputPlant(self.system, self.C, self.V, self._x0 if start is None else start)
 
     def __repr__(self) -> str:
@@ -140,7 +142,7 @@ class OutputMode:
 
 
 class OutputPlant:
-    """Q: x' = A x + B u + w, of which y = C x' + v is seen.
+    """The environment x' = A x + B u + w, of which y = C x' + v is observed.
 
     >>> system = LinearSystem([[0.5]], [[1.0]], [[1.0]], [[1.0]], W=[[0.0]])
     >>> plant = OutputPlant(system, C=[[2.0]], V=[[1e-24]], start=[4.0])
@@ -158,13 +160,10 @@ class OutputPlant:
         n = system.states
         self.system, self.C = system, as_matrix(C, (None, n), "C")
         self._noises = factor(system.W), factor(as_definite(V, len(self.C), "V", strictly=False))
-        try:
-            self.x = as_vector(np.zeros(n) if start is None else start, n, "the start").copy()
-        except BadEvidence as error:
-            raise InvalidSystem(str(error)) from None
+        self.x = as_start(start, n)
 
     def respond(self, u: npt.ArrayLike, rng: Stream) -> Any:
-        """y of the next state."""
+        """Draw the next state and return its output y."""
         try:
             v = as_vector(u, self.system.inputs, "the input")
         except BadEvidence as error:

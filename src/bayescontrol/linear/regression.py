@@ -1,17 +1,15 @@
-"""The prior of a linear system: matrix-normal-inverse-Wishart.
+"""Bayesian regression of the next state on state and input, and its prior.
 
     [A B]ᵀ | W ~ MN(M₀ᵀ, Λ₀⁻¹, W)         W ~ IW(Ψ₀, ν₀),   E[W] = Ψ₀ / (ν₀ - n - 1)
 
-Row i of [A B] has covariance W_ii Λ₀⁻¹: the precision counts in units of the noise, as so many
-observations would. Where the noise is known, Ψ₀ and ν₀ do not matter.
-
-The regression of the next state on state and input, as one triangle.
+Row i of [A B] has covariance W_ii Λ₀⁻¹: the precision is in units of the noise, like a number of
+observations. If the noise is known, Ψ₀ and ν₀ have no effect. The statistics are one triangle:
 
     F = [[R, Z], [0, S]]      FᵀF = F₀ᵀF₀ + Σ_t (x_t, u_t, y_t)(x_t, u_t, y_t)ᵀ
 
     mean [A B] = (R⁻¹Z)ᵀ      precision Λ = RᵀR      scatter Ψ = SᵀS      ν = ν₀ + t
 
-Evidence adds up in FᵀF, so regressions merge: the sum of both, less the prior once.
+Evidence is additive in FᵀF, so regressions merge: add both and subtract the prior once.
 """
 
 from dataclasses import dataclass
@@ -29,9 +27,9 @@ from bayescontrol.linear.matrices import as_definite, as_matrix
 
 @dataclass(frozen=True, eq=False)
 class SystemPrior:
-    """M₀, Λ₀, Ψ₀ and ν₀: zero, the identity, the identity and n + 2 unless given.
+    """M₀, Λ₀, Ψ₀ and ν₀; the defaults are 0, the identity, the identity and n + 2.
 
-    A number stands for so many times the identity; a mean is a number or a matrix n × (n + m).
+    A number is a multiple of the identity; as a mean it fills the matrix n × (n + m).
 
     >>> SystemPrior(precision=4.0).factor(2, 1).diagonal().tolist()
     [2.0, 2.0, 2.0, 1.0, 1.0]
@@ -54,14 +52,14 @@ class SystemPrior:
             positive = name == "mean" or np.ndim(value) > 0 or (finite and value > 0.0)
             if not (finite and positive):
                 raise InvalidPrior(
-                    f"SystemPrior({name}={value!r}): finite numbers"
-                    + ", and above 0 if it is one number" * (name != "mean")
+                    f"SystemPrior({name}={value!r}): it must be finite"
+                    + ", and a single number must be positive" * (name != "mean")
                 )
         if self.dof is not None and not 0.0 <= self.dof < np.inf:
-            raise InvalidPrior(f"SystemPrior(dof={self.dof!r}): a finite number, above n - 1")
+            raise InvalidPrior(f"SystemPrior(dof={self.dof!r}): it must be finite and above n - 1")
 
     def factor(self, n: int, m: int) -> FloatArray:
-        """F₀ = [[R₀, R₀M₀ᵀ], [0, S₀]]: what F is before any evidence."""
+        """Return F₀ = [[R₀, R₀M₀ᵀ], [0, S₀]], the initial value of F."""
         d = n + m
         try:
             mean = as_matrix(_filled(self.mean, np.ones((n, d))), (n, d), "the prior mean")
@@ -77,10 +75,12 @@ class SystemPrior:
         return F
 
     def freedom(self, n: int) -> float:
-        """ν₀ > n - 1."""
+        """Return ν₀, which must be above n - 1."""
         dof = float(n + 2 if self.dof is None else self.dof)
         if not n - 1 < dof < np.inf:
-            raise InvalidPrior(f"dof={self.dof}: for {n} states it must be above {n - 1}, finite")
+            raise InvalidPrior(
+                f"dof={self.dof}: for {n} states it must be finite and above {n - 1}"
+            )
         return dof
 
 
@@ -102,7 +102,7 @@ class SystemRegression:
         self._prior = prior.factor(n, m)
         self._nu0 = prior.freedom(n)
         self.F = self._prior.copy()
-        #: Observations.
+        #: Number of observations.
         self.count = 0
         self.row, self.v, self.zero = np.empty(2 * n + m), np.empty(2 * n + m), np.zeros(2 * n + m)
 
@@ -113,35 +113,33 @@ class SystemRegression:
 
     @property
     def R(self) -> FloatArray:  # noqa: N802 - the field's symbol
-        """The factor of the precision, a view."""
+        """The factor R of the precision, as a view of F."""
         return self.F[: self.n + self.m, : self.n + self.m]
 
     def learn(self, x: FloatArray, u: FloatArray, y: FloatArray) -> None:
-        """One row more; the vectors must be checked before."""
+        """Add one observation; the vectors must have been validated."""
         kernels.lqr.learn(self.F, x, u, y, self.row, self.v, self.zero)
         self.count += 1
 
     def mean(self) -> FloatArray:
-        """[A B]."""
+        """Return the posterior mean of [A B]."""
         A, B = np.empty((self.n, self.n)), np.empty((self.n, self.m))
         kernels.lqr.mean_system(self.F, A, B)
         return np.hstack([A, B])
 
     def precision(self) -> FloatArray:
-        """Λ."""
+        """Return Λ."""
         return np.asarray(self.R.T @ self.R)
 
     def scatter(self) -> FloatArray:
-        """Ψ."""
+        """Return Ψ."""
         S = self.F[self.n + self.m :, self.n + self.m :]
         return np.asarray(S.T @ S)
 
     def log_predictive(self, z: FloatArray, y: FloatArray, V: FloatArray | None) -> float:
-        """ln P(y | z): Student's t of ν - n + 1 degrees, or Gaussian where W = VᵀV is known.
+        """Return ln P(y | z): Student's t with ν - n + 1 degrees of freedom, or Gaussian.
 
-        >>> one = SystemRegression(1, 1, SystemPrior())
-        >>> round(one.log_predictive(np.zeros(2), np.zeros(1), np.eye(1)), 6)  # ln N(0; 0, 1)
-        -0.918939
+        It is Gaussian if W = VᵀV is known.
         """
         v, n = np.linalg.solve(self.R.T, z), self.n
         spread, e = 1.0 + float(v @ v), y - self.mean() @ z
@@ -155,26 +153,22 @@ class SystemRegression:
         return front - 0.5 * (log_det + end * log1p(quadratic))
 
     def merge(self, other: "SystemRegression") -> None:
-        """FᵀF + F'ᵀF' - F₀ᵀF₀: the evidence of both, the prior counted once."""
+        """Add the evidence of `other`, FᵀF + F'ᵀF' - F₀ᵀF₀; the prior counts once."""
         if (self.n, self.m, self._nu0) != (other.n, other.m, other._nu0) or (
             self._prior.tobytes() != other._prior.tobytes()
         ):
-            raise IncompatibleState("beliefs can be merged only if they share one prior")
+            raise IncompatibleState("beliefs can be merged only if they have the same prior")
         gram = self.F.T @ self.F + other.F.T @ other.F - self._prior.T @ self._prior
         F = np.empty_like(self.F)
         if not kernels.regression.cholesky(gram, F):
             raise IncompatibleState(
-                "beside large states the evidence of small ones is lost in rounding and cannot be "
-                "merged; learn the observations one by one instead"
+                "the beliefs cannot be merged: the evidence of small states is lost in rounding "
+                "beside large ones; observe the steps one by one instead"
             )
         self.F, self.count = F, self.count + other.count
 
     def save(self) -> Arrays:
-        """Named arrays: `factor`, `prior_factor`, `freedom` and `count`.
-
-        >>> sorted(SystemRegression(1, 1, SystemPrior()).save())
-        ['count', 'factor', 'freedom', 'prior_factor']
-        """
+        """Return the named arrays `factor`, `prior_factor`, `freedom` and `count`."""
         return {
             "factor": self.F.copy(),
             "prior_factor": self._prior.copy(),
@@ -182,8 +176,8 @@ class SystemRegression:
             "count": np.array(self.count),
         }
 
-    def loaded(self, arrays: Arrays) -> "SystemRegression":
-        """What `save` gave, for as many states and inputs."""
+    def restored(self, arrays: Arrays) -> "SystemRegression":
+        """Return the regression that `save` stored, for the same dimensions."""
         twin = self.copy()
         for name in ("factor", "prior_factor"):
             array = arrays.get(name)
@@ -191,12 +185,14 @@ class SystemRegression:
                 raise IncompatibleState(f"the saved state lacks the array {name!r}")
             if array.shape != self.F.shape or array.dtype != np.float64:
                 raise IncompatibleState(
-                    f"the saved array {name!r} is {array.dtype}{list(array.shape)}: it belongs to "
-                    f"other states and inputs than {self.n} and {self.m}"
+                    f"the saved array {name!r} is {array.dtype}{list(array.shape)}, which does not "
+                    f"fit {self.n} states and {self.m} inputs"
                 )
             triangular = not np.tril(array, -1).any() and array.diagonal().min() > 0.0
             if not (triangular and np.isfinite(array).all()):
-                raise IncompatibleState(f"the saved array {name!r} is no triangular factor")
+                raise IncompatibleState(
+                    f"the saved state is damaged: {name!r} is not a triangular factor"
+                )
         try:
             count, nu0 = index(arrays["count"][()]), float(arrays["freedom"][()])
         except (KeyError, TypeError, ValueError) as error:
@@ -208,12 +204,7 @@ class SystemRegression:
         return twin
 
     def copy(self) -> "SystemRegression":
-        """The same, free to go its own way.
-
-        >>> one = SystemRegression(1, 1, SystemPrior())
-        >>> one.copy().F is one.F
-        False
-        """
+        """Return an independent copy."""
         twin = SystemRegression.__new__(SystemRegression)
         twin.__dict__.update(self.__dict__)
         twin.F, twin.row, twin.v, twin.zero = (

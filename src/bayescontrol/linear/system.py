@@ -1,26 +1,17 @@
-"""A linear plant with a quadratic cost: what it is, and what the best control of it costs.
+"""Linear systems with quadratic costs, the same as environments, and examples by name.
 
-y = A x + B u + w,  w ~ N(0, W)          c(x, u) = xᵀQx + uᵀRu
+    y = A x + B u + w,  w ~ N(0, W)          c(x, u) = xᵀQx + uᵀRu
 
-u* = -K x,   J* = tr(P W)                (P, K) solve the Riccati equation
+    u* = -K x,   J* = tr(P W)                (P, K) solve the Riccati equation
 
-The plant as an environment: the observation is the next state, or that and the cost.
+The environment's observation is the next state y, or y with the measured cost. The agent's
+situation is the state, and it must start in the state of the plant.
 
-    o = y = A x + B u + w            or  o = (y, c(x, u) + noise)
-
-The agent's situation is the state. It must begin where the plant is.
-
-Plants by name: those of the adaptive control literature, and two of chance.
-
-    double-integrator   a cart on rails, step 1: |λ(A)| = 1, not stable by itself
+    double-integrator   a cart on rails, step 1: |λ(A)| = 1, not stable without control
     laplacian           three coupled nodes that drift apart, |λ(A)| up to 1.024
-    aircraft            longitudinal motion of a Boeing 747, 40,000 ft, 774 ft/s, step 1 s
+    aircraft            longitudinal motion of a Boeing 747
     random-stable       entries N(0, 1), A scaled to |λ(A)| = 0.9
     random-unstable     entries N(0, 1), A scaled to |λ(A)| = 1.2
-
-The Laplacian is that of Dean, Mania, Matni, Recht & Tu, "On the sample complexity of the linear
-quadratic regulator"; the aircraft, with its weights Q = I and R = 100 I, of Boyd & Vandenberghe,
-"Introduction to applied linear algebra", chapter 17.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +27,7 @@ from bayescontrol.errors import BadEvidence, InvalidSystem, UnknownAction, count
 from bayescontrol.linear.matrices import (
     as_definite,
     as_matrix,
+    as_start,
     as_vector,
     average_cost,
     factor,
@@ -47,7 +39,7 @@ from bayescontrol.situations import follows_state
 
 
 class Costs(NamedTuple):
-    """c(x, u) = xᵀQx + uᵀRu.
+    """The cost matrices of c(x, u) = xᵀQx + uᵀRu.
 
     >>> Costs(np.eye(2), np.eye(1)).of(np.array([1.0, 2.0]), np.array([3.0]))
     14.0
@@ -57,21 +49,17 @@ class Costs(NamedTuple):
     R: FloatArray
 
     def of(self, x: FloatArray, u: FloatArray) -> float:
-        """The cost of one step."""
+        """Return the cost c(x, u) of one step."""
         return float(x @ self.Q @ x + u @ self.R @ u)
 
 
 def as_costs(Q: npt.ArrayLike, R: npt.ArrayLike) -> Costs:
-    """Q ⪰ 0 and R ≻ 0, checked.
-
-    >>> as_costs([[1, 0], [0, 0]], [[1]]).R
-    array([[1.]])
-    """
+    """Return the costs after checking that Q ⪰ 0 and R ≻ 0."""
     return Costs(as_definite(Q, None, "Q", strictly=False), as_definite(R, None, "R"))
 
 
 class LinearSystem:
-    """A, B, Q, R and W with all that follows from them; W is the identity unless given.
+    """A linear system A, B with costs Q, R and noise covariance W (the identity by default).
 
     >>> cart = LinearSystem([[1, 1], [0, 1]], [[0], [1]], np.eye(2), [[1]], name="cart")
     >>> cart
@@ -103,12 +91,12 @@ class LinearSystem:
 
     @property
     def states(self) -> int:
-        """n, the length of a state."""
+        """n, the dimension of the state."""
         return len(self.A)
 
     @property
     def inputs(self) -> int:
-        """m, the length of an input."""
+        """m, the dimension of the input."""
         return int(self.B.shape[1])
 
     @property
@@ -118,7 +106,7 @@ class LinearSystem:
 
     @property
     def radius(self) -> float:
-        """max |λ(A)|: the plant is stable by itself where it is below 1."""
+        """max |λ(A)|, the spectral radius; below 1 the plant is stable without control."""
         return float(np.abs(np.linalg.eigvals(self.A)).max())
 
     @cached_property
@@ -127,21 +115,21 @@ class LinearSystem:
 
     @property
     def P(self) -> FloatArray:  # noqa: N802 - the field's symbol
-        """xᵀPx is what a start in x costs beyond J* a step."""
+        """The matrix P of the optimal cost-to-go xᵀPx, relative to J* per step."""
         return self._solution[0].copy()
 
     @property
     def K(self) -> FloatArray:  # noqa: N802 - the field's symbol
-        """The best gain: u = -K x."""
+        """The optimal gain: u = -K x."""
         return self._solution[1].copy()
 
     @property
     def best_cost(self) -> float:
-        """J* = tr(P W), a step on average."""
+        """J* = tr(P W), the optimal average cost per step."""
         return float(np.sum(self._solution[0] * self.W))
 
     def cost(self, K: npt.ArrayLike) -> float:
-        """J(K) = tr(P_K W) of u = -K x, exactly; ∞ where it does not stabilise."""
+        """Return J(K) = tr(P_K W), the average cost of u = -K x; ∞ if it does not stabilise."""
         return average_cost(self.A, self.B, self.Q, self.R, self.W, K)
 
     def __repr__(self) -> str:
@@ -151,23 +139,19 @@ class LinearSystem:
 
 
 class Measured(NamedTuple):
-    """An observation with its cost: y, and c(x, u) as it was measured.
+    """An observation with a cost: the next state y and the measured c(x, u).
 
     >>> Measured((0.0, 0.0), 1.5).cost
     1.5
     """
 
-    state: Sequence[float]  #: a tuple, where it comes from a plant: tuples can be compared
+    state: Sequence[float]  #: a plant returns a tuple, because tuples can be compared
     cost: float
 
 
-def split(o: Any) -> tuple[Any, float | None]:
-    """The state and the cost of an observation; None where it has no cost.
-
-    >>> split(Measured((1.0,), 2.0)), split([1.0])
-    (((1.0,), 2.0), ([1.0], None))
-    """
-    if isinstance(o, tuple) and hasattr(o, "cost"):  # a record's named tuples are its own
+def state_and_cost(o: Any) -> tuple[Any, float | None]:
+    """Return the state and the cost of an observation; the cost is None if it has none."""
+    if isinstance(o, tuple) and hasattr(o, "cost"):  # also the named tuples of a record
         measured: Any = o
         return measured.state, measured.cost
     return o, None
@@ -175,19 +159,17 @@ def split(o: Any) -> tuple[Any, float | None]:
 
 @follows_state
 def next_state(x: FloatArray, u: FloatArray, o: Any) -> FloatArray:
-    """T(x, u, o) = y: what is observed is where the plant is.
-
-    >>> next_state(np.zeros(1), np.zeros(1), Measured((1.0,), 2.0))
-    array([1.])
-    """
+    """T(x, u, o) = y: the observed state is the next situation."""
     try:
-        return np.array(split(o)[0], np.float64)
+        return np.array(state_and_cost(o)[0], np.float64)
     except (TypeError, ValueError):
-        raise BadEvidence(f"observation {o!r} is no state: give a list of numbers") from None
+        raise BadEvidence(f"observation {o!r} is not a state: expected a list of numbers") from None
 
 
 class LinearPlant:
-    """Q: y = A x + B u + w. With `cost_noise` the cost is observed too, with that deviation.
+    """The environment Q of a linear system: y = A x + B u + w.
+
+    With `cost_noise` the cost is observed too, with noise of that standard deviation.
 
     >>> system = LinearSystem([[0.5]], [[1.0]], [[1.0]], [[1.0]], W=[[0.0]])
     >>> plant = LinearPlant(system, start=[4.0])
@@ -197,7 +179,7 @@ class LinearPlant:
     17.0
     """
 
-    #: `interact` refuses an agent that follows the states and is in another one.
+    #: `interact` rejects an agent that tracks the state and starts in a different one.
     shows_state: ClassVar[bool] = True
 
     def __init__(
@@ -209,22 +191,18 @@ class LinearPlant:
     ) -> None:
         self.system = system
         if cost_noise is not None and not 0.0 <= cost_noise < np.inf:
-            raise InvalidSystem(f"cost_noise={cost_noise}: a deviation is at least 0, and finite")
+            raise InvalidSystem(f"cost_noise={cost_noise}: it must be finite and at least 0")
         self.cost_noise = cost_noise
-        try:
-            start = np.zeros(system.states) if start is None else start
-            self._x = as_vector(start, system.states, "the start").copy()
-        except BadEvidence as error:
-            raise InvalidSystem(str(error)) from None
+        self._x = as_start(start, system.states)
         self._V = factor(system.W)
 
     @property
     def x(self) -> FloatArray:
-        """The state, a copy."""
+        """A copy of the state."""
         return self._x.copy()
 
     def respond(self, u: npt.ArrayLike, rng: Stream) -> Any:
-        """y ~ N(A x + B u, W): the next state, with the cost if that is observed."""
+        """Draw the next state y ~ N(A x + B u, W); with `cost_noise`, return it with the cost."""
         try:
             v = as_vector(u, self.system.inputs, "the input")
         except BadEvidence as error:
@@ -240,7 +218,7 @@ class LinearPlant:
         return Measured(tuple(y.tolist()), cost)
 
     def costs(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
-        """c(x_t, u_t) at each step of a run that began in `start`, 0 unless given.
+        """Return c(x_t, u_t) at each step of a run from the state `start`, 0 by default.
 
         >>> from bayescontrol import interact
         >>> system = LinearSystem([[0.5]], [[1.0]], [[1.0]], [[1.0]])
@@ -252,9 +230,9 @@ class LinearPlant:
         4.0
         """
         n = self.system.states
-        seen = [split(o)[0] for _, o in record]
+        states = [state_and_cost(o)[0] for _, o in record]
         x0 = np.zeros(n) if start is None else as_vector(start, n, "the start")
-        X = np.vstack([x0[None], np.array(seen).reshape(-1, n)])[:-1]
+        X = np.vstack([x0[None], np.array(states).reshape(-1, n)])[:-1]
         U = np.asarray(record.actions, np.float64).reshape(len(X), self.system.inputs)
         costs = np.einsum("ti,ij,tj->t", X, self.system.Q, X, optimize=False)
         costs += np.einsum("ti,ij,tj->t", U, self.system.R, U, optimize=False)
@@ -263,11 +241,11 @@ class LinearPlant:
     # -- for compiled loops --------------------------------------------------------------------
 
     def loop_arrays(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """A, B and V with VᵀV = W."""
+        """Return A, B and V with VᵀV = W."""
         return self.system.A, self.system.B, self._V
 
     def fast_forward(self, x: FloatArray) -> None:
-        """Be in the state to which a compiled loop has led."""
+        """Synchronise with a finished compiled loop."""
         self._x = x.copy()
 
     def __repr__(self) -> str:
@@ -275,7 +253,7 @@ class LinearPlant:
 
 
 def double_integrator() -> LinearSystem:
-    """Position and speed of a cart that is pushed; Q = I, R = 1, W = I.
+    """Return a pushed cart: position and speed; Q = I, R = 1, W = I. It has |λ(A)| = 1.
 
     >>> double_integrator().A.tolist(), round(double_integrator().radius, 6)
     ([[1.0, 1.0], [0.0, 1.0]], 1.0)
@@ -286,7 +264,10 @@ def double_integrator() -> LinearSystem:
 
 
 def laplacian() -> LinearSystem:
-    """Three nodes of a graph, each pushed by itself; inputs cost a thousand times the states.
+    """Return three coupled nodes with one input each, of Dean, Mania, Matni, Recht & Tu.
+
+    It is the example of "On the sample complexity of the linear quadratic regulator"; inputs cost
+    a thousand times as much as states.
 
     >>> round(laplacian().radius, 4), laplacian().Q[0, 0].item()
     (1.0241, 0.001)
@@ -296,7 +277,10 @@ def laplacian() -> LinearSystem:
 
 
 def aircraft() -> LinearSystem:
-    """Speeds along and across, pitch rate and pitch; elevator and thrust. Q = I, R = 100 I, W = I.
+    """Return the longitudinal motion of a Boeing 747 at 40,000 ft and 774 ft/s, with step 1 s.
+
+    The states are two speeds, pitch rate and pitch; the inputs are elevator and thrust. Q = I and
+    R = 100 I, as in Boyd & Vandenberghe, "Introduction to applied linear algebra", chapter 17.
 
     >>> round(aircraft().radius, 4), aircraft().inputs
     (0.9926, 2)
@@ -314,7 +298,7 @@ def aircraft() -> LinearSystem:
 def random_system(
     states: int, inputs: int, radius: float, seed: int = 0, name: str = "random"
 ) -> LinearSystem:
-    """Entries N(0, 1), then A scaled to max |λ(A)| = radius; Q = I, R = I, W = I.
+    """Return a system with N(0, 1) entries, A scaled to max |λ(A)| = radius, Q = I, R = I, W = I.
 
     >>> round(random_system(3, 2, 0.5).radius, 9)
     0.5
@@ -327,7 +311,7 @@ def random_system(
 
 
 def random_stable() -> LinearSystem:
-    """4 states, 2 inputs, |λ(A)| = 0.9.
+    """Return a random system of 4 states and 2 inputs with |λ(A)| = 0.9.
 
     >>> round(random_stable().radius, 9)
     0.9
@@ -336,7 +320,7 @@ def random_stable() -> LinearSystem:
 
 
 def random_unstable() -> LinearSystem:
-    """3 states, 2 inputs, |λ(A)| = 1.2.
+    """Return a random system of 3 states and 2 inputs with |λ(A)| = 1.2.
 
     >>> round(random_unstable().radius, 9)
     1.2
@@ -344,7 +328,7 @@ def random_unstable() -> LinearSystem:
     return random_system(3, 2, 1.2, seed=2, name="random-unstable")
 
 
-#: Every plant, by its name.
+#: The named plants.
 PLANTS: Final[Mapping[str, Callable[[], LinearSystem]]] = {
     "double-integrator": double_integrator,
     "laplacian": laplacian,
