@@ -1,13 +1,13 @@
-"""Gymnasium both ways: its environments for our agents, our worlds for its users.
+"""Gymnasium environments for our agents, and our environments for Gymnasium.
 
-    Continuing    an environment as a world of one endless stream, for `interact`
+    Continuing    a Gymnasium environment as one endless stream, for `interact`
     drive         one agent in one environment, or in all lanes of a vector environment
-    register      bayescontrol/Bandit-v0 and its kin, done by this import
+    register      registers bayescontrol/Bandit-v0 and others; this import calls it
 
-Gymnasium is an extra: pip install 'bayescontrol[gym]'.
+Gymnasium is an optional dependency: pip install 'bayescontrol[gym]'.
 """
 
-from bayescontrol.gym.running import Continuing, drive, place
+from bayescontrol.gym.running import Continuing, drive, set_situation
 from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space
 from bayescontrol.gym.worlds import WORLDS, register
 
@@ -18,8 +18,8 @@ __all__ = [
     "FiniteSpace",
     "as_space",
     "drive",
-    "place",
     "register",
+    "set_situation",
 ]
 
 register()

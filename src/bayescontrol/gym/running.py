@@ -1,31 +1,26 @@
-"""A Gymnasium environment as a world Q: one endless stream, whatever episodes it has.
+"""Agents in Gymnasium environments: as one endless stream, or in one or many lanes.
+
+`Continuing` is an environment Q:
 
     step          (x, a) → o = (r, y)
-    terminated    (x, a) → o = (r, x_0): the step that ends an episode leads to the next one's
-                  first state, with its reward as it came; the last state is never seen.
-                  With `pause` it is: from it one more step, whatever is done, leads to x_0 and pays
-                  nothing. Where all that is paid is a cost a step, only then is an end worth more
-                  than going on: on average over time, one that takes no time is worth nothing
-    truncated     "end": likewise. "go on": as an ordinary step, and the world is not reset;
-                  for a pure limit of time, which is no part of the world
+    terminated    (x, a) → o = (r, x_0): the step that ends an episode leads to the first state of
+                  the next one, with its reward; the last state is not observed. With `pause` it is
+                  observed, and one more step with any action leads to x_0 with reward 0. Use it if
+                  every reward is a cost per step: only then does an episode's end have a value
+    truncated     "end": as above. "go on": an ordinary step without a reset, for time limits that
+                  are not part of the world
 
-What an agent may not learn from, a jump that no hypothesis knows, cannot be hidden in a stream:
-for that, and for many environments at a time, see `lanes`.
+`drive` runs one agent in one or many lanes that share its belief:
 
-One agent in one or many Gymnasium environments at a time: lanes that share a belief.
-
-    lane i    situation x_i,  a_i = what the agent does in x_i,  learns (x_i, a_i, o_i)
-
+    lane i                    situation x_i,  a_i = the agent's action,  learns (x_i, a_i, o_i)
     an end as a transition    learn (x, a) → (r, x_0), the first state of the next episode
-    an end masked             learn (x, a) → (r, y) as it came; the lane goes on in x_0, and from
-                              the jump y → x_0 nothing is learnt
+    an end with a mask        learn (x, a) → (r, y); the lane continues in x_0, and the jump
+                              y → x_0 is not learnt
 
-Where a vector environment resets in the step after the end ("NextStep"), that step is none: its
-action does nothing, its reward is no reward. It is never learnt from and never recorded. Both
-modes of autoreset give the agent the same transitions.
-
-An action is no evidence and evidence is exchangeable, so lanes need not take turns; but a mode
-with private state has one history, not many, and is refused.
+If a vector environment resets in the step after the end ("NextStep"), that step is neither learnt
+nor recorded, because its action has no effect. Both autoreset modes give the same transitions.
+Lanes can be learnt in any order, because evidence is exchangeable. A mode with private state
+follows one history, so `drive` rejects it.
 """
 
 from collections.abc import Sequence
@@ -45,10 +40,10 @@ from bayescontrol.seeding import Stream
 
 
 class Continuing:
-    """Q of a Gymnasium environment, as it comes; its luck is its own, from `seed`.
+    """A Gymnasium environment as an environment Q with one endless stream.
 
-    `actions` are the names of what can be done, `start` the situation in which it is now. With
-    `reward=False` the observation is the state alone.
+    The environment uses its own random numbers, from `seed`. `actions` are the names of its
+    actions and `x` is its current state. With `reward=False` the observation is only the state.
 
     >>> import gymnasium
     >>> from bayescontrol import interact
@@ -59,7 +54,7 @@ class Continuing:
     Record(100 steps: actions int64, observations (reward float64, state int64))
     """
 
-    #: `interact` refuses an agent that follows the states and is in another one.
+    #: `interact` rejects an agent that tracks the state and starts in a different one.
     shows_state: ClassVar[bool] = True
 
     def __init__(
@@ -72,38 +67,40 @@ class Continuing:
         reward: bool = True,
     ) -> None:
         if not isinstance(env, gymnasium.Env):
-            raise TypeError(f"env={env!r} is no gymnasium.Env; for many at a time use `drive`")
+            raise TypeError(
+                f"env={env!r} is not a gymnasium.Env; for vector environments use drive"
+            )
         if truncated not in ("end", "go on"):
-            raise ValueError(f'truncated={truncated!r}: it is "end" or "go on"')
+            raise ValueError(f'truncated={truncated!r}: it must be "end" or "go on"')
         self.env, self.truncated, self.pause, self.reward = env, truncated, pause, reward
         self._over = False
         self.observation_space = as_space(env.observation_space)
         self.action_space = as_space(env.action_space)
-        #: Episodes that have ended.
+        #: Number of episodes that have ended.
         self.ends = 0
-        #: The situation of now.
+        #: The current state.
         self.x = self.observation_space.name(env.reset(seed=seed)[0])
 
     @property
     def actions(self) -> list[Any]:
-        """The names of the actions, where they are finitely many."""
+        """The names of the actions, if they are finitely many."""
         return self._listed(self.action_space, "actions")
 
     @property
     def states(self) -> list[Any]:
-        """The names of the states, where they are finitely many."""
+        """The names of the states, if they are finitely many."""
         return self._listed(self.observation_space, "states")
 
     def _listed(self, space: FiniteSpace | BoxSpace, what: str) -> list[Any]:
         if isinstance(space, BoxSpace):
             raise TypeError(
-                f"the {what} are a {space.space}: they cannot be listed, for a Box has no finite "
-                f"{what}. Use `drive` with experts"
+                f"the {what} are a {space.space} and cannot be listed: a Box has infinitely many. "
+                "Use drive with bayescontrol.experts"
             )
         return list(space.names())
 
     def respond(self, a: Any, rng: Stream) -> Any:
-        """o = (r, y) of one step, y the first state of the next episode if one has ended."""
+        """Return o = (r, y); after an end, y is the first state of the next episode."""
         r: Any
         action = self.action_space.element(a)
         if self._over:
@@ -128,12 +125,12 @@ End: TypeAlias = Literal["transition", "mask"]
 _COLUMNS = ("situation", "lane", "reward", "ended")
 
 
-def place(agent: Any, x: Any) -> None:
-    """x_t ← x by somebody else's hand: nothing is learnt from the move.
+def set_situation(agent: Any, x: Any) -> None:
+    """Set the agent's situation x_t ← x; the agent learns nothing from the change.
 
     >>> from bayescontrol.mdp import mdp_agent
     >>> agent = mdp_agent(2, start="home")
-    >>> place(agent, "away")
+    >>> set_situation(agent, "away")
     >>> agent.x, agent.belief.count
     ('away', 0)
     """
@@ -146,12 +143,12 @@ def place(agent: Any, x: Any) -> None:
             agent.x = x
         except AttributeError:
             raise MissingCapability(
-                f"{agent!r} cannot be put into situation {x!r}: it needs an attribute x"
+                f"cannot set the situation of {agent!r} to {x!r}: the agent has no attribute x"
             ) from None
 
 
 class _Lanes:
-    """What the agent has learnt from and where each lane is."""
+    """Lets the agent learn from transitions and records them."""
 
     def __init__(self, agent: Any, reward: bool) -> None:
         self.agent, self.reward = agent, reward
@@ -161,7 +158,7 @@ class _Lanes:
 
     def learn(self, lane: int, x: Any, a: Any, r: float, y: Any, ended: bool) -> None:
         o = Step(r, y) if self.reward else y
-        place(self.agent, x)
+        set_situation(self.agent, x)
         self.agent.observe(a, o)
         self.actions.append(a)
         self.observations.append(o)
@@ -181,31 +178,33 @@ def drive(
     autoreset: Literal["NextStep", "SameStep"] | None = None,
     reward: bool = True,
 ) -> Record:
-    """`steps` of one environment, or of a vector environment in every lane, as a `Record`.
+    """Run an agent for `steps` steps in an environment, or in every lane of a vector environment.
 
-    It begins with a reset, from `seed` and `run`. `terminated` and `truncated` say what an end is,
-    a "transition" to the next start or a "mask"; an episode that terminates is by default the
-    former where states are finite and the latter in a Box. The record has a row for every
-    transition learnt, with columns situation, lane, reward and ended.
+    The environment is reset first, with seeds from `seed` and `run`. `terminated` and `truncated`
+    say how the agent learns from an end: as a "transition" to the next start, or with a "mask". By
+    default a terminated episode is a transition if the states are finite, and masked in a Box. The
+    returned record has one row per learnt transition, with the columns situation, lane, reward and
+    ended.
 
     >>> import gymnasium
     >>> from bayescontrol.mdp import mdp_agent
     >>> envs = gymnasium.make_vec("FrozenLake-v1", num_envs=4)
     >>> record = drive(mdp_agent(4, start=0), envs, 50)
     >>> ended, lanes = record["ended"], sorted(set(record["lane"].tolist()))
-    >>> bool(len(record) < 4 * 50), bool(ended.any()), lanes   # the steps that reset are not there
+    >>> bool(len(record) < 4 * 50), bool(ended.any()), lanes   # steps that reset are left out
     (True, True, [0, 1, 2, 3])
     """
     if steps < 0:
-        raise ValueError(f"steps={steps}: a run has at least 0 steps")
-    _refuse_histories(agent)
+        raise ValueError(f"steps={steps}: it must be at least 0")
+    _reject_private_state(agent)
     envs, same_step = _vectorised(env, autoreset)
-    space, deeds = as_space(envs.single_observation_space), as_space(envs.single_action_space)
+    space = as_space(envs.single_observation_space)
+    action_space = as_space(envs.single_action_space)
     if terminated is None:
         terminated = "transition" if isinstance(space, FiniteSpace) else "mask"
     for name, value in (("terminated", terminated), ("truncated", truncated)):
         if value not in ("transition", "mask"):
-            raise ValueError(f'{name}={value!r}: an end is a "transition" or a "mask"')
+            raise ValueError(f'{name}={value!r}: it must be "transition" or "mask"')
     p, q = both_streams(seed, run)
     split, n = gymnasium.vector.utils.iterate, envs.num_envs
     batch, _ = envs.reset(seed=q.integers(2**31 - n))
@@ -213,14 +212,16 @@ def drive(
     a: list[Any] = [None] * n
     elements: list[Any] = [None] * n
     lanes = _Lanes(agent, reward)
-    # Of lanes whose next step only resets: (x, a, r) that still waits for x_0, or None.
+    # For lanes whose next step only resets: the (x, a, r) that still needs x_0, or None.
     resetting: dict[int, tuple[Any, Any, float] | None] = {}
     for _ in range(steps):
         for i in range(n):
             if i not in resetting:
-                place(agent, x[i])
-                a[i] = _own(agent.act(p))
-                elements[i] = deeds.element(a[i])
+                set_situation(agent, x[i])
+                action = agent.act(p)
+                # Copy arrays, because a controller may reuse its own.
+                a[i] = action.copy() if isinstance(action, np.ndarray) else action
+                elements[i] = action_space.element(a[i])
         batch, r, terminations, truncations, info = envs.step(_joined(envs, elements))
         for i, element in enumerate(split(envs.observation_space, batch)):
             y = space.name(element)
@@ -235,16 +236,11 @@ def drive(
                     resetting[i] = None if masked else (x[i], a[i], float(r[i]))
                     last = y
                 else:
-                    last = space.name(_final(info, i)) if masked else y
+                    last = space.name(_lane_of(info["final_obs"], i)) if masked else y
                 if masked or same_step:
                     lanes.learn(i, x[i], a[i], float(r[i]), last, True)
             x[i] = y
     return Record(lanes.actions, lanes.observations, lanes.probes)
-
-
-def _own(value: Any) -> Any:
-    """A copy, if it is an array: a controller may write over its own."""
-    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _joined(envs: Any, elements: list[Any]) -> Any:
@@ -253,20 +249,16 @@ def _joined(envs: Any, elements: list[Any]) -> Any:
     return utils.concatenate(space, elements, room)
 
 
-def _final(info: dict[str, Any], lane: int) -> Any:
-    """The last observation of an episode, where its place is taken by the first of the next."""
-    return _lane_of(info["final_obs"], lane)
-
-
 def _lane_of(value: Any, lane: int) -> Any:
-    if isinstance(value, dict):  # Gymnasium batches dictionaries key by key, with masks between
+    """Return the part of a batch of observations that belongs to a lane."""
+    if isinstance(value, dict):  # Gymnasium batches dictionaries by key and adds masks
         masks = {f"_{k}" for k in value}
         return {k: _lane_of(v, lane) for k, v in value.items() if k not in masks}
     return value[lane]
 
 
 def _vectorised(env: Any, autoreset: str | None) -> tuple[Any, bool]:
-    """The lanes, and whether they reset in the step that ends an episode."""
+    """Return the vector environment, and whether it resets in the step that ends an episode."""
     vector = gymnasium.vector
     if isinstance(env, gymnasium.Env):
         mode = vector.AutoresetMode.SAME_STEP
@@ -277,16 +269,16 @@ def _vectorised(env: Any, autoreset: str | None) -> tuple[Any, bool]:
     name = getattr(stated, "value", stated)
     if name not in ("NextStep", "SameStep"):
         raise MissingCapability(
-            f"{env} has autoreset mode {name}: make it with NextStep or SameStep, or say by "
-            'autoreset="NextStep" which it has'
+            f"{env} has autoreset mode {name}: create it with NextStep or SameStep, or pass "
+            'autoreset="NextStep" or "SameStep"'
         )
     return env, name == "SameStep"
 
 
-def _refuse_histories(agent: Any) -> None:
+def _reject_private_state(agent: Any) -> None:
     modes = getattr(getattr(agent, "belief", None), "modes", ())
     if isinstance(modes, Sequence) and any(isinstance(m, Stateful) for m in modes):
         raise MissingCapability(
-            "modes with private state follow one history, which a reset breaks: take a new agent "
-            "for each episode, or `interact` with a world that is never reset"
+            "drive does not support modes with private state, because resets break their history: "
+            "use a new agent for each episode, or interact with an environment that never resets"
         )

@@ -1,12 +1,11 @@
-"""The only door to Gymnasium, which is an extra.
+"""Names for the elements of Gymnasium's spaces, used as situations and actions.
 
-Gymnasium's spaces as sets of situations and actions.
+    finite     Discrete, MultiDiscrete, MultiBinary, and Tuple or Dict of these: an element is
+               named by its integers (i_1, …, i_n), or by i if the space is Discrete
+    Box        an element is an array; it is copied, because a simulator may reuse its own
 
-    finite     Discrete, MultiDiscrete, MultiBinary, and Tuple or Dict of these, flattened:
-               an element is named by the integers in it, (i_1, …, i_n), and by i if Discrete
-    Box        an element is an array; it is copied, for a simulator may write over its own
-
-A name is plain Python data: it can be the key of a dictionary, and be saved.
+A name is plain Python data, so it is hashable and can be saved. All of `bayescontrol.gym` imports
+Gymnasium, an optional dependency, from here.
 """
 
 import math
@@ -28,16 +27,16 @@ except ImportError as error:
     ) from error
 
 
-#: What stands for an element of a finite space.
+#: The name of an element of a finite space.
 Name: TypeAlias = int | tuple[int, ...]
-#: So many names are listed at most.
+#: The largest number of names that can be listed.
 MOST = 1_000_000
 
 _spaces = gymnasium.spaces
 
 
 class FiniteSpace:
-    """name ↔ element of a space with finitely many.
+    """Conversion between names and elements of a finite space.
 
     >>> from gymnasium.spaces import Dict, Discrete, MultiDiscrete
     >>> space = FiniteSpace(Dict(at=MultiDiscrete([3, 4]), light=Discrete(2, start=1)))
@@ -60,11 +59,11 @@ class FiniteSpace:
         return math.prod(n for _, n in self._ranges)
 
     def name(self, element: Any) -> Name:
-        """(i_1, …, i_n): the integers in the element; i alone if the space is Discrete."""
+        """Return the integers (i_1, …, i_n) in the element, or i if the space is Discrete."""
         return int(element) if self._plain else tuple(_integers(self.space, element))
 
     def element(self, name: Any) -> Any:
-        """The element of that name; `UnknownAction` if there is none."""
+        """Return the element with that name; `UnknownAction` if there is none."""
         try:
             parts = [name] if self._plain else list(name)
             inside = len(parts) == len(self._ranges) and all(
@@ -74,15 +73,15 @@ class FiniteSpace:
         except (TypeError, ValueError):
             inside = False
         if not inside:
-            raise UnknownAction(f"{name!r} names no element of {self.space}")
+            raise UnknownAction(f"{name!r} is not the name of an element of {self.space}")
         return _element(self.space, iter(parts))
 
     def names(self) -> list[Name]:
-        """All of them, in order."""
+        """Return all names in order."""
         if self.size > MOST:
             raise InvalidTable(
-                f"{self.space} has {self.size} elements, too many to list: use an agent that "
-                "finds its states on the way, such as mdp_agent"
+                f"{self.space} has {self.size} elements, too many to list: use an agent that adds "
+                "states when it observes them, such as mdp_agent"
             )
         ranges = [range(first, first + n) for first, n in self._ranges]
         return list(ranges[0]) if self._plain else list(product(*ranges))
@@ -92,7 +91,7 @@ class FiniteSpace:
 
 
 class BoxSpace:
-    """An array of real numbers, named by a copy of itself.
+    """A space of real arrays; the name of an element is a copy of it.
 
     >>> from gymnasium.spaces import Box
     >>> space = BoxSpace(Box(-2.0, 2.0, (1,)))
@@ -100,25 +99,25 @@ class BoxSpace:
     array([1.5], dtype=float32)
     >>> space.element(3.0)
     Traceback (most recent call last):
-    bayescontrol.errors.UnknownAction: 3.0 is outside of Box(-2.0, 2.0, (1,), float32): keep ...
+    bayescontrol.errors.UnknownAction: 3.0 is outside of Box(-2.0, 2.0, (1,), float32): ...
     """
 
     def __init__(self, space: Any) -> None:
         self.space = space
 
     def name(self, element: Any) -> Any:
-        """A copy: the simulator may write its next observation over this one."""
+        """Return a copy, because the simulator may reuse the array."""
         return np.array(element)
 
     def element(self, name: Any) -> Any:
-        """As an array of the space's shape and type; `UnknownAction` if it is outside."""
+        """Return an array of the space's shape and type; `UnknownAction` if it is outside."""
         space = self.space
         try:
             element = np.asarray(name, space.dtype).reshape(space.shape)
         except (TypeError, ValueError):
-            raise UnknownAction(f"{name!r} is no array of shape {space.shape}") from None
+            raise UnknownAction(f"{name!r} is not an array of shape {space.shape}") from None
         if not space.contains(element):
-            raise UnknownAction(f"{name!r} is outside of {space}: keep to its limits in the policy")
+            raise UnknownAction(f"{name!r} is outside of {space}: limit the policy's output")
         return element
 
     def __repr__(self) -> str:
@@ -126,20 +125,20 @@ class BoxSpace:
 
 
 def as_space(space: Any) -> FiniteSpace | BoxSpace:
-    """The names of a space's elements.
+    """Return the naming of a space's elements.
 
     >>> from gymnasium.spaces import Box, Discrete, Text
     >>> as_space(Discrete(4)), as_space(Box(0.0, 1.0, (2,)))
     (FiniteSpace(Discrete(4)), BoxSpace(Box(0.0, 1.0, (2,), float32)))
     >>> as_space(Text(3))
     Traceback (most recent call last):
-    bayescontrol.errors.MissingCapability: Text(1, 3, ...) is neither finite nor a Box: ...
+    bayescontrol.errors.MissingCapability: Text(1, 3, ...) is neither a finite space nor a Box: ...
     """
     return BoxSpace(space) if isinstance(space, _spaces.Box) else FiniteSpace(space)
 
 
 def _ranges(space: Any) -> list[tuple[int, int]]:
-    """The first and the number of values of each integer in an element."""
+    """Return (first value, number of values) of each integer in an element."""
     match space:
         case _spaces.Discrete():
             return [(int(space.start), int(space.n))]
@@ -151,7 +150,7 @@ def _ranges(space: Any) -> list[tuple[int, int]]:
         case _spaces.Tuple() | _spaces.Dict():
             return [pair for part in _parts(space) for pair in _ranges(part)]
     raise MissingCapability(
-        f"{space} is neither finite nor a Box: wrap the environment, for example with "
+        f"{space} is neither a finite space nor a Box: wrap the environment, for example with "
         "gymnasium.wrappers.FlattenObservation"
     )
 

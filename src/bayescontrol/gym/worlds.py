@@ -1,13 +1,9 @@
-"""Our worlds as Gymnasium environments.
+"""Our environments as Gymnasium environments: bayescontrol/Bandit-v0, Maze-v0 and others.
 
     reset(seed)    rng = Stream(np_random);  world ~ P(world), drawn by rng
     step(a)        o = world.respond(a, rng) → (observation, reward)
 
-They are endless: no step terminates. `max_episode_steps` of `gymnasium.make` cuts where wanted.
-
-The names under which Gymnasium finds our worlds.
-
-bayescontrol/Bandit-v0, Maze-v0, Chain-v0 and LinearPlant-v0: worlds that pass its `check_env`.
+They are endless: no step terminates. Limit them with `max_episode_steps` of `gymnasium.make`.
 """
 
 from abc import abstractmethod
@@ -27,9 +23,10 @@ from bayescontrol.seeding import Stream, as_stream
 
 
 class WorldEnv(gymnasium.Env[Any, Any]):
-    """An environment Q under Gymnasium's interface; of each kind, two methods are its own.
+    """Base class: an environment Q with Gymnasium's interface.
 
-    After a reset `world` is the environment itself, with what an agent does not see.
+    Subclasses implement `_begin` and `_read`. After a reset, `world` is the environment itself,
+    including its hidden state.
 
     >>> env = ChainEnv(k=2)
     >>> _ = env.reset(seed=1)
@@ -45,38 +42,38 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     @abstractmethod
     def _begin(self, rng: Stream) -> tuple[Any, Any]:
-        """A world, and what is seen of it before the first step."""
+        """Return a world and its first observation."""
 
     @abstractmethod
     def _read(self, o: Any) -> tuple[Any, float]:
-        """What is seen, and the reward."""
+        """Return Gymnasium's observation and the reward."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Another world; with a seed, always the same one."""
+        """Draw a new world, reproducibly if a seed is given."""
         if options:
-            raise ValueError(f"options={options!r}: this environment has none")
+            raise ValueError(f"options={options!r}: this environment has no options")
         super().reset(seed=seed)
         self._rng = as_stream(self.np_random)
-        self.world, seen = self._begin(self._rng)
-        return seen, {}
+        self.world, observation = self._begin(self._rng)
+        return observation, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """o ~ Q(o | a)."""
+        """Draw o ~ Q(o | a)."""
         if self.world is None:
             raise gymnasium.error.ResetNeeded("call reset before the first step")
         if not self.action_space.contains(action):
             raise UnknownAction(f"action {action!r} is not in {self.action_space}")
         a = action.item() if isinstance(action, np.generic) else action
-        seen, reward = self._read(self.world.respond(a, self._rng))
-        return seen, reward, False, False, {}
+        observation, reward = self._read(self.world.respond(a, self._rng))
+        return observation, reward, False, False, {}
 
 
 class BanditEnv(WorldEnv):
-    """Bernoulli levers; their biases are drawn uniformly at each reset, unless given.
+    """A Bernoulli bandit; its biases are given, or drawn uniformly at each reset.
 
-    There is nothing to see but the reward: the observation is always 0.
+    The observation is always 0.
 
     >>> env = gymnasium.make("bayescontrol/Bandit-v0", biases=[0.0, 1.0])
     >>> _ = env.reset(seed=0)
@@ -106,7 +103,7 @@ class BanditEnv(WorldEnv):
 
 
 class MazeEnv(WorldEnv):
-    """A grid-world with membranes: `layout` and `rules` as in `Maze`; the start is any cell.
+    """A grid-world; `layout` and `rules` are those of `Maze`, and the default start is random.
 
     >>> env = gymnasium.make("bayescontrol/Maze-v0", render_mode="ansi", start=0)
     >>> env.reset()[0]
@@ -141,17 +138,17 @@ class MazeEnv(WorldEnv):
         return o.state, o.reward
 
     def render(self) -> Any:
-        """The map as text, with @ where the agent is."""
+        """Return the map as text, with @ at the agent's cell."""
         if self.render_mode != "ansi" or self.world is None:
             return None
         return self.maze.render(at=self.world.at) + "\n"
 
 
 class ChainEnv(WorldEnv):
-    """k equal actions in a row pay 1; which of the two they must be is drawn at each reset.
+    """A chain in which k equal actions in a row earn 1; the rewarded action is hidden.
 
-    `pays` says it instead: 0 for A, 1 for B. What is seen is the run of equal actions so far, as
-    `problems.chain.chain` numbers them: it says nothing of which one pays.
+    `pays` is the rewarded action, 0 for A or 1 for B; by default it is drawn at each reset. The
+    observation is the current run of equal actions, numbered as in `problems.chain.chain`.
 
     >>> env = gymnasium.make("bayescontrol/Chain-v0", k=2, pays=1)
     >>> _ = env.reset(seed=0)
@@ -161,7 +158,7 @@ class ChainEnv(WorldEnv):
 
     def __init__(self, k: int = 5, pays: int | None = None, render_mode: str | None = None) -> None:
         if pays not in (None, 0, 1):
-            raise InvalidTable(f"pays={pays!r}: the action that pays is 0 or 1, or None")
+            raise InvalidTable(f"pays={pays!r}: it must be 0, 1 or None")
         self._modes, self._pays = chain(k), pays
         self.action_space = gymnasium.spaces.Discrete(2)
         self.observation_space = gymnasium.spaces.Discrete(2 * k - 1)
@@ -178,9 +175,8 @@ class ChainEnv(WorldEnv):
 class LinearPlantEnv(WorldEnv):
     """y = A x + B u + w, w ~ N(0, noise² W), |u| ≤ limit; the reward is -(xᵀQx + uᵀRu).
 
-    `plant` is a name in `linear.PLANTS`, or a `LinearSystem`; the state begins in
-    `start`, 0 unless given. With less noise than the named plants have, they can be held by inputs
-    within [-1, 1], which Gymnasium likes best.
+    `plant` is a name in `linear.PLANTS` or a `LinearSystem`. `start` is the initial state, by
+    default 0. The default noise is small enough that inputs within [-1, 1] stabilise the plants.
 
     >>> env = gymnasium.make("bayescontrol/LinearPlant-v0", start=[1.0, 0.0], noise=0.0)
     >>> env.reset(seed=0)[0]
@@ -199,10 +195,12 @@ class LinearPlantEnv(WorldEnv):
     ) -> None:
         if not isinstance(plant, LinearSystem) and plant not in PLANTS:
             raise InvalidSystem(
-                f"no plant {plant!r}: give a LinearSystem or a name, {', '.join(PLANTS)}"
+                f"unknown plant {plant!r}: give a LinearSystem or one of {', '.join(PLANTS)}"
             )
         if not (0.0 <= noise < np.inf and 0.0 < limit < np.inf):
-            raise InvalidSystem(f"noise={noise}, limit={limit}: at least 0, above 0, and finite")
+            raise InvalidSystem(
+                f"noise={noise}, limit={limit}: expected finite noise ≥ 0 and finite limit > 0"
+            )
         s = PLANTS[plant]() if isinstance(plant, str) else plant
         self.system = LinearSystem(s.A, s.B, s.Q, s.R, W=noise**2 * s.W, name=s.name)
         self._start = LinearPlant(self.system, start).x
@@ -219,7 +217,7 @@ class LinearPlantEnv(WorldEnv):
         return np.array(o.state, np.float64), -float(o.cost)
 
 
-#: id → where its class is
+#: The class of each registered id.
 WORLDS = {
     "bayescontrol/Bandit-v0": "bayescontrol.gym.worlds:BanditEnv",
     "bayescontrol/Maze-v0": "bayescontrol.gym.worlds:MazeEnv",
@@ -229,12 +227,12 @@ WORLDS = {
 
 
 def register() -> None:
-    """Tell Gymnasium of them; `import bayescontrol.gym` does so.
+    """Register the environments with Gymnasium; `import bayescontrol.gym` calls it.
 
     >>> register()
     >>> gymnasium.make("bayescontrol/Maze-v0").observation_space
     Discrete(49)
     """
-    for name, home in WORLDS.items():
+    for name, entry_point in WORLDS.items():
         if name not in gymnasium.registry:
-            gymnasium.register(id=name, entry_point=home)
+            gymnasium.register(id=name, entry_point=entry_point)

@@ -1,21 +1,19 @@
-"""The delusion meter: false evidence that an agent's own actions would have injected.
+"""Metrics of records: delusion, regret and the share of the best arm.
 
-    v_m = P(m | âo_<t)                       the intervened posterior: actions are no evidence
+The delusion meter measures the false evidence that conditioning on one's own actions would add:
+
+    v_m = P(m | âo_<t)                       the intervened posterior: actions are not evidence
     log-odds  log2 P(a_t | m, x_t) - log2 Σ_m' P(a_t | m', x_t) v_m'     for or against m
     step      KL( P(m | âo_<t a_t) ‖ P(m | âo_<t) )    conditioned on this one action only
     total     KL( P(m | ao_≤t) ‖ P(m | âo_≤t) )        conditioned on all actions so far
 
-All in bits. None of it is evidence: whoever acts knows why it acted. Modes with equal
-policies inject nothing, whatever they believe.
-
-What a run on a bandit has cost.
+All are in bits. Modes with equal policies add nothing.
 
     regret       R_t = Σ_{τ≤t} (max_j m_j(x_τ) - m_{a_τ}(x_τ))
     best share   b_t = 1 if m_{a_t}(x_t) = max_j m_j(x_t), else 0
 
-m_j(x) is the true mean reward of arm j in context x; without contexts it is m_j. Regret is
-cumulative: it never falls. It counts means, not the rewards that were paid, so that the luck of the
-draw does not enter.
+m_j(x) is the true mean reward of arm j in context x, or m_j without contexts. Regret is cumulative.
+It uses mean rewards, not the observed ones, to exclude chance.
 """
 
 from dataclasses import dataclass
@@ -44,7 +42,7 @@ Rule: TypeAlias = ControlRule[Any, Any, Any, Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Delusion:
-    """What the meter reads along a record of T steps over M modes; entry t is of step t + 1.
+    """The measurements along a record of T steps with M modes; entry t is for step t + 1.
 
     >>> from bayescontrol.problems.prize import prize_or_frog
     >>> delusion(Record([0, 0], [1, 1]), prize_or_frog(0.75).agent())
@@ -56,11 +54,11 @@ class Delusion:
     #: KL( P(m | ao_≤t) ‖ P(m | âo_≤t) ), in bits; shape (T,).
     total_bits: FloatArray
     #: log2 P(a_t | m, x_t) / P(a_t | âo_<t), in bits; -∞ where mode m rules a_t out, nan where
-    #: m itself was ruled out before: its odds are 0 whatever is seen. Shape (T, M).
+    #: m was ruled out before. Shape (T, M).
     log_odds: FloatArray
-    #: P(m | ao_≤t), actions taken for evidence; shape (T, M).
+    #: P(m | ao_≤t), with actions treated as evidence; shape (T, M).
     naive: FloatArray
-    #: P(m | âo_≤t), actions as interventions; shape (T, M).
+    #: P(m | âo_≤t), with actions treated as interventions; shape (T, M).
     causal: FloatArray
 
     def __repr__(self) -> str:
@@ -72,32 +70,31 @@ class Delusion:
 
 
 def delusion(record: Record, agent: Rule) -> Delusion:
-    """Read a record as the naive and as the causal agent would, and measure what divides them.
+    """Replay a record with a naive and a causal agent and measure how far their beliefs differ.
 
-    `record` may be of any agent. `agent` brings the modes, the prior, the situation and how
-    it advances: a rule that has seen nothing yet, over a `FiniteBelief`. It is copied and
-    never changed.
+    `record` may come from any agent. `agent` is a rule over a `FiniteBelief` that has not learnt
+    yet; it defines the modes, the prior, the first situation and how the situation advances. It is
+    copied, not changed.
 
-    An action that every mode rules out is an `ImpossibleCondition`, unless the belief skips
-    or floors impossible evidence. Where single actions are possible and all of them together
-    are not, the naive agent has contradicted itself: from there on `naive` is nan and
-    `total_bits` infinite.
+    Raises `ImpossibleCondition` for an action that every mode rules out, unless the belief skips or
+    floors impossible evidence. If the actions are possible one by one but not together, the naive
+    agent contradicts itself: from then on `naive` is nan and `total_bits` is infinite.
 
     >>> from bayescontrol.problems.prize import FROG, prize_or_frog
-    >>> read = delusion(Record([0, 1], [FROG, FROG]), prize_or_frog(0.75).agent())
-    >>> read.step_bits          # the first pick is worth one bit, had it been evidence
+    >>> result = delusion(Record([0, 1], [FROG, FROG]), prize_or_frog(0.75).agent())
+    >>> result.step_bits        # as evidence, the first pick would count one bit
     array([1.       , 0.4150375])
-    >>> read.log_odds[0]        # for "it is in the left box", and against the other
+    >>> result.log_odds[0]      # for "the prize is in the left box", and against the other
     array([  1., -inf])
-    >>> read.naive[0], read.causal[0]
+    >>> result.naive[0], result.causal[0]
     (array([1., 0.]), array([0.25, 0.75]))
-    >>> read.total_bits         # having picked both boxes, it is in neither
+    >>> result.total_bits       # after both picks, the naive agent excludes both boxes
     array([ 2., inf])
     """
     shape = steps, _ = len(record), len(_belief(agent))
     causal = agent.copy()
     naive: Rule | None = agent.copy()
-    read = Delusion(
+    result = Delusion(
         step_bits=np.empty(steps),
         total_bits=np.full(steps, np.inf),
         log_odds=np.empty(shape),
@@ -106,44 +103,44 @@ def delusion(record: Record, agent: Rule) -> Delusion:
     )
     log_v = _log_posterior(causal)
     for t, (a, o) in enumerate(record):
-        log_told = _log_posterior(_told(causal, a, t))
+        log_w = _log_posterior(_conditioned(causal, a, t))
         with np.errstate(invalid="ignore"):
-            read.log_odds[t] = log_told - log_v
-        read.step_bits[t] = _relative_entropy(log_told, log_v)
+            result.log_odds[t] = log_w - log_v
+        result.step_bits[t] = _relative_entropy(log_w, log_v)
         causal.observe(a, o)
         log_v = _log_posterior(causal)
-        read.causal[t] = _belief(causal).posterior()
-        naive = None if naive is None else _believed(naive, a, o)
+        result.causal[t] = _belief(causal).posterior()
+        naive = None if naive is None else _advanced(naive, a, o)
         if naive is not None:
-            read.naive[t] = _belief(naive).posterior()
-            read.total_bits[t] = _relative_entropy(_log_posterior(naive), log_v)
-    return read
+            result.naive[t] = _belief(naive).posterior()
+            result.total_bits[t] = _relative_entropy(_log_posterior(naive), log_v)
+    return result
 
 
 def _belief(agent: Rule) -> FiniteBelief[Any]:
     if not isinstance(agent.belief, FiniteBelief):
         raise MissingCapability(
-            f"the meter reads the weight of every mode, {agent.belief!r} has none to read: "
-            "give the agent a FiniteBelief"
+            f"delusion needs the weight of every mode, which {agent.belief!r} does not have: use "
+            "an agent with a FiniteBelief"
         )
     return agent.belief
 
 
-def _told(agent: Rule, a: Any, t: int) -> Rule:
-    """The agent as it would be had it taken a for evidence."""
+def _conditioned(agent: Rule, a: Any, t: int) -> Rule:
+    """Return a copy of the agent that has conditioned on its action a."""
     twin = agent.copy()
     try:
         twin.witness(twin.x, a)
     except ImpossibleObservation:
         raise ImpossibleCondition(
-            f"step {t + 1}: every mode with weight gives action {a!r} probability 0 in situation "
-            f"{twin.x!r}: give the meter the modes of the agent that acted"
+            f"step {t + 1}: action {a!r} has probability 0 in situation {twin.x!r} under every "
+            "mode: use the modes of the agent that acted"
         ) from None
     return twin
 
 
-def _believed(naive: Rule, a: Any, o: Any) -> Rule | None:
-    """The agent after a and o, both taken for evidence; None if no mode is left."""
+def _advanced(naive: Rule, a: Any, o: Any) -> Rule | None:
+    """Return the naive agent after conditioning on a and o; None if no mode remains."""
     try:
         naive.witness(naive.x, a)
         naive.observe(a, o)
@@ -153,7 +150,7 @@ def _believed(naive: Rule, a: Any, o: Any) -> Rule | None:
 
 
 def _log_posterior(agent: Rule) -> FloatArray:
-    """log2 P(m | ·) over the belief's whole range: a mode 10^-2000 behind is still finite."""
+    """Return log2 P(m | ·), which is finite even for a probability of 10^-2000."""
     w, e, blocks = _belief(agent).weight_arrays()
     with np.errstate(divide="ignore"):
         log_v = np.log2(w) + kernels.finite.exponents(w, e, blocks)
@@ -161,7 +158,7 @@ def _log_posterior(agent: Rule) -> FloatArray:
 
 
 def _relative_entropy(log_p: FloatArray, log_q: FloatArray) -> float:
-    """KL(p ‖ q) = Σ p log2(p / q), in bits; rounding may not make it negative."""
+    """Return KL(p ‖ q) = Σ p log2(p / q) in bits, at least 0 despite rounding."""
     some = log_p > -np.inf
     return max(0.0, float(np.exp2(log_p[some]) @ (log_p[some] - log_q[some])))
 
@@ -174,7 +171,7 @@ class _World(Protocol):
 
 
 def _means(record: Record, world: _World, start: Any) -> tuple[FloatArray, FloatArray]:
-    """max_j m_j and m_{a_t}, for every step."""
+    """Return max_j m_j and m_{a_t} for every step."""
     given: Any = world
     if not hasattr(given, "labels"):
         rows = None
@@ -185,26 +182,26 @@ def _means(record: Record, world: _World, start: Any) -> tuple[FloatArray, Float
         rows = rows[None] if isinstance(rows, np.ndarray) else None
     if rows is None:
         raise MissingCapability(
-            f"{world!r} does not tell the mean reward of each arm: it needs `labels` and `means`, "
-            "or with contexts `labels` and `mean_rewards(record, start)`"
+            f"the mean rewards of {world!r} are unknown: it needs `labels` and `means`, or with "
+            "contexts `labels` and `mean_rewards(record, start)`"
         )
-    places = {a: j for j, a in enumerate(given.labels)}
+    index = {a: j for j, a in enumerate(given.labels)}
     try:
-        pulled = [places[a] for a in record.actions.tolist()]
+        pulled = [index[a] for a in record.actions.tolist()]
     except KeyError as error:
         raise UnknownArm(
-            f"the record pulls arm {error}, which this world does not have: give the world of the "
-            "run"
+            f"the record contains arm {error}, which this world does not have: pass the world of "
+            "the run"
         ) from None
-    rows = np.broadcast_to(rows, (len(pulled), len(places)))
+    rows = np.broadcast_to(rows, (len(pulled), len(index)))
     return rows.max(1), rows[np.arange(len(pulled)), pulled]
 
 
 def regret(record: Record, world: _World, start: npt.ArrayLike | None = None) -> FloatArray:
-    """R_t = Σ_{τ≤t} (max_j m_j(x_τ) - m_{a_τ}(x_τ)), for every step t of the record.
+    """Return the cumulative regret R_t = Σ_{τ≤t} (max_j m_j(x_τ) - m_{a_τ}(x_τ)) of every step.
 
-    `start` is the context in which the run began. It is needed only for a world with contexts that
-    has been used for more than this run; other worlds ignore it.
+    `start` is the first context of the run. It is needed only for a world with contexts that has
+    been used for other runs too; other worlds ignore it.
 
     >>> from bayescontrol import BernoulliBandit, Record
     >>> world = BernoulliBandit(["red", "blue"]).environment([0.25, 0.75])
@@ -216,9 +213,9 @@ def regret(record: Record, world: _World, start: npt.ArrayLike | None = None) ->
 
 
 def best_share(record: Record, world: _World, start: npt.ArrayLike | None = None) -> FloatArray:
-    """1 where the arm pulled has the largest mean reward, else 0; its mean is the share.
+    """Return 1 for each step in which the arm has the largest mean reward, else 0.
 
-    `start` is as in `regret`.
+    The mean of the result is the share of the best arm. `start` is as in `regret`.
 
     >>> from bayescontrol import BernoulliBandit, Record
     >>> world = BernoulliBandit(["red", "blue"]).environment([0.25, 0.75])
