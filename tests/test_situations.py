@@ -21,8 +21,8 @@ from bayescontrol.errors import BadSituation
 from bayescontrol.experts import (
     MOUNTAIN_CAR,
     Bumpless,
-    Gaussian,
     SimulatorMode,
+    SimulatorNoise,
     mountain_car_modes,
     next_state,
 )
@@ -94,7 +94,7 @@ def expert(x: Any) -> Any:
 
 
 def climber(x: Any) -> Any:
-    modes = mountain_car_modes(Gaussian(0.01))[:2]
+    modes = mountain_car_modes(SimulatorNoise(0.01))[:2]
     return ControlRule(FiniteBelief(modes), x, next_state)
 
 
@@ -175,7 +175,7 @@ def test_an_agent_that_starts_elsewhere_than_its_plant_is_refused(make: Any) -> 
 
 def test_an_expert_that_starts_elsewhere_than_the_simulated_plant_is_refused() -> None:
     pytest.importorskip("gymnasium")
-    plant = MOUNTAIN_CAR.plant(rng=1)
+    plant = MOUNTAIN_CAR.environment(seed=1)
     with pytest.raises(BadSituation):
         interact(climber(np.zeros(2)), plant, 3)
     agent = climber(plant.start)

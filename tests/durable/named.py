@@ -44,7 +44,7 @@ from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.beliefs.resample_move import ResampleMoveBelief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.durable import Model, named_model
-from bayescontrol.experts import Bumpless, Gaussian, SimulatorMode, next_state
+from bayescontrol.experts import Bumpless, SimulatorMode, SimulatorNoise, next_state
 from bayescontrol.linear import (
     DeterminantDoubling,
     LinearAgent,
@@ -342,10 +342,10 @@ def _pushes() -> list[Any]:
     """Two simulators, each with a policy of its own."""
     return [
         SimulatorMode(
-            lambda x, u: 0.5 * np.asarray(x) + u, lambda x: 1.0, Gaussian(1.0), name="push"
+            lambda x, u: 0.5 * np.asarray(x) + u, lambda x: 1.0, SimulatorNoise(1.0), name="push"
         ),
         SimulatorMode(
-            lambda x, u: 0.5 * np.asarray(x) - u, lambda x: -1.0, Gaussian(1.0), name="pull"
+            lambda x, u: 0.5 * np.asarray(x) - u, lambda x: -1.0, SimulatorNoise(1.0), name="pull"
         ),
     ]
 

@@ -23,7 +23,7 @@ from bayescontrol.experiments.control.experts_replica import (
     poles,
     run,
 )
-from bayescontrol.experts import TWENTY
+from bayescontrol.experts import CARTPOLE_HYPOTHESES
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 
 #: Short episodes. That the rule fails in one of four has not been seen in 200 episodes of 500.
@@ -63,7 +63,7 @@ def test_every_agent_meets_the_same_plant(columns: Columns) -> None:
 
 
 def test_experts_for_the_wrong_force_fall_at_once(columns: Columns) -> None:
-    signs = np.array([pole.sign for pole in TWENTY])
+    signs = np.array([pole.sign for pole in CARTPOLE_HYPOTHESES])
     for true, steps in zip(columns["pole"], columns["experts"], strict=True):
         assert steps[signs != signs[true]].max() < 40
 

@@ -11,7 +11,7 @@ from bayescontrol.arrays import Arrays
 from bayescontrol.baselines.linear import OptimalController
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.experts import Bumpless, Gaussian, SimulatorMode, next_state
+from bayescontrol.experts import Bumpless, SimulatorMode, SimulatorNoise, next_state
 from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
 from bayescontrol.live import Alarm, Guarded, StudentPredictor
 from bayescontrol.schedules import Every
@@ -34,7 +34,7 @@ class World:
 def drift(b: float) -> SimulatorMode:
     """x' = x + b u, and a controller that brings x half of the way to zero."""
     return SimulatorMode(
-        lambda x, u: x + b * u, lambda x: float(-x[0] / (2 * b)), Gaussian(0.1), f"b = {b:g}"
+        lambda x, u: x + b * u, lambda x: float(-x[0] / (2 * b)), SimulatorNoise(0.1), f"b = {b:g}"
     )
 
 

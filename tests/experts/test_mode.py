@@ -1,5 +1,7 @@
-"""A mode out of any controller and any simulator."""
+"""Modes from a controller and a simulator, and their noise."""
 
+import math
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -7,11 +9,11 @@ import pytest
 
 from bayescontrol import ControlRule, FiniteBelief, NaiveMixture, Stream, interact
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownAction
-from bayescontrol.experts import Gaussian, SimulatorMode, limited, next_state
+from bayescontrol.experts import SimulatorMode, SimulatorNoise, limited, next_state
 from bayescontrol.linear import LinearSystem, OutputMode
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save
 
-NOISE = Gaussian(0.1)
+NOISE = SimulatorNoise(0.1)
 
 
 def drift(b: float) -> SimulatorMode:
@@ -167,7 +169,7 @@ def test_the_next_state_is_a_copy_and_an_array() -> None:
 
 def test_the_length_of_std_has_words_of_its_own() -> None:
     with pytest.raises(BadEvidence, match="2 deviations, the observation 3 components"):
-        Gaussian([0.1, 0.1]).log_density(np.zeros(3), np.zeros(3))
+        SimulatorNoise([0.1, 0.1]).log_density(np.zeros(3), np.zeros(3))
 
 
 # -- what is no simulator, no policy and no action is refused at once ------------------------------
@@ -223,3 +225,48 @@ def test_the_pair_that_predict_returns_is_no_action(answer: Any) -> None:
         mode.act(np.zeros(1), Stream(0))
     with pytest.raises(UnknownAction, match=r"predict\(x\)\[0\]"):
         limited(lambda x: answer, -1.0, 1.0)(np.zeros(1))
+
+
+def test_the_density_is_that_of_independent_normals_with_the_floor_added() -> None:
+    noise = SimulatorNoise(std=[0.0, 0.3, 2.0], floor=0.4)
+    o, mean = np.array([1.0, -2.0, 0.5]), (1.3, -2.5, 4.0)
+    scales = (0.4, 0.5, math.hypot(2.0, 0.4))
+    laws = [NormalDist(m, s) for m, s in zip(mean, scales, strict=True)]
+    expected = sum(math.log(law.pdf(v)) for law, v in zip(laws, o, strict=True))
+    assert noise.log_density(o, mean) == pytest.approx(expected, abs=1e-12)
+    assert noise.log_density(o.tolist(), mean) == noise.log_density(o, mean)
+
+
+def test_one_number_serves_every_component() -> None:
+    one, each = SimulatorNoise(0.2), SimulatorNoise([0.2, 0.2, 0.2])
+    assert one.log_density([1, 2, 3], [1, 2, 4]) == pytest.approx(
+        each.log_density([1, 2, 3], [1, 2, 4]), abs=1e-12
+    )
+
+
+def test_draws_have_the_noise_of_the_world_without_the_floor() -> None:
+    w = np.array([SimulatorNoise([0.0, 0.5], floor=10.0).draw(2, Stream(i)) for i in range(2000)])
+    assert not w[:, 0].any()
+    # Five standard errors of a standard deviation: a false alarm in 1.7 million.
+    assert abs(w[:, 1].std() - 0.5) < 5 * 0.5 / math.sqrt(2 * 2000)
+
+
+@pytest.mark.parametrize("std", [-1.0, math.nan, [], [[1.0]], math.inf])
+def test_a_standard_deviation_that_is_none_is_refused(std: object) -> None:
+    with pytest.raises(ValueError, match="standard deviation"):
+        SimulatorNoise(std)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("floor", [0.0, -1.0, math.nan, math.inf])
+def test_without_a_floor_a_simulator_would_refute_itself(floor: float) -> None:
+    with pytest.raises(ValueError, match="floor"):
+        SimulatorNoise(0.1, floor)
+
+
+def test_components_must_agree() -> None:
+    with pytest.raises(BadEvidence, match="2 components, a simulated step of 3"):
+        SimulatorNoise(0.1).log_density([1.0, 2.0], [1.0, 2.0, 3.0])
+    with pytest.raises(BadEvidence, match="give one std, or 3"):
+        SimulatorNoise([0.1, 0.1]).log_density([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="state of 3"):
+        SimulatorNoise([0.1, 0.1]).draw(3, Stream(0))

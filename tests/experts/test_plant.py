@@ -13,13 +13,13 @@ from bayescontrol.experts import (
     MOUNTAIN_CAR,
     PENDULUM,
     CartPole,
-    Kind,
     MountainCar,
     Pendulum,
+    PlantModel,
 )
 from bayescontrol.seeding import Stream
 
-KINDS: list[tuple[Kind, dict[str, float], Any]] = [
+KINDS: list[tuple[PlantModel, dict[str, float], Any]] = [
     (CARTPOLE, CartPole(0.8, 0.5, -1).attributes(), 1),
     (PENDULUM, Pendulum(0.7, 1.4).attributes(), -1.3),
     (MOUNTAIN_CAR, MountainCar(0.003, -1).attributes(), 2),
@@ -28,9 +28,9 @@ KINDS: list[tuple[Kind, dict[str, float], Any]] = [
 
 @pytest.mark.parametrize(("kind", "theta", "u"), KINDS)
 def test_the_plant_is_the_environment_as_gymnasium_makes_it(
-    kind: Kind, theta: dict[str, float], u: Any
+    kind: PlantModel, theta: dict[str, float], u: Any
 ) -> None:
-    plant = kind.plant(Stream(3), **theta)
+    plant = kind.environment(Stream(3), **theta)
     env: Any = gymnasium.make(kind.id).unwrapped
     first, _ = env.reset(seed=Stream(3).integers(2**31))
     for name, value in theta.items():
@@ -43,9 +43,9 @@ def test_the_plant_is_the_environment_as_gymnasium_makes_it(
 
 @pytest.mark.parametrize(("kind", "theta", "u"), KINDS)
 def test_the_simulator_foretells_the_plant_far_below_any_floor(
-    kind: Kind, theta: dict[str, float], u: Any
+    kind: PlantModel, theta: dict[str, float], u: Any
 ) -> None:
-    plant, step = kind.plant(1, **theta), kind.simulator(**theta)
+    plant, step = kind.environment(1, **theta), kind.simulator(**theta)
     x = plant.start
     for _ in range(6):
         foretold = step(x, u)
@@ -54,8 +54,8 @@ def test_the_simulator_foretells_the_plant_far_below_any_floor(
 
 
 @pytest.mark.parametrize(("kind", "theta", "u"), KINDS)
-def test_a_simulator_has_no_memory(kind: Kind, theta: dict[str, float], u: Any) -> None:
-    step, x = kind.simulator(**theta), kind.plant(2).start
+def test_a_simulator_has_no_memory(kind: PlantModel, theta: dict[str, float], u: Any) -> None:
+    step, x = kind.simulator(**theta), kind.environment(2).start
     once = step(x, u)
     far = (x[0], x[1], 30.0) if kind is PENDULUM else tuple(5.0 + x)
     for _ in range(3):
@@ -64,7 +64,7 @@ def test_a_simulator_has_no_memory(kind: Kind, theta: dict[str, float], u: Any) 
 
 
 def test_a_plant_that_has_ended_answers_no_more() -> None:
-    plant = CARTPOLE.plant()
+    plant = CARTPOLE.environment()
     while not plant.terminated:
         plant.respond(1, Stream(0))
     before = plant.state
@@ -75,7 +75,7 @@ def test_a_plant_that_has_ended_answers_no_more() -> None:
 
 def test_noise_of_the_process_moves_the_state_and_noise_of_the_measurement_does_not() -> None:
     still, moved, seen = (
-        CARTPOLE.plant(5, **noise)
+        CARTPOLE.environment(5, **noise)
         for noise in ({}, {"process": (0.0, 0.1, 0.0, 0.1)}, {"measurement": 0.1})
     )
     o, p, q = (plant.respond(1, Stream(1)) for plant in (still, moved, seen))
@@ -87,18 +87,18 @@ def test_noise_of_the_process_moves_the_state_and_noise_of_the_measurement_does_
 
 
 def test_a_plant_may_change_while_it_runs() -> None:
-    plant, twin = CARTPOLE.plant(1), CARTPOLE.plant(1, force_mag=-10.0)
+    plant, twin = CARTPOLE.environment(1), CARTPOLE.environment(1, force_mag=-10.0)
     plant.become(force_mag=-10.0)
     assert np.array_equal(plant.respond(1, Stream(0)), twin.respond(1, Stream(0)))
 
 
 @pytest.mark.parametrize("name", ["lenght", "step", "action_space", "steps_beyond_terminated"])
 def test_what_the_environment_lacks_cannot_be_set(name: str) -> None:
-    plant = CARTPOLE.plant()
+    plant = CARTPOLE.environment()
     with pytest.raises(UnknownParameter, match=r"force_mag.*length"):
         plant.become(**{"length": 3.0, name: 1.0})
     assert np.array_equal(
-        plant.respond(1, Stream(0)), CARTPOLE.plant().respond(1, Stream(0))
+        plant.respond(1, Stream(0)), CARTPOLE.environment().respond(1, Stream(0))
     )  # nothing was set
 
 
@@ -121,12 +121,12 @@ def test_without_gymnasium_the_error_says_how_to_get_it(monkeypatch: pytest.Monk
 
 
 def test_a_users_environment_needs_a_state_and_no_more() -> None:
-    acrobot = Kind(
+    acrobot = PlantModel(
         "Acrobot-v1",
         observe=lambda s: (np.cos(s[0]), np.sin(s[0]), np.cos(s[1]), np.sin(s[1]), s[2], s[3]),
         place=lambda x: (np.arctan2(x[1], x[0]), np.arctan2(x[3], x[2]), x[4], x[5]),
     )
-    plant, step = acrobot.plant(4, LINK_MASS_2=1.5), acrobot.simulator(LINK_MASS_2=1.5)
+    plant, step = acrobot.environment(4, LINK_MASS_2=1.5), acrobot.simulator(LINK_MASS_2=1.5)
     for a in (0, 2, 1):
         x = plant.respond(a, Stream(0))
         foretold = step(x, a)

@@ -15,7 +15,6 @@ from bayescontrol.errors import MissingCapability, UnknownAction
 from bayescontrol.gym import Continuing, drive, set_situation
 from bayescontrol.interaction import both_streams
 from bayescontrol.mdp import MDP, Step, chain_mdp, is_communicating, mdp_agent, policy_iteration
-from bayescontrol.seeding import stream
 
 
 def newest(name: str) -> str:
@@ -202,7 +201,7 @@ def test_what_is_not_there_is_refused() -> None:
 
 def test_a_box_world_goes_on_for_ever_and_its_past_does_not_change() -> None:
     world = Continuing(gymnasium.make("Pendulum-v1"), truncated="go on", reward=False)
-    rng = stream(0, 0, "agent")
+    rng = Stream.named(0, 0, "agent")
     seen = [world.respond(rng.random() - 0.5, rng) for _ in range(300)]
     kept = [o.copy() for o in seen]
     world.respond(0.0, rng)

@@ -24,7 +24,7 @@ from bayescontrol.errors import (
     IncompatibleState,
     MissingCapability,
 )
-from bayescontrol.experts import Gaussian, SimulatorMode
+from bayescontrol.experts import SimulatorMode, SimulatorNoise
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor, alarm_evidence
 from bayescontrol.live.guarded import fused_loop
 from bayescontrol.problems.tabular import random_modes
@@ -611,7 +611,7 @@ def test_a_copy_goes_its_own_way() -> None:
 # -- combinations for which the bound on false alarms does not hold --------------------------------
 
 
-def simulated(noise: Gaussian, f: float = 0.0) -> SimulatorMode:
+def simulated(noise: SimulatorNoise, f: float = 0.0) -> SimulatorMode:
     """N(o; f, s²) with a noise floor, from a simulator that always gives f."""
     return SimulatorMode(lambda _x, _u: f, lambda _x: 0, noise, f"f = {f}")
 
@@ -632,22 +632,26 @@ def test_beliefs_about_changing_worlds_are_refused(belief: Any) -> None:
     Guarded(ControlRule(FiniteBelief([Tossed(0.95), Tossed(0.8)])), alarm)  # not taken
 
 
-@pytest.mark.parametrize("noise", [Gaussian(), Gaussian(0.0, 0.1), Gaussian([1.0, 0.01], 0.001)])
-def test_a_noise_floor_that_is_not_small_is_refused(noise: Gaussian) -> None:
+@pytest.mark.parametrize(
+    "noise", [SimulatorNoise(), SimulatorNoise(0.0, 0.1), SimulatorNoise([1.0, 0.01], 0.001)]
+)
+def test_a_noise_floor_that_is_not_small_is_refused(noise: SimulatorNoise) -> None:
     """A plant without noise fits better than the floor allows: before, at 570 steps for 1e-6."""
     alarm = Alarm(StudentPredictor(), 1e-6)
     with pytest.raises(MissingCapability, match=r"mode 1 \(f = 0.0\).* floor"):
-        Guarded(ControlRule(FiniteBelief([simulated(Gaussian(1.0)), simulated(noise)])), alarm)
+        Guarded(
+            ControlRule(FiniteBelief([simulated(SimulatorNoise(1.0)), simulated(noise)])), alarm
+        )
 
 
 def test_a_mode_with_a_noise_floor_that_joins_later_is_refused_and_nothing_changes() -> None:
     agent = Guarded(
-        ControlRule(FiniteBelief([simulated(Gaussian(1.0))])), Alarm(StudentPredictor(), 0.01)
+        ControlRule(FiniteBelief([simulated(SimulatorNoise(1.0))])), Alarm(StudentPredictor(), 0.01)
     )
     agent.observe(0, 0.5)
-    agent.belief.add(simulated(Gaussian(1.0), 1.0), 0.5)
+    agent.belief.add(simulated(SimulatorNoise(1.0), 1.0), 0.5)
     agent.observe(0, 0.5)
-    agent.belief.add(simulated(Gaussian()), 0.5)
+    agent.belief.add(simulated(SimulatorNoise()), 0.5)
     before = agent.save()
     with pytest.raises(MissingCapability, match=r"mode 2 .*belief.retire\(2\)"):
         agent.observe(0, 0.5)
@@ -668,7 +672,7 @@ def test_the_situation_can_be_set() -> None:
 
 @pytest.mark.parametrize("x", [(0.5, 1), 0.5, ((1, 0.5), "left"), [0.5], np.zeros(2)])
 def test_situations_of_real_numbers_need_a_key(x: Any) -> None:
-    rule = ControlRule(FiniteBelief([simulated(Gaussian(1.0))]), x, stay)
+    rule = ControlRule(FiniteBelief([simulated(SimulatorNoise(1.0))]), x, stay)
     with pytest.raises(MissingCapability, match="key="):
         Guarded(rule, Alarm(StudentPredictor(), 0.01))
     Guarded(rule, Alarm(StudentPredictor(key=lambda _x, a: a), 0.01)).observe(0, 0.5)
@@ -676,7 +680,7 @@ def test_situations_of_real_numbers_need_a_key(x: Any) -> None:
 
 def test_a_real_situation_or_action_that_comes_later_needs_a_key_too() -> None:
     for x, a in (((0.5,), 0), ((1, 2), 0.5)):
-        rule: Any = ControlRule(FiniteBelief([simulated(Gaussian(1.0))]), (1, 2), stay)
+        rule: Any = ControlRule(FiniteBelief([simulated(SimulatorNoise(1.0))]), (1, 2), stay)
         agent = Guarded(rule, Alarm(StudentPredictor(), 0.01))
         agent.observe(0, 0.5)
         before = agent.save()

@@ -1,13 +1,13 @@
-"""Finite experts for nonlinear plants: tuned controllers and simulators as operation modes."""
+"""Experts for nonlinear plants: tuned controllers and simulators as operation modes."""
 
 from bayescontrol.experts.bumpless import Bumpless
 from bayescontrol.experts.classic_control import (
     CARTPOLE,
+    CARTPOLE_HYPOTHESES,
     MOUNTAIN_CAR,
-    NINE_RODS,
+    MOUNTAIN_CAR_HYPOTHESES,
     PENDULUM,
-    TEN_HILLS,
-    TWENTY,
+    PENDULUM_HYPOTHESES,
     CartPole,
     MountainCar,
     Pendulum,
@@ -15,25 +15,25 @@ from bayescontrol.experts.classic_control import (
     mountain_car_modes,
     pendulum_modes,
 )
-from bayescontrol.experts.mode import Gaussian, Noise, SimulatorMode, limited, next_state
-from bayescontrol.experts.plant import Kind, Plant, linearise
+from bayescontrol.experts.mode import Noise, SimulatorMode, SimulatorNoise, limited, next_state
+from bayescontrol.experts.plant import Plant, PlantModel, linearise
 
 __all__ = [
     "CARTPOLE",
+    "CARTPOLE_HYPOTHESES",
     "MOUNTAIN_CAR",
-    "NINE_RODS",
+    "MOUNTAIN_CAR_HYPOTHESES",
     "PENDULUM",
-    "TEN_HILLS",
-    "TWENTY",
+    "PENDULUM_HYPOTHESES",
     "Bumpless",
     "CartPole",
-    "Gaussian",
-    "Kind",
     "MountainCar",
     "Noise",
     "Pendulum",
     "Plant",
+    "PlantModel",
     "SimulatorMode",
+    "SimulatorNoise",
     "cartpole_modes",
     "limited",
     "linearise",

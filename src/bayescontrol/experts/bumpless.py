@@ -1,12 +1,12 @@
-"""Bumpless transfer: a new mode takes over gradually from the input in force.
+"""Bumpless transfer: after a change of mode, the input moves gradually to that of the new mode.
 
     u_t = (1 - k/n) u₀ + (k/n) π_m(x_t),   k = 1 … n steps after the mode changed
 
-u₀ is the last input before the change. The input applied is the one that the agent learns from:
-it is an intervention, whoever chose it. Limits that all modes respect are respected.
+u₀ is the last input before the change. The agent learns from the applied input, which is an
+intervention. Limits that all modes respect are respected by the blend.
 
-With an alarm there are two orders. `Bumpless(Guarded(agent, …))` blends the fallback in as it
-blends a mode; in `Guarded(Bumpless(agent, …))` the fallback acts at once.
+There are two ways to combine it with an alarm: `Bumpless(Guarded(agent, …))` also blends to the
+fallback, while the fallback of `Guarded(Bumpless(agent, …))` acts immediately.
 """
 
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ from bayescontrol.values import pack, unpack
 
 
 class Bumpless:
-    """The agent, with its input blended over `steps` steps whenever its mode changes.
+    """Wrap an agent so that its input is blended over `steps` steps whenever its mode changes.
 
-    For inputs that are real numbers or arrays of them; whole numbers and names are choices, which
-    cannot be blended, and are refused. `steps=1` changes nothing. `agent` is a `ControlRule`, or
-    one with an alarm, `Guarded`. What it has (`belief`, `x`, `mode`) can be asked of it here.
+    Inputs must be floats or arrays of floats; integers and names are discrete choices and raise an
+    error. `steps=1` changes nothing. `agent` is a `ControlRule` or a `Guarded`; its `belief`, `x`
+    and `mode` are available here too.
 
     >>> from bayescontrol import ControlRule, FiniteBelief
     >>> from bayescontrol.experts import SimulatorMode, next_state
@@ -46,9 +46,9 @@ class Bumpless:
         except (TypeError, ValueError):
             whole = False
         if not whole:
-            raise ValueError(f"Bumpless(steps={steps!r}): a whole number of steps, at least 1")
+            raise ValueError(f"Bumpless(steps={steps!r}): it must be an integer of at least 1")
         if not hasattr(agent, "belief"):
-            raise MissingCapability(f"Bumpless: {agent!r} is no control rule: it has no belief")
+            raise MissingCapability(f"Bumpless needs a control rule: {agent!r} has no belief")
         self.agent, self.steps = agent, int(steps)
         self._mode: Any = None
         self._from: Any = None
@@ -60,9 +60,8 @@ class Bumpless:
         u = self.agent.act(rng)
         if not _is_real(u):
             raise MissingCapability(
-                f"Bumpless cannot blend the action {u!r}: it is no real number, nor an array of "
-                "them. Where it is meant as one, let the policy return a float; choices among "
-                "finitely many are not blended: use MinimumDwell"
+                f"Bumpless cannot blend the action {u!r}: expected a float or an array of floats. "
+                "Let the policy return a float; for discrete actions use MinimumDwell instead"
             )
         mode = self._in_charge()
         if self._last is not None and not _same(mode, self._mode):
@@ -77,14 +76,14 @@ class Bumpless:
         return u
 
     def _in_charge(self) -> Any:
-        """The mode in charge, by its number where there is one, or the fallback of an alarm."""
-        # A finite belief may hand out a new object for the same mode: there the number counts.
+        """Return the index of the current mode if it has one, else the mode or the fallback."""
+        # A finite belief may return a new object for the same mode, so compare indices there.
         drawn = getattr(self.agent.belief, "drawn", None)
         fallen_back = getattr(self.agent, "fallen_back", False)
         return drawn if isinstance(drawn, int) and not fallen_back else self.agent.mode
 
     def observe(self, u: Any, o: Any) -> None:
-        """Learn from what was applied."""
+        """Learn from the applied input u."""
         self.agent.observe(u, o)
 
     @property
@@ -108,15 +107,15 @@ class Bumpless:
 
     @property
     def mode(self) -> Any:
-        """The mode in charge."""
+        """The current mode."""
         return self.agent.mode
 
     # -- state ---------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays of the agent and of the blend: `blend` is steps, age, mode unchanged."""
+        """Return named arrays of agent and blend; `blend` is (steps, age, mode unchanged)."""
         if not hasattr(self.agent, "save"):
-            raise MissingCapability(f"{self.agent!r} cannot be saved: it lacks save and load")
+            raise MissingCapability(f"{self.agent!r} cannot be saved: it has no save and load")
         arrays = {f"agent/{name}": array for name, array in self.agent.save().items()}
         same = _same(self._in_charge(), self._mode)
         arrays["blend"] = np.array([self.steps, self._age, same])
@@ -125,18 +124,20 @@ class Bumpless:
         return arrays
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for an agent built from the same parts."""
+        """Restore what `save` returned, for an agent built from the same parts."""
         if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by save()")
         missing = {"blend", "from", "last"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
         blend, start, last = arrays["blend"], *(unpack(arrays[n]) for n in ("from", "last"))
         if blend.shape != (3,) or blend.dtype.kind != "i" or not 0 <= blend[1] <= blend[0]:
-            raise IncompatibleState(f"the saved blend is {blend}: it should be steps, age, same")
+            raise IncompatibleState(f"the saved state is damaged: the blend is {blend}")
         steps, age, same = (int(n) for n in blend)
         if steps != self.steps:
-            raise IncompatibleState(f"saved with steps={steps}, this agent has steps={self.steps}")
+            raise IncompatibleState(
+                f"the saved agent has steps={steps}, this one has steps={self.steps}"
+            )
         for name, u in (("from", start), ("last", last)):
             if (u is not None or age < steps) and not _is_real(u):
                 raise IncompatibleState(f"the saved state is damaged: {name!r} is {u!r}")
@@ -147,9 +148,9 @@ class Bumpless:
         self._mode = self._in_charge() if same else None
 
     def copy(self) -> "Bumpless":
-        """The same agent, free to go its own way."""
+        """Return an independent copy."""
         if not hasattr(self.agent, "copy"):
-            raise MissingCapability(f"{self.agent!r} cannot be copied: it lacks copy()")
+            raise MissingCapability(f"{self.agent!r} cannot be copied: it has no copy()")
         twin = Bumpless(self.agent.copy(), self.steps)
         twin._from, twin._last, twin._age = self._from, self._last, self._age
         twin._mode = twin._in_charge() if _same(self._in_charge(), self._mode) else None

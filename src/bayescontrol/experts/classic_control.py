@@ -1,29 +1,31 @@
-"""CartPole: unknown pole, and a motor that may be wired the wrong way round.
+"""Experts for Gymnasium's classic control tasks: CartPole, MountainCar and Pendulum.
+
+CartPole: an unknown pole, and a motor that may be wired the wrong way round.
 
     s = (position, velocity, angle, angular velocity),   u = -1 or +1: push left or right
     θ = (half the pole's length, its mass, the sign of the force)
 
-The dynamics are affine in the force, so the two actions give them for every u in between:
-f(s, u) = ½ (f(s, 1) + f(s, 0)) + ½ u (f(s, 1) - f(s, 0)). The expert is the sign of the regulator
-about the upright for that f.
+The dynamics are affine in the force, so the two actions determine them for every u in between:
+f(s, u) = ½ (f(s, 1) + f(s, 0)) + ½ u (f(s, 1) - f(s, 0)). The expert is the sign of the linear
+regulator about the upright position.
 
-MountainCar: a car too weak for its hill, unknown gravity, a gear that may be reversed.
+MountainCar: a car that is too weak for its hill, unknown gravity, and a possibly reversed gear.
 
     v' = v + F a - γ cos 3p,   p' = p + v',   a = -1, 0, +1 (actions 0, 1, 2);   goal: p ≥ ½
-    H(p, v) = ½ v² + (γ / 3) sin 3p - F p        does not change under full throttle to the right
+    H(p, v) = ½ v² + (γ / 3) sin 3p - F p        constant under full throttle to the right
 
-The energy expert: if H exceeds its value at rest on the barrier, where γ cos 3p = F, then full
-throttle to the right leads over it, even if the car now rolls to the left; if not, throttle along
-v, which adds to H. One that believes in too light a hill turns too soon and swings for ever;
-one that believes in too heavy a hill gathers more than it needs.
+If H exceeds its value at rest on the barrier, where γ cos 3p = F, the expert uses full throttle to
+the right, which leads over the barrier. Otherwise it accelerates along v, which increases H. An
+expert that assumes too little gravity turns too early and never arrives; one that assumes too much
+gathers more energy than necessary.
 
-Pendulum: a rod of unknown mass and length, too heavy to be lifted in one go.
+Pendulum: a rod of unknown mass and length that the torque cannot lift directly.
 
     s = (φ, ω), φ = 0 upright;  o = (cos φ, sin φ, ω);   |u| ≤ 2
-    E = m l² ω² / 6 + m g (l / 2) (cos φ - 1)            zero when it stands upright
+    E = m l² ω² / 6 + m g (l / 2) (cos φ - 1)            0 in the upright position
 
-Two controllers in one. Far from the top: dE/dt = u ω, so u = -k E ω brings E to zero, whatever
-the way (swing-up). Near it: the regulator u = -K s. The limit of the torque is the plant's.
+Far from the top, dE/dt = u ω, so u = -k E ω brings E to 0 (swing-up). Near the top the expert is
+the linear regulator u = -K s.
 """
 
 import math
@@ -32,14 +34,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from bayescontrol.experts.mode import Gaussian, SimulatorMode, limited
-from bayescontrol.experts.plant import Kind, linearise
+from bayescontrol.experts.mode import SimulatorMode, SimulatorNoise, limited
+from bayescontrol.experts.plant import PlantModel, linearise
 from bayescontrol.linear.matrices import riccati
 
-#: CartPole-v1 as it comes.
-CARTPOLE: Final = Kind("CartPole-v1", clear=("steps_beyond_terminated",))
+#: Gymnasium's CartPole-v1.
+CARTPOLE: Final = PlantModel("CartPole-v1", clear=("steps_beyond_terminated",))
 
-#: Cost of the regulator: position, velocity, angle, angular velocity; and of the push.
+#: Costs of the regulator: position, velocity, angle, angular velocity; and the push.
 _CART_Q: Final = np.diag([0.1, 0.1, 10.0, 1.0])
 _CART_R: Final = np.array([[1.0]])
 
@@ -60,11 +62,11 @@ class CartPole(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """A name for the mode."""
         return f"force {'+' if self.sign > 0 else '-'}, half-length {self.length}, mass {self.mass}"
 
     def attributes(self) -> dict[str, float]:
-        """θ as the environment has it, what it derives of θ included."""
+        """Return θ as attributes of the environment, including those derived from θ."""
         return {
             "length": self.length,
             "masspole": self.mass,
@@ -74,9 +76,9 @@ class CartPole(NamedTuple):
         }
 
     def expert(self) -> Callable[[Any], int]:
-        """a = 1 if -K s > 0, else 0: the regulator for θ, as far as two pushes can do it.
+        """Return the policy a = 1 if -K s > 0, else 0, with the regulator gain K for θ.
 
-        >>> CartPole(sign=1).expert()([0.0, 0.0, 0.1, 0.0])     # it leans to the right: push right
+        >>> CartPole(sign=1).expert()([0.0, 0.0, 0.1, 0.0])     # it leans right: push right
         1
         >>> CartPole(sign=-1).expert()([0.0, 0.0, 0.1, 0.0])
         0
@@ -95,14 +97,14 @@ class CartPole(NamedTuple):
 
         return policy
 
-    def mode(self, noise: Gaussian | None = None) -> SimulatorMode:
-        """The hypothesis that θ is true, and the expert for it."""
+    def mode(self, noise: SimulatorNoise | None = None) -> SimulatorMode:
+        """Return the mode with the hypothesis θ and its expert."""
         simulator = CARTPOLE.simulator(**self.attributes())
         return SimulatorMode(simulator, self.expert(), noise, self.name)
 
 
 #: Five lengths, two masses, both signs of the force.
-TWENTY: Final = tuple(
+CARTPOLE_HYPOTHESES: Final = tuple(
     CartPole(length, mass, sign)
     for sign in (1, -1)
     for length in (0.3, 0.5, 0.8, 1.2, 1.8)
@@ -111,9 +113,9 @@ TWENTY: Final = tuple(
 
 
 def cartpole_modes(
-    noise: Gaussian | None = None, hypotheses: Iterable[CartPole] = TWENTY
+    noise: SimulatorNoise | None = None, hypotheses: Iterable[CartPole] = CARTPOLE_HYPOTHESES
 ) -> list[SimulatorMode]:
-    """A mode for each hypothesis, the twenty by default.
+    """Return a mode for each hypothesis, by default twenty.
 
     >>> modes = cartpole_modes()
     >>> len(modes), modes[3].name
@@ -122,13 +124,13 @@ def cartpole_modes(
     return [hypothesis.mode(noise) for hypothesis in hypotheses]
 
 
-#: MountainCar-v0 as it comes.
-MOUNTAIN_CAR: Final = Kind("MountainCar-v0")
+#: Gymnasium's MountainCar-v0.
+MOUNTAIN_CAR: Final = PlantModel("MountainCar-v0")
 
 _FORCE: Final = 0.001
-#: What is left of ½ v² on the barrier: the car passes it at v = 0.02, it does not crawl.
+#: Remaining ½ v² on the barrier: the car passes it at v = 0.02.
 _MARGIN: Final = 2e-4
-#: Positions are of order one, a step changes velocities by a thousandth.
+#: A step changes velocities by about a thousandth.
 _FLOOR: Final = 1e-5
 
 
@@ -144,19 +146,15 @@ class MountainCar(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """A name for the mode."""
         return f"gravity {self.gravity}, force {'+' if self.sign > 0 else '-'}"
 
     def attributes(self) -> dict[str, float]:
-        """θ as the environment has it.
-
-        >>> MountainCar(sign=-1).attributes()
-        {'gravity': 0.0025, 'force': -0.001}
-        """
+        """Return θ as attributes of the environment."""
         return {"gravity": self.gravity, "force": _FORCE * self.sign}
 
     def expert(self) -> Callable[[Any], int]:
-        """Full throttle to the right if the energy suffices, else along the velocity.
+        """Return the policy: full throttle to the right if the energy suffices, else along v.
 
         >>> drive = MountainCar().expert()
         >>> drive((-0.5, 0.0)), drive((-0.6, -0.01)), drive((-0.9, 0.04))
@@ -173,14 +171,16 @@ class MountainCar(NamedTuple):
 
         return policy
 
-    def mode(self, noise: Gaussian | None = None) -> SimulatorMode:
-        """The hypothesis that θ is true, and the expert for it."""
+    def mode(self, noise: SimulatorNoise | None = None) -> SimulatorMode:
+        """Return the mode with the hypothesis θ and its expert."""
         simulator = MOUNTAIN_CAR.simulator(**self.attributes())
-        return SimulatorMode(simulator, self.expert(), noise or Gaussian(floor=_FLOOR), self.name)
+        return SimulatorMode(
+            simulator, self.expert(), noise or SimulatorNoise(floor=_FLOOR), self.name
+        )
 
 
 #: Five gravities, both signs of the force.
-TEN_HILLS: Final = tuple(
+MOUNTAIN_CAR_HYPOTHESES: Final = tuple(
     MountainCar(gravity, sign)
     for sign in (1, -1)
     for gravity in (0.0015, 0.002, 0.0025, 0.003, 0.0035)
@@ -188,9 +188,9 @@ TEN_HILLS: Final = tuple(
 
 
 def mountain_car_modes(
-    noise: Gaussian | None = None, hypotheses: Iterable[MountainCar] = TEN_HILLS
+    noise: SimulatorNoise | None = None, hypotheses: Iterable[MountainCar] = MOUNTAIN_CAR_HYPOTHESES
 ) -> list[SimulatorMode]:
-    """A mode for each hypothesis, ten by default. The default floor is 1e-5.
+    """Return a mode for each hypothesis, by default ten; the default noise floor is 1e-5.
 
     >>> mountain_car_modes()[9].name
     'gravity 0.0035, force -'
@@ -210,8 +210,8 @@ def _torque(u: Any) -> Any:
     return np.array([u], np.float64)
 
 
-#: Pendulum-v1 as it comes; an action is one number.
-PENDULUM: Final = Kind("Pendulum-v1", _observed, _state, _torque)
+#: Gymnasium's Pendulum-v1; an action is one number.
+PENDULUM: Final = PlantModel("Pendulum-v1", _observed, _state, _torque)
 
 _G: Final = 10.0
 _TORQUE: Final = 2.0
@@ -231,19 +231,15 @@ class Pendulum(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """A name for the mode."""
         return f"mass {self.m}, length {self.l}"
 
     def attributes(self) -> dict[str, float]:
-        """θ as the environment has it.
-
-        >>> Pendulum(m=0.7).attributes()
-        {'m': 0.7, 'l': 1.0}
-        """
+        """Return θ as attributes of the environment."""
         return {"m": self.m, "l": self.l}
 
     def energy(self, x: Any) -> float:
-        """E(x) = m l² ω² / 6 + m g (l / 2) (cos φ - 1).
+        """Return E(x) = m l² ω² / 6 + m g (l / 2) (cos φ - 1).
 
         >>> Pendulum().energy((1.0, 0.0, 0.0)), Pendulum().energy((-1.0, 0.0, 0.0))
         (0.0, -10.0)
@@ -252,16 +248,16 @@ class Pendulum(NamedTuple):
         return float(m * l * l * x[2] ** 2 / 6 + m * _G * l / 2 * (x[0] - 1.0))
 
     def expert(self, limit: float = _TORQUE) -> Callable[[Any], float]:
-        """u = -K s where the regulator can hold the rod, else -E ω, within the limit.
+        """Return the policy u = -K s where the regulator can hold the rod, else u ∝ -E ω.
 
         >>> u = Pendulum().expert()
-        >>> u((-1.0, 0.0, 1.0)), round(u((1.0, 0.0, 0.1)), 3)      # pump below, hold above
+        >>> u((-1.0, 0.0, 1.0)), round(u((1.0, 0.0, 0.1)), 3)      # swing up below, hold above
         (2.0, -0.328)
         """
         simulate = PENDULUM.simulator(**self.attributes())
         A, B = linearise(lambda s, u: _state(simulate(_observed(s), u[0])), np.zeros(2))
         k0, k1 = riccati(A, B, _ROD_Q, _ROD_R)[1][0].tolist()
-        scale = self.m * _G * self.l  # of the energy, from bottom to top
+        scale = self.m * _G * self.l  # the energy difference between bottom and top
 
         def policy(x: Any) -> float:
             phi, omega = _state(x)
@@ -269,27 +265,27 @@ class Pendulum(NamedTuple):
             if x[0] > 0.0 and abs(u) < 2.0 * limit:
                 return u
             pump = -20.0 * limit * self.energy(x) / scale * omega
-            return pump if omega else limit  # at rest at the bottom: any push will do
+            return pump if omega else limit  # at rest at the bottom: push in any direction
 
         return limited(policy, -limit, limit)
 
-    def mode(self, noise: Gaussian | None = None, limit: float = _TORQUE) -> SimulatorMode:
-        """The hypothesis that θ is true, and the expert for it."""
+    def mode(self, noise: SimulatorNoise | None = None, limit: float = _TORQUE) -> SimulatorMode:
+        """Return the mode with the hypothesis θ and its expert."""
         simulator = PENDULUM.simulator(**self.attributes())
         return SimulatorMode(simulator, self.expert(limit), noise, self.name)
 
 
 #: Three masses, three lengths.
-NINE_RODS: Final = tuple(Pendulum(m, l) for m in (0.7, 1.0, 1.4) for l in (0.7, 1.0, 1.4))  # noqa: E741
+PENDULUM_HYPOTHESES: Final = tuple(Pendulum(m, l) for m in (0.7, 1.0, 1.4) for l in (0.7, 1.0, 1.4))  # noqa: E741
 
 
 def pendulum_modes(
-    noise: Gaussian | None = None,
-    hypotheses: Iterable[Pendulum] = NINE_RODS,
+    noise: SimulatorNoise | None = None,
+    hypotheses: Iterable[Pendulum] = PENDULUM_HYPOTHESES,
     *,
     limit: float = _TORQUE,
 ) -> list[SimulatorMode]:
-    """A mode for each hypothesis, nine by default; `limit` bounds the torque of every expert.
+    """Return a mode for each hypothesis, by default nine; `limit` bounds the torque.
 
     >>> [mode.name for mode in pendulum_modes()][:2]
     ['mass 0.7, length 0.7', 'mass 0.7, length 1.0']

@@ -1,23 +1,18 @@
-"""Noise around a simulated step, and the floor without which a simulator refutes itself.
+"""An operation mode from a controller and a simulator.
+
+    hypothesis   P(o | m, x, u) = N(o; f_m(x, u), S)        f_m: one step of the simulator
+    policy       u = π_m(x)                                 the controller tuned for f_m
+
+Both are callables: for example a hand-written controller, a trained network, or a simulator of any
+library. The situation x is the state, or what is observed of it. The noise has a floor:
 
     o = f(x, u) + w + e,   w ~ N(0, diag σ²),   e ~ N(0, φ² I)
 
     ln P(o | x, u) = -½ Σ_i z_i² - Σ_i ln s_i - ½ d ln 2π,   z = (o - f(x, u)) / s,  s² = σ² + φ²
 
-σ is the noise of the world, zero if need be. φ, the floor, is what a simulator cannot know:
-rounding, wear, all that was left out. A simulator that is right to six digits and claims to be
-right to sixteen is refuted by the first observation. The smaller the floor, the faster wrong
-hypotheses fall: a prediction that is off by r costs r² / 2s² nats a step.
-
-An operation mode out of a controller and a simulator.
-
-    hypothesis   P(o | m, x, u) = N(o; f_m(x, u), S)        f_m: one step of the simulator
-    policy       u = π_m(x)                                 the controller tuned for f_m
-
-Any two callables will do: a controller worked out on paper, a network that someone trained, a
-simulator in any library. The situation x is the state, or whatever is observed of it.
-
-Limits of an input: u ← min(max(u, low), high), component by component.
+σ is the noise of the world and may be 0. The floor φ covers what a simulator cannot know, such as
+rounding and wear. Without it, a simulator that is right to six digits is refuted by the first
+observation. A smaller floor refutes wrong hypotheses faster: an error r costs r² / 2s² nats a step.
 """
 
 import inspect
@@ -36,12 +31,12 @@ from bayescontrol.situations import follows_state
 _LN_2PI = math.log(2.0 * math.pi)
 
 
-class Gaussian:
-    """N(0, diag(σ² + φ²)) as a density, N(0, diag σ²) as a draw: the floor is the model's own.
+class SimulatorNoise:
+    """Gaussian noise of a simulated step: density N(0, diag(σ² + φ²)), draws N(0, diag σ²).
 
-    `std` is σ, one number or one for each component; `floor` is φ, one number above 0.
+    `std` is σ, one number or one per component; `floor` is φ, a positive number.
 
-    >>> noise = Gaussian(std=[0.0, 0.3], floor=0.4)
+    >>> noise = SimulatorNoise(std=[0.0, 0.3], floor=0.4)
     >>> noise.scale.tolist()
     [0.4, 0.5]
     >>> round(noise.log_density([1.0, 2.0], [1.0, 2.5]), 6)    # one component off by one s
@@ -52,28 +47,23 @@ class Gaussian:
         sigma = np.atleast_1d(np.array(std, np.float64))
         if sigma.ndim != 1 or not sigma.size or not (np.isfinite(sigma) & (sigma >= 0.0)).all():
             raise ValueError(
-                f"Gaussian(std={std!r}): a standard deviation, or one for each component, finite "
-                "and at least 0"
+                f"SimulatorNoise(std={std!r}): it must be one standard deviation or one per "
+                "component, finite and at least 0"
             )
         if not 0.0 < floor < math.inf:
             raise ValueError(
-                f"Gaussian(floor={floor!r}): a floor above 0, finite; a simulator without one is "
-                "refuted by its own rounding"
+                f"SimulatorNoise(floor={floor!r}): it must be finite and above 0, because "
+                "without a floor rounding errors refute a simulator"
             )
         self.std, self.floor = sigma, float(floor)
         #: s = √(σ² + φ²), for each component.
         self.scale: FloatArray = np.hypot(sigma, self.floor)
-        # Plain numbers: for the few components of a plant they are faster than arrays.
+        # Python numbers are faster than arrays for the few components of a plant.
         self._inverse = (1.0 / self.scale).tolist()
         self._log_scale = float(np.log(self.scale).sum())
 
     def log_density(self, o: Any, mean: Any) -> float:
-        """ln N(o; mean, diag s²); a number stands for one component.
-
-        >>> Gaussian(floor=1.0).log_density([0.0], [0.0, 0.0])
-        Traceback (most recent call last):
-        bayescontrol.errors.BadEvidence: an observation of 1 components, a simulated step of 2: ...
-        """
+        """Return ln N(o; mean, diag s²); a number is one component."""
         o, mean = _components(o, "the observation"), _components(mean, "the simulated step")
         d = len(mean)
         inverse, log_scale = self._inverse, self._log_scale
@@ -81,39 +71,36 @@ class Gaussian:
             inverse, log_scale = inverse * d, log_scale * d
         if len(o) != d:
             raise BadEvidence(
-                f"an observation of {len(o)} components, a simulated step of {d}: they must be as "
-                "many"
+                f"the observation has {len(o)} components, but the simulated step has {d}"
             )
         if len(inverse) != d:
             raise BadEvidence(
-                f"{self!r} has {len(inverse)} deviations, the observation {d} components: give one "
+                f"{self!r} has {len(inverse)} components, but the observation has {d}: give one "
                 f"std, or {d}"
             )
         squares = 0.0
-        seen = o.tolist() if isinstance(o, np.ndarray) else o
-        for o_i, mean_i, w in zip(seen, mean, inverse, strict=True):
+        values = o.tolist() if isinstance(o, np.ndarray) else o
+        for o_i, mean_i, w in zip(values, mean, inverse, strict=True):
             z = (o_i - mean_i) * w
             squares += z * z
         return float(-0.5 * squares - log_scale - 0.5 * d * _LN_2PI)
 
     def draw(self, d: int, rng: Stream) -> FloatArray:
-        """w ~ N(0, diag σ²), of d components.
-
-        >>> Gaussian(std=[0.0, 1.0]).draw(2, Stream(0)).shape
-        (2,)
-        """
+        """Draw w ~ N(0, diag σ²) of d components."""
         if self.std.size not in (1, d):
-            raise ValueError(f"{self!r} for a state of {d} components: give one std, or {d}")
+            raise ValueError(
+                f"{self!r} does not fit a state of {d} components: give one std, or {d}"
+            )
         w: FloatArray = self.std * rng.normal(size=d)
         return w
 
     def __repr__(self) -> str:
         std = float(self.std[0]) if self.std.size == 1 else self.std.tolist()
-        return f"Gaussian(std={std}, floor={self.floor})"
+        return f"SimulatorNoise(std={std}, floor={self.floor})"
 
 
 def _components(value: Any, what: str) -> Any:
-    """The value, as a sequence of numbers."""
+    """Return the value as a sequence of numbers."""
     if isinstance(value, list | tuple) and all(type(part) is float for part in value):
         return value
     try:
@@ -122,23 +109,22 @@ def _components(value: Any, what: str) -> Any:
         array = np.empty((0, 0))
     if array.ndim > 1 or array.dtype.kind not in "fiu":
         raise BadEvidence(
-            f"{what} is {value!r}: it must be one number for each component, a sequence or an "
-            "array of one dimension"
+            f"{what} is {value!r}: it must be a number or a one-dimensional sequence of numbers"
         )
     return value if array.ndim else [array.item()]
 
 
 class Noise(Protocol):
-    """P(o | f(x, u)): how observations scatter around a simulated step."""
+    """P(o | f(x, u)): the distribution of an observation given the simulated step."""
 
     def log_density(self, o: Any, mean: Any, /) -> float: ...
 
 
 @follows_state
 def next_state(x: Any, u: Any, o: Any) -> Any:
-    """T(x, u, o) = o: the observation is the next situation. For `ControlRule(advance=...)`.
+    """T(x, u, o) = o: the observation is the next situation, for `ControlRule(advance=...)`.
 
-    A list becomes an array, and an array is copied: the world may write its next o over it.
+    A list becomes an array. An array is copied, because the environment may reuse it.
 
     >>> next_state([0.0], 1, [0.5])
     array([0.5])
@@ -147,62 +133,48 @@ def next_state(x: Any, u: Any, o: Any) -> Any:
 
 
 def require_function(function: Any, call: str, who: str) -> None:
-    """Refuse what cannot be called as `call` says, "policy(x)" or "step(x, u)".
-
-    >>> require_function(lambda x: 0.0, "policy(x)", "this mode")
-    >>> require_function(lambda x, rng: 0.0, "policy(x)", "this mode")
-    Traceback (most recent call last):
-    bayescontrol.errors.MissingCapability: this mode: policy(x) is <function ...>, which ...
-    """
+    """Raise `MissingCapability` unless `function` can be called as `call`, e.g. "policy(x)"."""
     given = f"{who}: {call} is {function!r}"
     if type(function).__module__.partition(".")[0] == "control" and hasattr(
         function, "frequency_response"
     ):
         raise MissingCapability(
-            f"{given}, a system of python-control: calling it evaluates its frequency response. "
-            "Pass a function of one step in time: with the matrices of a discrete-time state "
-            "space, lambda x, u: A @ x + B @ u. If the state is not observed, use "
-            "linear.OutputMode"
+            f"{given}, a python-control system, which evaluates its frequency response if called. "
+            "Pass a function for one step in time, such as lambda x, u: A @ x + B @ u for a "
+            "discrete-time state space. If the state is not observed, use linear.OutputMode"
         )
     if not callable(function):
-        what = "is a mode" if hasattr(function, "act") else "cannot be called"
+        what = "is a mode" if hasattr(function, "act") else "is not callable"
         raise MissingCapability(f"{given}, which {what}: give a function {call}")
     try:
         signature = inspect.signature(function)
-    except ValueError:  # built in, without a signature
+    except ValueError:  # a built-in without a signature
         return
     try:
         signature.bind(*call.partition("(")[2].split(","))
     except TypeError:
-        raise MissingCapability(
-            f"{given}, which does not take these arguments but {signature}"
-        ) from None
+        raise MissingCapability(f"{given}, which has the wrong arguments: {signature}") from None
 
 
-def refuse_pair(u: Any, who: str) -> None:
-    """Refuse a tuple with arrays or None in it, such as (action, state), for an action.
-
-    >>> refuse_pair(("left", 2), "this policy")
-    >>> refuse_pair((0.5, None), "this policy")
-    Traceback (most recent call last):
-    bayescontrol.errors.UnknownAction: this policy asks for (0.5, None), ...
-    """
+def reject_pair(u: Any, who: str) -> None:
+    """Raise `UnknownAction` for a tuple that contains arrays or None, such as (action, state)."""
     if isinstance(u, tuple) and any(v is None or isinstance(v, np.ndarray) for v in u):
         raise UnknownAction(
-            f"{who} asks for {u!r}, which is no action: it must be a number, an array, a name, or "
-            "a tuple of numbers or names. If model.predict(x) returns (action, state), write "
+            f"{who} returned {u!r}, which is not an action: expected a number, an array, a name, "
+            "or a tuple of numbers or names. If model.predict(x) returns (action, state), use "
             "policy=lambda x: model.predict(x)[0]"
         )
 
 
 class SimulatorMode:
-    """P(o | m, x, u) = N(o; step(x, u), S) and u = policy(x).
+    """An operation mode from a simulator and a controller.
 
-    `noise` is a `Gaussian`, or anything with `log_density(o, mean)`.
+    P(o | m, x, u) = N(o; step(x, u), S) and u = policy(x). `noise` is a `SimulatorNoise`, or an
+    object with `log_density(o, mean)`.
 
     >>> import numpy as np
     >>> def drift(x, u): return x + 0.1 * u
-    >>> cart = SimulatorMode(drift, lambda x: float(-x[0]), Gaussian(0.1), "cart")
+    >>> cart = SimulatorMode(drift, lambda x: float(-x[0]), SimulatorNoise(0.1), "cart")
     >>> x = np.array([1.0])
     >>> cart.act(x, rng=None), round(cart.log_likelihood(x, -1.0, np.array([0.9])), 3)
     (-1.0, 1.384)
@@ -222,32 +194,34 @@ class SimulatorMode:
         require_function(step, "step(x, u)", f"SimulatorMode {name!r}")
         require_function(policy, "policy(x)", f"SimulatorMode {name!r}")
         self.step, self.policy, self.name = step, policy, name
-        self.noise: Noise = Gaussian() if noise is None else noise
+        self.noise: Noise = SimulatorNoise() if noise is None else noise
         if not hasattr(self.noise, "log_density"):
             raise MissingCapability(
-                f"SimulatorMode {name!r}: noise={noise!r} has no log_density(o, mean); write "
-                "Gaussian(std)"
+                f"SimulatorMode {name!r}: noise={noise!r} has no log_density(o, mean); use "
+                "SimulatorNoise(std)"
             )
 
     def act(self, x: Any, rng: Stream) -> Any:
-        """u = π(x); `UnknownAction` if that is None, not finite, or a tuple that is no action."""
+        """Return u = π(x); `UnknownAction` if it is None, not finite, or an invalid tuple."""
         return self._choice(x)
 
     def _choice(self, x: Any) -> Any:
         u = self.policy(x)
-        if type(u) is int or (type(u) is float and math.isfinite(u)):  # fast, and most common
+        if type(u) is int or (type(u) is float and math.isfinite(u)):  # fast path
             return u
         try:
             fine = u is not None and bool(np.isfinite(u).all())
         except (TypeError, ValueError):
             fine = True  # a name, or a tuple of names
         if not fine:
-            raise UnknownAction(f"{self!r}: its policy asks for {u!r} in situation {x!r}")
-        refuse_pair(u, repr(self))
+            raise UnknownAction(
+                f"{self!r}: the policy returned {u!r} in situation {x!r}: not a valid action"
+            )
+        reject_pair(u, repr(self))
         return u
 
     def log_likelihood(self, x: Any, u: Any, o: Any) -> float:
-        """ln N(o; f(x, u), S); NaN, which a belief refuses, if the simulator gives no numbers."""
+        """Return ln N(o; f(x, u), S); NaN, which beliefs reject, if the simulation failed."""
         mean = self.step(x, u)
         try:
             density = self.noise.log_density(o, mean)
@@ -257,16 +231,16 @@ class SimulatorMode:
             return density
         if np.isnan(o).any():
             raise BadEvidence(
-                f"{self!r} is asked about the observation {o!r}, no number: did a sensor drop out?"
+                f"{self!r}: the observation {o!r} contains NaN; if a sensor failed, skip this step"
             )
         return density if np.isfinite(mean).all() else math.nan
 
     def action_likelihood(self, x: Any, u: Any) -> float:
-        """P(u | m, x): 1 for what the controller does, 0 for all else."""
+        """Return P(u | m, x): 1 for the controller's action, 0 for all others."""
         return float(np.array_equal(self._choice(x), u))
 
     def action_probabilities(self, x: Any) -> Mapping[Any, float]:
-        """P(u | m, x), all of it on π(x)."""
+        """Return P(u | m, x), which is 1 for π(x)."""
         u = self._choice(x)
         try:
             return {u: 1.0}
@@ -283,10 +257,10 @@ class SimulatorMode:
 def limited(
     policy: Callable[[Any], Any], low: npt.ArrayLike, high: npt.ArrayLike
 ) -> Callable[[Any], Any]:
-    """x ↦ min(max(policy(x), low), high): a controller that never asks for more.
+    """Return the policy with its input clipped: u = min(max(policy(x), low), high).
 
-    A number stays a number. A controller of many inputs may have a limit for each. What is no
-    number, or not one for each limit, is refused: `UnknownAction`.
+    Limits are numbers or one per input. The limited policy raises `UnknownAction` if the input is
+    not a number or has a different shape than the limits.
 
     >>> torque = limited(lambda x: -10.0 * x, -2.0, 2.0)
     >>> torque(0.1), torque(5.0)
@@ -298,24 +272,26 @@ def limited(
     require_function(policy, "policy(x)", "limited")
     least, most = np.asarray(low, np.float64), np.asarray(high, np.float64)
     if least.shape != most.shape and least.ndim and most.ndim:
-        raise ValueError(f"limits low={low!r}, high={high!r}: as many of one as of the other")
+        raise ValueError(f"limits low={low!r}, high={high!r}: they must have the same shape")
     if not (least < most).all():
         raise ValueError(f"limits low={low!r}, high={high!r}: low must be below high")
     shape, who = (least + most).shape, getattr(policy, "__qualname__", repr(policy))
 
     def checked(x: Any) -> Any:
         u = policy(x)
-        refuse_pair(u, f"the policy {who}")
+        reject_pair(u, f"the policy {who}")
         try:
             value = np.asarray(u, np.float64)
         except (TypeError, ValueError):
             value = np.array(np.nan)
         if np.isnan(value).any():
-            raise UnknownAction(f"the policy {who} asks for {u!r} in situation {x!r}: no number")
+            raise UnknownAction(
+                f"the policy {who} returned {u!r} in situation {x!r}, which is not a number"
+            )
         if shape and value.shape != shape:
             raise UnknownAction(
-                f"the policy {who} asks for {u!r}, of shape {value.shape}: the limits are for "
-                f"inputs of shape {shape}"
+                f"the policy {who} returned {u!r} of shape {value.shape}: the limits have shape "
+                f"{shape}"
             )
         return u if value.ndim == 0 else np.asarray(u)
 

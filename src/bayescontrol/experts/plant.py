@@ -1,22 +1,20 @@
 """A Gymnasium environment as the plant, and the same environment as a simulator.
 
-    plant       s ← F_θ(s, u) + w,   o = g(s) + v            once, in the world
-    simulator   f_θ(x, u) = g(F_θ(g⁻¹(x), u))                from any x, as often as asked
+    plant       s ← F_θ(s, u) + w,   o = g(s) + v            the running world
+    simulator   f_θ(x, u) = g(F_θ(g⁻¹(x), u))                from any x
 
-F_θ is the environment's own `step`, as it comes: θ are attributes that it has (`length`, `m`,
-`gravity`), set from outside, and its state is set before a simulated step. No physics stands
-here twice. w and v are noise of the process and of the measurement, none by default.
+F_θ is the environment's unmodified `step`. θ are numeric attributes of the environment (`length`,
+`m`, `gravity`), and its state is set before a simulated step. w and v are process and measurement
+noise, 0 by default.
 
 With measurement noise a simulator starts from a wrong x, and its residual is v' - f'(x) v: give
-the modes a Gaussian of that size. Successive residuals then share a v, and the posterior is
-somewhat too sure of itself.
+the modes noise of that size. Successive residuals then share a v, so the posterior is somewhat
+overconfident.
 
-The linear plant that a simulator is, near a point.
+    linearise   f(s, u) ≈ f(s₀, u₀) + A (s - s₀) + B (u - u₀),     A = ∂f/∂s,  B = ∂f/∂u
 
-    f(s, u) ≈ f(s₀, u₀) + A (s - s₀) + B (u - u₀),     A = ∂f/∂s,  B = ∂f/∂u
-
-By central differences, so any simulator will do: ∂f/∂s_i ≈ (f(s₀ + h e_i) - f(s₀ - h e_i)) / 2h.
-The regulator for (A, B) is `linear.riccati`'s.
+It uses central differences, ∂f/∂s_i ≈ (f(s₀ + h e_i) - f(s₀ - h e_i)) / 2h. `linear.riccati` gives
+the regulator of (A, B).
 """
 
 from collections.abc import Callable, Sequence
@@ -28,23 +26,22 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import EpisodeOver, MissingExtra, UnknownParameter
-from bayescontrol.experts.mode import Gaussian
+from bayescontrol.experts.mode import SimulatorNoise
 from bayescontrol.seeding import Stream, as_stream
 
 
-def _as_it_is(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of plant: a Gymnasium environment with a `state` that can be set.
+class PlantModel:
+    """A Gymnasium environment with a settable `state`, as simulator and as plant.
 
-    `observe` is g and `place` is g⁻¹, both the identity where the state is observed;
-    `command` makes of an action what the environment takes; `clear` names attributes that are
-    set to None before a simulated step.
+    `observe` is g and `place` is g⁻¹, by default the identity. `command` converts an action to the
+    environment's format. `clear` lists attributes to set to None before a simulated step.
 
-    >>> hill = Kind("MountainCar-v0")
+    >>> hill = PlantModel("MountainCar-v0")
     >>> step = hill.simulator(gravity=0.003)
     >>> step((-0.5, 0.0), 2)
     (-0.499..., 0.0007...)
@@ -54,13 +51,13 @@ class Kind:
     """
 
     id: str
-    observe: Callable[[Any], Any] = _as_it_is
-    place: Callable[[Any], Any] = _as_it_is
-    command: Callable[[Any], Any] = _as_it_is
+    observe: Callable[[Any], Any] = _identity
+    place: Callable[[Any], Any] = _identity
+    command: Callable[[Any], Any] = _identity
     clear: tuple[str, ...] = ()
 
     def make(self, **attributes: float) -> Any:
-        """The environment, reset, its attributes set: θ."""
+        """Return the environment after a reset, with its attributes θ set."""
         try:
             import gymnasium
         except ImportError:
@@ -73,12 +70,12 @@ class Kind:
         return env
 
     def simulator(self, **attributes: float) -> Callable[[Any, Any], Any]:
-        """f_θ(x, u): what the environment with these attributes does in one step from x."""
+        """Return f_θ(x, u), one step of the environment with these attributes from x."""
         env = self.make(**attributes)
         observe, place, command, clear = self.observe, self.place, self.command, self.clear
 
         def step(x: Any, u: Any) -> Any:
-            # Plain floats: NumPy's own scalars would make every operation in `step` slower.
+            # Python floats: NumPy scalars would slow down every operation in `step`.
             env.state = tuple(map(float, place(x)))
             for name in clear:
                 setattr(env, name, None)
@@ -87,98 +84,96 @@ class Kind:
 
         return step
 
-    def plant(
+    def environment(
         self,
-        rng: int | Stream = 0,
+        seed: int | Stream = 0,
         *,
         process: float | Sequence[float] = 0.0,
         measurement: float | Sequence[float] = 0.0,
         **attributes: float,
     ) -> "Plant":
-        """The world: the environment with these attributes, started with a seed from `rng`."""
-        return Plant(self, rng, process, measurement, attributes)
+        """Return the plant: the environment with these attributes, reset with `seed`."""
+        return Plant(self, seed, process, measurement, attributes)
 
 
 class Plant:
-    """The environment in the stream: s ← F(s, u) + w, o = g(s) + v.
+    """A Gymnasium environment as a plant: s ← F(s, u) + w, o = g(s) + v.
 
-    `process` and `measurement` are the standard deviations of w and v. `terminated` is what
-    the environment said last; an episode that is over answers no more.
+    `process` and `measurement` are the standard deviations of w and v. After the episode has
+    `terminated`, `respond` raises `EpisodeOver`.
 
     >>> from bayescontrol.experts.classic_control import CARTPOLE
-    >>> plant = CARTPOLE.plant(rng=0, force_mag=-10.0)
+    >>> plant = CARTPOLE.environment(seed=0, force_mag=-10.0)
     >>> o = plant.respond(1, Stream(0))
     >>> o.shape, bool(o[1] < plant.start[1]), plant.terminated     # 1 pushes to the left here
     ((4,), True, False)
     """
 
-    #: `interact` refuses an agent that follows the observations and is elsewhere.
+    #: `interact` rejects an agent that tracks the observations and starts elsewhere.
     shows_state: ClassVar[bool] = True
 
     def __init__(
         self,
-        kind: Kind,
-        rng: int | Stream = 0,
+        model: PlantModel,
+        seed: int | Stream = 0,
         process: float | Sequence[float] = 0.0,
         measurement: float | Sequence[float] = 0.0,
         attributes: dict[str, float] | None = None,
     ) -> None:
-        self.kind = kind
-        self._process, self._measurement = Gaussian(process), Gaussian(measurement)
-        self._env = kind.make(**attributes or {})
-        first = self._env.reset(seed=as_stream(rng).integers(2**31))[0]
-        #: What is observed before the first action: the agent's first situation.
+        self.model = model
+        self._process, self._measurement = SimulatorNoise(process), SimulatorNoise(measurement)
+        self._env = model.make(**attributes or {})
+        first = self._env.reset(seed=as_stream(seed).integers(2**31))[0]
+        #: The observation before the first action, which is the agent's first situation.
         self.start: FloatArray = np.array(first, np.float64)
-        #: What was observed last: the agent's situation.
+        #: The last observation, which is the agent's situation.
         self.x: FloatArray = self.start.copy()
-        #: Steps since the start.
+        #: Number of steps since the start.
         self.steps = 0
-        #: Has the environment said that the episode is over?
+        #: Whether the episode is over.
         self.terminated = False
 
     def respond(self, u: Any, rng: Stream) -> FloatArray:
-        """o = g(s) + v, after s ← F(s, u) + w."""
+        """Advance s ← F(s, u) + w and return o = g(s) + v."""
         if self.terminated:
             raise EpisodeOver(
-                f"{self.kind.id} ended its episode at step {self.steps}: make a new plant"
+                f"the episode of {self.model.id} ended at step {self.steps}: create a new plant"
             )
         env = self._env
-        self.terminated = bool(env.step(self.kind.command(u))[2])
+        self.terminated = bool(env.step(self.model.command(u))[2])
         self.steps += 1
         if self._process.std.any():
             env.state = np.asarray(env.state) + self._process.draw(len(env.state), rng)
-        o = np.array(self.kind.observe(env.state), np.float64)
+        o = np.array(self.model.observe(env.state), np.float64)
         if self._measurement.std.any():
             o += self._measurement.draw(o.size, rng)
         self.x = o.copy()
         return o
 
     def become(self, **attributes: float) -> None:
-        """θ ← θ': the plant changes while it runs.
-
-        >>> from bayescontrol.experts.classic_control import PENDULUM
-        >>> PENDULUM.plant().become(m=2.0)
-        """
-        set_attributes(self._env, self.kind.id, attributes)
+        """Change the parameters of the running plant: θ ← θ'."""
+        set_attributes(self._env, self.model.id, attributes)
 
     @property
     def state(self) -> FloatArray:
-        """s, a copy."""
+        """A copy of the state s."""
         return np.array(self._env.state, np.float64)
 
     def __repr__(self) -> str:
         over = ", over" if self.terminated else ""
-        return f"Plant({self.kind.id} after {self.steps} steps{over})"
+        return f"Plant({self.model.id} after {self.steps} steps{over})"
 
 
 def set_attributes(env: Any, id_: str, attributes: dict[str, float]) -> None:
-    """Set what the environment has; refuse what it lacks, and then set nothing."""
+    """Set numeric attributes of the environment; raise before any change if one is invalid."""
     for name, value in attributes.items():
         if not isinstance(getattr(env, name, None), int | float):
             known = sorted(n for n, v in vars(env).items() if isinstance(v, float))
-            raise UnknownParameter(f"{id_} has no attribute {name!r}: it has {', '.join(known)}")
+            raise UnknownParameter(
+                f"{id_} has no attribute {name!r}: choose from {', '.join(known)}"
+            )
         if not np.isfinite(value):
-            raise ValueError(f"{id_}: {name}={value!r} must be one finite number")
+            raise ValueError(f"{id_}: {name}={value!r} must be a finite number")
     for name, value in attributes.items():
         setattr(env, name, float(value))
 
@@ -189,7 +184,7 @@ def linearise(
     u0: npt.ArrayLike = (0.0,),
     h: float = 1e-5,
 ) -> tuple[FloatArray, FloatArray]:
-    """A = ∂f/∂s and B = ∂f/∂u at (s₀, u₀), to about h².
+    """Return A = ∂f/∂s and B = ∂f/∂u at (s₀, u₀) by central differences of width 2h.
 
     >>> A, B = linearise(lambda s, u: [s[0] + 0.1 * s[1], s[1] + 0.1 * u[0]], [0.0, 0.0])
     >>> A.round(9).tolist(), B.round(9).tolist()

@@ -232,9 +232,7 @@ def fused_gain(agent: Any, environment: Any) -> Any:
 def _regulate(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
     m, n = agent.gain.shape
     x, inputs, states = plant.x, np.empty((steps, m)), np.empty((steps, n))
-    done, why = kernels.lqr.regulate(
-        agent.gain, *plant.loop_arrays(), x, q.state, inputs, states
-    )
+    done, why = kernels.lqr.regulate(agent.gain, *plant.loop_arrays(), x, q.state, inputs, states)
     plant.fast_forward(x)
     agent.x = x
     if why == kernels.lqr.TOO_MUCH:  # the Python code raises the error

@@ -1,4 +1,4 @@
-"""Probes and the no-mode-fits alarm, for agents that are running."""
+"""Monitoring of running agents: probes, and an alarm that no mode fits."""
 
 from bayescontrol.live.alarm import Alarm
 from bayescontrol.live.guarded import Guarded

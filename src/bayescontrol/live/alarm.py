@@ -1,21 +1,19 @@
-"""The belief that probes and the alarm read: over finitely many modes, P(m | âo_<t) for each.
-
-The alarm's bound on false alarms holds if one mode is true, for good and as it states its
-likelihood. It does not hold in a world that changes, nor for a likelihood with a noise floor:
-
-    o = f + w, w ~ N(0, σ²)     but the mode says     N(o; f, s²),  s² = σ² + φ²
-
-Against N(f, σ²), which the predictor learns, such a mode loses ¼ (φ/σ)⁴ nats a step while φ is
-small against σ; without noise, σ = 0, the loss grows with every step.
-
-The alarm that no mode fits: an e-process against the whole class.
+"""The alarm that no mode fits: an e-process against all modes.
 
     E_t = q(o_≤t | â_≤t) / max_m P(o_≤t | m, â_≤t) = min_m Π_τ q(o_τ | ·) / P(o_τ | m, x_τ, a_τ)
 
-If m is true, its own ratio is a non-negative supermartingale that starts at 1, whoever chooses
-the actions, and E_t is below it. By Ville's inequality P(E_t ≥ 1/δ at some t) ≤ δ under every
-mode, so one may look at every step and stop when one likes. If no mode is true and q learns the
-world, ln E_t grows by the relative entropy of the world from the nearest mode.
+If m is true, its ratio is a non-negative supermartingale that starts at 1, whoever chooses the
+actions, and E_t is at most this ratio. By Ville's inequality P(E_t ≥ 1/δ at some t) ≤ δ under every
+mode, so E_t may be checked at every step. If no mode is true and q learns the world, ln E_t grows
+by the relative entropy of the world from the nearest mode.
+
+The bound needs one mode that stays true and states its likelihood correctly. It does not hold in a
+changing world, nor for a likelihood with a noise floor:
+
+    o = f + w, w ~ N(0, σ²)     but the mode assumes     N(o; f, s²),  s² = σ² + φ²
+
+Against N(f, σ²), which the predictor learns, such a mode loses ¼ (φ/σ)⁴ nats a step if φ is small
+against σ; if σ = 0, the loss grows with every step.
 """
 
 import math
@@ -30,41 +28,31 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
-from bayescontrol.experts.mode import Gaussian
+from bayescontrol.experts.mode import SimulatorNoise
 from bayescontrol.live.predictors import Predictor, saved_arrays
 from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities, Persistent
 
-#: The largest φ/σ that the alarm accepts: a loss of 0.03 nats in ten million steps.
+#: The largest φ/σ that the alarm accepts; it costs 0.03 nats in ten million steps.
 SMALL_FLOOR: Final = 0.01
 
 
 def finite_belief(agent: Any, what: str) -> FiniteBelief[Any]:
-    """The agent's belief over finitely many modes; `what` says what it is needed for.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> finite_belief(BernoulliBandit(2).agent(), "the alarm")
-    Traceback (most recent call last):
-    bayescontrol.errors.MissingCapability: the alarm needs finitely many modes ...
-    """
+    """Return the agent's belief over finitely many modes; `what` names the user in the error."""
     belief = getattr(agent, "belief", None)
     if not isinstance(belief, FiniteBelief):
         has = "no belief" if belief is None else f"the belief {belief!r}"
         raise MissingCapability(
-            f"{what} needs finitely many modes and the agent has {has}: "
-            "give it a FiniteBelief, over a grid where the class is a continuum"
+            f"{what} needs finitely many modes, but the agent has {has}: use a FiniteBelief, for "
+            "example over a grid of parameters"
         )
     return belief
 
 
 def gives_probabilities(belief: FiniteBelief[Any]) -> bool:
-    """Are the modes known to give probabilities, not densities: Σ_o P(o | m, x, a) = 1?
+    """Return whether the modes are known to give probabilities: Σ_o P(o | m, x, a) = 1.
 
-    They are if any of them offers `observation_probabilities`. One that only has a likelihood
-    may give either.
-
-    >>> from bayescontrol.problems.tabular import random_modes
-    >>> gives_probabilities(random_modes(2).agent().belief)
-    True
+    They are if any of them has `observation_probabilities`. A mode with only a likelihood may give
+    probabilities or densities.
     """
     if belief.offers(ObservationProbabilities):
         return True
@@ -74,21 +62,15 @@ def gives_probabilities(belief: FiniteBelief[Any]) -> bool:
 
 
 def require_bound(belief: FiniteBelief[Any], first: int = 0) -> None:
-    """Refuse beliefs, and modes from number `first` on, for which δ bounds no false alarms.
+    """Reject beliefs, and modes from index `first` on, for which δ does not bound false alarms.
 
-    Modes without weight, such as retired ones, are passed over.
-
-    >>> from bayescontrol.experts import SimulatorMode
-    >>> exact = SimulatorMode(lambda x, u: 0.0, lambda x: 0, Gaussian(std=0.0, floor=0.1), "exact")
-    >>> require_bound(FiniteBelief([exact]))
-    Traceback (most recent call last):
-    bayescontrol.errors.MissingCapability: mode 0 (exact) has noise ... floor ...
+    Modes without weight, such as retired ones, are ignored.
     """
     if isinstance(belief, FadingBelief | SwitchingBelief):
         raise MissingCapability(
-            f"the alarm cannot watch a {type(belief).__name__}: it asks whether one mode that "
-            "never changes explains everything seen, so each change of the world would raise it; "
-            "guard a FiniteBelief"
+            f"the alarm does not support a {type(belief).__name__}: it tests whether one constant "
+            "mode explains all observations, so every change of the world would raise it; use a "
+            "FiniteBelief"
         )
     modes: Any = belief.modes
     weights = belief.posterior()
@@ -96,30 +78,31 @@ def require_bound(belief: FiniteBelief[Any], first: int = 0) -> None:
         if weights[m] == 0.0:
             continue
         noise = getattr(modes[m], "noise", None)
-        if isinstance(noise, Gaussian) and noise.floor > (1 + 1e-9) * SMALL_FLOOR * noise.std.min():
+        if (
+            isinstance(noise, SimulatorNoise)
+            and noise.floor > (1 + 1e-9) * SMALL_FLOOR * noise.std.min()
+        ):
             raise MissingCapability(
-                f"mode {m} ({belief.name(m)}) has noise {noise!r}: the floor widens the density "
-                "of the mode, but the plant does not have this noise, so even a plant that the "
-                "simulator predicts exactly would raise the alarm in the end. Give every component "
-                f"a std of at least {1 / SMALL_FLOOR:g} times the floor, or a smaller floor, or "
-                f"retire it: belief.retire({m})"
+                f"mode {m} ({belief.name(m)}) has noise {noise!r}: the floor is not noise of the "
+                "plant, so even a plant that the simulator predicts exactly would raise the "
+                f"alarm in the end. Give every component a std of at least {1 / SMALL_FLOOR:g} "
+                f"times the floor, reduce the floor, or call belief.retire({m})"
             )
 
 
 LN2: Final = 0.6931471805599453
-#: Rows of tables sum to one up to rounding, and so may a probability exceed it.
+#: A probability may exceed 1 by this rounding error.
 ROUNDING: Final = 1e-6
 
 
 class Alarm:
-    """Raised once E_t ≥ 1/δ: then no mode explains what was seen nearly as well as q does.
+    """An alarm that is raised once E_t ≥ 1/δ: the modes predict much worse than q.
 
-    A false alarm, one under any of the modes, ever, has probability at most `delta`. The
-    predictor gives q and must be a law of the same kind as the modes': probabilities where they
-    give probabilities (`KrichevskyTrofimov`), densities where they give densities
-    (`StudentPredictor`). A density against probabilities promises nothing: `Guarded` refuses it
-    where the modes offer `observation_probabilities`. A probability against densities is found
-    out when a mode gives more than one. An alarm watches one agent.
+    If one of the modes is true, the probability that the alarm is ever raised is at most `delta`.
+    The predictor q must match the modes: probabilities for probabilities (`KrichevskyTrofimov`),
+    densities for densities (`StudentPredictor`). Otherwise `delta` guarantees nothing. `Guarded`
+    rejects a density if the modes have `observation_probabilities`; `observe` rejects a likelihood
+    above 1 if q is a probability. An alarm watches one agent.
 
     >>> from bayescontrol.live.predictors import KrichevskyTrofimov
     >>> alarm = Alarm(KrichevskyTrofimov(["heads", "tails"]), delta=0.05)
@@ -132,26 +115,26 @@ class Alarm:
     def __init__(self, predictor: Predictor, delta: float) -> None:
         if not (hasattr(predictor, "log_predict") and hasattr(predictor, "update")):
             raise MissingCapability(
-                f"{predictor!r} is no predictor: it lacks log_predict(x, a, o) or update(x, a, o); "
-                "for K possible observations write KrichevskyTrofimov(K)"
+                f"{predictor!r} is not a predictor: it has no log_predict(x, a, o) or "
+                "update(x, a, o); for K possible observations use KrichevskyTrofimov(K)"
             )
         try:
             level = float(delta)
         except (TypeError, ValueError):
             level = math.nan
         if not 0.0 < level < 1.0:
-            raise ValueError(f"delta={delta!r}: the rate of false alarms is between 0 and 1")
+            raise ValueError(f"delta={delta!r}: it must be a probability between 0 and 1")
         self.predictor: Any = predictor
         self.delta = level
-        #: Observations weighed.
+        #: Number of observations.
         self.t = 0
-        #: The t at which it was raised; None while it is silent.
+        #: The t at which the alarm was raised, or None.
         self.step: int | None = None
-        # ln E_t(m); a mode that joins later starts at 0, where an e-process must.
+        # ln E_t(m); a mode that is added later starts at 0, as an e-process must.
         self._log_e: FloatArray = np.zeros(0)
         self._watched: Any = None
 
-    # -- what it says ------------------------------------------------------------------------
+    # -- evidence ----------------------------------------------------------------------------
 
     @property
     def threshold(self) -> float:
@@ -160,12 +143,12 @@ class Alarm:
 
     @property
     def raised(self) -> bool:
-        """Has E_t reached 1/δ? For good, unless `reset`."""
+        """Whether E_t has ever reached 1/δ since the start or the last `reset`."""
         return self.step is not None
 
     @property
     def evidence_bits(self) -> float:
-        """log2 E_t, now: the bits by which q is ahead of the best mode; ∞ if none is possible."""
+        """log2 E_t: the bits by which q is ahead of the best mode; ∞ if no mode is possible."""
         return float(self._log_e.min(initial=math.inf)) / LN2 if self._log_e.size else 0.0
 
     @property
@@ -173,37 +156,42 @@ class Alarm:
         """log2 E_t(m) for every mode: the bits by which q is ahead of it."""
         return self._log_e / LN2
 
-    # -- what it learns ------------------------------------------------------------------------
+    # -- learning ------------------------------------------------------------------------------
 
     def weigh(
         self, x: Any, a: Any, o: Any, log_p: npt.ArrayLike, w: FloatArray | None = None
     ) -> FloatArray:
-        """ln E_t(m) as it would be after o, given ln P(o | m, x, a) of every mode.
+        """Return ln E_t(m) after o, given ln P(o | m, x, a) of every mode, without changing it.
 
-        Nothing changes. Modes whose weight in `w` is zero are not of the class.
+        Modes with weight 0 in `w` do not count.
         """
         known = len(self._log_e)
         try:
             p = np.array(log_p, np.float64)
         except (TypeError, ValueError):
-            raise BadEvidence(f"log-likelihoods {log_p!r}: give one number for each mode") from None
+            raise BadEvidence(f"log-likelihoods {log_p!r}: give one number per mode") from None
         if p.ndim != 1 or len(p) < max(1, known) or (w is not None and len(w) != len(p)):
             raise BadEvidence(
-                f"log-likelihoods of shape {p.shape} for {self._modes()}: give one each"
+                f"log-likelihoods of shape {p.shape} for {self._modes()}: give one per mode"
             )
         if not (p < math.inf).all():
             m = int(np.argmin(p < math.inf))
-            raise BadEvidence(f"mode {m} gives log-likelihood {p[m]} to observation {o!r}")
+            raise BadEvidence(
+                f"the log-likelihood of observation {o!r} under mode {m} is invalid: {p[m]}"
+            )
         if p.max() > ROUNDING and getattr(self.predictor, "density", None) is False:
             m = int(p.argmax())
             raise BadEvidence(
-                f"mode {m} gives likelihood {math.exp(min(p[m], 700.0)):.3g} to observation {o!r}, "
-                f"no probability but a density, and {self.predictor!r} gives probabilities: use "
-                "StudentPredictor, or a predictor of your own that gives a density"
+                f"the likelihood {math.exp(min(p[m], 700.0)):.3g} of observation {o!r} under mode "
+                f"{m} is a density, but {self.predictor!r} gives probabilities: use "
+                "StudentPredictor or another predictor that gives densities"
             )
         log_q = float(self.predictor.log_predict(x, a, o))
         if not log_q < math.inf:
-            raise BadEvidence(f"{self.predictor!r} gives log-likelihood {log_q} to {o!r}")
+            raise BadEvidence(
+                f"the log-likelihood of observation {o!r} under {self.predictor!r} is {log_q}, "
+                "which is invalid"
+            )
         out = np.empty(len(p))
         kernels.tabular.weigh(
             self._padded(len(p)), np.ones(len(p)) if w is None else w, p, log_q, out
@@ -211,27 +199,27 @@ class Alarm:
         return out
 
     def take(self, x: Any, a: Any, o: Any, log_e: FloatArray) -> bool:
-        """Make what `weigh` gave for o so, and let q learn; True if this raised the alarm."""
+        """Store the result of `weigh` and let q learn o; return True if this raised the alarm."""
         self.predictor.update(x, a, o)
         return self.fast_forward(1, log_e)
 
     def observe(self, x: Any, a: Any, o: Any, log_p: npt.ArrayLike) -> None:
-        """E_t ← E_t(m) q(o | ·) / P(o | m, x, a), minimised over m. On an error nothing changed.
+        """Update E_t(m) ← E_t(m) q(o | ·) / P(o | m, x, a). An error changes nothing.
 
-        There are as many modes as at first; if one joins the class, say so by `join`.
+        The number of modes must stay the same; call `join` for each mode that is added.
         """
         log_e = self.weigh(x, a, o, log_p)
         if self._log_e.size not in (0, log_e.size):
             raise BadEvidence(
-                f"{log_e.size} log-likelihoods for {self._modes()}: give one each, and if modes "
-                f"have joined, call join({log_e.size - self._log_e.size}) first"
+                f"{log_e.size} log-likelihoods for {self._modes()}: give one per mode; if modes "
+                f"were added, call join({log_e.size - self._log_e.size}) first"
             )
         self.take(x, a, o, log_e)
 
     def join(self, modes: int = 1) -> None:
-        """So many modes join the class: E(m) ← 1 for each, where an e-process must start.
+        """Add modes, with E(m) = 1 for each, as an e-process must start.
 
-        Before the first observation there is nothing to say: it tells how many modes there are.
+        This is not needed before the first observation, which determines the number of modes.
 
         >>> from bayescontrol.live.predictors import KrichevskyTrofimov
         >>> alarm = Alarm(KrichevskyTrofimov(2), delta=0.05)
@@ -241,14 +229,16 @@ class Alarm:
         array([1., 0.])
         """
         if modes != int(modes) or modes < 1:
-            raise ValueError(f"join({modes!r}): at least one mode joins")
+            raise ValueError(
+                f"join({modes!r}): the number of modes must be an integer of at least 1"
+            )
         if self._log_e.size:
             self._log_e = self._padded(self._log_e.size + int(modes))
 
     def reset(self) -> None:
-        """E ← 1, silent again: a new e-process from here, which may err with a δ of its own.
+        """Restart the e-process with E = 1; it has its own false-alarm probability δ.
 
-        What q has learnt it keeps.
+        The predictor keeps its statistics.
         """
         self.step = None
         self._log_e = np.zeros(len(self._log_e))
@@ -263,11 +253,11 @@ class Alarm:
     # -- for compiled loops ----------------------------------------------------------------
 
     def log_evidence(self, modes: int) -> FloatArray:
-        """ln E_t(m) for so many modes, a copy that a compiled loop may work on."""
+        """Return a copy of ln E_t(m) for `modes` modes, for a compiled loop."""
         return self._padded(modes)
 
     def fast_forward(self, steps: int, log_e: FloatArray) -> bool:
-        """Be so many steps on, at this ln E_t(m); True if the last step raised the alarm."""
+        """Advance by `steps` steps to ln E_t(m); return True if the last step raised the alarm."""
         self.t += steps
         self._log_e = log_e
         if self.raised or not log_e.min() >= self.threshold:
@@ -278,24 +268,24 @@ class Alarm:
     # -- state -----------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays from which `load` continues bit for bit."""
+        """Return named arrays for an exact `load`."""
         if not isinstance(self.predictor, Persistent):
-            raise MissingCapability(f"{self.predictor!r} cannot be saved: it lacks save and load")
+            raise MissingCapability(f"{self.predictor!r} cannot be saved: it has no save and load")
         arrays = {f"predictor/{name}": array for name, array in self.predictor.save().items()}
         clock = np.array([self.t, -1 if self.step is None else self.step])
         state = {"log_e": self._log_e.copy(), "clock": clock, "delta": np.array(self.delta)}
         return arrays | state
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for an alarm with the same δ built from the same parts."""
+        """Restore what `save` returned, for an alarm with the same δ and parts."""
         arrays = saved_arrays(arrays, "alarm", "log_e", "clock", "delta")
         if not isinstance(self.predictor, Persistent):
-            raise IncompatibleState(f"{self.predictor!r} cannot be loaded: it lacks save and load")
+            raise IncompatibleState(f"{self.predictor!r} cannot be loaded: it has no save and load")
         log_e, clock, delta = arrays["log_e"], arrays["clock"], arrays["delta"]
         if delta.shape != () or delta[()] != self.delta:
             raise IncompatibleState(
-                f"the saved alarm has δ = {delta}, this one δ = {self.delta:g}: an alarm raised at "
-                "one level says nothing of another; make this one with the δ that was saved"
+                f"the saved alarm has δ = {delta}, this one has δ = {self.delta:g}: create it with "
+                "the saved δ"
             )
         if log_e.ndim != 1 or log_e.dtype != np.float64 or np.isnan(log_e).any():
             raise IncompatibleState(f"the saved alarm is damaged: log_e is {log_e}")
@@ -307,9 +297,9 @@ class Alarm:
         self._log_e, self.t, self.step = log_e.copy(), t, None if step < 0 else step
 
     def copy(self) -> "Alarm":
-        """The same alarm, free to go its own way."""
+        """Return an independent copy."""
         if not hasattr(self.predictor, "copy"):
-            raise MissingCapability(f"{self.predictor!r} cannot be copied: it lacks copy()")
+            raise MissingCapability(f"{self.predictor!r} cannot be copied: it has no copy()")
         twin = Alarm.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.predictor, twin._log_e = self.predictor.copy(), self._log_e.copy()
@@ -317,19 +307,11 @@ class Alarm:
         return twin
 
     def watch(self, agent: Any) -> None:
-        """Be the alarm of this agent, and from now on of no other: what one saw is not the other's.
-
-        >>> from bayescontrol.live.predictors import KrichevskyTrofimov
-        >>> alarm = Alarm(KrichevskyTrofimov(2), delta=0.05)
-        >>> alarm.watch("this agent")
-        >>> alarm.watch("that agent")
-        Traceback (most recent call last):
-        bayescontrol.errors.IncompatibleState: the alarm watches another agent already, ...
-        """
+        """Bind the alarm to an agent; raise `IncompatibleState` if it is bound to another."""
         if self._watched is not None and self._watched is not agent:
             raise IncompatibleState(
-                f"the alarm watches another agent already, {self._watched!r}: make one for each "
-                "agent, with a predictor of its own"
+                f"the alarm already watches another agent, {self._watched!r}: create an alarm and "
+                "a predictor for each agent"
             )
         self._watched = agent
 

@@ -1,25 +1,12 @@
-"""What an agent falls back on: an action, or a policy P(a | x).
+"""A control rule with an alarm and a fallback.
 
-    a policy      has act(x, rng), as a mode has, or is a function of (x, rng)
-    an action     everything else
-
-What cannot be either is refused when it is given, not when it is needed.
-
-The compiled loop of a guarded agent over tables, bit for bit what the readable one does.
-
-`kernels.tabular.interact_with_alarm` returns when the alarm is raised, and is called again with the
-fallback in charge. Where somebody wants to be told of the alarm, the readable loop runs: what
-they do then to the agent is theirs to choose.
-
-A control rule with an alarm, and with something to fall back on.
-
-    while E_t < 1/δ      draw a mode, do what it would do
-    from then on         do what the fallback would do: an action, or a policy; and still learn
+    while E_t < 1/δ      draw a mode and act as it would
+    afterwards           act as the fallback, an action or a policy, and continue to learn
                          P(a_t | âo_<t) = P(a_t | fallback, x)
 
-An observation that every mode rules out raises the alarm at once, E = ∞. Whoever has a fallback
-goes on: the belief stays as it was and the situation moves. Without one the belief's own
-`on_impossible` has its way, and if that is "raise", it raises, with the alarm raised too.
+An observation that every mode rules out raises the alarm at once, E = ∞. With a fallback the agent
+continues: the belief stays unchanged and the situation advances. Without one, the belief's
+`on_impossible` applies; if it is "raise", the error is raised after the alarm.
 """
 
 import inspect
@@ -46,76 +33,60 @@ from bayescontrol.seeding import Stream
 
 
 def as_fallback(fallback: Any) -> Any:
-    """The fallback, if it is one.
+    """Return the fallback after validation: an action, a function of (x, rng), or a policy.
 
-    >>> as_fallback(7)
-    7
-    >>> as_fallback(lambda rng: 7)
-    Traceback (most recent call last):
-    bayescontrol.errors.MissingCapability: fallback=...: it must take (x, rng), the situation ...
+    A policy has `act(x, rng)`. Any object that is not callable is an action.
     """
     if isinstance(fallback, type):
         raise MissingCapability(
-            f"fallback={fallback.__name__} is a class: make an instance, {fallback.__name__}(...)"
+            f"fallback={fallback.__name__} is a class: pass an instance, {fallback.__name__}(...)"
         )
-    asked = getattr(fallback, "act", fallback)
-    if not callable(asked):
-        if asked is not fallback:
-            raise MissingCapability(f"fallback={fallback!r}: its act is {asked!r}, no method")
+    function = getattr(fallback, "act", fallback)
+    if not callable(function):
+        if function is not fallback:
+            raise MissingCapability(f"fallback={fallback!r}: its act is {function!r}, not a method")
         return fallback
     try:
-        inspect.signature(asked).bind(None, None)
-    except ValueError:  # built in, and silent about what it takes
+        inspect.signature(function).bind(None, None)
+    except ValueError:  # a built-in without a signature
         return fallback
     except TypeError:
         raise MissingCapability(
-            f"fallback={fallback!r}: it must take (x, rng), the situation and a stream of random "
-            "numbers, and give an action. For an agent, which takes (rng) alone, write "
+            f"fallback={fallback!r}: it must take (x, rng), the situation and a random stream, and "
+            "return an action. For an agent, which takes only rng, use "
             "lambda x, rng: agent.act(rng); for an action that is a function, lambda x, rng: action"
         ) from None
     return fallback
 
 
 def fallback_action(fallback: Any, x: Any, rng: Stream) -> Any:
-    """a: the action itself, or what the policy does in x.
-
-    >>> fallback_action("stop", 3, Stream(0)), fallback_action(lambda x, rng: -x, 3, Stream(0))
-    ('stop', -3)
-    """
+    """Return the fallback's action in x."""
     if hasattr(fallback, "act"):
         return fallback.act(x, rng)
     return fallback(x, rng) if callable(fallback) else fallback
 
 
-def fallback_law(fallback: Any, x: Any) -> dict[Any, float]:
-    """P(a | x) of the fallback.
-
-    >>> fallback_law("stop", 3)
-    {'stop': 1.0}
-    """
+def fallback_probabilities(fallback: Any, x: Any) -> dict[Any, float]:
+    """Return P(a | x) of the fallback."""
     if isinstance(fallback, ActionProbabilities):
         return dict(fallback.action_probabilities(x))
     if hasattr(fallback, "act") or callable(fallback):
         raise MissingCapability(
-            f"the fallback {fallback!r} acts, but does not say how likely: give it "
-            "action_probabilities(x)"
+            f"the fallback {fallback!r} has no action_probabilities(x): add this method"
         )
     try:
         return {fallback: 1.0}
     except TypeError:
         raise MissingCapability(
-            f"the fallback {fallback!r} cannot be looked up: use a number, a text or a tuple"
+            f"the fallback {fallback!r} is not hashable: use a number, a string or a tuple"
         ) from None
 
 
 def fused_loop(agent: Any, environment: Any) -> Any:
-    """The loop, if rule and world have one, q counts tables, and the fallback is an action.
+    """Return the compiled loop if rule and world have one, and predictor and fallback are tabular.
 
-    >>> from bayescontrol.live import Alarm, Guarded
-    >>> modes = tabular.random_modes(2)
-    >>> agent = Guarded(modes.agent(), Alarm(KrichevskyTrofimov(2), delta=0.01), fallback=1)
-    >>> fused_loop(agent, modes.environment(0)) is not None
-    True
+    The kernel returns when the alarm is raised, and is called again with the fallback. If there are
+    `on_alarm` functions the Python loop runs instead, because they may change the agent.
     """
     predictor, fallback = agent.alarm.predictor, agent.fallback
     actions, observations = environment.modes.successor.shape[1:]
@@ -155,29 +126,28 @@ def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Reco
         if acted:
             rule.fast_forward(acted, drawn_in, x)
         rule.x = x
-        alarm.predictor.take_table(counts)
+        alarm.predictor.set_table(counts)
         start += done
         alarm.fast_forward(done, log_e)
-        if stopped:  # an impossible observation: the readable code raises, in its own words
+        if stopped:  # an impossible observation: the Python code raises the error
             agent.observe(int(columns[1, start]), int(columns[2, start]))
     return Record(columns[1], columns[2])
 
 
-#: Called with the guarded agent when its alarm is raised.
-Called: TypeAlias = Callable[[Any], object]
+#: A function that is called with the guarded agent when its alarm is raised.
+AlarmCallback: TypeAlias = Callable[[Any], object]
 
 
 class Guarded:
-    """The agent, watched by the alarm; once it is raised the `fallback` acts, if there is one.
+    """A control rule with an alarm; after the alarm the `fallback` acts, if there is one.
 
-    `fallback` is an action, or a policy: something with `act(x, rng)`, or a function of (x, rng).
-    `on_alarm` is called with this agent when the alarm is raised: a function, or several. Modes
-    are weighed as the belief weighs them: under a `Floor` none is ever impossible, and the alarm
-    errs no more often for it. Where δ would bound no false alarms the combination is refused:
-    beliefs about changing worlds, modes whose `Gaussian` noise is mostly floor, and a
-    `StudentPredictor` that needs a `key` and has none. Modes without weight, retired ones say,
-    are not of the class; those that join later are judged from then on. `agent.agent` is the
-    rule inside.
+    `fallback` is an action, a function of (x, rng), or a policy with `act(x, rng)`. `on_alarm` is a
+    function, or several, to call with this agent when the alarm is raised. Likelihoods are those
+    that the belief uses: with a `Floor` no mode is ever impossible, which does not increase the
+    rate of false alarms. Combinations for which δ does not bound false alarms are rejected: beliefs
+    about changing worlds, modes whose `SimulatorNoise` is mostly floor, and a `StudentPredictor`
+    that needs a `key` but has none. Modes without weight, such as retired ones, do not count; modes
+    that are added later count from then on. `agent.agent` is the wrapped rule.
 
     >>> from bayescontrol import TabularModes, interact
     >>> from bayescontrol.live import Alarm, KrichevskyTrofimov
@@ -199,43 +169,45 @@ class Guarded:
         alarm: Alarm,
         fallback: Any = None,
         *,
-        on_alarm: Called | Iterable[Called] = (),
+        on_alarm: AlarmCallback | Iterable[AlarmCallback] = (),
     ) -> None:
         finite_belief(agent, "the alarm")
         rule = agent.agent if isinstance(agent, Bumpless) else agent
         if not isinstance(rule, ControlRule) or type(rule).issue is not ControlRule.issue:
             raise MissingCapability(
-                f"{agent!r} is not a control rule: an agent that takes its own actions for "
-                "evidence may rule out the mode that is true; guard a ControlRule"
+                f"{agent!r} is not a ControlRule: an agent that treats its own actions as evidence "
+                "may rule out the true mode; use Guarded with a ControlRule"
             )
         if not isinstance(alarm, Alarm):
-            raise TypeError(f"alarm={alarm!r}: write Alarm(KrichevskyTrofimov(K), delta=0.01)")
+            raise TypeError(
+                f"alarm={alarm!r}: it must be an Alarm, such as "
+                "Alarm(KrichevskyTrofimov(K), delta=0.01)"
+            )
         if getattr(alarm.predictor, "density", False) and gives_probabilities(agent.belief):
             raise MissingCapability(
-                f"{alarm.predictor!r} gives a density and the modes give probabilities: their "
-                "ratio is no evidence, and δ would bound nothing; use "
-                "KrichevskyTrofimov(observations)"
+                f"{alarm.predictor!r} gives densities but the modes give probabilities, so δ would "
+                "not bound false alarms; use KrichevskyTrofimov(observations)"
             )
         require_bound(agent.belief)
         if isinstance(alarm.predictor, StudentPredictor):
             alarm.predictor.require_key(agent.x)
         self._modes = len(agent.belief)
-        #: The agent that is guarded.
+        #: The wrapped agent.
         self.rule: Any = agent
         self.alarm = alarm
         self.fallback = as_fallback(fallback)
-        #: Called with this agent when the alarm is raised.
+        #: Functions to call with this agent when the alarm is raised.
         self.on_alarm = _functions(on_alarm)
         alarm.watch(agent)
 
     @property
     def agent(self) -> Any:
-        """The agent that is guarded, `rule` by another name."""
+        """The wrapped agent, the same as `rule`."""
         return self.rule
 
     @property
     def belief(self) -> FiniteBelief[Any]:
-        """P(m | âo_<t), which learns also after the alarm."""
+        """P(m | âo_<t); it continues to learn after the alarm."""
         belief: FiniteBelief[Any] = self.rule.belief
         return belief
 
@@ -250,37 +222,39 @@ class Guarded:
 
     @property
     def mode(self) -> Any:
-        """The mode in charge, or the fallback."""
+        """The current mode, or the fallback."""
         return self.fallback if self.fallen_back else self.rule.mode
 
     @property
     def fallen_back(self) -> bool:
-        """Does the fallback act: is the alarm raised, and is there one?"""
+        """Whether the fallback acts: the alarm is raised and there is a fallback."""
         return self.fallback is not None and self.alarm.raised
 
     def act(self, rng: Stream) -> Any:
-        """a_t: the rule's, or the fallback's once the alarm is raised."""
+        """Return a_t of the rule, or of the fallback after the alarm."""
         if self.fallen_back:
             return fallback_action(self.fallback, self.rule.x, rng)
         return self.rule.act(rng)
 
     def action_probabilities(self) -> dict[Any, float]:
-        """P(a_t | âo_<t): the rule's, or the fallback's once the alarm is raised."""
+        """Return P(a_t | âo_<t) of the rule, or of the fallback after the alarm."""
         if self.fallen_back:
-            return fallback_law(self.fallback, self.rule.x)
+            return fallback_probabilities(self.fallback, self.rule.x)
         if isinstance(self.rule, Bumpless):
-            raise MissingCapability(f"{self.rule!r} blends its inputs: it has no probabilities")
+            raise MissingCapability(
+                f"{self.rule!r} blends its inputs, so it has no action probabilities"
+            )
         return dict(self.rule.action_probabilities())
 
     def predictive(self, a: Any) -> dict[Any, float]:
-        """P(o_t | âo_<t â_t), always that of the modes: what the alarm holds against them."""
+        """Return P(o_t | âo_<t â_t) of the modes, also after the alarm."""
         return self.belief.predictive(self.x, a)
 
     def observe(self, a: Any, o: Any) -> None:
-        """Weigh o against all modes, learn from it, move on. On bad evidence nothing changed.
+        """Update the alarm, the belief and the situation. Bad evidence changes nothing.
 
-        The one exception is an observation that every mode rules out: it raises the alarm, and
-        then the error of the belief, if there is no fallback and the belief says so.
+        The exception is an observation that every mode rules out: it raises the alarm. Then, if
+        there is no fallback, the belief's `on_impossible` applies, which may raise an error.
         """
         x = self.rule.x
         log_e = self._weighed(x, a, o)
@@ -288,7 +262,7 @@ class Guarded:
             self.rule.observe(a, o)
         except ImpossibleObservation as error:
             if self.fallback is None:
-                error.add_note("the alarm is raised; with a fallback the agent would go on")
+                error.add_note("the alarm is raised; with a fallback the agent would continue")
                 self._take(x, a, o, log_e)
                 raise
             after = self.rule.advance(x, a, o)
@@ -306,8 +280,8 @@ class Guarded:
                 hash(o)
             except TypeError:
                 raise BadEvidence(
-                    f"observation {o!r} cannot be looked up in the modes' laws: use a number, "
-                    "a text or a tuple"
+                    f"observation {o!r} is not hashable, as the modes require: use a number, a "
+                    "string or a tuple"
                 ) from None
             raise
         if isinstance(self.belief.on_impossible, Floor):
@@ -316,18 +290,18 @@ class Guarded:
 
     def _take(self, x: Any, a: Any, o: Any, log_e: FloatArray) -> None:
         if self.alarm.take(x, a, o, log_e):
-            for called in self.on_alarm:
-                called(self)
+            for function in self.on_alarm:
+                function(self)
 
     # -- state -----------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays of rule and alarm; the fallback is not state."""
+        """Return named arrays of rule and alarm; the fallback is not saved."""
         rule = {f"rule/{name}": array for name, array in self.rule.save().items()}
         return rule | {f"alarm/{name}": array for name, array in self.alarm.save().items()}
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for an agent built from the same parts, with the same δ."""
+        """Restore what `save` returned, for an agent with the same parts and the same δ."""
         arrays = saved_arrays(arrays, "agent")
         rule, alarm = (
             {n.removeprefix(part): v for n, v in arrays.items() if n.startswith(part)}
@@ -342,7 +316,7 @@ class Guarded:
             raise
 
     def copy(self) -> "Guarded":
-        """The same agent, free to go its own way; the same functions hear of its alarm."""
+        """Return an independent copy with the same `on_alarm` functions."""
         return Guarded(
             self.rule.copy(), self.alarm.copy(), self.fallback, on_alarm=list(self.on_alarm)
         )
@@ -352,15 +326,15 @@ class Guarded:
         return f"Guarded({self.rule!r}, {self.alarm!r}{fallback})"
 
 
-def _functions(on_alarm: Any) -> list[Called]:
+def _functions(on_alarm: Any) -> list[AlarmCallback]:
     if callable(on_alarm):
         return [on_alarm]
-    called: list[Any] = list(on_alarm) if isinstance(on_alarm, Iterable) else [None]
-    if not all(map(callable, called)):
+    functions: list[Any] = list(on_alarm) if isinstance(on_alarm, Iterable) else [None]
+    if not all(map(callable, functions)):
         raise MissingCapability(
-            f"on_alarm={on_alarm!r}: give a function that takes the agent, or a list of them"
+            f"on_alarm={on_alarm!r}: it must be a function of the agent, or a list of functions"
         )
-    return called
+    return functions
 
 
 register_loop(Guarded, TabularEnvironment, fused_loop)

@@ -1,13 +1,12 @@
-"""What was saved, looked at before anything is taken over: named arrays, and all of them there.
-
-Predictors that know no mode: the rivals against which a class of modes is held.
+"""Mode-free predictors: the alternatives against which the alarm compares the modes.
 
     Krichevsky-Trofimov    q(o | x, a, past) = (n_{xao} + 1/2) / (n_{xa} + K/2)
     Student                q(o | x, a, past) = t_{2α}(o; μ, β (κ + 1) / (α κ))
 
-Each is a proper law of the next observation given the past, one for every key, (x, a) unless
-`key` says otherwise: Σ_o q = 1, ∫ q do = 1. What the past says is used before o is counted.
-A ratio of q and P(o | m, x, a) means something only if both are probabilities, or both densities.
+Each is a normalised distribution of the next observation given the past, Σ_o q = 1 or ∫ q do = 1,
+with separate statistics for every key; the default key is (x, a). o is predicted before it is
+counted. The ratio of q and P(o | m, x, a) is meaningful only if both are probabilities or both are
+densities.
 """
 
 import math
@@ -26,15 +25,10 @@ from bayescontrol.values import pack, unpack
 
 
 def saved_arrays(arrays: Any, what: str, *names: str) -> Arrays:
-    """The arrays as they are, if these are among them; `what` they are of, for the error.
-
-    >>> saved_arrays({"clock": 3}, "alarm", "clock", "log_e")
-    Traceback (most recent call last):
-    bayescontrol.errors.IncompatibleState: the saved alarm lacks the arrays ['log_e']
-    """
+    """Return saved arrays after checking that these names are present; `what` is for the error."""
     if not isinstance(arrays, Mapping):
         raise IncompatibleState(
-            f"the saved {what} is {arrays!r}: it must be a mapping of arrays, as save() gives"
+            f"the saved {what} is {arrays!r}: it must be a mapping of arrays as returned by save()"
         )
     missing = set(names) - arrays.keys()
     if missing:
@@ -42,7 +36,7 @@ def saved_arrays(arrays: Any, what: str, *names: str) -> Arrays:
     return dict(arrays)
 
 
-#: (x, a) -> what the predictor tells apart.
+#: (x, a) -> the key of the statistics that the predictor uses.
 Key: TypeAlias = Callable[[Any, Any], Hashable]
 Self = TypeVar("Self", bound="_Keyed")
 
@@ -50,9 +44,10 @@ LN_PI: Final = math.log(math.pi)
 
 
 class Predictor(Protocol):
-    """q(o | x, a, past), a law that learns: ask for ln q first, then let it count o.
+    """q(o | x, a, past): call `log_predict` for ln q first, then `update` to learn o.
 
-    It may say what kind of law it is, `density = True` or `False`: then misfits are refused.
+    An attribute `density` (True or False) is optional; with it, mismatches with the modes are
+    detected.
     """
 
     def log_predict(self, x: Any, a: Any, o: Any, /) -> float: ...
@@ -60,11 +55,11 @@ class Predictor(Protocol):
 
 
 class _Keyed(ABC):
-    """One row of statistics for each key, `start` where nothing was seen yet."""
+    """Base class: one row of statistics per key; `start` is the row of a new key."""
 
     def __init__(self, start: npt.NDArray[Any], key: Key | None) -> None:
         if key is not None and not callable(key):
-            raise TypeError(f"key={key!r} must be a function: key(x, a) -> something hashable")
+            raise TypeError(f"key={key!r}: it must be a function key(x, a) that returns a hashable")
         self._start, self._key = start, key
         self._rows: dict[Hashable, npt.NDArray[Any]] = {}
 
@@ -74,8 +69,8 @@ class _Keyed(ABC):
             hash(key)
         except TypeError:
             raise MissingCapability(
-                f"situation {x!r} and action {a!r} give the key {key!r}, which cannot be looked "
-                "up: pass key=, a function of (x, a) that gives a number, a text or a tuple"
+                f"the key {key!r} of situation {x!r} and action {a!r} is not hashable: pass key=, "
+                "a function of (x, a) that returns a number, a string or a tuple"
             ) from None
         return key
 
@@ -86,7 +81,7 @@ class _Keyed(ABC):
         return f"{len(self._rows)} key{'s' * (len(self._rows) != 1)}"
 
     def save(self) -> Arrays:
-        """Named arrays; keys must be plain values, as situations must."""
+        """Return named arrays; keys must be plain values, like situations."""
         keys = sorted(self._rows, key=repr)
         rows = [self._rows[key] for key in keys]
         return {
@@ -96,23 +91,25 @@ class _Keyed(ABC):
         }
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for a predictor built alike."""
+        """Restore what `save` returned, for a predictor with the same settings."""
         arrays = saved_arrays(arrays, "predictor", "start", "keys", "rows")
         start, rows, keys = arrays["start"], arrays["rows"], unpack(arrays["keys"])
         if start.dtype != self._start.dtype or not np.array_equal(start, self._start):
-            raise IncompatibleState("the saved predictor has another alphabet or another prior")
+            raise IncompatibleState("the saved predictor has different observations or prior")
         if not isinstance(keys, list) or rows.shape != (len(keys), *start.shape):
-            raise IncompatibleState(f"the saved predictor is damaged: rows of shape {rows.shape}")
-        if rows.dtype != start.dtype or not self._sound(rows):
-            raise IncompatibleState("the saved predictor is damaged: impossible statistics")
+            raise IncompatibleState(
+                f"the saved predictor is damaged: the rows have shape {rows.shape}"
+            )
+        if rows.dtype != start.dtype or not self._valid(rows):
+            raise IncompatibleState("the saved predictor is damaged: invalid statistics")
         self._rows = dict(zip(keys, rows.copy(), strict=True))
 
     @abstractmethod
-    def _sound(self, rows: npt.NDArray[Any]) -> bool:
-        """Whether these could be statistics of this predictor."""
+    def _valid(self, rows: npt.NDArray[Any]) -> bool:
+        """Return whether these are possible statistics of this predictor."""
 
     def copy(self: Self) -> Self:
-        """The same predictor, free to go its own way."""
+        """Return an independent copy."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._rows = {key: row.copy() for key, row in self._rows.items()}
@@ -122,9 +119,9 @@ class _Keyed(ABC):
 class KrichevskyTrofimov(_Keyed):
     """q(o | x, a, past) = (n_{xao} + 1/2) / (n_{xa} + K/2), for K possible observations.
 
-    `observations` lists them, or says how many there are: then they are 0 … K - 1. Against
-    the best fixed law of n observations it loses at most (K - 1)/2 ln n + ln K. It is for modes
-    that give probabilities.
+    `observations` lists them, or is their number K for observations 0 … K - 1. Its log-loss on n
+    observations exceeds that of the best fixed distribution by at most (K - 1)/2 ln n + ln K. Use
+    it for modes that give probabilities.
 
     >>> q = KrichevskyTrofimov(["rain", "sun"])
     >>> q.update("coast", "look", "sun")
@@ -144,22 +141,24 @@ class KrichevskyTrofimov(_Keyed):
             self._number = {o: k for k, o in enumerate(alphabet)}
         except TypeError:
             raise MissingCapability(
-                f"observations={observations!r}: give their number, a whole one, or a list of "
-                "them, each a number, a text or a tuple"
+                f"observations={observations!r}: give their number, or a list of numbers, strings "
+                "or tuples"
             ) from None
-        #: What can be observed, in order.
+        #: The possible observations, in order.
         self.observations: tuple[Any, ...] = alphabet
         if not alphabet or len(self._number) < len(alphabet):
-            raise ValueError(f"observations={observations!r}: at least one, and each of them once")
+            raise ValueError(
+                f"observations={observations!r}: give at least one, without repetitions"
+            )
         super().__init__(np.zeros(len(alphabet) + 1, np.int64), key)
 
     @property
     def plain(self) -> bool:
-        """Are observations numbers from 0, and keys (x, a)?"""
+        """Whether the observations are 0 … K - 1 and the keys are (x, a)."""
         return self._key is None and self.observations == tuple(range(len(self.observations)))
 
     def log_predict(self, x: Any, a: Any, o: Any) -> float:
-        """ln q(o | x, a, past)."""
+        """Return ln q(o | x, a, past)."""
         k = self._index(o)
         return float(kernels.tabular.log_estimate(self._row(self._at(x, a)), k))
 
@@ -171,21 +170,21 @@ class KrichevskyTrofimov(_Keyed):
         kernels.tabular.count(self._rows[key], k)
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
-        """q(o | x, a, past) for every o."""
+        """Return q(o | x, a, past) for every o."""
         n = self._row(self._at(x, a))
         q = (n[:-1] + 0.5) / (n[-1] + 0.5 * len(self.observations))
         return dict(zip(self.observations, q.tolist(), strict=True))
 
     def table(self, situations: int, actions: int) -> IntArray:
-        """The counts as an array [x, a], for a compiled loop; `take_table` brings them back."""
+        """Return the counts as an array [x, a] for a compiled loop; see `set_table`."""
         counts = np.zeros((situations, actions, len(self._start)), np.int64)
         for x in range(situations):
             for a in range(actions):
                 counts[x, a] = self._row((x, a))
         return counts
 
-    def take_table(self, counts: IntArray) -> None:
-        """Be where a compiled loop has led that worked on `table`."""
+    def set_table(self, counts: IntArray) -> None:
+        """Synchronise with a compiled loop that has updated `table`."""
         for x, a in np.argwhere(counts[:, :, -1]).tolist():
             self._rows[x, a] = counts[x, a].copy()
 
@@ -196,22 +195,22 @@ class KrichevskyTrofimov(_Keyed):
             shown = ", ".join(map(repr, self.observations[:8]))
             more = ", …" if len(self.observations) > 8 else ""
             raise BadEvidence(
-                f"observation {o!r} is none of those declared, {shown}{more}: declare it in "
+                f"observation {o!r} is not one of {shown}{more}: add it to "
                 "KrichevskyTrofimov(observations)"
             ) from None
 
-    def _sound(self, rows: npt.NDArray[Any]) -> bool:
+    def _valid(self, rows: npt.NDArray[Any]) -> bool:
         return bool((rows >= 0).all() and (rows[:, :-1].sum(1) == rows[:, -1]).all())
 
     def save(self) -> Arrays:
-        """Named arrays; observations and keys must be plain values."""
-        return super().save() | {"observations": pack(list(self.observations), "the alphabet")}
+        """Return named arrays; observations and keys must be plain values."""
+        return super().save() | {"observations": pack(list(self.observations), "the observations")}
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for a predictor of the same observations."""
+        """Restore what `save` returned, for a predictor of the same observations."""
         arrays = saved_arrays(arrays, "predictor", "observations")
         if unpack(arrays["observations"]) != list(self.observations):
-            raise IncompatibleState("the saved predictor is about other observations")
+            raise IncompatibleState("the saved predictor has different observations")
         super().load(arrays)
 
     def __repr__(self) -> str:
@@ -220,14 +219,14 @@ class KrichevskyTrofimov(_Keyed):
 
 
 class StudentPredictor(_Keyed):
-    """q(o | x, a, past) = t_{2α}(o; μ, β (κ + 1) / (α κ)), for numbers or vectors of them.
+    """q(o | x, a, past) = t_{2α}(o; μ, β (κ + 1) / (α κ)), for numbers or vectors.
 
-    The prior: o ~ N(m, v) with v ~ inverse-gamma(α, β) and m ~ N(μ, v / κ); a vector's
-    coordinates are independent. `mean` is μ, a vector if observations are, and `beta` is a
-    number or one for each coordinate; beforehand E[1/v] = α/β, so let β be of the size of α v.
-    After n observations κ and α are κ + n and α + n/2. For situations or actions of real numbers
-    give `key`, which puts (x, a) into bins: they hardly ever return, and a predictor with a row
-    for each of them never learns. It is for modes that give densities.
+    The prior is o ~ N(m, v) with v ~ inverse-gamma(α, β) and m ~ N(μ, v / κ); the coordinates of a
+    vector are independent. `mean` is μ, a vector if the observations are, and `beta` is a number or
+    one per coordinate. E[1/v] = α/β, so choose β of the order of α v. After n observations κ and α
+    are κ + n and α + n/2. If situations or actions are real numbers, pass a `key` that puts (x, a)
+    into bins: exact values hardly ever repeat, so the predictor would never learn. Use it for modes
+    that give densities.
 
     >>> q = StudentPredictor(mean=0.0, key=lambda x, a: (round(x), a))
     >>> print(f"{q.log_predict(0.2, 'left', 1.0):.4f}")
@@ -254,9 +253,11 @@ class StudentPredictor(_Keyed):
         try:
             spread = np.broadcast_to(np.array(beta, np.float64), mu.shape)
         except ValueError:
-            raise ValueError(f"beta={beta!r} does not fit mean={mean!r}: one for each") from None
+            raise ValueError(
+                f"beta={beta!r} does not fit mean={mean!r}: give one number or one per coordinate"
+            ) from None
         if mu.ndim > 1 or not mu.size or not np.isfinite(mu).all():
-            raise ValueError(f"mean={mean!r}: it must be a finite number or a list of them")
+            raise ValueError(f"mean={mean!r}: it must be a finite number or a list of numbers")
         positive = (kappa, alpha, *spread.ravel().tolist())
         if not all(0.0 < number < math.inf for number in positive):
             raise ValueError(
@@ -268,21 +269,21 @@ class StudentPredictor(_Keyed):
         super().__init__(np.concatenate([mu.ravel(), spread.ravel(), [kappa, alpha]]), key)
 
     def require_key(self, *parts: Any) -> None:
-        """Refuse situations and actions with real numbers in them, if there is no `key`.
+        """Raise `MissingCapability` for real-valued situations or actions if there is no `key`.
 
         >>> StudentPredictor().require_key((3, "left"))
         >>> StudentPredictor().require_key((0.3, 0.1))
         Traceback (most recent call last):
-        bayescontrol.errors.MissingCapability: (0.3, 0.1) holds real numbers, ...
+        bayescontrol.errors.MissingCapability: (0.3, 0.1) contains real numbers, ...
         """
         if self._key is None:
             for part in parts:
                 if _holds_reals(part):
                     raise MissingCapability(
-                        f"{part!r} holds real numbers, which hardly ever return: the predictor "
-                        "would begin a new row at every step and the alarm would never be raised. "
-                        "Pass key=, a function of (x, a) that puts them into bins; if they do "
-                        "return, key=lambda x, a: (x, a)"
+                        f"{part!r} contains real numbers, which hardly ever repeat: the predictor "
+                        "would never learn, and the alarm would never be raised. Pass key=, a "
+                        "function of (x, a) that puts them into bins; if they do repeat, pass "
+                        "key=lambda x, a: (x, a)"
                     )
 
     def _at(self, x: Any, a: Any) -> Hashable:
@@ -300,11 +301,11 @@ class StudentPredictor(_Keyed):
             value = np.full((), np.nan)
         if value.shape != self.shape or not np.isfinite(value).all():
             kind = f"a vector of {self.shape[0]} numbers" if self.shape else "a number"
-            raise BadEvidence(f"observation {o!r} must be {kind}, finite")
+            raise BadEvidence(f"observation {o!r} is invalid: expected {kind}, finite")
         return value.ravel()
 
     def log_predict(self, x: Any, a: Any, o: Any) -> float:
-        """ln q(o | x, a, past), a density."""
+        """Return the log-density ln q(o | x, a, past)."""
         mu, beta, kappa, alpha = self._parts(x, a)
         value = self._value(o)
         # ν s², with ν = 2α degrees of freedom and scale s.
@@ -314,12 +315,12 @@ class StudentPredictor(_Keyed):
             tail = np.log1p((value - mu) ** 2 / spread)
         log_q = float((constant - 0.5 * np.log(spread) - (alpha + 0.5) * tail).sum())
         if not math.isfinite(log_q):
-            raise BadEvidence(f"observation {o!r} is too far from {mu.tolist()} to be squared")
+            raise BadEvidence(f"observation {o!r} is too far from the mean {mu.tolist()}: overflow")
         return log_q
 
     def update(self, x: Any, a: Any, o: Any) -> None:
-        """μ ← (κμ + o)/(κ + 1), β ← β + κ (o - μ)² / 2(κ + 1), κ ← κ + 1, α ← α + 1/2."""
-        self.log_predict(x, a, o)  # refuses what cannot be counted
+        """Update μ ← (κμ + o)/(κ + 1), β ← β + κ (o - μ)² / 2(κ + 1), κ ← κ + 1, α ← α + 1/2."""
+        self.log_predict(x, a, o)  # raises if o is invalid
         mu, beta, kappa, alpha = self._parts(x, a)
         gap = self._value(o) - mu
         self._rows[self._at(x, a)] = np.concatenate(
@@ -330,7 +331,7 @@ class StudentPredictor(_Keyed):
             ]
         )
 
-    def _sound(self, rows: npt.NDArray[Any]) -> bool:
+    def _valid(self, rows: npt.NDArray[Any]) -> bool:
         d = len(self._start) // 2 - 1
         return bool(np.isfinite(rows).all() and (rows[:, d:] > 0.0).all())
 
@@ -340,7 +341,7 @@ class StudentPredictor(_Keyed):
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's own: they are equal, but not when they are written down."""
+    """Return NumPy scalars as Python numbers, because their texts differ."""
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -1,4 +1,4 @@
-"""Probes for an agent that is running: how many modes are left, and how well they predict.
+"""Probes for a running agent: how many modes remain, and how well they predict.
 
     posterior           P(m | âo_≤t)  for every m                                   shape (M,)
     effective modes     2^H,  H = -Σ_m P(m | âo_≤t) log2 P(m | âo_≤t)               a number
@@ -7,8 +7,8 @@
                         = -log2 Σ_m P(o_t | m, x, a_t) P(m | âo_<t)
     alarm evidence      log2 E_t                                                    bits
 
-A surprise is read before the agent takes o_t in, the rest after. A probe never changes a run.
-Over T steps a column has one more axis, first: shape (T,) or (T, M).
+Surprises are measured before the agent observes o_t, the others after it. A probe never changes a
+run. Over T steps a column has shape (T,) or (T, M).
 """
 
 from collections.abc import Callable
@@ -26,12 +26,7 @@ LN2: Final = 0.6931471805599453
 
 
 def count_effective_modes(agent: Any) -> float:
-    """2^H: one if the agent is sure, M if all M modes are equally likely.
-
-    >>> from bayescontrol.problems.tabular import random_modes
-    >>> print(f"{count_effective_modes(random_modes(4).agent()):.6f}")
-    4.000000
-    """
+    """Return 2^H: 1 if the agent is certain, M if all M modes are equally likely."""
     belief = getattr(agent, "belief", None)
     if not isinstance(belief, ParticleBelief):
         belief = finite_belief(agent, "the effective number of modes")
@@ -43,8 +38,8 @@ def count_effective_modes(agent: Any) -> float:
 def mode_surprises(agent: Any, a: Any, o: Any) -> FloatArray:
     """-log2 P(o | m, x, a) for every mode, in bits; ∞ where the mode rules o out.
 
-    As a probe, read before the agent takes o_t in: an array (M,), over T steps (T, M). Where
-    modes give densities, bits relative to the unit of o, which may be negative.
+    As a probe it is measured before the agent observes o_t: an array (M,), over T steps (T, M). If
+    the modes give densities, the value depends on the unit of o and may be negative.
 
     >>> from bayescontrol import TabularModes
     >>> coins = TabularModes(policy=[[[1]], [[1]]], hypothesis=[[[[1, 0]]], [[[0.75, 0.25]]]])
@@ -58,7 +53,7 @@ def mode_surprises(agent: Any, a: Any, o: Any) -> FloatArray:
 def _posterior(agent: Any, _a: Any, _o: Any) -> FloatArray:
     """P(m | âo_≤t) for every m: an array (M,) that sums to one, over T steps (T, M).
 
-    Read after the agent has taken o_t in.
+    It is measured after the agent has observed o_t.
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.problems.prize import prize_or_frog
@@ -67,15 +62,15 @@ def _posterior(agent: Any, _a: Any, _o: Any) -> FloatArray:
     >>> record["v"].shape
     (9, 2)
     """
-    weights: FloatArray = _able(agent, "posterior", "the posterior")()
+    weights: FloatArray = _belief_method(agent, "posterior", "the posterior")()
     return weights
 
 
 def _effective_modes(agent: Any, _a: Any, _o: Any) -> float:
     """2^H of the posterior P(m | âo_≤t): a number between 1 and M, over T steps (T,).
 
-    One if the agent is sure, M if all M modes are equally likely.
-    Read after the agent has taken o_t in.
+    It is 1 if the agent is certain and M if all M modes are equally likely. It is measured after
+    the agent has observed o_t.
 
     >>> from bayescontrol.problems.prize import prize_or_frog
     >>> print(f"{effective_modes.measure(prize_or_frog().agent(), 0, 1):.6f}")
@@ -87,22 +82,22 @@ def _effective_modes(agent: Any, _a: Any, _o: Any) -> float:
 def _mixture_surprise(agent: Any, a: Any, o: Any) -> float:
     """-log2 P(o_t | âo_<t â_t), in bits: a number, over T steps (T,); ∞ if all modes rule o out.
 
-    Read before the agent takes o_t in. Summed over the steps it is the length of the best code
-    for the observations. The same numbers as `bayescontrol.record.log_score`.
+    It is measured before the agent observes o_t. Its sum over the steps is the code length of the
+    observations. It equals `bayescontrol.record.log_score`.
 
     >>> from bayescontrol.problems.prize import prize_or_frog
     >>> print(f"{mixture_surprise.measure(prize_or_frog().agent(), 0, 1):.6f}")
     1.000000
     """
-    surprise = _able(agent, "surprise", "the surprise of the mixture")
+    surprise = _belief_method(agent, "surprise", "the surprise of the mixture")
     return float(surprise(agent.x, a, o))
 
 
 def _alarm_evidence(agent: Any, _a: Any, _o: Any) -> float:
     """log2 E_t of a guarded agent's alarm, in bits: a number, over T steps (T,).
 
-    The bits by which the predictor is ahead of the best mode; the alarm is raised once they
-    come to log2 1/δ. Read after the agent has taken o_t in.
+    These are the bits by which the predictor is ahead of the best mode; the alarm is raised at
+    log2 1/δ. It is measured after the agent has observed o_t.
 
     >>> from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
     >>> from bayescontrol.problems.prize import prize_or_frog
@@ -112,17 +107,17 @@ def _alarm_evidence(agent: Any, _a: Any, _o: Any) -> float:
     """
     alarm = getattr(agent, "alarm", None)
     if alarm is None:
-        raise MissingCapability(f"{agent!r} has no alarm: write Guarded(agent, Alarm(...))")
+        raise MissingCapability(f"{agent!r} has no alarm: use Guarded(agent, Alarm(...))")
     return float(alarm.evidence_bits)
 
 
-def _able(agent: Any, verb: str, what: str) -> Callable[..., Any]:
-    """The method of the agent's belief; `what` says what it is needed for."""
+def _belief_method(agent: Any, name: str, what: str) -> Callable[..., Any]:
+    """Return a method of the agent's belief; `what` names the probe in the error."""
     belief = getattr(agent, "belief", None)
-    method = getattr(belief, verb, None)
+    method = getattr(belief, name, None)
     if not callable(method):
-        has = "no belief" if belief is None else f"the belief {belief!r}, which lacks {verb}"
-        raise MissingCapability(f"{what} is read from a belief, and {agent!r} has {has}")
+        has = "no belief" if belief is None else f"the belief {belief!r} without {name}()"
+        raise MissingCapability(f"cannot measure {what}: {agent!r} has {has}")
     found: Callable[..., Any] = method
     return found
 
@@ -130,7 +125,7 @@ def _able(agent: Any, verb: str, what: str) -> Callable[..., Any]:
 def _probe(
     measure: Callable[[Any, Any, Any], Any], when: Literal["before", "after"] = "after"
 ) -> Probe:
-    """The probe, which says in `help` what it measures, not what a probe is."""
+    """Create a probe whose docstring is that of its function."""
     probe = Probe(measure, when)
     object.__setattr__(probe, "__doc__", measure.__doc__)
     return probe

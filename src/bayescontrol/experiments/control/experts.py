@@ -44,7 +44,7 @@ from bayescontrol.experiments.control.experts_replica import (
     Settings,
     run,
 )
-from bayescontrol.experts import TWENTY
+from bayescontrol.experts import CARTPOLE_HYPOTHESES
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Series
 from bayescontrol.report.tables import with_error
@@ -169,9 +169,9 @@ def _agents(settings: Settings, columns: Columns) -> Table:
 
 def _experts(settings: Settings, columns: Columns) -> Table:
     stood, true = columns["experts"] == settings.steps, columns["pole"]
-    signs = np.array([pole.sign for pole in TWENTY])
+    signs = np.array([pole.sign for pole in CARTPOLE_HYPOTHESES])
     rows = []
-    for m, pole in enumerate(TWENTY):
+    for m, pole in enumerate(CARTPOLE_HYPOTHESES):
         same, wired = true == m, signs[true] == pole.sign
         groups = (same, wired & ~same, ~wired)
         shares = (_percent(stood[group, m]) for group in groups)

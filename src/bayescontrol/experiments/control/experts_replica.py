@@ -28,15 +28,15 @@ from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.experts import (
     CARTPOLE,
+    CARTPOLE_HYPOTHESES,
     MOUNTAIN_CAR,
-    NINE_RODS,
+    MOUNTAIN_CAR_HYPOTHESES,
     PENDULUM,
-    TEN_HILLS,
-    TWENTY,
+    PENDULUM_HYPOTHESES,
     Bumpless,
-    Gaussian,
     Plant,
     SimulatorMode,
+    SimulatorNoise,
     cartpole_modes,
     mountain_car_modes,
     next_state,
@@ -154,7 +154,7 @@ CHANGES: Final = ("static", "switching", "fading")
 
 @lru_cache(maxsize=4)
 def _pole_modes(noise: float, floor: float) -> list[SimulatorMode]:
-    return cartpole_modes(Gaussian((0.0, noise, 0.0, noise), floor))
+    return cartpole_modes(SimulatorNoise((0.0, noise, 0.0, noise), floor))
 
 
 @dataclass(frozen=True)
@@ -168,10 +168,10 @@ class _Scene:
     def play(self, name: str, make: Callable[[FloatArray], Any], **more: Any) -> Episode:
         """Play one episode with the agent `make(x)`."""
         s = self.settings
-        plant = CARTPOLE.plant(
+        plant = CARTPOLE.environment(
             Stream.named(s.seed, self.run, "start of pole"),
             process=(0.0, s.noise, 0.0, s.noise),
-            **TWENTY[self.true].attributes(),
+            **CARTPOLE_HYPOTHESES[self.true].attributes(),
         )
         both = streams(s, self.run, name, "pole")
         return episode(make(plant.start), plant, s.steps, both, **more)
@@ -181,9 +181,13 @@ def poles(settings: Settings, run: int) -> Columns:
     """Record steps survived, posteriors, identification times, and the rewired motor."""
     modes = _pole_modes(settings.noise, settings.floor)
     policies = [mode.policy for mode in modes]
-    true = truth(settings, run, "pole", len(TWENTY))
+    true = truth(settings, run, "pole", len(CARTPOLE_HYPOTHESES))
     scene = _Scene(settings, run, true)
-    wired = [m for m, pole in enumerate(TWENTY) if pole.sign == TWENTY[true].sign]
+    wired = [
+        m
+        for m, pole in enumerate(CARTPOLE_HYPOTHESES)
+        if pole.sign == CARTPOLE_HYPOTHESES[true].sign
+    ]
 
     def knows(agent: Any, _: FloatArray) -> tuple[float, float]:
         v = agent.belief.posterior()
@@ -212,10 +216,10 @@ def poles(settings: Settings, run: int) -> Columns:
 
 
 def _rewired(scene: _Scene, modes: list[SimulatorMode]) -> Columns:
-    settings, pole = scene.settings, TWENTY[scene.true]
+    settings, pole = scene.settings, CARTPOLE_HYPOTHESES[scene.true]
     after = pole._replace(sign=-pole.sign)
-    new = TWENTY.index(after)
-    wired = [m for m, other in enumerate(TWENTY) if other.sign == after.sign]
+    new = CARTPOLE_HYPOTHESES.index(after)
+    wired = [m for m, other in enumerate(CARTPOLE_HYPOTHESES) if other.sign == after.sign]
     beliefs: Mapping[str, Callable[[], Any]] = {
         "static": lambda: FiniteBelief(modes),
         "switching": lambda: SwitchingBelief(modes, hazard=settings.hazard),
@@ -252,14 +256,14 @@ ROD_AGENTS: Final = (RULE, BUMPLESS, RIGHT, MEAN)
 
 @lru_cache(maxsize=4)
 def _rod_modes(noise: float, floor: float, limit: float) -> list[SimulatorMode]:
-    return pendulum_modes(Gaussian((0.0, 0.0, noise), floor), limit=limit)
+    return pendulum_modes(SimulatorNoise((0.0, 0.0, noise), floor), limit=limit)
 
 
 def rods(settings: Settings, run: int) -> Columns:
     """Record cos φ at every step, and the largest jump of the torque at a change of modes."""
     modes = _rod_modes(settings.rod_noise, settings.floor, settings.limit)
     policies = [mode.policy for mode in modes]
-    true = truth(settings, run, "rod", len(NINE_RODS))
+    true = truth(settings, run, "rod", len(PENDULUM_HYPOTHESES))
     rule = partial(control_rule, settings, modes)
     make: Makers = {
         RULE: rule,
@@ -269,10 +273,10 @@ def rods(settings: Settings, run: int) -> Columns:
     }
     height, bump = [], []
     for name in ROD_AGENTS:
-        plant = PENDULUM.plant(
+        plant = PENDULUM.environment(
             Stream.named(settings.seed, run, "start of rod"),
             process=(0.0, settings.rod_noise),
-            **NINE_RODS[true].attributes(),
+            **PENDULUM_HYPOTHESES[true].attributes(),
         )
         # Both rules share a stream: they draw the same modes while their observations agree.
         both = streams(settings, run, RULE, "rod")
@@ -298,14 +302,14 @@ _NOISE: Final = (1e-4, 1e-4)
 
 @lru_cache(maxsize=1)
 def _hill_modes() -> list[SimulatorMode]:
-    return mountain_car_modes(Gaussian(_NOISE, floor=1e-5))
+    return mountain_car_modes(SimulatorNoise(_NOISE, floor=1e-5))
 
 
 def hills(settings: Settings, run: int) -> Columns:
     """Record the steps to the goal, ∞ if it was not reached."""
     modes = _hill_modes()
     policies = [mode.policy for mode in modes]
-    true = truth(settings, run, "hill", len(TEN_HILLS))
+    true = truth(settings, run, "hill", len(MOUNTAIN_CAR_HYPOTHESES))
     make: Makers = {
         RULE: partial(control_rule, settings, modes),
         RIGHT: lambda x: FixedExperts([policies[true]], x),
@@ -313,10 +317,10 @@ def hills(settings: Settings, run: int) -> Columns:
     }
     steps = []
     for name in HILL_AGENTS:
-        plant = MOUNTAIN_CAR.plant(
+        plant = MOUNTAIN_CAR.environment(
             Stream.named(settings.seed, run, "start of hill"),
             process=_NOISE,
-            **TEN_HILLS[true].attributes(),
+            **MOUNTAIN_CAR_HYPOTHESES[true].attributes(),
         )
         both = streams(settings, run, name, "hill")
         found = episode(make[name](plant.start), plant, HILL_STEPS, both)

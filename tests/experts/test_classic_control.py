@@ -1,4 +1,4 @@
-"""The experts on the plants they were made for, and on others."""
+"""The experts on matching plants and on others."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -13,18 +13,18 @@ from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.errors import MissingCapability, UnknownAction
 from bayescontrol.experts import (
     CARTPOLE,
+    CARTPOLE_HYPOTHESES,
     MOUNTAIN_CAR,
-    NINE_RODS,
+    MOUNTAIN_CAR_HYPOTHESES,
     PENDULUM,
-    TEN_HILLS,
-    TWENTY,
+    PENDULUM_HYPOTHESES,
     Bumpless,
     CartPole,
-    Gaussian,
     MountainCar,
     Pendulum,
     Plant,
     SimulatorMode,
+    SimulatorNoise,
     cartpole_modes,
     limited,
     linearise,
@@ -58,27 +58,35 @@ def test_the_linear_plant_near_a_point_is_the_one_on_paper() -> None:
     assert pytest.approx(expected, abs=1e-8) == A
 
 
-@pytest.mark.parametrize("pole", [TWENTY[0], TWENTY[9], TWENTY[10], TWENTY[19]])
+@pytest.mark.parametrize(
+    "pole",
+    [
+        CARTPOLE_HYPOTHESES[0],
+        CARTPOLE_HYPOTHESES[9],
+        CARTPOLE_HYPOTHESES[10],
+        CARTPOLE_HYPOTHESES[19],
+    ],
+)
 def test_an_expert_keeps_its_own_pole_up_and_drops_it_with_the_other_force(pole: CartPole) -> None:
-    plant = CARTPOLE.plant(1, process=SHAKEN, **pole.attributes())
+    plant = CARTPOLE.environment(1, process=SHAKEN, **pole.attributes())
     assert lasts(FixedExperts([pole.expert()], plant.start), plant, 500) == 500
     other = pole._replace(sign=-pole.sign)
-    plant = CARTPOLE.plant(1, process=SHAKEN, **other.attributes())
+    plant = CARTPOLE.environment(1, process=SHAKEN, **other.attributes())
     assert lasts(FixedExperts([pole.expert()], plant.start), plant, 500) < 50
 
 
 def test_the_twenty_are_twenty_with_both_signs_of_the_force() -> None:
-    assert len(set(TWENTY)) == len({pole.name for pole in TWENTY}) == 20
-    assert sum(pole.sign for pole in TWENTY) == 0
+    assert len(set(CARTPOLE_HYPOTHESES)) == len({pole.name for pole in CARTPOLE_HYPOTHESES}) == 20
+    assert sum(pole.sign for pole in CARTPOLE_HYPOTHESES) == 0
 
 
 @pytest.mark.parametrize("true", [1, 8, 12, 17])
 def test_the_rule_keeps_an_unknown_pole_up_where_mean_and_vote_drop_it(true: int) -> None:
-    modes = cartpole_modes(Gaussian(SHAKEN))
+    modes = cartpole_modes(SimulatorNoise(SHAKEN))
 
     def plant() -> Plant:
-        return CARTPOLE.plant(
-            Stream.named(3, true, "start"), process=SHAKEN, **TWENTY[true].attributes()
+        return CARTPOLE.environment(
+            Stream.named(3, true, "start"), process=SHAKEN, **CARTPOLE_HYPOTHESES[true].attributes()
         )
 
     world = plant()
@@ -93,7 +101,7 @@ def test_the_rule_keeps_an_unknown_pole_up_where_mean_and_vote_drop_it(true: int
 
 def test_without_noise_one_step_refutes_every_wrong_hypothesis() -> None:
     modes = cartpole_modes()
-    plant = CARTPOLE.plant(2, **TWENTY[13].attributes())
+    plant = CARTPOLE.environment(2, **CARTPOLE_HYPOTHESES[13].attributes())
     rule = ControlRule(FiniteBelief(modes), plant.start, next_state)
     lasts(rule, plant, 1)
     assert rule.belief.posterior()[13] > 0.999
@@ -110,23 +118,23 @@ def test_without_noise_one_step_refutes_every_wrong_hypothesis() -> None:
 def test_a_rewired_motor_is_followed_by_switching_and_fading_and_not_by_a_static_belief(
     make: Callable[[Any], Any], follows: bool
 ) -> None:
-    pole = TWENTY[4]
-    plant = CARTPOLE.plant(7, process=SHAKEN, **pole.attributes())
-    rule = ControlRule(make(cartpole_modes(Gaussian(SHAKEN))), plant.start, next_state)
+    pole = CARTPOLE_HYPOTHESES[4]
+    plant = CARTPOLE.environment(7, process=SHAKEN, **pole.attributes())
+    rule = ControlRule(make(cartpole_modes(SimulatorNoise(SHAKEN))), plant.start, next_state)
     steps = lasts(rule, plant, 300, lambda: plant.become(force_mag=-10.0))
     assert (steps == 300) == follows
 
 
-@pytest.mark.parametrize("rod", [NINE_RODS[0], NINE_RODS[8]])
+@pytest.mark.parametrize("rod", [PENDULUM_HYPOTHESES[0], PENDULUM_HYPOTHESES[8]])
 def test_a_rod_is_swung_up_and_held_by_its_expert_and_by_the_rule(rod: Pendulum) -> None:
-    modes = pendulum_modes(Gaussian((0.0, 0.0, 0.05)))
+    modes = pendulum_modes(SimulatorNoise((0.0, 0.0, 0.05)))
     for make in (
         lambda x: FixedExperts([rod.expert()], x),
         lambda x: Bumpless(
             ControlRule(FiniteBelief(modes), x, next_state, MinimumDwell(3)), steps=4
         ),
     ):
-        plant = PENDULUM.plant(2, process=(0.0, 0.05), **rod.attributes())
+        plant = PENDULUM.environment(2, process=(0.0, 0.05), **rod.attributes())
         agent: Any = make(plant.start)
         heights = []
         for t, (u, o) in enumerate(play(agent, plant, seed=2)):
@@ -140,8 +148,10 @@ def test_a_rod_is_swung_up_and_held_by_its_expert_and_by_the_rule(rod: Pendulum)
 
 @pytest.mark.parametrize("true", [0, 4, 7])
 def test_a_car_reaches_the_goal_on_an_unknown_hill(true: int) -> None:
-    plant = MOUNTAIN_CAR.plant(1, process=(1e-4, 1e-4), **TEN_HILLS[true].attributes())
-    modes = mountain_car_modes(Gaussian((1e-4, 1e-4), floor=1e-5))
+    plant = MOUNTAIN_CAR.environment(
+        1, process=(1e-4, 1e-4), **MOUNTAIN_CAR_HYPOTHESES[true].attributes()
+    )
+    modes = mountain_car_modes(SimulatorNoise((1e-4, 1e-4), floor=1e-5))
     rule = ControlRule(FiniteBelief(modes), plant.start, next_state)
     assert lasts(rule, plant, 300) < 300
     assert plant.terminated
@@ -149,7 +159,7 @@ def test_a_car_reaches_the_goal_on_an_unknown_hill(true: int) -> None:
 
 
 def test_an_expert_for_a_light_hill_does_not_get_up_a_heavy_one() -> None:
-    plant = MOUNTAIN_CAR.plant(1, **MountainCar(0.0035).attributes())
+    plant = MOUNTAIN_CAR.environment(1, **MountainCar(0.0035).attributes())
     light = FixedExperts([MountainCar(0.0015).expert()], plant.start)
     assert lasts(light, plant, 300) == 300
 
@@ -185,7 +195,7 @@ class Sudden:
 
 
 def test_bumpless_blends_from_the_input_in_force_and_learns_from_what_was_applied() -> None:
-    plant, belief = PENDULUM.plant(3), Sudden()
+    plant, belief = PENDULUM.environment(3), Sudden()
     agent = Bumpless(ControlRule(belief, plant.start, next_state), steps=4)
     inputs = []
     for u, _ in islice(play(agent, plant), 9):
