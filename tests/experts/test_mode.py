@@ -135,9 +135,9 @@ def test_a_simulator_without_finite_numbers_is_bad_evidence_that_names_the_mode(
     good = simulated([0.0])
     for wrong in ([answer], np.array([answer]), answer):
         belief = FiniteBelief([good, simulated(wrong)])
-        with pytest.raises(BadEvidence, match="odd") as told:
+        with pytest.raises(BadEvidence, match="odd") as raised:
             belief.observe(np.zeros(1), 0.0, np.zeros(1))
-        assert told.value.mode == 1
+        assert raised.value.mode == 1
         assert belief.posterior().tolist() == [0.5, 0.5]
 
 
@@ -168,7 +168,7 @@ def test_the_next_state_is_a_copy_and_an_array() -> None:
 
 
 def test_the_length_of_std_has_words_of_its_own() -> None:
-    with pytest.raises(BadEvidence, match="2 deviations, the observation 3 components"):
+    with pytest.raises(BadEvidence, match="2 components, but the observation has 3"):
         SimulatorNoise([0.1, 0.1]).log_density(np.zeros(3), np.zeros(3))
 
 
@@ -264,7 +264,7 @@ def test_without_a_floor_a_simulator_would_refute_itself(floor: float) -> None:
 
 
 def test_components_must_agree() -> None:
-    with pytest.raises(BadEvidence, match="2 components, a simulated step of 3"):
+    with pytest.raises(BadEvidence, match="2 components, but the simulated step has 3"):
         SimulatorNoise(0.1).log_density([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(BadEvidence, match="give one std, or 3"):
         SimulatorNoise([0.1, 0.1]).log_density([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])

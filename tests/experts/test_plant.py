@@ -48,9 +48,9 @@ def test_the_simulator_foretells_the_plant_far_below_any_floor(
     plant, step = kind.environment(1, **theta), kind.simulator(**theta)
     x = plant.start
     for _ in range(6):
-        foretold = step(x, u)
+        predicted = step(x, u)
         x = plant.respond(u, Stream(0))
-        assert np.abs(x - foretold).max() < 1e-6
+        assert np.abs(x - predicted).max() < 1e-6
 
 
 @pytest.mark.parametrize(("kind", "theta", "u"), KINDS)
@@ -68,7 +68,7 @@ def test_a_plant_that_has_ended_answers_no_more() -> None:
     while not plant.terminated:
         plant.respond(1, Stream(0))
     before = plant.state
-    with pytest.raises(EpisodeOver, match="make a new plant"):
+    with pytest.raises(EpisodeOver, match="create a new plant"):
         plant.respond(1, Stream(0))
     assert np.array_equal(plant.state, before)
 
@@ -129,5 +129,5 @@ def test_a_users_environment_needs_a_state_and_no_more() -> None:
     plant, step = acrobot.environment(4, LINK_MASS_2=1.5), acrobot.simulator(LINK_MASS_2=1.5)
     for a in (0, 2, 1):
         x = plant.respond(a, Stream(0))
-        foretold = step(x, a)
-        assert plant.respond(a, Stream(0)) == pytest.approx(foretold, abs=1e-6)
+        predicted = step(x, a)
+        assert plant.respond(a, Stream(0)) == pytest.approx(predicted, abs=1e-6)

@@ -191,7 +191,7 @@ def test_what_is_not_there_is_refused() -> None:
     world = Continuing(make(LAKE))
     with pytest.raises(UnknownAction):
         world.respond(4, Stream(0))
-    with pytest.raises(TypeError, match=r"no gymnasium\.Env"):
+    with pytest.raises(TypeError, match=r"not a gymnasium\.Env"):
         Continuing("FrozenLake-v1")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="go on"):
         Continuing(make(LAKE), truncated="ignore")  # type: ignore[arg-type]
@@ -321,7 +321,7 @@ def test_value_learners_share_the_lanes_too() -> None:
 
 
 def test_an_agent_with_a_plan_for_one_history_is_refused() -> None:
-    with pytest.raises(MissingCapability, match="cannot be put into situation"):
+    with pytest.raises(MissingCapability, match="cannot set the situation"):
         drive(UCRL2(16, 4, bounds=(0.0, 1.0)), gymnasium.make(LAKE), 1)
 
 

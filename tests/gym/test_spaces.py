@@ -43,9 +43,9 @@ def test_what_a_space_gives_has_a_plain_name_among_its_names(space: Any, seed: i
 
 @pytest.mark.parametrize("wrong", [5, -1, 1.5, "a", None, (1,), [1, 2], np.nan])
 def test_a_name_of_nothing_is_refused(wrong: Any) -> None:
-    with pytest.raises(UnknownAction, match="names no element"):
+    with pytest.raises(UnknownAction, match="is not the name of an element"):
         FiniteSpace(Discrete(5)).element(wrong)
-    with pytest.raises(UnknownAction, match="names no element"):
+    with pytest.raises(UnknownAction, match="is not the name of an element"):
         FiniteSpace(MultiDiscrete([2, 2, 2])).element(wrong)
 
 

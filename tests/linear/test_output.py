@@ -124,5 +124,5 @@ def test_what_does_not_fit_is_refused() -> None:
         OutputMode(mode.system, C, [[0.0]])
     with pytest.raises(InvalidSystem, match="the start"):
         OutputPlant(mode.system, C, V, start=[1.0])
-    with pytest.raises(NotStabilisable, match="no filter"):
+    with pytest.raises(NotStabilisable, match="no stable filter"):
         OutputMode(double_integrator(), [[0.0, 1.0]], V)

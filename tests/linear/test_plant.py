@@ -133,5 +133,5 @@ def test_what_cannot_be_stabilised_says_so() -> None:
 @pytest.mark.parametrize("part", ["A", "B", "Q", "R", "W"])
 def test_complex_matrices_are_refused(part: str) -> None:
     parts: dict[str, Any] = {name: np.eye(1) for name in "ABQRW"}
-    with pytest.raises(InvalidSystem, match=f"{part} is no matrix of numbers: they are complex"):
+    with pytest.raises(InvalidSystem, match=f"{part} is not a matrix of real numbers: complex"):
         LinearSystem(**{**parts, part: np.eye(1) * (1 + 1j)})

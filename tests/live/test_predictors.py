@@ -67,22 +67,22 @@ def test_an_observation_outside_the_alphabet_is_refused_and_changes_nothing(o: A
     q = KrichevskyTrofimov("abc")
     q.update(0, 0, "a")
     before = q.save()
-    with pytest.raises(BadEvidence, match="none of those declared"):
+    with pytest.raises(BadEvidence, match="is not one of"):
         q.log_predict(0, 0, o)
-    with pytest.raises(BadEvidence, match="none of those declared"):
+    with pytest.raises(BadEvidence, match="is not one of"):
         q.update(0, 0, o)
     assert same_bits(before, q.save())
 
 
 @pytest.mark.parametrize("observations", [0, [], "aa"])
 def test_an_empty_or_repeated_alphabet_is_refused(observations: Any) -> None:
-    with pytest.raises(ValueError, match="at least one, and each of them once"):
+    with pytest.raises(ValueError, match="at least one, without repetitions"):
         KrichevskyTrofimov(observations)
 
 
 @pytest.mark.parametrize("observations", [2.5, None, [[1], [2]], [{}]])
 def test_an_alphabet_that_is_none_is_refused_in_words(observations: Any) -> None:
-    with pytest.raises(MissingCapability, match="a whole one, or a list"):
+    with pytest.raises(MissingCapability, match="give their number, or a list"):
         KrichevskyTrofimov(observations)
 
 
@@ -99,7 +99,7 @@ def test_predictors_read_as_one_would_say_them() -> None:
 @pytest.mark.parametrize("fresh", [KrichevskyTrofimov(2), StudentPredictor()])
 def test_what_was_never_saved_is_not_loaded(fresh: Any) -> None:
     for nothing in (None, 3, ["rows"]):
-        with pytest.raises(IncompatibleState, match=r"as save\(\) gives"):
+        with pytest.raises(IncompatibleState, match=r"as returned by save\(\)"):
             fresh.load(nothing)
 
 
@@ -233,5 +233,5 @@ def test_a_damaged_state_is_refused_and_changes_nothing(
 
 
 def test_a_predictor_of_other_observations_is_not_loaded() -> None:
-    with pytest.raises(IncompatibleState, match="other observations"):
+    with pytest.raises(IncompatibleState, match="different observations"):
         KrichevskyTrofimov("ab").load(KrichevskyTrofimov("ba").save())

@@ -98,7 +98,7 @@ def test_beliefs_without_finitely_many_modes_are_told_what_is_missing() -> None:
     for probe in (posterior, mixture_surprise):
         with pytest.raises(MissingCapability, match="no belief"):
             probe.measure(object(), 0, 1)
-    with pytest.raises(MissingCapability, match=r"lacks surprise"):
+    with pytest.raises(MissingCapability, match=r"without surprise"):
         mixture_surprise.measure(SimpleNamespace(belief="a hunch"), 0, 1)
     with pytest.raises(MissingCapability, match="has no alarm"):
         alarm_evidence.measure(agent, 0, 1)
