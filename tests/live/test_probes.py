@@ -116,4 +116,4 @@ def test_help_says_what_a_probe_measures_in_which_unit_and_shape(probe: Probe) -
     assert "A measurement" not in words  # that of every probe
     assert "(T, M)" in words or "(T,)" in words
     assert "bits" in words or "sums to one" in words or "between 1 and M" in words
-    assert "before the agent takes" in words or "after the agent has taken" in words
+    assert "before the agent observes" in words or "after the agent has observed" in words

@@ -69,8 +69,8 @@ def _posterior(agent: Any, _a: Any, _o: Any) -> FloatArray:
 def _effective_modes(agent: Any, _a: Any, _o: Any) -> float:
     """2^H of the posterior P(m | âo_≤t): a number between 1 and M, over T steps (T,).
 
-    It is 1 if the agent is certain and M if all M modes are equally likely. It is measured after
-    the agent has observed o_t.
+    It is 1 if the agent is certain and M if all M modes are equally likely.
+    It is measured after the agent has observed o_t.
 
     >>> from bayescontrol.problems.prize import prize_or_frog
     >>> print(f"{effective_modes.measure(prize_or_frog().agent(), 0, 1):.6f}")
