@@ -47,7 +47,7 @@ from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.fused import register_loop
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Guide, Panel, Series
 from bayescontrol.lab.statistics import bernstein, compare
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
@@ -458,11 +458,11 @@ def _cell(mean: FloatArray, error: FloatArray) -> str:
     return with_error(float(mean), float(error))
 
 
-_LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
-    RULE: ("blue", "solid"),
-    EPSILON: ("vermillion", "dash"),
-    CONVERGED: ("purple", "solid"),
-    GITTINS: ("green", "dot"),
+_LOOKS: Final[Mapping[str, Any]] = {
+    RULE: {"colour": "blue", "dash": "solid"},
+    EPSILON: {"colour": "vermillion", "dash": "dash"},
+    CONVERGED: {"colour": "purple", "dash": "solid"},
+    GITTINS: {"colour": "green", "dash": "dot"},
 }
 #: Largest block of steps over which curves are averaged.
 _BLOCK: Final = 10
@@ -540,8 +540,7 @@ def _curve(results: Results, agent: str, values: FloatArray, *, legend: bool = T
     whole = values.shape[1] // width * width
     blocks = values[:, :whole].reshape(len(values), -1, width).mean(axis=2)
     t = np.arange(blocks.shape[1]) * width + (width + 1) / 2
-    colour, dash = _LOOKS[agent]
-    return Series.of_runs(agent, t, blocks, colour=colour, dash=dash, in_legend=legend)
+    return Series.of_runs(agent, t, blocks, in_legend=legend, **_LOOKS[agent])
 
 
 def _drawn_regret(results: Results) -> Panel:
@@ -573,9 +572,9 @@ def _times(settings: Settings) -> FloatArray:
 def _regrets(results: Results, t: FloatArray, *, even: bool) -> list[Series]:
     at = t.astype(int) - 1
     series = []
-    for name, (colour, dash) in _LOOKS.items():
+    for name, look in _LOOKS.items():
         runs = results.regret(name, even=even)[:, at]
-        series.append(Series.of_runs(name, t, runs, colour=colour, dash=dash, in_legend=not even))
+        series.append(Series.of_runs(name, t, runs, in_legend=not even, **look))
     return series
 
 

@@ -46,7 +46,7 @@ from bayescontrol.experiments.control.experts_replica import (
 )
 from bayescontrol.experts import CARTPOLE_HYPOTHESES
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Series
+from bayescontrol.lab.chart import Chart, Colour, Guide, Marker, Panel, Series
 from bayescontrol.report.tables import with_error
 
 #: A rod counts as held if it is upright for this share of the right expert's time.
@@ -231,16 +231,16 @@ def _others(settings: Settings, columns: Columns) -> Table:
 _MARKERS: Final[tuple[Marker, ...]] = (
     "circle", "square-open", "diamond", "triangle-up", "triangle-down",
 )  # fmt: skip
-_LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
-    RULE: ("blue", "solid"),
-    RIGHT: ("green", "dash"),
-    NAIVE: ("vermillion", "solid"),
-    MEAN: ("orange", "dashdot"),
-    VOTE: ("purple", "dot"),
-    BUMPLESS: ("sky", "dash"),
-    "static": ("vermillion", "solid"),
-    "switching": ("blue", "solid"),
-    "fading": ("sky", "dash"),
+_LOOKS: Final[Mapping[str, Any]] = {
+    RULE: {"colour": "blue", "dash": "solid"},
+    RIGHT: {"colour": "green", "dash": "dash"},
+    NAIVE: {"colour": "vermillion", "dash": "solid"},
+    MEAN: {"colour": "orange", "dash": "dashdot"},
+    VOTE: {"colour": "purple", "dash": "dot"},
+    BUMPLESS: {"colour": "sky", "dash": "dash"},
+    "static": {"colour": "vermillion", "dash": "solid"},
+    "switching": {"colour": "blue", "dash": "solid"},
+    "fading": {"colour": "sky", "dash": "dash"},
 }
 
 
@@ -300,21 +300,16 @@ def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], tit
         # An episode that ends at step t does not count at t, unless it lasted all steps.
         up = (steps[:, i, None] > t).sum(axis=0)
         up[-1] = (steps[:, i] == settings.steps).sum()
-        colour, dash = _LOOKS[name]
         low, high = wilson(up[-1:], n)
-        series.append(Series(name, t, up / n, kind="step", colour=colour, dash=dash))
-        look: Any = {"colour": colour, "marker": _MARKERS[i], "in_legend": False}
+        series.append(Series(name, t, up / n, kind="step", **_LOOKS[name]))
+        look = {"colour": _LOOKS[name]["colour"], "marker": _MARKERS[i], "in_legend": False}
         ends.append(Series(name, t[-1:], up[-1:] / n, low, high, "points", **look))
     changes = names is CHANGES
     return Panel(
         title, "step t", "share of the episodes", [*series, *ends],
-        [_rewired(settings)] if changes else [],
+        [Guide("rewired", settings.change, "vertical")] if changes else [],
         xscale="linear" if changes else "log", ylim=(-0.03, 1.05), legend="below",
     )  # fmt: skip
-
-
-def _rewired(settings: Settings) -> Guide:
-    return Guide("rewired", settings.change, "vertical")
 
 
 def _quartiles(label: str, t: Any, values: FloatArray, **look: Any) -> Series:
@@ -356,9 +351,8 @@ def _after(settings: Settings, columns: Columns) -> Panel:
     series = []
     for i, name in enumerate(CHANGES):
         values = columns["after"][:, i, 0, around]
-        colour, dash = _LOOKS[name]
         if np.isfinite(values).any():
-            series.append(_quartiles(name, t, values, colour=colour, dash=dash, in_legend=False))
+            series.append(_quartiles(name, t, values, in_legend=False, **_LOOKS[name]))
     return Panel(
         "Belief in the new force", "step t", "probability", series,
         [Guide("rewired", settings.change, "vertical", in_legend=False)],
@@ -370,9 +364,8 @@ def _rods(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.rod_steps + 1)
     series = []
     for i, name in enumerate(ROD_AGENTS):
-        colour, dash = _LOOKS[name]
         mean = columns["height"][:, i].mean(axis=0)
-        series.append(Series(name, t, mean, colour=colour, dash=dash))
+        series.append(Series(name, t, mean, **_LOOKS[name]))
     return Panel(
         "Pendulum: nine rods", "step t", "cos φ, mean", series,
         ylim=(-1.05, 1.05), legend="below",
@@ -383,12 +376,9 @@ def _hills(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, HILL_STEPS + 1)
     series = []
     for i, name in enumerate(HILL_AGENTS):
-        colour, dash = _LOOKS[name]
         share = (columns["goal"][:, i, None] <= t).mean(axis=0)
         in_legend = name not in ROD_AGENTS
-        series.append(
-            Series(name, t, share, kind="step", colour=colour, dash=dash, in_legend=in_legend)
-        )
+        series.append(Series(name, t, share, kind="step", in_legend=in_legend, **_LOOKS[name]))
     return Panel(
         "MountainCar: ten hills", "step t", "share at the goal", series,
         ylim=(-0.03, 1.05), legend="below",

@@ -32,7 +32,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -48,7 +48,7 @@ from bayescontrol.experiments.chance import least_successes
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Region, Series
+from bayescontrol.lab.chart import Chart, Panel, Region, Series
 from bayescontrol.linear import PLANTS, LinearAgent, LinearPlant, LinearSystem, SystemPrior
 from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
@@ -437,14 +437,12 @@ def _table(results: Results, plant: str) -> Table:
     )  # fmt: skip
 
 
-#: Lower quartile, median and upper quartile.
-_Band: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
-_LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
-    RULE: ("blue", "solid"),
-    LAZY: ("sky", "dash"),
-    WARM: ("green", "solid"),
-    CERTAIN: ("vermillion", "dashdot"),
-    EXPLORING: ("orange", "dot"),
+_LOOKS: Final[Mapping[str, Any]] = {
+    RULE: {"colour": "blue", "dash": "solid"},
+    LAZY: {"colour": "sky", "dash": "dash"},
+    WARM: {"colour": "green", "dash": "solid"},
+    CERTAIN: {"colour": "vermillion", "dash": "dashdot"},
+    EXPLORING: {"colour": "orange", "dash": "dot"},
 }
 #: The run whose posterior is drawn, and the radius that contains 95 % of a 2-D Gaussian.
 _EXAMPLE: Final = 0
@@ -492,17 +490,9 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     }
 
 
-def _middle(runs: FloatArray) -> _Band:
-    """Return the quartiles as values of single runs, so that ∞ stays ∞."""
-    low, middle, high = np.quantile(runs, [0.25, 0.5, 0.75], axis=0, method="nearest")
-    return low, middle, high
-
-
 def _gains(results: Results, plant: str) -> Panel:
-    t, series = checkpoints(results.settings), []
-    for agent, (colour, dash) in _LOOKS.items():
-        band = _middle(results.excess(plant, agent))
-        series.append(_band(plant, agent, t, band, colour, dash))
+    t = checkpoints(results.settings)
+    series = [_band(plant, agent, t, results.excess(plant, agent)) for agent in _LOOKS]
     return Panel(
         plant, "step t", "J(K) / J* − 1", series,
         xscale="log", yscale="log", xlim=(1.0, None), ylim=(None, 30.0),
@@ -510,17 +500,16 @@ def _gains(results: Results, plant: str) -> Panel:
     )  # fmt: skip
 
 
-def _band(plant: str, agent: str, t: IntArray, band: _Band, colour: Colour, dash: Dash) -> Series:
-    low, middle, high = band
+def _band(plant: str, agent: str, t: IntArray, runs: FloatArray) -> Series:
+    """Make a series of the quartiles; they are values of single runs, so that ∞ stays ∞."""
+    low, middle, high = np.quantile(runs, [0.25, 0.5, 0.75], axis=0, method="nearest")
     first = plant == next(iter(PLANTS))  # one legend for all panels
-    return Series(agent, t, middle, low, high, colour=colour, dash=dash, in_legend=first)
+    return Series(agent, t, middle, low, high, in_legend=first, **_LOOKS[agent])
 
 
 def _regrets(results: Results, plant: str) -> Panel:
-    t, series = checkpoints(results.settings), []
-    for agent, (colour, dash) in _LOOKS.items():
-        band = _middle(results.regret(plant, agent))
-        series.append(_band(plant, agent, t, band, colour, dash))
+    t = checkpoints(results.settings)
+    series = [_band(plant, agent, t, results.regret(plant, agent)) for agent in _LOOKS]
     ends = [float(s.y[-1]) for s in series if 0 < s.y[-1] < np.inf]
     guide = 0.5 * min(ends, default=1.0) * np.sqrt(t / t[-1])
     first = plant == next(iter(PLANTS))

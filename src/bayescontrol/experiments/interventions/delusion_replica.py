@@ -50,19 +50,12 @@ AGENTS: Final[Mapping[str, type[Any]]] = {"naive": NaiveMixture, "causal": Contr
 
 @dataclass(frozen=True)
 class Settings:
-    """Size of the experiment, and r = P(a box shows what it holds)."""
+    """Size of the experiment, and r = P(a box shows what it contains)."""
 
     seed: Seed = 0
     runs: Runs = 1000
     steps: Annotated[int, Meta(ge=1, description="steps in a replica")] = 40
-    reliability: Annotated[
-        float,
-        Meta(
-            gt=0.5,
-            lt=1,
-            description="P(a box shows what it contains); with 1 the naive agent breaks down",
-        ),
-    ] = 0.8
+    reliability: Annotated[float, Meta(gt=0.5, lt=1, description="P(a box tells the truth)")] = 0.8
 
 
 class Process(NamedTuple):

@@ -85,14 +85,7 @@ class Settings:
 
     seed: Seed = 0
     runs: Runs = 300
-    steps: Annotated[
-        int,
-        Meta(
-            ge=_ROOM,
-            description="limit on the steps of a simulated run; a chain is simulated for an agent "
-            f"if {_ROOM} times its mean identification time fits",
-        ),
-    ] = 40_000
+    steps: Annotated[int, Meta(ge=_ROOM, description=f"limit of a run, ≥ {_ROOM} E T")] = 40_000
     k_max: Annotated[int, Meta(ge=1, le=16, description="chains of k = 1 .. k_max")] = 12
     scale: Annotated[int, Meta(ge=2, le=12, description="growing chain: ⌈scale √t⌉ actions")] = 10
     growing_steps: Annotated[int, Meta(ge=1, description="steps on the growing chain")] = 500

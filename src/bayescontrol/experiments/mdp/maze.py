@@ -42,7 +42,7 @@ from bayescontrol.experiments.mdp import maze_maps
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Guide, Panel, Series
 from bayescontrol.lab.statistics import Comparison, compare, holm
 from bayescontrol.mdp import MDP, Maze, Plan, policy_iteration, stationary_distribution
 from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
@@ -467,12 +467,12 @@ def _passes(step: float) -> str:
 
 
 #: Each agent has the same colour in all figures of grid-worlds.
-LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
-    RULES[0]: ("blue", "solid"),
-    RULES[1]: ("sky", "dash"),
-    learner(200): ("orange", "dot"),
-    learner(30): ("green", "dashdot"),
-    learner(5): ("vermillion", "dash"),
+LOOKS: Final[Mapping[str, Any]] = {
+    RULES[0]: {"colour": "blue", "dash": "solid"},
+    RULES[1]: {"colour": "sky", "dash": "dash"},
+    learner(200): {"colour": "orange", "dash": "dot"},
+    learner(30): {"colour": "green", "dash": "dashdot"},
+    learner(5): {"colour": "vermillion", "dash": "dash"},
 }
 #: The run whose behaviour is drawn.
 _EXAMPLE: Final = 0
@@ -555,10 +555,10 @@ def _windows(results: Results) -> Panel:
     blocks = results.settings.steps // BLOCK
     count = next(n for n in _WINDOWS if blocks <= n * _POINTS)
     series = []
-    for name, (colour, dash) in LOOKS.items():
+    for name, look in LOOKS.items():
         runs = results.windows(name, count)
         t = (np.arange(runs.shape[1]) + 0.5) * count * BLOCK
-        series.append(Series.of_runs(name, t, runs, colour=colour, dash=dash, in_legend=False))
+        series.append(Series.of_runs(name, t, runs, in_legend=False, **look))
     return Panel(
         f"In windows of {count * BLOCK:,} steps",
         "step t", "reward per step", series, [_best(results)],
@@ -569,8 +569,7 @@ def _windows(results: Results) -> Panel:
 def _cumulative(results: Results) -> Panel:
     t = np.arange(1, results.settings.steps // BLOCK + 1) * BLOCK
     series = [
-        Series.of_runs(name, t, results.cumulative(name), colour=colour, dash=dash)
-        for name, (colour, dash) in LOOKS.items()
+        Series.of_runs(name, t, results.cumulative(name), **look) for name, look in LOOKS.items()
     ]
     guides = [Guide("the best policy", results.optimum, in_legend=False)]
     met = results.crossing(RULES[0], learner(CONSTANTS[1]))[0]

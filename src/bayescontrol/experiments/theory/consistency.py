@@ -32,10 +32,16 @@ from bayescontrol.convergence.divergence import divergences
 from bayescontrol.experiments.chance import clearly_positive, compare_means, format_mean, measured
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.core import rate
-from bayescontrol.experiments.theory.diagrams import Places, mode_panel, same_frame, state_path
+from bayescontrol.experiments.theory.diagrams import (
+    Places,
+    mode_panel,
+    same_frame,
+    state_path,
+    with_policy,
+)
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel, Series
 from bayescontrol.problems.diagrams import consistency_diagram, consistency_repaired
 from bayescontrol.problems.tabular import TabularModes
 
@@ -71,14 +77,11 @@ def modes(name: str, weight: float, look: float) -> TabularModes:
     if name == LOOK:
         out = np.array(known.labels.actions) == "out"
         policy = (1 - look) * policy + look * out
-    return TabularModes(
-        policy, known.hypothesis, known.successor, start=known.start, names=known.names,
-        prior=[weight, 1 - weight], labels=known.labels,
-    )  # fmt: skip
+    return with_policy(known, policy, prior=[weight, 1 - weight])
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """The control rule in the world of m1, over each class."""
+    """Run the control rule over each class, in the world of m1."""
     weight, distance, strange = [], [], []
     for name in NAMES:
         two = _class(settings, name)
@@ -258,15 +261,12 @@ def _table(settings: Settings, columns: Columns) -> Table:
 
 
 _PLACES: Final[Places] = {
-    "A0": (1.5, 0.0),
-    "A1": (0.0, 1.2),
-    "A2": (0.0, -1.2),
-    "B0": (3.9, 0.0),
-}
-_LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
-    AS_IT_WAS: ("vermillion", "solid"),
-    REPAIRED: ("green", "dash"),
-    LOOK: ("blue", "dashdot"),
+    "A0": (1.5, 0.0), "A1": (0.0, 1.2), "A2": (0.0, -1.2), "B0": (3.9, 0.0),
+}  # fmt: skip
+_LOOKS: Final[Mapping[str, Any]] = {
+    AS_IT_WAS: {"colour": "vermillion", "dash": "solid"},
+    REPAIRED: {"colour": "green", "dash": "dash"},
+    LOOK: {"colour": "blue", "dash": "dashdot"},
 }
 #: Bands contain 90 % of the runs.
 _BAND: Final = (0.05, 0.95)
@@ -322,11 +322,10 @@ def _panel(title: str, ylabel: str, values: Any) -> Panel:
     series = []
     # In (b) the first two lines coincide; the dashes of the second show both.
     for k, name in enumerate(NAMES):
-        colour, dash = _LOOKS[name]
         low, high = np.quantile(values[:, k], _BAND, axis=0)
         mean = values[:, k].mean(axis=0)
         low, high = np.minimum(low, mean), np.maximum(high, mean)
-        series.append(Series(name, t, mean, low, high, colour=colour, dash=dash))
+        series.append(Series(name, t, mean, low, high, **_LOOKS[name]))
     return Panel(title, "step t", ylabel, series, ylim=(-0.03, 1.03), legend="upper right"
                  if "Distance" in title else "lower right")  # fmt: skip
 

@@ -177,15 +177,16 @@ _BELOW: Final = 0.01
 _PLACE: Final = "section 4.4, figure 7"
 _H3_PILOT: Final = "pilot on seed 1000, 1,000 runs: below 1e-16 in every run after 276 steps"
 _DIFFERENCES: Final = "theory: two standard errors of the differences, run by run"
+#: What each policy does.
+_POLICY_NOTES: Final = (
+    "always climbs, and so enters B",
+    "always goes round, and stays in A",
+    "climbs a step and goes back: stays in A",
+)
 _CORES: Final = (
     ("{m1}", "P1 enters B, where H1 and H2 differ"),
     ("{m1, m2}", "P2 stays in A, where H1 and H2 agree"),
     ("{m3}", "H3 differs from both wherever P3 goes"),
-)
-_DOES: Final = (
-    "P1: climbs, and so enters B",
-    "P2: goes round, stays in A",
-    "P3: a step up and back, stays in A",
 )
 
 
@@ -365,7 +366,7 @@ def _modes() -> Table:
         (
             modes().name(m),
             *(f"{modes().hypothesis[m, x, 0, 1]:g}" for x in inside),
-            _DOES[m],
+            f"P{m + 1}: {_POLICY_NOTES[m]}",
             _members(m),
         )
         for m in range(len(modes()))
@@ -425,20 +426,11 @@ def _weights(settings: Settings, columns: Columns) -> Table:
 _COLOURS: Final[tuple[Colour, ...]] = ("blue", "vermillion", "green")
 _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot")
 _PLACES: Final[Places] = {
-    "A0": (0.2, 0.0),
-    "A1": (0.5, 1.5),
-    "A2": (2.0, 1.6),
-    "A3": (0.2, -1.5),
-    "B0": (4.3, 1.4),
+    "A0": (0.2, 0.0), "A1": (0.5, 1.5), "A2": (2.0, 1.6), "A3": (0.2, -1.5), "B0": (4.3, 1.4),
     "B1": (4.3, -0.4),
-}
+}  # fmt: skip
 #: Bands hold nine runs of ten.
 _BAND: Final = (0.05, 0.95)
-_POLICY_NOTES: Final = (
-    "always climbs, and so enters B",
-    "always goes round, and stays in A",
-    "climbs a step and goes back: stays in A",
-)
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:

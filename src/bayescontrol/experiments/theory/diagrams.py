@@ -30,15 +30,18 @@ _REGION: Final = 1.0
 _SUBSET: Final = 0.45
 
 
-def with_policy(modes: TabularModes, policy: FloatArray, start: int | None = None) -> TabularModes:
+def with_policy(
+    modes: TabularModes, policy: FloatArray, start: int | None = None, prior: Any = None
+) -> TabularModes:
     """Replace the policies of all modes by policy[x, a], or by policy[m, x, a].
 
-    An agent over the result acts by this policy and learns by all hypotheses.
+    An agent over the result acts by this policy and learns by all hypotheses. The start and the
+    prior are those of `modes` unless given.
     """
     return TabularModes(
         np.broadcast_to(policy, modes.policy.shape), modes.hypothesis, modes.successor,
-        start=modes.start if start is None else start, names=modes.names, prior=modes.prior,
-        labels=modes.labels,
+        start=modes.start if start is None else start, names=modes.names, labels=modes.labels,
+        prior=modes.prior if prior is None else prior,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.experiments.chance import Pilot
+from bayescontrol.experiments.theory.diagrams import with_policy
 from bayescontrol.problems.tabular import Labels, TabularModes
 
 MODES: Final = ("m*", "m1", "m2", "m3", "m4")
@@ -56,9 +57,5 @@ def five_modes(*numbers: int) -> TabularModes:
 
 def under_policy(policy: int) -> TabularModes:
     """Return the class in which m* is always in charge and acts as mode `policy`."""
-    all_modes = five_modes()
-    return TabularModes(
-        np.broadcast_to(all_modes.policy[policy], all_modes.policy.shape), all_modes.hypothesis,
-        all_modes.successor, names=all_modes.names, prior=np.arange(len(all_modes)) == TRUE,
-        labels=all_modes.labels,
-    )  # fmt: skip
+    modes = five_modes()
+    return with_policy(modes, modes.policy[policy], prior=np.arange(len(modes)) == TRUE)

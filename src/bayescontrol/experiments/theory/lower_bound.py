@@ -36,6 +36,7 @@ from bayescontrol.bandits.bias_grid import bias_grid
 from bayescontrol.convergence.boundedness import simulate_divergences, ville
 from bayescontrol.experiments.chance import format_weight
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
+from bayescontrol.experiments.theory.diagrams import with_policy
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.lab.statistics import bernstein
@@ -98,10 +99,7 @@ def naive(modes: TabularModes) -> TabularModes:
     >>> naive(levers()).likelihoods(0, a=1, o=1).round(3)
     array([0.02, 0.54, 0.02])
     """
-    twin = TabularModes(
-        modes.policy, modes.hypothesis, modes.successor,
-        start=modes.start, names=modes.names, prior=modes.prior, labels=modes.labels,
-    )  # fmt: skip
+    twin = with_policy(modes, modes.policy)
     twin.by_mode = np.ascontiguousarray(np.moveaxis(modes.policy, 0, -1)[:, :, None] * twin.by_mode)
     return twin
 
@@ -328,9 +326,8 @@ _DASHES: Final[Mapping[str, Dash]] = {
     "prize or frog": "dash",
     "bias grid": "dashdot",
 }
-#: The world of the last two panels, and their δ.
+#: The world of the last two panels.
 _DRAWN_WORLD: Final = "three levers"
-_DRAWN_DELTA: Final = 0.1
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -411,15 +408,15 @@ def _floors(low: Mapping[tuple[str, str], FloatArray]) -> Panel:
 def _by_time(settings: Settings, columns: Columns) -> Panel:
     series = []
     for agent in AGENTS:
-        fell = (columns[f"{_DRAWN_WORLD} {agent} low"] < _DRAWN_DELTA).sum(0)
+        fell = (columns[f"{_DRAWN_WORLD} {agent} low"] < _SHOWN).sum(0)
         runs = len(columns[f"{_DRAWN_WORLD} {agent} low"])
         bounds = wilson(fell, runs, z=2.0)
         look: Any = {"colour": _COLOURS[agent]}
         series.append(Series(agent, times(settings), fell / runs, *bounds, **look))
     return Panel(
-        f"(c) {_DRAWN_WORLD.capitalize()}: runs that ever fell below δ = {_DRAWN_DELTA:g}",
+        f"(c) {_DRAWN_WORLD.capitalize()}: runs that ever fell below δ = {_SHOWN:g}",
         "step t", "share of runs, by step t", series,
-        [Guide(f"Ville's bound: δ = {_DRAWN_DELTA:g}", _DRAWN_DELTA)], ylim=(-0.02, 1.02),
+        [Guide(f"Ville's bound: δ = {_SHOWN:g}", _SHOWN)], ylim=(-0.02, 1.02),
         legend="upper left",
     )  # fmt: skip
 

@@ -399,11 +399,8 @@ def _table(settings: Settings, columns: Columns) -> Table:
         )
     return Table(
         f"Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned a step",
-        (
-            "world", "D", "runs with an alarm", "median step", "ln(1/δ) / D",
-            "ignores the alarm", "rests after the alarm",
-        ),
-        tuple(rows),
+        ("world", "D", "runs with an alarm", "median step", "ln(1/δ) / D", "ignores the alarm",
+         "rests after the alarm"), tuple(rows),
         "δ: allowed rate of false alarms. D: distance of the world from the nearest mode, nats a "
         "step (0: it is a mode). ln(1/δ) / D: no alarm is quicker on average, whatever it knows of "
         "the world. Last columns: reward a step of an agent that ignores the alarm, and of one "
@@ -412,15 +409,11 @@ def _table(settings: Settings, columns: Columns) -> Table:
 
 
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
-    "lever 0": ("blue", "solid"),
-    "lever 1": ("blue", "dash"),
-    "lever 2": ("blue", "dot"),
-    "worn 0.25": ("yellow", "solid"),
-    "worn 0.5": ("orange", "solid"),
-    "worn 0.75": ("vermillion", "dash"),
-    "worn 1": ("vermillion", "solid"),
+    "lever 0": ("blue", "solid"), "lever 1": ("blue", "dash"), "lever 2": ("blue", "dot"),
+    "worn 0.25": ("yellow", "solid"), "worn 0.5": ("orange", "solid"),
+    "worn 0.75": ("vermillion", "dash"), "worn 1": ("vermillion", "solid"),
     "streaks": ("purple", "solid"),
-}
+}  # fmt: skip
 #: Limits of log10 E in the figure.
 _SHOWN: Final = (-8.0, 12.0)
 

@@ -299,15 +299,9 @@ _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     BY_TURNS: ("green", "dot"),
 }
 _PLACES: Final[Places] = {
-    "s0": (1.05, 1.3),
-    "s1": (0.0, 0.0),
-    "s2": (1.05, -1.3),
-    "s3": (2.6, 0.0),
-    "s4": (4.15, 1.3),
-    "s5": (5.2, 0.0),
-    "s6": (4.15, -1.3),
-    "s7": (5.35, 2.2),
-}
+    "s0": (1.05, 1.3), "s1": (0.0, 0.0), "s2": (1.05, -1.3), "s3": (2.6, 0.0), "s4": (4.15, 1.3),
+    "s5": (5.2, 0.0), "s6": (4.15, -1.3), "s7": (5.35, 2.2),
+}  # fmt: skip
 #: Edges bent around other states, and the position of labels that would cover a crossing.
 _BENDS: Final = {("s7", "s6"): 0.62, ("s7", "s0"): -0.1}
 _LABELS: Final = {
