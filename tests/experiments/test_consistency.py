@@ -132,7 +132,7 @@ def test_the_drawing_shows_two_policies_and_one_after_the_repair(result: Result)
 
 
 def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
-    with pytest.raises(InvalidSettings, match=r"runs=19: .*>= 20.* told from chance"):
+    with pytest.raises(InvalidSettings, match=r"runs=19: .*>= 20.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     single = Settings(runs=1, steps=60)
     alone = conduct(experiment, single)

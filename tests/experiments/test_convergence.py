@@ -115,7 +115,7 @@ def test_the_outcome_of_a_case_is_that_of_its_worst_pair() -> None:
 
 
 def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
-    with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* told from chance"):
+    with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=2, steps=300))
     assert result.score.claims == ()

@@ -168,7 +168,7 @@ def test_the_drawing_shows_where_each_policy_stays(result: Result) -> None:
 
 
 def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
-    with pytest.raises(InvalidSettings, match=r"runs=2: .*>= 300.* told from chance"):
+    with pytest.raises(InvalidSettings, match=r"runs=2: .*>= 300.* explain every claim"):
         parse(Settings, {"runs": "2"})
     single = Settings(seed=5, runs=2, steps=1000)
     alone = conduct(experiment, single)

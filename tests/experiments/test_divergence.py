@@ -125,7 +125,7 @@ def test_the_band_is_twice_as_wide_when_time_is_four_times_as_long() -> None:
 
 
 def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
-    with pytest.raises(InvalidSettings, match=r"runs=49: .*>= 50.* told from chance"):
+    with pytest.raises(InvalidSettings, match=r"runs=49: .*>= 50.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=2, steps=200))
     assert result.score.claims == ()

@@ -116,7 +116,7 @@ def test_the_floor_is_kept_in_all_but_a_share_of_runs() -> None:
 
 
 def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
-    with pytest.raises(InvalidSettings, match=r"runs=199: .*>= 200.* told from chance"):
+    with pytest.raises(InvalidSettings, match=r"runs=199: .*>= 200.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=3, steps=10))
     assert result.score.claims == ()
@@ -131,7 +131,7 @@ def test_at_the_smallest_size_every_claim_holds() -> None:
 def test_tables_say_what_the_worlds_are_and_what_lambda_is(columns: Columns) -> None:
     who, shares = experiment.score(SMALL, columns).tables
     assert [row[0] for row in who.rows] == list(worlds())
-    assert "λ: what share of its prior m* kept" in shares.note
+    assert "λ: the share of its prior that m* retains" in shares.note
     naive_keeps = [row[-1] for row in shares.rows if row[1] == "naive"]
     assert set(naive_keeps) == {"below 1e-12"}
 

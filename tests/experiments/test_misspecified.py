@@ -127,7 +127,7 @@ def test_short_runs_claim_no_power() -> None:
 
 
 def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
-    with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* told from chance"):
+    with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     single = Settings(seed=5, runs=1)
     result = conduct(experiment, single)

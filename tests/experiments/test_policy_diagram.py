@@ -194,7 +194,7 @@ def test_the_drawing_encloses_what_is_exact(result: Result) -> None:
 
 
 def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
-    with pytest.raises(InvalidSettings, match=r"runs=19: .*>= 20.* told from chance"):
+    with pytest.raises(InvalidSettings, match=r"runs=19: .*>= 20.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     assert parse(Settings, {"runs": str(FEWEST)}).runs == FEWEST
     single = Settings(runs=1, steps=1000)

@@ -109,7 +109,7 @@ def test_a_power_of_time_with_the_spread_of_runs_and_no_fall_is_found_out(column
 
 
 def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
-    with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* told from chance"):
+    with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=2, steps=200, long_steps=500))
     assert result.score.claims == ()
