@@ -162,9 +162,9 @@ def _without_oracle(regrets: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
 def ranks(agents: Mapping[str, FloatArray]) -> dict[str, tuple[int, int]]:
     """Return the first and last possible rank of each agent; lower regret is better.
 
-    >>> luck = np.linspace(0, 1, 30)
-    >>> same = luck + 0.01 * (-1) ** np.arange(30)
-    >>> ranks({"good": luck, "as good": same, "bad": luck + 1 + luck**2})
+    >>> regret = np.linspace(0, 1, 30)
+    >>> same = regret + 0.01 * (-1) ** np.arange(30)
+    >>> ranks({"good": regret, "as good": same, "bad": regret + 1 + regret**2})
     {'good': (1, 2), 'as good': (1, 2), 'bad': (3, 3)}
     """
     better, worse = dict.fromkeys(agents, 0), dict.fromkeys(agents, 0)

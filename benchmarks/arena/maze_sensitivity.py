@@ -341,7 +341,7 @@ def _optima() -> tuple[Claim, Claim]:
         ),
         Claim(
             "cliff-optimum",
-            "the best walk along the cliff takes 13 steps of cost 1, and one back for nothing",
+            "the best walk along the cliff takes 13 steps of cost 1, and one back without cost",
             "ours", -13 / 14, cliff, 1e-12, abs(cliff + 13 / 14) <= 1e-12, exact=True,
         ),
     )  # fmt: skip

@@ -232,7 +232,7 @@ def _less(columns: Columns, other: str) -> Claim:
     final = columns["regret"][..., -1]
     ours, its, fixed = (final[..., list(AGENTS).index(name)] for name in (UNKNOWN, other, RULE))
     more, error = mean_and_error(ours - its)
-    luck = t_quantile(1 - _ALARMS / len(MAPS), len(ours) - 1)
+    margin = t_quantile(1 - _ALARMS / len(MAPS), len(ours) - 1)
     reason = f"its regret as a share of the other's: {_shares(ours, its)}"
     if other != RULE:
         reason += f"; with p = 1: {_shares(fixed, its)}"
@@ -242,10 +242,10 @@ def _less(columns: Columns, other: str) -> Claim:
         f"{other + (', p = 1,' if other == RULE else '')} on most maps, and on none significantly "
         "more: number of maps with less",
         "ours", f"≥ {_MOST} of {len(MAPS)}", int((more < 0).sum()), None,
-        bool((more < 0).sum() >= _MOST and (more <= luck * error).all()),
+        bool((more < 0).sum() >= _MOST and (more <= margin * error).all()),
         reason,
         threshold_origin="pilot on seed 1000, 9 runs: less on 7 or 8 maps, by twice the standard "
-        "deviation or more on 7; luck: Student's margin (false alarms: 1 in 1000)",
+        "deviation or more on 7; Student's margin (false alarms: 1 in 1000)",
     )  # fmt: skip
 
 
@@ -314,7 +314,7 @@ _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     COSTLY[0]: ("orange", "solid"),
     COSTLY[1]: ("orange", "dash"),
 }
-#: Before this step there is more luck than learning.
+#: First step of the figure; earlier values are mostly noise.
 _FROM: Final = 100
 
 

@@ -167,7 +167,7 @@ def test_the_cup_cycle_is_told_as_a_share_of_the_runs_with_the_mean_of_all() -> 
     assert not claims(settings, columns)["R5-cup-cycle"].holds
 
 
-def test_a_crossing_that_is_not_seen_is_said_to_be_not_seen() -> None:
+def test_a_crossing_that_does_not_happen_is_reported_as_not_yet() -> None:
     settings = experiment.quick
     columns = learnt(settings)
     columns["reward"][:, 0] = 0.0

@@ -1,4 +1,4 @@
-"""`policy-diagram` holds what it claims, and fails when what it was made of is tampered with.
+"""The claims of `policy-diagram` hold, and fail if its columns or code are changed.
 
 False alarms: the claims with chance in them fail at a rate of at most 1e-3 together; the seed is
 fixed.
@@ -74,7 +74,7 @@ def test_a_chain_adds_up_what_every_action_and_observation_does() -> None:
     np.testing.assert_allclose(markov_chain(some, some.policy[1], 0), P, atol=1e-15)
 
 
-def test_whoever_acts_by_one_policy_still_learns_by_all_hypotheses() -> None:
+def test_an_agent_with_one_policy_still_learns_by_all_hypotheses() -> None:
     known = core_diagram()
     same = with_policy(known, known.policy[0])
     agent = same.agent()

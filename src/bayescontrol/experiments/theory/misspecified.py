@@ -177,8 +177,8 @@ def run(settings: Settings, i: int) -> Columns:
     path = np.full((len(DRAWN), len(checkpoints(settings))), np.nan)
     for k, world in enumerate(WORLDS):
         agent, modes = guard(settings), machines()
-        luck: dict[str, Any] = {"seed": settings.seed, "run": i * len(WORLDS) + k}
-        record = interact(agent, modes.environment(k), settings.steps, **luck)
+        seeds: dict[str, Any] = {"seed": settings.seed, "run": i * len(WORLDS) + k}
+        record = interact(agent, modes.environment(k), settings.steps, **seeds)
         if agent.alarm.step is not None:
             step[k] = agent.alarm.step
         blind_agent: Any = modes.agent()
@@ -186,7 +186,7 @@ def run(settings: Settings, i: int) -> Columns:
         if i < PATHS and world in DRAWN:
             blind_agent = guard(settings, fallback=None)
             probes = {"bits": alarm_evidence}
-        free = interact(blind_agent, modes.environment(k), settings.steps, probes=probes, **luck)
+        free = interact(blind_agent, modes.environment(k), settings.steps, probes=probes, **seeds)
         if probes:
             path[DRAWN.index(world)] = free["bits"][checkpoints(settings) - 1] * _LOG10_2
         guarded[k], blind[k] = (REWARD[r.observations].mean() for r in (record, free))
