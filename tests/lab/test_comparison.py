@@ -148,7 +148,7 @@ def test_better_is_printed_only_with_its_numbers() -> None:
     assert worse.startswith("new is worse than old by 0.25 (95 % interval ")
     assert "p = 0.0001 by sign flips, 40 paired runs; pairing removed 100 %" in worse
     undecided = compare(b, b[::-1].copy(), names=("new", "old"), alpha=0.01).sentence
-    assert undecided.startswith("new and old are not told apart: the difference is 0")
+    assert undecided.startswith("new and old cannot be distinguished: the difference is 0")
     assert "99 % interval" in undecided
     assert "better" not in undecided
     many = compare_all({"x": b, "old": b + 1, "y": b + 2}, baseline="old")
@@ -159,7 +159,7 @@ def test_better_is_printed_only_with_its_numbers() -> None:
 def test_a_comparison_that_cannot_be_is_refused() -> None:
     with pytest.raises(InvalidSample, match="the same runs in the same order"):
         compare([1.0, 2.0], [1.0, 2.0, 3.0])
-    with pytest.raises(InvalidSample, match="one value a run"):
+    with pytest.raises(InvalidSample, match="one value per run"):
         compare(np.ones((4, 2)), np.ones((4, 2)))
     with pytest.raises(NoData, match="at least 2 values"):
         compare([1.0], [2.0])
@@ -282,9 +282,9 @@ def test_bounds_that_bound_nothing_are_refused(bounds: tuple[float, float]) -> N
 
 
 def test_values_outside_the_bounds_are_refused() -> None:
-    with pytest.raises(InvalidSample, match="no replica can leave"):
+    with pytest.raises(InvalidSample, match="hold for every replica"):
         confidence_sequence([0.5, 1.5], (0, 1))
-    with pytest.raises(InvalidSample, match="one value a run"):
+    with pytest.raises(InvalidSample, match="one value per run"):
         confidence_sequence(np.ones((3, 2)), (0, 1))
     with pytest.raises(InvalidSample, match="outside the bounds"):
         anytime_p_value([0.5, 0.6], (0, 1), mean=2.0)

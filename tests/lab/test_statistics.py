@@ -75,7 +75,7 @@ def test_a_value_that_is_not_finite_is_refused_by_its_place() -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 95])
 def test_a_level_outside_zero_and_one_is_refused(alpha: float) -> None:
-    with pytest.raises(InvalidSample, match="rate of errors"):
+    with pytest.raises(InvalidSample, match="error rate"):
         mean_interval([1.0, 2.0], alpha=alpha)
 
 
