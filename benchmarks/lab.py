@@ -17,8 +17,7 @@ from benchmarks.timing import Timing
 from bayescontrol import interact
 from bayescontrol.lab import Columns, Experiment, Score, run_replicas
 from bayescontrol.lab.chart import Chart
-from bayescontrol.lab.store import ResultStore
-from bayescontrol.lab.study import Study
+from bayescontrol.lab.store import ResultStore, Study
 from bayescontrol.problems.tabular import random_modes
 
 __all__ = ["runner_and_loop"]

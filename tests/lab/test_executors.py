@@ -14,12 +14,11 @@ import pytest
 from tests.interruptible import interruptible
 
 from bayescontrol.lab.executors import ClusterUnavailable, Dask, Processes
-from bayescontrol.lab.experiment import Experiment, find
-from bayescontrol.lab.replicas import ExperimentFailed
+from bayescontrol.lab.experiment import Experiment, ExperimentFailed
+from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import run_replicas
 from bayescontrol.lab.shards import Shard, merge
-from bayescontrol.lab.store import ResultStore
-from bayescontrol.lab.study import Study
+from bayescontrol.lab.store import ResultStore, Study
 
 STUDIES = Path(__file__).parent / "studies"
 PACED = f"{STUDIES / 'paced_study.py'}:paced"

@@ -16,11 +16,9 @@ import pytest
 from bayescontrol import Record, interact
 from bayescontrol.errors import MissingCapability
 from bayescontrol.lab import Experiment, conduct, run_replicas
-from bayescontrol.lab.export import to_arviz, to_pandas, to_polars, to_xarray
-from bayescontrol.lab.named import Unexportable
+from bayescontrol.lab.export import Unexportable, to_arviz, to_pandas, to_polars, to_xarray
 from bayescontrol.lab.shards import Shard
-from bayescontrol.lab.store import ResultStore, read
-from bayescontrol.lab.study import Study
+from bayescontrol.lab.store import ResultStore, Study, read
 from bayescontrol.problems.prize import three_modes
 from bayescontrol.record import drawn_mode, posterior
 

@@ -20,9 +20,9 @@ PACED = f"{Path(__file__).parent / 'studies' / 'paced_study.py'}:paced"
 DRIVER = """
 import sys
 from pathlib import Path
-from bayescontrol.lab import find, pace, run_replicas
+from bayescontrol.lab import find, run_replicas, runner
 from bayescontrol.lab.store import ResultStore, Study
-pace._SHORTEST = 0.02
+runner._LEAST_SECONDS = 0.02
 paced = find(sys.argv[1])
 settings = paced.settings(runs=int(sys.argv[3]), seconds=float(sys.argv[5]))
 with ResultStore(Path(sys.argv[2]), Study.of(paced, settings)) as store:
@@ -86,9 +86,9 @@ CRASHING = """
 import os, sys
 from dataclasses import replace
 from pathlib import Path
-from bayescontrol.lab import find, pace, run_replicas
+from bayescontrol.lab import find, run_replicas, runner
 from bayescontrol.lab.store import ResultStore, Study
-pace._BYTES = 1000  # groups of five
+runner._MOST_BYTES = 1000  # groups of five
 paced = find(sys.argv[1])
 
 def run(folder, runs):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bayescontrol.lab import provenance
-from bayescontrol.lab.provenance import git_state, made_here, source_of, versions
+from bayescontrol.lab.provenance import git_state, provenance_here, source_of, versions
 
 
 def git(folder: Path, *words: str) -> str:
@@ -62,9 +62,9 @@ def test_the_code_is_that_of_the_file_that_defines_run(tmp_path: Path) -> None:
     source = source_of(versions)
     assert source is not None
     assert source.name == "provenance.py"
-    assert len(made_here(versions).code) == 64
-    assert made_here(versions) == made_here(git_state)
-    assert made_here(eval("lambda settings, i: {}", {"__name__": "nowhere"})).code == ""
+    assert len(provenance_here(versions).code) == 64
+    assert provenance_here(versions) == provenance_here(git_state)
+    assert provenance_here(eval("lambda settings, i: {}", {"__name__": "nowhere"})).code == ""
 
 
 def test_a_package_that_is_not_installed_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

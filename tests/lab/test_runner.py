@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.experiment import Columns, Experiment, Score, find
-from bayescontrol.lab.replicas import ExperimentFailed
-from bayescontrol.lab.runner import conduct, run_replicas
+from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
+from bayescontrol.lab.registry import find
+from bayescontrol.lab.runner import GroupSizer, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.shards import Shard
 
@@ -197,3 +197,60 @@ run_replicas(coin, coin.quick, progress=Heard())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "compiling"]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def grown(sizer: GroupSizer, seconds: float, nbytes: int = 8, times: int = 30) -> int:
+    """The size after many groups of replicas that take so long each."""
+    size = 1
+    for _ in range(times):
+        size = sizer.size(left=10**9, workers=2)
+        sizer.record(size, size * seconds, size * nbytes)
+    return size
+
+
+def test_groups_grow_to_about_a_second() -> None:
+    assert 900 <= grown(GroupSizer(Clock()), 0.001) <= 1100
+    assert grown(GroupSizer(Clock()), 5.0) == 1
+
+
+def test_a_slow_first_replica_that_compiles_is_soon_forgotten() -> None:
+    sizer = GroupSizer(Clock())
+    sizer.record(1, 20.0, 8)
+    assert 900 <= grown(sizer, 0.001) <= 1100
+
+
+def test_groups_are_longer_in_a_long_job_up_to_a_minute() -> None:
+    clock = Clock()
+    sizer = GroupSizer(clock)
+    assert sizer.target() == 1.0
+    clock.now = 1000.0
+    assert sizer.target() == 10.0
+    clock.now = 1e6
+    assert sizer.target() == 60.0
+    assert 50_000 <= grown(sizer, 0.001) <= 61_000
+
+
+def test_large_replicas_travel_in_small_groups() -> None:
+    assert grown(GroupSizer(Clock()), 1e-6, nbytes=1 << 23) == 4
+    assert GroupSizer(Clock()).is_full(seconds=0.0, nbytes=1 << 25)
+
+
+def test_towards_the_end_there_is_something_for_everyone() -> None:
+    sizer = GroupSizer(Clock())
+    grown(sizer, 0.001)
+    assert sizer.size(left=100, workers=5) == 10
+    assert sizer.size(left=3, workers=5) == 1
+
+
+def test_replicas_that_take_no_time_are_no_division_by_zero() -> None:
+    sizer = GroupSizer(Clock())
+    sizer.record(1, 0.0, 0)
+    assert sizer.size(left=10**9, workers=1) == 4

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.experiment import Experiment, find
+from bayescontrol.lab.experiment import Experiment
 from bayescontrol.lab.manifest import NoResults, Reproduction, write_manifest
-from bayescontrol.lab.pieces import Damaged
+from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import run_replicas
+from bayescontrol.lab.sealed_npz import Damaged
 from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.shards import CannotMerge, Shard, merge
-from bayescontrol.lab.store import ResultStore, read
-from bayescontrol.lab.study import OtherResults, Study
+from bayescontrol.lab.store import OtherResults, ResultStore, Study, read
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_shards_of_any_number_merge_to_the_bytes_of_one_job(
     manifest = merge(tmp_path / "merged", parts)
     assert (tmp_path / "merged" / "columns.npz").read_bytes() == whole
     assert manifest.complete
-    assert [making.runs for making in manifest.made] == [((0, 10, 1),)]
+    assert [part.runs for part in manifest.provenance] == [((0, 10, 1),)]
     again = merge(tmp_path / "merged", parts)
     assert again == manifest
 

@@ -15,16 +15,15 @@ import numpy as np
 import pytest
 
 from bayescontrol.files import Busy, Unwritable
-from bayescontrol.lab.experiment import Columns, Experiment, find
+from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed
 from bayescontrol.lab.manifest import Manifest, NoResults, read_manifest, results_in
-from bayescontrol.lab.pieces import Damaged
-from bayescontrol.lab.provenance import Made
-from bayescontrol.lab.replicas import ExperimentFailed, Job
-from bayescontrol.lab.runner import run_replicas
-from bayescontrol.lab.store import ResultStore, read
-from bayescontrol.lab.study import OtherResults, Study
+from bayescontrol.lab.provenance import Provenance
+from bayescontrol.lab.registry import find
+from bayescontrol.lab.runner import Job, run_replicas
+from bayescontrol.lab.sealed_npz import Damaged
+from bayescontrol.lab.store import OtherResults, ResultStore, Study, read
 
-MADE = Made({"bayescontrol": "0"}, {}, "c0de")
+MADE = Provenance({"bayescontrol": "0"}, {}, "c0de")
 
 
 @pytest.fixture
@@ -254,10 +253,10 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from bayescontrol.lab import find, run_replicas
-from bayescontrol.lab import pace
+from bayescontrol.lab import runner
 from bayescontrol.files import Unwritable
 from bayescontrol.lab.store import ResultStore, Study
-pace._BYTES = 4000
+runner._MOST_BYTES = 4000
 paced = find(sys.argv[1])
 settings = paced.settings(runs=60)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
@@ -330,7 +329,7 @@ def test_the_manifest_remembers_who_made_which_runs(paced: Experiment[Any], tmp_
     into(tmp_path, paced, replace(settings, runs=8))
     manifest = read_manifest(tmp_path)
     assert isinstance(manifest, Manifest)
-    assert {making.made.code == "c0de": making.runs for making in manifest.made} == {
+    assert {part.provenance.code == "c0de": part.runs for part in manifest.provenance} == {
         True: ((0, 5, 2),),
         False: ((1, 6, 2), (6, 8, 1)),
     }

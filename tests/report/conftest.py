@@ -27,8 +27,7 @@ from bayescontrol.lab.chart import (
 )
 from bayescontrol.lab.experiment import Experiment
 from bayescontrol.lab.runner import Result
-from bayescontrol.lab.store import ResultStore
-from bayescontrol.lab.study import Study
+from bayescontrol.lab.store import ResultStore, Study
 
 STUDY = f"{Path(__file__).parent / 'studies' / 'evil_study.py'}:evil"
 

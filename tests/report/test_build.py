@@ -9,11 +9,10 @@ import pytest
 
 from bayescontrol.files import Unwritable
 from bayescontrol.lab.chart import Chart
-from bayescontrol.lab.experiment import Columns, Experiment, Score
+from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
 from bayescontrol.lab.manifest import NoResults, Reproduction, Sweep, read_manifest, write_manifest
-from bayescontrol.lab.pieces import Damaged
-from bayescontrol.lab.replicas import ExperimentFailed
 from bayescontrol.lab.runner import Result
+from bayescontrol.lab.sealed_npz import Damaged
 from bayescontrol.report.build import build, charts_of, section, write_page
 
 Keep = Callable[..., None]
@@ -89,7 +88,7 @@ def test_a_shard_is_not_a_result(keep: Keep, tmp_path: Path) -> None:
         **{name: getattr(manifest, name) for name in manifest.__struct_fields__} | {"runs": 6}
     )
     write_manifest(tmp_path, shard)
-    with pytest.raises(NoResults, match="holds 3 of 6 runs, one shard: join the shards"):
+    with pytest.raises(NoResults, match="holds 3 of 6 runs, one shard: merge the shards"):
         build(tmp_path)
 
 
@@ -106,7 +105,7 @@ def test_a_section_does_not_hold_the_columns(result: Result, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("drawn", "message"),
     [
-        ({"../x": None}, r"evil: figure '\.\./x' becomes a file"),
+        ({"../x": None}, r"evil: figure '\.\./x' becomes a file name"),
         ({"x": "picture"}, "evil: figure 'x' is a str; return a Chart"),
     ],
 )

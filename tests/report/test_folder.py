@@ -10,8 +10,7 @@ import pytest
 
 from bayescontrol.files import Unwritable
 from bayescontrol.lab.runner import Result
-from bayescontrol.lab.settings import plain
-from bayescontrol.lab.sweep import Point
+from bayescontrol.lab.settings import Point, plain
 from bayescontrol.report.folder import (
     as_object,
     paths_of,

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from bayescontrol.lab.claims import Claim
-from bayescontrol.lab.experiment import Score, Table
+from bayescontrol.lab.experiment import Claim, Score, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.report.tables import claims_table, number, table, with_error
 

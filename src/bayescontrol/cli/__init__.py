@@ -33,14 +33,13 @@ from bayescontrol.cli.screen import say, screen
 from bayescontrol.errors import InvalidPrior, InvalidTable, MissingCapability, UnknownMode
 from bayescontrol.files import Busy, Unwritable
 from bayescontrol.lab.executors import ClusterUnavailable
-from bayescontrol.lab.experiment import Experiment, UnknownExperiment, find, names
-from bayescontrol.lab.files import CannotImport
+from bayescontrol.lab.experiment import Experiment, ExperimentFailed
 from bayescontrol.lab.manifest import NoResults
-from bayescontrol.lab.pieces import Damaged
-from bayescontrol.lab.replicas import ExperimentFailed
+from bayescontrol.lab.registry import CannotImport, UnknownExperiment, find, names
+from bayescontrol.lab.sealed_npz import Damaged
 from bayescontrol.lab.settings import InvalidSettings, describe
 from bayescontrol.lab.shards import CannotMerge
-from bayescontrol.lab.study import OtherResults
+from bayescontrol.lab.store import OtherResults
 from bayescontrol.problems.classes import InvalidSetting, UnknownClass
 from bayescontrol.problems.tabulate import TooManySituations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bayescontrol.cli.screen import say
 from bayescontrol.errors import BayesControlError
-from bayescontrol.lab.files import module_at
+from bayescontrol.lab.registry import module_at
 from bayescontrol.problems import classes
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate

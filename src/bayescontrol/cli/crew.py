@@ -9,7 +9,7 @@ from typing import Any, Self
 import click
 
 from bayescontrol.lab.executors import Dask, Processes
-from bayescontrol.lab.experiment import study_file
+from bayescontrol.lab.registry import study_file
 
 
 class _Renewed(Exception):

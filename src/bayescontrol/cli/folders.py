@@ -14,7 +14,7 @@ from bayescontrol.cli.screen import (
     standard_output_kept,
 )
 from bayescontrol.lab import shards
-from bayescontrol.lab.claims import all_ours_hold
+from bayescontrol.lab.experiment import all_ours_hold
 from bayescontrol.report import folder as folders
 from bayescontrol.report.build import build, write_page
 

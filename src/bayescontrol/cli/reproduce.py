@@ -19,11 +19,11 @@ from bayescontrol.cli.screen import (
     standard_output_kept,
 )
 from bayescontrol.cli.several import attempt, owned
-from bayescontrol.lab.claims import all_ours_hold
-from bayescontrol.lab.executors import cores
-from bayescontrol.lab.experiment import Experiment, UnknownExperiment, find, from_anywhere, names
+from bayescontrol.lab.executors import available_cores
+from bayescontrol.lab.experiment import Experiment, all_ours_hold
 from bayescontrol.lab.manifest import Reproduction, write_manifest
-from bayescontrol.lab.study import Study, manifest_of
+from bayescontrol.lab.registry import UnknownExperiment, find, from_anywhere, names
+from bayescontrol.lab.store import Study, manifest_of
 from bayescontrol.report import folder as folders
 from bayescontrol.report.build import title_of, write_page
 from bayescontrol.report.page import Section
@@ -59,7 +59,7 @@ def reproduce(
     done: list[tuple[Section, tuple[Path, ...]]] = []
     with (
         owned(out, lambda there: isinstance(there, Reproduction)),
-        Crew(workers or (None if dask else cores()), dask, most, list(chosen)) as crew,
+        Crew(workers or (None if dask else available_cores()), dask, most, list(chosen)) as crew,
     ):
         for name, experiment in chosen.items():  # before any time is spent
             manifest_of(out / experiment.name, Study.of(experiment, sizes[name]))
@@ -92,8 +92,8 @@ def reproduce(
 def _one(
     folder: Path, experiment: Experiment[Any], settings: Any, crew: Crew, name: str, label: str
 ) -> tuple[Section, tuple[Path, ...]]:
-    run_into(folder, experiment, settings, crew, found=from_anywhere(name), label=label)
-    return publish(folder)
+    found = from_anywhere(name)
+    return publish(run_into(folder, experiment, settings, crew, found=found, label=label))
 
 
 def _every(broken: dict[str, str]) -> dict[str, Experiment[Any]]:

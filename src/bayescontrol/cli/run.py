@@ -18,13 +18,12 @@ from bayescontrol.cli.screen import (
     standard_output_kept,
 )
 from bayescontrol.cli.sweep import sweep
-from bayescontrol.lab.claims import all_ours_hold
-from bayescontrol.lab.experiment import Experiment, Score, find, from_anywhere
+from bayescontrol.lab.experiment import Experiment, Score, all_ours_hold
 from bayescontrol.lab.progress import live
+from bayescontrol.lab.registry import find, from_anywhere
 from bayescontrol.lab.runner import Result, conduct
-from bayescontrol.lab.settings import InvalidSettings, parse
+from bayescontrol.lab.settings import InvalidSettings, parse, points, values_of
 from bayescontrol.lab.shards import Shard
-from bayescontrol.lab.sweep import points, values_of
 from bayescontrol.report import folder as folders
 from bayescontrol.report.build import write_page
 
@@ -105,12 +104,12 @@ def _single(
             with live(experiment.name) as progress:
                 result = conduct(experiment, settings, 1, progress, executor=crew.executor())
         else:
-            run_into(out, experiment, settings, crew, found=found, shard=shard)
+            results = run_into(out, experiment, settings, crew, found=found, shard=shard)
             if shard is not None:
                 result = Result(experiment, settings, {}, Score(()))
                 paths = folders.paths_of(out, ())[:2]
             else:
-                section, paths = publish(out)
+                section, paths = publish(results)
                 result = section.result
                 paths = (*paths, write_page(experiment.name, [section], out))
     if as_json:

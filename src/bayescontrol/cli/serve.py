@@ -13,7 +13,7 @@ import click
 from bayescontrol.cli.screen import say
 from bayescontrol.durable.models import Model, as_model
 from bayescontrol.errors import BayesControlError
-from bayescontrol.lab.files import module_at
+from bayescontrol.lab.registry import module_at
 
 #: Valid ports; 0 selects any free port.
 PORT: Final = click.IntRange(0, 65_535)

@@ -12,9 +12,9 @@ from bayescontrol.cli.crew import Crew
 from bayescontrol.cli.into import KEPT
 from bayescontrol.cli.screen import say
 from bayescontrol.files import lock_folder
+from bayescontrol.lab.experiment import ExperimentFailed
 from bayescontrol.lab.manifest import Manifest, NoResults, Reproduction, Sweep, read_manifest
-from bayescontrol.lab.replicas import ExperimentFailed
-from bayescontrol.lab.study import OtherResults
+from bayescontrol.lab.store import OtherResults
 from bayescontrol.report import folder as folders
 
 T = TypeVar("T")

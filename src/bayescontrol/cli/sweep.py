@@ -12,12 +12,11 @@ from bayescontrol.cli.crew import Crew
 from bayescontrol.cli.into import publish, run_into
 from bayescontrol.cli.screen import print_json, say_where, screen, standard_output_kept
 from bayescontrol.cli.several import attempt, owned
-from bayescontrol.lab.claims import all_ours_hold
-from bayescontrol.lab.experiment import Experiment
+from bayescontrol.lab.experiment import Experiment, all_ours_hold
 from bayescontrol.lab.manifest import Sweep, write_manifest
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.runner import Result, conduct
-from bayescontrol.lab.sweep import Point, axes
+from bayescontrol.lab.settings import Point, axes
 from bayescontrol.report import folder as folders
 from bayescontrol.report import tables
 from bayescontrol.report.build import title_of, write_page
@@ -103,8 +102,9 @@ def _on_disk(
     def one(point: Point) -> _Done:
         folder = out / point.folder
         label = _label(experiment, point, points)
-        run_into(folder, experiment, point.settings, crew, found=manifest.found, label=label)
-        section, paths = publish(folder, swept=point.swept)
+        found = manifest.found
+        results = run_into(folder, experiment, point.settings, crew, found=found, label=label)
+        section, paths = publish(results, swept=point.swept)
         return _Done(point, section.result, paths, replace(section, folder=point.folder))
 
     def is_ours(there: object) -> bool:

@@ -1,12 +1,11 @@
-"""Experiments that are settings, run, score and figures; the runner of their replicas; results."""
+"""Experiments (settings, run, score, figures), the runner of their replicas, and stored results."""
 
-from bayescontrol.lab.claims import Claim
-from bayescontrol.lab.experiment import Columns, Experiment, Score, Table, find, names
+from bayescontrol.lab.experiment import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab.registry import find, names
 from bayescontrol.lab.runner import conduct, run_replicas
 from bayescontrol.lab.shards import Shard, merge
 from bayescontrol.lab.statistics import mean_and_error, wilson
-from bayescontrol.lab.store import ResultStore, read
-from bayescontrol.lab.study import Study
+from bayescontrol.lab.store import ResultStore, Study, read
 
 __all__ = [
     "Claim",

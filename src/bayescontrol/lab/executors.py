@@ -1,13 +1,13 @@
-"""Who runs the replicas: processes of this machine, or a Dask cluster.
+"""Executors for replicas: processes of this machine, or a Dask cluster.
 
-Each is a `concurrent.futures.Executor`, and any other will do. What these two can do more, the
-runner asks for by type:
+The runner accepts any `concurrent.futures.Executor`. These two have optional capabilities, which
+the runner checks by type:
 
     width          how many replicas may run at once
-    compiling()    whether a worker has had to compile a kernel
+    compiling()    whether a worker has compiled a kernel
 
-What workers print goes to standard error, Ctrl-C is left to their parent, and they end with it,
-however it ends.
+The output of workers goes to standard error. Workers ignore Ctrl-C, which their parent handles, and
+end with their parent.
 """
 
 import logging
@@ -29,66 +29,49 @@ from types import TracebackType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from bayescontrol.errors import BayesControlError
-from bayescontrol.lab.compilation import announced
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _TOPIC: Final = "bayescontrol-compiling"
-_REFRESH: Final = 10.0  # seconds
-_ANSWER: Final = 10.0  # seconds in which a scheduler answers
-_PATIENCE: Final = 30.0  # seconds in which its first worker comes
+#: Seconds between two requests for the width, for an answer of the scheduler, and for a worker.
+_REFRESH: Final = 10.0
+_SCHEDULER_TIMEOUT: Final = 10.0
+_WORKER_TIMEOUT: Final = 30.0
+_POLL_INTERVAL: Final = 0.01  # seconds; loading Numba takes a few hundred milliseconds
 
 
 class ClusterUnavailable(BayesControlError, RuntimeError):
-    """Dask is not installed, no scheduler answers, or it has no workers.
-
-    >>> issubclass(ClusterUnavailable, RuntimeError)
-    True
-    """
+    """Dask is not installed, no scheduler answers, or it has no workers."""
 
 
 @runtime_checkable
-class Wide(Protocol):
-    """An executor that knows how many calls it runs at once.
-
-    >>> with Processes(2) as pool:
-    ...     isinstance(pool, Wide), pool.width
-    (True, 2)
-    """
+class SizedExecutor(Protocol):
+    """An executor that knows how many calls it runs at once."""
 
     @property
     def width(self) -> int: ...
 
 
 @runtime_checkable
-class Announcing(Protocol):
-    """An executor that knows whether a worker has compiled a kernel.
-
-    >>> with Processes(2) as pool:
-    ...     isinstance(pool, Announcing), pool.compiling()
-    (True, False)
-    """
+class ReportsCompilation(Protocol):
+    """An executor that knows whether a worker has compiled a kernel."""
 
     def compiling(self) -> bool: ...
 
 
-def cores() -> int:
-    """The number of cores that this process may use.
-
-    >>> cores() >= 1
-    True
-    """
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class Processes(ProcessPoolExecutor):
-    """Worker processes of this machine, started afresh.
+    """Worker processes of this machine, started with the spawn method.
 
-    They import the experiment's module anew: a script that uses them needs the usual
-    `if __name__ == "__main__"`. Left by an error or Ctrl-C, they are stopped at once.
+    They import the experiment's module: a script that uses them needs the usual
+    `if __name__ == "__main__"`. After an error or Ctrl-C they are terminated at once.
 
     >>> with Processes(1) as pool:
     ...     pool.submit(abs, -3).result()
@@ -103,7 +86,7 @@ class Processes(ProcessPoolExecutor):
         super().__init__(workers, context, _prepare, (self._compiling,))
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Schedule a call; a process that it starts ignores Ctrl-C from birth."""
+        """Schedule a call; the processes that it starts ignore Ctrl-C."""
         call: Any = _in_process
         with _interrupts_ignored():
             return super().submit(call, fn, *args, **kwargs)
@@ -125,9 +108,9 @@ class Processes(ProcessPoolExecutor):
 
 
 class Dask(Executor):
-    """The workers of a Dask cluster: at `address`, or "local" for processes of this machine.
+    """The workers of a Dask cluster at `address`, or "local" for processes of this machine.
 
-    `files` are modules that the workers cannot import themselves; they are sent to them.
+    `files` are modules that the workers cannot import; they are sent to the workers.
 
     >>> Dask("tcp://127.0.0.1:1", patience=0.1)
     Traceback (most recent call last):
@@ -139,7 +122,7 @@ class Dask(Executor):
         address: str = "local",
         workers: int | None = None,
         files: Sequence[Path] = (),
-        patience: float = _PATIENCE,
+        patience: float = _WORKER_TIMEOUT,
     ) -> None:
         try:
             import distributed
@@ -151,30 +134,30 @@ class Dask(Executor):
         self._cluster: Any = None
         self._client: Any = None
         self._compiled = threading.Event()
-        self._width, self._asked = 1, -math.inf
+        self._width, self._refreshed = 1, -math.inf
         try:
             if address == "local":
                 with _interrupts_ignored():
                     self._cluster = distributed.LocalCluster(  # type: ignore[no-untyped-call]
-                        n_workers=workers or cores(),
+                        n_workers=workers or available_cores(),
                         threads_per_worker=1,
                         host="127.0.0.1",
-                        dashboard_address="127.0.0.1:0",  # any free port, and nothing on it
+                        dashboard_address="127.0.0.1:0",  # any free port
                         scheduler_kwargs={"dashboard": False},
-                        memory_limit=0,  # as with our own processes
-                        silence_logs=logging.CRITICAL,  # what goes wrong is told by the runner
+                        memory_limit=0,  # no limit, as for our own processes
+                        silence_logs=logging.CRITICAL,  # the runner reports errors
                     )
             self._client = distributed.Client(  # type: ignore[no-untyped-call]
                 self._cluster or address,
-                timeout=min(patience, _ANSWER),
-                set_as_default=False,  # a user's own Dask in this process is none of our affair
+                timeout=min(patience, _SCHEDULER_TIMEOUT),
+                set_as_default=False,  # leave a user's own client in this process alone
             )
             self._client.wait_for_workers(1, timeout=patience)
-            # To the workers only: a scheduler in this process would load our modules anew. And
-            # those of a local cluster find them where we do.
+            # Send files to workers only: a scheduler in this process would import our modules
+            # again. Local workers can import them already.
             for file in files if self._cluster is None else ():
                 plugin = UploadFile(str(file))
-                plugin.name = f"bayescontrol-{file.name}"  # one place for each, not one for all
+                plugin.name = f"bayescontrol-{file.name}"  # a unique name, or it replaces the last
                 self._client.register_plugin(plugin)
             self._client.subscribe_topic(_TOPIC, lambda _: self._compiled.set())
         except (OSError, TimeoutError, ValueError) as error:
@@ -184,15 +167,15 @@ class Dask(Executor):
 
     @property
     def width(self) -> int:
-        """Threads of all workers; they may come and go, so it is asked for now and then."""
-        if time.monotonic() - self._asked > _REFRESH:
+        """The number of threads of all workers, refreshed from time to time."""
+        if time.monotonic() - self._refreshed > _REFRESH:
             self._width = max(1, sum(self._client.nthreads().values()))
-            self._asked = time.monotonic()
+            self._refreshed = time.monotonic()
         return self._width
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Schedule a call on some worker."""
-        # As bytes: a scheduler that looked into it would need the modules of its workers.
+        # As bytes: the scheduler may be unable to import the modules of the workers.
         call = pickle.dumps((fn, args, kwargs))
         scheduled: Future[T] = self._executor.submit(_on_worker, call)
         return scheduled
@@ -202,7 +185,7 @@ class Dask(Executor):
         return self._compiled.is_set()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster; a local one ends."""
+        """Disconnect from the cluster; a local one is stopped."""
         for part in (self._client, self._cluster):
             if part is not None:
                 part.close()
@@ -220,17 +203,17 @@ def _unavailable(address: str, error: BaseException) -> str:
 def _on_worker(call: bytes) -> Any:
     from distributed import get_worker
 
-    def tell() -> None:
+    def notify() -> None:
         get_worker().log_event(_TOPIC, {})
 
-    with redirect_stdout(sys.stderr), announced(tell):
+    with redirect_stdout(sys.stderr), notify_compilation(notify):
         fn, args, kwargs = pickle.loads(call)  # noqa: S301 - from our own client, never from disk
         return fn(*args, **kwargs)
 
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """Processes started here ignore Ctrl-C from birth: their parent stops them, quietly."""
+    """Make processes that are started inside the block ignore Ctrl-C; their parent stops them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -245,14 +228,14 @@ _compiling: Event | None = None
 
 
 def _prepare(compiling: Event) -> None:
-    global _compiling  # an initializer has no other way to leave something behind
+    global _compiling  # an initializer can only leave something in a global
     _compiling = compiling
-    sys.stdout = sys.stderr  # standard output belongs to the parent, for its JSON
+    sys.stdout = sys.stderr  # the parent writes JSON to standard output
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """A parent that is killed cannot stop its workers, and they would wait for ever."""
+    """Exit when the parent ends: a killed parent cannot stop its workers."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
@@ -260,5 +243,57 @@ def _end_with_parent() -> None:
 
 
 def _in_process(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    with announced(_compiling.set) if _compiling else nullcontext():
+    with notify_compilation(_compiling.set) if _compiling else nullcontext():
         return fn(*args, **kwargs)
+
+
+@contextmanager
+def notify_compilation(notify: Callable[[], None]) -> Iterator[None]:
+    """Call `notify` once, when the first kernel is compiled inside the block.
+
+    Numba informs its listeners about each compilation, but not if a kernel comes from the cache on
+    disk. Numba is loaded late, by the first replica that needs it; so a thread waits for it and
+    then installs a listener. A run that needs no Numba never loads it.
+    """
+    if _numba_has_events():
+        with _listening(notify):
+            yield
+        return
+    left = threading.Event()
+    watcher = threading.Thread(target=_wait_for_numba, args=(notify, left), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        left.set()
+        watcher.join()
+
+
+def _numba_has_events() -> bool:
+    # The module may be half loaded: this is the last name that `_listening` needs.
+    return hasattr(sys.modules.get("numba.core.event"), "install_listener")
+
+
+def _wait_for_numba(notify: Callable[[], None], left: threading.Event) -> None:
+    while not left.wait(_POLL_INTERVAL):
+        if _numba_has_events():
+            with _listening(notify):
+                left.wait()
+
+
+@contextmanager
+def _listening(notify: Callable[[], None]) -> Iterator[None]:
+    events: Any = sys.modules["numba.core.event"]
+    is_notified = False
+
+    class Listener(events.Listener):  # type: ignore[misc] # untyped, and not imported here
+        def on_start(self, _: object) -> None:
+            nonlocal is_notified
+            if not is_notified:
+                is_notified = True
+                notify()
+
+        def on_end(self, _: object) -> None: ...
+
+    with events.install_listener("numba:compile", Listener()):
+        yield

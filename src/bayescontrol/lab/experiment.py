@@ -1,57 +1,162 @@
-"""An experiment: settings, one replica, a score and figures.
+"""An experiment: settings, one replica, a score with claims, and figures.
 
-    columns_i = run(settings, i),  i = 0 .. runs - 1       a pure function of both, but of runs
+    columns_i = run(settings, i),  i = 0 .. runs - 1       independent of the number of runs
     columns   = stack_i columns_i                          first axis: the run
     score     = score(settings, columns)                   claims and tables
 
-Ours and a user's come through the same door, the entry-point group
-`bayescontrol.experiments`; `file.py:attribute` opens one from a file that is not installed.
+A claim compares an expected value with ours. A claim of source "paper" states its place in the
+paper; it may be refuted or not comparable, and then gives the reason. A claim of source "ours" is
+theory or an exact value and must hold: if one fails, the exit code of `bayescontrol run` is 1.
+Claims that no simulated run can change are `exact` and are counted separately.
 """
 
 import dataclasses
-import difflib
+import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
+import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.chart import Chart
-from bayescontrol.lab.claims import Claim
-from bayescontrol.lab.files import CannotImport, module_at
 
 S = TypeVar("S")
 
-#: One replica as named arrays; of several runs, stacked: the first axis is the run.
+#: One replica as named arrays; stacked for several runs, with the run as first axis.
 Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
+ClaimSource: TypeAlias = Literal["paper", "ours"]
+ClaimVerdict: TypeAlias = Literal["holds", "refuted", "not comparable", "fails"]
 
-_GROUP: Final = "bayescontrol.experiments"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
-class UnknownExperiment(BayesControlError, LookupError):
-    """No experiment has that name, or it cannot be loaded.
-
-    >>> issubclass(UnknownExperiment, LookupError)
-    True
-    """
-
-
 class InvalidExperiment(BayesControlError, TypeError):
-    """The parts of an experiment do not fit together.
+    """The parts of an experiment do not fit together."""
 
-    >>> issubclass(InvalidExperiment, TypeError)
-    True
+
+class ExperimentFailed(BayesControlError, RuntimeError):
+    """A replica, a score or a figure raised, or a worker died; the original error is the cause."""
+
+
+class InvalidClaim(BayesControlError, ValueError):
+    """A claim is incomplete or contradicts itself."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim: `expected` compared with `ours` ± `error`.
+
+    `error` is a standard error or a tolerance of `ours`, None if `ours` is exact. `holds` is None
+    for a claim of the paper that cannot be compared with our numbers. `reason` explains why a claim
+    is refuted or not comparable. `place` is the section, figure or theorem of the paper that makes
+    the claim; it is required if the source is the paper. `exact` marks a claim that no simulated
+    run can change, such as a constant. `threshold_origin` names the origin of the threshold:
+    theory, a pilot on other seeds, results at full size, the paper, or other programs.
+
+    >>> claim = Claim(
+    ...     name="bayes-optimal-time", claim="the Bayes-optimal agent needs k steps",
+    ...     source="paper", expected=3.0, ours=3.0, error=None, holds=True, place="section 6.1",
+    ... )
+    >>> claim.verdict
+    'holds'
     """
+
+    name: str
+    claim: str
+    source: ClaimSource
+    expected: float | str
+    ours: float | str
+    error: float | None
+    holds: bool | None
+    reason: str = ""
+    place: str = field(default="", kw_only=True)
+    exact: bool = field(default=False, kw_only=True)
+    threshold_origin: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.source not in get_args(ClaimSource):
+            raise InvalidClaim(
+                f"claim {self.name!r}: source is {self.source!r}, it must be 'paper' or 'ours'"
+            )
+        if self.source == "paper" and not self.place.strip():
+            raise InvalidClaim(
+                f"claim {self.name!r} of the paper has no place: "
+                "pass place=... with the section or figure, or source='ours'"
+            )
+        if self.source == "paper" and not self.holds and not self.reason.strip():
+            raise InvalidClaim(
+                f"claim {self.name!r} of the paper does not hold and gives no reason: "
+                "pass reason=... saying why it is refuted or not comparable"
+            )
+        if self.source == "ours" and self.holds is None:
+            raise InvalidClaim(
+                f"claim {self.name!r} of ours must hold or fail: only a claim of the paper can be "
+                "not comparable (holds=None)"
+            )
+        if self.error is not None and not math.isnan(self.error) and self.error < 0:
+            raise InvalidClaim(
+                f"claim {self.name!r}: the error is {self.error}, it must be at least 0, "
+                "or None where the value is exact"
+            )
+        for name in ("expected", "ours"):
+            value = getattr(self, name)
+            if isinstance(value, np.generic):
+                object.__setattr__(self, name, value.item())
+        object.__setattr__(self, "error", None if self.error is None else float(self.error))
+        object.__setattr__(self, "holds", None if self.holds is None else bool(self.holds))
+
+    @property
+    def verdict(self) -> ClaimVerdict:
+        """The verdict; a claim that does not hold is refuted (paper) or fails (ours).
+
+        >>> claim = Claim(
+        ...     "x", "x is 1", "paper", 1.0, 2.0, 0.1, False, "misprint", place="section 2"
+        ... )
+        >>> claim.verdict
+        'refuted'
+        """
+        if self.holds is None:
+            return "not comparable"
+        if self.holds:
+            return "holds"
+        return "refuted" if self.source == "paper" else "fails"
+
+
+def all_ours_hold(claims: Iterable[Claim]) -> bool:
+    """Return whether every claim of source "ours" holds.
+
+    >>> all_ours_hold([Claim("x", "x is 1", "ours", 1.0, 1.0, 0.1, True)])
+    True
+    >>> all_ours_hold([Claim("y", "y is 1", "ours", 1.0, 2.0, 0.1, False)])
+    False
+    """
+    return all(claim.verdict != "fails" for claim in claims)
+
+
+def tally(claims: Iterable[Claim]) -> dict[str, dict[ClaimVerdict, int]]:
+    """Count claims by verdict, with separate counts for simulated and exact claims.
+
+    >>> tally([Claim("x", "x is 1", "ours", 1.0, 1.0, None, True, exact=True)])
+    {'by simulation': {}, 'exact': {'holds': 1}}
+    """
+    counts = Counter((claim.exact, claim.verdict) for claim in claims)
+    return {
+        kind: {
+            verdict: counts[exact, verdict]
+            for verdict in get_args(ClaimVerdict)
+            if counts[exact, verdict]
+        }
+        for kind, exact in (("by simulation", False), ("exact", True))
+    }
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of results: every row has as many cells as the header.
+    """A table of results; every row has as many cells as the header.
 
     >>> Table("Regret", ("agent", "mean"), (("control rule", 28.21), ("oracle", 0.0))).header
     ('agent', 'mean')
@@ -73,7 +178,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Score:
-    """What `score` makes of the columns.
+    """The claims and tables that `score` derives from the columns.
 
     >>> Score(claims=()).tables
     ()
@@ -87,16 +192,15 @@ class Score:
 class Experiment(Generic[S]):
     """One figure or claim of the paper, runnable at any size.
 
-    `settings` is a frozen dataclass with the fields seed and runs, usually steps, and others;
-    its own defaults are the size of `bayescontrol run`, `quick` that of `make reproduce`,
-    `full` the paper's. A field is documented where it is declared:
+    `settings` is a frozen dataclass with the fields seed and runs, and usually steps. Its defaults
+    are the size of `bayescontrol run`, `quick` is that of `make reproduce`, `full` the paper's.
+    Document a field where it is declared:
     `runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 100`.
 
-    `run` is a top-level function, so that worker processes find it. It is a pure function of
-    the settings *without runs* and of the run number: it draws all its random numbers from the
-    seed and that number, returns the same names, shapes and types each time, and must not look
-    at `settings.runs`. Then a replica that is finished is finished for good, however many more
-    are asked for later and whoever runs them.
+    `run` is a top-level function, so that worker processes can import it. It must be a pure
+    function of the settings *without runs* and of the run number: it draws all random numbers from
+    the seed and that number, and always returns the same names, shapes and types. Then a finished
+    replica stays valid when more runs are requested later.
 
     >>> import numpy as np
     >>> @dataclass(frozen=True)
@@ -129,7 +233,7 @@ class Experiment(Generic[S]):
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise InvalidExperiment(
-                f"experiment {self.name!r}: the name becomes a folder; use letters, digits, - and _"
+                f"experiment {self.name!r}: it becomes a folder name; use letters, digits, - and _"
             )
         kind: Any = self.settings
         if not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
@@ -148,98 +252,3 @@ class Experiment(Generic[S]):
                     f"experiment {self.name!r}: {size} is {getattr(self, size)!r}, "
                     f"it must be a {kind.__name__}"
                 )
-
-
-def names() -> tuple[str, ...]:
-    """The registered experiments, in alphabetical order; nothing is imported.
-
-    >>> isinstance(names(), tuple)
-    True
-    """
-    return tuple(sorted({point.name for point in entry_points(group=_GROUP)}))
-
-
-def find(name: str) -> Experiment[Any]:
-    """The experiment registered under `name`, or the one at `file.py:attribute`.
-
-    >>> find("no-such-study")
-    Traceback (most recent call last):
-    bayescontrol.lab.experiment.UnknownExperiment: no experiment is called 'no-such-study'...
-    """
-    file = study_file(name)
-    if file is not None:
-        return _from_file(file, name.rpartition(":")[2])
-    points = {point.value: point for point in entry_points(group=_GROUP) if point.name == name}
-    if not points:
-        raise UnknownExperiment(_not_registered(name))
-    if len(points) > 1:
-        raise UnknownExperiment(
-            f"{name!r} is registered more than once: {', '.join(sorted(points))}; "
-            "uninstall or rename one of them"
-        )
-    return _from_entry_point(*points.values())
-
-
-def from_anywhere(name: str) -> str:
-    """The name under which `find` opens the same experiment in any folder.
-
-    >>> from_anywhere("chain")
-    'chain'
-    >>> Path(from_anywhere("my_study.py:coin")).is_absolute()
-    True
-    """
-    file = study_file(name)
-    return name if file is None else f"{file.resolve()}:{name.rpartition(':')[2]}"
-
-
-def study_file(name: str) -> Path | None:
-    """The file of `file.py:attribute`; None for a registered name.
-
-    >>> study_file("my_study.py:coin").name, study_file("chain")
-    ('my_study.py', None)
-    """
-    path, colon, _ = name.rpartition(":")
-    return Path(path) if colon and path.endswith(".py") else None
-
-
-def _not_registered(name: str) -> str:
-    known = names()
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    if name.endswith(".py"):
-        return f"no experiment is called {name!r}; for one in a file, write {name}:ATTRIBUTE"
-    if near:
-        return f"no experiment is called {name!r}; did you mean {' or '.join(near)}?"
-    listed = f"there are: {', '.join(known)}" if known else "none is registered"
-    return f"no experiment is called {name!r}; {listed}"
-
-
-def _from_entry_point(point: EntryPoint) -> Experiment[Any]:
-    try:
-        found = point.load()
-    except Exception as error:  # whatever a user's module does while it is imported
-        raise UnknownExperiment(
-            f"experiment {point.name!r} ({point.value}) cannot be loaded: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    if not isinstance(found, Experiment) or found.name != point.name:
-        held = f"experiment {found.name!r}" if isinstance(found, Experiment) else repr(found)
-        raise UnknownExperiment(
-            f"the entry point {point.name!r} ({point.value}) holds {held}, "
-            f"it must hold an Experiment called {point.name!r}"
-        )
-    return found
-
-
-def _from_file(path: Path, attribute: str) -> Experiment[Any]:
-    try:
-        module = module_at(path)
-    except CannotImport as error:
-        raise UnknownExperiment(str(error)) from error
-    found = getattr(module, attribute, None)
-    if not isinstance(found, Experiment):
-        held = [key for key, value in vars(module).items() if isinstance(value, Experiment)]
-        raise UnknownExperiment(
-            f"{path} has no experiment {attribute!r}; "
-            + (f"it has: {', '.join(held)}" if held else "it defines no Experiment at all")
-        )
-    return found

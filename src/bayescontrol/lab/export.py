@@ -1,28 +1,62 @@
-"""Records and results for other tools: xarray, pandas, polars, arviz.
+"""Export records and results to xarray, pandas, polars and arviz.
 
-    Record              (step, …)         several records, stacked     (run, step, …)
-    results             (run, …)          the second axis is step where it has `steps` entries
-    xarray              one variable a column, its axes named; settings as attributes
-    pandas, polars      one row for each (run, step), one column a variable; name[i] along axes
+    Record              (step, …)         a list of records is stacked     (run, step, …)
+    results             (run, …)          the second axis is step if it has `steps` entries
+    xarray              one variable per column, with named axes; settings as attributes
+    pandas, polars      one row for each (run, step), one column per variable; name[i] along axes
     arviz               chain = run, draw = step
 
-Runs count from 0 and steps from 1, as everywhere. Values and types go over bit for bit. Python
-objects (tuples for actions, say) have no type elsewhere: they are refused, unless `objects`
-says what to write for one, `str` for example. The libraries are extras, loaded when called.
+Runs count from 0 and steps from 1. Values and types are not changed. Python objects (actions that
+are tuples, for example) have no type elsewhere: they are rejected, unless `objects` converts them,
+for example `str`. The libraries are extras and are imported when called.
 """
 
+import itertools
+import json
+import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bayescontrol.errors import MissingCapability
-from bayescontrol.lab.named import Coords, Dims, Exportable, Named, Unexportable, named, table
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.errors import BayesControlError, MissingCapability
+from bayescontrol.lab.experiment import Columns
+from bayescontrol.lab.runner import Result
+from bayescontrol.lab.settings import plain
+from bayescontrol.lab.store import StoredResults
+from bayescontrol.record import Record, as_column
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     import polars as pl
     import xarray as xr
+
+
+#: One record, several of the same shape, columns whose first axis is the run, or results.
+Exportable: TypeAlias = Record | Sequence[Record] | Columns | Result | StoredResults
+#: The names of a column's axes after the run, for records after the step.
+Dims: TypeAlias = Mapping[str, Sequence[str]]
+#: The labels along an axis.
+Coords: TypeAlias = Mapping[str, Sequence[Any] | npt.NDArray[Any]]
+
+
+class Unexportable(BayesControlError, ValueError):
+    """Another library cannot hold the columns, or axes do not match their names."""
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """Columns with the names of their axes, the labels along the axes, and attributes."""
+
+    #: Column name to axis names and values.
+    columns: dict[str, tuple[tuple[str, ...], npt.NDArray[Any]]]
+    coords: dict[str, npt.NDArray[Any]]
+    attrs: dict[str, Any]
 
 
 def to_xarray(
@@ -33,12 +67,12 @@ def to_xarray(
     attrs: Mapping[str, Any] | None = None,
     objects: Callable[[Any], Any] | None = None,
 ) -> "xr.Dataset":
-    """A Dataset with the dimensions run, step and others.
+    """Return a Dataset with the dimensions run, step and others.
 
-    `dims` names the axes of a column after the run (after the step for records); an axis
-    without a name becomes `column_dim_0`, as arviz has it. `coords` labels a dimension.
-    Attributes are the settings and `attrs`: numbers, texts and lists of them as they are,
-    the rest as JSON, so that netCDF takes them. The arrays are shared, not copied.
+    `dims` names the axes of a column after the run (after the step for records); an axis without a
+    name is called `column_dim_0`, as in arviz. `coords` labels a dimension. Attributes are the
+    settings and `attrs`: numbers, strings and lists of them unchanged, the rest as JSON, so that
+    netCDF accepts them. The arrays are shared, not copied.
 
     >>> import numpy as np
     >>> from bayescontrol import Record
@@ -47,7 +81,7 @@ def to_xarray(
     >>> dict(data.sizes), data.step.values.tolist(), data.posterior.dims
     ({'step': 2, 'mode': 3}, [1, 2], ('step', 'mode'))
     """
-    return _dataset(named(thing, dims, coords, attrs, objects))
+    return _dataset(name_axes(thing, dims, coords, attrs, objects))
 
 
 def to_pandas(
@@ -58,10 +92,10 @@ def to_pandas(
     attrs: Mapping[str, Any] | None = None,
     objects: Callable[[Any], Any] | None = None,
 ) -> "pd.DataFrame":
-    """A DataFrame, tidy and wide: a row for each run and step, a column for each variable.
+    """Return a DataFrame with a row for each run and step and a column for each variable.
 
-    Further axes become columns name[i], or name[label] where `coords` labels them. What is
-    measured once a run stands in each of its rows. Settings are in `frame.attrs`.
+    Further axes become columns name[i], or name[label] if `coords` labels them. A value measured
+    once per run is repeated in each of its rows. Settings are in `frame.attrs`.
 
     >>> import numpy as np
     >>> runs = {"regret": np.array([[0.5, 0.7], [0.1, 0.2]]), "lever": np.array([3, 4])}
@@ -72,8 +106,8 @@ def to_pandas(
     2    1     1     0.1      4
     3    1     2     0.2      4
     """
-    known = named(thing, dims, coords, attrs, objects)
-    frame: pd.DataFrame = _library("pandas").DataFrame(table(known))
+    known = name_axes(thing, dims, coords, attrs, objects)
+    frame: pd.DataFrame = _library("pandas").DataFrame(flatten(known))
     frame.attrs = dict(known.attrs)
     return frame
 
@@ -85,13 +119,13 @@ def to_polars(
     coords: Coords | None = None,
     objects: Callable[[Any], Any] | None = None,
 ) -> "pl.DataFrame":
-    """The table of `to_pandas` as a polars DataFrame, which has no place for settings.
+    """Return the table of `to_pandas` as a polars DataFrame, without the settings.
 
     >>> from bayescontrol import Record
     >>> to_polars(Record(["left", "right"], [1, 0])).rows()
     [(1, 'left', 1), (2, 'right', 0)]
     """
-    columns = table(named(thing, dims, coords, None, objects))
+    columns = flatten(name_axes(thing, dims, coords, None, objects))
     for name, column in columns.items():
         if column.dtype.kind == "c" or (column.dtype.kind == "f" and column.dtype.itemsize > 8):
             raise Unexportable(
@@ -111,17 +145,17 @@ def to_arviz(
     objects: Callable[[Any], Any] | None = None,
     group: str = "posterior",
 ) -> Any:
-    """chain = run, draw = step: a DataTree for arviz 1, InferenceData for arviz 0.
+    """Return a DataTree (arviz 1) or InferenceData (arviz 0) with chain = run and draw = step.
 
-    Numbers measured at every step are in `group`, where summaries and plots look for them; the
-    rest (texts, and what is measured once a run) in `constant_data`.
+    Numbers measured at every step are in `group`, where summaries and plots look for them; strings
+    and values measured once per run are in `constant_data`.
 
     >>> from bayescontrol import Record
     >>> data = to_arviz([Record([0, 1], [1.0, 0.5]), Record([1, 1], [0.0, 0.5])])
     >>> data.posterior.observations.dims, data.posterior.observations.shape
     (('chain', 'draw'), (2, 2))
     """
-    known = named(thing, dims, coords, attrs, objects)
+    known = name_axes(thing, dims, coords, attrs, objects)
     rest = [
         name
         for name, (axes, array) in known.columns.items()
@@ -144,7 +178,7 @@ def to_arviz(
 
 def _inference_data(groups: "dict[str, xr.Dataset]") -> Any:
     arviz = _library("arviz")
-    # Not hasattr(arviz, "InferenceData"): arviz 1 answers that with a warning and a DataTree.
+    # arviz 1 also has the name InferenceData, with a warning.
     if hasattr(arviz, "convert_to_datatree"):
         return _library("xarray").DataTree.from_dict(groups)
     return arviz.InferenceData(**groups)
@@ -153,7 +187,7 @@ def _inference_data(groups: "dict[str, xr.Dataset]") -> Any:
 def _library(name: str) -> Any:
     try:
         with warnings.catch_warnings():
-            # Once a day arviz 0.2x announces its successor, which is served here as well.
+            # arviz 0.2x announces its successor, which is supported here as well.
             warnings.simplefilter("ignore", FutureWarning)
             return import_module(name)
     except ModuleNotFoundError as error:
@@ -164,6 +198,162 @@ def _library(name: str) -> Any:
         ) from None
 
 
-def _dataset(known: Named) -> "xr.Dataset":
+def _dataset(known: NamedColumns) -> "xr.Dataset":
     data: xr.Dataset = _library("xarray").Dataset(known.columns, known.coords, known.attrs)
     return data
+
+
+def name_axes(
+    thing: Exportable,
+    dims: Dims | None,
+    coords: Coords | None,
+    attrs: Mapping[str, Any] | None,
+    objects: Callable[[Any], Any] | None,
+) -> NamedColumns:
+    """Name the axes of the columns of a record, of several records, or of results.
+
+    >>> squares = name_axes({"square": np.arange(6).reshape(3, 2)}, None, None, {"seed": 7}, None)
+    >>> squares.columns["square"][0], squares.coords["run"].tolist(), squares.attrs
+    (('run', 'square_dim_0'), [0, 1, 2], {'seed': 7})
+    """
+    columns, leading, runs, known = _unpack(thing)
+    unknown = set(dims or {}) - set(columns)
+    if unknown:
+        raise Unexportable(f"dims names {sorted(unknown)}: there are {', '.join(columns)}")
+    found: dict[str, tuple[tuple[str, ...], npt.NDArray[Any]]] = {}
+    sizes: dict[str, int] = {}
+    for name, values in columns.items():
+        array = _without_objects(name, values, objects)
+        inner = array.shape[len(leading) :]
+        axes = (*leading, *_inner_axes(name, inner, leading, known.get("steps"), dims))
+        if len(axes) != array.ndim or len(set(axes)) < len(axes):
+            raise Unexportable(
+                f"column {name!r} has shape {array.shape}, but its axes are {', '.join(axes)}"
+            )
+        for axis, size in zip(axes, array.shape, strict=True):
+            if sizes.setdefault(axis, size) != size:
+                raise Unexportable(
+                    f"axis {axis!r} has {size} entries in column {name!r} and {sizes[axis]} "
+                    "elsewhere: give it another name in dims"
+                )
+        found[name] = (axes, array)
+    clash = sorted(set(found) & set(sizes))
+    if clash:
+        raise Unexportable(f"{clash} are names both of columns and of axes: rename one in dims")
+    labels: dict[str, npt.NDArray[Any]] = {}
+    if "run" in sizes:
+        labels["run"] = np.arange(sizes["run"]) if runs is None else np.array(runs)
+    if "step" in sizes:
+        labels["step"] = np.arange(1, sizes["step"] + 1)
+    for axis, given in (coords or {}).items():
+        if sizes.get(axis) != len(given):
+            raise Unexportable(
+                f"coords has {len(given)} labels for axis {axis!r}, the axes are {sizes}"
+            )
+        labels[axis] = np.asarray(given)
+    return NamedColumns(
+        found, labels, {k: _attribute(v) for k, v in {**known, **(attrs or {})}.items()}
+    )
+
+
+def _unpack(
+    thing: Exportable,
+) -> tuple[Columns, tuple[str, ...], range | None, dict[str, Any]]:
+    """Return columns, the names of their first axes, the run numbers, and the settings."""
+    if isinstance(thing, Record):
+        return thing.columns(), ("step",), None, {}
+    if isinstance(thing, Result):
+        settings = {"experiment": thing.experiment.name, **plain(thing.settings)}
+        return thing.columns, ("run",), None, settings
+    if isinstance(thing, StoredResults):
+        manifest = thing.manifest
+        about = {"experiment": manifest.experiment, **manifest.settings}
+        about["manifest"] = msgspec.to_builtins(manifest)
+        return thing.columns, ("run",), range(*manifest.replicas), about
+    if isinstance(thing, Mapping):
+        return thing, ("run",), None, {}
+    records = list(thing)
+    if not records or not all(isinstance(record, Record) for record in records):
+        raise Unexportable(
+            f"{type(thing).__name__} cannot be exported: pass one Record, several, or results"
+        )
+    return _stack_records(records), ("run", "step"), None, {}
+
+
+def _stack_records(records: Sequence[Record]) -> Columns:
+    first = _layout(records[0])
+    for i, record in enumerate(records):
+        if _layout(record) != first:
+            raise Unexportable(f"record {i} has columns {_layout(record)}, record 0 has {first}")
+    return {name: np.stack([record[name] for record in records]) for name in first}
+
+
+def _layout(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return types and shapes; strings may differ in length."""
+    return {
+        name: ("text" if column.dtype.kind == "U" else str(column.dtype), column.shape)
+        for name, column in record.columns().items()
+    }
+
+
+def _inner_axes(
+    name: str, shape: tuple[int, ...], leading: tuple[str, ...], steps: Any, dims: Dims | None
+) -> tuple[str, ...]:
+    if dims is not None and name in dims:
+        return tuple(dims[name])
+    step = ("step",) if leading == ("run",) and shape and shape[0] == steps else ()
+    return (*step, *(f"{name}_dim_{k}" for k in range(len(shape) - len(step))))
+
+
+def _without_objects(
+    name: str, values: npt.NDArray[Any], objects: Callable[[Any], Any] | None
+) -> npt.NDArray[Any]:
+    array = np.asarray(values)
+    if not array.dtype.hasobject:
+        return array
+    if objects is not None:
+        converted = as_column([objects(value) for value in array.ravel()])
+        if not converted.dtype.hasobject:
+            return converted.reshape(array.shape + converted.shape[1:])
+    raise Unexportable(
+        f"column {name!r} holds Python objects such as {array.flat[0]!r}: pass objects=str, or "
+        "another function that converts each to a plain value"
+    )
+
+
+def _attribute(value: Any) -> Any:
+    """Convert a value to what netCDF accepts: numbers, strings, lists of them, else JSON."""
+    bare = plain(value)
+    kinds = {type(item) for item in bare} if isinstance(bare, list) else {type(bare)}
+    whole = bare if isinstance(bare, list) else [bare]
+    fits = all(abs(item) < 2**63 for item in whole if isinstance(item, int))
+    if whole and fits and (kinds == {str} or kinds <= {int, float}):
+        return bare
+    return json.dumps(bare)
+
+
+def flatten(known: NamedColumns) -> dict[str, npt.NDArray[Any]]:
+    """Return columns of equal length: one row per (run, step), further axes as more columns.
+
+    >>> pairs = name_axes({"y": np.array([[5, 6], [7, 8]])}, None, None, None, None)
+    >>> {name: column.tolist() for name, column in flatten(pairs).items()}
+    {'run': [0, 1], 'y[0]': [5, 7], 'y[1]': [6, 8]}
+    """
+    rows: list[str] = [axis for axis in ("run", "step") if axis in known.coords]
+    shape = tuple(len(known.coords[axis]) for axis in rows)
+    grids = np.meshgrid(*(known.coords[axis] for axis in rows), indexing="ij")
+    out = {axis: grid.ravel() for axis, grid in zip(rows, grids, strict=True)}
+    for name, (axes, array) in known.columns.items():
+        wide = [axis for axis in axes if axis not in rows]
+        here = [axis for axis in rows if axis in axes]
+        sorted_ = array.transpose([axes.index(axis) for axis in (*here, *wide)])
+        absent = tuple(rows.index(axis) for axis in rows if axis not in axes)
+        full = np.broadcast_to(np.expand_dims(sorted_, absent), shape + sorted_.shape[len(here) :])
+        flat = full.reshape(math.prod(shape), -1)
+        labels = (known.coords.get(a, range(array.shape[axes.index(a)])) for a in wide)
+        for k, label in enumerate(itertools.product(*labels)):
+            key = f"{name}[{','.join(map(str, label))}]" if label else name
+            if key in out:
+                raise Unexportable(f"two columns would be called {key!r}: rename one")
+            out[key] = np.ascontiguousarray(flat[:, k])
+    return out

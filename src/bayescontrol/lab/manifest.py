@@ -1,20 +1,24 @@
-"""FOLDER/manifest.json: what the folder holds, and how it came about.
+"""FOLDER/manifest.json: what the folder contains and how it was produced.
 
-    kind "results"      one experiment at one setting: settings, key, hashes, with what it was made
-    kind "sweep"        one experiment at several settings, a folder for each
+    kind "results"      one experiment with one set of settings: key, hashes, provenance
+    kind "sweep"        one experiment with several sets of settings, a folder for each
     kind "reproduce"    several experiments, a folder for each
 
-It is written last, when everything that it speaks of is on the disk.
+The manifest is written last, when everything it lists is on disk. Field names in the file are a
+stored format and never change.
 """
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 
 from bayescontrol.errors import BayesControlError
-from bayescontrol.files import atomic_write, writing_to
-from bayescontrol.lab.provenance import Made
+from bayescontrol.files import atomic_write
+from bayescontrol.lab.columns import progressions, span
+from bayescontrol.lab.provenance import Provenance
+from bayescontrol.lab.sealed_npz import SealedFile
 
 #: Runs: first, last + 1, step.
 Span: TypeAlias = tuple[int, int, int]
@@ -23,33 +27,22 @@ _FILE = "manifest.json"
 
 
 class NoResults(BayesControlError, LookupError):
-    """A folder holds no results, or a manifest that cannot be read.
-
-    >>> issubclass(NoResults, LookupError)
-    True
-    """
+    """A folder has no results, or its manifest cannot be read."""
 
 
-class Making(msgspec.Struct, frozen=True):
-    """Which runs were made with what.
-
-    >>> Making(((0, 300, 1),), Made({}, {}, "")).runs
-    ((0, 300, 1),)
-    """
+class RunsProvenance(msgspec.Struct, frozen=True):
+    """Runs that have the same provenance."""
 
     runs: tuple[Span, ...]
-    made: Made
+    provenance: Provenance = msgspec.field(name="made")
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="results"):
-    """One experiment at one setting.
+    """One experiment with one set of settings.
 
-    `found` is the name under which `bayescontrol.lab.find` opens the experiment again;
-    `settings` is what `bayescontrol.lab.settings.restore` reads back; `replicas` are the runs
-    in columns.npz: all of them, or one shard's.
-
-    >>> Manifest.__struct_config__.tag
-    'results'
+    `found` is the name with which `bayescontrol.lab.find` opens the experiment again; `settings`
+    is the input of `bayescontrol.lab.settings.restore`; `replicas` are the runs in columns.npz:
+    all of them, or those of one shard.
     """
 
     format: int = 1
@@ -61,22 +54,18 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
     key: str
     replicas: Span
     sha256: dict[str, str]
-    made: tuple[Making, ...]
+    provenance: tuple[RunsProvenance, ...] = msgspec.field(name="made")
     started: str
     finished: str
 
     @property
     def complete(self) -> bool:
-        """Whether all runs are there, not only a shard of them."""
+        """Whether all runs are present, not only those of a shard."""
         return self.replicas == (0, self.runs, 1)
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sweep"):
-    """One experiment over the product of some settings; `folders` in the order of the product.
-
-    >>> Sweep(experiment="chain", found="chain", sweep={"k": [1, 2]}, folders=()).broken
-    {}
-    """
+    """One experiment over the product of some settings; `folders` in the order of the product."""
 
     format: int = 1
     experiment: str
@@ -87,11 +76,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sw
 
 
 class Reproduction(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="reproduce"):
-    """Several experiments; `broken` says of each folder without results what went wrong.
-
-    >>> Reproduction(folders=("chain", "delusion")).folders
-    ('chain', 'delusion')
-    """
+    """Several experiments; `broken` maps folders without results to the error."""
 
     format: int = 1
     folders: tuple[str, ...]
@@ -99,7 +84,7 @@ class Reproduction(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
 
 
 def read_manifest(folder: Path) -> Manifest | Sweep | Reproduction:
-    """What the folder says of itself.
+    """Read the manifest of a folder.
 
     >>> read_manifest(Path("no-such-folder"))
     Traceback (most recent call last):
@@ -110,42 +95,57 @@ def read_manifest(folder: Path) -> Manifest | Sweep | Reproduction:
         content = path.read_bytes()
     except OSError as error:
         raise NoResults(
-            f"{folder} holds no results: there is no {path} that can be read; name a folder "
-            "that `bayescontrol run`, `merge` or `reproduce` finished"
+            f"{folder} holds no results: there is no readable {path}; pass a folder that "
+            "`bayescontrol run`, `merge` or `reproduce` has finished"
         ) from error
     try:
         return msgspec.json.decode(content, type=Manifest | Sweep | Reproduction)
     except msgspec.MsgspecError as error:
         raise NoResults(
-            f"{path} cannot be read ({error}): give the command that made the folder again"
+            f"{path} cannot be read ({error}): repeat the command that wrote the folder"
         ) from error
 
 
 def write_manifest(folder: Path, manifest: Manifest | Sweep | Reproduction) -> Path:
-    """Write manifest.json, whole or not at all.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     _ = write_manifest(Path(place), Reproduction(folders=("chain",)))
-    ...     read_manifest(Path(place)).folders
-    ('chain',)
-    """
+    """Write manifest.json atomically."""
     path = folder / _FILE
-    with writing_to(path.parent), atomic_write(path) as file:
+    with atomic_write(path) as file:
         file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
     return path
 
 
 def results_in(folder: Path) -> tuple[Path, ...]:
-    """The folders of single results: the folder itself, or those of a sweep or a reproduction.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     _ = write_manifest(Path(place), Reproduction(folders=("chain",)))
-    ...     [path.name for path in results_in(Path(place))]
-    ['chain']
-    """
+    """Return the folders of single results: the folder itself, or those of a sweep or batch."""
     manifest = read_manifest(folder)
     if isinstance(manifest, Manifest):
         return (folder,)
     return tuple(folder / name for name in manifest.folders if name not in manifest.broken)
+
+
+def provenance_of_runs(
+    wanted: Sequence[int], files: Iterable[SealedFile], known: Iterable[RunsProvenance]
+) -> tuple[RunsProvenance, ...]:
+    """Group the wanted runs by provenance.
+
+    The provenance of a run is that of the last file that has it, or else that of a manifest.
+
+    >>> first, second = Provenance({"numpy": "1.26"}, {}, ""), Provenance({"numpy": "2.0"}, {}, "")
+    >>> known = [RunsProvenance(((0, 4, 1),), first), RunsProvenance(((4, 6, 1),), second)]
+    >>> [part.runs for part in provenance_of_runs(range(1, 6), [], known)]
+    [((1, 4, 1),), ((4, 6, 1),)]
+    """
+    by_run = {run: part.provenance for part in known for one in part.runs for run in range(*one)}
+    for file in files:
+        if file.header.provenance is not None:
+            by_run.update(dict.fromkeys(file.runs, file.header.provenance))
+    groups: dict[bytes, list[int]] = {}
+    unknown = Provenance({}, {}, "")
+    for run in wanted:
+        groups.setdefault(msgspec.json.encode(by_run.get(run, unknown)), []).append(run)
+    return tuple(
+        RunsProvenance(
+            tuple(span(part) for part in progressions(runs)),
+            msgspec.json.decode(text, type=Provenance),
+        )
+        for text, runs in groups.items()
+    )

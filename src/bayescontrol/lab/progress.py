@@ -1,50 +1,51 @@
-"""How far the replicas are, on standard error.
+"""Show the progress of replicas on standard error.
 
     rate = (done - first) / (now - then)          time left = (total - done) / rate
 
-`first` replicas were done `then`, when the first of them came in: starting processes and
-compiling kernels is over, and says nothing about the rest.
+`first` replicas were done at time `then`, when the first group arrived: the time for starting
+processes and compiling kernels does not count.
 
-A bar on a terminal; elsewhere plain lines, one every few seconds at most, so that a log
-stays short. Standard output is left alone.
+A terminal shows a bar; elsewhere plain lines are written, one every few seconds at most, so that a
+log stays short. Standard output is not used.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as Bars
-from rich.text import Text
-
+from bayescontrol.errors import MissingExtra
 from bayescontrol.lab.runner import Progress
 
-_EYE: Final = 0.05  # seconds; a bar that moves faster costs time and shows nothing
-_COMPILING: Final = "compiling kernels for the first time; later runs find them on disk"
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_BAR_INTERVAL: Final = 0.05  # seconds between two updates of a bar
+_COMPILING: Final = "compiling kernels for the first time; later runs load them from disk"
 
 
 @contextmanager
-def live(label: str, console: Console | None = None) -> Iterator[Progress]:
-    """A progress for `run_replicas`: a bar on a terminal, lines elsewhere.
+def live(label: str, console: "Console | None" = None) -> Iterator[Progress]:
+    """Provide a progress for `run_replicas`: a bar on a terminal, lines elsewhere.
 
     >>> import sys
+    >>> from rich.console import Console
     >>> with live("chain", Console(file=sys.stdout, width=80)) as progress:
     ...     progress.advance(0, 40)
     ...     progress.advance(40, 40)
     chain: 40 runs to do
     chain: 40/40 runs, ... a second, in ... s
     """
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            "the progress display needs rich, which is not installed: "
+            "pip install 'bayescontrol[lab]'"
+        ) from error
     screen = console or Console(stderr=True)
     if not screen.is_interactive:
         yield Lines(label, screen)
@@ -53,18 +54,19 @@ def live(label: str, console: Console | None = None) -> Iterator[Progress]:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        _Rate(),
+        TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         TextColumn("left"),
     )
     with Bars(*columns, console=screen) as bars:
-        yield _Bar(bars, bars.add_task(label, total=None))
+        yield _Bar(bars, bars.add_task(label, total=None, rate=""))
 
 
 class Lines:
-    """Plain lines: done, rate and time left, at most one every `every` seconds, and the last.
+    """Write plain lines with done, rate and time left, at most one every `every` seconds.
 
     >>> import sys
+    >>> from rich.console import Console
     >>> clock = iter((0, 4, 8, 12)).__next__
     >>> lines = Lines("chain", Console(file=sys.stdout, width=80), clock=clock)
     >>> for done in (0, 10, 20, 40):
@@ -78,70 +80,67 @@ class Lines:
     def __init__(
         self,
         label: str,
-        console: Console,
+        console: "Console",
         every: float = 3.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._label, self._console, self._every, self._clock = label, console, every, clock
-        self._started = self._told = 0.0
+        self._started = self._written = 0.0
         self._first: tuple[int, float] | None = None
 
     def advance(self, done: int, total: int, /) -> None:
-        """Say how far the replicas are, if it is time."""
+        """Write a line if enough time has passed."""
         now = self._clock()
         if done == 0:
-            self._started = self._told = now
+            self._started = self._written = now
             self._first = None
-            self._say(f"{total} runs to do")
+            self._write(f"{total} runs to do")
             return
         first, then = self._first = self._first or (done, now)
-        if done < total and now - self._told < self._every:
+        if done < total and now - self._written < self._every:
             return
-        self._told = now
+        self._written = now
         if done == total:
             elapsed = max(now - self._started, 1e-9)
             end = f", {_number(done / elapsed)} a second, in {elapsed:.1f} s"
         elif done > first and now > then:
             rate = (done - first) / (now - then)
-            end = f", {_number(rate)} a second, {_span((total - done) / rate)} left"
+            end = f", {_number(rate)} a second, {_duration((total - done) / rate)} left"
         else:
             end = ""
-        self._say(f"{done}/{total} runs{end}")
+        self._write(f"{done}/{total} runs{end}")
 
     def compiling(self) -> None:
-        """Say why nothing moves yet."""
-        self._say(_COMPILING)
+        """Write that kernels are being compiled."""
+        self._write(_COMPILING)
 
-    def _say(self, words: str) -> None:
-        self._console.out(f"{self._label}: {words}", highlight=False)
+    def _write(self, text: str) -> None:
+        self._console.out(f"{self._label}: {text}", highlight=False)
 
 
 class _Bar:
-    def __init__(self, bars: Bars, task: TaskID) -> None:
-        self._bars, self._task, self._told = bars, task, -math.inf
+    def __init__(self, bars: Any, task: Any) -> None:
+        self._bars, self._task, self._updated = bars, task, -math.inf
 
     def advance(self, done: int, total: int, /) -> None:
         now = time.monotonic()
-        if done < total and now - self._told < _EYE:
+        if done < total and now - self._updated < _BAR_INTERVAL:
             return
-        self._told = now
+        self._updated = now
         self._bars.update(self._task, completed=done, total=total)
+        shown = self._bars.tasks[self._task]
+        speed = shown.finished_speed or shown.speed
+        self._bars.update(self._task, rate="" if speed is None else f"{_number(speed)} a second")
 
     def compiling(self) -> None:
         self._bars.console.print(_COMPILING, style="dim", highlight=False)
-
-
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{_number(speed)} a second")
 
 
 def _number(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.3g}"
 
 
-def _span(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     whole = round(seconds)
     if whole < 100:
         return f"{whole} s"

@@ -1,9 +1,9 @@
-"""With what a replica was made: versions, machine, code and its commit.
+"""The provenance of a replica: versions, machine, code and its commit.
 
-Equal settings and run number promise equal bytes only for equal code, so results say with
-which code each of them was made. `code` is the sha256 of the file that defines `run`; the
-commit is that of the repository the file belongs to, if any, and dirty says whether anything
-in it was changed since. Nothing is imported to find out, and no name of a user or a host is kept.
+Equal settings and run numbers give equal bytes only for equal code, so results record the code that
+produced them. `code` is the sha256 of the file that defines `run`. The commit is that of the
+repository of this file, if any; `dirty` is true if the repository has changes since. No package is
+imported for this, and no name of a user or a host is stored.
 """
 
 import hashlib
@@ -23,22 +23,14 @@ _PACKAGES: Final = ("bayescontrol", "numpy", "scipy", "numba", "matplotlib")
 
 
 class Git(msgspec.Struct, frozen=True):
-    """The commit of the code, and whether files were changed or added since.
-
-    >>> Git("5bf9965", dirty=False)
-    Git(commit='5bf9965', dirty=False)
-    """
+    """The commit of the code, and whether files were changed or added since."""
 
     commit: str
     dirty: bool
 
 
-class Made(msgspec.Struct, frozen=True):
-    """With what some replicas were made.
-
-    >>> Made(versions={}, machine={}, code="").git is None
-    True
-    """
+class Provenance(msgspec.Struct, frozen=True):
+    """The versions, machine and code that produced some replicas."""
 
     versions: dict[str, str]
     machine: dict[str, str]
@@ -47,42 +39,30 @@ class Made(msgspec.Struct, frozen=True):
 
 
 def versions() -> dict[str, str]:
-    """What the numbers are made with; nothing is imported to find out.
-
-    >>> "bayescontrol" in versions() and "python" in versions()
-    True
-    """
+    """Return the versions of Python and of the packages that determine results."""
     found = {}
     for name in _PACKAGES:
         try:
             found[name] = version(name)
-        except PackageNotFoundError:  # run from a copy that was not installed
+        except PackageNotFoundError:  # used without being installed
             found[name] = "unknown"
     return {**found, "python": platform.python_version(), "machine": platform.machine()}
 
 
-def made_here(run: Callable[..., Any]) -> Made:
-    """With what this process makes replicas; the commit is left to the one who keeps them.
-
-    >>> sorted(made_here(versions).machine)
-    ['cores', 'processor', 'system']
-    """
-    return _made_here(source_of(run))
+def provenance_here(run: Callable[..., Any]) -> Provenance:
+    """Return the provenance of replicas run in this process, without the commit."""
+    return _provenance_here(source_of(run))
 
 
 def source_of(run: Callable[..., Any]) -> Path | None:
-    """The file that defines `run`, where there is one.
-
-    >>> source_of(versions).name
-    'provenance.py'
-    """
+    """Return the file that defines `run`, if there is one."""
     module = sys.modules.get(getattr(run, "__module__", None) or "")
     file = getattr(module, "__file__", None)
     return Path(file) if file else None
 
 
 @cache
-def _made_here(source: Path | None) -> Made:
+def _provenance_here(source: Path | None) -> Provenance:
     machine = {
         "system": f"{platform.system()} {platform.release()}",
         "processor": _processor(),
@@ -91,7 +71,7 @@ def _made_here(source: Path | None) -> Made:
     code = ""
     if source is not None and source.is_file():
         code = hashlib.sha256(source.read_bytes()).hexdigest()
-    return Made(versions(), machine, code)
+    return Provenance(versions(), machine, code)
 
 
 def _processor() -> str:
@@ -104,28 +84,24 @@ def _processor() -> str:
 
 
 def git_state(source: Path | None) -> Git | None:
-    """The state of the repository that holds `source`; None where there is none, or no git.
-
-    >>> git_state(Path("/no/such/study.py")) is None
-    True
-    """
+    """Return the state of the repository of `source`; None without repository or git."""
     if source is None or _git(source, "check-ignore", "-q", source.name) != "":
-        return None  # outside any repository, or ignored there, as an installed package is
+        return None  # in no repository, or ignored there, like an installed package
     commit, changes = _git(source, "rev-parse", "HEAD"), _git(source, "status", "--porcelain")
     if not commit or changes is None:
         return None
     return Git(commit, dirty=bool(changes))
 
 
-def _git(source: Path, *words: str) -> str | None:
-    """What git prints in the folder of `source`; None if it cannot say."""
-    command = ("git", "--no-optional-locks", "-C", str(source.parent), *words)
+def _git(source: Path, *arguments: str) -> str | None:
+    """Return the output of git in the folder of `source`, or None if it fails."""
+    command = ("git", "--no-optional-locks", "-C", str(source.parent), *arguments)
     try:
-        done = subprocess.run(  # noqa: S603 - fixed words, and the name of our own file
+        done = subprocess.run(  # noqa: S603 - fixed arguments, and the name of our own file
             command, capture_output=True, text=True, timeout=20, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    # `check-ignore` answers "no" by 1, and "yes" by 0.
-    wanted = 1 if words[0] == "check-ignore" else 0
+    # `check-ignore` exits with 1 for "no", and with 0 for "yes".
+    wanted = 1 if arguments[0] == "check-ignore" else 0
     return done.stdout.strip() if done.returncode == wanted else None

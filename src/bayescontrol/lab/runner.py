@@ -1,42 +1,59 @@
-"""Replicas, on one core or on many: the same bytes.
+"""Run replicas on one core or on many, with the same bytes as result.
 
     columns[name][i] = run(settings, i)[name],   i = 0 .. runs - 1
 
-Each replica is a pure function of the settings and its number, and results are stacked in
-the order of the runs; so neither the workers nor the order of arrival can show, nor how runs
-were grouped to travel. With a store, finished groups go to disk as they come, and what is
-there already is not run again.
+Each replica is a pure function of the settings and its number, and results are stacked in the order
+of the runs. Therefore the number of workers, the order of arrival and the grouping of runs do not
+change the results. With a store, finished groups are written to disk as they arrive, and runs on
+disk are not run again.
+
+    group size = target / s,   s the measured seconds per replica,
+    target     = 1 s, or 1 % of the elapsed time, up to a minute
+
+The cost of sending and storing a group is then negligible, a kill loses a second or 1 % of the
+work, and a long job does not fill a folder with files. A group is also bounded in bytes, grows at
+most fourfold at a time, and towards the end leaves runs for every worker.
 """
 
+import math
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from bayescontrol.lab.assembly import Held, assemble
-from bayescontrol.lab.compilation import announced
-from bayescontrol.lab.executors import Announcing, Processes, Wide, cores
-from bayescontrol.lab.experiment import Columns, Experiment, Score
-from bayescontrol.lab.pace import Pace, Todo
-from bayescontrol.lab.provenance import Made, made_here
-from bayescontrol.lab.replicas import ExperimentFailed, Group, Job, stacked
+import numpy as np
+
+from bayescontrol.lab.columns import RowsInMemory, assemble, stack
+from bayescontrol.lab.executors import (
+    Processes,
+    ReportsCompilation,
+    SizedExecutor,
+    available_cores,
+    notify_compilation,
+)
+from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
+from bayescontrol.lab.provenance import Provenance, provenance_here
 from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.shards import Shard
 from bayescontrol.lab.store import ResultStore
 
 S = TypeVar("S")
 
+#: Seconds that a group should take: at least, as a share of the elapsed time, and at most.
+_LEAST_SECONDS, _SHARE_OF_TIME, _MOST_SECONDS = 1.0, 0.01, 60.0
+_MOST_BYTES: Final = 1 << 25
+_GROWTH: Final = 4
+_CLOCK_STEP: Final = 1e-7  # seconds; a clock may show no time at all
+
 
 class Progress(Protocol):
-    """Who wants to know how far the replicas are.
+    """Receives the progress of replicas.
 
-    `advance` is called with (0, total) at the start and as replicas are done; `compiling` once,
-    if a kernel has to be compiled. Replicas that a store has are not counted.
-
-    >>> progress: Progress = Silent()
+    `advance` is called with (0, total) at the start and whenever replicas are done; `compiling` is
+    called once if a kernel has to be compiled. Replicas that a store has are not counted.
     """
 
     def advance(self, done: int, total: int, /) -> None: ...
@@ -44,10 +61,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Nobody wants to know.
-
-    >>> Silent().advance(1, 10)
-    """
+    """A progress that is not shown."""
 
     def advance(self, done: int, total: int, /) -> None: ...
     def compiling(self) -> None: ...
@@ -55,11 +69,7 @@ class Silent:
 
 @dataclass(frozen=True)
 class Result:
-    """An experiment that has been run and scored.
-
-    >>> [field for field in Result.__dataclass_fields__]
-    ['experiment', 'settings', 'columns', 'score']
-    """
+    """An experiment that has been run and scored."""
 
     experiment: Experiment[Any]
     settings: Any
@@ -78,7 +88,6 @@ def conduct(
 ) -> Result:
     """Run all replicas and score them: score(settings, stack_i run(settings, i)).
 
-    >>> import numpy as np
     >>> @dataclass(frozen=True)
     ... class Settings:
     ...     seed: int = 0
@@ -97,12 +106,7 @@ def conduct(
 
 
 def score(experiment: Experiment[S], settings: S, columns: Columns) -> Result:
-    """What the columns say: claims and tables.
-
-    >>> from types import SimpleNamespace as Some
-    >>> score(Some(score=lambda settings, columns: Score(())), None, {}).score.claims
-    ()
-    """
+    """Score the columns of an experiment."""
     try:
         scored = experiment.score(settings, columns)
     except Exception as error:
@@ -122,13 +126,12 @@ def run_replicas(
     store: ResultStore | None = None,
     shard: Shard | None = None,
 ) -> Columns:
-    """All replicas of an experiment, stacked: the first axis of each column is the run.
+    """Run all replicas of an experiment and stack them: the first axis of a column is the run.
 
-    They run one after the other; with `workers` > 1 in as many processes; or on any `executor`,
-    which stays open. With a `store`, runs that it has are not run again. A `shard` is a part
+    Replicas run one after the other; with `workers` > 1, in that many processes; or on any
+    `executor`, which stays open. Runs that the `store` has are not run again. A `shard` is a part
     of the runs.
 
-    >>> import numpy as np
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> @dataclass(frozen=True)
     ... class Settings:
@@ -151,21 +154,22 @@ def run_replicas(
         raise InvalidSettings(f"workers={workers}: there must be at least one worker")
     job = Job(experiment.name, experiment.run, settings)
     sink: _Sink = _Memory(experiment.name) if store is None else store
-    todo = Todo(sink.missing(wanted))
-    if todo.left:
-        told = progress or Silent()
-        told.advance(0, todo.left)
-        if executor is None and min(workers, todo.left) == 1:
-            _serially(job, todo, sink, told)
+    queue = RunQueue(sink.missing(wanted))
+    if queue.left:
+        shown = progress or Silent()
+        shown.advance(0, queue.left)
+        if executor is None and min(workers, queue.left) == 1:
+            _run_serially(job, queue, sink, shown)
         else:
-            _require_travel(job, executor)
-            with nullcontext(executor) if executor else Processes(min(workers, todo.left)) as who:
-                _spread(who, job, todo, sink, told)
+            _require_picklable(job, executor)
+            pool = nullcontext(executor) if executor else Processes(min(workers, queue.left))
+            with pool as chosen:
+                _run_on(chosen, job, queue, sink, shown)
     return sink.finish(wanted)
 
 
 def wanted_runs(experiment: Experiment[S], settings: S, shard: Shard | None = None) -> range:
-    """0 .. runs - 1, or the shard's part of them.
+    """Return 0 .. runs - 1, or the shard's part of them.
 
     >>> from types import SimpleNamespace as Some
     >>> wanted_runs(Some(name="chain"), Some(runs=10), Shard(2, 4))
@@ -177,34 +181,155 @@ def wanted_runs(experiment: Experiment[S], settings: S, shard: Shard | None = No
     return range(runs) if shard is None else shard.of(runs)
 
 
+@dataclass(frozen=True)
+class Group:
+    """Replicas that were run together, and the time they took."""
+
+    runs: range
+    columns: Columns
+    seconds: float
+    provenance: Provenance
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the columns."""
+        return sum(array.nbytes for array in self.columns.values())
+
+
+@dataclass(frozen=True)
+class Job(Generic[S]):
+    """The part of an experiment that a worker needs; job(runs) runs some replicas.
+
+    >>> job = Job("squares", lambda settings, i: {"y": np.array(i * i)}, None)
+    >>> job(range(1, 6, 2)).columns["y"].tolist()
+    [1, 9, 25]
+    """
+
+    name: str
+    run: Callable[[S, int], Columns]
+    settings: S
+
+    def __call__(self, runs: range) -> Group:
+        """Run some replicas, one after the other."""
+        start = time.perf_counter()
+        columns = stack(self.name, runs, [self.replica(i) for i in runs])
+        return Group(runs, columns, time.perf_counter() - start, provenance_here(self.run))
+
+    def replica(self, i: int) -> Columns:
+        """Run one replica; errors name the experiment and the run."""
+        try:
+            columns = {
+                name: np.asarray(value) for name, value in self.run(self.settings, i).items()
+            }
+        except Exception as error:
+            raise ExperimentFailed(
+                f"{self.name}: run {i} raised {type(error).__name__}: {error}, with {self.settings}"
+            ) from error
+        for name, array in columns.items():
+            if array.dtype.hasobject or array.dtype.names is not None:
+                raise ExperimentFailed(
+                    f"{self.name}: column {name!r} of run {i} holds "
+                    f"{'records' if array.dtype.names else 'Python objects'}; return plain arrays"
+                )
+        return columns
+
+
+class GroupSizer:
+    """Chooses the size of the next group from the time of earlier ones.
+
+    >>> sizer = GroupSizer(clock=lambda: 0.0)
+    >>> sizer.size(left=1000, workers=2)
+    1
+    >>> sizer.record(runs=1, seconds=0.1, nbytes=80)
+    >>> sizer.size(left=1000, workers=2), sizer.size(left=6, workers=2)
+    (4, 2)
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._start = clock, clock()
+        self._seconds = 0.0
+        self._nbytes = 1.0
+        self._largest = 0
+
+    def record(self, runs: int, seconds: float, nbytes: int) -> None:
+        """Record the time and the size of a finished group."""
+        latest = max(seconds / runs, _CLOCK_STEP)
+        # The first replicas load and compile: a geometric mean forgets them quickly.
+        self._seconds = math.sqrt(self._seconds * latest) if self._seconds else latest
+        self._nbytes = max(nbytes / runs, 1.0)
+        self._largest = max(self._largest, runs)
+
+    def size(self, left: int, workers: int) -> int:
+        """Return the size of the next group when `left` runs are left."""
+        if not self._largest:
+            return 1
+        bounds = (
+            self.target() / self._seconds,
+            _MOST_BYTES / self._nbytes,
+            _GROWTH * self._largest,
+            math.ceil(left / (2 * workers)),
+        )
+        return max(1, int(min(bounds)))
+
+    def target(self) -> float:
+        """Return the seconds that a group should take now."""
+        elapsed = self._clock() - self._start
+        return min(max(_LEAST_SECONDS, _SHARE_OF_TIME * elapsed), _MOST_SECONDS)
+
+    def is_full(self, seconds: float, nbytes: int) -> bool:
+        """Return whether a group of this duration and size is large enough."""
+        return seconds >= self.target() or nbytes >= _MOST_BYTES
+
+
+class RunQueue:
+    """Runs that have not been started.
+
+    >>> queue = RunQueue([range(3), range(8, 20, 4)])
+    >>> queue.take(2), queue.take(2), queue.take(9), queue.left, queue.total
+    (range(0, 2), range(2, 3), range(8, 20, 4), 0, 6)
+    """
+
+    def __init__(self, runs: Sequence[range]) -> None:
+        self._runs = list(reversed(runs))
+        self.left = self.total = sum(map(len, runs))
+
+    def take(self, count: int) -> range:
+        """Remove and return at most `count` runs, as one progression."""
+        first = self._runs.pop()
+        if len(first) > count:
+            self._runs.append(first[count:])
+        self.left -= len(first[:count])
+        return first[:count]
+
+
 class _Sink(Protocol):
     def missing(self, wanted: range) -> list[range]: ...
-    def put(self, runs: range, columns: Columns, made: Made) -> None: ...
+    def put(self, runs: range, columns: Columns, provenance: Provenance) -> None: ...
     def finish(self, wanted: range) -> Columns: ...
 
 
 class _Memory:
-    """Where groups wait when there is no store."""
+    """Collects groups when there is no store."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._groups: list[Held] = []
+        self._groups: list[RowsInMemory] = []
 
     def missing(self, wanted: range) -> list[range]:
         return [wanted]
 
-    def put(self, runs: range, columns: Columns, made: Made) -> None:
-        self._groups.append(Held(runs, columns))
+    def put(self, runs: range, columns: Columns, provenance: Provenance) -> None:
+        self._groups.append(RowsInMemory(runs, columns))
 
     def finish(self, wanted: range) -> Columns:
         return assemble(self._name, wanted, self._groups)
 
 
-def _serially(job: Job[S], todo: Todo, sink: _Sink, progress: Progress) -> None:
-    pace, made, done = Pace(), made_here(job.run), 0
-    with announced(progress.compiling):
-        while todo.left:
-            runs = todo.take(todo.left)
+def _run_serially(job: Job[S], queue: RunQueue, sink: _Sink, progress: Progress) -> None:
+    sizer, provenance, done = GroupSizer(), provenance_here(job.run), 0
+    with notify_compilation(progress.compiling):
+        while queue.left:
+            runs = queue.take(queue.left)
             while runs:
                 batch: list[Columns] = []
                 nbytes, start = 0, time.perf_counter()
@@ -212,41 +337,45 @@ def _serially(job: Job[S], todo: Todo, sink: _Sink, progress: Progress) -> None:
                     for i in runs:
                         batch.append(job.replica(i))
                         done += 1
-                        progress.advance(done, todo.total)
+                        progress.advance(done, queue.total)
                         nbytes += sum(array.nbytes for array in batch[-1].values())
-                        if pace.is_full(time.perf_counter() - start, nbytes):
+                        if sizer.is_full(time.perf_counter() - start, nbytes):
                             break
-                finally:  # after an error or Ctrl-C as well: what is done is kept
+                finally:  # keep finished replicas also after an error or Ctrl-C
                     if batch:
                         group = runs[: len(batch)]
-                        sink.put(group, stacked(job.name, group, batch), made)
+                        sink.put(group, stack(job.name, group, batch), provenance)
                 runs = runs[len(batch) :]
 
 
-def _spread(executor: Executor, job: Job[S], todo: Todo, sink: _Sink, progress: Progress) -> None:
-    pace, done, told = Pace(), 0, False
-    flying: set[Future[Group]] = set()
+def _run_on(
+    executor: Executor, job: Job[S], queue: RunQueue, sink: _Sink, progress: Progress
+) -> None:
+    sizer, done, is_announced = GroupSizer(), 0, False
+    running: set[Future[Group]] = set()
     try:
-        while todo.left or flying:
-            with _named(job):
-                width = _width(executor)  # a cluster may grow
-                while todo.left and len(flying) < 2 * width:  # one in work, one in the hand
-                    runs = todo.take(pace.size(todo.left, width))
-                    flying.add(executor.submit(job, runs))
-            ready, flying = wait(flying, timeout=0.2, return_when=FIRST_COMPLETED)
-            if not told and isinstance(executor, Announcing) and executor.compiling():
-                told = True
-                progress.compiling()
-            for future in sorted(ready, key=_has_failed):  # what is done is kept
-                with _named(job):
+        while queue.left or running:
+            with _named_errors(job):
+                # A cluster may grow, so the width is read each time.
+                width = executor.width if isinstance(executor, SizedExecutor) else available_cores()
+                while queue.left and len(running) < 2 * width:  # queue two groups per worker
+                    runs = queue.take(sizer.size(queue.left, width))
+                    running.add(executor.submit(job, runs))
+            ready, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+            if not is_announced and isinstance(executor, ReportsCompilation):
+                is_announced = executor.compiling()
+                if is_announced:
+                    progress.compiling()
+            for future in sorted(ready, key=_has_failed):  # store finished groups first
+                with _named_errors(job):
                     group = future.result()
-                sink.put(group.runs, group.columns, group.made)
-                pace.learn(len(group.runs), group.seconds, group.nbytes)
+                sink.put(group.runs, group.columns, group.provenance)
+                sizer.record(len(group.runs), group.seconds, group.nbytes)
                 done += len(group.runs)
-                progress.advance(done, todo.total)
+                progress.advance(done, queue.total)
     finally:
-        # Processes have begun what they were given, and a cancelled future trips their clean-up.
-        for future in flying if not isinstance(executor, Processes) else ():
+        # Processes have started all their groups; a cancelled future would break their clean-up.
+        for future in running if not isinstance(executor, Processes) else ():
             future.cancel()
 
 
@@ -254,13 +383,9 @@ def _has_failed(future: Future[Group]) -> bool:
     return future.cancelled() or future.exception() is not None
 
 
-def _width(executor: Executor) -> int:
-    return executor.width if isinstance(executor, Wide) else cores()
-
-
 @contextmanager
-def _named(job: Job[S]) -> Iterator[None]:
-    """Say of which experiment it was that a worker or an executor failed."""
+def _named_errors(job: Job[S]) -> Iterator[None]:
+    """Name the experiment in errors of workers and executors."""
     try:
         yield
     except ExperimentFailed:
@@ -270,16 +395,16 @@ def _named(job: Job[S]) -> Iterator[None]:
             f"{job.name}: a worker process died: killed, out of memory, or "
             f"unable to import {job.run.__module__}; try one worker"
         ) from error
-    except Exception as error:  # whatever an executor may raise
+    except Exception as error:  # an executor may raise anything
         raise ExperimentFailed(
             f"{job.name}: the executor failed with {type(error).__name__}: {error}; "
             f"its workers must be able to import {job.run.__module__}"
         ) from error
 
 
-def _require_travel(job: Job[S], executor: Executor | None) -> None:
-    if executor is not None and not isinstance(executor, Wide):
-        return  # threads, say, need nothing to travel
+def _require_picklable(job: Job[S], executor: Executor | None) -> None:
+    if executor is not None and not isinstance(executor, SizedExecutor):
+        return  # threads, for example, pickle nothing
     try:
         pickle.dumps(job)
     except Exception as error:  # pickle raises AttributeError and TypeError as well as its own

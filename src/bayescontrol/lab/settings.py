@@ -1,23 +1,26 @@
-"""Settings from text: `key=value` to a frozen, validated dataclass.
+"""Settings from text: `key=value` to a frozen, validated dataclass; and sweeps over settings.
 
     settings = replace(defaults, key_1 = convert(value_1), ...)
+    key      = sha256(name of the experiment, settings without `runs`)
+    points   = { settings with k_1 = v_1, k_2 = v_2, ... :  v_1 in V_1, v_2 in V_2, ... }
 
-A field carries its type, bounds and description in its annotation (`msgspec.Meta`); msgspec
-converts and checks. Several values are written with commas (`depths=1,2,3`) or as JSON.
+A field has its type, bounds and description in its annotation (`msgspec.Meta`); msgspec converts
+and validates. Lists are written with commas (`depths=1,2,3`) or as JSON. A replica depends on the
+settings without `runs` and on its number, so the key identifies its results.
 
-    key = sha256(name of the experiment, settings without `runs`)
-
-What a replica gives depends on these and on its own number, not on how many there are: the
-key is the address of its results.
+`C=5,30,200` sweeps over three values of C. If values contain commas, write a JSON list:
+`depths=[[1,2],[1,2,3]]`. The last setting varies fastest. Each point is a study in a folder named
+by its key: a larger sweep reuses the results of a smaller one.
 """
 
 import dataclasses
 import difflib
 import hashlib
+import itertools
 import json
 import math
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -26,25 +29,18 @@ import msgspec
 import numpy as np
 
 from bayescontrol.errors import BayesControlError
+from bayescontrol.lab.experiment import Experiment
 
 S = TypeVar("S")
 
 
 class InvalidSettings(BayesControlError, ValueError):
-    """A setting that the experiment lacks, or a value that it cannot take.
-
-    >>> issubclass(InvalidSettings, ValueError)
-    True
-    """
+    """The experiment has no such setting, or the value is invalid."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One setting: its name, type with bounds, default and description, as text.
-
-    >>> Field("runs", "int ≥ 1", 100, "number of replicas").default
-    100
-    """
+    """The description of one setting; the type includes its bounds."""
 
     name: str
     type: str
@@ -53,7 +49,7 @@ class Field:
 
 
 def describe(kind: type[Any]) -> tuple[Field, ...]:
-    """The settings of an experiment, in the order of their declaration.
+    """Describe the settings of an experiment, in the order of their declaration.
 
     >>> @dataclass(frozen=True)
     ... class Settings:
@@ -69,7 +65,7 @@ def describe(kind: type[Any]) -> tuple[Field, ...]:
 
 
 def parse(kind: type[S], values: Mapping[str, str]) -> S:
-    """The default settings with `values` in place of some.
+    """Return the default settings with some replaced by `values`.
 
     >>> @dataclass(frozen=True)
     ... class Settings:
@@ -86,8 +82,8 @@ def parse(kind: type[S], values: Mapping[str, str]) -> S:
     for name, text in values.items():
         if name not in hints:
             near = difflib.get_close_matches(name, hints, n=1)
-            meant = f", did you mean {near[0]}?" if near else "."
-            raise InvalidSettings(f"{name}={text}: there is no setting {name!r}{meant}{allowed}")
+            hint = f", did you mean {near[0]}?" if near else "."
+            raise InvalidSettings(f"{name}={text}: there is no setting {name!r}{hint}{allowed}")
         try:
             converted[name] = _convert(text, hints[name])
         except msgspec.ValidationError as error:
@@ -98,13 +94,13 @@ def parse(kind: type[S], values: Mapping[str, str]) -> S:
             ) from None
     try:
         return kind(**converted)
-    except ValueError as error:  # what the settings check about several fields together
+    except ValueError as error:  # raised by the settings' own __post_init__
         given = ", ".join(f"{name}={text}" for name, text in values.items())
         raise InvalidSettings(f"{given}: {error}.{allowed}") from error
 
 
 def plain(value: Any) -> Any:
-    """Any settings or numbers as JSON can hold them; NaN and infinities become strings.
+    """Convert settings or numbers to JSON types; NaN and infinities become strings.
 
     >>> plain({"eps": math.nan, "depths": (1, math.inf), "name": "chain"})
     {'eps': 'NaN', 'depths': [1, 'Infinity'], 'name': 'chain'}
@@ -120,7 +116,7 @@ def plain(value: Any) -> Any:
 
 
 def restore(kind: type[S], values: Mapping[str, Any]) -> S:
-    """The settings s out of plain(s).
+    """Return the settings s from plain(s).
 
     >>> @dataclass(frozen=True)
     ... class Settings:
@@ -133,13 +129,13 @@ def restore(kind: type[S], values: Mapping[str, Any]) -> S:
         return msgspec.convert(dict(values), kind, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidSettings(
-            f"{kind.__name__} cannot be made of {dict(values)}: {error}; they were written by "
-            "another version of the experiment"
+            f"{kind.__name__} cannot be restored from {dict(values)}: {error}; they were written "
+            "by another version of the experiment"
         ) from error
 
 
 def key(experiment: str, settings: Any) -> str:
-    """sha256 of the experiment's name and its settings without `runs`, as 64 hex digits.
+    """Return the sha256 of the experiment's name and its settings without `runs`, in hex.
 
     >>> key("chain", {"seed": 0, "runs": 10}) == key("chain", {"runs": 20, "seed": 0})
     True
@@ -150,7 +146,7 @@ def key(experiment: str, settings: Any) -> str:
         values = plain(settings)
     except TypeError as error:
         raise InvalidSettings(
-            f"{experiment}: {settings} cannot be written down ({error}); use numbers, strings, "
+            f"{experiment}: {settings} cannot be stored ({error}); use numbers, strings, "
             "booleans, and tuples of them"
         ) from error
     values = {name: value for name, value in values.items() if name != "runs"}
@@ -158,10 +154,109 @@ def key(experiment: str, settings: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@dataclass(frozen=True)
+class Point:
+    """One point of a sweep: its settings, the swept values, and the name of its folder.
+
+    >>> Point(None, {"C": 5}, "5e1f").label
+    'C = 5'
+    """
+
+    settings: Any
+    swept: dict[str, Any]
+    folder: str
+
+    @property
+    def label(self) -> str:
+        """The swept settings as text."""
+        return ", ".join(f"{name} = {value}" for name, value in self.swept.items())
+
+
+def values_of(sweeps: Sequence[str]) -> dict[str, list[str]]:
+    """Parse `--sweep` options into the values of each swept setting, as text.
+
+    >>> values_of(["C=5,30", "depths=[[1,2],[3]]"])
+    {'C': ['5', '30'], 'depths': ['[1, 2]', '[3]']}
+    """
+    found: dict[str, list[str]] = {}
+    for text in sweeps:
+        name, equals, listed = text.partition("=")
+        if not equals or not listed.strip():
+            raise InvalidSettings(f"--sweep {text}: write --sweep KEY=VALUE,VALUE,...")
+        if name in found:
+            raise InvalidSettings(
+                f"--sweep {text}: {name} is swept twice; list all its values once"
+            )
+        found[name] = _listed(listed)
+        twice = {value for value in found[name] if found[name].count(value) > 1}
+        if twice:
+            raise InvalidSettings(f"--sweep {text}: {', '.join(sorted(twice))} is listed twice")
+    return found
+
+
+def points(
+    experiment: Experiment[Any], fixed: Mapping[str, str], sweeps: Mapping[str, Sequence[str]]
+) -> tuple[Point, ...]:
+    """Return all points of a sweep, with the other settings from `fixed`; validate all values.
+
+    >>> from types import SimpleNamespace as Some
+    >>> @dataclass(frozen=True)
+    ... class Settings:
+    ...     seed: int = 0
+    ...     runs: int = 10
+    ...     C: float = 5.0
+    >>> chosen = points(Some(name="maze", settings=Settings), {"runs": "3"}, {"C": ["5", "30"]})
+    >>> [point.settings for point in chosen]
+    [Settings(seed=0, runs=3, C=5.0), Settings(seed=0, runs=3, C=30.0)]
+    """
+    for name in sweeps:
+        if name in fixed:
+            raise InvalidSettings(
+                f"{name} is both swept and set to {fixed[name]}: remove one of the two"
+            )
+    found: list[Point] = []
+    for values in itertools.product(*sweeps.values()):
+        settings = parse(experiment.settings, {**fixed, **dict(zip(sweeps, values, strict=True))})
+        whole = plain(settings)
+        folder = key(experiment.name, settings)[:16]
+        if "runs" in sweeps:  # the key does not depend on runs
+            folder = f"{folder}-{whole['runs']}"
+        point = Point(settings, {name: whole[name] for name in sweeps}, folder)
+        if any(folder == other.folder for other in found):
+            raise InvalidSettings(f"--sweep: {point.label} is listed twice")
+        found.append(point)
+    return tuple(found)
+
+
+def axes(points: Sequence[Point]) -> dict[str, list[Any]]:
+    """Return the values of each swept setting, in the order of the points.
+
+    >>> axes([Point(None, {"C": 5}, ""), Point(None, {"C": 30}, "")])
+    {'C': [5, 30]}
+    """
+    found: dict[str, list[Any]] = {}
+    for point in points:
+        for name, value in point.swept.items():
+            values = found.setdefault(name, [])
+            if value not in values:
+                values.append(value)
+    return found
+
+
+def _listed(text: str) -> list[str]:
+    try:
+        values = json.loads(text)
+    except ValueError:
+        values = None
+    if isinstance(values, list):
+        return [value if isinstance(value, str) else json.dumps(value) for value in values]
+    return [part.strip() for part in text.split(",")]
+
+
 def _scalar(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"a {type(value).__name__} is no plain value")
+    raise TypeError(f"a {type(value).__name__} is not a plain value")
 
 
 def _hints(kind: type[Any]) -> dict[str, Any]:
@@ -169,18 +264,19 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
-def _readings(text: str) -> Iterator[Any]:
+def _interpretations(text: str) -> Iterator[Any]:
+    """Yield the possible values of a text."""
     yield text
     with suppress(msgspec.DecodeError):
         yield msgspec.json.decode(text)
     with suppress(ValueError):
-        yield float(text)  # .5 and 1e3, which people write and JSON does not
+        yield float(text)  # .5 and 1e3 are not JSON
     yield [part.strip() for part in text.split(",")]
 
 
 def _convert(text: str, hint: Any) -> Any:
     first: msgspec.ValidationError | None = None
-    for value in _readings(text):
+    for value in _interpretations(text):
         try:
             return msgspec.convert(value, hint, strict=False)
         except msgspec.ValidationError as error:

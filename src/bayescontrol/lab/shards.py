@@ -1,10 +1,10 @@
-"""A job in parts, for job arrays: each part in a folder of its own, joined at the end.
+"""Split a study into shards for job arrays, each in its own folder, and merge them.
 
     shard i of n:   runs i - 1, i - 1 + n, i - 1 + 2n, ...      i = 1 .. n
 
-With more runs a shard only gains some, so that none is run twice. Joining checks that all
-parts have the same key, names the runs that are missing, and insists that a run found twice
-is the same byte for byte.
+With more runs a shard keeps its runs and gets new ones, so that none is run twice. Merging requires
+that all shards have the same key, that no run is missing, and that a run found twice is the same
+byte for byte.
 """
 
 import re
@@ -16,28 +16,22 @@ from typing import Any, Final, Self
 import numpy.typing as npt
 
 from bayescontrol.errors import BayesControlError
-from bayescontrol.lab.assembly import assemble, missing, progressions
+from bayescontrol.lab.columns import assemble, missing, progressions, require_same
 from bayescontrol.lab.manifest import Manifest, read_manifest
-from bayescontrol.lab.pieces import File, Layout, open_sealed
-from bayescontrol.lab.replicas import require_same
+from bayescontrol.lab.sealed_npz import Layout, SealedFile, open_sealed
 from bayescontrol.lab.settings import InvalidSettings
-from bayescontrol.lab.store import ResultStore
-from bayescontrol.lab.study import Study
+from bayescontrol.lab.store import ResultStore, Study
 
 _TEXT: Final = re.compile(r"(\d+)/(\d+)")
 
 
 class CannotMerge(BayesControlError, ValueError):
-    """Parts that do not belong together, contradict each other, or leave a gap.
-
-    >>> issubclass(CannotMerge, ValueError)
-    True
-    """
+    """Shards have different settings, contradict each other, or leave runs out."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Part i of n, counted from 1.
+    """Shard i of n, counted from 1.
 
     >>> Shard.parse("2/3").of(10)
     range(1, 10, 3)
@@ -55,24 +49,23 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """i/n as it is written on the command line."""
+        """Parse i/n, as written on the command line."""
         match = _TEXT.fullmatch(text.strip())
         if not match:
             raise InvalidSettings(f"shard {text}: write i/n with 1 <= i <= n, say 1/4")
         return cls(int(match[1]), int(match[2]))
 
     def of(self, runs: int) -> range:
-        """The runs of this part."""
+        """Return the runs of this shard."""
         if self.i > runs:
             raise InvalidSettings(
-                f"shard {self}: with runs={runs} there is nothing for it to do; "
-                f"use at most {runs} shards"
+                f"shard {self}: with runs={runs} it has no runs; use at most {runs} shards"
             )
         return range(self.i - 1, runs, self.n)
 
 
 def merge(out: Path, folders: Sequence[Path]) -> Manifest:
-    """Join the shards in `folders` (and what is in `out`) to all runs, in `out`.
+    """Merge the shards in `folders`, and the runs in `out`, to all runs in `out`.
 
     >>> merge(Path("out"), [Path("no-such-folder")])
     Traceback (most recent call last):
@@ -84,7 +77,7 @@ def merge(out: Path, folders: Sequence[Path]) -> Manifest:
         if manifest.key != first.key:
             raise CannotMerge(
                 f"{folder} holds {manifest.experiment} with {manifest.settings}, {folders[0]} "
-                f"holds {first.experiment} with {first.settings}: join parts of one experiment "
+                f"holds {first.experiment} with {first.settings}: merge shards of one experiment "
                 "with the same settings"
             )
     runs = max(manifest.runs for manifest in manifests)
@@ -96,42 +89,40 @@ def merge(out: Path, folders: Sequence[Path]) -> Manifest:
         gaps = missing(range(runs), everything)
         if gaps:
             raise CannotMerge(
-                f"{sum(map(len, gaps))} of {runs} runs are missing: {_shown(gaps)}; "
-                "run the shards that have them, with the same settings"
+                f"{sum(map(len, gaps))} of {runs} runs are missing: {_format_runs(gaps)}; "
+                "run the missing shards with the same settings"
             )
         for (one, other), shared in _overlaps(everything).items():
             _require_equal(study.name, everything[one], everything[other], shared)
-        store.finish(range(runs), files, [making for m in manifests for making in m.made])
-    merged = read_manifest(out)
-    assert isinstance(merged, Manifest)
-    return merged
+        store.finish(range(runs), files, [part for m in manifests for part in m.provenance])
+    return store.results.manifest
 
 
 def _manifest(folder: Path) -> Manifest:
     if (folder / "pending").is_dir():
-        raise CannotMerge(f"{folder} is not finished: give the command that fills it again")
+        raise CannotMerge(f"{folder} is not finished: repeat the command that writes it")
     manifest = read_manifest(folder)
     if not isinstance(manifest, Manifest):
         raise CannotMerge(f"{folder} holds several results: name the folders of shards")
     return manifest
 
 
-def _overlaps(files: Sequence[File]) -> dict[tuple[int, int], list[int]]:
-    """The runs that two files share, for each such pair."""
-    owner: dict[int, int] = {}
+def _overlaps(files: Sequence[SealedFile]) -> dict[tuple[int, int], list[int]]:
+    """Return the runs that two files share, for each such pair."""
+    latest: dict[int, int] = {}
     shared: dict[tuple[int, int], list[int]] = {}
     for number, file in enumerate(files):
         for run in file.runs:
-            if run in owner:
-                shared.setdefault((owner[run], number), []).append(run)
-            owner[run] = number
+            if run in latest:
+                shared.setdefault((latest[run], number), []).append(run)
+            latest[run] = number
     return shared
 
 
-class _One:
-    """A file with one column, so that two are compared column by column."""
+class _SingleColumn:
+    """One column of a file, so that two files are compared column by column."""
 
-    def __init__(self, file: File, name: str) -> None:
+    def __init__(self, file: SealedFile, name: str) -> None:
         self._file, self._name, self.runs = file, name, file.runs
 
     def layout(self) -> Layout:
@@ -141,21 +132,21 @@ class _One:
         return self._file.blocks(name)
 
 
-def _require_equal(name: str, one: File, other: File, shared: Sequence[int]) -> None:
+def _require_equal(name: str, one: SealedFile, other: SealedFile, shared: Sequence[int]) -> None:
     require_same(name, (one.runs[0], one.layout()), (other.runs[0], other.layout()))
     for column in one.layout():
         for runs in progressions(shared):
-            first = assemble(name, runs, [_One(one, column)])[column]
-            second = assemble(name, runs, [_One(other, column)])[column]
+            first = assemble(name, runs, [_SingleColumn(one, column)])[column]
+            second = assemble(name, runs, [_SingleColumn(other, column)])[column]
             for run, a, b in zip(runs, first, second, strict=True):
                 if a.tobytes() != b.tobytes():
                     raise CannotMerge(
                         f"{name}: run {run} differs in column {column!r} between {one.path} and "
-                        f"{other.path}: they were made with different code; run one again"
+                        f"{other.path}: they were run with different code; run one again"
                     )
 
 
-def _shown(gaps: Sequence[range]) -> str:
+def _format_runs(gaps: Sequence[range]) -> str:
     parts = [
         f"{runs[0]}"
         if len(runs) == 1

@@ -1,13 +1,13 @@
 """Results on disk: a finished replica is never run twice, and a damaged one never used.
 
-    FOLDER/manifest.json                              what it holds, written last
-    FOLDER/columns.npz                                the runs that were asked for, in their order
+    FOLDER/manifest.json                              what the folder contains, written last
+    FOLDER/columns.npz                                the requested runs in order
     FOLDER/pending/runs-00000000-00000031.npz         finished groups that are not yet in it
 
 The key of a folder is a hash of the experiment and its settings without `runs`: with more runs,
-only the new ones are run. Every file is sealed and replaced as a whole, so that a kill at any
-moment loses what was being run and nothing else. What is torn, altered or of another key is
-named in the log, set aside under another name, and run again.
+only the new ones are run. Every file is sealed and replaced atomically, so a kill at any time loses
+only the replicas in progress. A file that is truncated, altered or of another key is named in the
+log, renamed, and its runs are run again.
 """
 
 import logging
@@ -17,47 +17,111 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import msgspec
 
+from bayescontrol.errors import BayesControlError
 from bayescontrol.files import leftovers, lock_folder, writing_to
-from bayescontrol.lab.assembly import assemble, missing, span
-from bayescontrol.lab.experiment import Columns
-from bayescontrol.lab.making import makings
-from bayescontrol.lab.manifest import Making, Manifest, NoResults, read_manifest, write_manifest
-from bayescontrol.lab.pieces import (
+from bayescontrol.lab.columns import assemble, missing, require_same, span
+from bayescontrol.lab.experiment import Columns, Experiment
+from bayescontrol.lab.manifest import (
+    Manifest,
+    NoResults,
+    RunsProvenance,
+    provenance_of_runs,
+    read_manifest,
+    write_manifest,
+)
+from bayescontrol.lab.provenance import Git, Provenance, git_state, provenance_here, source_of
+from bayescontrol.lab.sealed_npz import (
     Damaged,
-    File,
+    Header,
     Layout,
-    Note,
+    SealedFile,
     layout_of,
     open_sealed,
     write_sealed,
 )
-from bayescontrol.lab.provenance import Made
-from bayescontrol.lab.replicas import require_same
-from bayescontrol.lab.study import OtherResults, Study, manifest_of
+from bayescontrol.lab.settings import key, plain
 
 _log = logging.getLogger(__name__)
-_DECIDING: Final = ("bayescontrol", "numpy", "numba")  # versions that may change a number
+#: Packages whose versions may change results.
+_RELEVANT_PACKAGES: Final = ("bayescontrol", "numpy", "numba")
+
+
+class OtherResults(BayesControlError, ValueError):
+    """The folder belongs to another experiment or to other settings."""
 
 
 @dataclass(frozen=True)
-class Stored:
-    """Results read back from a folder, verified.
+class Study:
+    """An experiment with one set of settings; `find(found)` opens the experiment again.
 
-    >>> list(Stored.__dataclass_fields__)
-    ['folder', 'manifest', 'columns']
+    >>> Study("chain", "chain", {"seed": 0, "runs": 10}, "5e1f").runs
+    10
     """
+
+    name: str
+    found: str
+    settings: dict[str, Any]
+    key: str
+    provenance: Provenance | None = None
+    git: Git | None = None
+
+    @classmethod
+    def of(cls, experiment: Experiment[Any], settings: Any, found: str = "") -> Self:
+        """Return the study of an experiment; pass `found` if it was loaded from a file."""
+        return cls(
+            experiment.name,
+            found or experiment.name,
+            plain(settings),
+            key(experiment.name, settings),
+            provenance_here(experiment.run),
+            git_state(source_of(experiment.run)),
+        )
+
+    @property
+    def runs(self) -> int:
+        """The requested number of runs."""
+        return int(self.settings["runs"])
+
+    def mismatch_hint(self) -> str:
+        """Return the end of an error message about a folder of another study."""
+        return f"not {self.name} with {self.settings}: name another folder, or remove this one"
+
+
+def manifest_of(folder: Path, study: Study) -> Manifest | None:
+    """Return the manifest of the study's folder, or None if there is no readable one.
+
+    >>> manifest_of(Path("no-such-folder"), Study("chain", "chain", {}, "5e1f")) is None
+    True
+    """
+    try:
+        manifest = read_manifest(folder)
+    except NoResults as error:
+        if (folder / "manifest.json").exists():
+            _log.warning("%s; it will be replaced", error)
+        return None
+    if not isinstance(manifest, Manifest):
+        raise OtherResults(f"{folder} holds several results, {study.mismatch_hint()}")
+    if manifest.key != study.key:
+        content = f"{manifest.experiment} with {manifest.settings}"
+        raise OtherResults(f"{folder} holds {content}, {study.mismatch_hint()}")
+    return manifest
+
+
+@dataclass(frozen=True)
+class StoredResults:
+    """Verified results of a folder."""
 
     folder: Path
     manifest: Manifest
     columns: Columns
 
 
-def read(folder: Path) -> Stored:
-    """The finished results of a folder; `Damaged` names a file that is not as it was written.
+def read(folder: Path) -> StoredResults:
+    """Read the finished results of a folder; raise `Damaged` if a file was changed.
 
     >>> read(Path("no-such-folder"))
     Traceback (most recent call last):
@@ -69,24 +133,24 @@ def read(folder: Path) -> Stored:
     file = open_sealed(folder / "columns.npz")
     if file.sha256 != manifest.sha256.get("columns.npz"):
         raise Damaged(
-            f"{file.path} is not the file that manifest.json speaks of: give the command that "
-            "made the folder again"
+            f"{file.path} is not the file listed in manifest.json: repeat the command that "
+            "wrote the folder"
         )
-    return Stored(folder, manifest, assemble(manifest.experiment, file.runs, [file]))
+    return StoredResults(folder, manifest, assemble(manifest.experiment, file.runs, [file]))
 
 
 class ResultStore:
-    """The folder of one study, with this process as its only writer.
+    """The folder of one study, locked for writing by this process.
 
     >>> import tempfile
     >>> import numpy as np
-    >>> study, made = Study("squares", "", {"runs": 3, "seed": 0}, "5e1f"), Made({}, {}, "")
+    >>> study, here = Study("squares", "", {"runs": 3, "seed": 0}, "5e1f"), Provenance({}, {}, "")
     >>> with tempfile.TemporaryDirectory() as place:
     ...     with ResultStore(Path(place), study) as store:
-    ...         store.put(range(2), {"y": np.array([0, 1])}, made)
+    ...         store.put(range(2), {"y": np.array([0, 1])}, here)
     ...     with ResultStore(Path(place), study) as store:
     ...         left = store.missing(range(3))
-    ...         store.put(left[0], {"y": np.array([4])}, made)
+    ...         store.put(left[0], {"y": np.array([4])}, here)
     ...         left, store.finish(range(3))["y"].tolist()
     ([range(2, 3)], [0, 1, 4])
     """
@@ -94,19 +158,20 @@ class ResultStore:
     def __init__(self, folder: Path, study: Study) -> None:
         self.folder, self.study = folder, study
         self._columns, self._pending = folder / "columns.npz", folder / "pending"
-        self.files: list[File] = []
+        self.files: list[SealedFile] = []
         self._layout: Layout = {}
         self._manifest: Manifest | None = None
-        self._held = ExitStack()
+        self._results: StoredResults | None = None
+        self._lock = ExitStack()
 
     def __enter__(self) -> Self:
         with writing_to(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-        self._held.enter_context(lock_folder(self.folder))
+        self._lock.enter_context(lock_folder(self.folder))
         try:
-            self._take_stock()
+            self._read_folder()
         except BaseException:
-            self._held.close()
+            self._lock.close()
             raise
         return self
 
@@ -116,39 +181,50 @@ class ResultStore:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._held.close()
+        self._lock.close()
+
+    @property
+    def results(self) -> StoredResults:
+        """The results that `finish` wrote, without reading them again."""
+        if self._results is None:
+            raise NoResults(f"{self.folder} is not finished: call finish first")
+        return self._results
 
     def missing(self, wanted: range) -> list[range]:
-        """The wanted runs that are not yet on disk."""
+        """Return the wanted runs that are not yet on disk."""
         return missing(wanted, self.files)
 
-    def put(self, runs: range, columns: Columns, made: Made) -> None:
-        """Keep some finished replicas: from now on they survive."""
-        there = self.files[0] if self.files else None
-        if there is not None:
-            self._layout = self._layout or there.layout()
+    def put(self, runs: range, columns: Columns, provenance: Provenance) -> None:
+        """Write some finished replicas to disk."""
+        first = self.files[0] if self.files else None
+        if first is not None:
+            self._layout = self._layout or first.layout()
             found = (runs[0], layout_of(columns))
-            require_same(self.study.name, (there.runs[0], self._layout), found)
-        self._write_pending(runs, columns, msgspec.structs.replace(made, git=self.study.git))
+            require_same(self.study.name, (first.runs[0], self._layout), found)
+        self._write_pending(runs, columns, msgspec.structs.replace(provenance, git=self.study.git))
 
     def finish(
-        self, wanted: range, others: Sequence[File] = (), made: Sequence[Making] = ()
+        self,
+        wanted: range,
+        others: Sequence[SealedFile] = (),
+        provenance: Sequence[RunsProvenance] = (),
     ) -> Columns:
-        """Join the wanted runs in columns.npz, write the manifest, and give them back.
+        """Join the wanted runs in columns.npz, write the manifest, and return the columns.
 
-        `others` are files of other folders with the same key, made as `made` says.
+        `others` are files of other folders with the same key, with their provenance.
         """
         files = [*others, *self.files]
         columns = assemble(self.study.name, wanted, files)
-        if self._is_finished(wanted):
-            self._drop_pending(self.files[0])
-            return columns
         before = self._manifest
-        known = [*made, *(before.made if before else ())]
+        if before is not None and self._is_finished(before, wanted):
+            self._drop_pending(self.files[0])
+            self._results = StoredResults(self.folder, before, columns)
+            return columns
+        known = [*provenance, *(before.provenance if before else ())]
         self._keep_unwanted(wanted, known)
-        note = Note(self.study.key, span(wanted))
-        joined = File(self._columns, note, write_sealed(self._columns, columns, note))
-        starts = [file.note.at for file in files if file.note.at]
+        header = Header(self.study.key, span(wanted))
+        joined = SealedFile(self._columns, header, write_sealed(self._columns, columns, header))
+        starts = [file.header.written_at for file in files if file.header.written_at]
         self._manifest = Manifest(
             experiment=self.study.name,
             found=self.study.found,
@@ -158,16 +234,17 @@ class ResultStore:
             key=self.study.key,
             replicas=span(wanted),
             sha256={self._columns.name: joined.sha256},
-            made=makings(wanted, files, known),
+            provenance=provenance_of_runs(wanted, files, known),
             started=min([*starts, *([before.started] if before else [])], default=_now()),
             finished=_now(),
         )
         write_manifest(self.folder, self._manifest)
         self._drop_pending(joined)
+        self._results = StoredResults(self.folder, self._manifest, columns)
         return columns
 
-    def _take_stock(self) -> None:
-        """Look at everything that is there; touch nothing if it belongs to another study."""
+    def _read_folder(self) -> None:
+        """Open and verify all files; change nothing if they belong to another study."""
         paths = [path for path in (self._columns,) if path.exists()]
         paths += sorted(self._pending.glob("runs-*.npz"))
         files, damaged = [], []
@@ -176,66 +253,67 @@ class ResultStore:
                 files.append(open_sealed(path))
             except Damaged as error:
                 damaged.append((path, str(error)))
-        ours = [file for file in files if file.note.key == self.study.key]
+        ours = [file for file in files if file.header.key == self.study.key]
         self._manifest = manifest_of(self.folder, self.study)
         if self._manifest is None and files and not ours:
             raise OtherResults(
-                f"{self.folder} holds unfinished runs of other settings, {self.study.way_out()}"
+                f"{self.folder} holds unfinished runs of other settings, "
+                f"{self.study.mismatch_hint()}"
             )
         strays = [file.path for file in files if file not in ours]
         damaged += [(path, f"{path} belongs to other settings") for path in strays]
         for path, problem in damaged:
-            aside = path.with_name(f"{path.name}.damaged")
+            renamed = path.with_name(f"{path.name}.damaged")
             with writing_to(self.folder):
-                path.replace(aside)
-            _log.warning("%s; it is kept as %s, and its runs are run again", problem, aside.name)
+                path.replace(renamed)
+            _log.warning("%s; renamed to %s, its runs are run again", problem, renamed.name)
         for path in (*leftovers(self.folder), *leftovers(self._pending)):
             path.unlink(missing_ok=True)
         self.files = ours
         self._warn_of_changes()
 
     def _warn_of_changes(self) -> None:
-        now = self.study.made
-        makers = [making.made for making in self._manifest.made] if self._manifest else []
-        makers += [file.note.made for file in self.files if file.note.made]
-        if now is not None and any(_differ(made, now) for made in makers):
+        now = self.study.provenance
+        earlier = [part.provenance for part in self._manifest.provenance] if self._manifest else []
+        earlier += [file.header.provenance for file in self.files if file.header.provenance]
+        if now is not None and any(_differ(one, now) for one in earlier):
             _log.warning(
                 "%s: the code or the versions have changed since some of these replicas were "
-                "made; they are used as they are. Remove the folder to run all of them again",
+                "run; they are used as they are. Remove the folder to run all of them again",
                 self.folder,
             )
 
-    def _is_finished(self, wanted: range) -> bool:
-        manifest, first = self._manifest, self.files[0] if self.files else None
+    def _is_finished(self, manifest: Manifest, wanted: range) -> bool:
+        first = self.files[0] if self.files else None
         return (
-            manifest is not None
-            and first is not None
+            first is not None
             and manifest.settings == self.study.settings
             and manifest.found == self.study.found
-            and manifest.replicas == first.note.runs == span(wanted)
+            and manifest.replicas == first.header.runs == span(wanted)
             and manifest.sha256 == {first.path.name: first.sha256}
         )
 
-    def _keep_unwanted(self, wanted: range, known: Sequence[Making]) -> None:
-        """With fewer runs than before, the others wait among the pending ones."""
+    def _keep_unwanted(self, wanted: range, known: Sequence[RunsProvenance]) -> None:
+        """Move runs that are no longer requested to the pending files."""
         for file in [file for file in self.files if file.path == self._columns]:
             pending = [other for other in self.files if other is not file]
             extra = [
                 run for runs in missing(file.runs, pending) for run in runs if run not in wanted
             ]
-            for making in makings(sorted(extra), [file], known):
-                for runs in (range(*one) for one in making.runs):
+            for part in provenance_of_runs(sorted(extra), [file], known):
+                for runs in (range(*one) for one in part.runs):
                     columns = assemble(self.study.name, runs, [file])
-                    self._write_pending(runs, columns, making.made)
+                    self._write_pending(runs, columns, part.provenance)
 
-    def _write_pending(self, runs: range, columns: Columns, made: Made) -> None:
+    def _write_pending(self, runs: range, columns: Columns, provenance: Provenance) -> None:
         with writing_to(self._pending):
             self._pending.mkdir(exist_ok=True)
         path = self._pending / f"runs-{runs[0]:08d}-{runs[-1]:08d}.npz"
-        note = Note(self.study.key, span(runs), made, _now())
-        self.files.append(File(path, note, write_sealed(path, columns, note)))
+        header = Header(self.study.key, span(runs), provenance, _now())
+        self.files.append(SealedFile(path, header, write_sealed(path, columns, header)))
 
-    def _drop_pending(self, joined: File) -> None:
+    def _drop_pending(self, joined: SealedFile) -> None:
+        """Remove the pending files whose runs are all in the joined file."""
         left = [joined]
         with writing_to(self._pending):
             for file in self.files:
@@ -250,9 +328,9 @@ class ResultStore:
         self.files = left
 
 
-def _differ(made: Made, now: Made) -> bool:
-    return made.code != now.code or any(
-        made.versions.get(name) != now.versions.get(name) for name in _DECIDING
+def _differ(one: Provenance, other: Provenance) -> bool:
+    return one.code != other.code or any(
+        one.versions.get(name) != other.versions.get(name) for name in _RELEVANT_PACKAGES
     )
 
 

@@ -1,1 +1,1 @@
-"""Claims, tables and figures for the eye: the terminal, a page, a paper."""
+"""Reports: claims and tables on a terminal, figures, and HTML pages."""

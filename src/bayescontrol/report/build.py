@@ -1,10 +1,10 @@
-"""From results to a report, anywhere the experiment can be imported.
+"""Build reports from stored results, wherever the experiment can be imported.
 
     score = score(settings, columns),   charts = figures(settings, columns)
 
-Both are pure functions of what the folder holds, so a report needs no replica. A folder of one
-result gets a page and its figures; a sweep or a reproduction one page for all, and figures in a
-folder for each.
+Both are pure functions of the stored columns, so a report runs no replica. A folder of one result
+gets a page and its figures. A sweep or a reproduction gets one page for all results, and figures in
+the folder of each.
 """
 
 import re
@@ -15,21 +15,21 @@ from typing import Any, Final
 
 from bayescontrol.files import atomic_write, writing_to
 from bayescontrol.lab.chart import Chart
-from bayescontrol.lab.experiment import find
+from bayescontrol.lab.experiment import ExperimentFailed
 from bayescontrol.lab.manifest import (
-    Making,
     Manifest,
     NoResults,
     Reproduction,
+    RunsProvenance,
     Sweep,
     read_manifest,
     results_in,
 )
-from bayescontrol.lab.provenance import versions
-from bayescontrol.lab.replicas import ExperimentFailed
+from bayescontrol.lab.provenance import Provenance, versions
+from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import Result, score
 from bayescontrol.lab.settings import describe, plain, restore
-from bayescontrol.lab.store import read
+from bayescontrol.lab.store import StoredResults, read
 from bayescontrol.report import figures
 from bayescontrol.report.page import Section, page
 
@@ -37,9 +37,9 @@ _FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def build(results: Path, out: Path | None = None) -> Path:
-    """Score and draw what the folder `results` holds; the page, `out`/index.html.
+    """Score and draw the results in a folder; return the page, `out`/index.html.
 
-    Without `out` the page and the figures lie with the results.
+    Without `out`, the page and the figures are written beside the results.
 
     >>> build(Path("no-such-folder"))
     Traceback (most recent call last):
@@ -57,16 +57,7 @@ def build(results: Path, out: Path | None = None) -> Path:
 
 
 def section(result: Result, folder: Path) -> Section:
-    """Draw the figures of a result into `folder`; what a page in it shows of the result.
-
-    >>> import tempfile
-    >>> from types import SimpleNamespace as Some
-    >>> from bayescontrol.lab.experiment import Score
-    >>> still = Some(name="chain", summary="no figures", figures=lambda settings, columns: {})
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     section(Result(still, {"runs": 4}, {}, Score(())), Path(place)).settings
-    {'runs': 4}
-    """
+    """Write the figures of a result to `folder` and return its section of a page."""
     charts = charts_of(result)
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,25 +68,18 @@ def section(result: Result, folder: Path) -> Section:
 
 
 def charts_of(result: Result) -> dict[str, Chart]:
-    """The charts of a result by the names of their files: figures(settings, columns).
-
-    >>> from types import SimpleNamespace as Some
-    >>> odd = Some(name="chain", figures=lambda settings, columns: {"../times": None})
-    >>> charts_of(Result(odd, None, {}, None))
-    Traceback (most recent call last):
-    bayescontrol...ExperimentFailed: chain: figure '../times' becomes a file; ...
-    """
+    """Return the charts of a result by file name, and check both."""
     name = result.experiment.name
     try:
         charts = dict(result.experiment.figures(result.settings, result.columns))
-    except Exception as error:  # whatever a user's code may raise
+    except Exception as error:  # a user's code may raise anything
         raise ExperimentFailed(
             f"{name}: figures raised {type(error).__name__}: {error}, with {result.settings}"
         ) from error
     for label, chart in charts.items():
         if not _FILE.fullmatch(label):
             raise ExperimentFailed(
-                f"{name}: figure {label!r} becomes a file; use letters, digits, - and _"
+                f"{name}: figure {label!r} becomes a file name; use letters, digits, - and _"
             )
         if not isinstance(chart, Chart):
             raise ExperimentFailed(
@@ -111,13 +95,7 @@ def write_page(
     folder: Path,
     broken: Mapping[str, str] | None = None,
 ) -> Path:
-    """The page of one or several results, as FOLDER/index.html, whole or not at all.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     write_page("Report", [], Path(place)).name
-    'index.html'
-    """
+    """Write the page of one or more results to FOLDER/index.html, atomically."""
     path = folder / "index.html"
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -126,19 +104,20 @@ def write_page(
     return path
 
 
-def section_of(folder: Path, place: Path | None = None, swept: Iterable[str] = ()) -> Section:
-    """Score and draw one result, its figures into `place`; the label tells the swept settings.
+def section_of(
+    results: Path | StoredResults, place: Path | None = None, swept: Iterable[str] = ()
+) -> Section:
+    """Score and draw one result, with its figures in `place`; label it by `swept`.
 
-    >>> section_of(Path("no-such-folder"))
-    Traceback (most recent call last):
-    bayescontrol.lab.manifest.NoResults: no-such-folder holds no results: ...
+    Pass the folder, or results that are already in memory.
     """
-    stored = read(folder)
+    stored = read(results) if isinstance(results, Path) else results
+    folder = stored.folder
     manifest = stored.manifest
     if not manifest.complete:
         raise NoResults(
             f"{folder} holds {len(range(*manifest.replicas))} of {manifest.runs} runs, one shard: "
-            "join the shards with `bayescontrol merge` first"
+            "merge the shards with `bayescontrol merge` first"
         )
     experiment = find(manifest.found)
     settings = restore(experiment.settings, manifest.settings)
@@ -152,11 +131,7 @@ def section_of(folder: Path, place: Path | None = None, swept: Iterable[str] = (
 
 
 def title_of(manifest: Manifest | Sweep | Reproduction) -> str:
-    """What stands over the page of a folder.
-
-    >>> title_of(Reproduction(folders=("chain",)))
-    "bayescontrol: the paper's claims and ours"
-    """
+    """Return the title of the page of a folder."""
     if isinstance(manifest, Manifest):
         return manifest.experiment
     if isinstance(manifest, Sweep):
@@ -166,27 +141,31 @@ def title_of(manifest: Manifest | Sweep | Reproduction) -> str:
 
 def _provenance(manifest: Manifest) -> dict[str, Any]:
     return {
-        "experiment": Path(manifest.found).name,  # of a file its name, not where it lies
+        "experiment": Path(manifest.found).name,  # the name of a file, without its folder
         "started": manifest.started,
         "finished": manifest.finished,
         "key of the settings": manifest.key,
         **{f"sha256 of {name}": digest for name, digest in manifest.sha256.items()},
-        **{_runs(making): _making(making) for making in manifest.made},
+        **{_runs(part): _describe(part.provenance) for part in manifest.provenance},
     }
 
 
-def _runs(making: Making) -> str:
+def _runs(part: RunsProvenance) -> str:
     spans = []
-    for start, stop, step in making.runs:
+    for start, stop, step in part.runs:
         last = range(start, stop, step)[-1]
         few = f"{start}" if last == start else f"{start} to {last}"
         spans.append(few if step == 1 or last == start else f"{few} by {step}")
     return f"runs {', '.join(spans)}"
 
 
-def _making(making: Making) -> dict[str, Any]:
-    made = making.made
+def _describe(provenance: Provenance) -> dict[str, Any]:
     git = "no repository"
-    if made.git is not None:
-        git = made.git.commit + (", and changes since" if made.git.dirty else "")
-    return {"commit": git, "sha256 of the code": made.code, **made.machine, **made.versions}
+    if provenance.git is not None:
+        git = provenance.git.commit + (", and changes since" if provenance.git.dirty else "")
+    return {
+        "commit": git,
+        "sha256 of the code": provenance.code,
+        **provenance.machine,
+        **provenance.versions,
+    }

@@ -1,8 +1,8 @@
-"""What a folder of results holds beside the columns, and the objects that `--json` prints.
+"""The files of a results folder other than the columns, and the objects that `--json` prints.
 
-    FOLDER/manifest.json       what it is and how it came about        (bayescontrol.lab.store)
+    FOLDER/manifest.json       contents and provenance                 (bayescontrol.lab.store)
     FOLDER/columns.npz         the replicas                            (bayescontrol.lab.store)
-    FOLDER/claims.json         the object of `--json` with reasons and versions
+    FOLDER/claims.json         the `--json` object with reasons and versions
     FOLDER/FIGURE.png, .pdf    each figure                             (bayescontrol.report.build)
     FOLDER/index.html          the page                                (bayescontrol.report.build)
 
@@ -22,17 +22,16 @@ from bayescontrol.files import atomic_write, writing_to
 from bayescontrol.lab.experiment import Score, Table
 from bayescontrol.lab.provenance import versions
 from bayescontrol.lab.runner import Result
-from bayescontrol.lab.settings import plain
-from bayescontrol.lab.sweep import Point
+from bayescontrol.lab.settings import Point, plain
 from bayescontrol.report.tables import number, with_error
 
 _KEYS: Final = ("name", "claim", "source", "expected", "ours", "error", "holds")
-#: Added later; in a table they follow all other columns.
+#: Added later: in claims.csv these follow all other columns.
 _ADDED: Final = ("verdict", "exact", "place", "threshold_origin")
 
 
 def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
-    """{experiment, settings, claims, artifacts}: what `bayescontrol run --json` prints.
+    """Return {experiment, settings, claims, artifacts}, the output of `bayescontrol run --json`.
 
     >>> from types import SimpleNamespace as Some
     >>> result = Result(Some(name="chain"), {"runs": 4}, {}, Score(()))
@@ -56,10 +55,10 @@ def sweep_as_object(
     points: Sequence[dict[str, Any]],
     artifacts: Sequence[Path] = (),
 ) -> dict[str, Any]:
-    """{experiment, sweep, points, artifacts}: what `--json` prints for a sweep.
+    """Return {experiment, sweep, points, artifacts}, the output of `--json` for a sweep.
 
-    `sweep` lists the values of each swept setting; `points` has one object of `as_object` for
-    each point that did not break, in the order of the product.
+    `sweep` lists the values of each swept setting; `points` has one object of `as_object` for each
+    point that did not fail, in the order of the product.
 
     >>> list(sweep_as_object("chain", {"k": [1, 2]}, []))
     ['experiment', 'sweep', 'points', 'artifacts']
@@ -73,7 +72,7 @@ def sweep_as_object(
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder, before any time is spent on a run.
+    """Create the folder, before any time is spent on a run.
 
     >>> prepare(Path(__file__) / "report")
     Traceback (most recent call last):
@@ -84,7 +83,7 @@ def prepare(folder: Path) -> None:
 
 
 def paths_of(folder: Path, figures: Sequence[str]) -> tuple[Path, ...]:
-    """The files of one result, its page aside.
+    """Return the files of one result other than its page.
 
     >>> [path.name for path in paths_of(Path("chain"), ["times"])]
     ['manifest.json', 'columns.npz', 'claims.json', 'times.png', 'times.pdf']
@@ -94,15 +93,7 @@ def paths_of(folder: Path, figures: Sequence[str]) -> tuple[Path, ...]:
 
 
 def write_claims(result: Result, folder: Path) -> Path:
-    """Write claims.json: the object of `--json` with reasons and versions.
-
-    >>> import tempfile
-    >>> from types import SimpleNamespace as Some
-    >>> result = Result(Some(name="chain"), {"runs": 4}, {}, Score(()))
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     write_claims(result, Path(place)).name
-    'claims.json'
-    """
+    """Write claims.json: the `--json` object with reasons and versions."""
     content = as_object(result)
     del content["artifacts"]
     for claim, written in zip(result.score.claims, content["claims"], strict=True):
@@ -116,7 +107,7 @@ def write_claims(result: Result, folder: Path) -> Path:
 
 
 def sweep_table(scores: Sequence[tuple[Point, Score]]) -> Table:
-    """The claims of all points of a sweep, side by side.
+    """Return a table of the claims of all points of a sweep.
 
     >>> sweep_table([(Point(None, {"C": 5}, ""), Score(()))]).header
     ('C', 'claim', 'source', 'expected', 'ours', 'verdict')
@@ -140,7 +131,7 @@ def sweep_table(scores: Sequence[tuple[Point, Score]]) -> Table:
 
 
 def write_sweep_claims(scores: Sequence[tuple[Point, Score]], folder: Path) -> Path:
-    """Write claims.csv: swept settings, then the claim in full, for each point and claim.
+    """Write claims.csv, with one row for each point and claim.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:

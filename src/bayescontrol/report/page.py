@@ -15,8 +15,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from bayescontrol.lab.chart import Chart, Guide, Panel, Region, Series, Strokes
-from bayescontrol.lab.claims import Claim, ClaimVerdict
-from bayescontrol.lab.experiment import Table
+from bayescontrol.lab.experiment import Claim, ClaimVerdict, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.report import figures
 from bayescontrol.report.palette import style_sheet

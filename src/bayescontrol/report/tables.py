@@ -1,26 +1,24 @@
-"""Claims and tables for the terminal.
+"""Format numbers, claims and tables; print claims and tables on a terminal.
 
     28.21 ± 0.22      the error to two digits, the value to the same place
-    0.5 ± 1e-12       a tolerance far below the value: its order alone
+    0.5 ± 1e-12       a tolerance far below the value: only its order of magnitude
     0.705970          exact: six significant digits, integers in full
 
-A refuted claim of the paper is shown as refuted, with its reason below the table. Claims by
-simulation and exact ones are counted apart.
+A refuted claim of the paper is shown as refuted, with its reason below the table. Simulated and
+exact claims are counted separately. rich is imported when a table is printed.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table as Grid
-from rich.text import Text
-
-from bayescontrol.errors import counted
-from bayescontrol.lab.claims import Claim, ClaimVerdict, tally
-from bayescontrol.lab.experiment import Table
+from bayescontrol.errors import MissingExtra, counted
+from bayescontrol.lab.experiment import Claim, ClaimVerdict, Table, tally
 from bayescontrol.lab.runner import Result
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
 
 _STYLES: Final[dict[ClaimVerdict, str]] = {
     "holds": "green",
@@ -43,7 +41,7 @@ _COUNTED: Final[Mapping[ClaimVerdict, str]] = {
 
 
 def number(value: float | str) -> str:
-    """A value without an error: six significant digits, integers and text in full.
+    """Format a value: six significant digits; integers and text in full.
 
     >>> number(2 / 3), number(4095), number(4095.0), number("1/2"), number(math.inf)
     ('0.666667', '4095', '4095', '1/2', 'inf')
@@ -54,7 +52,7 @@ def number(value: float | str) -> str:
 
 
 def with_error(value: float | str, error: float | None) -> str:
-    """The value ± its error, both to the second digit of the error.
+    """Format a value ± its error, both to the second digit of the error.
 
     >>> with_error(28.2093, 0.2187), with_error(4101.7, 63.9), with_error(0.5, 1e-12)
     ('28.21 ± 0.22', '4102 ± 64', '0.5 ± 1e-12')
@@ -73,15 +71,12 @@ def with_error(value: float | str, error: float | None) -> str:
     return f"{value:.{places}f} ± {error:.{places}f}"
 
 
-def claims_table(results: Sequence[Result], title: str = "Claims") -> RenderableType:
-    """Every claim with what was expected, our number and the verdict; remarks; a summary.
-
-    >>> isinstance(claims_table([]), Group)
-    True
-    """
+def claims_table(results: Sequence[Result], title: str = "Claims") -> "RenderableType":
+    """Return a table of all claims, followed by remarks and a summary."""
+    rich = _rich()
     grid = _grid(title)
-    several = len(results) > 1
-    if several:
+    has_several = len(results) > 1
+    if has_several:
         grid.add_column("experiment", overflow="fold")
     grid.add_column("claim", overflow="fold", ratio=1)
     grid.add_column("source")
@@ -90,10 +85,13 @@ def claims_table(results: Sequence[Result], title: str = "Claims") -> Renderable
     grid.add_column("verdict", max_width=10)
     for result in results:
         for position, claim in enumerate(result.score.claims):
-            first = (Text("" if position else result.experiment.name),) if several else ()
-            grid.add_row(*first, *_cells(claim), end_section=_is_last(position, result))
+            name = "" if position else result.experiment.name
+            first = (rich.text.Text(name),) if has_several else ()
+            is_last = position == len(result.score.claims) - 1
+            grid.add_row(*first, *_cells(claim), end_section=is_last)
     claims = [claim for result in results for claim in result.score.claims]
-    return Group(grid, *remarks(claims), Text(f"\n{summary(claims, noun='claim')}"))
+    end = rich.text.Text(f"\n{summary(claims, noun='claim')}")
+    return rich.console.Group(grid, *remarks(claims), end)  # type: ignore[no-any-return]
 
 
 def summary(
@@ -101,9 +99,9 @@ def summary(
     noun: str = "",
     mark: Callable[[ClaimVerdict, str], str] = lambda _, words: words,
 ) -> str:
-    """How many claims have which verdict, exact ones apart; `mark` may decorate each count.
+    """Count claims by verdict, exact ones separately; `mark` may decorate each count.
 
-    `noun` follows the first number, in the plural if need be.
+    `noun` follows the first number, in the plural if necessary.
 
     >>> exact = Claim("x", "x is 1", "ours", 1.0, 1.0, None, True, exact=True)
     >>> summary([exact, Claim("y", "y is 1", "ours", 1.0, 1.1, 0.1, True)], noun="claim")
@@ -122,14 +120,14 @@ def summary(
     return "; ".join(part for part, shown in parts if shown) or parts[0][0]
 
 
-def remarks(claims: Iterable[Claim]) -> list[Text]:
-    """One line for each claim: its place in the paper, its reason, the origin of its threshold.
+def remarks(claims: Iterable[Claim]) -> "list[Text]":
+    """Return a line for each claim: place in the paper, reason, origin of the threshold.
 
     >>> claim = Claim("x", "x is 1", "paper", 1.0, 2.0, 0.1, False, "a misprint", place="section 1")
     >>> [line.plain for line in remarks([claim])]
     ['  x (section 1) is refuted: a misprint']
     """
-    lines = []
+    text, lines = _rich().text.Text, []
     for claim in claims:
         origin = f"threshold: {claim.threshold_origin}" if claim.threshold_origin else ""
         place = f" ({claim.place})" if claim.place else ""
@@ -137,38 +135,49 @@ def remarks(claims: Iterable[Claim]) -> list[Text]:
         words = "; ".join(filter(None, (reason, origin)))
         if place or words:
             head = f"{place}{_VERBS[claim.verdict]}" + (": " if words else "")
-            lines.append(Text.assemble((f"  {claim.name}", "bold"), head, words))
+            lines.append(text.assemble((f"  {claim.name}", "bold"), head, words))
     return lines
 
 
-def table(content: Table) -> RenderableType:
-    """A table of an experiment, numbers to the right.
-
-    >>> isinstance(table(Table("Regret", ("agent", "mean"), (("oracle", 0.0),))), Group)
-    True
-    """
-    grid = _grid(content.title)
+def table(content: Table) -> "RenderableType":
+    """Return a table of an experiment, with numbers aligned to the right."""
+    rich = _rich()
+    text, grid = rich.text.Text, _grid(content.title)
     for column, name in enumerate(content.header):
         numeric = any(not isinstance(row[column], str) for row in content.rows)
-        grid.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+        grid.add_column(text(name), justify="right" if numeric else "left", overflow="fold")
     for row in content.rows:
-        grid.add_row(*(Text(number(cell)) for cell in row))
-    return Group(grid, *([Text("  " + content.note, style="dim")] if content.note else []))
+        grid.add_row(*(text(number(cell)) for cell in row))
+    notes = [text("  " + content.note, style="dim")] if content.note else []
+    return rich.console.Group(grid, *notes)  # type: ignore[no-any-return]
 
 
-def _grid(title: str) -> Grid:
-    return Grid(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD)
+def _rich() -> Any:
+    try:
+        import rich.box
+        import rich.console
+        import rich.table
+        import rich.text
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            "tables on a terminal need rich, which is not installed: "
+            "pip install 'bayescontrol[lab]'"
+        ) from error
+    return rich
 
 
-def _is_last(position: int, result: Result) -> bool:
-    return position == len(result.score.claims) - 1
+def _grid(title: str) -> Any:
+    rich = _rich()
+    heading = rich.text.Text(title, style="bold")
+    return rich.table.Table(title=heading, title_justify="left", box=rich.box.SIMPLE_HEAD)
 
 
-def _cells(claim: Claim) -> tuple[Text, ...]:
+def _cells(claim: Claim) -> "tuple[Text, ...]":
+    text = _rich().text.Text
     return (
-        Text.assemble((claim.name, "bold"), f"\n{claim.claim}"),
-        Text(claim.source),
-        Text(number(claim.expected)),
-        Text(with_error(claim.ours, claim.error)),
-        Text.assemble((claim.verdict, _STYLES[claim.verdict]), ", exact" if claim.exact else ""),
+        text.assemble((claim.name, "bold"), f"\n{claim.claim}"),
+        text(claim.source),
+        text(number(claim.expected)),
+        text(with_error(claim.ours, claim.error)),
+        text.assemble((claim.verdict, _STYLES[claim.verdict]), ", exact" if claim.exact else ""),
     )

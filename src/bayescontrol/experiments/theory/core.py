@@ -44,7 +44,7 @@ from bayescontrol.experiments.theory.diagrams import (
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
-from bayescontrol.lab.claims import ClaimSource
+from bayescontrol.lab.experiment import ClaimSource
 from bayescontrol.problems.diagrams import core_diagram
 from bayescontrol.problems.tabular import Labels, TabularModes
 from bayescontrol.schedules import Every

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescontrol.lab.assembly import Held, Incomplete, assemble, missing, progressions, span
-from bayescontrol.lab.replicas import ExperimentFailed, Job
+from bayescontrol.lab.columns import Incomplete, RowsInMemory, assemble, missing, progressions, span
+from bayescontrol.lab.experiment import ExperimentFailed
+from bayescontrol.lab.runner import Job
 
 WORDS = ("", "a", "bbb", "cc")
 
@@ -38,7 +39,7 @@ def test_any_cut_of_the_runs_gives_the_same_bytes(data: st.DataObject) -> None:
         parts += progressions(part)
         left = [run for run in left if run not in part]
     shuffled = data.draw(st.permutations(parts))
-    columns = assemble("cut", wanted, [Held(runs, JOB(runs).columns) for runs in shuffled])
+    columns = assemble("cut", wanted, [RowsInMemory(runs, JOB(runs).columns) for runs in shuffled])
     whole = JOB(wanted).columns
     assert {name: a.tobytes() for name, a in columns.items()} == {
         name: a.tobytes() for name, a in whole.items()
@@ -47,18 +48,18 @@ def test_any_cut_of_the_runs_gives_the_same_bytes(data: st.DataObject) -> None:
 
 
 def test_a_piece_may_hold_more_than_is_wanted_and_longer_words_that_are_not() -> None:
-    columns = assemble("cut", range(2), [Held(range(4), JOB(range(4)).columns)])
+    columns = assemble("cut", range(2), [RowsInMemory(range(4), JOB(range(4)).columns)])
     assert columns["word"].tolist() == ["", "a"]
     assert columns["word"].dtype == np.dtype("U1")
 
 
 def test_columns_are_never_made_up() -> None:
     with pytest.raises(Incomplete, match="cut: 2 runs are missing, from 1"):
-        assemble("cut", range(3), [Held(range(1), JOB(range(1)).columns)])
+        assemble("cut", range(3), [RowsInMemory(range(1), JOB(range(1)).columns)])
 
 
 def test_what_no_piece_has_is_missing() -> None:
-    pieces = [Held(range(0, 6, 2), {}), Held(range(5, 9), {})]
+    pieces = [RowsInMemory(range(0, 6, 2), {}), RowsInMemory(range(5, 9), {})]
     assert missing(range(10), pieces) == [range(1, 4, 2), range(9, 10)]
     assert missing(range(0, 6, 2), pieces) == []
 
@@ -74,4 +75,8 @@ def test_what_no_piece_has_is_missing() -> None:
 )
 def test_pieces_that_do_not_fit_are_named_by_run(one: Any, other: Any) -> None:
     with pytest.raises(ExperimentFailed, match=r"cut: run 1 has columns .*, run 0 has"):
-        assemble("cut", range(2), [Held(range(1), {"y": one}), Held(range(1, 2), {"y": other})])
+        assemble(
+            "cut",
+            range(2),
+            [RowsInMemory(range(1), {"y": one}), RowsInMemory(range(1, 2), {"y": other})],
+        )

@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.assembly import assemble
-from bayescontrol.lab.pieces import Damaged, File, Note, layout_of, open_sealed, write_sealed
-from bayescontrol.lab.provenance import Made
+from bayescontrol.lab.columns import assemble
+from bayescontrol.lab.provenance import Provenance
+from bayescontrol.lab.sealed_npz import (
+    Damaged,
+    Header,
+    SealedFile,
+    layout_of,
+    open_sealed,
+    write_sealed,
+)
 
 COLUMNS: dict[str, np.ndarray[Any, Any]] = {
     "walk": np.arange(12.0).reshape(4, 3),
@@ -17,7 +24,9 @@ COLUMNS: dict[str, np.ndarray[Any, Any]] = {
     "nothing": np.zeros((4, 0, 2)),
     "file": np.array([True, False, True, False]),
 }
-NOTE = Note("5e1f", (2, 9, 2), Made({"numpy": "2.0"}, {}, "c0de"), "2026-01-01T00:00:00+00:00")
+NOTE = Header(
+    "5e1f", (2, 9, 2), Provenance({"numpy": "2.0"}, {}, "c0de"), "2026-01-01T00:00:00+00:00"
+)
 
 
 @pytest.fixture
@@ -28,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_columns_note_and_runs_come_back(path: Path) -> None:
     file = open_sealed(path)
-    assert file.note == NOTE
+    assert file.header == NOTE
     assert file.runs == range(2, 9, 2)
     assert file.layout() == layout_of(COLUMNS)
     for name, array in assemble("x", file.runs, [file]).items():
@@ -74,7 +83,7 @@ def test_a_file_of_somebody_else_is_named(path: Path) -> None:
 
 
 def test_columns_that_do_not_fit_their_note_are_refused(path: Path) -> None:
-    write_sealed(path, COLUMNS, Note("5e1f", (0, 3, 1)))
+    write_sealed(path, COLUMNS, Header("5e1f", (0, 3, 1)))
     with pytest.raises(Damaged, match="column 'walk' does not hold 3 runs"):
         open_sealed(path).layout()
 
@@ -93,8 +102,8 @@ def test_a_file_that_changes_while_it_is_in_use_is_noticed(path: Path) -> None:
 
 def test_large_columns_are_read_in_blocks(tmp_path: Path) -> None:
     rows = np.arange(3 * (1 << 21), dtype=np.float64).reshape(3, -1)  # 16 MiB a row
-    write_sealed(tmp_path / "large.npz", {"y": rows}, Note("", (0, 3, 1)))
-    file: File = open_sealed(tmp_path / "large.npz")
+    write_sealed(tmp_path / "large.npz", {"y": rows}, Header("", (0, 3, 1)))
+    file: SealedFile = open_sealed(tmp_path / "large.npz")
     found = [(runs, block.shape[0]) for runs, block in file.blocks("y")]
     assert found == [(range(1), 1), (range(1, 2), 1), (range(2, 3), 1)]
 

@@ -1,0 +1,173 @@
+"""Assemble columns from several sources, in the order of the runs.
+
+    columns[name][j] = the row of run wanted[j],   wanted an arithmetic progression
+
+One column and one block of rows at a time is copied to arrays that are allocated once: the peak of
+memory is the result and a block. A column of strings is as wide as its longest string.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.errors import BayesControlError
+from bayescontrol.lab.experiment import Columns, ExperimentFailed
+from bayescontrol.lab.sealed_npz import Layout, layout_of
+
+
+class Incomplete(BayesControlError, LookupError):
+    """No source has some of the requested runs."""
+
+
+class RowSource(Protocol):
+    """Rows of columns, in memory or in a file."""
+
+    runs: range
+
+    def layout(self) -> Layout: ...
+    def blocks(self, name: str) -> Iterator[tuple[range, npt.NDArray[Any]]]: ...
+
+
+class RowsInMemory:
+    """Rows in memory. `blocks` gives each column away, so that it never exists twice.
+
+    >>> rows = RowsInMemory(range(2), {"y": np.arange(2)})
+    >>> [block.tolist() for _, block in rows.blocks("y")], list(rows.layout())
+    ([[0, 1]], [])
+    """
+
+    def __init__(self, runs: range, columns: Columns) -> None:
+        self.runs, self._columns = runs, dict(columns)
+
+    def layout(self) -> Layout:
+        """Return names, types and shapes of the remaining columns."""
+        return layout_of(self._columns)
+
+    def blocks(self, name: str) -> Iterator[tuple[range, npt.NDArray[Any]]]:
+        """Yield all rows of a column and drop them."""
+        yield self.runs, self._columns.pop(name)
+
+
+def assemble(experiment: str, wanted: range, sources: Sequence[RowSource]) -> Columns:
+    """Return the columns of the wanted runs; where sources overlap, the last one is used.
+
+    >>> even = RowsInMemory(range(0, 4, 2), {"y": np.array([0, 4])})
+    >>> odd = RowsInMemory(range(1, 4, 2), {"y": np.array([1, 9])})
+    >>> assemble("squares", range(4), [odd, even])["y"].tolist()
+    [0, 1, 4, 9]
+    """
+    gaps = missing(wanted, sources)
+    if gaps:
+        raise Incomplete(f"{experiment}: {sum(map(len, gaps))} runs are missing, from {gaps[0][0]}")
+    ordered = sorted(sources, key=lambda source: source.runs.start)
+    layouts = [source.layout() for source in ordered]
+    first = ordered[0].runs.start
+    for source, layout in zip(ordered[1:], layouts[1:], strict=True):
+        require_same(experiment, (first, layouts[0]), (source.runs.start, layout))
+    columns: dict[str, npt.NDArray[Any]] = {}
+    for name, (_, shape) in layouts[0].items():
+        widest = max((layout[name][0] for layout in layouts), key=lambda dtype: dtype.itemsize)
+        column = np.empty((len(wanted), *shape), widest)
+        for source in sources:
+            for runs, block in source.blocks(name):
+                inside, rows = places(wanted, runs)
+                column[rows] = block[inside]
+        if column.dtype.kind in "US":
+            width = max(1, int(np.char.str_len(column).max(initial=0)))
+            column = column.astype(f"{column.dtype.kind}{width}")
+        columns[name] = column
+    return columns
+
+
+def stack(name: str, runs: Sequence[int], replicas: Sequence[Columns]) -> Columns:
+    """Stack the replicas of an experiment; raise if their columns differ.
+
+    >>> stack("squares", range(2), [{"y": np.array(0)}, {"y": np.array(1)}])["y"].tolist()
+    [0, 1]
+    """
+    layouts = [{key: (array.dtype, array.shape) for key, array in r.items()} for r in replicas]
+    for i, layout in zip(runs[1:], layouts[1:], strict=True):
+        require_same(name, (runs[0], layouts[0]), (i, layout))
+    return {key: np.stack([columns[key] for columns in replicas]) for key in layouts[0]}
+
+
+def require_same(name: str, one: tuple[int, Layout], other: tuple[int, Layout]) -> None:
+    """Raise unless two runs have the same columns; strings may differ in length.
+
+    >>> number, text = np.dtype(float), np.dtype("U3")
+    >>> require_same("coin", (0, {"y": (number, ())}), (1, {"y": (text, ())}))
+    Traceback (most recent call last):
+    bayescontrol.lab.experiment.ExperimentFailed: coin: run 1 has columns {'y': '<U3 ()'}, run 0 ...
+    """
+    if _comparable(one[1]) != _comparable(other[1]):
+        first, second = (
+            {name: f"{dtype} {shape}" for name, (dtype, shape) in layout.items()}
+            for _, layout in (one, other)
+        )
+        raise ExperimentFailed(
+            f"{name}: run {other[0]} has columns {second}, run {one[0]} has {first}; "
+            "every run must return the same names, shapes and types"
+        )
+
+
+def _comparable(layout: Layout) -> dict[str, Any]:
+    return {
+        name: (dtype.kind if dtype.kind in "US" else dtype, shape)
+        for name, (dtype, shape) in layout.items()
+    }
+
+
+def places(wanted: range, runs: range) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+    """Return which of `runs` are wanted, and the row of each of these.
+
+    >>> inside, rows = places(range(0, 10, 2), range(3, 7))
+    >>> inside.tolist(), rows.tolist()
+    ([False, True, False, True], [2, 3])
+    """
+    number = np.arange(runs.start, runs.stop, runs.step)
+    offset = number - wanted.start
+    inside = (offset >= 0) & (number < wanted.stop) & (offset % wanted.step == 0)
+    return inside, offset[inside] // wanted.step
+
+
+def missing(wanted: range, sources: Iterable[RowSource]) -> list[range]:
+    """Return the wanted runs that no source has.
+
+    >>> missing(range(10), [RowsInMemory(range(0, 10, 2), {}), RowsInMemory(range(3), {})])
+    [range(3, 10, 2)]
+    """
+    found = np.zeros(len(wanted), dtype=np.bool_)
+    for source in sources:
+        found[places(wanted, source.runs)[1]] = True
+    return progressions([wanted[row] for row in np.flatnonzero(~found).tolist()])
+
+
+def progressions(runs: Sequence[int]) -> list[range]:
+    """Split increasing numbers into few arithmetic progressions.
+
+    >>> progressions([0, 1, 2, 5, 7, 9, 20])
+    [range(0, 3), range(5, 10, 2), range(20, 21)]
+    """
+    found: list[range] = []
+    start = 0
+    while start < len(runs):
+        step = runs[start + 1] - runs[start] if start + 1 < len(runs) else 1
+        end = start + 1
+        while end < len(runs) and runs[end] - runs[end - 1] == step:
+            end += 1
+        if end == start + 1:
+            step = 1
+        found.append(range(runs[start], runs[end - 1] + 1, step))
+        start = end
+    return found
+
+
+def span(runs: range) -> tuple[int, int, int]:
+    """Return a progression as (first, last + 1, step), the same for equal progressions.
+
+    >>> span(range(0, 9, 2)) == span(range(0, 10, 2)) == (0, 9, 2)
+    True
+    """
+    return (runs[0], runs[-1] + 1, runs.step if len(runs) > 1 else 1)

@@ -1,0 +1,141 @@
+"""Find experiments: registered ones by name, others as `file.py:attribute`.
+
+Experiments are registered in the entry-point group `bayescontrol.experiments`, the library's like
+those of users.
+"""
+
+import difflib
+import importlib
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from bayescontrol.errors import BayesControlError
+from bayescontrol.lab.experiment import Experiment
+
+_GROUP: Final = "bayescontrol.experiments"
+
+
+class UnknownExperiment(BayesControlError, LookupError):
+    """No experiment has that name, or it cannot be loaded."""
+
+
+class CannotImport(BayesControlError, ImportError):
+    """A file does not exist, raises when it is imported, or its module name is in use."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all registered experiments, sorted, without importing them.
+
+    >>> "chain" in names()
+    True
+    """
+    return tuple(sorted({point.name for point in entry_points(group=_GROUP)}))
+
+
+def find(name: str) -> Experiment[Any]:
+    """Return the experiment registered under `name`, or the one at `file.py:attribute`.
+
+    >>> find("no-such-study")
+    Traceback (most recent call last):
+    bayescontrol.lab.registry.UnknownExperiment: no experiment is called 'no-such-study'...
+    """
+    file = study_file(name)
+    if file is not None:
+        return _from_file(file, name.rpartition(":")[2])
+    points = {point.value: point for point in entry_points(group=_GROUP) if point.name == name}
+    if not points:
+        raise UnknownExperiment(_not_registered(name))
+    if len(points) > 1:
+        raise UnknownExperiment(
+            f"{name!r} is registered more than once: {', '.join(sorted(points))}; "
+            "uninstall or rename one of them"
+        )
+    return _from_entry_point(*points.values())
+
+
+def from_anywhere(name: str) -> str:
+    """Return a name with which `find` opens the same experiment from any folder.
+
+    >>> from_anywhere("chain")
+    'chain'
+    >>> Path(from_anywhere("my_study.py:coin")).is_absolute()
+    True
+    """
+    file = study_file(name)
+    return name if file is None else f"{file.resolve()}:{name.rpartition(':')[2]}"
+
+
+def study_file(name: str) -> Path | None:
+    """Return the file of `file.py:attribute`, or None for a registered name.
+
+    >>> study_file("my_study.py:coin").name, study_file("chain")
+    ('my_study.py', None)
+    """
+    path, colon, _ = name.rpartition(":")
+    return Path(path) if colon and path.endswith(".py") else None
+
+
+def _not_registered(name: str) -> str:
+    known = names()
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if name.endswith(".py"):
+        return f"no experiment is called {name!r}; for one in a file, write {name}:ATTRIBUTE"
+    if near:
+        return f"no experiment is called {name!r}; did you mean {' or '.join(near)}?"
+    listed = f"there are: {', '.join(known)}" if known else "none is registered"
+    return f"no experiment is called {name!r}; {listed}"
+
+
+def _from_entry_point(point: EntryPoint) -> Experiment[Any]:
+    try:
+        found = point.load()
+    except Exception as error:  # whatever a user's module does while it is imported
+        raise UnknownExperiment(
+            f"experiment {point.name!r} ({point.value}) cannot be loaded: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(found, Experiment) or found.name != point.name:
+        held = f"experiment {found.name!r}" if isinstance(found, Experiment) else repr(found)
+        raise UnknownExperiment(
+            f"the entry point {point.name!r} ({point.value}) holds {held}, "
+            f"it must hold an Experiment called {point.name!r}"
+        )
+    return found
+
+
+def _from_file(path: Path, attribute: str) -> Experiment[Any]:
+    try:
+        module = module_at(path)
+    except CannotImport as error:
+        raise UnknownExperiment(str(error)) from error
+    found = getattr(module, attribute, None)
+    if not isinstance(found, Experiment):
+        held = [key for key, value in vars(module).items() if isinstance(value, Experiment)]
+        raise UnknownExperiment(
+            f"{path} has no experiment {attribute!r}; "
+            + (f"it has: {', '.join(held)}" if held else "it defines no Experiment at all")
+        )
+    return found
+
+
+def module_at(path: Path) -> ModuleType:
+    """Import a file as a module under its own name."""
+    if not path.is_file():
+        raise CannotImport(f"there is no file {path}")
+    # Worker processes import the module by name, so its folder must be on the path; last, so that
+    # a file beside it cannot hide a library.
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        module = importlib.import_module(path.stem)
+    except Exception as error:  # whatever a user's module does while it is imported
+        raise CannotImport(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    if Path(getattr(module, "__file__", None) or "").resolve() != path.resolve():
+        raise CannotImport(
+            f"{path} is hidden by another module named {path.stem!r}: rename the file"
+        )
+    return module
