@@ -268,7 +268,9 @@ def test_an_altered_file_is_named_on_standard_error_and_run_again(tmp_path: Path
     (tmp_path / "columns.npz").write_bytes(before.replace(b"NUMPY", b"NUMPX", 1))
     done = shell(*command)
     assert done.returncode == 0
-    assert f"{tmp_path / 'columns.npz'} is torn or was altered: its seal is broken" in done.stderr
+    assert (
+        f"{tmp_path / 'columns.npz'} is truncated or was altered: its seal is broken" in done.stderr
+    )
     assert "paced: 5 runs to do" in done.stderr
     assert (tmp_path / "columns.npz").read_bytes() == before
 

@@ -73,7 +73,7 @@ def test_one_name_for_two_experiments_is_refused(installed: Installed) -> None:
         ("{study}", "write .*coin_study.py:ATTRIBUTE"),
         ("{folder}/absent.py:coin", "there is no file .*absent.py"),
         ("{folder}/faulty.py:coin", "faulty.py cannot be imported: NameError"),
-        ("{folder}/string.py:coin", "hidden by another module called 'string'"),
+        ("{folder}/string.py:coin", "hidden by another module named 'string'"),
         ("{folder}/empty_study.py:coin", "it defines no Experiment at all"),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_wrong_file_is_named_with_the_way_out(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "../coin"}, "the name becomes a folder"),
+        ({"name": "../coin"}, "it becomes a folder name"),
         ({"settings": _Changing}, "must be a frozen dataclass"),
         ({"settings": dict}, "must be a frozen dataclass"),
         ({"settings": _NoRuns}, "_NoRuns lacks runs"),
@@ -153,7 +153,7 @@ def test_a_claim_that_cannot_be_meant_is_refused(changes: dict[str, object]) -> 
 
 
 def test_a_claim_of_the_paper_without_its_place_is_refused() -> None:
-    with pytest.raises(InvalidClaim, match="'time' of the paper does not say where"):
+    with pytest.raises(InvalidClaim, match="'time' of the paper has no place"):
         claim(source="paper", place=" ")
     assert claim(source="paper").place == "section 6.1"
 

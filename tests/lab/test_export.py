@@ -216,7 +216,7 @@ def test_python_objects_are_refused_unless_it_is_said_what_to_write(
     record = Record([("left", 1), ("right", 2)], [1.0, 2.0])
     with pytest.raises(Unexportable, match=r"'actions' holds Python objects such as \('left', 1\)"):
         export(record)
-    with pytest.raises(Unexportable, match="one plain value"):
+    with pytest.raises(Unexportable, match="to a plain value"):
         export(record, objects=lambda value: value)
     export(record, objects=str)
     assert to_polars(record, objects=lambda a: a[1])["actions"].to_list() == [1, 2]
@@ -227,7 +227,7 @@ def test_python_objects_are_refused_unless_it_is_said_what_to_write(
     [
         ({"y": np.ones((2, 3))}, {"dims": {"z": ["mode"]}}, r"\['z'\]: there are y"),
         ({"y": np.ones((2, 3))}, {"dims": {"y": ["a", "b"]}}, r"shape \(2, 3\)"),
-        ({"y": np.ones((2, 3))}, {"dims": {"y": ["run"]}}, "called run, run"),
+        ({"y": np.ones((2, 3))}, {"dims": {"y": ["run"]}}, "its axes are run, run"),
         ({"y": np.ones(2), "z": np.ones(3)}, {}, "axis 'run' has 3 entries in column 'z'"),
         ({"y": np.array(1.0)}, {}, r"shape \(\)"),
         ({"run": np.ones(2)}, {}, "names both of columns and of axes"),

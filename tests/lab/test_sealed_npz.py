@@ -69,7 +69,7 @@ def test_every_torn_end_is_noticed(path: Path) -> None:
     whole = path.read_bytes()
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
-        with pytest.raises(Damaged, match=r"some\.npz is torn or was altered"):
+        with pytest.raises(Damaged, match=r"some\.npz is truncated or was altered"):
             open_sealed(path)
 
 

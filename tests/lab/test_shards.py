@@ -48,7 +48,7 @@ def test_a_shard_that_cannot_be_is_refused(text: str) -> None:
 
 
 def test_a_shard_without_runs_is_refused() -> None:
-    with pytest.raises(InvalidSettings, match="shard 5/8: with runs=4 there is nothing for it"):
+    with pytest.raises(InvalidSettings, match="shard 5/8: with runs=4 it has no runs"):
         Shard(5, 8).of(4)
 
 
@@ -138,7 +138,7 @@ def test_parts_that_are_unfinished_damaged_or_no_results_are_named(
 ) -> None:
     one = fill(tmp_path / "one", paced, "1/2")
     (tmp_path / "half" / "pending").mkdir(parents=True)
-    with pytest.raises(CannotMerge, match="half is not finished: give the command"):
+    with pytest.raises(CannotMerge, match="half is not finished: repeat the command"):
         merge(tmp_path / "merged", [one, tmp_path / "half"])
     with pytest.raises(NoResults, match="nothing holds no results"):
         merge(tmp_path / "merged", [one, tmp_path / "nothing"])
@@ -146,7 +146,7 @@ def test_parts_that_are_unfinished_damaged_or_no_results_are_named(
     with pytest.raises(CannotMerge, match="holds several results: name the folders of shards"):
         merge(tmp_path / "merged", [one, tmp_path])
     (one / "columns.npz").write_bytes(b"PK")
-    with pytest.raises(Damaged, match=r"one/columns\.npz is torn or was altered"):
+    with pytest.raises(Damaged, match=r"one/columns\.npz is truncated or was altered"):
         merge(tmp_path / "merged", [one])
 
 

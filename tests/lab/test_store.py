@@ -167,7 +167,7 @@ def test_a_torn_or_altered_file_is_named_and_its_runs_are_run_again(
     harm(folder / victim)
     into(folder, counted.experiment, settings)
     assert counted.runs == (list(range(9)) if victim == "columns.npz" else [3, 4, 5])
-    (named,) = (r.getMessage() for r in caplog.records if "is kept as" in r.getMessage())
+    (named,) = (r.getMessage() for r in caplog.records if "renamed to" in r.getMessage())
     assert str(folder / victim) in named
     assert (folder / f"{victim}.damaged").is_file()
     into(tmp_path / "whole", paced, settings)
@@ -186,7 +186,7 @@ def test_a_stray_file_of_other_settings_is_named_and_not_used(
     shutil.copy(tmp_path / "theirs" / "pending" / stray, tmp_path / "ours" / "pending" / stray)
     columns = into(tmp_path / "ours", paced, ours)
     assert as_bytes(columns) == as_bytes(run_replicas(paced, ours))
-    assert f"{stray} belongs to other settings; it is kept as {stray}.damaged" in caplog.text
+    assert f"{stray} belongs to other settings; renamed to {stray}.damaged" in caplog.text
 
 
 def test_a_manifest_that_cannot_be_read_is_named_and_written_anew(
@@ -210,7 +210,7 @@ def test_reading_refuses_what_is_altered_unfinished_or_not_the_manifests(
     into(tmp_path / "one", paced, paced.settings(runs=4))
     into(tmp_path / "two", paced, paced.settings(runs=5))
     shutil.copy(tmp_path / "two" / "columns.npz", tmp_path / "one" / "columns.npz")
-    with pytest.raises(Damaged, match=r"is not the file that manifest\.json speaks of"):
+    with pytest.raises(Damaged, match=r"is not the file listed in manifest\.json"):
         read(tmp_path / "one")
     flip(tmp_path / "two" / "columns.npz")
     with pytest.raises(Damaged, match="its seal is broken"):
