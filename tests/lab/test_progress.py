@@ -50,7 +50,7 @@ def test_a_pipe_gets_lines_without_control_characters() -> None:
         progress.advance(5, 5)
     assert "\x1b" not in out.getvalue()
     assert out.getvalue().splitlines()[1] == (
-        "coin: compiling kernels for the first time; later runs find them on disk"
+        "coin: compiling kernels for the first time; later runs load them from disk"
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from bayescontrol.errors import BayesControlError
-from bayescontrol.files import atomic_write
+from bayescontrol.files import atomic_write, writing_to
 from bayescontrol.lab.columns import progressions, span
 from bayescontrol.lab.provenance import Provenance
 from bayescontrol.lab.sealed_npz import SealedFile
@@ -109,7 +109,7 @@ def read_manifest(folder: Path) -> Manifest | Sweep | Reproduction:
 def write_manifest(folder: Path, manifest: Manifest | Sweep | Reproduction) -> Path:
     """Write manifest.json atomically."""
     path = folder / _FILE
-    with atomic_write(path) as file:
+    with writing_to(path.parent), atomic_write(path) as file:
         file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
     return path
 

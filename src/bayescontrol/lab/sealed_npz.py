@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.errors import BayesControlError
-from bayescontrol.files import atomic_write
+from bayescontrol.files import atomic_write, writing_to
 from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.provenance import Provenance
 
@@ -97,7 +97,7 @@ def layout_of(columns: Columns) -> Layout:
 
 def write_sealed(path: Path, columns: Columns, header: Header) -> str:
     """Write the columns atomically and return the sha256 of the file."""
-    with atomic_write(path) as file:
+    with writing_to(path.parent), atomic_write(path) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, array in columns.items():
                 entry = zipfile.ZipInfo(f"{name}.npy")
