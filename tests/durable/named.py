@@ -366,10 +366,10 @@ class Noisy:
 
 
 def _named(
-    build: Callable[[], Any], *, alone: bool | None = None, **settings: Any
+    build: Callable[[], Any], *, accepts_late_feedback: bool | None = None, **settings: Any
 ) -> Callable[[str], Model]:
     return lambda name: named_model(
-        name, version=2, build=build, settings=settings, accepts_late_feedback=alone
+        name, version=2, build=build, settings=settings, accepts_late_feedback=accepts_late_feedback
     )
 
 
