@@ -237,7 +237,7 @@ def test_failed_attempts_are_logged_without_the_token_and_not_without_end(
     assert 11 <= len(lines) < 25
     first = r"GET '/v1/agents/\nERROR: all is lost\x1b[2J/act' from 127.0.0.1 refused: the token"
     assert lines[0] == f"{first} is not valid"
-    assert lines[-1].startswith("GET '/v1/agents' from 127.0.0.1 refused: no token came")
+    assert lines[-1].startswith("GET '/v1/agents' from 127.0.0.1 refused: the request has no token")
     assert "a-guess-of-mine" not in caplog.text
     more = sum(int(line.rpartition("(")[2].split()[0]) for line in lines if "more since" in line)
     assert len(lines) + more == 31
