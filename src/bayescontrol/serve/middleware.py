@@ -119,7 +119,7 @@ class RateLimiter:
         self._left: OrderedDict[object, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: object) -> None:
-        """Take one token of the caller; `Refused`, with the time to wait, if there is none."""
+        """Take one token of the caller; raises `Refused` if the bucket is empty."""
         now = self._clock()
         left, then = self._left.get(caller, (self._burst, now))
         left = min(self._burst, left + (now - then) * self._rate)

@@ -1,10 +1,10 @@
-"""The live page: one HTML file, with its style and its script, that asks only its own server.
+"""The live page: one HTML file with its style and script, which only contacts its own server.
 
-It reads `events` beside itself, a stream of server-sent events. The page itself says nothing
-secret and is served to anyone; the stream may ask for a token (401), which the page then sends
-as `Authorization: Bearer …`, never in the address. Two kinds of events:
+It reads a stream of server-sent events from `events`. The page itself contains no secrets and needs
+no token. If the stream needs one (401), the page sends it as `Authorization: Bearer …`, never in
+the URL. There are two kinds of events:
 
-    event: agents       once a second, also when nothing has changed: it is the heartbeat
+    event: agents       once a second, even if nothing has changed
     data: [{"name": "checkout", "model": "bernoulli-bandit 2",
             "decisions": 812, "observations": 790, "pending": 22, "rate_per_s": 40.5,
             "modes": [{"name": "red", "weight": null, "mean": 0.31, "low": 0.27, "high": 0.35}],
@@ -18,22 +18,21 @@ as `Authorization: Bearer …`, never in the address. Two kinds of events:
            "time": 1700000000.5}
 
     modes              arms have a mean and the central 95 % interval low … high; modes of a finite
-                       class a weight P(m | âo_≤t); of another posterior, each number its mean.
-                       What there is none of is null.
-    measure            what the means are means of; null if there are none
+                       class have a weight P(m | âo_≤t); other parameters have a mean.
+                       Missing numbers are null.
+    measure            the name and unit of the means; null without means
     remarks            why something is not shown
     probabilities      P(a | âo_<t) by the action as text; null if they need a situation
-    surprise_bits      -log2 P(o_t | âo_<t â_t), of the last observation or a mean of the last few
+    surprise_bits      -log2 P(o_t | âo_<t â_t), averaged over recent observations
     alarm              null if the agent has none; threshold_bits, log2 1/δ, may be missing
-    regret             Σ_t (best mean - mean of a_t), null where the truth is not known
+    regret             Σ_t (best mean - mean of a_t), null if the true means are unknown
     time               seconds since 1970
 
-Every number but the counts may be null: JSON has no infinity. Data must be one line of JSON. An
-answer other than 200 is tried again, after `Retry-After` if it says so.
+All numbers except counts may be null, because JSON has no infinity. Data is one line of JSON.
+After an answer other than 200 the page tries again, after `Retry-After` if given.
 
-The page also opens a log that was exported as lines of JSON (`durable.events.to_line`), dropped
-or chosen, with or without a server: saved as a file it does so too. It reads counts, not
-checksums.
+The page can also open a log that was exported as lines of JSON (`durable.events.to_line`), with or
+without a server. It reads counts and does not verify checksums.
 """
 
 import base64
@@ -48,7 +47,7 @@ from bayescontrol.report.palette import DARK, DARK_GROUND, LIGHT, LIGHT_GROUND
 
 __all__ = ["headers", "page"]
 
-#: In the order in which they need each other.
+#: In the order of their dependencies.
 _SCRIPTS: Final = (
     "dom.js",
     "charts.js",
@@ -65,7 +64,7 @@ _SCRIPTS: Final = (
 
 @cache
 def page() -> str:
-    """The whole page as HTML.
+    """Return the page as HTML.
 
     >>> html = page()
     >>> html.startswith("<!doctype html>"), "http://" in html.replace("http://www.w3.org/", "")
@@ -77,14 +76,14 @@ def page() -> str:
 
 
 def headers() -> dict[str, str]:
-    """What a server sends with the page: the browser runs its own script, and no other.
+    """Return the HTTP headers of the page; the browser runs only the script of the page.
 
     >>> "connect-src 'self'" in headers()["Content-Security-Policy"]
     True
     """
     return {
         "Content-Type": "text/html; charset=utf-8",
-        # Only a header may say this: a page in another's frame could be made to be clicked.
+        # frame-ancestors only works in a header; it prevents clickjacking.
         "Content-Security-Policy": f"{_policy()}; frame-ancestors 'none'",
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
