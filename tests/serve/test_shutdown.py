@@ -152,7 +152,7 @@ def test_a_store_that_is_in_use_is_told_before_anything_is_served(tmp_path: Path
     [
         (["shop.db"], "write sqlite:///"),
         (["sqlite:///:memory:", "--host", "0.0.0.0"], "other machines can reach"),
-        (["sqlite:///:memory:", "--token-file", "/no/such/file"], "cannot be read"),
+        (["sqlite:///:memory:", "--token-file", "/no/such/file"], "cannot read tokens"),
         (["sqlite:///:memory:", "--concurrency", "0"], "must be positive"),
         (["sqlite:///:memory:", "--model", "shop"], "write FILE.py:NAME"),
         (["sqlite:///no/such/folder/shop.db"], "folder"),
