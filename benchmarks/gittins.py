@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from bayescontrol.baselines.gittins import GittinsTable
+from bayescontrol.baselines import GittinsTable
 
 __all__ = ["Row", "rows"]
 

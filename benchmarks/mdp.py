@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bayescontrol import Stream, interact
-from bayescontrol.baselines.mdp import RLearning
+from bayescontrol.baselines import RLearning
 from bayescontrol.experiments.mdp.maze import AGENTS, RULES, Settings, world
 from bayescontrol.mdp import Maze
 from bayescontrol.mdp.gibbs import mdp_agent

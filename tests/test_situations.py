@@ -6,16 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.arena import BAMCP, UCRL2
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, interact, play
-from bayescontrol.baselines.linear import OptimalController
-from bayescontrol.baselines.mdp import (
-    BAMCP,
-    UCRL2,
-    OptimalPolicy,
-    PosteriorSampling,
-    QLearning,
-)
+from bayescontrol.baselines import OptimalController, OptimalPolicy, PosteriorSampling, QLearning
 from bayescontrol.convergence import sampled_check, sampled_rate
 from bayescontrol.errors import BadSituation
 from bayescontrol.experts import (

@@ -16,7 +16,7 @@ from bayescontrol import (
     Stream,
     interact,
 )
-from bayescontrol.baselines.mdp import PosteriorSampling, RLearning
+from bayescontrol.baselines import PosteriorSampling, RLearning
 from bayescontrol.errors import BadEvidence, BayesControlError, MissingCapability
 from bayescontrol.interaction import Renewing, warm_start
 from bayescontrol.linear import LinearAgent, LinearPlant, LinearSystem, double_integrator

@@ -1,1 +1,12 @@
-"""Agents and studies beyond the paper: compared in benchmarks, not installed."""
+"""Agents and studies beyond the paper: compared in benchmarks, not installed.
+
+Import them as `benchmarks.arena` from the root of the repository. Their kernels are compiled and
+cached like those of the library.
+"""
+
+from benchmarks.arena.bamcp import BAMCP
+from benchmarks.arena.bandits import InformationDirected, KnowledgeGradient
+from benchmarks.arena.bayesian_q import BayesianQ
+from benchmarks.arena.ucrl2 import UCRL2
+
+__all__ = ["BAMCP", "UCRL2", "BayesianQ", "InformationDirected", "KnowledgeGradient"]

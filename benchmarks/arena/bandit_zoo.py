@@ -22,25 +22,25 @@ from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import numpy as np
+from benchmarks.arena import InformationDirected, KnowledgeGradient
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.bandits.bounds import lai_robbins
-from bayescontrol.baselines.bandits import (
+from bayescontrol.baselines import (
     KLUCB,
     MOSS,
     UCB1,
     BayesUCB,
     EpsilonGreedy,
-    InformationDirected,
-    KnowledgeGradient,
+    GittinsAgent,
+    GittinsTable,
     Oracle,
     Softmax,
     UCBTuned,
     UniformLevers,
 )
-from bayescontrol.baselines.gittins import GittinsAgent, GittinsTable
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table

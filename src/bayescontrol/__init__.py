@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         PoissonBandit,
         SharedLinearBandit,
     )
-    from bayescontrol.baselines.naive import NaiveMixture
+    from bayescontrol.baselines import NaiveMixture
     from bayescontrol.beliefs.finite import FiniteBelief
     from bayescontrol.beliefs.particles import ParticleBelief
     from bayescontrol.beliefs.weights import Floor

@@ -21,12 +21,10 @@ Finder: TypeAlias = Callable[[Any, Any], Loop | None]
 _ARMS = "bandits.bandit.ArmsEnvironment"
 _MDP = "mdp.table.MDPEnvironment"
 _PLANT = "linear.system.LinearPlant"
-_BASELINES = {
-    "bayesian": ("BayesUCB", "InformationDirected", "KnowledgeGradient"),
-    "greedy": ("EpsilonGreedy", "Softmax"),
-    "optimism": ("KLUCB", "MOSS", "UCB1", "UCBTuned"),
-    "reference": ("Oracle", "UniformLevers"),
-}
+_COUNTING = (
+    "BayesUCB", "EpsilonGreedy", "KLUCB", "MOSS", "Oracle", "Softmax", "UCB1", "UCBTuned",
+    "UniformLevers",
+)  # fmt: skip
 
 # Ours, by name: whoever plays one game need not import all of them.
 # (a rule's belief or an agent, environment) -> where the finder is: `fused_loop`, or as named
@@ -41,20 +39,15 @@ _OURS: dict[tuple[str, str], str] = {
         "bandits.linear_belief.LinearBelief",
         "bandits.linear_world.LinearEnvironment",
     ): "bandits.linear_world",
-    ("baselines.gittins.agent.GittinsAgent", _ARMS): "baselines.gittins.loop",
+    ("baselines.gittins.GittinsAgent", _ARMS): "baselines.gittins",
     ("mdp.gibbs.GibbsBelief", _MDP): "mdp.gibbs",
-    ("baselines.mdp.rlearning.RLearning", _MDP): "baselines.mdp.loops",
-    ("baselines.mdp.qlearning.QLearning", _MDP): "baselines.mdp.loops",
-    ("baselines.mdp.bayesian_q.BayesianQ", _MDP): "baselines.mdp.loops",
-    ("baselines.mdp.oracle.OptimalPolicy", _MDP): "baselines.mdp.loops:fused_oracle",
+    ("baselines.td_learning.RLearning", _MDP): "baselines.td_learning",
+    ("baselines.td_learning.QLearning", _MDP): "baselines.td_learning",
+    ("baselines.optimal_policy.OptimalPolicy", _MDP): "baselines.optimal_policy",
     ("linear.agent.LinearAgent", _PLANT): "linear.agent",
     ("baselines.linear.CertaintyEquivalence", _PLANT): "linear.agent",
     ("baselines.linear.OptimalController", _PLANT): "linear.agent:fused_gain",
-} | {
-    (f"baselines.bandits.{module}.{name}", _ARMS): "baselines.bandits.agent"
-    for module, names in _BASELINES.items()
-    for name in names
-}
+} | {(f"baselines.bandits.{name}", _ARMS): "baselines.bandits" for name in _COUNTING}
 
 _REGISTERED: dict[tuple[type, type], Finder] = {}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, Record, Stream, interact
-from bayescontrol.baselines.gittins import GittinsAgent, GittinsTable
+from bayescontrol.baselines import GittinsAgent, GittinsTable
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, UnknownArm
 from bayescontrol.metrics import regret
 from bayescontrol.testing.state import same_bits

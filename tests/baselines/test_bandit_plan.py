@@ -11,8 +11,7 @@ import pytest
 from bayescontrol import BernoulliBandit, Stream, interact
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.best_arm import beta_best
-from bayescontrol.baselines.bandit_plan import BanditPlan, BayesOptimalBandit, expected_total
-from bayescontrol.baselines.bayes_optimal import PlanTooLarge
+from bayescontrol.baselines import BanditPlan, BayesOptimalBandit, PlanTooLarge, expected_total
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,

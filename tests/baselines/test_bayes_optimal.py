@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import FiniteBelief, Stream, interact
-from bayescontrol.baselines.bayes_optimal import BayesOptimal, Plan, PlanTooLarge
+from bayescontrol.baselines import BayesOptimal, Plan, PlanTooLarge
 from bayescontrol.errors import ImpossibleObservation, InvalidPrior
 from bayescontrol.problems.chain import GrowingChain, chain
 from bayescontrol.problems.tabular import TabularModes, random_modes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import Stream
-from bayescontrol.baselines.experts import FixedExperts, dithered_mean, mean_action, vote
+from bayescontrol.baselines import FixedExperts, dithered_mean, mean_action, vote
 from bayescontrol.errors import MissingCapability
 
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayescontrol.baselines.gittins import GittinsTable, gittins_bounds, gittins_index
-from bayescontrol.baselines.gittins.march import march
-from bayescontrol.baselines.gittins.passes import Problem, Room, Sweep
+from bayescontrol.baselines import GittinsTable, gittins_bounds, gittins_index
+from bayescontrol.baselines.gittins_solver import Problem, Sweep, Workspace, march
 from bayescontrol.errors import BadEvidence, InvalidPrior
 
 STATES = [(1, 1), (1, 2), (2, 1), (2, 2), (3, 3), (1, 3), (3, 1)]
@@ -165,10 +164,10 @@ def test_the_stated_error_is_honest(
 
 
 def test_a_table_that_forgets_the_gap_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(room: Room, at: Sweep) -> None:
-        at.ref, at.e = at.b.copy(), np.zeros((room.rows, 48))
+    def careless(workspace: Workspace, at: Sweep) -> None:
+        at.ref, at.e = at.b.copy(), np.zeros((workspace.rows, 48))
 
-    monkeypatch.setattr(Room, "gap", careless)
+    monkeypatch.setattr(Workspace, "gap", careless)
     table = GittinsTable(0.99, 150, cache=False)
     monkeypatch.undo()
     assert dishonest(table, 150, seed=1) != []

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.bandits import BernoulliBandit
-from bayescontrol.baselines.gittins import GittinsAgent, GittinsTable, gittins_index
+from bayescontrol.baselines import GittinsAgent, GittinsTable, gittins_index
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownArm
 from bayescontrol.fused import find_loop
 from bayescontrol.seeding import Stream

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import bayescontrol
-from bayescontrol.baselines.gittins import DamagedCache, GittinsTable, cache
+from bayescontrol.baselines import DamagedCache, GittinsTable, gittins_table
 
 
 @pytest.fixture(autouse=True)
@@ -23,12 +23,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def files() -> list[Path]:
-    return sorted(cache.folder().iterdir())
+    return sorted(gittins_table.folder().iterdir())
 
 
 def test_a_table_is_kept_beside_the_compiled_kernels(home: Path) -> None:
     GittinsTable(0.9, 10)
-    assert cache.folder() == home / "bayescontrol" / "gittins"
+    assert gittins_table.folder() == home / "bayescontrol" / "gittins"
     assert [path.suffix for path in files()] == [".table"]
 
 
@@ -57,13 +57,13 @@ def test_what_was_asked_for_is_in_the_key(other: dict[str, object]) -> None:
 
 
 def test_without_sources_the_version_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_sources", lambda _module, found: found)
-    assert cache._code.__wrapped__() == f"version {version('bayescontrol')}"
+    monkeypatch.setattr(gittins_table, "_sources", lambda _module, found: found)
+    assert gittins_table._code.__wrapped__() == f"version {version('bayescontrol')}"
 
 
 def test_other_code_does_not_use_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     GittinsTable(0.9, 10)
-    monkeypatch.setattr(cache, "_code", lambda: "another")
+    monkeypatch.setattr(gittins_table, "_code", lambda: "another")
     assert not GittinsTable(0.9, 10).recalled
 
 
@@ -74,7 +74,8 @@ import sys
 from pathlib import Path
 
 import bayescontrol
-from bayescontrol.baselines.gittins import GittinsTable, cache
+from bayescontrol.baselines import GittinsTable
+from bayescontrol.baselines import gittins_table
 
 package, ran = Path(bayescontrol.__file__).parent, set()
 sys.setprofile(lambda frame, event, arg: ran.add(frame.f_code.co_filename))
@@ -83,14 +84,14 @@ sys.setprofile(None)
 ran |= {m.__file__ for name, m in sys.modules.items() if name.startswith("bayescontrol.kernels.")}
 needed = [
     path for path in sorted(map(Path, ran))
-    if path.parent in (package / "baselines/gittins", package / "kernels")
+    if path.parent in (package / "baselines", package / "kernels")
     and path.name != "__init__.py"
 ]
 key, ignored = table.key, []
 for path in needed:
     source = path.read_bytes()
     path.write_bytes(source + b"# edited")
-    cache._code.cache_clear()
+    gittins_table._code.cache_clear()
     if table.key == key:
         ignored.append(path.stem)
     path.write_bytes(source)
@@ -137,7 +138,7 @@ def test_a_damaged_file_is_noticed_and_made_anew(how: str) -> None:
     (path,) = files()
     whole = path.read_bytes()
     path.write_bytes(DAMAGE[how](whole))
-    with pytest.warns(DamagedCache, match="made anew"):
+    with pytest.warns(DamagedCache, match="computed again"):
         again = GittinsTable(0.9, 10)
     assert not again.recalled
     assert again.nu.tobytes() == table.nu.tobytes()
@@ -178,4 +179,4 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(monkeypatch: pytest.MonkeyPa
 
 def test_without_cache_nothing_is_written() -> None:
     GittinsTable(0.9, 10, cache=False)
-    assert not cache.folder().exists()
+    assert not gittins_table.folder().exists()

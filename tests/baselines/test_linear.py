@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import Stream, interact
-from bayescontrol.baselines.linear import (
-    CertaintyEquivalence,
-    OptimalController,
-    lazy_thompson_sampling,
-)
+from bayescontrol.baselines import CertaintyEquivalence, OptimalController, lazy_thompson_sampling
 from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable
 from bayescontrol.linear import (
     Costs,

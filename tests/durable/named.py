@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks import arena
 
 from bayescontrol import (
     BernoulliBandit,
@@ -29,16 +30,19 @@ from bayescontrol import (
     LogitNormalBandit,
     PoissonBandit,
     SharedLinearBandit,
+    baselines,
 )
 from bayescontrol.arrays import Arrays
 from bayescontrol.bandits import Logit
-from bayescontrol.baselines import bandits as levers
-from bayescontrol.baselines import mdp as learners
-from bayescontrol.baselines.bandit_plan import BanditPlan, BayesOptimalBandit
-from bayescontrol.baselines.gittins import GittinsAgent
-from bayescontrol.baselines.linear import CertaintyEquivalence, lazy_thompson_sampling
-from bayescontrol.baselines.mdp.posterior_sampling import doubling_lengths
-from bayescontrol.baselines.naive import NaiveMixture
+from bayescontrol.baselines import (
+    BanditPlan,
+    BayesOptimalBandit,
+    CertaintyEquivalence,
+    GittinsAgent,
+    NaiveMixture,
+    doubling_lengths,
+    lazy_thompson_sampling,
+)
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.beliefs.resample_move import ResampleMoveBelief
@@ -516,7 +520,7 @@ BELIEFS: dict[str, Case] = {
         ),
         answer=_room,
     ),
-    "Dirichlet": Case(_named(lambda: learners.PosteriorSampling.on(chain_mdp(3))), answer=_step),
+    "Dirichlet": Case(_named(lambda: baselines.PosteriorSampling.on(chain_mdp(3))), answer=_step),
     "linear plant": Case(
         _named(lambda: LinearAgent.on(double_integrator(), start=[1.0, -1.0])),
         answer=_vector(2),
@@ -566,40 +570,40 @@ AGENTS: dict[str, Case] = {
     "lazy Thompson sampling": Case(
         _named(lambda: lazy_thompson_sampling(double_integrator())), answer=_vector(2)
     ),
-    "epsilon-greedy": Case(_named(lambda: levers.EpsilonGreedy(3, epsilon=0.3))),
-    "softmax": Case(_named(lambda: levers.Softmax(["a", "b"], temperature=0.3))),
-    "UCB1": Case(_named(lambda: levers.UCB1(3))),
-    "UCB-tuned": Case(_named(lambda: levers.UCBTuned(3))),
-    "MOSS": Case(_named(lambda: levers.MOSS(3, horizon=100))),
-    "KL-UCB": Case(_named(lambda: levers.KLUCB(3, c=1.0))),
-    "Bayes-UCB": Case(_named(lambda: levers.BayesUCB(3))),
-    "knowledge gradient": Case(_named(lambda: levers.KnowledgeGradient(3, horizon=100))),
-    "information-directed": Case(_named(lambda: levers.InformationDirected(2))),
-    "uniform levers": Case(_named(lambda: levers.UniformLevers(3))),
-    "oracle": Case(_named(lambda: levers.Oracle(3, biases=[0.2, 0.9, 0.5]))),
+    "epsilon-greedy": Case(_named(lambda: baselines.EpsilonGreedy(3, epsilon=0.3))),
+    "softmax": Case(_named(lambda: baselines.Softmax(["a", "b"], temperature=0.3))),
+    "UCB1": Case(_named(lambda: baselines.UCB1(3))),
+    "UCB-tuned": Case(_named(lambda: baselines.UCBTuned(3))),
+    "MOSS": Case(_named(lambda: baselines.MOSS(3, horizon=100))),
+    "KL-UCB": Case(_named(lambda: baselines.KLUCB(3, c=1.0))),
+    "Bayes-UCB": Case(_named(lambda: baselines.BayesUCB(3))),
+    "knowledge gradient": Case(_named(lambda: arena.KnowledgeGradient(3, horizon=100))),
+    "information-directed": Case(_named(lambda: arena.InformationDirected(2))),
+    "uniform levers": Case(_named(lambda: baselines.UniformLevers(3))),
+    "oracle": Case(_named(lambda: baselines.Oracle(3, biases=[0.2, 0.9, 0.5]))),
     "Gittins": Case(_named(lambda: GittinsAgent(["a", "b"], discount=0.9, pulls=20))),
     "Bayes-optimal": Case(_named(lambda: BayesOptimalBandit(BanditPlan(2, horizon=5)))),
-    "Q-learning": Case(_named(lambda: learners.QLearning(3, 2, gamma=0.9)), answer=_step),
-    "R-learning": Case(_named(lambda: learners.RLearning(3, 2)), answer=_step),
-    "Bayesian Q-learning": Case(_named(lambda: learners.BayesianQ(3, 2)), answer=_step),
+    "Q-learning": Case(_named(lambda: baselines.QLearning(3, 2, gamma=0.9)), answer=_step),
+    "R-learning": Case(_named(lambda: baselines.RLearning(3, 2)), answer=_step),
+    "Bayesian Q-learning": Case(_named(lambda: arena.BayesianQ(3, 2)), answer=_step),
     "posterior sampling, doubling": Case(
         _named(
-            lambda: learners.PosteriorSampling.on(
+            lambda: baselines.PosteriorSampling.on(
                 chain_mdp(3), start=2, ends=doubling_lengths, rewards="transition"
             )
         ),
         answer=_step,
     ),
-    "UCRL2": Case(_named(lambda: learners.UCRL2(3, 2, bounds=(0.0, 1.0))), answer=_step),
+    "UCRL2": Case(_named(lambda: arena.UCRL2(3, 2, bounds=(0.0, 1.0))), answer=_step),
     "BAMCP": Case(
         _named(
-            lambda: learners.BAMCP(
+            lambda: arena.BAMCP(
                 3, 2, [(r, y) for r in (0.0, 1.0) for y in range(3)], depth=3, simulations=50
             )
         ),
         answer=_step,
     ),
-    "optimal policy": Case(_named(lambda: learners.OptimalPolicy(chain_mdp(3))), answer=_step),
+    "optimal policy": Case(_named(lambda: baselines.OptimalPolicy(chain_mdp(3))), answer=_step),
 }
 
 

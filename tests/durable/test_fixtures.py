@@ -19,8 +19,7 @@ from tests.durable.fixtures import numbers, require_expected, require_goes_on
 from tests.durable.kept import LOGS, alike, require_drawn_again
 from tests.durable.test_formats import FOUND, copied
 
-from bayescontrol.baselines.bandits import CountingAgent
-from bayescontrol.baselines.mdp.learner import TabularLearner
+from bayescontrol.baselines import CountingAgent, TabularLearner
 from bayescontrol.beliefs.changing import _Changing
 from bayescontrol.durable import Decided, Observed, open_agent, open_store
 from bayescontrol.durable.events import read_events
@@ -112,8 +111,8 @@ def renamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
     The files of the Gittins index count as edited: its tables are cached under a digest of them.
     """
-    monkeypatch.setattr("bayescontrol.baselines.gittins.cache._code", lambda: "edited")
-    monkeypatch.setattr("bayescontrol.baselines.gittins.cache.folder", lambda: tmp_path)
+    monkeypatch.setattr("bayescontrol.baselines.gittins_table._code", lambda: "edited")
+    monkeypatch.setattr("bayescontrol.baselines.gittins_table.folder", lambda: tmp_path)
     before = [(thing, thing.__name__, thing.__qualname__) for thing in _parts_of_the_library()]
     for thing, name, _ in before:
         monkeypatch.setattr(thing, "__module__", "elsewhere")

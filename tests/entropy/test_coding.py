@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, FiniteBelief, NaiveMixture, Record, interact
-from bayescontrol.baselines.uniform import UniformSystem
+from bayescontrol.baselines import UniformSystem
 from bayescontrol.entropy import code_length, learning_cost
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.systems import AgentSystem

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines.uniform import UniformSystem
+from bayescontrol.baselines import UniformSystem
 from bayescontrol.entropy import (
     InteractionTree,
     entropy_of,

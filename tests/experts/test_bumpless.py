@@ -8,7 +8,7 @@ import pytest
 
 from bayescontrol import ControlRule, FiniteBelief, Stream, interact
 from bayescontrol.arrays import Arrays
-from bayescontrol.baselines.linear import OptimalController
+from bayescontrol.baselines import OptimalController
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.experts import Bumpless, SimulatorMode, SimulatorNoise, next_state

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, FiniteBelief, ParticleBelief, Stream, play
-from bayescontrol.baselines.experts import FixedExperts, dithered_mean, vote
+from bayescontrol.baselines import FixedExperts, dithered_mean, vote
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.errors import MissingCapability, UnknownAction
 from bayescontrol.experts import (

@@ -6,11 +6,17 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from benchmarks.arena import UCRL2
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from bayescontrol import ControlRule, FiniteBelief, Record, Stream, interact
-from bayescontrol.baselines.mdp import UCRL2, OptimalPolicy, PosteriorSampling, QLearning, RLearning
-from bayescontrol.baselines.mdp.dirichlet import DirichletMDPBelief
+from bayescontrol.baselines import (
+    DirichletMDPBelief,
+    OptimalPolicy,
+    PosteriorSampling,
+    QLearning,
+    RLearning,
+)
 from bayescontrol.errors import MissingCapability, UnknownAction
 from bayescontrol.gym import Continuing, drive, set_situation
 from bayescontrol.interaction import both_streams

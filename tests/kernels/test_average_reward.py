@@ -1,7 +1,5 @@
 """Models drawn and solved by kernels, against the certified planners and closed forms."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -114,42 +112,3 @@ def test_rewards_have_their_posterior_mean_and_spread() -> None:
 
 
 # -- extended value iteration ------------------------------------------------------------------
-
-
-def by_linear_programming(p: FloatArray, d: float, u: FloatArray) -> float:
-    """max q·u with q = p + s - t, Σ (s + t) ≤ d."""
-    from scipy.optimize import linprog  # type: ignore[import-untyped]
-
-    k = p.size
-    eye = np.eye(k)
-    result: Any = linprog(
-        np.concatenate([-u, u]),
-        A_ub=np.vstack([np.ones(2 * k), np.hstack([-eye, eye])]),
-        b_ub=np.concatenate([[d], p]),
-        A_eq=[np.concatenate([np.ones(k), -np.ones(k)])],
-        b_eq=[0.0],
-    )
-    return float(p @ u - result.fun)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_the_optimistic_distribution_is_that_of_linear_programming(seed: int) -> None:
-    rng = Stream(seed)
-    p = np.asarray(rng.gamma(0.3, size=5))
-    p /= p.sum()
-    u = np.asarray(rng.normal(size=5))
-    for d in (0.0, 0.2, 0.9, 1.7, 3.0):
-        ours = kernels.optimism.optimistic(p, d, u, np.argsort(u))
-        assert ours == pytest.approx(by_linear_programming(p, d, u), abs=1e-9)
-
-
-def test_without_doubt_extended_value_iteration_is_value_iteration() -> None:
-    mdp = Maze().mdp()
-    policy, u = np.empty(49, np.int64), np.zeros(49)
-    nothing = np.zeros(mdp.allowed.shape)
-    sweeps = kernels.optimism.extended_value_iteration(
-        mdp.transition, mdp.reward, nothing, 1e-9, 10_000, policy, u
-    )
-    assert sweeps < 10_000
-    assert gain_and_bias(mdp, policy).gain == pytest.approx(0.36516191550, abs=1e-9)
-    assert u.min() == 0.0

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines.gittins.passes import Problem, Room
+from bayescontrol.baselines.gittins_solver import Problem, Workspace
 from bayescontrol.kernels import gittins
 from bayescontrol.seeding import Stream
 
@@ -48,12 +48,12 @@ def test_a_pass_and_its_gap_enclose_the_plain_dynamic_programme(
 ) -> None:
     rows, levels = 30, 80
     problem = Problem(alpha, beta, gamma, rows - 1, levels if ends else None)
-    room = Room(problem, levels, ghost)
-    room.open(lam, lam + 0.01)
-    first = room.sweep(lam)
-    room.gap(first)
+    workspace = Workspace(problem, levels, ghost)
+    workspace.open(lam, lam + 0.01)
+    first = workspace.sweep(lam)
+    workspace.gap(first)
     for now in (lam, lam + 0.004, lam + 0.01):
-        found = room.sweep(now)
+        found = workspace.sweep(now)
         assert (found.b >= first.ref).all()
         if ends:
             least = most = plain(problem, levels, now, "keep")
@@ -72,10 +72,10 @@ def test_a_pass_and_its_gap_enclose_the_plain_dynamic_programme(
 
 
 def test_the_gap_is_small_where_passes_begin_late() -> None:
-    room = Room(Problem(1.0, 1.0, 0.9, 20), 200, 1e-12)
-    room.open(0.6, 0.6)
-    found = room.sweep(0.6)
-    room.gap(found)
+    workspace = Workspace(Problem(1.0, 1.0, 0.9, 20), 200, 1e-12)
+    workspace.open(0.6, 0.6)
+    found = workspace.sweep(0.6)
+    workspace.gap(found)
     assert 0.0 < found.e[:, 0].max() < 1e-9
 
 
@@ -140,13 +140,13 @@ def test_a_sole_best_arm_and_an_outgrown_table_draw_nothing() -> None:
 @pytest.mark.parametrize("lam", [0.3, 0.62])
 def test_a_pass_is_the_same_to_the_last_bit_in_plain_python(lam: float) -> None:
     problem = Problem(0.7, 1.3, 0.9, 10)
-    room = Room(problem, 60, 1e-8)
-    room.open(lam, lam)
-    found = room.sweep(lam)
+    workspace = Workspace(problem, 60, 1e-8)
+    workspace.open(lam, lam)
+    found = workspace.sweep(lam)
     compiled = gittins.sweep
     try:
         gittins.sweep = gittins.sweep.py_func  # type: ignore[attr-defined]
-        slow = room.sweep(lam)
+        slow = workspace.sweep(lam)
     finally:
         gittins.sweep = compiled
     assert slow.near.tobytes() == found.near.tobytes()

@@ -11,6 +11,7 @@ import pytest
 from bayescontrol.kernels import _jit
 
 SOURCES = Path(_jit.__file__).parent
+ARENA = Path(__file__).parents[2] / "benchmarks" / "arena"
 
 
 @pytest.fixture
@@ -32,12 +33,12 @@ def jit_of(sources: Path) -> ModuleType:
 
 def test_a_changed_kernel_gives_those_that_call_it_another_digest(sources: Path) -> None:
     names = ("elementary", "finite", "riccati", "tabular")
-    before = {name: jit_of(sources)._digest(name) for name in names}
-    assert before == {name: _jit._digest(name) for name in names}
+    before = {name: jit_of(sources)._digest(sources / f"{name}.py") for name in names}
+    assert before == {name: _jit._digest(SOURCES / f"{name}.py") for name in names}
     with (sources / "elementary.py").open("a") as file:
         file.write("# changed\n")
     after = jit_of(sources)
-    changed = [name for name in names if after._digest(name) != before[name]]
+    changed = [name for name in names if after._digest(sources / f"{name}.py") != before[name]]
     assert changed == ["elementary", "finite", "tabular"]
 
 
@@ -53,9 +54,13 @@ def imported_kernels(path: Path) -> set[str]:
             continue
         parts = [name.split(".") for name in names]
         found |= {p[2] for p in parts if p[:2] == ["bayescontrol", "kernels"] and len(p) > 2}
-    return {name for name in found if (path.parent / f"{name}.py").is_file()}
+    return {name for name in found if (SOURCES / f"{name}.py").is_file()}
 
 
-@pytest.mark.parametrize("path", sorted(SOURCES.glob("[a-z]*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    sorted([*SOURCES.glob("[a-z]*.py"), *ARENA.glob("[a-z]*.py")]),
+    ids=lambda path: path.stem,
+)
 def test_the_digest_covers_every_kernel_that_is_imported(path: Path) -> None:
-    assert imported_kernels(path) <= set(_jit._sources(path.stem, {}))
+    assert imported_kernels(path) <= set(_jit._sources(path, {}))

@@ -8,6 +8,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from benchmarks.arena import bandits as arena
 from scipy import special  # type: ignore[import-untyped]
 
 from bayescontrol.arrays import FloatArray
@@ -141,7 +142,7 @@ def test_the_knowledge_gradient_is_the_expectation(
     for seed in range(20):
         n, s, _ = counts(seed, arms=4, most=8)
         t = n.sum()
-        out = filled(policies.knowledge_gradient, t, horizon, discount, 1.0, 2.0, n, s, arms=4)
+        out = filled(arena.knowledge_gradient, t, horizon, discount, 1.0, 2.0, n, s, arms=4)
         assert out == pytest.approx(gradient(n, s, (1.0, 2.0), h(t)), abs=1e-12)
 
 
@@ -149,13 +150,13 @@ def test_equal_arms_have_equal_knowledge_gradients_to_the_last_bit() -> None:
     for seed in range(20):
         n, s, _ = counts(seed, arms=1, most=30)
         n, s = np.repeat(n, 3), np.repeat(s, 3)
-        out = filled(policies.knowledge_gradient, 3.0, 100.0, 1.0, 1.0, 1.0, n, s, arms=3)
+        out = filled(arena.knowledge_gradient, 3.0, 100.0, 1.0, 1.0, 1.0, n, s, arms=3)
         assert len(set(out.tolist())) == 1
 
 
 def test_one_arm_alone_has_nothing_to_learn() -> None:
     one = np.array([5.0])
-    out = filled(policies.knowledge_gradient, 5.0, 100.0, 1.0, 1.0, 1.0, one, 0 * one, arms=1)
+    out = filled(arena.knowledge_gradient, 5.0, 100.0, 1.0, 1.0, 1.0, one, 0 * one, arms=1)
     assert out == pytest.approx([1 / 7])
 
 
@@ -167,11 +168,15 @@ def pull(
 ) -> FloatArray:
     """How often each arm is chosen."""
     arms = len(n)
-    scratch = np.empty((policies.rows(kind, arms), arms))
+    scratch = np.empty((arena.ROWS + arms if kind == arena.INFORMATION else 1, arms))
     state, chosen = Stream(seed).state, np.zeros(arms)
     n, s, q = (np.array(x, float) for x in (n, s, q))
+    values = np.array(parameters, float)
     for _ in range(draws):
-        chosen[policies.choose(kind, np.array(parameters, float), n, s, q, scratch, state)] += 1
+        if kind in (arena.KNOWLEDGE_GRADIENT, arena.INFORMATION):
+            chosen[arena.choose(kind, values, n, s, scratch, state)] += 1
+        else:
+            chosen[policies.choose(kind, values, n, s, q, scratch, state)] += 1
     return chosen / draws
 
 
@@ -191,8 +196,8 @@ EVERY = [
     (policies.MOSS, [100.0]),
     (policies.KL_UCB, [0.0]),
     (policies.BAYES_UCB, [0.0, 100.0, 1.0, 1.0]),
-    (policies.KNOWLEDGE_GRADIENT, [100.0, 1.0, 1.0, 1.0]),
-    (policies.INFORMATION, [1.0, 1.0]),
+    (arena.KNOWLEDGE_GRADIENT, [100.0, 1.0, 1.0, 1.0]),
+    (arena.INFORMATION, [1.0, 1.0]),
 ]
 
 

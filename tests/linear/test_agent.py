@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, Probe, Stream, interact
-from bayescontrol.baselines.linear import CertaintyEquivalence, OptimalController
+from bayescontrol.baselines import CertaintyEquivalence, OptimalController
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import Stream, interact
-from bayescontrol.baselines.linear import OptimalController
+from bayescontrol.baselines import OptimalController
 from bayescontrol.errors import InvalidSystem, NotStabilisable, UnknownAction
 from bayescontrol.linear import (
     PLANTS,

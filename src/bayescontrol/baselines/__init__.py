@@ -1,1 +1,94 @@
-"""What the control rule is measured against, with the same face."""
+"""Agents to compare the control rule with, from the paper and from the literature."""
+
+from bayescontrol.baselines.bandits import (
+    KLUCB,
+    MOSS,
+    UCB1,
+    BayesUCB,
+    CountingAgent,
+    EpsilonGreedy,
+    Oracle,
+    Softmax,
+    UCBTuned,
+    UniformLevers,
+)
+from bayescontrol.baselines.bayes_optimal import (
+    BanditPlan,
+    BayesOptimal,
+    BayesOptimalBandit,
+    Plan,
+    PlanTooLarge,
+    expected_total,
+)
+from bayescontrol.baselines.gittins import GittinsAgent
+from bayescontrol.baselines.gittins_solver import NotCertified, gittins_bounds, gittins_index
+from bayescontrol.baselines.gittins_table import DamagedCache, GittinsTable
+from bayescontrol.baselines.linear import (
+    CertaintyEquivalence,
+    OptimalController,
+    lazy_thompson_sampling,
+)
+from bayescontrol.baselines.naive import NaiveMixture
+from bayescontrol.baselines.non_learning import (
+    FixedExperts,
+    UniformSystem,
+    dithered_mean,
+    mean_action,
+    vote,
+)
+from bayescontrol.baselines.optimal_policy import OptimalPolicy
+from bayescontrol.baselines.posterior_sampling import (
+    DirichletMDPBelief,
+    Episode,
+    ModelPrior,
+    PosteriorSampling,
+    at_once,
+    doubling_lengths,
+    tsde,
+)
+from bayescontrol.baselines.td_learning import QLearning, RLearning, TabularLearner
+
+__all__ = [
+    "KLUCB",
+    "MOSS",
+    "UCB1",
+    "BanditPlan",
+    "BayesOptimal",
+    "BayesOptimalBandit",
+    "BayesUCB",
+    "CertaintyEquivalence",
+    "CountingAgent",
+    "DamagedCache",
+    "DirichletMDPBelief",
+    "Episode",
+    "EpsilonGreedy",
+    "FixedExperts",
+    "GittinsAgent",
+    "GittinsTable",
+    "ModelPrior",
+    "NaiveMixture",
+    "NotCertified",
+    "OptimalController",
+    "OptimalPolicy",
+    "Oracle",
+    "Plan",
+    "PlanTooLarge",
+    "PosteriorSampling",
+    "QLearning",
+    "RLearning",
+    "Softmax",
+    "TabularLearner",
+    "UCBTuned",
+    "UniformLevers",
+    "UniformSystem",
+    "at_once",
+    "dithered_mean",
+    "doubling_lengths",
+    "expected_total",
+    "gittins_bounds",
+    "gittins_index",
+    "lazy_thompson_sampling",
+    "mean_action",
+    "tsde",
+    "vote",
+]

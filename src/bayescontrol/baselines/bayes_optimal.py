@@ -1,53 +1,71 @@
 """Bayes-optimal control: the best plan over beliefs, exactly, for a finite horizon.
 
     Q_n(x, v, a) = Σ_o P(o | v, x, a) (r(a, o) + V_{n-1}(T(x, a, o), v'))
-    V_n(x, v)    = max_a Q_n(x, v, a),   V_0 = 0        n steps are left
+    V_n(x, v)    = max_a Q_n(x, v, a),   V_0 = 0        n steps remain
     P(o | v, x, a) = Σ_m v_m P(o | m, x, a),   v'_m = v_m P(o | m, x, a) / P(o | v, x, a)
 
-Forward, the (x, v) that can be reached; backward, the equation. Policies of the modes play
-no part: only their hypotheses do. Histories that lead to one belief meet there, whatever the
-last bits of their products: a plan tells beliefs apart by twelve decimals, and computes with
-all the digits of the first that came, which moves V_n by no more than n² M max|r| 1e-12.
+`Plan` solves this for a finite class of modes: forward for the reachable (x, v), backward for the
+values. Only the hypotheses of the modes matter, not their policies. Beliefs that agree to twelve
+decimals are merged, which changes V_n by at most n² M max|r| 1e-12.
+
+`BanditPlan` solves it for Bernoulli arms with Beta priors, where the counts
+k = (r_1, f_1, …, r_N, f_N) determine the belief:
+
+    V_n(k) = max_j p_j (1 + V_{n-1}(k + reward of j)) + (1 - p_j) V_{n-1}(k + failure of j)
+    p_j = (α_j + r_j) / (α_j + β_j + r_j + f_j)
+
+A plan of n pulls stores C(n + 2N - 1, 2N) doubles: two arms and 100 pulls are 4.4 million, 35 MB;
+three arms and 40 pulls are 8 million. The same counts give the exact expected total reward of any
+agent that is a function of the posterior (`expected_total`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from math import comb
+from operator import index
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.bandits.bernoulli import Bernoulli
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.errors import BayesControlError
-from bayescontrol.priors import as_prior
+from bayescontrol.errors import (
+    BayesControlError,
+    IncompatibleState,
+    InvalidPrior,
+    InvalidTable,
+    UnknownArm,
+)
+from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.seeding import Stream
 
 X = TypeVar("X")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
-#: P(m | ·) to twelve decimals, the name of a belief in a plan.
+#: P(m | ·) rounded to twelve decimals: identifies a belief in a plan.
 Key: TypeAlias = tuple[float, ...]
 
 _DECIMALS: Final = 12
-#: Values this close are equal, and the first action is taken.
+#: Values this close count as equal; then the first action is taken.
 _TIE: Final = 1e-9
+#: The default limit of counts in a bandit plan: 160 MB of values.
+_LIMIT: Final = 20_000_000
 
 
 class PlanTooLarge(BayesControlError, ValueError):
-    """The horizon reaches more beliefs than the plan may hold.
+    """The plan would hold more beliefs, or counts, than its limit.
 
-    >>> issubclass(PlanTooLarge, ValueError)
-    True
+    >>> BanditPlan(2, horizon=1000)
+    Traceback (most recent call last):
+    bayescontrol.baselines.bayes_optimal.PlanTooLarge: BanditPlan(2 arms, horizon=1000) needs ...
     """
 
 
 class FiniteClass(Protocol[X, A, O]):
-    """What planning needs of a class of modes; `TabularModes` and `GrowingChain` have it.
-
-    >>> from bayescontrol.problems.chain import chain
-    >>> modes: FiniteClass[int, int, int] = chain(3)
-    """
+    """What planning needs of a class of modes; `TabularModes` and `GrowingChain` implement it."""
 
     @property
     def start(self) -> X: ...
@@ -61,10 +79,10 @@ class FiniteClass(Protocol[X, A, O]):
 
 
 class Plan(Generic[X, A, O]):
-    """Q_n(x, v, a) for the reward r(a, o), solved where it is asked for and then remembered.
+    """Q_n(x, v, a) for the reward r(a, o), computed on demand and then cached.
 
-    Two levers that pay 1 in 3 of 4 or 1 in 4, one each: the first pull earns 1/2 and tells
-    which, at 3 to 1; the second then earns 3/4 · 3/4 + 1/4 · 1/4 = 5/8.
+    Example: of two levers one pays with probability 3/4, the other with 1/4. The first pull earns
+    1/2 and gives odds of 3 to 1; the second then earns 3/4 · 3/4 + 1/4 · 1/4 = 5/8.
 
     >>> from bayescontrol.problems.tabular import TabularModes
     >>> pays, seldom = [0.25, 0.75], [0.75, 0.25]
@@ -85,17 +103,17 @@ class Plan(Generic[X, A, O]):
         limit: int = 1_000_000,
     ) -> None:
         if horizon < 1:
-            raise ValueError(f"Plan(horizon={horizon}): plan at least one step ahead")
+            raise ValueError(f"Plan(horizon={horizon}): the horizon must be at least 1")
         self.modes, self.reward, self.horizon, self.limit = modes, reward, horizon, limit
         self._v: dict[Key, FloatArray] = {}
         self._q: dict[tuple[int, X, Key], tuple[float, ...]] = {}
         self._branches: dict[tuple[X, Key], list[list[tuple[float, float, X, Key]]]] = {}
 
     def action_values(self, x: X, v: npt.ArrayLike, left: int | None = None) -> dict[A, float]:
-        """Q_n(x, v, a) for all a, with n = `left` steps to go, the horizon by default."""
+        """Q_n(x, v, a) for all a with n = `left` remaining steps, by default the horizon."""
         n = self.horizon if left is None else left
         if not 1 <= n <= self.horizon:
-            raise ValueError(f"left={n}: the plan is for 1 to {self.horizon} steps")
+            raise ValueError(f"left={n}: must be from 1 to the horizon {self.horizon}")
         s = x, self._key(as_prior(v, len(self.modes)))
         if (n, *s) not in self._q:
             self._solve(n, s)
@@ -149,10 +167,10 @@ class Plan(Generic[X, A, O]):
 
 
 class BayesOptimal(Generic[X, A, O]):
-    """a_t = arg max_a Q_n(x, v, a): the agent that follows the plan, with n steps to go.
+    """a_t = arg max_a Q_n(x, v, a): the agent that follows a plan with n remaining steps.
 
-    When the horizon is used up it plans as many steps again from what it believes. The first
-    action wins a tie. One plan may serve many agents.
+    At the end of the horizon it starts again with a full horizon and its current belief. Ties go to
+    the first action. Agents can share a plan.
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.problems.chain import chain
@@ -170,7 +188,7 @@ class BayesOptimal(Generic[X, A, O]):
 
     @property
     def left(self) -> int:
-        """n: the steps to go in this plan."""
+        """n, the remaining steps of the plan."""
         return self.plan.horizon - self._t % self.plan.horizon
 
     def action_values(self) -> dict[A, float]:
@@ -178,11 +196,11 @@ class BayesOptimal(Generic[X, A, O]):
         return self.plan.action_values(self.x, self.belief.posterior(), self.left)
 
     def value(self) -> float:
-        """V_n(x, v): the expected reward of the steps to go."""
+        """V_n(x, v): the expected reward of the remaining steps."""
         return max(self.action_values().values())
 
     def action_probabilities(self) -> dict[A, float]:
-        """All on the best action."""
+        """Probability 1 on the best action."""
         return {self._best(): 1.0}
 
     def predictive(self, a: A) -> dict[O, float]:
@@ -190,7 +208,7 @@ class BayesOptimal(Generic[X, A, O]):
         return self.belief.predictive(self.x, a)
 
     def act(self, rng: Stream) -> A:
-        """The best action; nothing is random."""
+        """The best action; draws no random numbers."""
         a = self._best()
         self._t += 1
         return a
@@ -208,3 +226,256 @@ class BayesOptimal(Generic[X, A, O]):
 
     def __repr__(self) -> str:
         return f"BayesOptimal({self.plan!r}, {self.belief!r}, situation {self.x!r}, t={self._t})"
+
+
+# -- Bernoulli arms ---------------------------------------------------------------------------
+
+
+class BanditPlan:
+    """V_n and Q_n for all counts that n pulls of Bernoulli arms can reach. Agents can share a plan.
+
+    `prior` is one (α, β) for all arms or one for each. Raises `PlanTooLarge` above `limit` counts.
+
+    >>> plan = BanditPlan(2, horizon=2)
+    >>> round(plan.value(), 8)
+    1.08333333
+    >>> plan.action_values([[1, 0], [0, 0]])  # one pull is left, and arm 0 has paid
+    array([0.66666667, 0.5       ])
+    """
+
+    def __init__(
+        self, arms: int, horizon: int, prior: npt.ArrayLike = (1.0, 1.0), *, limit: int = _LIMIT
+    ) -> None:
+        self.arms, self.horizon, self.limit = arms, horizon, limit
+        self.prior = _checked(arms, horizon, prior)
+        self.counts = comb(horizon + 2 * arms - 1, 2 * arms)
+        if self.counts > limit:
+            raise PlanTooLarge(
+                f"BanditPlan({arms} arms, horizon={horizon}) needs {self.counts} counts, more "
+                f"than {limit}: shorten the horizon, or raise limit= (8 bytes each)"
+            )
+        d = 2 * arms
+        self._C = _pascal(horizon, d)
+        k, place, Q = np.empty(d, np.int64), np.empty(d, np.int64), np.empty(arms)
+        #: V of all counts after t pulls, for t = 0 … horizon; empty at the end.
+        self._V = [np.empty(comb(t + d - 1, d - 1)) for t in range(horizon)] + [np.empty(0)]
+        for t in range(horizon - 1, -1, -1):
+            kernels.bandit_plan.backward(
+                self.prior, t, self._V[t + 1], self._C, k, place, Q, self._V[t]
+            )
+
+    def action_values(self, counts: npt.ArrayLike | None = None) -> FloatArray:
+        """Q_n(k, j) for all j, where n is what `counts` leave of the horizon.
+
+        `counts` has a row (rewards, failures) for each arm, by default zeros.
+        """
+        k = self._checked_counts(counts)
+        Q, place = np.empty(self.arms), np.empty(k.size, np.int64)
+        after = self._V[int(k.sum()) + 1]
+        kernels.bandit_plan.action_values(self.prior, k, after, self._C, place, Q)
+        return Q
+
+    def value(self, counts: npt.ArrayLike | None = None) -> float:
+        """V_n(k): the expected total reward of the remaining pulls."""
+        return float(self.action_values(counts).max())
+
+    def action(self, counts: npt.ArrayLike | None = None, remaining: int | None = None) -> int:
+        """arg max_j Q_n(k, j), the first of equals, with n = `remaining` pulls.
+
+        Makes a new plan unless n is what the counts leave of the horizon, which is the default.
+
+        >>> BanditPlan(2, horizon=5).action([[0, 1], [0, 0]]), BanditPlan(2, horizon=5).action()
+        (1, 0)
+        """
+        k = self._checked_counts(counts)
+        if remaining is None or remaining == self.horizon - int(k.sum()):
+            return kernels.bandit_plan.first(self.action_values(counts))
+        return self.after(k.reshape(-1, 2), remaining).action()
+
+    def after(self, counts: npt.ArrayLike, horizon: int | None = None) -> "BanditPlan":
+        """A new plan from these counts on, by default with the same horizon."""
+        n = self.horizon if horizon is None else horizon
+        return BanditPlan(self.arms, n, self.prior + np.asarray(counts), limit=self.limit)
+
+    def _checked_counts(self, counts: npt.ArrayLike | None) -> IntArray:
+        given = np.zeros((self.arms, 2)) if counts is None else np.asarray(counts, np.float64)
+        k = np.where(np.abs(given) <= self.horizon, given, -1.0).astype(np.int64)
+        if k.shape != (self.arms, 2) or (k < 0).any() or (k != given).any():
+            raise InvalidPrior(
+                f"counts={given.tolist()}: give {self.arms} rows of whole numbers up to "
+                f"{self.horizon}, (rewards, failures)"
+            )
+        if k.sum() >= self.horizon:
+            raise InvalidPrior(
+                f"counts={given.tolist()} are {k.sum()} pulls, but the plan is for "
+                f"{self.horizon}: continue with plan.after(counts)"
+            )
+        return k.ravel()
+
+    def __repr__(self) -> str:
+        return f"BanditPlan({self.arms} arms, horizon={self.horizon}: {self.counts} counts)"
+
+
+class BayesOptimalBandit:
+    """a_t = arg max_j Q_n(k, j): the agent that follows a `BanditPlan` with n remaining pulls.
+
+    Time is the number of observations, so late feedback counts when it arrives. At the end of the
+    horizon the agent makes a plan of the same length from its posterior. Ties go to the first arm;
+    no random numbers are drawn.
+
+    >>> from bayescontrol import Stream
+    >>> agent = BayesOptimalBandit(BanditPlan(2, horizon=10))
+    >>> a = agent.act(Stream(0))
+    >>> agent.observe(a, 0)
+    >>> a, agent.act(Stream(0)), agent.left
+    (0, 1, 9)
+    """
+
+    format_name: ClassVar[str] = "BayesOptimalBandit"
+
+    def __init__(self, plan: BanditPlan) -> None:
+        #: The current plan; the counts since it was made.
+        self.plan = plan
+        self._counts: IntArray = np.zeros((plan.arms, 2), np.int64)
+
+    @property
+    def left(self) -> int:
+        """n, the remaining pulls of this plan; at 0 the next action makes a new plan."""
+        return self.plan.horizon - int(self._counts.sum())
+
+    @property
+    def posterior(self) -> FloatArray:
+        """(α_j, β_j), a row for each arm."""
+        return np.asarray(self.plan.prior + self._counts)
+
+    def action_values(self) -> FloatArray:
+        """Q_n(k, j) for all j."""
+        self._renew()
+        return self.plan.action_values(self._counts)
+
+    def value(self) -> float:
+        """V_n(k): the expected total reward of the remaining pulls."""
+        return float(self.action_values().max())
+
+    def action_probabilities(self) -> dict[int, float]:
+        """Probability 1 on the best arm."""
+        return {self._best(): 1.0}
+
+    def act(self, rng: Stream) -> int:
+        """The best arm; draws no random numbers."""
+        return self._best()
+
+    def observe(self, a: int, o: float) -> None:
+        """Increment r_a or f_a. On an error the agent is unchanged."""
+        try:
+            j = index(a)
+        except TypeError:
+            j = -1
+        if not 0 <= j < self.plan.arms:
+            raise UnknownArm(f"no arm {a!r}: the plan has the arms 0 to {self.plan.arms - 1}")
+        r = Bernoulli().reward(o)
+        self._renew()
+        self._counts[j, 0 if r else 1] += 1
+
+    def copy(self) -> "BayesOptimalBandit":
+        """A copy that shares the plan."""
+        other = BayesOptimalBandit(self.plan)
+        other._counts = self._counts.copy()
+        return other
+
+    def save(self) -> Arrays:
+        """Return named arrays from which `load` continues bit for bit."""
+        return {"prior": self.plan.prior.copy(), "counts": self._counts.copy()}
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore the state that `save` returned; makes a new plan if its prior differs."""
+        try:
+            prior, counts = arrays["prior"], arrays["counts"]
+        except KeyError as error:
+            raise IncompatibleState(
+                f"the saved state lacks the array {error}: it has {sorted(arrays)}"
+            ) from None
+        fits = prior.shape == counts.shape == self._counts.shape and counts.dtype == np.int64
+        if not fits or (counts < 0).any() or counts.sum() > self.plan.horizon:
+            raise IncompatibleState(
+                f"the saved prior of shape {prior.shape} and counts {counts.tolist()} do not fit "
+                f"{self!r}"
+            )
+        if not np.array_equal(prior, self.plan.prior):
+            try:
+                plan = BanditPlan(self.plan.arms, self.plan.horizon, prior, limit=self.plan.limit)
+            except InvalidPrior as error:
+                raise IncompatibleState(f"the saved prior is invalid: {error}") from None
+            self.plan = plan
+        self._counts = counts.copy()
+
+    def _renew(self) -> None:
+        if self.left == 0:
+            self.plan, self._counts = self.plan.after(self._counts), np.zeros_like(self._counts)
+
+    def _best(self) -> int:
+        self._renew()
+        return self.plan.action(self._counts)
+
+    def __repr__(self) -> str:
+        return f"BayesOptimalBandit({self.plan!r}, {self.left} pulls to go)"
+
+
+def expected_total(
+    policy_probabilities: Callable[[FloatArray], npt.ArrayLike],
+    arms: int,
+    horizon: int,
+    prior: npt.ArrayLike = (1.0, 1.0),
+    *,
+    limit: int = _LIMIT,
+) -> float:
+    """The exact E[Σ_t r_t] of an agent whose P(a | past) is a function of the posterior.
+
+    `policy_probabilities` maps posteriors of shape (states, arms, 2) to P(a) of shape
+    (states, arms).
+
+    >>> from bayescontrol.bandits.best_arm import beta_best
+    >>> rule = expected_total(lambda ab: beta_best(ab[..., 0], ab[..., 1]), arms=2, horizon=5)
+    >>> round(rule, 8)
+    2.71637963
+    """
+    rows = _checked(arms, horizon, prior)
+    d = 2 * arms
+    if comb(horizon + d - 1, d) > limit:
+        raise PlanTooLarge(
+            f"{arms} arms and {horizon} pulls need more than {limit} counts: shorten the horizon, "
+            "or raise limit="
+        )
+    C, place = _pascal(horizon, d), np.empty(d, np.int64)
+    total, v = 0.0, np.ones(1)
+    for t in range(horizon):
+        counts = np.empty((v.size, d), np.int64)
+        kernels.bandit_plan.write_counts(t, counts)
+        P = np.ascontiguousarray(
+            policy_probabilities(rows + counts.reshape(-1, arms, 2)), np.float64
+        )
+        if P.shape != (v.size, arms) or not (
+            (P >= 0.0).all() and (abs(P.sum(1) - 1.0) <= TOLERANCE).all()
+        ):
+            raise InvalidTable(
+                f"after {t} pulls the policy returns an array of shape {P.shape}: it must return "
+                f"probabilities P(a) of shape {(v.size, arms)}, a row for each posterior"
+            )
+        after = np.zeros(comb(t + d, d - 1))
+        total += kernels.bandit_plan.forward(rows, counts, v, P, C, place, after)
+        v = after
+    return total
+
+
+def _checked(arms: int, horizon: int, prior: npt.ArrayLike) -> FloatArray:
+    if arms < 1:
+        raise InvalidPrior(f"arms={arms}: a bandit has at least one arm")
+    if horizon < 1:
+        raise ValueError(f"horizon={horizon}: the horizon must be at least 1")
+    return Bernoulli().prior(prior, arms)
+
+
+def _pascal(horizon: int, d: int) -> IntArray:
+    """C(n, i) for n < horizon + d and i < d."""
+    table = [[comb(n, i) for i in range(d)] for n in range(horizon + d)]
+    return np.array(table, np.int64)

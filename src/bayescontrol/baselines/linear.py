@@ -1,13 +1,13 @@
-"""Controllers to compare with at a linear plant.
+"""Controllers of a linear plant to compare with.
 
     optimal                   u = -K* x, of the true plant
-    certainty equivalence     u = -K(mean [A B]) x: believes its best guess, and never asks
+    certainty equivalence     u = -K(mean [A B]) x: ignores its uncertainty
     ... with exploration      u = -K(mean [A B]) x + σ t^(-1/4) n: variance σ²/√t
     Thompson sampling, lazy   u = -K(m) x, m drawn when det Λ has doubled
 
 Exploration has the rate of Simchowitz & Foster, "Naive exploration is optimal for online LQR"
-(2020); the lazy schedule is that of Abbasi-Yadkori & Szepesvári (2015), and with it Thompson
-sampling is the control rule.
+(2020). Lazy Thompson sampling is the control rule with the schedule of Abbasi-Yadkori & Szepesvári
+(2015).
 """
 
 from operator import index
@@ -27,7 +27,7 @@ from bayescontrol.seeding import Stream
 
 
 class OptimalController:
-    """u = -K x with the best gain of the true plant; or with any other gain.
+    """u = -K x with the optimal gain of the true plant, or with a given gain.
 
     >>> from bayescontrol.linear import double_integrator
     >>> agent = OptimalController(double_integrator(), start=[1.0, 0.0])
@@ -59,20 +59,22 @@ class OptimalController:
         return u
 
     def observe(self, a: FloatArray, o: Any) -> None:
-        """x ← o; nothing is learnt."""
+        """x ← o; the agent learns nothing."""
         self.x = next_state(self.x, a, o)
 
     def save(self) -> Arrays:
-        """The state and the gain."""
+        """Return the state and the gain."""
         return {"situation": self.x.copy(), "gain": self.gain.copy()}
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave."""
-        for name, own in self.save().items():
-            if name not in arrays or arrays[name].shape != own.shape:
-                raise IncompatibleState(f"the saved state has no array {name!r} of {own.shape}")
+        """Restore the state that `save` returned."""
+        for name, mine in self.save().items():
+            if name not in arrays or arrays[name].shape != mine.shape:
+                raise IncompatibleState(
+                    f"the saved state has no array {name!r} of shape {mine.shape}"
+                )
             if not np.isfinite(arrays[name]).all():
-                raise IncompatibleState(f"the saved array {name!r} is not finite: damaged")
+                raise IncompatibleState(f"the saved array {name!r} is damaged: it is not finite")
         self.x, self.gain = arrays["situation"].copy(), arrays["gain"].copy()
 
     def __repr__(self) -> str:
@@ -83,9 +85,9 @@ class OptimalController:
 class CertaintyEquivalence(LinearAgent):
     """u = -K x + σ t^(-1/4) n with the gain of the posterior mean; σ is `exploration`.
 
-    In the first `warm_up` steps the noise is standard normal: where the mean is zero, nothing else
-    moves the plant. A mean without a stabilising gain leaves the last gain in use, and counts in
-    `failed`.
+    In the first `warm_up` steps the noise is standard normal: with a prior mean of zero nothing
+    else would move the plant. If the mean has no stabilising gain, the last gain stays in use;
+    `failed` counts these cases.
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.linear import LinearPlant, double_integrator
@@ -111,9 +113,9 @@ class CertaintyEquivalence(LinearAgent):
     ) -> None:
         super().__init__(belief, start, schedule)
         if not 0.0 <= exploration < np.inf:
-            raise InvalidSystem(f"exploration={exploration}: a deviation is at least 0, and finite")
+            raise InvalidSystem(f"exploration={exploration}: it must be finite and at least 0")
         if index(warm_up) < 0:
-            raise InvalidSystem(f"warm_up={warm_up}: a number of steps is at least 0")
+            raise InvalidSystem(f"warm_up={warm_up}: it must be at least 0 steps")
         self.exploration, self.warm_up = float(exploration), index(warm_up)
 
     @property
@@ -122,14 +124,14 @@ class CertaintyEquivalence(LinearAgent):
         return int(self.belief.redrawn)
 
     def decide(self, x: FloatArray, rng: Stream) -> tuple[LinearMode, FloatArray]:
-        """The mode of the mean; the one in charge if the mean has no gain."""
+        """The mode of the posterior mean, or the current mode if the mean has no gain."""
         mode: LinearMode | None = self.belief.certain()
         if mode is None:
             mode = self.belief.hold()
         if mode is None:
             raise NotStabilisable(
-                f"the mean of {self.belief!r} has no stabilising gain, and there is none in use: "
-                "give a prior whose mean has one"
+                f"the mean of {self.belief!r} has no stabilising gain, and no gain is in use yet: "
+                "choose a prior whose mean has one"
             )
         return mode, mode.act(x, rng)
 
@@ -143,7 +145,7 @@ class CertaintyEquivalence(LinearAgent):
 def lazy_thompson_sampling(
     system: LinearSystem, *, factor: float = 2.0, **options: Any
 ) -> LinearAgent:
-    """The control rule that draws when det Λ has grown by `factor`; options as of `LinearAgent.on`.
+    """The control rule that draws when det Λ has grown by `factor`; options of `LinearAgent.on`.
 
     >>> from bayescontrol.linear import double_integrator
     >>> lazy_thompson_sampling(double_integrator()).schedule

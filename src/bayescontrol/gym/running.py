@@ -28,8 +28,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from bayescontrol.baselines.mdp.learner import TabularLearner
-from bayescontrol.baselines.mdp.oracle import OptimalPolicy
+from bayescontrol.baselines import OptimalPolicy, TabularLearner
 from bayescontrol.errors import MissingCapability
 from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space, gymnasium
 from bayescontrol.interaction import both_streams

@@ -8,6 +8,7 @@ nothing is kept.
 """
 
 import hashlib
+import inspect
 import os
 import re
 import stat
@@ -33,18 +34,18 @@ types: Any = numba.types
 _IMPORT = re.compile(rb"^from bayescontrol\.kernels\.(\w+) import", re.MULTILINE)
 
 
-def _sources(module: str, seen: dict[str, bytes]) -> dict[str, bytes]:
-    """The source of a kernel module and of those it imports, by name."""
-    if module not in seen:
-        seen[module] = (Path(__file__).parent / f"{module}.py").read_bytes()
-        for imported in _IMPORT.findall(seen[module]):
-            _sources(imported.decode(), seen)
-    return seen
+def _sources(path: Path, found: dict[str, bytes]) -> dict[str, bytes]:
+    """The sources of a module with kernels and of all kernel modules that it imports, by name."""
+    if path.stem not in found:
+        found[path.stem] = path.read_bytes()
+        for imported in _IMPORT.findall(found[path.stem]):
+            _sources(Path(__file__).parent / f"{imported.decode()}.py", found)
+    return found
 
 
 @lru_cache
-def _digest(module: str) -> str:
-    sources = _sources(module, {})
+def _digest(path: Path) -> str:
+    sources = _sources(path, {})
     return hashlib.sha256(b"\0".join(sources[name] for name in sorted(sources))).hexdigest()[:16]
 
 
@@ -117,11 +118,11 @@ cache_folder = _cache_folder()
 
 
 @lru_cache
-def _module_folder(module: str) -> Path | None:
-    """The folder for the kernels of one module; None: keep nothing."""
+def _module_folder(path: Path) -> Path | None:
+    """The cache folder for the kernels of one module; None if nothing is cached."""
     if cache_folder is None:
         return None
-    folder = cache_folder / f"{module}-{_digest(module)}"
+    folder = cache_folder / f"{path.stem}-{_digest(path)}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         risk = _risk_within(folder) if os.name == "posix" else None
@@ -134,7 +135,7 @@ def _module_folder(module: str) -> Path | None:
 
 
 def _compile(kernel: F, **options: bool) -> F:
-    folder = _module_folder(kernel.__module__.rpartition(".")[2])
+    folder = _module_folder(Path(inspect.getfile(kernel)))
     before = _config.CACHE_DIR
     _config.CACHE_DIR = str(folder or "")
     try:

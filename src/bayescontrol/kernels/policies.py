@@ -20,7 +20,6 @@ from bayescontrol.kernels.arms import respond
 from bayescontrol.kernels.beta_distribution import beta_quantile, divergence_bound
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.gittins import highest_index_arm
-from bayescontrol.kernels.information_directed import ROWS, draw_pair, information
 from bayescontrol.kernels.random import below, categorical, uniform
 
 
@@ -145,58 +144,12 @@ def bayes_ucb(
         out[j] = beta_quantile(alpha + s[j], beta + (n[j] - s[j]), tail)
 
 
-@leaf
-def knowledge_gradient(
-    t: float,
-    horizon: float,
-    discount: float,
-    alpha: float,
-    beta: float,
-    n: FloatArray,
-    s: FloatArray,
-    out: FloatArray,
-) -> None:
-    """m_j + h ν_j with ν_j = E[max_i m_i after pulling j] - max_i m_i.
-
-    h = γ + … + γ^L for the L = max(0, T - t - 1) pulls that remain after this one. With
-    C = max_{i≠j} m_i one reward matters only if it changes which arm leads, so that
-    ν_j = m_j max(0, m_j⁺ - C) if m_j ≤ C, else (1 - m_j) max(0, C - m_j⁻).
-
-    >>> import numpy as np
-    >>> out = np.empty(2)
-    >>> knowledge_gradient(0.0, 2.0, 1.0, 1.0, 1.0, np.zeros(2), np.zeros(2), out)
-    >>> out  # 1/2 + 1/2 (2/3 - 1/2)
-    array([0.58333333, 0.58333333])
-    """
-    left = max(horizon - t - 1.0, 0.0)
-    if discount < 1.0:
-        fading = exp(left * log(discount)) if left < math.inf else 0.0
-        left = discount * (1.0 - fading) / (1.0 - discount)
-    first, second, leader = -math.inf, -math.inf, 0
-    for j in range(n.size):
-        m = (alpha + s[j]) / (alpha + beta + n[j])
-        if m > first:
-            first, second, leader = m, first, j
-        elif m > second:
-            second = m
-    for j in range(n.size):
-        a, count = alpha + s[j], alpha + beta + n[j]
-        m = a / count
-        C = second if j == leader else first
-        if m <= C:
-            gain = m * max(0.0, (a + 1.0) / (count + 1.0) - C)
-        else:
-            gain = (1.0 - m) * max(0.0, C - a / (count + 1.0))
-        out[j] = m + left * gain
-
-
 # ------------------------------------------------------------------------------------------------
 # The baselines of the bandit chapter on counts, and the one loop for all of them.
 #
 #     n_j rewards of arm j, s_j their sum, q_j the sum of their squares;   t = Σ_j n_j
 #     EPSILON_GREEDY    with probability ε α^(t+1) any arm, else arg max x̄_j
 #     SOFTMAX           arm j with probability ∝ e^(x̄_j/τ_t),  τ_t = τ α^(t+1)
-#     INFORMATION       the pair of arms with the least (regret)²/information
 #     the others        arg max of an index (`kernels.policy_indices`); of equal ones any
 #
 # Numba keeps no kernel that takes another as an argument, so a policy is a number. The clock t
@@ -213,22 +166,11 @@ UCB_TUNED = 5  # nothing
 MOSS = 6  # T
 KL_UCB = 7  # c
 BAYES_UCB = 8  # c, T, α, β
-KNOWLEDGE_GRADIENT = 9  # T, γ, α, β
-INFORMATION = 10  # α, β
 
 #: Larger rewards, squared and summed, would leave the range of doubles.
 MOST_REWARD = 1e150
 #: Which rewards a policy takes: any number below MOST_REWARD, [0, 1], 0 and 1.
 FINITE, UNIT, BINARY = range(3)
-
-
-def rows(kind: int, arms: int) -> int:
-    """Rows of the scratch that a policy needs, one column an arm.
-
-    >>> rows(UCB1, 10)
-    1
-    """
-    return ROWS + arms if kind == INFORMATION else 1
 
 
 @leaf
@@ -345,8 +287,6 @@ def index(
         kl_ucb(t, parameters[0], n, s, out)
     elif kind == BAYES_UCB:
         bayes_ucb(t, parameters[0], parameters[1], parameters[2], parameters[3], n, s, out)
-    elif kind == KNOWLEDGE_GRADIENT:
-        knowledge_gradient(t, parameters[0], parameters[1], parameters[2], parameters[3], n, s, out)
     else:
         estimates(n, s, out)
 
@@ -374,9 +314,6 @@ def choose(
     t = 0.0
     for j in range(n.size):
         t += n[j]
-    if kind == INFORMATION:
-        information(parameters[0], parameters[1], n, s, scratch)
-        return draw_pair(scratch, state)
     values = scratch[0]
     if kind == EPSILON_GREEDY and uniform(state) < fading(parameters[0], parameters[1], t):
         return below(state, n.size)

@@ -4,15 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from benchmarks.arena import InformationDirected, KnowledgeGradient
 
-from bayescontrol.baselines.bandits import (
+from bayescontrol.baselines import (
     KLUCB,
     MOSS,
     UCB1,
     BayesUCB,
     EpsilonGreedy,
-    InformationDirected,
-    KnowledgeGradient,
     Oracle,
     Softmax,
     UCBTuned,

@@ -8,25 +8,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.arena import InformationDirected, KnowledgeGradient
 
 from bayescontrol import fused, kernels
 from bayescontrol.bandits import BernoulliBandit, GaussianBandit
-from bayescontrol.baselines import bandits
-from bayescontrol.baselines.bandits import (
+from bayescontrol.baselines import (
     KLUCB,
     MOSS,
     UCB1,
     BayesUCB,
     CountingAgent,
     EpsilonGreedy,
-    InformationDirected,
-    KnowledgeGradient,
     Oracle,
     Softmax,
     UCBTuned,
     UniformLevers,
-    fused_loop,
+    bandits,
 )
+from bayescontrol.baselines.bandits import fused_loop
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, UnknownArm
 from bayescontrol.interaction import both_streams, interact
 from bayescontrol.record import Record
@@ -147,13 +146,11 @@ def test_the_numbers_of_the_policies_are_those_of_the_kernels() -> None:
     kinds = {
         "UniformLevers": "UNIFORM", "Oracle": "ORACLE", "EpsilonGreedy": "EPSILON_GREEDY",
         "Softmax": "SOFTMAX", "UCB1": "UCB1", "UCBTuned": "UCB_TUNED", "MOSS": "MOSS",
-        "KLUCB": "KL_UCB", "BayesUCB": "BAYES_UCB", "KnowledgeGradient": "KNOWLEDGE_GRADIENT",
-        "InformationDirected": "INFORMATION",
+        "KLUCB": "KL_UCB", "BayesUCB": "BAYES_UCB",
     }  # fmt: skip
     for name, constant in kinds.items():
         assert getattr(bandits, name).kind == getattr(kernels.policies, constant)
-    ours = {name for name in bandits.__all__ if isinstance(getattr(bandits, name), type)}
-    assert ours == kinds.keys() | {"CountingAgent"}
+    assert {kind.__name__ for kind in CountingAgent.__subclasses__()} >= kinds.keys()
 
 
 def test_importing_the_baselines_does_not_import_numba() -> None:

@@ -6,22 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from benchmarks.arena import InformationDirected, KnowledgeGradient
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import BernoulliBandit
-from bayescontrol.baselines.bandits import (
+from bayescontrol.baselines import (
     KLUCB,
     MOSS,
     UCB1,
     BayesUCB,
     EpsilonGreedy,
-    InformationDirected,
-    KnowledgeGradient,
     Oracle,
     UCBTuned,
     UniformLevers,
-    fused_loop,
 )
+from bayescontrol.baselines.bandits import fused_loop
 from bayescontrol.interaction import both_streams
 from bayescontrol.seeding import Stream
 

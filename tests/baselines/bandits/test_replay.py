@@ -6,16 +6,10 @@ from itertools import islice
 from typing import Any
 
 import pytest
+from benchmarks.arena import KnowledgeGradient
 from scipy import special  # type: ignore[import-untyped]
 
-from bayescontrol.baselines.bandits import (
-    KLUCB,
-    MOSS,
-    UCB1,
-    BayesUCB,
-    KnowledgeGradient,
-    UCBTuned,
-)
+from bayescontrol.baselines import KLUCB, MOSS, UCB1, BayesUCB, UCBTuned
 from bayescontrol.interaction import play
 from bayescontrol.seeding import Stream
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.arena import BayesianQ
 
-from bayescontrol.baselines.mdp import BayesianQ, QLearning, RLearning
+from bayescontrol.baselines import QLearning, RLearning
 from bayescontrol.mdp import MDP, Maze, random_mdp
 
 #: A learner: its class and settings that reach every branch of its kernels.

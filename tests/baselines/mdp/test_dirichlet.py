@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, FiniteBelief
-from bayescontrol.baselines.mdp.book import Book
-from bayescontrol.baselines.mdp.dirichlet import DirichletMDPBelief, ModelPrior
-from bayescontrol.baselines.mdp.sampled_model import SampledModel
+from bayescontrol.baselines import DirichletMDPBelief, ModelPrior
+from bayescontrol.baselines.declared_model import DeclaredModel
+from bayescontrol.baselines.posterior_sampling import SampledModel
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
@@ -90,7 +90,7 @@ TRIED = [(0, "try", (1.0, 1)), (1, "safe", (0.0, 0)), (0, "try", (1.0, 1)), (1, 
 def model(theta: float) -> SampledModel:
     P = POSSIBLE.astype(float)
     P[0, 1] = [1.0 - theta, theta]
-    return SampledModel(Book(STATES, ACTIONS, None, {}), P, REWARD, None)
+    return SampledModel(DeclaredModel(STATES, ACTIONS, None, {}), P, REWARD, None)
 
 
 def test_models_are_modes_and_the_conjugate_belief_is_the_finite_one_on_a_grid() -> None:
@@ -128,9 +128,9 @@ def test_a_model_knows_its_best_policy_and_its_likelihood(theta: float, best: st
 
 
 def test_the_likelihood_of_a_reward_is_normal() -> None:
-    book = Book(1, 1, None, {})
+    declared = DeclaredModel(1, 1, None, {})
     for R in (np.array([[2.0]]), np.array([[[2.0]]])):
-        m = SampledModel(book, np.ones((1, 1, 1)), R, precision=4.0)
+        m = SampledModel(declared, np.ones((1, 1, 1)), R, precision=4.0)
         exact = 0.5 * math.log(4.0 / (2 * math.pi)) - 2.0 * 0.5**2
         assert m.log_likelihood(0, 0, (2.5, 0)) == pytest.approx(exact)
 

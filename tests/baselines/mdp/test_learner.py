@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.arena import BayesianQ
 
 from bayescontrol import Stream, interact
-from bayescontrol.baselines.mdp import BayesianQ, QLearning, RLearning
+from bayescontrol.baselines import QLearning, RLearning
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
 from bayescontrol.mdp import MDP, Step
 from bayescontrol.testing import check_resume, check_same_seed, same_bits

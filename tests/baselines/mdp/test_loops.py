@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from bayescontrol import interact
-from bayescontrol.baselines.mdp import OptimalPolicy, RLearning
-from bayescontrol.baselines.mdp.loops import fused_loop, fused_oracle
+from bayescontrol.baselines import OptimalPolicy, RLearning
+from bayescontrol.baselines.optimal_policy import fused_loop as fused_oracle
+from bayescontrol.baselines.td_learning import fused_loop
 from bayescontrol.errors import UnknownState
 from bayescontrol.fused import find_loop
 from bayescontrol.mdp import MDP, random_mdp

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import Stream, interact
-from bayescontrol.baselines.mdp import OptimalPolicy
+from bayescontrol.baselines import OptimalPolicy
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
 from bayescontrol.mdp import Maze, chain_mdp, policy_iteration, random_mdp
 from bayescontrol.testing import check_resume, check_same_seed, same_bits

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, interact
-from bayescontrol.baselines.mdp.dirichlet import DirichletMDPBelief, ModelPrior
-from bayescontrol.baselines.mdp.posterior_sampling import (
-    Ends,
+from bayescontrol.baselines import (
+    DirichletMDPBelief,
     Episode,
+    ModelPrior,
     PosteriorSampling,
     at_once,
     doubling_lengths,
     tsde,
 )
+from bayescontrol.baselines.posterior_sampling import Ends
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
 from bayescontrol.mdp import MDP, Maze, chain_mdp, random_mdp
 from bayescontrol.mdp.table import advance

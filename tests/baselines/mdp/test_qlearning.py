@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from benchmarks.arena import BayesianQ
 
 from bayescontrol import interact
-from bayescontrol.baselines.mdp import BayesianQ, QLearning
+from bayescontrol.baselines import QLearning
 from bayescontrol.mdp import MDP, Maze, chain_mdp, policy_iteration, random_mdp
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bayescontrol import interact
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines.mdp import RLearning
+from bayescontrol.baselines import RLearning
 from bayescontrol.mdp import MDP, Maze
 
 OPTIMUM = 0.36516191550

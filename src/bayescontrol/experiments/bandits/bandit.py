@@ -39,9 +39,15 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import ArmsEnvironment, BernoulliBandit
 from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.bandits.bounds import lai_robbins
-from bayescontrol.baselines.bandit_plan import BanditPlan, expected_total
-from bayescontrol.baselines.bandits import CountingAgent, EpsilonGreedy, fused_loop
-from bayescontrol.baselines.gittins import GittinsAgent, GittinsTable
+from bayescontrol.baselines import (
+    BanditPlan,
+    CountingAgent,
+    EpsilonGreedy,
+    GittinsAgent,
+    GittinsTable,
+    expected_total,
+)
+from bayescontrol.baselines.bandits import fused_loop
 from bayescontrol.experiments.bandits import best_lever_regions
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.fused import register_loop

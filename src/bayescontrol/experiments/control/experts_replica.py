@@ -21,8 +21,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines.experts import FixedExperts, dithered_mean, mean_action, vote
-from bayescontrol.baselines.naive import NaiveMixture
+from bayescontrol.baselines import FixedExperts, NaiveMixture, dithered_mean, mean_action, vote
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.experiments.settings import Runs, Seed

@@ -38,11 +38,7 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.baselines.linear import (
-    CertaintyEquivalence,
-    OptimalController,
-    lazy_thompson_sampling,
-)
+from bayescontrol.baselines import CertaintyEquivalence, OptimalController, lazy_thompson_sampling
 from bayescontrol.errors import BadEvidence
 from bayescontrol.experiments.chance import least_successes
 from bayescontrol.experiments.settings import Runs, Seed

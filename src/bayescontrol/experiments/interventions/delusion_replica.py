@@ -32,7 +32,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines.naive import NaiveMixture
+from bayescontrol.baselines import NaiveMixture
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns

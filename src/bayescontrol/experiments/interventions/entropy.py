@@ -18,8 +18,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines.naive import NaiveMixture
-from bayescontrol.baselines.uniform import UniformSystem
+from bayescontrol.baselines import NaiveMixture, UniformSystem
 from bayescontrol.entropy import (
     InteractionTree,
     entropy_of,

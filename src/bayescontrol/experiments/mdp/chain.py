@@ -31,7 +31,7 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines.bayes_optimal import BayesOptimal, Plan
+from bayescontrol.baselines import BayesOptimal, Plan
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import both_streams, interact, play
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson

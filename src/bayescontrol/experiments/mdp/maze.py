@@ -36,7 +36,7 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.baselines.mdp import RLearning
+from bayescontrol.baselines import RLearning
 from bayescontrol.experiments.chance import Pilot
 from bayescontrol.experiments.mdp import maze_maps
 from bayescontrol.experiments.settings import Runs, Seed

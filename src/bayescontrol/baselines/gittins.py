@@ -1,9 +1,9 @@
-"""The agent that pulls the arm of the highest Gittins index.
+"""The agent that pulls the arm with the highest Gittins index.
 
     a_t = arg max_j ν(r_j, f_j)          r_j += o_t  or  f_j += 1 - o_t
 
-The best there is for discounted rewards and independent arms (Gittins 1979). To act changes nothing
-in the agent: feedback may come late, in any order, or never.
+It is optimal for discounted rewards and independent arms (Gittins 1979). `act` does not change the
+agent, so feedback can be late, reordered or missing.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -13,18 +13,19 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.baselines.gittins.table import GittinsTable
+from bayescontrol.baselines.gittins_table import GittinsTable
 from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.problems.names import Names
+from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack
 
 
 class GittinsAgent:
-    """Index play from a table; one table may serve many agents.
+    """Pulls the arm with the highest index of a `GittinsTable`. Agents can share a table.
 
-    Of equal indices one is chosen uniformly by the agent's stream. An arm pulled more often than
-    the table goes has its index computed when it is needed, some hundredths of a second each time.
+    Ties are broken uniformly at random. For an arm with more pulls than the table the index is
+    computed on demand, which takes some hundredths of a second.
 
     >>> agent = GittinsAgent(["red", "blue"], discount=0.9, pulls=20)
     >>> agent.observe("red", 1)
@@ -47,21 +48,23 @@ class GittinsAgent:
         self._labels = Names("arm", arms)
         if table is None:
             if discount is None or pulls is None:
-                raise ValueError("GittinsAgent needs a table, or discount= and pulls= to make one")
+                raise ValueError(
+                    "GittinsAgent needs a table, or discount= and pulls= to compute one"
+                )
             table = GittinsTable(discount, pulls, prior or (1.0, 1.0), lookahead=lookahead)
         elif not isinstance(table, GittinsTable):
-            raise ValueError(f"{table!r} is no GittinsTable")
+            raise ValueError(f"table={table!r} is not a GittinsTable")
         elif any(given is not None for given in (discount, pulls, prior, lookahead)):
             raise ValueError(
-                "GittinsAgent takes a table, which has its own discount and prior, or "
-                "discount= and pulls= to make one, not both"
+                "give GittinsAgent a table, which has its discount and prior, or discount= and "
+                "pulls= to compute one, not both"
             )
         self.table = table
         self._counts: FloatArray = np.zeros((2, len(self._labels)))
         self._beyond: dict[tuple[int, int], float] = {}
 
     def act(self, rng: Stream) -> Any:
-        """The arm to pull. Leaves the agent as it was."""
+        """Choose an arm. Does not change the agent."""
         r, f = self._counts
         j = kernels.gittins.highest_index_arm(self.table.nu, self.table.pulls, r, f, rng.state)
         if j < 0:
@@ -71,10 +74,12 @@ class GittinsAgent:
         return self._labels[j]
 
     def observe(self, a: Any, o: Any) -> None:
-        """Reward o, 0 or 1, came of arm a. On an error nothing has changed."""
+        """Learn that arm a paid o, 0 or 1. On an error the agent is unchanged."""
         j = self._labels.place(a)
         if isinstance(o, str | bytes) or np.ndim(o) or not (o == 0 or o == 1):
-            raise BadEvidence(f"reward {o!r} of arm {a!r}: a Bernoulli arm pays 0 or 1")
+            raise BadEvidence(
+                f"reward {o!r} of arm {a!r} is invalid for a Bernoulli arm: expected 0 or 1"
+            )
         self._counts[0 if o == 1 else 1, j] += 1.0
 
     def indices(self) -> dict[Any, float]:
@@ -91,33 +96,28 @@ class GittinsAgent:
 
     @property
     def arms(self) -> tuple[Any, ...]:
-        """Their names, by default 0 … N-1."""
+        """The names of the arms, by default 0 … N-1."""
         return tuple(self._labels)
 
     @property
     def pulls(self) -> dict[Any, int]:
-        """How many rewards of every arm were seen."""
-        seen = self._counts.sum(axis=0).astype(int).tolist()
-        return dict(zip(self._labels, seen, strict=True))
+        """The number of rewards of every arm."""
+        pulls = self._counts.sum(axis=0).astype(int).tolist()
+        return dict(zip(self._labels, pulls, strict=True))
 
     @property
     def count(self) -> int:
-        """t, the rewards seen."""
+        """t, the number of rewards."""
         return int(self._counts.sum())
 
     def loop_arrays(self) -> tuple[FloatArray, int, FloatArray, FloatArray]:
-        """Indices, pulls, successes and failures: arguments of `kernels.gittins.highest_index_arm`.
-
-        >>> agent = GittinsAgent(3, discount=0.9, pulls=20)
-        >>> [np.shape(part) for part in agent.loop_arrays()]
-        [(231,), (), (3,), (3,)]
-        """
+        """Indices, pulls, successes, failures: arguments of `kernels.gittins.highest_index_arm`."""
         return self.table.nu, self.table.pulls, self._counts[0], self._counts[1]
 
     # -- state -------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays from which `load` continues bit for bit."""
+        """Return named arrays from which `load` continues bit for bit."""
         return {
             "arms": pack(list(self._labels), "the names of the arms"),
             "table": np.array(self._table_text()),
@@ -126,7 +126,7 @@ class GittinsAgent:
         }
 
     def _table_text(self) -> str:
-        """What the table was made for. Part of the format, as is the constant at its end."""
+        """The settings of the table. This text, and its last constant, are part of the format."""
         p = self.table.problem
         return (
             f"Problem(alpha={p.alpha!r}, beta={p.beta!r}, gamma={p.gamma!r}, pulls={p.pulls!r}, "
@@ -134,9 +134,9 @@ class GittinsAgent:
         )
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for the same arms and the same table."""
+        """Restore the state that `save` returned for the same arms and the same table."""
         if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` returns it")
         mine = self.save()
         missing = mine.keys() - arrays.keys()
         if missing:
@@ -144,7 +144,8 @@ class GittinsAgent:
         for name in ("arms", "table"):
             if str(arrays[name]) != str(mine[name]):
                 raise IncompatibleState(
-                    f"saved for {name} {arrays[name]}, this agent has {mine[name]}: make it alike"
+                    f"the saved {name} {arrays[name]} is not this agent's {mine[name]}: "
+                    "create the agent with the same settings, then load"
                 )
         try:
             counts = np.array([arrays["successes"], arrays["failures"]], np.float64)
@@ -157,7 +158,7 @@ class GittinsAgent:
         self._counts = counts
 
     def copy(self) -> "GittinsAgent":
-        """The same agent, free to go its own way; the table is shared."""
+        """An independent copy that shares the table."""
         twin = GittinsAgent.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._counts, twin._beyond = self._counts.copy(), self._beyond.copy()
@@ -165,3 +166,34 @@ class GittinsAgent:
 
     def __repr__(self) -> str:
         return f"GittinsAgent({len(self._labels)} arms after {self.count} rewards, {self.table!r})"
+
+
+def fused_loop(agent: GittinsAgent, environment: Any) -> Any:
+    """The compiled loop, if the environment has the agent's arms and they pay 0 or 1.
+
+    >>> from bayescontrol.bandits import BernoulliBandit
+    >>> agent = GittinsAgent(2, discount=0.9, pulls=20)
+    >>> fused_loop(agent, BernoulliBandit(2).draw(0)) is not None
+    True
+    """
+    fits = (
+        agent.arms == tuple(environment.labels)
+        and environment.family.kind == kernels.arms.BERNOULLI
+    )
+    return _run if fits else None
+
+
+def _run(agent: GittinsAgent, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
+    family = environment.family
+    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
+    nu, pulls, r, f = agent.loop_arrays()
+    done = kernels.policies.interact_gittins(
+        nu, pulls, r, f, family.kind, family.constants, environment.truth,
+        p.state, q.state, actions, rewards,
+    )  # fmt: skip
+    for t in range(done, steps):  # beyond the table: the indices are computed one by one
+        a = agent.act(p)
+        o = environment.respond(a, q)
+        agent.observe(a, o)
+        actions[t], rewards[t] = environment.labels.place(a), o
+    return Record(environment.labels.column(actions), rewards)

@@ -1,52 +1,72 @@
-"""What agents with a model of a declared MDP share: names, masks, and state as named arrays.
+"""What agents for MDPs with declared states share: names, masks, validation and named arrays.
 
-    x ∈ X and a ∈ A(x) ⊆ A declared        o = (r, y), r finite, y ∈ X
-
-A book holds arrays of fixed shape, [x, a], [x, a, y] or other; who owns it computes with them in
-place, and has them saved, loaded and copied in one go.
+x ∈ X and a ∈ A(x) ⊆ A declared        o = (r, y), r finite, y ∈ X
 """
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import Arrays
-from bayescontrol.baselines.mdp.checks import read_step
-from bayescontrol.errors import IncompatibleState, UnknownAction
+from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction
 from bayescontrol.problems.names import Names
 from bayescontrol.values import pack, unpack
 
-#: Arrays that count: n(x,a,y), n(x,a), and the steps and visits of an episode.
+#: Arrays of counts, which are never negative: n(x,a,y), n(x,a), steps and visits of an episode.
 COUNTS = ("n", "tried", "t", "visits")
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """A setting, if it is a whole number of at least `least`; a ValueError that names it, if not.
-
-    >>> whole("simulations", 0, 1)
-    Traceback (most recent call last):
-    ValueError: simulations=0: it must be a whole number of at least 1
-    """
+    """Return a setting as an int if it is a whole number of at least `least`."""
     plain = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not plain or value < least:
         raise ValueError(f"{name}={value!r}: it must be a whole number of at least {least}")
     return int(value)
 
 
-class Book:
-    """States and actions by number or by name, `allowed(x)` the actions of x, and the arrays.
+def between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:
+    """Return a setting as a float if it is in the interval; `ends` are its brackets."""
+    number = float(value) if isinstance(value, Real) else math.nan
+    above = number > low or (ends[0] == "[" and number == low)
+    below = number < high or (ends[1] == "]" and number == high)
+    if not (above and below):
+        raise ValueError(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
+    return number
 
-    >>> book = Book(["home", "away"], 2, lambda x: [0] if x == "home" else [0, 1], {})
-    >>> book.allowed
+
+def read_step(x: Any, a: Any, o: Any) -> tuple[float, Any]:
+    """Return o as (r, y); raise `BadEvidence` unless it is a pair with a finite reward."""
+    try:
+        r, y = o
+    except (TypeError, ValueError):
+        raise BadEvidence(
+            f"observation {o!r} after action {a!r} in state {x!r}: it must be (reward, state)"
+        ) from None
+    if not (isinstance(r, Real) and math.isfinite(r)):
+        raise BadEvidence(
+            f"reward {r!r} after action {a!r} in state {x!r}: it must be a finite number"
+        )
+    return float(r), y
+
+
+class DeclaredModel:
+    """Declared states and actions, the actions `allowed(x)` of each state, and named arrays.
+
+    The owner updates the arrays in place; they have shapes such as [x, a] or [x, a, y].
+
+    >>> model = DeclaredModel(["home", "away"], 2, lambda x: [0] if x == "home" else [0, 1], {})
+    >>> model.allowed
     array([[ True, False],
            [ True,  True]])
-    >>> book.read("away", 1, (2.5, "home"))
+    >>> model.read("away", 1, (2.5, "home"))
     (1, 1, 2.5, 0)
-    >>> book.read("home", 1, (2.5, "home"))
+    >>> model.read("home", 1, (2.5, "home"))
     Traceback (most recent call last):
-    bayescontrol.errors.UnknownAction: state 'home' does not offer action 1: it has 0
+    bayescontrol.errors.UnknownAction: state 'home' does not offer action 1: it offers 0
     """
 
     def __init__(
@@ -59,14 +79,16 @@ class Book:
         self.states = Names("state", states)
         self.actions = Names("action", actions)
         self.settings = dict(settings)
-        #: [x, a]: does state x offer action a?
+        #: The mask [x, a] of the actions that the states offer.
         self.allowed: npt.NDArray[np.bool_] = np.ones((len(self.states), len(self.actions)), bool)
         if allowed is not None:
             self.allowed[:] = False
             for i, x in enumerate(self.states):
                 self.allowed[i, [self.actions.place(a) for a in allowed(x)]] = True
                 if not self.allowed[i].any():
-                    raise UnknownAction(f"state {x!r} offers no action: `allowed` must give one")
+                    raise UnknownAction(
+                        f"state {x!r} offers no action: `allowed` must return at least one"
+                    )
         self.arrays: Arrays = {}
 
     def action(self, x: Any, a: Any) -> tuple[int, int]:
@@ -74,11 +96,11 @@ class Book:
         here, column = self.states.place(x), self.actions.place(a)
         if not self.allowed[here, column]:
             offered = ", ".join(repr(b) for b in self.actions_in(x))
-            raise UnknownAction(f"state {x!r} does not offer action {a!r}: it has {offered}")
+            raise UnknownAction(f"state {x!r} does not offer action {a!r}: it offers {offered}")
         return here, column
 
     def read(self, x: Any, a: Any, o: Any) -> tuple[int, int, float, int]:
-        """(x, a, r, y), states and action by number; a typed error if that is no transition."""
+        """Validate a transition; return (x, a, r, y) with states and action by number."""
         here, column = self.action(x, a)
         r, y = read_step(x, a, o)
         try:
@@ -93,7 +115,7 @@ class Book:
         return [a for a, has in zip(self.actions, row, strict=True) if has]
 
     def save(self) -> Arrays:
-        """Settings, names and arrays."""
+        """Return settings, names and arrays."""
         return {
             "settings": pack(self.settings, "the settings"),
             "states": pack(list(self.states), "the states"),
@@ -102,14 +124,14 @@ class Book:
         }
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for a book made alike. On an error nothing has changed."""
+        """Restore what `save` returned for the same settings. On an error nothing changes."""
         names = {"settings", "states", "actions", *self.arrays}
         if missing := names - arrays.keys():
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
         mine = {"settings": self.settings, "states": [*self.states], "actions": [*self.actions]}
         for name, here in mine.items():
             if (saved := unpack(arrays[name])) != here:
-                raise IncompatibleState(f"saved with {name} {saved}, this one has {here}")
+                raise IncompatibleState(f"the saved {name} are {saved}, this agent has {here}")
         for name, array in self.arrays.items():
             given = arrays[name]
             if given.shape != array.shape or given.dtype != array.dtype:
@@ -118,18 +140,18 @@ class Book:
                     f"not {array.dtype} of shape {array.shape}"
                 )
             if not np.isfinite(given).all() or (name in COUNTS and (given < 0).any()):
-                raise IncompatibleState(f"{name!r} is damaged: it holds what no history gives")
+                raise IncompatibleState(f"{name!r} is damaged: it has invalid values")
         for name, array in self.arrays.items():
             array[...] = arrays[name]
 
-    def alike(self, other: "Book") -> bool:
-        """The same settings, states and actions?"""
+    def same_settings(self, other: "DeclaredModel") -> bool:
+        """Whether both have the same settings, states and actions."""
         mine, theirs = ((b.settings, b.states, b.actions) for b in (self, other))
         return mine == theirs
 
-    def copy(self) -> "Book":
-        """The same book with arrays of its own."""
-        twin = Book.__new__(Book)
+    def copy(self) -> "DeclaredModel":
+        """A copy with its own arrays."""
+        twin = DeclaredModel.__new__(DeclaredModel)
         twin.__dict__.update(self.__dict__)
         twin.arrays = {name: array.copy() for name, array in self.arrays.items()}
         return twin

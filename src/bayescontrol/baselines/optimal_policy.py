@@ -2,7 +2,7 @@
 
     a = π*(x) = arg max_a Q*(x,a),      Q*(x,a) + ρ* = r(x,a) + Σ_y P(y | x,a) max_a' Q*(y,a')
 
-What it earns on average is ρ*, the most that any agent can.
+Its average reward is ρ*, the most that any agent can earn.
 """
 
 from collections.abc import Hashable
@@ -10,16 +10,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bayescontrol import kernels
 from bayescontrol.arrays import Arrays
-from bayescontrol.baselines.mdp.checks import read_step
+from bayescontrol.baselines.declared_model import read_step
+from bayescontrol.baselines.td_learning import StepColumns
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.mdp.planning import Plan, policy_iteration
-from bayescontrol.mdp.table import MDP, advance
+from bayescontrol.mdp.table import MDP, MDPEnvironment, advance
+from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 
 
 class OptimalPolicy:
-    """π* of an MDP, by policy iteration unless a plan is given; `start` as for its environment.
+    """Plays the optimal policy of a known MDP, from policy iteration unless a plan is given.
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.mdp import chain_mdp
@@ -41,13 +44,13 @@ class OptimalPolicy:
             raise ValueError("the plan is for another MDP: pass OptimalPolicy(plan.mdp, plan=plan)")
         self.mdp = mdp
         self.plan = policy_iteration(mdp) if plan is None else plan
-        #: π*(x), by number.
+        #: The number of the action π*(x), for each state.
         self.policy = np.ascontiguousarray(self.plan.policy, np.int64)
         self._x = 0 if start is None else mdp.states.place(start)
 
     @property
     def x(self) -> Any:
-        """The state of now."""
+        """The current state."""
         return self.mdp.states[self._x]
 
     @x.setter
@@ -59,32 +62,57 @@ class OptimalPolicy:
         return self.mdp.actions[int(self.policy[self._x])]
 
     def observe(self, a: Any, o: Any) -> None:
-        """Move on: x ← y, whatever was done. On an error nothing has changed."""
+        """x ← y, whatever the action was. On an error the agent is unchanged."""
         self.mdp.actions.place(a)
         _, y = read_step(self.x, a, o)
         self._x = self.mdp.states.place(y)
 
     def fast_forward(self, x: int) -> None:
-        """Be in the state of this number, where a compiled loop has led."""
+        """Set the current state, by number, after a compiled loop."""
         self._x = x
 
     def save(self) -> Arrays:
-        """Where it is, and what it plays."""
+        """Return the current state and the policy."""
         return {"x": np.array(self._x), "policy": self.policy.copy()}
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for the oracle of the same MDP."""
+        """Restore the state that `save` returned for the same MDP."""
         if not {"x", "policy"} <= arrays.keys():
-            raise IncompatibleState("a saved oracle holds the arrays 'x' and 'policy'")
+            raise IncompatibleState("the saved state must have the arrays 'x' and 'policy'")
         x = int(arrays["x"])
         same = np.array_equal(arrays["policy"], self.policy)
         if not (same and 0 <= x < len(self.mdp.states)):
-            raise IncompatibleState("saved by the oracle of another MDP")
+            raise IncompatibleState("the saved state belongs to another MDP")
         self._x = x
 
     def copy(self) -> "OptimalPolicy":
-        """The same oracle, free to go its own way."""
+        """An independent copy."""
         return OptimalPolicy(self.mdp, self.x, plan=self.plan)
 
     def __repr__(self) -> str:
         return f"OptimalPolicy({self.mdp!r}: gain {self.plan.gain:.6g}, in state {self.x!r})"
+
+
+def fused_loop(agent: Any, environment: Any) -> Any:
+    """The compiled loop, if the environment is the agent's MDP.
+
+    >>> from bayescontrol.mdp import chain_mdp
+    >>> mdp = chain_mdp(3)
+    >>> fused_loop(OptimalPolicy(mdp), mdp.environment()) is not None
+    True
+    """
+    fits = agent.mdp is environment.mdp and agent.x == environment.x
+    return _run if fits else None
+
+
+def _run(
+    agent: OptimalPolicy, environment: MDPEnvironment, steps: int, p: Stream, q: Stream
+) -> Record:
+    mdp = environment.mdp
+    columns = StepColumns(steps)
+    environment.at = kernels.td.follow(
+        agent.policy, len(mdp.actions), mdp.tables, environment.at, q.state,
+        columns.actions, columns.rewards, columns.states,
+    )  # fmt: skip
+    agent.fast_forward(environment.at)
+    return columns.record(mdp)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import mpmath
 import numpy as np
 import pytest
+from benchmarks.arena import bayesian_q
 
 from bayescontrol import Stream
-from bayescontrol.kernels import arms, bayesian_q
+from bayescontrol.kernels import arms
 
 
 def density(nu: float) -> mpmath.mpf:
@@ -87,13 +88,13 @@ def test_the_choice_by_value_of_information_weighs_the_first_against_the_second(
             if rows[a, 0] > -math.inf else -math.inf
             for a in range(4)
         ]  # fmt: skip
-        assert bayesian_q.choose(rows[None], True, 0, rng.state) == int(np.argmax(scores))
+        assert bayesian_q.choose_action(rows[None], True, 0, rng.state) == int(np.argmax(scores))
 
 
 def test_a_single_action_needs_no_rival() -> None:
     rows = np.array([[[1.0, 1.0, 2.0, 1.0]]])
-    assert bayesian_q.choose(rows, True, 0, Stream(0).state) == 0
-    assert bayesian_q.choose(rows, False, 0, Stream(0).state) == 0
+    assert bayesian_q.choose_action(rows, True, 0, Stream(0).state) == 0
+    assert bayesian_q.choose_action(rows, False, 0, Stream(0).state) == 0
 
 
 def test_sampling_takes_an_action_as_often_as_it_is_the_best() -> None:
@@ -105,7 +106,7 @@ def test_sampling_takes_an_action_as_often_as_it_is_the_best() -> None:
     row = [0.0, 2.0, nu / 2, 3.0]
     rows = np.array([[row, row]])
     rows[0, 1, 0] = 1.0
-    chosen = sum(bayesian_q.choose(rows, False, 0, rng.state) for _ in range(n))
+    chosen = sum(bayesian_q.choose_action(rows, False, 0, rng.state) for _ in range(n))
     s = math.sqrt(row[3] / (row[1] * row[2]))
     t = np.random.default_rng(1).standard_t(nu, (2, n))
     best = int((1.0 + s * t[1] > s * t[0]).sum())
@@ -116,7 +117,7 @@ def test_without_a_future_moment_updating_is_the_conjugate_update() -> None:
     rng = Stream(7)
     rows, row = np.array([[[0.3, 2.0, 1.5, 0.7]]]), np.array([0.3, 2.0, 1.5, 0.7])
     for r in rng.normal(2.0, 3.0, size=50):
-        assert bayesian_q.learn(rows, 0.0, 0, 0, r, 0)
+        assert bayesian_q.update_moments(rows, 0.0, 0, 0, r, 0)
         arms.learn(arms.NORMAL_GAMMA, np.empty(0), row, r)
     np.testing.assert_allclose(rows[0, 0], row, rtol=1e-13)
 
@@ -136,7 +137,7 @@ def test_the_future_enters_by_the_two_moments_of_the_best_action_there() -> None
         beta + 0.5 * (M2 - M1**2) + kappa * (M1 - mu) ** 2 / (2 * (kappa + 1)),
     ]
     others = rows.copy()
-    assert bayesian_q.learn(rows, g, 0, 1, r, 1)
+    assert bayesian_q.update_moments(rows, g, 0, 1, r, 1)
     np.testing.assert_allclose(rows[0, 1], expected, rtol=1e-13)
     others[0, 1] = rows[0, 1]
     assert (rows == others).all()
@@ -145,5 +146,5 @@ def test_the_future_enters_by_the_two_moments_of_the_best_action_there() -> None
 def test_values_beyond_the_doubles_are_refused_and_nothing_changes() -> None:
     rows = np.array([[[0.0, 1.0, 1.5, 1.0]]])
     before = rows.copy()
-    assert not bayesian_q.learn(rows, 0.9, 0, 0, 1e200, 0)
+    assert not bayesian_q.update_moments(rows, 0.9, 0, 0, 1e200, 0)
     assert (rows == before).all()

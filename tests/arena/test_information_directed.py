@@ -8,10 +8,10 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from benchmarks.arena import bandits as ids
 from scipy import integrate, special  # type: ignore[import-untyped]
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.kernels import information_directed as ids
 from bayescontrol.seeding import Stream
 
 Polynomial = list[Fraction]

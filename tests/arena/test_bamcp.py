@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.arena import BAMCP
 
 from bayescontrol import interact
-from bayescontrol.baselines.mdp.bamcp import BAMCP
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
@@ -174,8 +174,8 @@ def test_states_that_offer_less_are_respected() -> None:
 
 
 def test_the_depth_is_where_a_reward_is_worth_a_hundredth() -> None:
-    assert 0.9 ** BAMCP(1, 1, PAYS, gamma=0.9)._how.depth < 0.01
-    assert 0.9 ** (BAMCP(1, 1, PAYS, gamma=0.9)._how.depth - 1) >= 0.01
+    assert 0.9 ** BAMCP(1, 1, PAYS, gamma=0.9)._search_settings.depth < 0.01
+    assert 0.9 ** (BAMCP(1, 1, PAYS, gamma=0.9)._search_settings.depth - 1) >= 0.01
 
 
 def test_bad_observations_are_refused_and_change_nothing() -> None:

@@ -1,0 +1,458 @@
+"""Bandit agents from the literature that need only counts of each arm.
+
+    n_j rewards of arm j, s_j their sum, q_j the sum of their squares, x̄_j = s_j/n_j, t = Σ_j n_j
+
+    uniform      P(a) = 1/N
+    oracle       arg max_j m_j, given the true mean rewards m
+    ε-greedy     with probability ε α^(t+1) any arm, else arg max_j x̄_j      Sutton & Barto (1998)
+    softmax      arm j with probability ∝ e^(x̄_j / τ α^(t+1))                Sutton & Barto (1998)
+    UCB1         x̄ + √(2 ln t / n)                                        Auer, Cesa-Bianchi &
+    UCB-tuned    x̄ + √(ln t / n · min(¼, V)),  V = q/n - x̄² + √(2 ln t / n)  Fischer (2002)
+    MOSS         x̄ + √(max(0, ln T/(N n)) / n)                            Audibert & Bubeck (2009)
+    KL-UCB       max{x : n KL(x̄ ‖ x) ≤ ln(t+1) + c max(0, ln ln(t+1))}    Garivier & Cappé (2011)
+    Bayes-UCB    x with P(θ_j > x) = 1/((t+1) (ln T)^c), θ_j ~ Beta       Kaufmann et al. (2012)
+
+`act` does not change the agent and the clock t counts rewards, so decisions can be requested in
+batches, and feedback can be late, reordered or missing. Ties, including those between arms without
+a reward, are broken uniformly at random. The greedy agents assume x̄ = ½ for an arm without rewards.
+The paper of the control rule prints α^-t, which grows with t; α^t is meant.
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from operator import index
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.bandits.family import number
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
+from bayescontrol.problems.names import Names
+from bayescontrol.record import Record
+from bayescontrol.seeding import Stream
+from bayescontrol.values import format_name, pack
+
+Self = TypeVar("Self", bound="CountingAgent")
+
+_SUPPORT = ("a number below 1e150", "a number from 0 to 1", "0 or 1")
+
+
+class CountingAgent:
+    """Base class of these agents: counts per arm, a policy of `kernels.policies`.
+
+    >>> agent = UCB1(["red", "blue"])
+    >>> agent.observe("red", 1)
+    >>> agent.act(Stream(0)), agent.pulls
+    ('blue', {'red': 1, 'blue': 0})
+    """
+
+    #: The number of the policy, and of the set of valid rewards, in `kernels.policies`.
+    kind: ClassVar[int]
+    support: ClassVar[int] = 1
+
+    def __init__(
+        self, arms: int | Sequence[Hashable], parameters: npt.ArrayLike = (), **settings: object
+    ) -> None:
+        self._labels = Names("arm", arms)
+        self._parameters: FloatArray = np.array(parameters, np.float64)
+        #: The settings that `repr` shows.
+        self._settings = settings
+        self._counts: FloatArray = np.zeros((3, len(self._labels)))
+        self._scratch = self._new_scratch()
+
+    def _new_scratch(self) -> FloatArray:
+        return np.empty((1, len(self._labels)))
+
+    def act(self, rng: Stream) -> Any:
+        """Choose an arm. Does not change the agent."""
+        return self._labels[self._choose(rng)]
+
+    def _choose(self, rng: Stream) -> int:
+        n, s, q = self._counts
+        return kernels.policies.choose(
+            self.kind, self._parameters, n, s, q, self._scratch, rng.state
+        )
+
+    def observe(self, a: Any, o: Any) -> None:
+        """Learn that arm a paid o. On an error the agent is unchanged."""
+        j = self._labels.place(a)
+        r = number(o, _SUPPORT[self.support])
+        if not kernels.policies.accepts(self.support, r):
+            raise BadEvidence(
+                f"reward {o!r} of arm {a!r}: {type(self).__name__} learns from "
+                f"{_SUPPORT[self.support]}; rescale the rewards"
+            )
+        kernels.policies.learn(j, r, *self._counts)
+
+    def indices(self) -> dict[Any, float]:
+        """The index of every arm; for a greedy agent, the estimated mean reward."""
+        out = np.empty(len(self._labels))
+        n, s, q = self._counts
+        kernels.policies.index(self.kind, self._parameters, float(self.count), n, s, q, out)
+        return dict(zip(self._labels, out.tolist(), strict=True))
+
+    @property
+    def arms(self) -> tuple[Any, ...]:
+        """The names of the arms, by default 0 … N-1."""
+        return tuple(self._labels)
+
+    @property
+    def pulls(self) -> dict[Any, int]:
+        """The number of rewards of every arm."""
+        return dict(zip(self._labels, self._counts[0].astype(int).tolist(), strict=True))
+
+    @property
+    def count(self) -> int:
+        """t, the number of rewards."""
+        return int(self._counts[0].sum())
+
+    # -- state -------------------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """Return named arrays from which `load` continues bit for bit."""
+        pulls, rewards, squares = self._counts.copy()
+        kind = type(self)
+        return {
+            "policy": np.array(format_name(kind, kind.__name__)),
+            "arms": pack(list(self._labels), "the names of the arms"),
+            "parameters": self._parameters.copy(),
+            "pulls": pulls,
+            "rewards": rewards,
+            "squares": squares,
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore the state that `save` returned for an agent with the same settings."""
+        if not isinstance(arrays, Mapping):
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` returns it")
+        mine = self.save()
+        missing = mine.keys() - arrays.keys()
+        if missing:
+            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        for name in ("policy", "arms", "parameters"):
+            if not np.array_equal(arrays[name], mine[name]):
+                raise IncompatibleState(
+                    f"the saved {name} {arrays[name]} is not this agent's {mine[name]}: "
+                    "create the agent with the same settings, then load"
+                )
+        try:
+            counts = np.array(
+                [np.asarray(arrays[name], np.float64) for name in ("pulls", "rewards", "squares")]
+            )
+        except (TypeError, ValueError) as error:
+            raise IncompatibleState(f"the saved state is damaged: {error}") from None
+        n, s, q = counts if counts.shape == self._counts.shape else [np.full(1, np.nan)] * 3
+        fits = np.isfinite(counts).all() and (n >= 0.0).all() and (n == np.floor(n)).all()
+        if self.support > 0:
+            fits = fits and bool(((s >= 0.0) & (s <= n) & (q >= 0.0) & (q <= n)).all())
+        if not fits or not np.isfinite(n).all():
+            raise IncompatibleState(f"the saved state is damaged: counts {counts.tolist()}")
+        self._counts = np.ascontiguousarray(counts)
+
+    def copy(self: Self) -> Self:
+        """An independent copy."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._counts, twin._scratch = self._counts.copy(), self._new_scratch()
+        return twin
+
+    def __repr__(self) -> str:
+        settings = "".join(f", {name}={value!r}" for name, value in self._settings.items())
+        n, s, _ = self._counts
+        leaders = [j for j in np.argsort(-n, kind="stable")[:4] if n[j] > 0.0]
+        shown = ", ".join(f"{self._labels[j]} {s[j] / n[j]:.3g} ({n[j]:.0f})" for j in leaders)
+        after = f" after {self.count} rewards: {shown}" if leaders else ""
+        return f"{type(self).__name__}({len(self._labels)} arms{settings}{after})"
+
+    # -- compiled loop -----------------------------------------------------------------------
+
+    def interact(
+        self, environment: Any, p: Stream, q: Stream, actions: IntArray, rewards: FloatArray
+    ) -> int:
+        """Run the compiled loop with an `ArmsEnvironment`; return the number of steps done."""
+        n, s, squares = self._counts
+        return kernels.policies.interact(
+            self.kind, self._parameters, self.support, n, s, squares, self._scratch,
+            environment.family.kind, environment.family.constants, environment.truth,
+            p.state, q.state, actions, rewards,
+        )  # fmt: skip
+
+
+def fused_loop(agent: CountingAgent, environment: Any) -> Any:
+    """The compiled loop, if agent and environment have the same arms.
+
+    >>> from bayescontrol.bandits import BernoulliBandit
+    >>> fused_loop(UCB1(2), BernoulliBandit(2).draw(0)) is not None
+    True
+    """
+    return _run if agent.arms == tuple(environment.labels) else None
+
+
+def _run(agent: CountingAgent, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
+    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
+    done = agent.interact(environment, p, q, actions, rewards)
+    if done < steps:  # the reward is invalid: `observe` raises the error
+        agent.observe(environment.labels[int(actions[done])], float(rewards[done]))
+    return Record(environment.labels.column(actions), rewards)
+
+
+# -- references ------------------------------------------------------------------------------
+
+
+class UniformLevers(CountingAgent):
+    """P(a) = 1/N, whatever was observed. Accepts all rewards.
+
+    >>> UniformLevers(3).act(Stream(0)) in (0, 1, 2)
+    True
+    """
+
+    format_name: ClassVar[str] = "UniformLevers"
+
+    kind: ClassVar[int] = 0
+    support: ClassVar[int] = 0
+
+    def __init__(self, arms: int | Sequence[Hashable]) -> None:
+        super().__init__(arms)
+
+    def indices(self) -> dict[Any, float]:
+        """1/N for every arm."""
+        return dict.fromkeys(self.arms, 1.0 / len(self.arms))
+
+
+class Oracle(CountingAgent):
+    """a = arg max_j m_j for the true mean rewards m, `biases`. Accepts all rewards.
+
+    >>> Oracle(3, biases=[0.2, 0.9, 0.5]).act(Stream(0))
+    1
+    """
+
+    format_name: ClassVar[str] = "Oracle"
+
+    kind: ClassVar[int] = 1
+    support: ClassVar[int] = 0
+
+    def __init__(self, arms: int | Sequence[Hashable], *, biases: npt.ArrayLike) -> None:
+        try:
+            means = np.array(biases, np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"biases={biases!r}: {error}") from None
+        super().__init__(arms, means, biases=means.tolist())
+        if means.shape != (len(self.arms),) or not np.isfinite(means).all():
+            raise ValueError(
+                f"biases={biases!r}: give one finite mean reward for each of {len(self.arms)} arms"
+            )
+
+
+# -- greedy with exploration -----------------------------------------------------------------
+
+
+class EpsilonGreedy(CountingAgent):
+    """With probability ε α^t any arm, else the arm with the best mean. Rewards in [0, 1].
+
+    >>> agent = EpsilonGreedy(2, epsilon=0.1, decay=0.99)
+    >>> agent.observe(0, 0.4)
+    >>> agent
+    EpsilonGreedy(2 arms, epsilon=0.1, decay=0.99 after 1 rewards: 0 0.4 (1))
+    >>> agent.indices()  # arm 1 is untried
+    {0: 0.4, 1: 0.5}
+    """
+
+    format_name: ClassVar[str] = "EpsilonGreedy"
+
+    kind: ClassVar[int] = 2
+
+    def __init__(
+        self, arms: int | Sequence[Hashable], *, epsilon: float = 0.1, decay: float = 1.0
+    ) -> None:
+        epsilon = real("epsilon", epsilon, 0.0, 1.0)
+        decay = real("decay", decay, 0.0, 1.0, open_low=True)
+        super().__init__(arms, [epsilon, decay], epsilon=epsilon, decay=decay)
+
+
+class Softmax(CountingAgent):
+    """Arm j with probability ∝ e^(x̄_j / τ α^t). Rewards in [0, 1].
+
+    >>> agent = Softmax(2, temperature=0.5)
+    >>> agent.observe(0, 1.0)
+    >>> {a: round(p, 4) for a, p in agent.action_probabilities().items()}  # 1/(1 + e^-1)
+    {0: 0.7311, 1: 0.2689}
+    """
+
+    format_name: ClassVar[str] = "Softmax"
+
+    kind: ClassVar[int] = 3
+
+    def __init__(
+        self, arms: int | Sequence[Hashable], *, temperature: float = 0.1, decay: float = 1.0
+    ) -> None:
+        temperature = real("temperature", temperature, 0.0, 1e300, open_low=True)
+        decay = real("decay", decay, 0.0, 1.0, open_low=True)
+        super().__init__(arms, [temperature, decay], temperature=temperature, decay=decay)
+
+    def action_probabilities(self) -> dict[Any, float]:
+        """P(a) ∝ e^(x̄_a / τ α^t)."""
+        temperature, decay = self._parameters
+        out = np.array(list(self.indices().values()))
+        kernels.policies.weights(out, kernels.policies.fading(temperature, decay, self.count), out)
+        return dict(zip(self.arms, (out / out.sum()).tolist(), strict=True))
+
+
+# -- optimism --------------------------------------------------------------------------------
+# Rewards are in [0, 1]. Every arm is pulled once before any is pulled twice. The papers leave the
+# order open or begin with the first arm; here it is random.
+
+
+class UCB1(CountingAgent):
+    """arg max_j x̄_j + √(2 ln t / n_j).
+
+    >>> agent = UCB1(2)
+    >>> for arm, reward in ((0, 1), (1, 0), (0, 0)):
+    ...     agent.observe(arm, reward)
+    >>> {a: round(i, 4) for a, i in agent.indices().items()}
+    {0: 1.5481, 1: 1.4823}
+    """
+
+    format_name: ClassVar[str] = "UCB1"
+
+    kind: ClassVar[int] = 4
+
+    def __init__(self, arms: int | Sequence[Hashable]) -> None:
+        super().__init__(arms)
+
+
+class UCBTuned(CountingAgent):
+    """arg max_j x̄_j + √(ln t / n_j · min(¼, V_j)), V from the sample variance.
+
+    No regret bound is proven for it.
+
+    >>> agent = UCBTuned(2)
+    >>> for arm, reward in ((0, 1), (1, 0), (0, 0)):
+    ...     agent.observe(arm, reward)
+    >>> {a: round(i, 4) for a, i in agent.indices().items()}
+    {0: 0.8706, 1: 0.5241}
+    """
+
+    format_name: ClassVar[str] = "UCBTuned"
+
+    kind: ClassVar[int] = 5
+
+    def __init__(self, arms: int | Sequence[Hashable]) -> None:
+        super().__init__(arms)
+
+
+class MOSS(CountingAgent):
+    """arg max_j x̄_j + √(max(0, ln T/(N n_j)) / n_j), for T = `horizon` pulls in all.
+
+    After T pulls it continues with the same formula.
+
+    >>> agent = MOSS(2, horizon=1000)
+    >>> agent.observe(0, 1)
+    >>> {a: round(i, 4) for a, i in agent.indices().items()}
+    {0: 3.4929, 1: inf}
+    """
+
+    format_name: ClassVar[str] = "MOSS"
+
+    kind: ClassVar[int] = 6
+
+    def __init__(self, arms: int | Sequence[Hashable], *, horizon: int) -> None:
+        horizon = horizon_of(horizon)
+        super().__init__(arms, [horizon], horizon=horizon)
+
+
+class KLUCB(CountingAgent):
+    """arg max_j of the largest x with n_j KL(x̄_j ‖ x) ≤ ln(t+1) + c ln ln(t+1), for Bernoulli KL.
+
+    The proof needs c = 3, the authors recommend 0. A negative ln ln counts as 0.
+
+    >>> agent = KLUCB(2)
+    >>> for arm, reward in ((0, 1), (1, 0), (0, 0)):
+    ...     agent.observe(arm, reward)
+    >>> {a: round(i, 4) for a, i in agent.indices().items()}
+    {0: 0.933, 1: 0.75}
+    """
+
+    format_name: ClassVar[str] = "KLUCB"
+
+    kind: ClassVar[int] = 7
+
+    def __init__(self, arms: int | Sequence[Hashable], *, c: float = 0.0) -> None:
+        c = real("c", c, 0.0, 1e6)
+        super().__init__(arms, [c], c=c)
+
+
+class BayesUCB(CountingAgent):
+    """arg max_j of the posterior quantile of level 1 - 1/((t+1) (ln T)^c). Rewards are 0 or 1.
+
+    `prior` is the (α, β) of every arm. The proof needs c = 5; the authors recommend 0, which needs
+    no `horizon` T. Before the first reward all quantiles are 0, and any arm is pulled.
+
+    >>> agent = BayesUCB(2)
+    >>> agent.observe(0, 1)
+    >>> {a: round(i, 4) for a, i in agent.indices().items()}  # medians: √½ and ½
+    {0: 0.7071, 1: 0.5}
+    """
+
+    format_name: ClassVar[str] = "BayesUCB"
+
+    kind: ClassVar[int] = 8
+    support: ClassVar[int] = 2
+
+    def __init__(
+        self,
+        arms: int | Sequence[Hashable],
+        *,
+        c: float = 0.0,
+        horizon: int | None = None,
+        prior: tuple[float, float] = (1.0, 1.0),
+    ) -> None:
+        c, (alpha, beta) = real("c", c, 0.0, 1e6), beta_prior(prior)
+        if c and horizon is None:
+            raise ValueError(
+                f"c={c:g} needs a horizon: the quantile has the level 1 - 1/(t (ln T)^c)"
+            )
+        T = math.inf if horizon is None else horizon_of(horizon, 3)
+        super().__init__(arms, [c, T, alpha, beta], c=c, horizon=horizon, prior=(alpha, beta))
+
+
+# -- validation of parameters ----------------------------------------------------------------
+
+
+def real(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
+    """Return `value` as a float if it is in [low, high], or in (low, high] with `open_low`."""
+    try:
+        x = float(value)
+    except (TypeError, ValueError, OverflowError):
+        x = math.nan
+    if isinstance(value, str) or not low <= x <= high or (open_low and x == low):
+        where = f"above {low:g} and at most {high:g}" if open_low else f"from {low:g} to {high:g}"
+        raise ValueError(f"{name}={value!r} must be a number {where}")
+    return x
+
+
+def horizon_of(value: Any, least: int = 1) -> int:
+    """Return a number of pulls if it is an integer of at least `least`."""
+    try:
+        horizon = index(value)
+    except TypeError:
+        horizon = -1
+    if horizon < least or isinstance(value, bool):
+        raise ValueError(f"horizon={value!r} must be a whole number of at least {least}")
+    return horizon
+
+
+def beta_prior(prior: Any, least: float = 0.0) -> tuple[float, float]:
+    """Return (α, β), the Beta prior of every arm, if both are positive and at least `least`."""
+    try:
+        alpha, beta = (float(x) for x in prior)
+    except (TypeError, ValueError):
+        raise InvalidPrior(f"prior={prior!r}: give (α, β), one pair for all arms") from None
+    if not (least <= min(alpha, beta) and min(alpha, beta) > 0.0 and max(alpha, beta) < 1e12):
+        raise InvalidPrior(
+            f"prior={prior!r}: α and β must be {f'at least {least:g}' if least else 'positive'} "
+            "and below 1e12"
+        )
+    return alpha, beta

@@ -1,0 +1,431 @@
+"""Gittins indices of a Bernoulli arm, with proven bounds.
+
+    ν(α, β) = sup_τ E Σ_{t<τ} γ^t o_t / E Σ_{t<τ} γ^t,       D(ν) = 0
+
+D(s, f; λ) is what an arm with s successes and f failures is worth more than a certain reward of λ
+per pull; it is convex and decreasing in λ. `kernels.gittins` computes it in one pass over the
+levels n = s + f, with an error bound:
+
+    sweep(λ)          upper bounds of D at the states next to the boundary of every level
+    gap(λ₀, λ₁)       how far they can be above D, for every λ in [λ₀, λ₁]
+
+`gittins_index` searches the zero of D for one state. The chord over [low, high] meets zero above ν,
+the chord through two points below ν meets zero below it; alternating converges faster than
+bisection.
+
+`march` brackets all indices of a table. λ increases step by step from the smallest index to the
+largest, and each pass gives the sign of ν - λ for all states. A state whose sign has changed is
+bracketed by chords of D. The step length follows the width of the latest brackets; the few that are
+too wide at the end are split by further passes. The gap is bounded once for ten steps.
+
+The problem has an infinite horizon, or learning ends at level T (`lookahead`): from there on the
+better of μ and λ is chosen for ever.
+"""
+
+import math
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.errors import BayesControlError, InvalidPrior
+
+#: States next to the boundary that are stored for each level, and gaps.
+NEAR, GAPS = 16, 48
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One arm with prior Beta(α, β) and discount γ; indices are required up to level `pulls`."""
+
+    alpha: float
+    beta: float
+    gamma: float
+    pulls: int
+    lookahead: int | None = None
+
+    @property
+    def m0(self) -> float:
+        """α + β."""
+        return self.alpha + self.beta
+
+    @property
+    def delta(self) -> float:
+        """ln 1/γ."""
+        return -math.log(self.gamma)
+
+    @property
+    def least(self) -> float:
+        """The smallest posterior mean up to level `pulls`: a lower bound of all indices."""
+        return self.alpha / (self.m0 + self.pulls)
+
+
+@dataclass
+class Sweep:
+    """The result of one pass: D at λ next to the boundary, and the gap of its interval."""
+
+    lam: float
+    #: Per level: the first state above the boundary, D just below it and D from it on.
+    b: IntArray
+    below: FloatArray
+    near: FloatArray
+    #: The boundary at the lower end of the interval, and the gaps from there on.
+    ref: IntArray
+    e: FloatArray
+
+    @classmethod
+    def empty(cls, rows: int, levels: int) -> "Sweep":
+        """Arrays for `levels` levels, of which the first `rows` are stored."""
+        b: IntArray = np.zeros(levels, np.int64)
+        return cls(0.0, b, np.zeros(rows), np.zeros((rows, NEAR)), b, np.zeros((rows, GAPS)))
+
+    def value(self) -> float:
+        """An upper bound of D at the first state, (0, 0)."""
+        return float(self.near[0, 0] if self.b[0] == 0 else self.below[0])
+
+
+class Workspace:
+    """Arrays for passes over T levels with λ in [λ₀, λ₁]."""
+
+    def __init__(self, problem: Problem, levels: int, ghost: float) -> None:
+        self.problem, self.levels, self.ghost = problem, levels, ghost
+        self.rows = min(problem.pulls + 1, levels)
+        self.low, self.high = math.inf, -math.inf
+        ends = problem.lookahead is not None
+        rate = kernels.gittins.rate(problem.gamma)
+        self._kappa = math.inf if ends else rate * (problem.m0 + levels + 1.0)
+        self._x = problem.alpha + np.arange(levels + 3.0)
+        self._d, self._e = np.zeros(levels + 3), np.zeros(levels + 3)
+        self._inverse, self._beyond, self._ghost = np.empty((3, levels + 1))
+        self._cut: IntArray = np.empty(levels + 1, np.int64)
+        kernels.gittins.reach(
+            problem.m0, problem.gamma, problem.pulls, ghost, self._beyond, self._ghost
+        )
+
+    def deeper(self, times: float, finer: float = 0.1) -> "Workspace":
+        """A workspace with `times` / ln(1/γ) more levels and a ghost of `finer` times the size."""
+        levels = self.levels
+        if self.problem.lookahead is None:
+            more = math.ceil(times / self.problem.delta)
+            levels = max(levels + more, self.problem.pulls + 50)
+        return Workspace(self.problem, levels, finer * self.ghost)
+
+    def open(self, low: float, high: float) -> None:
+        """Set the interval [low, high] of λ, and the states that matter for it."""
+        p = self.problem
+        self.low, self.high = low, high
+        kernels.gittins.limits(p.alpha, p.m0, high, self._beyond, self._inverse, self._cut)
+
+    def sweep(self, lam: float, reuse: Sweep | None = None) -> Sweep:
+        """Upper bounds of D(·; λ), λ in the current interval. Overwrites `reuse` if it fits."""
+        result = reuse
+        if result is None or result.b.size != self.levels + 1 or result.near.shape[0] != self.rows:
+            result = Sweep.empty(self.rows, self.levels + 1)
+        result.lam = lam
+        kernels.gittins.sweep(
+            *self._arrays(self._d), lam, self.problem.gamma, self._kappa,
+            result.b, result.below, result.near,
+        )  # fmt: skip
+        return result
+
+    def gap(self, at: Sweep) -> None:
+        """Bound the gap of the sweeps in the current interval, given the one at its lower end."""
+        at.ref, at.e = at.b.copy(), np.empty((self.rows, GAPS))
+        kernels.gittins.gap(
+            *self._arrays(self._e), self.low, self.high, self.problem.gamma, self._kappa,
+            at.ref, at.e,
+        )  # fmt: skip
+
+    def _arrays(
+        self, work: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, IntArray]:
+        return work, self._x, self._inverse, self._ghost, self._cut
+
+
+# -- all indices of a table -------------------------------------------------------------------
+
+#: Steps per interval, and states per level whose lower bounds are updated at each step.
+STEPS, DEPTH = 10, 4
+#: The most rounds of splitting, and of searching for the number of levels.
+SPLITS, PROBES = 40, 60
+#: The share of the tolerance that the gap may use; a smaller share allows longer steps.
+SHARE = 0.005
+#: The rounding of the last few operations on a bracket.
+LAST = 1e-15
+
+
+class NotCertified(BayesControlError, ArithmeticError):
+    """Double precision does not suffice to certify the indices to the requested tolerance.
+
+    >>> GittinsTable(0.9999, 1000, tolerance=1e-8, cache=False)  # doctest: +SKIP
+    Traceback (most recent call last):
+    bayescontrol.baselines.gittins_solver.NotCertified: the indices of Problem(...) cannot be ...
+    """
+
+
+def march(problem: Problem, tolerance: float) -> tuple[FloatArray, FloatArray]:
+    """(lower, upper) for every state up to `problem.pulls`; half their distance is ≤ tolerance."""
+    states = (problem.pulls + 1) * (problem.pulls + 2) // 2
+    lower, upper = np.zeros(states), np.ones(states)
+    if problem.lookahead == problem.pulls:  # no learning after the last level: ν = μ
+        n = problem.pulls
+        mu = (problem.alpha + np.arange(n + 1)) / (problem.m0 + n)
+        lower[n * (n + 1) // 2 :] = upper[n * (n + 1) // 2 :] = mu
+    workspace = _workspace_for(problem, tolerance)
+    if workspace.rows:
+        _march_up(workspace, lower, upper, tolerance)
+    undecided = 1
+    for again in range(SPLITS):
+        wide = np.flatnonzero(upper - lower > 2.0 * (tolerance - LAST))
+        if not wide.size:
+            return lower - LAST, upper + LAST
+        if undecided:
+            workspace = workspace.deeper(min(2.0 + again, 6.0))
+        undecided = _split(workspace, lower, upper, wide, tolerance)
+    raise NotCertified(
+        f"the indices of {problem} cannot be certified to {tolerance}: use a larger tolerance"
+    )
+
+
+def _split(
+    workspace: Workspace, lower: FloatArray, upper: FloatArray, wide: IntArray, tolerance: float
+) -> int:
+    """Split every bracket that is too wide, with as few passes as possible.
+
+    One λ can split a bracket if both parts become narrow enough; a wider bracket is halved.
+    Returns how often a pass could not decide on which side of λ an index lies.
+    """
+    levels = (np.sqrt(8.0 * wide + 1.0).astype(np.int64) - 1) // 2
+    reach = 2.0 * (tolerance - LAST)
+    middle = 0.5 * (lower[wide] + upper[wide])
+    first = np.minimum(upper[wide] - reach, middle)
+    last = np.maximum(lower[wide] + reach, middle)
+    lam, undecided = -math.inf, 0
+    for i in np.argsort(last):
+        if first[i] > lam:
+            lam = float(0.5 * (last[i] + middle[i]))
+            found = _interval(workspace, lam, 0.0)
+            undecided += kernels.gittins.split(
+                lower, upper, levels, wide - levels * (levels + 1) // 2,
+                lam, found.b, found.near, found.e,
+            )  # fmt: skip
+    return undecided
+
+
+def _workspace_for(problem: Problem, tolerance: float) -> Workspace:
+    """A workspace with enough levels for an index in the middle of the table."""
+    # About half of the share of the gap: D falls about as fast in λ as g does in μ.
+    ghost = 0.4 * SHARE * tolerance * min(kernels.gittins.rate(problem.gamma), 1.0)
+    levels = problem.lookahead
+    workspace = Workspace(problem, problem.pulls + 50 if levels is None else levels, ghost)
+    lam = (problem.alpha + 0.5 * problem.pulls) / (problem.m0 + problem.pulls)
+    for _ in range(PROBES):
+        before = _interval(workspace, lam - 0.5 * tolerance, tolerance)
+        now = workspace.sweep(lam)
+        now.e = before.e
+        if levels is not None or _slack(before, now) <= SHARE * tolerance:
+            break
+        workspace = workspace.deeper(0.3, 1.0)
+    return workspace
+
+
+def _slack(before: Sweep, now: Sweep) -> float:
+    return kernels.gittins.slack(before.lam, now.lam, before.b, before.near, now.b, now.near, now.e)
+
+
+def _march_up(workspace: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
+    """Step λ from the smallest posterior mean up until no state continues."""
+    problem, n = workspace.problem, np.arange(workspace.rows)
+    h, lam, extra, middle = tolerance, problem.least, 0.0, workspace
+    before = _interval(workspace, lam - min(h, 0.5 * lam), h)
+    now = _interval(workspace, lam, h)
+    spare: Sweep | None = None
+    while True:
+        kernels.gittins.lift(
+            lower, before.lam, now.lam, before.b, before.near,
+            now.b, now.near, now.ref, now.e, DEPTH,
+        )  # fmt: skip
+        then = _step(workspace, now.lam + h, now, spare)
+        if then is None:
+            missing = _missing(_slack(before, now) / (SHARE * tolerance))
+            if abs(missing) > 0.2:
+                extra = max(-0.5, min(2.0, extra + missing))
+                workspace = middle.deeper(extra, 1.0)
+            then = _interval(workspace, now.lam + h, h)
+        error = kernels.gittins.settle(
+            lower, upper, problem.alpha, problem.m0, problem.gamma,
+            np.array([before.lam, now.lam, then.lam]),
+            before.b, before.near, now.b, now.below, now.ref, now.e, then.b, then.below,
+        )  # fmt: skip
+        if (before.b[: n.size] > n).all():
+            return
+        before, now, spare = now, then, before
+        h *= min(1.2, max(0.6, 0.85 * math.sqrt(tolerance / error))) if error > 0.0 else 1.2
+        # With steps of the tolerance the sign alone suffices, even if the gap is too wide.
+        h = max(h, tolerance)
+
+
+def _missing(excess: float) -> float:
+    """ln excess, clipped: the gap is proportional to γ to the power of the number of levels."""
+    return min(0.5, max(-0.5, math.log(excess))) if excess > 0.0 else 0.0
+
+
+def _step(workspace: Workspace, lam: float, now: Sweep, spare: Sweep | None) -> Sweep | None:
+    """The pass at λ, if the current interval covers it; else None."""
+    if lam > workspace.high:
+        return None
+    then = workspace.sweep(lam, spare)
+    if not (then.b >= now.ref).all():
+        return None
+    then.ref, then.e = now.ref, now.e
+    return then
+
+
+def _interval(workspace: Workspace, lam: float, h: float) -> Sweep:
+    """The pass at λ, with the gap over the next `STEPS` steps."""
+    workspace.open(lam, lam + STEPS * h)
+    found = workspace.sweep(lam)
+    workspace.gap(found)
+    return found
+
+
+# -- one index ---------------------------------------------------------------------------------
+
+#: The largest supported discount.
+LARGEST_DISCOUNT = 0.9999
+#: The most rounds, each with more levels, and passes per round.
+ROUNDS, PASSES = 4, 60
+
+
+def gittins_index(
+    alpha: float, beta: float, discount: float, *, lookahead: int | None = None
+) -> float:
+    """ν(α, β): the middle of `gittins_bounds`.
+
+    >>> round(gittins_index(1, 1, 0.9), 5), round(gittins_index(1, 1, 0.999), 10)
+    (0.70289, 0.9537564919)
+    """
+    low, high = gittins_bounds(alpha, beta, discount, lookahead=lookahead)
+    return 0.5 * (low + high)
+
+
+def gittins_bounds(
+    alpha: float,
+    beta: float,
+    discount: float,
+    *,
+    lookahead: int | None = None,
+    tolerance: float = 1e-12,
+) -> tuple[float, float]:
+    """Proven bounds low < ν(α, β) < high, `tolerance` from their middle or what doubles allow.
+
+    With `lookahead` the arm can be learnt about for that many more pulls; after them one pulls it
+    for ever, or never again.
+
+    >>> low, high = gittins_bounds(2, 1, 0.7)
+    >>> low < 0.73580382407298 < high, high - low < 1e-12
+    (True, True)
+    >>> gittins_bounds(2, 1, 0.7, lookahead=0) == (2 / 3, 2 / 3)
+    True
+    """
+    problem = checked_problem((alpha, beta), discount, 0, lookahead)
+    mu = problem.alpha / problem.m0
+    if problem.lookahead == 0:
+        return mu, mu
+    low, high, deep = mu, 1.0, 1.0
+    for _ in range(ROUNDS):
+        levels = problem.lookahead
+        if levels is None:
+            levels = 60 + math.ceil(deep * -math.log(0.1 * tolerance) / problem.delta)
+        search = _Search(Workspace(problem, levels, 0.01 * tolerance / deep), low, high)
+        before = high - low
+        low, high = search.close_in(0.1 * tolerance)
+        if high - low <= 2.0 * tolerance or high - low > 0.5 * before:
+            break
+        deep *= 1.5
+    return low, high
+
+
+def checked_problem(
+    prior: tuple[float, float], discount: float, pulls: int, lookahead: int | None
+) -> Problem:
+    """Validate the arguments of an index or a table."""
+    alpha, beta = (float(x) for x in prior)
+    if not (0.0 < alpha < 1e12 and 0.0 < beta < 1e12):
+        raise InvalidPrior(
+            f"prior=({alpha}, {beta}) is invalid: α and β must be above 0 and below 1e12"
+        )
+    if not 0.0 < discount <= LARGEST_DISCOUNT:
+        raise ValueError(f"discount={discount}: it must be above 0 and at most {LARGEST_DISCOUNT}")
+    pulls = operator.index(pulls)
+    if pulls < 0:
+        raise ValueError(f"pulls={pulls}: it must be at least 0")
+    if lookahead is not None:
+        lookahead = operator.index(lookahead)
+        if lookahead < pulls:
+            raise ValueError(f"lookahead={lookahead}: it must be at least pulls={pulls}")
+    return Problem(alpha, beta, float(discount), pulls, lookahead)
+
+
+class _Search:
+    """Search for the zero of D between `low` and `high`; `left` are the points below it."""
+
+    def __init__(self, workspace: Workspace, low: float, high: float) -> None:
+        self.workspace, self.low, self.high = workspace, low, high
+        self.found: Sweep | None = None
+        self.left: list[tuple[float, float]] = []
+        self.right = (high, self._value(high))
+
+    def _value(self, lam: float) -> float:
+        self.workspace.open(lam, lam)
+        self.found = self.workspace.sweep(lam, self.found)
+        return self.found.value()
+
+    def close_in(self, width: float) -> tuple[float, float]:
+        """Bracket the zero of the upper bound of D, then derive proven bounds of the true zero."""
+        if self.right[1] > 0.0:  # too few levels even to prove ν < high
+            return self.low, self.high
+        self.left.append((self.low, self._value(self.low)))
+        for turn in range(PASSES):
+            a, b = self.left[-1][0], self.right[0]
+            if b - a <= width:
+                break
+            lam = self._next(turn)
+            value = self._value(lam)
+            if value > 0.0:
+                self.left.append((lam, value))
+            else:
+                self.right = (lam, value)
+        return self._proven(), min(self.high, self.right[0] * (1.0 + 2.0**-52))
+
+    def _next(self, turn: int) -> float:
+        (a, Da), (b, Db) = self.left[-1], self.right
+        chord = a + (b - a) * Da / (Da - Db)
+        if turn % 3 == 1 and len(self.left) > 1:
+            z, Dz = self.left[-2]
+            if Dz > Da:
+                chord = a + (a - z) * Da / (Dz - Da)
+        elif turn % 3 == 2:
+            chord = 0.5 * (a + b)
+        return chord if a < chord < b else 0.5 * (a + b)
+
+    def _proven(self) -> float:
+        """A λ as large as possible at which D is positive even after subtracting its gap."""
+        (a, Da), (b, Db) = self.left[0], self.right  # D is steeper left of ν than this chord
+        steep, lam = (Da - Db) / (b - a), self.left[-1][0]
+        if len(self.left) > 1:
+            (z, Dz), (a, Da) = self.left[-2:]
+            steep = max((Dz - Da) / (a - z), 1e-3 * steep)
+        for _ in range(PASSES):
+            self.workspace.open(lam, lam)
+            found = self.workspace.sweep(lam)
+            self.workspace.gap(found)
+            D, e = found.value(), float(found.e[0, 0])
+            if found.b[0] == 0 and e < D:
+                return max(lam * (1.0 - 2.0**-52), self.low)
+            if lam == self.low:
+                break
+            lam, steep = max(lam - 1.01 * (e - D) / steep - 2.0**-52, self.low), 0.7 * steep
+        return self.low

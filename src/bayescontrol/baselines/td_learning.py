@@ -1,0 +1,546 @@
+"""Learners of values from temporal differences: Q-learning and R-learning.
+
+    M(y) = max_a Q(y,a)
+    Q-learning   Q(x,a) ← (1-α) Q(x,a) + α (r + γ M(y))
+                 with probability ε any action, else arg max_a Q(x,a);  ε ← ε · decay
+    R-learning   Q(x,a) ← (1-α) Q(x,a) + α (r - ρ + M(y))
+                 ρ      ← (1-β) ρ + β (r + M(y) - Q(x,a))
+                 with probability p_exp  arg max_a Q(x,a) + C/F(x,a),  F(x,a) the number of tries
+
+Right-hand sides use the values before the step. Ties go to the first action, in the order of
+`actions`. Q-learning (Watkins 1989) maximises discounted reward, which approaches average reward as
+γ → 1. R-learning (Schwartz 1993; Singh 1994, Algorithm 3) is implemented as the paper prints it: ρ
+is updated at every step, an untried action comes first, and with p_exp = 1 no random numbers are
+drawn.
+
+A learner stores arrays with one row per state, [x, a, …], and doubles them when they are full. The
+kernels update them in place.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
+from bayescontrol.baselines.declared_model import between, read_step
+from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
+from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance
+from bayescontrol.problems.names import Names
+from bayescontrol.record import Record, as_rows, select
+from bayescontrol.seeding import Stream
+from bayescontrol.values import pack, unpack
+
+if TYPE_CHECKING:
+    from bayescontrol.kernels.td import QValues, RValues
+
+L = TypeVar("L", bound="TabularLearner")
+
+#: The initial number of rows if the states are not declared.
+FIRST_ROWS = 16
+
+
+class TabularLearner(ABC):
+    """Base class of agents with a table of values; subclasses define its rows, acting and learning.
+
+    `states` is the number or the names of the states, or `None` to add them when they first occur;
+    `actions` the number or names of the actions; `start` the initial state, by default the first
+    declared one; `allowed(x)` the actions that a state offers, by default all.
+
+    >>> agent = RLearning(None, ["left", "right"], start="home")
+    >>> agent.observe("left", (1.0, "away"))
+    >>> agent.x, agent.states
+    ('away', ('home', 'away'))
+    >>> agent.observe("left", (float("nan"), "home"))
+    Traceback (most recent call last):
+    bayescontrol.errors.BadEvidence: reward nan after action 'left' in state 'away': it must be ...
+    """
+
+    #: T(x, a, o) = y: the situation is the state.
+    advance = staticmethod(advance)
+
+    #: Arrays with a row per state, [x, a, …]; the first is -∞ where x does not offer a.
+    _rows: dict[str, FloatArray]
+    #: Arrays without a row per state.
+    _scalars: dict[str, FloatArray]
+    #: Rows that are not saved: `_restore` computes them from the others.
+    _derived: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(
+        self,
+        states: int | Iterable[Hashable] | None,
+        actions: int | Iterable[Hashable],
+        start: Hashable | None,
+        allowed: Callable[[Any], Iterable[Any]] | None,
+        settings: Mapping[str, Any],
+    ) -> None:
+        self.actions = Names("action", actions)
+        self._allowed = allowed
+        self._settings = dict(settings)
+        declared = () if states is None else tuple(Names("state", states))
+        self._declared = states is not None
+        self._names: list[Any] = []
+        self._places: dict[Any, int] = {}
+        self._scalars = {}
+        self._rows = self._new_rows(len(declared) or FIRST_ROWS)
+        for x in declared:
+            self._enter(x)
+        if start is None and not declared:
+            raise ValueError("states=None needs start=, the initial state")
+        self._x = 0 if start is None else self.number(start, enter=True)
+
+    @classmethod
+    def on(cls: type[L], mdp: MDP, **settings: Any) -> L:
+        """The learner for the states and actions of a given MDP.
+
+        >>> from bayescontrol.mdp import chain_mdp
+        >>> QLearning.on(chain_mdp(3), gamma=0.9)
+        QLearning(3 states, 2 actions, in state 0)
+        """
+        if not mdp.allowed.all():
+            settings = {"allowed": mdp.actions_in, **settings}
+        return cls(tuple(mdp.states), tuple(mdp.actions), **settings)
+
+    # -- defined by subclasses -----------------------------------------------------------------
+
+    @abstractmethod
+    def _fresh(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+        """The initial rows [a, …] of a state that offers these actions."""
+
+    @abstractmethod
+    def _choose(self, x: int, state: UIntArray) -> int:
+        """The number of the action in state x."""
+
+    @abstractmethod
+    def _learn(self, x: int, a: int, r: float, y: int) -> bool:
+        """Learn from a transition; return False, unchanged, if a value would not be finite."""
+
+    @abstractmethod
+    def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
+        """Run the compiled loop; arguments of `kernels.td.q_interact` from `tables` on."""
+
+    def _restore(self) -> None:  # noqa: B027 - most learners derive nothing
+        """Compute the rows that are not saved."""
+
+    # -- agent ---------------------------------------------------------------------------------
+
+    def act(self, rng: Stream) -> Any:
+        """The action in the current state. Does not change the agent."""
+        return self.actions[self._choose(self._x, rng.state)]
+
+    def observe(self, a: Any, o: Any) -> None:
+        """Learn from o = (r, y) and move to y. On an error the agent is unchanged."""
+        x = self.x
+        column = self.actions.place(a)
+        if not self._offers(self._x)[column]:
+            offered = ", ".join(map(repr, self.actions_in(x)))
+            raise UnknownAction(f"state {x!r} does not offer action {a!r}: it offers {offered}")
+        r, y = read_step(x, a, o)
+        known = len(self._names)
+        there = self.number(y, enter=True, after=f" after action {a!r} in state {x!r}")
+        if not self._learn(self._x, column, r, there):
+            self._forget(known)
+            raise BadEvidence(
+                f"reward {r!r} after action {a!r} in state {x!r}: the values would overflow; "
+                "scale the rewards down"
+            )
+        self._x = there
+
+    # -- states by name and number -------------------------------------------------------------
+
+    @property
+    def x(self) -> Any:
+        """The current state."""
+        return self._names[self._x]
+
+    @x.setter
+    def x(self, x: Any) -> None:
+        self._x = self.number(x, enter=True)
+
+    @property
+    def states(self) -> tuple[Any, ...]:
+        """The states declared, or observed so far."""
+        return tuple(self._names)
+
+    def actions_in(self, x: Any) -> list[Any]:
+        """The actions that state x offers."""
+        offered = self._offers(self.number(x))
+        return [a for a, has in zip(self.actions, offered, strict=True) if has]
+
+    def number(self, x: Any, *, enter: bool = False, after: str = "") -> int:
+        """The number of state x; `enter` adds an unknown state unless the states were declared."""
+        try:
+            place = self._places.get(x)
+        except TypeError:
+            raise BadEvidence(f"state {x!r}{after} is not hashable: use a tuple") from None
+        if place is None:
+            if self._declared or not enter:
+                shown = ", ".join(map(repr, self._names[:8])) + ", …" * (len(self._names) > 8)
+                raise UnknownState(f"no state {x!r}{after}: the states are {shown}")
+            place = self._enter(x)
+        return place
+
+    def numbers(self, states: Iterable[Any]) -> IntArray:
+        """The number of each of these states, -1 for an unknown one."""
+        return np.array([self._places.get(x, -1) for x in states], np.int64)
+
+    def offered(self, x: Any) -> npt.NDArray[np.bool_]:
+        """The mask [a] of the actions that state x, known or not, offers."""
+        mask = np.ones(len(self.actions), bool)
+        if self._allowed is not None:
+            mask[:] = False
+            mask[[self.actions.place(a) for a in self._allowed(x)]] = True
+            if not mask.any():
+                raise UnknownAction(
+                    f"state {x!r} offers no action: `allowed` must return at least one"
+                )
+        return mask
+
+    def uses_only_actions_of(self, mdp: MDP) -> bool:
+        """Whether the states of the MDP offer all actions that this learner may choose."""
+        if self._allowed is None:
+            return bool(mdp.allowed.all())
+        pairs = zip(mdp.states, mdp.allowed, strict=True)
+        return not any((self.offered(x) & ~offers).any() for x, offers in pairs)
+
+    def _offers(self, place: int) -> npt.NDArray[np.bool_]:
+        first = next(iter(self._rows.values()))[place]
+        return np.asarray(first.reshape(len(self.actions), -1)[:, 0] > -np.inf)
+
+    def _enter(self, x: Any) -> int:
+        fresh = self._fresh(self.offered(x))
+        place = len(self._names)
+        if place == len(next(iter(self._rows.values()))):
+            old, self._rows = self._rows, self._new_rows(2 * place)
+            for name, array in old.items():
+                self._rows[name][:place] = array
+        for name, row in fresh.items():
+            self._rows[name][place] = row
+        self._names.append(x)
+        self._places[x] = place
+        return place
+
+    def _forget(self, count: int) -> None:
+        """Remove all states after the first `count`."""
+        for x in self._names[count:]:
+            del self._places[x]
+        del self._names[count:]
+
+    def _new_rows(self, states: int) -> dict[str, FloatArray]:
+        like = self._fresh(np.ones(len(self.actions), bool))
+        return {name: np.zeros((states, *row.shape)) for name, row in like.items()}
+
+    def fast_forward(self, x: int) -> None:
+        """Set the current state, by number, after a compiled loop."""
+        self._x = x
+
+    # -- named arrays --------------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """Return named arrays from which `load` continues bit for bit."""
+        return {
+            "settings": pack(self._settings, "the settings"),
+            "actions": pack(list(self.actions), "the actions"),
+            "states": pack(self._names, "the states"),
+            "x": np.array(self._x),
+            **{name: array.copy() for name, array in self._saved_arrays().items()},
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore the state that `save` returned for a learner with the same settings."""
+        names = {"settings", "actions", "states", "x", *self._saved_arrays()}
+        if missing := names - arrays.keys():
+            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        for name, mine in (("settings", self._settings), ("actions", list(self.actions))):
+            if (saved := unpack(arrays[name])) != mine:
+                raise IncompatibleState(f"the saved {name} are {saved}, this agent has {mine}")
+        states, x = unpack(arrays["states"]), np.asarray(arrays["x"])
+        if self._declared and states != self._names:
+            raise IncompatibleState("the saved states are not the ones declared for this agent")
+        twin = self.copy()
+        twin._names, twin._places = [], {}
+        twin._rows = twin._new_rows(max(len(states), FIRST_ROWS))
+        for name in states:
+            twin._enter(name)
+        if x.shape != () or x.dtype.kind not in "iu" or not 0 <= x < len(twin._places):
+            raise IncompatibleState(
+                f"x = {x} is not the number of one of {len(states)} saved states"
+            )
+        twin._x = int(x)
+        twin._restore_arrays(arrays)
+        self.__dict__.update(twin.__dict__)
+
+    def _saved_arrays(self) -> dict[str, FloatArray]:
+        """Views of the arrays that are saved, without the unused rows."""
+        count = len(self._names)
+        rows = {n: a[:count] for n, a in self._rows.items() if n not in self._derived}
+        return {**rows, **self._scalars}
+
+    def _restore_arrays(self, arrays: Arrays) -> None:
+        """Check shapes, types and values (-∞ exactly where an action is not offered), and copy."""
+        for name, here in self._saved_arrays().items():
+            saved = np.asarray(arrays[name])
+            if saved.shape != here.shape or saved.dtype != np.float64:
+                raise IncompatibleState(
+                    f"{name!r} is {saved.dtype} of shape {saved.shape}, not float64 of {here.shape}"
+                )
+            if not np.where(np.isneginf(here), np.isneginf(saved), np.isfinite(saved)).all():
+                raise IncompatibleState(f"{name!r} does not fit the actions that the states offer")
+            here[...] = saved
+        self._restore()
+
+    def copy(self: L) -> L:
+        """An independent copy."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._names, twin._places = list(self._names), dict(self._places)
+        twin._rows = {name: array.copy() for name, array in self._rows.items()}
+        twin._scalars = {name: array.copy() for name, array in self._scalars.items()}
+        return twin
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({len(self._names)} states, {len(self.actions)} actions, "
+            f"in state {self.x!r})"
+        )
+
+
+class QLearning(TabularLearner):
+    """Discounted ε-greedy Q-learning (Watkins 1989).
+
+    Optimistic initial values explore without chance: with `epsilon=0` and `initial` above
+    r_max/(1-γ), the most that can be earned, every action disappoints until it was tried often.
+
+    States, actions and masks: see `TabularLearner`.
+
+    >>> from bayescontrol import interact
+    >>> from bayescontrol.mdp import chain_mdp
+    >>> mdp = chain_mdp(3)
+    >>> agent = QLearning.on(mdp, gamma=0.9, epsilon=0.0, initial=10.0)
+    >>> record = interact(agent, mdp.environment(), 2_000)
+    >>> float(record.observations["reward"][-300:].mean()) > 0.3
+    True
+    """
+
+    format_name: ClassVar[str] = "QLearning"
+
+    def __init__(
+        self,
+        states: int | Iterable[Hashable] | None,
+        actions: int | Iterable[Hashable],
+        gamma: float = 0.99,
+        alpha: float = 0.1,
+        epsilon: float = 0.1,
+        decay: float = 1.0,
+        initial: float = 0.0,
+        *,
+        start: Hashable | None = None,
+        allowed: Callable[[Any], Iterable[Any]] | None = None,
+    ) -> None:
+        settings = {
+            "gamma": between("gamma", gamma, 0, 1, ends="[)"),
+            "alpha": between("alpha", alpha, 0, 1, ends="(]"),
+            "epsilon": between("epsilon", epsilon, 0, 1),
+            "decay": between("decay", decay, 0, 1),
+            "initial": between("initial", initial, -np.inf, np.inf, ends="()"),
+        }
+        self._how = kernels.td.QSettings(settings["gamma"], settings["alpha"], settings["decay"])
+        super().__init__(states, actions, start, allowed, settings)
+        self._scalars = {"epsilon": np.array([settings["epsilon"]])}
+
+    @property
+    def epsilon(self) -> float:
+        """ε of the next step."""
+        return float(self._scalars["epsilon"][0])
+
+    def q_values(self, x: Any) -> dict[Any, float]:
+        """Q(x,·) of the actions that x offers."""
+        row = self._rows["Q"][self.number(x)]
+        return {a: float(row[self.actions.place(a)]) for a in self.actions_in(x)}
+
+    def _fresh(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+        return {"Q": np.where(offered, self._settings["initial"], -np.inf)}
+
+    def _values(self) -> "QValues":
+        return kernels.td.QValues(**self._rows, **self._scalars)
+
+    def _choose(self, x: int, state: UIntArray) -> int:
+        return kernels.td.q_choose(self._values(), x, state)
+
+    def _learn(self, x: int, a: int, r: float, y: int) -> bool:
+        return kernels.td.q_learn(self._values(), self._how, x, a, r, y)
+
+    def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
+        return kernels.td.q_interact(self._values(), self._how, *world_and_columns)
+
+
+class RLearning(TabularLearner):
+    """Average-reward R-learning with uncertainty exploration.
+
+    The paper compares with it in the grid world, with C = 5, 30 and 200. It does not say what
+    happens with probability 1 - p_exp: `otherwise` is the "greedy" action or a "random" one. With
+    `greedy_only` ρ learns only from actions with Q(x,a) = max_a' Q(x,a'), as in Schwartz (1993).
+    States, actions and masks: see `TabularLearner`.
+
+    >>> from bayescontrol import interact
+    >>> from bayescontrol.mdp import chain_mdp
+    >>> mdp = chain_mdp(3)
+    >>> agent = RLearning.on(mdp, C=1.0)
+    >>> record = interact(agent, mdp.environment(), 2_000)
+    >>> float(record.observations["reward"][-300:].mean()), round(agent.rho, 3)
+    (0.333..., 0.3...)
+    >>> agent.q_values(0)[0] > agent.q_values(0)[1]
+    True
+    """
+
+    format_name: ClassVar[str] = "RLearning"
+
+    _derived: ClassVar[tuple[str, ...]] = ("bonus",)
+
+    def __init__(
+        self,
+        states: int | Iterable[Hashable] | None,
+        actions: int | Iterable[Hashable],
+        C: float = 30.0,
+        p_exp: float = 1.0,
+        alpha: float = 0.5,
+        beta: float = 0.001,
+        otherwise: Literal["greedy", "random"] = "greedy",
+        greedy_only: bool = False,
+        *,
+        start: Hashable | None = None,
+        allowed: Callable[[Any], Iterable[Any]] | None = None,
+    ) -> None:
+        if otherwise not in ("greedy", "random"):
+            raise ValueError(f"otherwise={otherwise!r}: it must be 'greedy' or 'random'")
+        settings: dict[str, Any] = {
+            "C": between("C", C, 0, np.inf, ends="[)"),
+            "p_exp": between("p_exp", p_exp, 0, 1),
+            "alpha": between("alpha", alpha, 0, 1, ends="(]"),
+            "beta": between("beta", beta, 0, 1),
+            "otherwise": otherwise,
+            "greedy_only": bool(greedy_only),
+        }
+        self._how = kernels.td.RSettings(
+            C=settings["C"],
+            p_exp=settings["p_exp"],
+            alpha=settings["alpha"],
+            beta=settings["beta"],
+            otherwise_random=otherwise == "random",
+            greedy_only=settings["greedy_only"],
+        )
+        super().__init__(states, actions, start, allowed, settings)
+        self._scalars = {"rho": np.zeros(1)}
+
+    @property
+    def rho(self) -> float:
+        """ρ, the estimated average reward."""
+        return float(self._scalars["rho"][0])
+
+    def q_values(self, x: Any) -> dict[Any, float]:
+        """Q(x,·) of the actions that x offers."""
+        row = self._rows["Q"][self.number(x)]
+        return {a: float(row[self.actions.place(a)]) for a in self.actions_in(x)}
+
+    def tried(self, x: Any) -> dict[Any, int]:
+        """F(x,·) of the actions that x offers."""
+        row = self._rows["F"][self.number(x)]
+        return {a: int(row[self.actions.place(a)]) for a in self.actions_in(x)}
+
+    def _fresh(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+        return {
+            "Q": np.where(offered, 0.0, -np.inf),
+            "F": np.zeros(offered.size),
+            "bonus": np.where(offered, np.inf, 0.0),
+        }
+
+    def _restore(self) -> None:
+        F = self._rows["F"]
+        np.divide(self._how.C, F, out=self._rows["bonus"], where=F > 0.0)
+
+    def _values(self) -> "RValues":
+        return kernels.td.RValues(**self._rows, **self._scalars)
+
+    def _choose(self, x: int, state: UIntArray) -> int:
+        return kernels.td.r_choose(self._values(), self._how, x, state)
+
+    def _learn(self, x: int, a: int, r: float, y: int) -> bool:
+        return kernels.td.r_learn(self._values(), self._how, x, a, r, y)
+
+    def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
+        return kernels.td.r_interact(self._values(), self._how, *world_and_columns)
+
+
+# -- compiled loops ----------------------------------------------------------------------------
+
+
+def _same_names(mine: Iterable[Any], other: Iterable[Any]) -> bool:
+    """Whether both have the same names of the same types in the same order."""
+    return [(type(n), n) for n in mine] == [(type(n), n) for n in other]
+
+
+class StepColumns:
+    """The output of a compiled loop: actions and states by number, and rewards."""
+
+    def __init__(self, steps: int) -> None:
+        self.actions: IntArray = np.empty(steps, np.int64)
+        self._rows = np.empty(steps, [("reward", np.float64), ("state", np.int64)])
+        self.rewards: FloatArray = self._rows["reward"]
+        self.states: IntArray = self._rows["state"]
+
+    def record(self, mdp: MDP) -> Record:
+        """The record of a run in this MDP, with names where states or actions have names."""
+        actions: npt.NDArray[Any] = self.actions
+        rows = self._rows
+        if not mdp.actions.are_numbers:
+            actions = select(list(mdp.actions), actions)
+        if not mdp.states.are_numbers:
+            rows = as_rows({"reward": self.rewards, "state": select(list(mdp.states), self.states)})
+        return Record(actions, rows)
+
+
+def fused_loop(agent: Any, environment: Any) -> Any:
+    """The compiled loop of a learner, if agent and environment match.
+
+    They must be in the same state and have the same actions, and the states of the environment must
+    offer all actions that the agent may choose.
+
+    >>> from bayescontrol.mdp import chain_mdp
+    >>> mdp = chain_mdp(3)
+    >>> fused_loop(QLearning.on(mdp), mdp.environment()) is not None
+    True
+    >>> fused_loop(QLearning.on(mdp), mdp.environment(start=2)) is None
+    True
+    """
+    mdp = environment.mdp
+    fits = (
+        _same_names(agent.actions, mdp.actions)
+        and agent.x == environment.x
+        and agent.uses_only_actions_of(mdp)
+    )
+    return _run if fits else None
+
+
+def _run(
+    agent: TabularLearner, environment: MDPEnvironment, steps: int, p: Stream, q: Stream
+) -> Record:
+    mdp = environment.mdp
+    columns = StepColumns(steps)
+    number, t = agent.numbers(mdp.states), 0
+    while t < steps:
+        before = environment.at
+        done, environment.at = agent._interact(
+            mdp.tables, number, before, t, p.state, q.state,
+            columns.actions, columns.rewards, columns.states,
+        )  # fmt: skip
+        if done < steps:  # a state without a number: `observe` adds it or raises an error
+            agent.fast_forward(int(number[columns.states[done - 1] if done > t else before]))
+            o = Step(float(columns.rewards[done]), environment.x)
+            agent.observe(mdp.actions[columns.actions[done]], o)
+            number[environment.at] = agent.number(environment.x)
+        t = done + 1
+    agent.fast_forward(int(number[environment.at]))
+    return columns.record(mdp)
