@@ -1,10 +1,8 @@
-"""The only door to Numba.
+"""Compile kernels with Numba and cache them on disk.
 
-Kernels are compiled once and kept on disk. Numba invalidates a cached kernel when its own
-file changes, but not when a kernel it calls does; so each module's kernels live in a folder
-named after the contents of its source *and of all kernel sources that it imports*, and an old
-cache can never be used by mistake. Only a folder that no other user can write to is used; otherwise
-nothing is kept.
+Numba invalidates a cached kernel when its own file changes, but not when a kernel that it calls
+changes. So the kernels of a module are cached in a folder named after a digest of its source and of
+all kernel sources that it imports. The cache is used only if no other user can write to it.
 """
 
 import hashlib
@@ -23,10 +21,10 @@ import numba
 from numba.core import config
 
 F = TypeVar("F", bound=Callable[..., object])
-# Numba's settings are made at run time, and its option `_nrt` is unknown to type checkers.
+# Numba creates its settings at run time, and type checkers do not know its option `_nrt`.
 _config: Any = config
 _njit: Any = numba.njit
-#: What Numba calls the type of a value, and its types.
+#: Numba's type of a value, and its module of types.
 typeof: Any = numba.typeof
 types: Any = numba.types
 
@@ -50,10 +48,10 @@ def _digest(path: Path) -> str:
 
 
 def _risk(folder: Path) -> str | None:
-    """Say how another user could put files into this folder, or move it; None if nobody can.
+    """How another user could write to this folder or replace it; None if nobody can.
 
-    A folder without any access for others protects all that lies in it. What lies in a folder that
-    others can read must not be writable by them either. Windows keeps such folders per user.
+    If others have no access to a folder, its contents are safe; otherwise its contents must not be
+    writable for them either. On Windows these folders are private.
     """
     if os.name != "posix":
         return None
@@ -71,7 +69,7 @@ def _risk(folder: Path) -> str | None:
 
 
 def _risk_within(path: Path, *, deep: bool = True) -> str | None:
-    """As `_risk`, where the parents are safe. `deep`: check all that the folder holds, too."""
+    """As `_risk` if the parents are safe; `deep` also checks the contents of the folder."""
     try:
         found = path.lstat()
         if found.st_uid != os.geteuid():
@@ -82,7 +80,7 @@ def _risk_within(path: Path, *, deep: bool = True) -> str | None:
             return f"{path} can be written by other users"
         if deep and stat.S_ISDIR(found.st_mode) and found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             return next(filter(None, map(_risk_within, path.iterdir())), None)
-    except FileNotFoundError:  # another process has tidied up
+    except FileNotFoundError:  # another process has removed it
         pass
     return None
 
@@ -97,7 +95,7 @@ def _cache_folder() -> Path | None:
         if risk is None:
             tempfile.TemporaryFile(dir=folder).close()
             return folder.resolve()
-    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
         risk = str(error)
     _warn(risk)
     return None
@@ -112,8 +110,8 @@ def _warn(risk: str) -> None:
     )
 
 
-#: Where compiled kernels are kept; None if there is no folder that only this user can write to.
-#: Numba unpickles what it finds there, so whoever can write there can run code in this process.
+#: The cache of compiled kernels; None if no folder is writable for this user alone. Numba unpickles
+#: its files, so a user who can write there can run code in this process.
 cache_folder = _cache_folder()
 
 
@@ -146,9 +144,9 @@ def _compile(kernel: F, **options: bool) -> F:
 
 
 def jit(kernel: F) -> F:
-    """Compile on first call, from disk where it was compiled before.
+    """Compile a kernel on its first call, or load it from the cache.
 
-    No fast-math: a kernel gives the same bits on every machine, inside a loop and out of it.
+    Without fast-math, so that a kernel gives the same bits on every machine and in every loop.
 
     >>> from bayescontrol.kernels.elementary import exp
     >>> exp.py_func(0.0) == exp(0.0)
@@ -160,7 +158,7 @@ def jit(kernel: F) -> F:
 def leaf(kernel: F) -> F:
     """As `jit`, for a kernel that allocates nothing: its arrays are not reference-counted.
 
-    Counting is an atomic operation on either side of a call, and costs more than a draw.
+    Reference counting takes two atomic operations per call, more time than a random draw.
 
     >>> from bayescontrol.kernels.random import uniform
     >>> uniform.targetoptions["_nrt"]
@@ -171,10 +169,10 @@ def leaf(kernel: F) -> F:
 
 @lru_cache(maxsize=256)
 def in_memory(function: Callable[..., Any], *, checked: bool = False) -> Any:
-    """As `jit`, for a user's function or a closure over one, which Numba keeps nowhere.
+    """As `jit`, for a user's function or a closure over one, which Numba cannot cache.
 
-    `checked`: an index beyond an array raises, where a kernel would read what lies there. What
-    Numba has compiled already is taken as it is.
+    With `checked` an index out of bounds raises an error. A function that is compiled already is
+    returned unchanged.
 
     >>> def double(x): return 2 * x
     >>> in_memory(double)(2) == in_memory(in_memory(double))(2) == 4

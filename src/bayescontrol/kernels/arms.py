@@ -1,4 +1,4 @@
-"""Independent arms with conjugate priors: one row of parameters an arm, one kernel an equation.
+"""Independent arms with conjugate priors: a row of parameters for each arm.
 
     kind           reward of an arm            posterior row              mean reward drawn
     BERNOULLI      1 with probability m        α, β                       m ~ Beta(α, β)
@@ -9,21 +9,21 @@
     EXPONENTIAL    m e,  e exponential         a, b                       m ~ b/Gamma(a)
     CATEGORICAL    v_k with probability p_k    α_1 … α_K                  Σ v_k G_k / Σ G_k
 
-`constants` holds what a family knows for certain: σ, or the values v_k. Numba keeps no kernel
-that takes another as an argument, so the family is a number.
+`constants` holds the known constants of a family: σ, or the values v_k. A family is a number,
+because Numba cannot cache a kernel that takes another as an argument.
 
-An action is the arm with the largest m. Under tiny parameters m is often 1.0, 0.0 or ∞ as a double,
-or a gamma underflows on the way to it: doubles are then equal, or in another order than the numbers
-they stand for, on which P(a) depends. So if one arm has a shape below ½, or a rate near an end of
-the doubles, all arms are compared on a scale that has no ends, with the same random numbers:
+The action is the arm with the largest m. With tiny parameters m is often 1.0, 0.0 or ∞ as a double,
+or a gamma underflows: then the doubles are equal or in the wrong order, which would change P(a). So
+if an arm has a shape below ½ or a rate near the limits of doubles, all arms are compared on a
+logarithmic scale, with the same random numbers:
 
     BERNOULLI      ln m/(1 - m) = ln G_α - ln G_β        with ln G_a = ln G_(a+1) - E/a if a < 1
     POISSON        ln m = ln G_a - ln b
     EXPONENTIAL    ln m = ln b - ln G_a
 
-Otherwise doubles are compared. Two of them are equal with a probability of about 1e-16 (times the
-larger of α and β for a Bernoulli arm), and are then split evenly: `largest_mean`. Version 1
-compared doubles under all parameters. Gaussian and categorical arms still do.
+Otherwise doubles are compared. Two are equal with probability about 1e-16 (times the larger of α
+and β for a Bernoulli arm); then `largest_mean` chooses uniformly. Version 1 compared doubles for
+all parameters. Gaussian and categorical arms still do.
 """
 
 import math
@@ -45,23 +45,23 @@ from bayescontrol.kernels.random import (
     uniform,
 )
 
-#: The families, as the kernels call them.
+#: The families.
 BERNOULLI, GAUSSIAN, NORMAL_GAMMA, POISSON, EXPONENTIAL, CATEGORICAL = range(6)
 
-#: An arm with a smaller shape, or a rate outside of this range, is compared by its logarithm.
+#: Arms with a smaller shape, or a rate outside this range, are compared by logarithms.
 LEAST_SHAPE, LEAST_RATE, LARGEST_RATE = 0.5, 1e-280, 1e280
-#: Below this α the largest of a few gammas may be no double.
+#: For smaller α even the largest of a few gammas can underflow.
 SMALL = 0.1
-#: Up to this mean events are counted one by one.
+#: Up to this mean events are counted individually.
 FEW = 16.0
 
 
 @leaf
 def _draw_near_corners(values: FloatArray, row: FloatArray, state: UIntArray) -> float:
-    """Σ v_k G_k / Σ G_k where every α_k is small, so that each G_k may underflow.
+    """Σ v_k G_k / Σ G_k if every α_k is small, so that each G_k can underflow.
 
-    ln G_k = ln gamma(α_k + 1) - E/α_k, times the least α so that it is a double; the sums are
-    kept relative to the largest G so far.
+    ln G_k = ln gamma(α_k + 1) - E/α_k, times the smallest α so that it is a double; the sums are
+    relative to the largest G so far.
     """
     least = row[0]
     for k in range(1, values.size):
@@ -154,7 +154,7 @@ def learn(kind: int, constants: FloatArray, row: FloatArray, r: float) -> None:
 
 @leaf
 def _binomial(state: UIntArray, n: float, p: float) -> float:
-    """Of n uniform numbers those below p, by halves: the middle one has a Beta law."""
+    """The number of n uniform numbers below p, by bisection: the median is a Beta draw."""
     count = 0.0
     while n > 0.0:
         i = np.floor(0.5 * n) + 1.0
@@ -173,8 +173,8 @@ def _binomial(state: UIntArray, n: float, p: float) -> float:
 def _poisson(state: UIntArray, mean: float) -> float:
     """Events of a unit-rate process before time `mean` (Ahrens & Dieter 1974).
 
-    The n-th of many comes at time Gamma(n): either that is early, and the rest of the time is
-    left; or it is late, and of the n - 1 before it each was in time with the same chance.
+    The n-th event is at time Gamma(n). If that is before `mean`, count the rest of the time; else
+    each of the n - 1 earlier events was in time with the same probability.
     """
     count = 0.0
     while mean > FEW:
@@ -195,7 +195,7 @@ def _poisson(state: UIntArray, mean: float) -> float:
 def respond(kind: int, constants: FloatArray, truth: FloatArray, state: UIntArray) -> float:
     """A reward of an arm whose true parameters are `truth`.
 
-    m alone; of NORMAL_GAMMA m and the standard deviation; of CATEGORICAL the p_k.
+    `truth` is m; for NORMAL_GAMMA m and the standard deviation; for CATEGORICAL the p_k.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -217,9 +217,9 @@ def respond(kind: int, constants: FloatArray, truth: FloatArray, state: UIntArra
 
 @leaf
 def log_mean(kind: int, row: FloatArray, state: UIntArray) -> float:
-    """LOG_UNIT times ln m, or of a Bernoulli arm ln m/(1 - m), for the m that `draw` would draw.
+    """LOG_UNIT · ln m, or LOG_UNIT · ln m/(1 - m) of a Bernoulli arm, for the m of `draw`.
 
-    Of Bernoulli, Poisson and exponential arms.
+    For Bernoulli, Poisson and exponential arms.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -237,7 +237,7 @@ def log_mean(kind: int, row: FloatArray, state: UIntArray) -> float:
 
 @leaf
 def needs_logs(kind: int, rows: FloatArray, active: IntArray) -> bool:
-    """Whether an active arm has parameters under which doubles do not tell means apart.
+    """Whether an active arm has parameters for which doubles cannot distinguish means.
 
     Learning never makes a parameter smaller, so a False result stays False.
 
@@ -267,7 +267,7 @@ def largest_mean(
     drawn: FloatArray,
     state: UIntArray,
 ) -> int:
-    """arg max_j m_j over the active arms, m drawn into `drawn`; equal doubles are split evenly.
+    """arg max_j m_j over the active arms, m drawn into `drawn`; ties are broken uniformly.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -309,7 +309,7 @@ def draw_action(
     drawn: FloatArray,
     state: UIntArray,
 ) -> int:
-    """arg max_j m_j over the active arms, m drawn from the posterior. `drawn` is room for m.
+    """arg max_j m_j over the active arms, m drawn from the posterior; `drawn` is scratch for m.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -332,7 +332,7 @@ def draw_logs(
     logs: FloatArray,
     state: UIntArray,
 ) -> None:
-    """m of the active arms into `drawn`, and `log_mean` of the same m into `logs`.
+    """Write m of the active arms to `drawn`, and `log_mean` of the same m to `logs`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -363,9 +363,9 @@ def interact(
     actions: IntArray,
     rewards: FloatArray,
 ) -> None:
-    """The rule over independent arms: draw, pull the best, learn; fills the columns.
+    """The loop of the control rule over independent arms; fills the columns.
 
-    With `split` doubles are compared under all parameters.
+    With `split` doubles are compared for all parameters.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream

@@ -3,25 +3,25 @@
     Q(k, j) = p_j (1 + V(k + e_j⁺)) + (1 - p_j) V(k + e_j⁻)      p_j = α_j / (α_j + β_j)
     V(k)    = max_j Q(k, j)
 
-k holds d = 2 N counts: rewards and failures, arm after arm; α_j and β_j are the prior's with the
-counts added. The C(t + d - 1, d - 1) counts of t pulls lie in one array, each at its number
+k holds d = 2 N counts: rewards and failures of each arm; α_j and β_j are those of the prior plus
+the counts. The C(t + d - 1, d - 1) counts of t pulls are in one array, each at its number
 
     #k = Σ_{i<d-1} C(s_i + i, i + 1),   s_i = k_0 + … + k_i
     #(k + e_i) = #(k + e_{i+1}) + C(s_i + i, i)
 
-which does not depend on t: a child is found by adding binomials. `C` is Pascal's triangle.
+which does not depend on t, so that a child is found by adding binomials. `C` is Pascal's triangle.
 """
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import leaf
 
-#: Values this close, relative to the larger of 1 and the best, are equal.
+#: Values this close, relative to the larger of 1 and the best, count as equal.
 TIE = 1e-12
 
 
 @leaf
 def number(k: IntArray, C: IntArray) -> int:
-    """#k: the place of these counts among all of the same sum.
+    """#k, the number of these counts among all with the same sum.
 
     >>> import numpy as np
     >>> C = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 2, 1, 0], [1, 3, 3, 1]])
@@ -89,7 +89,7 @@ def children(k: IntArray, C: IntArray, place: IntArray) -> None:
 def action_values(
     prior: FloatArray, k: IntArray, after: FloatArray, C: IntArray, place: IntArray, Q: FloatArray
 ) -> None:
-    """Q_j ← Q(k, j), with V of all counts with one pull more in `after`; empty if none is left.
+    """Q_j ← Q(k, j), with V after one more pull in `after`; empty at the end.
 
     >>> import numpy as np
     >>> k, C, Q = np.array([1, 0, 0, 0]), np.ones((5, 4), np.int64), np.empty(2)
@@ -110,7 +110,7 @@ def action_values(
 
 @leaf
 def first(Q: FloatArray) -> int:
-    """arg max_j Q_j, the first of those that are equal.
+    """arg max_j Q_j, the first of equals.
 
     >>> import numpy as np
     >>> first(np.array([0.5, 0.7, 0.7]))

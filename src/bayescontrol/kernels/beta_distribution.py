@@ -1,13 +1,13 @@
-"""The law of a Beta variable on the real line u = ln x/(1-x), and its distribution function.
+"""The Beta distribution in the coordinate u = ln x/(1-x): density, distribution and quantiles.
 
     φ(e) = e - ln(1 + e)                       d(a, b, x) = a φ((x - p)/p) + b φ((p - x)/(1-p))
     p = a/(a + b)                                         = (a + b) KL(p ‖ x)
     g(u) = x^a (1-x)^b / B(a, b) = √(ab / 2π(a+b)) e^(Δ(a+b) - Δ(a) - Δ(b) - d(a, b, x))
     I_x(a, b) = ∫_-∞^u g = g(u) / (β_0 + α_1/(β_1 + α_2/(β_2 + …)))     (DiDonato & Morris 1992)
 
-Δ is what Stirling's formula leaves of ln Γ. Written with φ nothing cancels, so that a million
-pulls cost no digits. ln g is concave in u whatever a and b are: Newton's method on ln I, from
-the mode, never passes the quantile twice.
+Δ is the remainder of Stirling's formula. With φ there is no cancellation, so that precision is kept
+after a million pulls. ln g is concave in u for all a and b: Newton's method on ln I, from the mode,
+passes the quantile at most once.
 """
 
 import math
@@ -16,15 +16,15 @@ from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, log_excess_series, stirling
 
 EPS = 2.0**-52
-#: The fraction needs about √max(a, b) terms; no more than these are taken.
+#: The most terms of the fraction, which needs about √max(a, b).
 MOST_TERMS = 100_000
-#: x and 1 - x are doubles only up to here.
+#: The largest u for which 1 - x is a double.
 LAST_LOGIT = 700.0
 
 
 @leaf
 def excess(e: float) -> float:
-    """φ(e) = e - ln(1 + e) ≥ 0, to full relative accuracy also where e is small.
+    """φ(e) = e - ln(1 + e) ≥ 0, to full relative accuracy for small e too.
 
     >>> excess(0.0), excess(1e-9)
     (0.0, 4.99999999666...e-19)
@@ -36,7 +36,7 @@ def excess(e: float) -> float:
 
 @leaf
 def _excess(e: float, one_plus: float) -> float:
-    """φ(e), where 1 + e is known to more digits than e has left near -1."""
+    """φ(e), given 1 + e to more digits than e provides near -1."""
     return excess(e) if -0.29 < e < 0.41 else e - log(one_plus)
 
 
@@ -72,7 +72,7 @@ def divergence_bound(a: float, b: float, level: float) -> float:
     """ln x/(1-x) for the x ≥ a/(a + b) with (a + b) KL(a/(a + b) ‖ x) = level; a, b, level > 0.
 
     At most 700, where 1 - x is 1e-304. In u the divergence is convex with slope (a + b)(x - p):
-    Newton from above falls onto it.
+    Newton's method from above converges monotonically.
 
     >>> u = divergence_bound(2.0, 2.0, 1.0)
     >>> x = 1 / (1 + exp(-u))
@@ -81,7 +81,7 @@ def divergence_bound(a: float, b: float, level: float) -> float:
     """
     n = a + b
     p = a / n
-    # KL ≥ (1-p) u - H(p), and by Pinsker ≥ 2 (x - p)²: each gives a u that is large enough.
+    # KL ≥ (1-p) u - H(p), and by Pinsker ≥ 2 (x - p)²: each gives an upper bound of u.
     u = (level - a * log(p) - b * log(b / n)) / b
     pinsker = math.sqrt(0.5 * level / n)
     if pinsker < b / n:
@@ -173,7 +173,7 @@ def _lower_logit(a: float, b: float, tail: float) -> float:
         value, slope = _log_lower(a, b, peak, 1.0 / (1.0 + exp(-u)), 1.0 / (1.0 + exp(u)))
         step = (target - value) / slope
         u += step
-        # After the first step u is at or below the root: a step back is rounding.
+        # After the first step u is at or below the root: a step back is due to rounding.
         if i > 0 and not step > EPS * max(1.0, abs(u)):
             break
     return u

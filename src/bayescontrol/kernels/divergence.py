@@ -1,12 +1,12 @@
-"""Divergence processes: sums of log-likelihood ratios, kept to the last digits.
+"""Divergence processes: sums of log-likelihood ratios with compensated rounding.
 
     term_t = ln P(o_t | m*, x_t, a_t) / P(o_t | m, x_t, a_t)
     d_t    = Σ_{τ≤t} term_τ                            the divergence process
     g_t    = Σ_{τ≤t, m' in charge} term_τ              its part while m' was in charge
     G_t    = Σ_{τ≤t, m' in charge} Σ_a P(a | m', x_τ) KL( P(· | m*, x_τ, a) ‖ P(· | m, x_τ, a) )
 
-A mode that is ruled out makes a sum infinite, both of them make it nan: 0/0 says nothing.
-Each sum carries what rounding took from it, so that a thousand steps cost no digit.
+A sum is infinite if one mode is ruled out, and NaN if both are. Each sum carries its rounding
+error, so that long runs lose no precision.
 """
 
 import math
@@ -19,7 +19,7 @@ from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.finite import OK, condition, posterior
 from bayescontrol.kernels.tabular import interact
 
-# Where p/q is a double with all its digits.
+# The range in which p/q is a normal double.
 LEAST_RATIO, MOST_RATIO = 1e-300, 1e300
 
 
@@ -27,8 +27,7 @@ LEAST_RATIO, MOST_RATIO = 1e-300, 1e300
 def weight_of_evidence(p: float, q: float) -> float:
     """ln p/q; ∞ if only q is zero, -∞ if only p is, nan if both are.
 
-    Near p = q the logarithm of a rounded ratio would lose its digits: ln(1 + f) does not,
-    f = (p - q) / q.
+    Near p = q it uses ln(1 + f), f = (p - q) / q, because ln of a rounded ratio is inaccurate.
 
     >>> weight_of_evidence(0.5, 0.25), weight_of_evidence(0.5, 0.0), weight_of_evidence(0.0, 0.0)
     (0.6931471805599453, inf, nan)
@@ -47,7 +46,7 @@ def weight_of_evidence(p: float, q: float) -> float:
 
 @leaf
 def add(total: float, lost: float, term: float) -> tuple[float, float]:
-    """The sum total + lost + term as (rounded sum, what rounding took)."""
+    """The sum total + lost + term as (rounded sum, rounding error)."""
     s = total + term
     if not abs(s) < math.inf:
         return s, 0.0
@@ -133,7 +132,7 @@ def follow(
 def posteriors(
     w: FloatArray, e: IntArray, blocks: FloatArray, evidence: FloatArray, out: FloatArray
 ) -> int:
-    """P(m | âo_≤t) for t = 0 … T into `out`; gives the steps done, fewer if evidence is bad.
+    """P(m | âo_≤t) for t = 0 … T into `out`; returns the steps done, fewer at bad evidence.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([0.5, 0.5]), np.zeros(2, np.int64)
@@ -162,7 +161,7 @@ def relative_entropy(p: FloatArray, q: FloatArray) -> float:
     for o in range(p.shape[0]):
         if p[o] > 0.0:
             total, lost = add(total, lost, p[o] * weight_of_evidence(p[o], q[o]))
-    return max(0.0, total + lost)  # rounding may not make it negative
+    return max(0.0, total + lost)  # not negative by rounding
 
 
 @leaf
@@ -189,7 +188,7 @@ def mean_tables(
 ) -> None:
     """out[m', x, j] = Σ_a P(a | m', x) KL( P(· | m*, x, a) ‖ P(· | m_j, x, a) ).
 
-    What m' never does counts nothing, even where it would rule m_j out.
+    Actions that m' never takes do not count, even if they would rule m_j out.
 
     >>> policy = np.array([[[1.0]], [[1.0]]])
     >>> table = np.array([[[[1.0, 0.0]]], [[[0.5, 0.5]]]])
@@ -231,15 +230,15 @@ def ensemble(
     v: FloatArray,
     low: FloatArray,
 ) -> None:
-    """Many runs of the rule in the world of m*; what each had come to at `times`, and how far
-    it had strayed by then. m* must have weight: then no observation is bad evidence.
+    """Many runs of the rule in the world of m*: the sums at `times`, and their extremes until then.
+    m* must have positive weight, so that no observation is bad evidence.
 
-    `p` and `q` are the streams of agent and environment, one row a run; `term` and `mean` come
+    `p` and `q` are the streams of agent and environment, one row per run; `term` and `mean` come
     from `ratio_table` and `mean_tables`. The rule itself is `kernels.tabular.interact`.
 
         sup = sup_{τ≤t} |g_τ - G_τ|  by mode in charge      low = min_{τ≤t} P(m* | âo_≤τ) / P(m*)
 
-    See `bayescontrol.convergence.boundedness.simulate_divergences`, which makes the arrays.
+    See `bayescontrol.convergence.boundedness.simulate_divergences`, which creates the arrays.
 
     >>> from bayescontrol.convergence.boundedness import simulate_divergences
     >>> from bayescontrol.problems.prize import prize_or_frog
@@ -287,12 +286,12 @@ def ensemble(
 #     differ   |p_o - q_o| > tolerance · max(p_o, q_o)  for some o with p_o > 0
 #     D        KL(p ‖ q) = Σ_o p_o ln p_o / q_o, zero where they do not differ
 #
-# Only what can happen in the world of p counts: where p_o = 0 for the rest, q_o has nothing left.
+# Only outcomes that are possible under p count.
 
 
 @leaf
 def differ(p: FloatArray, q: FloatArray, tolerance: float) -> bool:
-    """Whether two predictions differ in what the first holds possible.
+    """Whether two predictions differ in an outcome that the first considers possible.
 
     >>> import numpy as np
     >>> differ(np.array([0.5, 0.5]), np.array([0.5 + 1e-15, 0.5]), 1e-12)
@@ -308,7 +307,7 @@ def differ(p: FloatArray, q: FloatArray, tolerance: float) -> bool:
 def compare(
     law: FloatArray, hypothesis: FloatArray, tolerance: float, nats: FloatArray, differs: FloatArray
 ) -> None:
-    """Fill nats[m, x, a] = D and differs[m, x, a] for every mode m against one law[x, a, o].
+    """Fill nats[m, x, a] = D and differs[m, x, a] for every mode m against `law[x, a, o]`.
 
     >>> import numpy as np
     >>> law, others = np.array([[[1.0, 0.0]]]), np.array([[[[1.0, 0.0]]], [[[0.5, 0.5]]]])

@@ -1,11 +1,15 @@
-"""exp and log that give the same bits on every machine.
+"""Elementary and special functions that give the same bits on every machine.
 
     exp(x) = 2^k e^r,  k = ⌊x / ln 2 + ½⌋,  |r| ≤ ln 2 / 2
     log(x) = k ln 2 + log(1 + f),  log(1 + f) = f - s (f - R(s²)),  s = f / (2 + f)
 
-libm and NumPy pick an implementation by the processor they find, and these differ in the
-last bit. Here there are only additions, multiplications and divisions, each rounded as
-IEEE 754 says. Both are within one unit in the last place (a test against 60 digits).
+libm and NumPy choose an implementation by the processor, and these differ in the last bit. Here
+only additions, multiplications and divisions are used, rounded by IEEE 754. exp and log are within
+one unit in the last place (tested against 60 digits).
+
+    ln Γ(x) = (x - ½) ln x - x + ½ ln 2π + 1/12x - 1/360x³ + …           for large x (Stirling)
+    ln Γ(x) = ln Γ(x + n) - ln x (x + 1) … (x + n - 1)                   else
+    Δ(x) = ln Γ(x) - (x - ½) ln x + x - ½ ln 2π                          the remainder
 """
 
 import math
@@ -23,16 +27,16 @@ LN2_LOW = 1.9082149292705877e-10
 LN2_A, LN2_B, LN2_C = 0.6931469440460205, 2.3651386982237455e-07, 5.497923018708371e-14
 SQRT_HALF = 0.7071067811865476
 
-# Taylor coefficients of e^r from r² on: with |r| ≤ .3466 the first one left out is 5e-18.
+# Taylor coefficients of e^r from r² on: with |r| ≤ .3466 the first omitted one is 5e-18.
 E2, E3, E4, E5, E6, E7 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
 E8, E9, E10, E11, E12, E13 = (1 / math.factorial(n) for n in range(8, 14))
 
 
 @leaf
 def exp_split(x: float) -> tuple[float, float]:
-    """e^x as (p, k) with e^x = p · 2^k and p in [.707, 1.415]: it cannot under- or overflow.
+    """e^x as (p, k) with e^x = p · 2^k and p in [.707, 1.415]: without under- or overflow.
 
-    k is a whole number kept as a double, so that a loop over x becomes vector code.
+    k is an integer stored as a double, so that loops over x are vectorised.
 
     >>> exp_split(0.0), exp_split(-1e6)[1]
     ((1.0, 0.0), -1442695.0)
@@ -46,7 +50,7 @@ def exp_split(x: float) -> tuple[float, float]:
 
 @leaf
 def exp(x: float) -> float:
-    """e^x; 0 and ∞ where doubles end.
+    """e^x; 0 or ∞ outside the range of doubles.
 
     >>> exp(0.0), exp(-1000.0)
     (1.0, 0.0)
@@ -78,7 +82,7 @@ def log(x: float) -> float:
     f -= 1.0
     s = f / (2.0 + f)
     z = s * s
-    # R = 2 (z/3 + z²/5 + …); with |s| ≤ .1716 the first term left out is 5e-20.
+    # R = 2 (z/3 + z²/5 + …); with |s| ≤ .1716 the first omitted term is 5e-20.
     R = 1 / 19 + z * (1 / 21 + z * (1 / 23 + z * (1 / 25)))
     R = 1 / 9 + z * (1 / 11 + z * (1 / 13 + z * (1 / 15 + z * (1 / 17 + z * R))))
     R = 2.0 * z * (1 / 3 + z * (1 / 5 + z * (1 / 7 + z * R)))
@@ -86,19 +90,13 @@ def log(x: float) -> float:
 
 
 # ------------------------------------------------------------------------------------------------
-# Special functions that give the same bits on every machine.
-#
-#     ln Γ(x) = (x - ½) ln x - x + ½ ln 2π + 1/12x - 1/360x³ + …           for large x (Stirling)
-#     ln Γ(x) = ln Γ(x + n) - ln x (x + 1) … (x + n - 1)                   else
-#     Δ(x) = ln Γ(x) - (x - ½) ln x + x - ½ ln 2π                          what Stirling leaves
-#
-# Made of `elementary.log` and the four operations.
+# Special functions, from exp, log and the four operations.
 
 HALF_LOG_2PI = 0.9189385332046727
-# B_2k / 2k (2k - 1): with x ≥ 10 the first one left out is below 3e-17.
+# B_2k / 2k (2k - 1): with x ≥ 10 the first omitted one is below 3e-17.
 S1, S2, S3, S4 = 1 / 12, -1 / 360, 1 / 1260, -1 / 1680
 S5, S6, S7 = 1 / 1188, -691 / 360360, 1 / 156
-# 2 / n!: with |x| < 1/2 the first one left out is below 4e-19.
+# 2 / n!: with |x| < 1/2 the first omitted one is below 4e-19.
 X3, X4, X5, X6, X7, X8, X9 = (2 / math.factorial(n) for n in range(3, 10))
 X10, X11, X12, X13, X14, X15, X16 = (2 / math.factorial(n) for n in range(10, 17))
 
@@ -125,7 +123,7 @@ def log_gamma_function(x: float) -> float:
 
 @leaf
 def stirling(x: float) -> float:
-    """Δ(x) for x > 0, to 1e-14: what Stirling's formula leaves of ln Γ(x).
+    """Δ(x) for x > 0, to 1e-14: the remainder of Stirling's formula for ln Γ(x).
 
     >>> round(stirling(1.0), 13), stirling(1e6)  # 1 - ½ ln 2π, and about 1/12x
     (0.0810614667953, 8.33333333333...e-08)
@@ -138,7 +136,7 @@ def stirling(x: float) -> float:
 
 @leaf
 def exp_excess_series(x: float) -> float:
-    """e^x - 1 - x for |x| ≤ ½, without a branch: a loop over it becomes vector code.
+    """e^x - 1 - x for |x| ≤ ½, without a branch, so that loops are vectorised.
 
     >>> exp_excess_series(0.25) == exp_excess(0.25)
     True
@@ -150,7 +148,7 @@ def exp_excess_series(x: float) -> float:
 
 @leaf
 def exp_excess(x: float) -> float:
-    """e^x - 1 - x ≥ 0, to full relative accuracy also where x is small.
+    """e^x - 1 - x ≥ 0, to full relative accuracy for small x too.
 
     >>> exp_excess(0.0), exp_excess(-1e-9)
     (0.0, 4.99999999833...e-19)
@@ -162,7 +160,7 @@ def exp_excess(x: float) -> float:
 
 @leaf
 def log_excess_series(u: float) -> float:
-    """u - ln(1 + u) for -.29 ≤ u ≤ .41, as `elementary.log` does it, and without a branch.
+    """u - ln(1 + u) for -.29 ≤ u ≤ .41, by the series of `log`, without a branch.
 
     >>> log_excess_series(0.0), log_excess_series(1e-9)
     (0.0, 4.99999999666...e-19)

@@ -1,9 +1,18 @@
-"""Weights in blocks: the sum of each is known, and most exponents need not be looked at.
+"""Weights of finitely many modes, with the range of logarithms and linear arithmetic.
+
+    v_m ∝ w_m · 2^e_m        w_m a double, e_m an integer
+
+    condition   w_m ← w_m P(o | m, x, a)          a product, rounded once
+    draw        m with probability v_m / Σ v
+
+A sum of logarithms loses precision as it grows, and a plain product underflows and loses a mode for
+ever. Here a mode can fall to 10^-2000 and recover. Weights are stored in blocks, so that a draw
+reads one block instead of all modes:
 
     blocks[b] = (sum, top, flat)        sum = Σ w_m 2^(e_m - top) over block b
 
-In a flat block all exponents equal `top` and e is not looked at: most updates are one
-multiplication per mode. A block whose weights spread too far keeps an exponent for each mode.
+In a flat block all exponents equal `top` and e is unused: most updates are one multiplication per
+mode. A block whose weights differ too much has an exponent for each mode.
 """
 
 import math
@@ -21,32 +30,32 @@ BLOCK = 512
 SUM, TOP, FLAT = 0, 1, 2
 
 LOW = 2.0**-400
-#: 2^-n for n < 1024, then 0: what is 1024 binary orders down is 2^-224 of the block at most.
+#: 2^-n for n < 1024, then 0: a weight 1024 binary orders down is at most 2^-224 of the block.
 POWER = np.array([2.0**-n for n in range(1024)] + [0.0])
 LEAST_EXPONENT = np.int64(-(1 << 62))
 
 
 @jit
 def part(array: Array, b: int) -> Array:
-    """Block b of an array. Loops over a slice from 0 are vector code; from `start` they are not."""
+    """Block b of an array. Loops over a slice are vectorised; loops from `start` are not."""
     return array[b * BLOCK : (b + 1) * BLOCK]
 
 
 @jit
 def shrink(w: float, below: int) -> float:
-    """w · 2^-below; nothing is left after 1024 binary orders."""
+    """w · 2^-below; 0 from 1024 binary orders on."""
     return w * float(POWER[max(0, min(below, 1024))])
 
 
 @jit
 def shift(b: int, blocks: FloatArray, k: float) -> int:
-    """The exponent of block b's sum on a scale where 2^k is one, kept from underflowing."""
+    """The exponent of block b's sum relative to 2^k, limited to avoid underflow."""
     return int(max(blocks[b, TOP] - k, -2000.0))
 
 
 @jit
 def summarise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int, scratch: FloatArray) -> None:
-    """The sum of block b, by halves: accurate, and vector code with the same bits everywhere."""
+    """The sum of block b, by pairwise summation: accurate, vectorised, and reproducible."""
     v, k = part(w, b), part(e, b)
     n = v.shape[0]
     if blocks[b, FLAT] == 1.0:
@@ -78,7 +87,7 @@ def spread(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
 
 @jit
 def normalise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
-    """Bring block b back into range: one common shift if that is enough, else each its own."""
+    """Rescale block b: with one common shift if that suffices, else one for each mode."""
     v, exponent = part(w, b), part(e, b)
     low, high = math.inf, 0.0
     for i in range(v.shape[0]):
@@ -100,7 +109,7 @@ def normalise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
 
 @jit
 def build(w: FloatArray, e: IntArray) -> FloatArray:
-    """Blocks for fresh weights, flat wherever they can be.
+    """Blocks for new weights, flat where possible.
 
     >>> build(np.array([0.25, 0.75]), np.zeros(2, np.int64))  # one block: sum, top, flat
     array([[1., 0., 1.]])
@@ -118,7 +127,7 @@ def build(w: FloatArray, e: IntArray) -> FloatArray:
 
 @jit
 def rebuild(w: FloatArray, e: IntArray, flat: FloatArray) -> FloatArray:
-    """The very blocks that weights in this state had, whichever of them were flat.
+    """The blocks of weights with this state; `flat` blocks stay flat.
 
     >>> rebuild(np.array([0.5, 0.75]), np.array([-1, 0]), flat=np.array([0.0]))
     array([[1., 0., 0.]])
@@ -134,7 +143,7 @@ def rebuild(w: FloatArray, e: IntArray, flat: FloatArray) -> FloatArray:
 
 @jit
 def exponents(w: FloatArray, e: IntArray, blocks: FloatArray) -> IntArray:
-    """e_m of every mode, those of flat blocks included.
+    """e_m of every mode, also in flat blocks.
 
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
     >>> blocks = build(w, e)
@@ -149,27 +158,18 @@ def exponents(w: FloatArray, e: IntArray, blocks: FloatArray) -> IntArray:
 
 
 # ------------------------------------------------------------------------------------------------
-# Weights of finitely many modes, with the range of logarithms and linear arithmetic.
-#
-#     v_m ∝ w_m · 2^e_m        w_m a double, e_m an integer
-#
-#     condition   w_m ← w_m P(o | m, x, a)          a product, rounded once
-#     draw        m with probability v_m / Σ v
-#
-# A sum of logarithms loses its last digits as it grows, and a plain product underflows and
-# forgets a mode for good. Here a mode may fall 10^-2000 behind and come back. Weights stand
-# in blocks (`kernels.blocks`), so a draw reads one block and not all modes.
+# Operations on the weights.
 
 OK, IMPOSSIBLE = -1, -2
 
-# Non-negative doubles are ordered as their bits are, and minima of integers are vector code.
+# Nonnegative doubles have the order of their bits, and minima of integers are vectorised.
 INFINITY_BITS = np.uint64(0x7FF << 52)
 # Factors in [2^-256, 2^256] cannot push a w from [2^-400, 2^400] out of double range.
 LOW_BITS, HIGH_BITS = np.int64((1023 - 400) << 52), np.int64((1023 + 400) << 52)
 FACTOR_LOW_BITS, FACTOR_HIGH_BITS = np.int64((1023 - 256) << 52), np.int64((1023 + 256) << 52)
 FACTOR_SPREAD = 250
-#: A logarithm so far below the best one counts as that far, one above the second is refused: the
-#: exponents fit into 32 bits, and their sums into a double for millions of steps.
+#: Logarithms are clipped at LEAST_LOG below the best and invalid above MOST_LOG, so that exponents
+#: fit into 32 bits, and their sums into a double for millions of steps.
 LEAST_LOG, MOST_LOG = -1e9, 1e9
 
 
@@ -192,7 +192,7 @@ def _first_bad_log(log_likelihood: FloatArray) -> int:
     """The first entry that is NaN or above MOST_LOG; OK if there is none."""
     n = log_likelihood.shape[0]
     good = 0
-    for i in range(n):  # counting is vector code, an early exit is not
+    for i in range(n):  # counting is vectorised, an early exit is not
         good += log_likelihood[i] <= MOST_LOG
     if good < n:
         for i in range(n):
@@ -203,7 +203,7 @@ def _first_bad_log(log_likelihood: FloatArray) -> int:
 
 @jit
 def _possible(w: FloatArray, evidence: FloatArray, nothing: float) -> bool:
-    """Is there a mode with weight that gives the observation more than `nothing`?"""
+    """Whether a mode with positive weight gives the observation more than `nothing`."""
     for i in range(w.shape[0]):
         if w[i] > 0.0 and evidence[i] > nothing:
             return True
@@ -212,7 +212,7 @@ def _possible(w: FloatArray, evidence: FloatArray, nothing: float) -> bool:
 
 @jit
 def _best(w: FloatArray, log_likelihood: FloatArray) -> float:
-    """The largest logarithm of a mode with weight."""
+    """The largest log-likelihood of a mode with positive weight."""
     best = -math.inf
     for i in range(w.shape[0]):
         if w[i] > 0.0:
@@ -222,7 +222,7 @@ def _best(w: FloatArray, log_likelihood: FloatArray) -> float:
 
 @jit
 def _outside(values: FloatArray, low: np.int64, high: np.int64) -> bool:
-    """Is there a positive value below `low` or one above `high` (both given as bits)?"""
+    """Whether a positive value is below `low` or a value is above `high` (given as bits)."""
     bits = values.view(np.int64)
     least, most = bits[0], bits[0]
     for i in range(bits.shape[0]):
@@ -230,7 +230,7 @@ def _outside(values: FloatArray, low: np.int64, high: np.int64) -> bool:
         most = max(most, bits[i])
     if least >= low or most > high:
         return bool(most > high)
-    for i in range(bits.shape[0]):  # a zero is not too small; is anything else?
+    for i in range(bits.shape[0]):  # zeros are not too small
         if values[i] > 0.0 and bits[i] < low:
             return True
     return False
@@ -238,8 +238,8 @@ def _outside(values: FloatArray, low: np.int64, high: np.int64) -> bool:
 
 @jit
 def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatArray) -> int:
-    """v_m ← v_m P(o | m, x, a). OK; or, with nothing changed, IMPOSSIBLE or the index of
-    the first likelihood that is not one.
+    """v_m ← v_m P(o | m, x, a). Returns OK; or, unchanged, IMPOSSIBLE or the index
+    of the first invalid likelihood.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
@@ -290,7 +290,7 @@ def log_likelihoods(likelihood: FloatArray, out: FloatArray) -> None:
 def condition_log(
     w: FloatArray, e: IntArray, blocks: FloatArray, log_likelihood: FloatArray
 ) -> int:
-    """v_m ← v_m exp(ln P(o | m, x, a)), -∞ included. Returns as `condition` does.
+    """v_m ← v_m exp(ln P(o | m, x, a)), which can be 0. Returns as `condition` does.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
@@ -302,7 +302,7 @@ def condition_log(
     if bad != OK:
         return bad
     best = 0.0
-    if not _possible(w, log_likelihood, 0.5 * LEAST_LOG):  # all are far: count from the best one
+    if not _possible(w, log_likelihood, 0.5 * LEAST_LOG):  # all are small: divide by the best
         best = _best(w, log_likelihood)
         if best == -math.inf:
             return IMPOSSIBLE
@@ -343,7 +343,7 @@ def condition_log(
 
 @jit
 def merge(w: FloatArray, e: IntArray, w2: FloatArray, e2: IntArray, prior: FloatArray) -> None:
-    """v_m ← v_m v'_m / P(m): the evidence of both, the prior counted once.
+    """v_m ← v_m v'_m / P(m): the evidence of both; the prior counts once.
 
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
     >>> merge(w, e, w.copy(), e.copy(), prior=np.array([0.5, 0.5]))
@@ -403,7 +403,7 @@ def _share(v: float, own: Any, s: float, k: int) -> float:
 
 @jit
 def share(w: FloatArray, e: IntArray, blocks: FloatArray, m: int, s: float, k: int) -> float:
-    """v_m / Σ v of one mode, Σ v = s · 2^k: the bits that `posterior` gives for all.
+    """v_m / Σ v of one mode, Σ v = s · 2^k: the same bits as `posterior`.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([1.0, 3.0]), np.zeros(2, np.int64)
@@ -465,5 +465,5 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
             m = i
             if left < share:
                 break
-            left -= share  # if rounding leaves a sliver, the last mode with weight takes it
+            left -= share  # a remainder from rounding goes to the last mode with weight
     return chosen * BLOCK + m

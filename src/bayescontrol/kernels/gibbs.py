@@ -1,16 +1,16 @@
-"""What the Gibbs sampler of the MDP agent knows: counts and rewards of each transition.
+"""The Gibbs sampler of the MDP agent: evidence, sampler and compiled loop.
 
     λ(x,a,y) = λ0 + p n(x,a,y)            λ μ (x,a,y) = λ0 μ0 + p Σ r(x,a,y)
-    prior B    only transitions seen have a prior; an untried pair has one pseudo-transition
-               onto its own state
-    prior A    every declared state is a successor of every pair: their λ0 enter together, and
-               `weight` stands for p n alone
+    prior B    only observed transitions have a prior; an untried pair has one pseudo-transition
+               to its own state
+    prior A    every declared state is a successor of every pair: their λ0 are summed together, and
+               `weight` is p n
 
-Kept ready for each pair (x,a): S = Σ_y λ, 1/S, 1/√S and Σ_y λ μ; for each state y how much flows
-in, Σ_{x,a} λ(x,a,y). Where p is unknown it is taken out, λ = λ0 + n, and waits in the chain.
+Stored for each pair (x,a): S = Σ_y λ, 1/S, 1/√S and Σ_y λ μ; for each state y the inflow
+Σ_{x,a} λ(x,a,y). If p is unknown, it is factored out, λ = λ0 + n, and sampled in the chain.
 
-The chain's own sums, S = Σ λ and Σ λ (μ - Q + M), follow whatever is learnt, so that a partial
-sweep need not add up everything to draw ρ.
+The sums of the chain, S = Σ λ and Σ λ (μ - Q + M), are updated with the evidence, so that a partial
+sweep can draw ρ without summing over all transitions.
 """
 
 import math
@@ -23,20 +23,20 @@ from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.mdp import Tables, respond
 from bayescontrol.kernels.random import gamma, normal
 
-#: What `learn` says: done, or no room for another transition of that pair and nothing done.
+#: Results of `learn`: done; or unchanged, because the arrays have no space for the transition.
 LEARNT, FULL = 0, 1
 
-#: Places in `Evidence.prior`.
+#: Indices of `Evidence.prior`.
 MU0, LAMBDA0, UNIT, DECLARED = 0, 1, 2, 3
-#: Places in `Chain.scalars`: ρ, σ, where the next partial sweep begins, Σ λ (μ - Q + M), Σ λ,
+#: Indices of `Chain.scalars`: ρ, σ, the start of the next partial sweep, Σ λ (μ - Q + M), Σ λ,
 #: Σ_y M(y), and the number of pairs.
 RHO, SIGMA, CURSOR, PULL, TOTAL, LEVEL, PAIRS = 0, 1, 2, 3, 4, 5, 6
-# Unsigned places: a signed one might count from the end, and asking at every one is slow.
+# Unsigned indices: for signed ones Numba tests for negative values, which is slow.
 U0, U1 = np.uint64(0), np.uint64(1)
 
 
 class Evidence(NamedTuple):
-    """What was seen, and what a sweep needs of it. Pair i = x A + a; t is a transition.
+    """The observed transitions, and sums for the sweeps. Pair i = x A + a; t is a transition.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
@@ -57,7 +57,7 @@ class Evidence(NamedTuple):
     inverse: FloatArray
     spread: FloatArray
     pull: FloatArray
-    #: Per pair: its first transition, how many different ones were seen, room for how many.
+    #: Per pair: its first transition, the number of distinct ones, and the space for them.
     first: UIntArray
     known: UIntArray
     room: UIntArray
@@ -66,7 +66,7 @@ class Evidence(NamedTuple):
     weight: FloatArray
     times: FloatArray
     rewards: FloatArray
-    #: Per state: pairs (x,a) with a prior on the way here, and transitions n(·,·,y).
+    #: Per state y: the pairs (x,a) with a prior for y, and the transitions n(·,·,y).
     from_prior: FloatArray
     from_data: FloatArray
 
@@ -100,7 +100,7 @@ def _prepare_pair(e: Evidence, i: int) -> None:
 
 @leaf
 def prepare(e: Evidence, states: int, actions: int) -> None:
-    """All that is kept ready, from n, Σ r and the transitions of every pair.
+    """Compute the stored sums from n, Σ r and the transitions of every pair.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
@@ -130,9 +130,9 @@ def prepare(e: Evidence, states: int, actions: int) -> None:
 
 @leaf
 def add_state(e: Evidence, c: Chain, x: int, level: float) -> None:
-    """State x enters, untried; its Q-values stand at `level` until the next sweep draws them.
+    """Add the untried state x; its Q-values are `level` until the next sweep draws them.
 
-    Actions that x does not offer are marked by n = -1 beforehand. Declared states enter at 0.
+    Mark actions that x does not offer by n = -1 before. Declared states have the level 0.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=2)
@@ -160,7 +160,7 @@ def add_state(e: Evidence, c: Chain, x: int, level: float) -> None:
 def learn(
     e: Evidence, c: Chain, x: int, i: int, y: int, n: float, total: float, scatter: float
 ) -> int:
-    """Pair i of state x has led to y, n times, and paid Σ r = total, Σ (r - r̄)² = scatter.
+    """Pair i of state x led to y n times, with Σ r = total and Σ (r - r̄)² = scatter.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
@@ -182,7 +182,7 @@ def learn(
             return FULL
         e.successor[here], e.times[here], e.rewards[here] = target, 0.0, 0.0
         if lambda0 > 0.0:
-            if e.known[i] == U0:  # the pseudo-transition onto x itself is over
+            if e.known[i] == U0:  # remove the pseudo-transition to x itself
                 e.from_prior[x] -= 1.0
                 inflow -= lambda0 * c.M[x]
             e.from_prior[y] += 1.0
@@ -210,29 +210,29 @@ def learn(
 #
 #     ρ      ~ N( (1/S) Σ λ(x,a,y) (μ(x,a,y) - Q(x,a) + M(y)), σ²/S ),            S = Σ λ(x,a,y)
 #     Q(x,a) ~ N( (1/S(x,a)) Σ_y λ(x,a,y) (μ(x,a,y) - ρ + M(y)), σ²/S(x,a) ),  S(x,a) = Σ_y λ(x,a,y)
-#     M(x)   = max_a Q(x,a): held fixed while Q(x,·) is drawn, refreshed after it;   σ = 1
+#     M(x)   = max_a Q(x,a): fixed while Q(x,·) is drawn, then updated;   σ = 1
 #
-# ρ first, then the states in order: one full sweep. λ and μ are those of `kernels.transitions`.
+# ρ first, then the states in order: one full sweep. λ and μ: see above.
 # ρ's conditional needs no pass over transitions: Σ λ(x,a,y) M(y) = Σ_y M(y) Σ_{x,a} λ(x,a,y).
 #
-# A partial sweep draws ρ, the next k states and the state of now; the states go round. Sums are
-# then kept up to date, and added up anew once a round.
+# A partial sweep draws ρ, the next k states in cyclic order and the current state. It updates the
+# sums, which are recomputed once a round.
 #
-# Where the precision p is unknown, σ² = 1/p is drawn at the end of a round (normal-gamma).
+# If the precision p is unknown, σ² = 1/p is drawn at the end of a round (normal-gamma).
 #
-# ξ does not change under Q -> Q + c, so the chain drifts along c. A sweep commutes with the shift,
-# and `recentre` takes it out, once a round, without touching actions or ρ.
+# ξ is invariant under Q -> Q + c, so the chain drifts along c. A sweep commutes with this shift,
+# and `recentre` removes it once a round; actions and ρ do not change.
 
 
 class GibbsSettings(NamedTuple):
-    """What a draw does.
+    """The settings of a draw.
 
     >>> GibbsSettings(sweeps=1, partial=0, recentre=True, a0=1.0, b0=0.0).partial
     0
     """
 
     sweeps: int
-    #: States of a partial sweep; 0: all.
+    #: The number of states in a partial sweep; 0 for all.
     partial: int
     recentre: bool
     #: p ~ Gamma(a0, b0); b0 = 0: p is known.
@@ -242,7 +242,7 @@ class GibbsSettings(NamedTuple):
 
 @leaf
 def tally(e: Evidence, c: Chain, states: int) -> None:
-    """Σ λ, Σ λ (μ - Q + M), Σ M and the number of pairs, added up anew.
+    """Recompute Σ λ, Σ λ (μ - Q + M), Σ M and the number of pairs.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
@@ -281,7 +281,7 @@ def _draw_rho(c: Chain, state: UIntArray) -> None:
 
 @leaf
 def _draw_state(e: Evidence, c: Chain, x: int, state: UIntArray) -> None:
-    """Q(x,·) given ρ and M, then M(x); the sums follow."""
+    """Q(x,·) given ρ and M, then M(x); updates the sums."""
     here, A = np.uint64(x), np.uint64(c.Q.shape[1])
     rho, sigma, lambda0 = c.scalars[RHO], c.scalars[SIGMA], e.prior[LAMBDA0]
     inflow = lambda0 * e.from_prior[here] + e.prior[UNIT] * e.from_data[here]
@@ -310,7 +310,7 @@ def _draw_state(e: Evidence, c: Chain, x: int, state: UIntArray) -> None:
 
 @leaf
 def recentre(c: Chain, states: int) -> None:
-    """Q -> Q - M(0): the gauge is taken out.
+    """Q -> Q - M(0), which fixes the gauge.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> c = GibbsBelief(actions=1, states=["x", "y"]).ledger.chain
@@ -348,7 +348,7 @@ def draw_precision(
 ) -> None:
     """p ~ Gamma(a0 + ½ (Σ n + #ξ), b0 + ½ Σ (r - ξ)² + ½ λ0 Σ (ξ - μ0)²), σ = 1/√p.
 
-    #ξ counts the ξ that have a prior: of transitions seen and pseudo-transitions, or all.
+    #ξ counts the ξ that have a prior: of observed and pseudo-transitions, or all.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
@@ -402,7 +402,7 @@ def best_action(e: Evidence, c: Chain, x: int) -> int:
 def _sweep(
     e: Evidence, c: Chain, how: GibbsSettings, states: int, x: int, state: UIntArray
 ) -> None:
-    """One sweep, full or partial; the last of a round ends with the last state."""
+    """One full or partial sweep; a round ends with the last state."""
     first = int(c.scalars[CURSOR])
     if first == 0:
         tally(e, c, states)
@@ -426,7 +426,7 @@ def _sweep(
 def draw_mode(
     e: Evidence, c: Chain, how: GibbsSettings, states: int, x: int, state: UIntArray
 ) -> None:
-    """A new (Q, ρ) as `how` says; a partial sweep includes x, the state of now (-1: none).
+    """Draw (Q, ρ); a partial sweep includes x, the current state (-1 for none).
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
@@ -442,15 +442,15 @@ def draw_mode(
 
 
 # ------------------------------------------------------------------------------------------------
-# The loop of the Gibbs agent in an MDP: no mathematics, only calls of other kernels.
+# The loop of the Gibbs agent in an MDP; it only calls other kernels.
 #
 #     (Q, ρ) ~ one draw      a = arg max_a Q(x,a)      (r, y) ~ P(r, y | x, a)      n(x,a,y) += 1
 #
-# Bit for bit what the readable agent and environment do. It stops, and says why, where only the
-# readable code can go on.
+# It equals the readable agent and environment bit for bit, and stops where only the readable code
+# can continue.
 
-#: Why the loop has ended: every step is done; the last step is answered but not learnt, for a new
-#: state or want of room; the world does not offer the action; the chain has left the doubles.
+#: Why the loop ended: all steps are done; the last step was not learnt, because of a new state or
+#: full arrays; the environment does not offer the action; the chain is not finite.
 DONE, NOT_LEARNT, NOT_OFFERED, LOST = 0, 1, 2, 3
 
 
@@ -470,9 +470,9 @@ def interact(
     rewards: FloatArray,
     states: IntArray,
 ) -> tuple[int, int, int]:
-    """Fill the columns from step t on; gives the steps learnt, the world's state and why it ended.
+    """Fill the columns from step t on; return the steps learnt, the final state, and why it ended.
 
-    The agent knows `known` states, and the world's state y as number[y], -1 if not at all.
+    The agent has `known` states; number[y] is its number of the state y, or -1.
 
     >>> import numpy as np
     >>> from bayescontrol.mdp import chain_mdp

@@ -1,16 +1,16 @@
-"""Backward passes of the Gittins stopping problem, on the band where they have to be made.
+"""Gittins indices: backward passes of the stopping problem, bounds, and the policy.
 
     D(s, f; λ) = (1-γ)(μ - λ) + γ [μ d(s+1, f) + (1-μ) d(s, f+1)]      d = max(D, 0)
 
-μ = (α+s)/m, m = α+β+s+f. D > 0, to go on, iff the index of (s, f) exceeds λ. As μ is a martingale,
+μ = (α+s)/m, m = α+β+s+f. D > 0, continue, iff the index of (s, f) exceeds λ. As μ is a martingale,
 d + λ - μ = g = sup_τ E γ^τ (λ - μ_τ), an option to stop, and with κ = (m+1) √(8 ln 1/γ)
 
     g = λ - μ              where λ - μ ≥ 1/κ: stop
-    g ≤ e^(-κ(μ-λ)-1) / κ   everywhere: d = μ - λ but for a little, well above λ
+    g ≤ e^(-κ(μ-λ)-1) / κ   everywhere: d ≈ μ - λ well above λ
 
-(docs/adr/0010-gittins.md has the proofs). So a level n = s + f needs only the s between the first
-one that goes on, b[n], and `cut[n]`, above which g ≤ `ghost`. `sweep` bounds d from above, rounding
-included; `gap` bounds how far above the truth it is, for all λ of a short interval at once.
+(docs/adr/0010-gittins.md has the proofs). So a level n = s + f needs only the s from the first
+that continues, b[n], to `cut[n]`, above which g ≤ `ghost`. `sweep` computes an upper bound of d,
+rounding included; `gap` bounds its error for all λ of a short interval at once.
 """
 
 import math
@@ -20,13 +20,13 @@ from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.random import below as draw_below
 
-#: A step of `sweep` makes nine roundings of half a unit in the last place to any of its terms.
+#: A step of `sweep` rounds each of its terms at most nine times, by half a unit in the last place.
 ROUNDING = 10.0 * 2.0**-53
 
 
 @leaf
 def rate(gamma: float) -> float:
-    """√(8 ln 1/γ) = κ / (m+1): how fast g falls off, for each pull's worth of success.
+    """√(8 ln 1/γ) = κ / (m+1): the rate at which g decreases, per success.
 
     >>> round(rate(0.999), 5)
     0.08947
@@ -36,10 +36,10 @@ def rate(gamma: float) -> float:
 
 @leaf
 def reach(m0: float, gamma: float, pulls: int, finest: float, x: FloatArray, g: FloatArray) -> None:
-    """x[n] = how far above λ the mean has to be at level n for g ≤ g[n].
+    """x[n], the distance of the mean above λ from which on g ≤ g[n] at level n.
 
-    κ x = ln(1 / (κ e g)), at least 1. g is `finest` up to level `pulls`, and grows beyond it as
-    discounting lets it.
+    κ x = ln(1 / (κ e g)), at least 1. g is `finest` up to level `pulls`, and increases beyond it
+    by the discount.
 
     >>> import numpy as np
     >>> x, g = np.empty((2, 101))
@@ -52,16 +52,16 @@ def reach(m0: float, gamma: float, pulls: int, finest: float, x: FloatArray, g: 
         kappa = eta * (m0 + n + 1.0)
         folds = max(1.0, -log(kappa * finest) - 1.0 - delta * max(n - pulls, 0))
         g[n] = exp(-folds - 1.0) / kappa
-        x[n] = (folds + 1e-6) / kappa  # room for the rounding of the cut
+        x[n] = (folds + 1e-6) / kappa  # margin for the rounding of the cut
 
 
 @leaf
 def limits(
     alpha: float, m0: float, lam: float, beyond: FloatArray, inverse: FloatArray, cut: IntArray
 ) -> None:
-    """1/m and the cut of every level, for no λ above `lam`.
+    """1/m and the cut of every level, for all λ up to `lam`.
 
-    The cut is the last s with μ < λ + beyond[n], as `reach` has it.
+    The cut is the last s with μ < λ + beyond[n], see `reach`.
 
     >>> import numpy as np
     >>> beyond, inverse, cut = *np.full((2, 101), 0.1), np.empty(101, np.int64)
@@ -79,7 +79,7 @@ def limits(
 
 @leaf
 def _step(d: FloatArray, x: FloatArray, c0: float, c1: float, c2: float, gamma: float) -> None:
-    """One level, in place: alone and on views, so that it becomes vector code."""
+    """One level, in place: a separate function on views, so that it is vectorised."""
     for i in range(x.size):
         v = x[i] * (c1 + c2 * (d[i + 1] - d[i])) + (gamma * d[i] - c0)
         d[i] = v if v > 0.0 else 0.0
@@ -101,10 +101,10 @@ def sweep(
 ) -> None:
     """An upper bound of D at every state of the band, level T = cut.size - 1 down to 0.
 
-    Rounding is paid for by a discount that is larger by `ROUNDING`, as d ≥ 0 grows with s.
+    Rounding is covered by a discount that is larger by `ROUNDING`, as d ≥ 0 increases with s.
 
-    x[s] = α + s; κ = `kappa` bounds what follows level T, ∞ if nothing is learnt after it. Gives
-    b[n], the first s that goes on; below[n] = D at b[n] - 1; near[n, j] = d at b[n] + j, or -1
+    x[s] = α + s; κ = `kappa` bounds the values after level T, ∞ if learning ends there. Writes
+    b[n], the first s that continues; below[n] = D at b[n] - 1; near[n, j] = d at b[n] + j, or -1
     above the cut. D of an s < b[n] - 1 is (1-γ)(μ - λ): both its successors stop.
 
     >>> import numpy as np
@@ -177,9 +177,9 @@ def gap(
 ) -> None:
     """near[n, j] ≥ D as `sweep` has it - D, at s = b[n] + j, for every λ in [lam0, lam1].
 
-    It holds where `sweep` finds no s < b[n] that goes on. Where the sweep goes on,
-    e(s, f) ≤ γ [μ e(s+1, f) + (1-μ) e(s, f+1)]; where it stops, so does the truth. To this comes
-    the rounding of a step, in proportion to d ≤ μ - λ + 1/κ.
+    It holds if no s < b[n] continues in `sweep`. Where the sweep continues,
+    e(s, f) ≤ γ [μ e(s+1, f) + (1-μ) e(s, f+1)]; where it stops, stopping is
+    optimal. The rounding of a step is added, in proportion to d ≤ μ - λ + 1/κ.
 
     >>> import numpy as np
     >>> x, d, below, near = np.arange(1.0, 44.0), np.empty(43), np.empty(1), np.empty((1, 1))
@@ -192,12 +192,12 @@ def gap(
     np.True_
     """
     T = cut.size - 1
-    eta, r = rate(gamma), 2.0 * ROUNDING  # what was added, and what may have been lost
+    eta, r = rate(gamma), 2.0 * ROUNDING  # the rounding margin, and the rounding error
     for s in range(b[T], cut[T] + 1):
         e[s] = r
         if kappa < math.inf:
             y0, y1 = x[s] * inverse[T] - lam1, x[s] * inverse[T] - lam0
-            y = y0 if y0 > 0.0 else min(y1, 0.0)  # the nearest to 0, where the bound is loosest
+            y = y0 if y0 > 0.0 else min(y1, 0.0)  # the one nearest to 0, where the bound is weakest
             e[s] += max(exp(-kappa * y - 1.0) / kappa + min(y, 0.0), 0.0)
     for n in range(T - 1, -1, -1):
         e[cut[n + 1] + 1] = ghost[n + 1] + r
@@ -214,13 +214,13 @@ def gap(
 
 
 # ------------------------------------------------------------------------------------------------
-# Gittins indices: what the passes of `kernels.gittins_band` say of them, and the policy.
+# Bounds of the indices from the passes, and the policy.
 #
-#     ν(s, f) = the λ with D(s, f; λ) = 0;   D is convex and falls as λ grows
+#     ν(s, f) = the λ with D(s, f; λ) = 0;   D is convex and decreasing in λ
 #
 # A chord of D from λ₁, where it is positive, to λ₂, where it is not, meets zero above ν. A chord on
-# one side of ν, drawn on to the other, lies below D there, and meets zero below ν. Indices stand by
-# levels: the state (s, f) has place n (n+1) / 2 + s, n = s + f.
+# one side of ν, extended to the other, is below D there, and meets zero below ν. Indices are
+# ordered by levels: the state (s, f) is at n (n+1) / 2 + s, n = s + f.
 
 
 @leaf
@@ -246,9 +246,9 @@ def lift(
     e: FloatArray,
     depth: int,
 ) -> None:
-    """lower(s, f) ← λ₁ + (λ₁ - λ₀) D₁ / (D₀ - D₁) where that is more, D₀ from above, D₁ from below.
+    """lower(s, f) ← λ₁ + (λ₁ - λ₀) D₁ / (D₀ - D₁) if that is larger; D₀ from above, D₁ from below.
 
-    For the `depth` states of each level next to the boundary of λ₁; `e` stands from `ref` on.
+    For the `depth` states of each level next to the boundary of λ₁; `e` begins at `ref`.
 
     >>> import numpy as np
     >>> lower, zero, e = np.zeros(1), np.zeros(1, int), np.zeros((1, 1))
@@ -288,11 +288,11 @@ def settle(
     b3: IntArray,
     below3: FloatArray,
 ) -> float:
-    """Where D₁ > 0 ≥ D₂ for λ₁ < λ₂ < λ₃ = `lam`; gives half the widest bracket.
+    """Where D₁ > 0 ≥ D₂ for λ₁ < λ₂ < λ₃ = `lam`; returns half the widest bracket.
 
         upper ← λ₁ + (λ₂ - λ₁) D₁ / (D₁ - D₂)        lower ← λ₂ + (λ₃ - λ₂) D₂ / (D₂ - D₃)
 
-    each if it is an improvement, D₁ and D₃ from above, D₂ from above, then from below.
+    each if it improves the bound; D₁ and D₃ from above, D₂ from above, then from below.
 
     >>> import numpy as np
     >>> lower, upper, zero, one = np.full(1, 0.5), np.ones(1), np.zeros(1, int), np.ones(1, int)
@@ -338,7 +338,7 @@ def split(
 ) -> int:
     """lower ← λ where D - e > 0, upper ← λ where D ≤ 0, for the given states around λ.
 
-    Gives the number of those of which neither can be said.
+    Returns the number of undecided states.
 
     >>> import numpy as np
     >>> lower, upper, zero = np.full(1, 0.5), np.ones(1), np.zeros(1, int)
@@ -372,7 +372,7 @@ def slack(
     near1: FloatArray,
     e: FloatArray,
 ) -> float:
-    """max_n e (λ₁ - λ₀) / (D₀ - D₁) at b₁: what the gap `e` of the passes costs an index, about.
+    """max_n e (λ₁ - λ₀) / (D₀ - D₁) at b₁: the approximate effect of the gap `e` on an index.
 
     >>> import numpy as np
     >>> zero, one = np.zeros(1, int), np.ones((1, 1))
@@ -391,9 +391,9 @@ def slack(
 def highest_index_arm(
     nu: FloatArray, pulls: int, r: FloatArray, f: FloatArray, state: UIntArray
 ) -> int:
-    """arg max_j ν(r_j, f_j), one of equals by chance; -1, and no draw, if r_j + f_j > pulls.
+    """arg max_j ν(r_j, f_j), ties broken uniformly; -1, without a draw, if r_j + f_j > pulls.
 
-    `nu` holds the levels up to `pulls`; r and f are counts, whole numbers as doubles.
+    `nu` holds the levels up to `pulls`; r and f are counts, stored as doubles.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream

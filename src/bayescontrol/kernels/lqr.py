@@ -5,9 +5,9 @@
     F = [[R, Z], [0, S]]        FᵀF = prior + Σ (z, y)(z, y)ᵀ,     F upper triangular
     Θᵀ | W ~ MN(R⁻¹Z, (RᵀR)⁻¹, W)             W ~ IW(SᵀS, ν)
 
-One triangle holds all of the regression: its mean, its precision RᵀR and the scatter SᵀS of what
-is left. A row (z, y) enters by rotations, which keep the digits that sums of squares lose.
-A covariance is given by a factor, W = VᵀV.
+One triangular factor holds the whole regression: the mean, the precision RᵀR and the scatter SᵀS of
+the residuals. A row (z, y) is added by rotations, which are more accurate than sums of squares. A
+covariance is given by a factor, W = VᵀV.
 """
 
 import math
@@ -19,12 +19,12 @@ from bayescontrol.kernels.random import gamma, normal
 from bayescontrol.kernels.regression import absorb
 from bayescontrol.kernels.riccati import Room, riccati
 
-#: A state or an input beyond this is no evidence: its squares would leave the numbers.
+#: States and inputs beyond this are invalid: their squares would overflow.
 LARGEST = 1e100
 
 
 class Mode(NamedTuple):
-    """A system, and its solution: A, B, V with W = VᵀV, the costs to go P and the gain K.
+    """A system and its solution: A, B, V with W = VᵀV, the costs to go P and the gain K.
 
     >>> import numpy as np
     >>> Mode(*(np.eye(1) for _ in range(5))).K
@@ -119,7 +119,7 @@ def learn(
     F: FloatArray, x: FloatArray, u: FloatArray, y: FloatArray, row: FloatArray, v: FloatArray,
     zero: FloatArray,
 ) -> None:  # fmt: skip
-    """FᵀF ← FᵀF + (x, u, y)(x, u, y)ᵀ, in place; row, v and zero are room for d + n numbers.
+    """FᵀF ← FᵀF + (x, u, y)(x, u, y)ᵀ, in place; row, v and zero are scratch for d + n numbers.
 
     >>> import numpy as np
     >>> F = np.eye(3)
@@ -138,7 +138,7 @@ def learn(
 
 @leaf
 def growth(F: FloatArray, diagonal: FloatArray) -> float:
-    """det(RᵀR) as a multiple of what it was when R had this diagonal.
+    """det(RᵀR) relative to its value when R had this diagonal.
 
     >>> import numpy as np
     >>> growth(np.diag([2.0, 3.0, 1.0]), np.ones(2))
@@ -194,7 +194,7 @@ def _read(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
 
 @leaf
 def mean_system(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
-    """[A B]ᵀ = R⁻¹Z: the mean, and the mode, of the posterior.
+    """[A B]ᵀ = R⁻¹Z: the mean and mode of the posterior.
 
     >>> import numpy as np
     >>> A, B = np.empty((1, 1)), np.empty((1, 1))
@@ -247,9 +247,9 @@ def draw_mode(
     F: FloatArray, nu: float, Q: FloatArray, R: FloatArray, mode: Mode, tries: int, room: Room,
     state: UIntArray,
 ) -> int:  # fmt: skip
-    """A system that has a stabilising gain: gives how many draws had none, -1 if all `tries` did.
+    """Draw a system with a stabilising gain; return the failed draws, -1 if all `tries` failed.
 
-    With ν > 0 the noise is drawn too; with ν = 0 it is known, and mode.V stays as it is.
+    With ν > 0 the noise is drawn too; with ν = 0 it is known, and mode.V is unchanged.
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.riccati import room
@@ -271,7 +271,7 @@ def draw_mode(
 
 @leaf
 def mean_noise(F: FloatArray, nu: float, V: FloatArray) -> None:
-    """E[W] = VᵀV = SᵀS / (ν - n - 1); over ν while that has no mean.
+    """E[W] = VᵀV = SᵀS / (ν - n - 1); divided by ν if there is no mean.
 
     >>> import numpy as np
     >>> V = np.empty((1, 1))
@@ -292,9 +292,9 @@ def mean_noise(F: FloatArray, nu: float, V: FloatArray) -> None:
 def mean_mode(
     F: FloatArray, nu: float, Q: FloatArray, R: FloatArray, mode: Mode, room: Room
 ) -> bool:
-    """The mean system and its gain; False if it has none that stabilises.
+    """The mean system and its gain; False if no gain stabilises it.
 
-    With ν > 0 the noise is its mean; with ν = 0 it is known, and mode.V stays as it is.
+    With ν > 0 the noise is its mean; with ν = 0 it is known, and mode.V is unchanged.
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.riccati import room
@@ -328,28 +328,28 @@ def copy_mode(source: Mode, target: Mode) -> None:
 
 
 # ------------------------------------------------------------------------------------------------
-# The loop of adaptive linear-quadratic control: no mathematics, only calls of other kernels.
+# The loop of adaptive linear-quadratic control; it only calls other kernels.
 #
-#     when the schedule says so  [A B] ~ posterior, K by Riccati       u = -K x  (+ exploration)
+#     when the schedule requires [A B] ~ posterior, K by Riccati       u = -K x  (+ exploration)
 #     y = A* x + B* u + w        the posterior learns (x, u, y)        x ← y
 #
-# Bit for bit what the readable agent and plant do. It stops, and says why, where only the readable
-# code can go on.
+# It equals the readable agent and plant bit for bit, and stops where only the readable code can
+# continue.
 
-#: Why the loop has ended: every step is done; no draw had a stabilising gain; the input, or the
-#: state that came of it, is beyond what can be learnt.
+#: Why the loop ended: all steps are done; no draw had a stabilising gain; the input or the next
+#: state is too large.
 DONE, NO_GAIN, TOO_MUCH, BEYOND = range(4)
-#: When a mode is given up: after k steps, after as many as came before it, or when the
-#: determinant of the precision has grown by a factor.
+#: When a mode is replaced: after k steps, after as many as preceded it, or when the determinant of
+#: the precision has grown by a factor.
 AGE, DOUBLING, DETERMINANT = range(3)
-#: The places of the clock: actions so far, the time of the last draw, whether a mode is held,
-#: and how many systems had no stabilising gain.
+#: Indices of the clock: actions so far, the time of the last draw, whether there is a mode, and the
+#: number of systems without a stabilising gain.
 T, DRAWN_AT, HELD, FAILED = range(4)
 CLOCK = 4
 
 
 class LoopSettings(NamedTuple):
-    """What the agent is: its schedule and its number, draws or the mean, exploration, ν and Q, R.
+    """Settings of the agent: schedule and its parameter, drawn or mean, exploration, ν, Q and R.
 
     >>> LoopSettings.__annotations__["sigma"]
     <class 'float'>
@@ -361,13 +361,13 @@ class LoopSettings(NamedTuple):
     tries: int
     sigma: float
     warm_up: int
-    nu: float  #: before the first of these steps; 0 where the noise is known
+    nu: float  #: before the first of these steps; 0 if the noise is known
     Q: FloatArray
     R: FloatArray
 
 
 class Rooms(NamedTuple):
-    """Room for the steps of the loop; `diagonal` is of R when the mode in charge was drawn.
+    """Scratch arrays of the loop; `diagonal` is that of R when the current mode was drawn.
 
     >>> Rooms._fields[0]
     'riccati'
@@ -379,12 +379,12 @@ class Rooms(NamedTuple):
     v: FloatArray
     zero: FloatArray
     diagonal: FloatArray
-    before: UIntArray  #: the agent's stream, as it was before the last draw
+    before: UIntArray  #: the agent's stream before the last draw
 
 
 @leaf
 def due(schedule: int, number: float, t: int, drawn_at: int, grown: float) -> bool:
-    """Whether the mode drawn at that time is given up.
+    """Whether the schedule requires a new mode.
 
     >>> due(AGE, 3.0, 5, 2, 1.0), due(DOUBLING, 0.0, 7, 4, 1.0), due(DETERMINANT, 2.0, 9, 2, 2.5)
     (True, False, True)
@@ -399,7 +399,7 @@ def due(schedule: int, number: float, t: int, drawn_at: int, grown: float) -> bo
 @leaf
 def _renew(F: FloatArray, how: LoopSettings, nu: float, mode: Mode, clock: IntArray, rooms: Rooms,
            p: UIntArray) -> bool:  # fmt: skip
-    """Put another mode in charge. A mean without a gain leaves the one in charge, if there is."""
+    """Replace the current mode. If the mean has no gain, the current mode stays."""
     trial = rooms.trial
     if how.sampled:
         for i in range(4):
@@ -429,9 +429,9 @@ def interact(
     A: FloatArray, B: FloatArray, V: FloatArray, x: FloatArray, drawn_in: FloatArray,
     p: UIntArray, q: UIntArray, inputs: FloatArray, states: FloatArray,
 ) -> tuple[int, int]:  # fmt: skip
-    """Fill inputs and states, one row a step; gives the steps done and why it ended.
+    """Fill inputs and states, a row per step; return the steps done and why the loop ended.
 
-    x is the state, and `drawn_in` the one in which the mode in charge was drawn; both move on.
+    x is the state and `drawn_in` the one in which the current mode was drawn; both are updated.
 
     >>> from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
     >>> from bayescontrol.linear.agent import fused_loop
@@ -469,7 +469,7 @@ def regulate(
     K: FloatArray, A: FloatArray, B: FloatArray, V: FloatArray, x: FloatArray, q: UIntArray,
     inputs: FloatArray, states: FloatArray,
 ) -> tuple[int, int]:  # fmt: skip
-    """As `interact`, for one gain and nothing to learn.
+    """As `interact`, with a fixed gain and without learning.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream

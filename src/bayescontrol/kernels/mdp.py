@@ -1,11 +1,11 @@
-"""One step of a Markov decision problem: (r, y) ~ P(r, y | x, a).
+"""Markov decision problems: simulate a step, sample models, solve for the average reward.
 
     entry i of pair (x, a):  successor y_i, reward r_i, F_i = p_0 + … + p_i,   p_0 ≥ p_1 ≥ …
     drawn: the first i with u < F_i, u uniform
 
-Pairs are numbered x A + a. The likeliest transition comes first, so most draws end at once; and
-falling p make F concave, F_i ≥ (i + 1)/n, so that the entry sought is never beyond ⌊u n⌋: that
-one is looked at next, and is the right one where all p are equal.
+Pairs are numbered x A + a. The most likely transition is first, so most draws end there. Decreasing
+p make F concave, F_i ≥ (i + 1)/n, so that the entry is at most ⌊u n⌋: that one is tested next, and
+is correct if all p are equal.
 """
 
 import math
@@ -20,10 +20,10 @@ from bayescontrol.kernels.random import exponential, gamma, normal, uniform
 
 
 class Tables(NamedTuple):
-    """The transitions of an MDP, pair after pair.
+    """The transitions of an MDP, ordered by pair.
 
-    A pair that does not exist points to one entry of its own: reward NaN, successor -1. The last
-    F of a pair is 1, so no scan leaves its pair.
+    A pair that does not exist has one entry with reward NaN and successor -1. The last F of a pair
+    is 1, so no scan leaves its pair.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> tables = chain_mdp(2).tables
@@ -43,7 +43,7 @@ class Tables(NamedTuple):
 @leaf
 def _search(cumulative: FloatArray, first: int, size: int, u: float) -> int:
     """The first entry after `first` with u < F, given F_first ≤ u."""
-    high = first + min(max(int(u * size), 1), size - 1)  # u · size may round down to below 1
+    high = first + min(max(int(u * size), 1), size - 1)  # u · size can round to below 1
     if u >= cumulative[high - 1]:
         return high
     low = first + 1
@@ -77,16 +77,16 @@ def respond(tables: Tables, x: int, a: int, A: int, state: UIntArray) -> int:
 
 
 # ------------------------------------------------------------------------------------------------
-# Models of an MDP drawn, and solved for their average reward, in place of a planner's minutes.
+# Draw models of an MDP, and solve them for the average reward.
 #
 #     draw       P(· | x,a) = γ_y / Σ γ,   γ_y ~ Gamma(α(x,a,y) + n(x,a,y))              (Dirichlet)
 #                R ~ N((λ0 μ0 + p Σ r) / λ, 1/λ),   λ = λ0 + p n
 #     evaluate   h(x) + ρ = r(x,π(x)) + (1-ε) Σ_y P(y | x,π(x)) h(y),   h(0) = 0
-#     improve    π(x) ← arg max_a r(x,a) + (1-ε) Σ_y P(y | x,a) h(y), until nothing is better
+#     improve    π(x) ← arg max_a r(x,a) + (1-ε) Σ_y P(y | x,a) h(y), until nothing improves
 #     bounds     min_x (T h - h)(x) ≤ ρ_π ≤ ρ* ≤ max_x (T h - h)(x),   T without ε
 #
-# With probability ε the world begins again in state 0: then every policy has one recurrent class,
-# whatever was drawn, and the best one costs at most ε times the span of h. It is the best policy of
+# With probability ε the process restarts in state 0. So every policy has one recurrent class for
+# every model, and the loss is at most ε times the span of h. The result is the optimal policy of
 # the problem discounted by 1-ε. r(x,a) = -∞ marks an action that x does not offer.
 
 
@@ -94,10 +94,10 @@ def respond(tables: Tables, x: int, a: int, A: int, state: UIntArray) -> int:
 def draw_row(
     alpha: FloatArray, n: FloatArray, p: FloatArray, e: FloatArray, rng: UIntArray
 ) -> None:
-    """p ~ Dirichlet(α + n); 0 where α + n is, and nothing drawn there. `e` is scratch.
+    """p ~ Dirichlet(α + n); 0, without a draw, where α + n = 0. `e` is scratch.
 
-    A gamma of shape α < 1 is G U^(1/α) with G of shape α + 1. The powers enter by their
-    exponents, the smallest taken out, so that the row never vanishes, however small α is.
+    A gamma of shape α < 1 is G U^(1/α) with G of shape α + 1. The powers are relative to the
+    largest one, so that the row never underflows for small α.
 
     >>> from bayescontrol.seeding import Stream
     >>> p, e = np.empty(3), np.empty(3)
@@ -233,7 +233,7 @@ def _evaluate(
 def _improve(
     P: FloatArray, r: FloatArray, keep: float, slack: float, policy: IntArray, h: FloatArray
 ) -> bool:
-    """Whether some action was better than the policy's by more than the slack, and is taken now."""
+    """Switch to actions that are better by more than the slack; return whether there were any."""
     changed = False
     for x in range(r.shape[0]):
         held = policy[x]
@@ -253,9 +253,9 @@ def _improve(
 def solve_average_reward(
     P: FloatArray, r: FloatArray, epsilon: float, limit: int, policy: IntArray, h: FloatArray
 ) -> tuple[float, float, float]:
-    """ρ and its bounds; the best policy and its h are left in `policy` and `h`.
+    """ρ and its bounds; the best policy and its h are written to `policy` and `h`.
 
-    At most `limit` policies are tried: where they do not suffice, the bounds are wide.
+    Tries at most `limit` policies; if these do not suffice, the bounds are wide.
 
     >>> P = np.array([[[1.0, 0.0], [0.1, 0.9]], [[0.5, 0.5], [0.0, 1.0]]])
     >>> policy, h = np.empty(2, np.int64), np.empty(2)
@@ -278,7 +278,7 @@ def solve_average_reward(
         low, high = 0.0, 0.0
         for x in range(X):
             low, high = min(low, h[x]), max(high, h[x])
-        # What rounding can make of h, so that no two policies take turns.
+        # A bound of the rounding error of h, which prevents cycling between policies.
         if not _improve(P, r, keep, 1e-11 * (1.0 + abs(rho) + high - low), policy, h):
             break
     lower, upper = math.inf, -math.inf

@@ -1,10 +1,10 @@
-"""A user's own functions in the loop of the control rule: no mathematics, only calls.
+"""Functions of the user in a compiled loop of the control rule.
 
     m ~ v        a = act(θ_m, x)        o = respond(θ*, y, a)        v ← v · likelihoods(θ, x, a, o)
 
-Numba keeps no loop on disk that closes over functions it does not know. So these are
-compiled in memory, once for each set of functions, and again in every new process. A user's
-functions check their indices, the loop around them need not.
+Numba cannot cache a loop that closes over other functions. So these are compiled in memory, once
+for each set of functions in every process. Indices are checked in the functions of the user, but
+not in the loop.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from bayescontrol.kernels.random import uniform
 
 
 class Uncompilable(Exception):
-    """Numba cannot make machine code of a function: its name, and the reason in one line.
+    """Numba cannot compile a function: its name, and the reason in one line.
 
     >>> str(Uncompilable("act", "unknown name 'foo'"))
     "act: unknown name 'foo'"
@@ -31,7 +31,7 @@ class Uncompilable(Exception):
 
 
 class Functions(NamedTuple):
-    """Machine code for P(o | m, x, a), P(a | m, x), T and Q, and the loop around them.
+    """Compiled functions for P(o | m, x, a), P(a | m, x), T and Q, and their loop.
 
     Results are cast: numbers to int64 or float64, likelihoods to an array of float64.
 
@@ -42,10 +42,10 @@ class Functions(NamedTuple):
     likelihoods: Callable[..., Any]
     act: Callable[..., Any]
     advance: Callable[..., Any]
-    #: None, as `loop`, where there is no simulated world.
+    #: `respond` and `loop` are None if there is no simulated environment.
     respond: Callable[..., Any] | None
     loop: Callable[..., Any] | None
-    #: What a and o are: int or float.
+    #: The types of a and o: int or float.
     action: type
     observation: type
 
@@ -59,9 +59,9 @@ def compiled(
     advance: Callable[..., Any],
     respond: Callable[..., Any] | None,
 ) -> Functions:
-    """Compile the functions for this kind of θ and x, and learn what a and o are.
+    """Compile the functions for the types of θ and x, and infer the types of a and o.
 
-    `observation` is int or float; `respond`, where there is one, knows better.
+    `observation` is int or float; it is ignored if there is a `respond`.
 
     >>> def likelihoods(theta, x, a, o): return theta[:, a] if o else 1 - theta[:, a]
     >>> def act(theta_m, x, state): return theta_m.argmax()
@@ -83,16 +83,16 @@ def compiled(
 
 
 def _returned(name: str, function: Any, *arguments: Any) -> Any:
-    """The type of what the function returns, which is compiled for such arguments."""
+    """Compile a function for these arguments; return its return type."""
     try:
         function.compile(arguments)
-    except Exception as error:  # Numba raises its own errors, and now and then any other
+    except Exception as error:  # Numba raises its own errors, and occasionally others
         raise Uncompilable(name, _first_line(error)) from error
     return function.overloads[arguments].signature.return_type
 
 
 def _first_line(error: Exception) -> str:
-    """The first line that says something, and the line of the source if it is told."""
+    """The first informative line of the error, with the source line if it is known."""
     lines = [line.strip() for line in str(error).splitlines()]
     telling = [s for s in lines if s and not s.startswith("Failed in nopython mode pipeline")]
     place = [s.rstrip(":") for s in lines if s.startswith('File "')]
@@ -103,15 +103,15 @@ def _compilable(name: str, function: Any) -> Any:
     try:
         return in_memory(function, checked=True)
     except TypeError:
-        raise Uncompilable(name, f"{function!r} is no plain function") from None
+        raise Uncompilable(name, f"{function!r} is not a plain function") from None
 
 
 def _number(name: str, function: Any, *arguments: Any) -> tuple[Any, Any]:
-    """The function with its result cast to int64 or float64, and which of them it is."""
+    """The function with its result cast to int64 or float64, and that type."""
     function = _compilable(name, function)
     found = _returned(name, function, *arguments)
     if not isinstance(found, types.Integer | types.Float | types.Boolean):
-        raise Uncompilable(name, f"it returns {found}, and must return one int or float")
+        raise Uncompilable(name, f"it returns {found}, but must return one int or float")
     wanted = types.float64 if isinstance(found, types.Float) else types.int64
     return (function if found == wanted else _cast(function, wanted)), wanted
 
@@ -125,7 +125,7 @@ def _cast(function: Any, number: Any) -> Any:
 
 
 def _following(advance: Any, x: Any, a: Any, o: Any) -> Any:
-    """T with a result of the type of x: a loop has one situation, of one type."""
+    """T with its result cast to the type of x, because a loop needs one type."""
     advance = _compilable("advance", advance)
     found = _returned("advance", advance, x, a, o)
     if found == x:
@@ -134,17 +134,17 @@ def _following(advance: Any, x: Any, a: Any, o: Any) -> Any:
         return _cast(advance, x)
     if isinstance(found, types.Float) and x == types.float64:
         return _cast(advance, x)
-    raise Uncompilable("advance", f"it returns {found}, and the situation at the start is {x}")
+    raise Uncompilable("advance", f"it returns {found}, but the initial situation is {x}")
 
 
 def _evidence(likelihoods: Any, *arguments: Any) -> Any:
-    """The likelihoods as contiguous doubles, whatever numbers they are."""
+    """The likelihoods cast to contiguous doubles."""
     likelihoods = _compilable("likelihoods", likelihoods)
     found = _returned("likelihoods", likelihoods, *arguments)
     real = types.Integer | types.Float | types.Boolean
     if not (isinstance(found, types.Array) and found.ndim == 1 and isinstance(found.dtype, real)):
         raise Uncompilable(
-            "likelihoods", f"it returns {found}, and must return an array, one number for each mode"
+            "likelihoods", f"it returns {found}, but must return an array, a number for each mode"
         )
     exact = found.dtype == types.float64 and found.layout == "C"
     return likelihoods if exact else _as_doubles(likelihoods)
@@ -160,9 +160,9 @@ def _as_doubles(likelihoods: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _loop(likelihoods: Any, act: Any, advance: Any, respond: Any) -> Any:
-    """The loop around these four. It returns as `kernels.tabular.interact` does.
+    """The loop with these four functions. It returns as `kernels.tabular.interact` does.
 
-    `step[0]` is the step it is at: where a user's function raises, that is all one can know.
+    `step[0]` is the current step, which tells where a function of the user raised an error.
     """
 
     def interact(

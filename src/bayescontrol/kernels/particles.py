@@ -1,11 +1,11 @@
-"""Particles: resampling that keeps the weights' law, and a move that keeps two moments.
+"""Particles: unbiased resampling, and a move that preserves mean and covariance.
 
-    systematic     particle i is taken ⌊n W_i + u⌋ - ⌊n W_{i-1} + u⌋ times, W the summed weights
+    systematic     particle i is drawn ⌊n W_i + u⌋ - ⌊n W_{i-1} + u⌋ times, W the summed weights
     shrink         θ' = a θ + (1 - a) m + √(1 - a²) C ε,   C Cᵀ = V, ε standard normal
 
-m and V are the weighted mean and covariance of the particles. The move scatters particles that
-resampling made equal, and shrinks them towards m by as much: mean and covariance stay what
-they were (Liu & West 2001).
+m and V are the weighted mean and covariance of the particles. The move spreads particles that
+resampling made equal and shrinks them towards m, so that mean and covariance are preserved
+(Liu & West 2001).
 """
 
 import math
@@ -14,13 +14,13 @@ from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.random import normal
 
-# A pivot this small beside its diagonal is rounding: that direction has no spread.
+# A pivot this small relative to the diagonal is rounding: that direction has no spread.
 NO_SPREAD = 1e-14
 
 
 @leaf
 def effective_size(p: FloatArray) -> float:
-    """(Σ p)² / Σ p²: how many equally weighted particles would know as much.
+    """(Σ p)² / Σ p²: the equivalent number of equally weighted particles.
 
     >>> import numpy as np
     >>> effective_size(np.array([0.5, 0.5, 0.0]))
@@ -35,7 +35,7 @@ def effective_size(p: FloatArray) -> float:
 
 @leaf
 def systematic(p: FloatArray, u: float, chosen: IntArray) -> None:
-    """The particles taken, in order: one uniform u places n equally spaced marks.
+    """The indices of the resampled particles, from one uniform number u.
 
     >>> import numpy as np
     >>> chosen = np.empty(4, np.int64)
@@ -92,7 +92,7 @@ def moments(theta: FloatArray, p: FloatArray, m: FloatArray, V: FloatArray) -> N
 
 @leaf
 def spread(V: FloatArray, C: FloatArray) -> None:
-    """C lower triangular with C Cᵀ = V; directions without spread get none.
+    """C lower triangular with C Cᵀ = V; directions without spread are 0.
 
     >>> import numpy as np
     >>> C = np.empty((2, 2))
@@ -128,7 +128,7 @@ def shrink(
     out: FloatArray,
     state: UIntArray,
 ) -> None:
-    """θ' = a θ + (1 - a) m + √(1 - a²) C ε for each particle taken; `epsilon` is room for ε.
+    """θ' = a θ + (1 - a) m + √(1 - a²) C ε for each resampled particle; `epsilon` is scratch for ε.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream

@@ -1,15 +1,20 @@
-"""What each index policy makes of the counts: it pulls the arm with the largest index.
+"""Bandit policies on counts: their indices, choices and compiled loops.
 
-    x̄ = s/n  mean of n rewards with sum s and sum of squares q, t rewards of all K arms so far
+    n_j rewards of arm j, s_j their sum, q_j the sum of their squares, x̄ = s/n, t = Σ_j n_j, K arms
+    ε-greedy     with probability ε α^(t+1) any arm, else arg max x̄_j
+    softmax      arm j with probability ∝ e^(x̄_j/τ_t),  τ_t = τ α^(t+1)
     UCB1         x̄ + √(2 ln t / n)                                   (Auer et al. 2002)
     UCB-tuned    x̄ + √(ln t / n · min(¼, q/n - x̄² + √(2 ln t / n)))  (Auer et al. 2002)
     MOSS         x̄ + √(max(0, ln T/(K n)) / n),  horizon T            (Audibert & Bubeck 2009)
     KL-UCB       max{x : n KL(x̄ ‖ x) ≤ ln t' + c ln ln t'},  t' = t + 1  (Garivier & Cappé 2011)
     Bayes-UCB    x with P(X > x) = 1/(t' (ln T)^c)                    (Kaufmann et al. 2012)
-    KG           m + h (E[max_j m_j after this pull] - max_j m_j)     (Ryzhov et al. 2012)
 
-X ~ Beta(α, β) is the posterior of the arm and m its mean. An arm without a reward has index ∞
-in the first four; greedy policies take it for ½. Each kernel fills `out`.
+X ~ Beta(α, β) is the posterior of the arm. An arm without a reward has the index ∞ in UCB1,
+UCB-tuned, MOSS and KL-UCB; greedy policies assume a mean of ½. Ties are broken uniformly.
+
+A policy is a number, because Numba cannot cache a kernel that takes another as an argument. The
+clock t counts rewards, not decisions, so a policy is a function of its evidence, and late, missing
+or reordered feedback needs no bookkeeping.
 """
 
 import math
@@ -66,7 +71,7 @@ def ucb_tuned(t: float, n: FloatArray, s: FloatArray, q: FloatArray, out: FloatA
     for j in range(n.size):
         if n[j] > 0.0:
             mean = s[j] / n[j]
-            # Rounding may take the variance of equal rewards below 0.
+            # Rounding can make the variance of equal rewards negative.
             V = max(q[j] / n[j] - mean * mean, 0.0) + math.sqrt(2.0 * log_t / n[j])
             out[j] = mean + math.sqrt(log_t / n[j] * min(0.25, V))
         else:
@@ -145,18 +150,9 @@ def bayes_ucb(
 
 
 # ------------------------------------------------------------------------------------------------
-# The baselines of the bandit chapter on counts, and the one loop for all of them.
-#
-#     n_j rewards of arm j, s_j their sum, q_j the sum of their squares;   t = Σ_j n_j
-#     EPSILON_GREEDY    with probability ε α^(t+1) any arm, else arg max x̄_j
-#     SOFTMAX           arm j with probability ∝ e^(x̄_j/τ_t),  τ_t = τ α^(t+1)
-#     the others        arg max of an index (`kernels.policy_indices`); of equal ones any
-#
-# Numba keeps no kernel that takes another as an argument, so a policy is a number. The clock t
-# counts rewards seen, not decisions: what a policy does is a function of its evidence, and late,
-# lost or disordered feedback needs no bookkeeping.
+# Choices, learning and the loop of all policies.
 
-#: The policies, as the kernels call them; behind each what `parameters` holds.
+#: The policies; the comments list their `parameters`.
 UNIFORM = 0  # nothing
 ORACLE = 1  # the mean reward of every arm
 EPSILON_GREEDY = 2  # ε, α
@@ -167,9 +163,9 @@ MOSS = 6  # T
 KL_UCB = 7  # c
 BAYES_UCB = 8  # c, T, α, β
 
-#: Larger rewards, squared and summed, would leave the range of doubles.
+#: The sum of squares of larger rewards would overflow.
 MOST_REWARD = 1e150
-#: Which rewards a policy takes: any number below MOST_REWARD, [0, 1], 0 and 1.
+#: The valid rewards of a policy: any number below MOST_REWARD, [0, 1], {0, 1}.
 FINITE, UNIT, BINARY = range(3)
 
 
@@ -189,7 +185,7 @@ def accepts(support: int, r: float) -> bool:
 
 @leaf
 def learn(a: int, r: float, n: FloatArray, s: FloatArray, q: FloatArray) -> None:
-    """One more reward r of arm a.
+    """Count reward r of arm a.
 
     >>> import numpy as np
     >>> n, s, q = np.zeros((3, 2))
@@ -204,7 +200,7 @@ def learn(a: int, r: float, n: FloatArray, s: FloatArray, q: FloatArray) -> None
 
 @leaf
 def arg_max(values: FloatArray, state: UIntArray) -> int:
-    """The place of the largest value; of several equal ones, any, by one draw.
+    """The index of the largest value; ties are broken by one draw.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -229,7 +225,7 @@ def arg_max(values: FloatArray, state: UIntArray) -> int:
 
 @leaf
 def fading(start: float, rate: float, t: float) -> float:
-    """start · rate^(t+1): t rewards are seen, and this is decision t + 1.
+    """start · rate^(t+1): the value at decision t + 1, after t rewards.
 
     >>> round(fading(0.1, 0.5, 1.0), 15)
     0.025
@@ -239,7 +235,7 @@ def fading(start: float, rate: float, t: float) -> float:
 
 @leaf
 def weights(values: FloatArray, temperature: float, out: FloatArray) -> None:
-    """e^((v_j - max v)/τ): at τ = 0 the largest alone.
+    """e^((v_j - max v)/τ): at τ = 0 only the largest counts.
 
     >>> import numpy as np
     >>> out = np.empty(2)
@@ -265,7 +261,7 @@ def index(
     q: FloatArray,
     out: FloatArray,
 ) -> None:
-    """The index of every arm into `out`; of the greedy policies, what they take it to pay.
+    """Write the index of every arm to `out`; for greedy policies, the estimated mean.
 
     >>> import numpy as np
     >>> n, s, q = np.array([[2.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
@@ -301,7 +297,7 @@ def choose(
     scratch: FloatArray,
     state: UIntArray,
 ) -> int:
-    """The arm that the policy pulls next; changes the scratch and the stream, nothing else.
+    """The arm that the policy pulls next; changes only the scratch and the stream.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -341,9 +337,9 @@ def interact(
     actions: IntArray,
     rewards: FloatArray,
 ) -> int:
-    """Choose, pull, learn; fills the columns and gives the steps done.
+    """Choose, pull, learn; fill the columns and return the steps done.
 
-    Fewer than asked: the reward of that step is none the policy can learn from.
+    Stops early at an invalid reward.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -366,11 +362,9 @@ def interact(
 
 
 # ------------------------------------------------------------------------------------------------
-# The loop of index play: no mathematics, only calls of other kernels.
+# The loop of the Gittins agent; it equals the readable agent bit for bit.
 #
 #     a = arg max_j ν(r_j, f_j)        o ~ Q(o | a)        r_a += o  or  f_a += 1 - o
-#
-# Bit for bit what the readable agent and environment do.
 
 
 @leaf
@@ -387,7 +381,7 @@ def interact_gittins(
     actions: IntArray,
     rewards: FloatArray,
 ) -> int:
-    """Fill the columns; gives the steps done, fewer than asked where the table ends.
+    """Fill the columns; return the steps done, fewer if the table ends.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream

@@ -1,11 +1,11 @@
-"""Gauss-Legendre nodes on [-1, 1], and what turns values at them into integrals.
+"""Gauss-Legendre rules on [-1, 1], and posterior densities at their nodes.
 
     ∫_-1^1 f        = Σ_l WEIGHT[l] f(x_l)                  exact for polynomials up to 2K - 1
     ∫_{x_k}^1 f     = Σ_l TO_RIGHT[l, k] f(x_l)             exact up to K - 1
     c_n             = Σ_l COEFFICIENT[i, l] f(x_l)          f = Σ_n c_n P_n,  n = DEGREE[i]
 
-All from (n + 1) P_{n+1} = (2n + 1) x P_n - n P_{n-1}, in forty digits and rounded once: the
-same bits everywhere, which a library's eigenvalues would not be.
+Computed from (n + 1) P_{n+1} = (2n + 1) x P_n - n P_{n-1} with forty digits and rounded once, so
+that they have the same bits everywhere, unlike the eigenvalues of a library.
 """
 
 import math
@@ -25,13 +25,13 @@ from bayescontrol.kernels.elementary import (
     stirling,
 )
 
-#: Nodes in a panel.
+#: The number of nodes of a panel.
 K = 16
 #: Two coefficients in the middle, two at the end: an odd or even function has one of each.
 DEGREE = (K // 2 - 1, K // 2, K - 2, K - 1)
 
 _DIGITS = 40
-#: Newton's method from within 1e-2: six steps are enough for forty digits, eight are taken.
+#: Newton's method from within 1e-2: six steps suffice for forty digits.
 _STEPS = 8
 
 
@@ -81,7 +81,7 @@ NODE, WEIGHT, TO_RIGHT, COEFFICIENT = _tables()
 
 
 # ------------------------------------------------------------------------------------------------
-# Posterior laws of an arm's mean, each on a line where it is smooth with one hump.
+# Posterior densities of an arm's mean, in coordinates in which they are smooth and unimodal.
 #
 #     ln f(y) = ln f(μ) - n D(y ‖ μ)      D(y ‖ c) = Λ(y) - Λ(c) - Λ'(c) (y - c),   μ the mode
 #
@@ -93,14 +93,14 @@ NODE, WEIGHT, TO_RIGHT, COEFFICIENT = _tables()
 #
 #     D(y ‖ μ) = D(c ‖ μ) + (Λ'(c) - Λ'(μ)) (y - c) + D(y ‖ c)
 #
-# By the last line the nodes y of a panel around c share D(y ‖ c): a density costs one exponential,
-# and nothing large cancels, whatever n is. All but Student's are log-concave, so that no more than
-# e^-T lies beyond the point where n D = T; Student's is too in asinh(z/√ν).
+# By the last line all arms share D(y ‖ c) at the nodes y of a panel around c: a density takes one
+# exponential, without cancellation for any n. All but Student's are log-concave, so that at most
+# e^-T is beyond the point where n D = T; Student's is log-concave in asinh(z/√ν).
 
 BETA, GAMMA, INVERSE_GAMMA, NORMAL, STUDENT = 0, 1, 2, 3, 4
 
 SQRT_2PI = 2.5066282746310002
-#: The half-width of a panel in which e^d is at most 55, and D loses no digits to it.
+#: The half-width of a panel in which e^d is at most 55, so that D is accurate.
 WIDE = 4.0
 
 
@@ -111,7 +111,7 @@ def bernoulli(c: float, p: float, q: float, d: float) -> tuple[float, float]:
     >>> bernoulli(0.0, 0.5, 0.5, 0.0), bernoulli(0.0, 0.5, 0.5, 1e-8)[0]
     ((0.0, 0.0), 1.25000000000000...e-17)
     """
-    if p > q:  # the smaller of the two takes part in no difference
+    if p > q:  # so that no difference of the smaller one is taken
         D, slope = _bernoulli(-c, q, p, -d)
         return D, -slope
     return _bernoulli(c, p, q, d)
@@ -147,7 +147,7 @@ def peak(kind: int, a: float, b: float, nu: float) -> tuple[float, float, float]
         return mode if kind == GAMMA else -mode, exp(-stirling(a)) / (SQRT_2PI * scale), scale
     if kind == NORMAL:
         return a, 1.0 / (SQRT_2PI * b), b
-    # Γ((ν+1)/2) / (Γ(ν/2) √(ν/2)): two Stirling formulas, of which most cancels.
+    # Γ((ν+1)/2) / (Γ(ν/2) √(ν/2)): the main terms of two Stirling formulas cancel.
     rest = stirling(0.5 * (nu + 1.0)) - stirling(0.5 * nu) - 0.5 * nu * excess(1.0 / nu)
     return a, exp(rest) / (SQRT_2PI * b), b * math.sqrt(nu / (nu + 1.0))
 
@@ -195,9 +195,9 @@ def weight(kind: int, a: float, b: float, slope: float) -> float:
 
 @leaf
 def _narrow_bernoulli(p: float, h: float, D: FloatArray, u: FloatArray) -> None:
-    """`bernoulli` at the nodes for p ≤ ½, h ≤ WIDE, without a branch: vector code.
+    """`bernoulli` at the nodes for p ≤ ½, h ≤ WIDE, without a branch, so that it is vectorised.
 
-    Arguments are halved until a series will do, and the results doubled again; nothing cancels.
+    Halves the arguments until a series converges, and doubles the results, without cancellation.
 
         e^2d - 1 - 2d = 2 (e^d - 1 - d) + (e^d - 1)²        φ(2v + v²) = v² + 2 φ(v)
 
@@ -230,8 +230,8 @@ def _narrow_bernoulli(p: float, h: float, D: FloatArray, u: FloatArray) -> None:
 def shape(kind: int, c: float, h: float, D: FloatArray, u: FloatArray) -> bool:
     """D_k ← D(y_k ‖ c) at the nodes of [c - h, c + h], divided by Λ''(c) for the Gammas.
 
-    False, with nothing done, for Student's law, which has no such D, and where e^h is so large
-    that it had better not be taken apart: there `fall` is to be asked at every node.
+    False, unchanged, for Student's distribution, which has no such D, and for large e^h: then call
+    `fall` at every node.
 
     >>> import numpy as np
     >>> D = np.empty(K)
@@ -258,10 +258,10 @@ def shape(kind: int, c: float, h: float, D: FloatArray, u: FloatArray) -> bool:
 def reach(
     kind: int, a: float, b: float, nu: float, mode: float, scale: float, side: float, T: float
 ) -> float:
-    """d ≥ 0 such that no more than e^-T lies beyond μ + side · d; side is 1 or -1.
+    """d ≥ 0 such that at most e^-T of the mass is beyond μ + side · d; side is 1 or -1.
 
-    n D is convex in d: from anywhere Newton's first step leads beyond the root, and the next
-    ones come down to it from there. It stops within 10 % of it.
+    n D is convex in d: Newton's first step ends beyond the root, and the next ones approach it
+    monotonically. Stops within 10 % of the root.
 
     >>> reach(NORMAL, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 8.0)
     4.0
@@ -271,7 +271,7 @@ def reach(
     if kind == STUDENT:
         return b * math.sqrt(nu * (exp(2.0 * T / nu) - 1.0))
     d = scale * math.sqrt(2.0 * T)
-    # Where the fall is doubly exponential, this is near and `scale` may be far.
+    # Where the density falls doubly exponentially, this start is closer than `scale`.
     if kind == BETA or (kind == GAMMA) == (side > 0.0):
         steep = b if kind == BETA and side < 0.0 else a
         d = min(d, log(2.0 + 2.0 * T / steep) + 1.0)

@@ -1,10 +1,21 @@
-"""Panels of Gauss nodes over the posteriors of independent arms: where they may end, what is in.
+"""P(arm i is best) for independent arms, by adaptive quadrature with a check.
 
-    F_j(y) = 1 - ∫_y^∞ f_j        S = Σ_i f_i Π_{j≠i} F_j = (Π_j F_j)'
+    P_i = ∫ f_i(y) Π_{j≠i} F_j(y) dy,      F_j(y) = 1 - ∫_y^∞ f_j
+    S   = Σ_i f_i Π_{j≠i} F_j = (Π_j F_j)'
 
-An arm has a row of numbers of its own: mode, density there, scale, HIGH above which it has no
-mass, TAIL = 1 - F_j at the right end of the panel, and its logarithm around the middle of it.
-A panel never reaches over an arm that its nodes would not see.
+Panels are placed from the right, where every F_j is 1, to the left, until some F_j is 0. In a panel
+of half-width h, K Gauss nodes give f and, through TO_RIGHT, also F: no distribution function is
+called. A panel is accepted if
+
+    h c_K (c_K / c_{K/2})² ≤ ε      for each f_j and for S
+    |∫ S - [Π_j F_j]| ≤ ε           both sides are the same integral, computed in two ways
+
+where c_n are Legendre coefficients: they fall at least geometrically, so that the left side is
+about c_{2K}, the first that Gauss's rule misses. Otherwise it is narrowed. A panel never covers an
+arm that is too narrow for its nodes.
+
+An arm has a row of numbers: mode, density there, scale, HIGH above which it has no mass, TAIL =
+1 - F_j at the right end of the panel, and its logarithm around the middle of it.
 """
 
 import math
@@ -33,21 +44,21 @@ from bayescontrol.kernels.posteriors import (
     weight,
 )
 
-#: No more than e^-T of an arm is left out on either side.
+#: At most e^-T of the mass of an arm is omitted on either side.
 T = 34.0
-#: The error allowed to a panel.
+#: The allowed error of a panel.
 EPSILON = 1e-14
-#: A panel with a mode in it is no wider than so many scales, and no arm falls by more than
-#: e^-MOST_FALL from its middle to its end: the nodes then see what is there.
+#: A panel with a mode in it is at most MOST_SCALES scales wide, and no arm falls by more than
+#: e^-MOST_FALL from its middle to its end, so that the nodes resolve it.
 MOST_SCALES, MOST_FALL = 2.5, 60.0
 
-# The columns of an arm's own row.
+# The columns of an arm's row.
 MODE, PEAK, SCALE, HIGH, TAIL, MASS, DROP, SLOPE, SIZE = range(9)
 
 
 @leaf
 def larger(x: float, y: float) -> float:
-    """max(x, y), and NaN if one of them is: no panel stands with it.
+    """max(x, y); NaN if one of them is, which rejects the panel.
 
     >>> larger(1.0, 2.0), larger(math.nan, 2.0)
     (2.0, nan)
@@ -57,7 +68,7 @@ def larger(x: float, y: float) -> float:
 
 @leaf
 def rounded_up(x: float) -> float:
-    """x with four bits to spare, so that the middle of two such is exact and no panels gape.
+    """x rounded up by four bits, so that the middle of two such numbers is exact.
 
     >>> rounded_up(0.1) - 0.1 < 1e-15, rounded_up(0.5)
     (True, 0.5)
@@ -88,9 +99,7 @@ def miss(f: FloatArray) -> float:
 
 @leaf
 def enter(kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, own: FloatArray) -> float:
-    """Fill the rows of all arms; those that can be best come to an end HIGH above the result.
-
-    The result is the point below which some F_j is 0.
+    """Fill the rows of all arms; return the point below which some F_j is 0.
 
     >>> one, own = np.ones(2), np.empty((2, K))
     >>> low = enter(NORMAL, 0.0 * one, one, one, own)
@@ -111,25 +120,25 @@ def enter(kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, own: FloatArr
             if kind >= NORMAL and scale < narrowest:
                 narrowest, origin = scale, mode
     for j in range(N):
-        # From its own mode the narrowest arm loses no digits, however far from 0 it is.
+        # Relative to its mode the narrowest arm loses no precision, however far from 0 it is.
         own[j, MODE], own[j, HIGH] = own[j, MODE] - origin, own[j, HIGH] - origin
     return low - origin
 
 
 @leaf
 def _room(kind: int, a: float, b: float, own: FloatArray, left: float, y: float) -> float:
-    """The left end of a wide panel in which ln f is a line to within ε, or hides nothing finer.
+    """The left end of a wide panel in which ln f is linear to within ε, or has no finer detail.
 
-    Λ is a line but for an e^-y or e^y, which varies by its own scale of 1 however slowly f does;
-    at one end of the panel it may be too faint to be seen at the nodes, but not to be missed.
+    Λ is linear except for e^-y or e^y, which varies on the scale 1 however slowly f does; near one
+    end of the panel it can matter although the nodes do not resolve it.
     """
     if kind == NORMAL:
         return left
-    if kind == STUDENT:  # falls as a power of the distance: a panel is near as wide as far
+    if kind == STUDENT:  # falls as a power of the distance: a panel is about as wide as it is far
         away = y - own[MODE]
         w = 0.7 * (away + own[SCALE]) if away > 0.0 else 4.0 * (own[SCALE] - away)
         return float(max(left, y - w))
-    tilt = 0.5 * (y - left) * own[SLOPE]  # f is concave: at the ends it is below the tangent
+    tilt = 0.5 * (y - left) * own[SLOPE]  # ln f is concave: at the ends it is below the tangent
     n = a + b if kind == BETA else b
     if kind == INVERSE_GAMMA or (kind == BETA and y > 0.0):
         if left < 0.0 or n * own[PEAK] * exp(tilt - own[DROP] - left) > EPSILON:
@@ -143,9 +152,9 @@ def _room(kind: int, a: float, b: float, own: FloatArray, left: float, y: float)
 def lay(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, own: FloatArray, left: float, y: float
 ) -> float:
-    """The left end of a panel up to y, `left` or above it, where no arm hides between nodes.
+    """The left end of a panel up to y, at least `left`, such that the nodes resolve every arm.
 
-    Each arm with mass in it gets its fall, slope and n in the middle of the panel.
+    Writes fall, slope and n in the middle of the panel for each arm with mass in it.
 
     >>> one, own = np.ones(2), np.empty((2, K))
     >>> low = enter(NORMAL, 0.0 * one, one, one, own)
@@ -192,9 +201,9 @@ def densities(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, own: FloatArray, left: float,
     y: float, rest: float, f: FloatArray, D: FloatArray, u: FloatArray,
 ) -> float:  # fmt: skip
-    """f_j ← h f_j at the nodes of [left, y]; the most that Gauss's rule misses of one.
+    """f_j ← h f_j at the nodes of [left, y]; returns the largest error of Gauss's rule.
 
-    What is missed of F_j is weighed by Π_{i≠j} F_i, at most `rest` / F_j from y down.
+    The error of F_j is weighted by Π_{i≠j} F_i, at most `rest` / F_j below y.
 
     >>> one, own, f, D, u = np.ones(1), np.empty((1, K)), np.empty((1, K)), np.empty(K), np.empty(K)
     >>> low = enter(NORMAL, 0.0 * one, one, one, own)
@@ -274,31 +283,19 @@ def products(
 
 
 # ------------------------------------------------------------------------------------------------
-# P(arm i is best) for independent arms, by adaptive quadrature with its own check.
-#
-#     P_i = ∫ f_i(y) Π_{j≠i} F_j(y) dy,      F_j(y) = 1 - ∫_y^∞ f_j
-#
-# Panels are laid from the right, where every F_j is 1, to the left, until some F_j is 0. In a
-# panel of half-width h, K Gauss nodes give both f and, through the matrix of `legendre`, F: no
-# distribution function is ever called. A panel stands if
-#
-#     h c_K (c_K / c_{K/2})² ≤ ε      for each f_j and for their sum S = Σ_i f_i Π_{j≠i} F_j
-#     |∫ S - [Π_j F_j]| ≤ ε           both sides are the same integral, in two ways
-#
-# where c_n are Legendre coefficients: they fall at least geometrically, so that the left side is
-# about c_{2K}, the first that Gauss's rule misses. Otherwise it is made narrower.
+# The probabilities.
 
-#: What `best` says: the probabilities are there, did not converge, or were asked of no law.
+#: Results of `best`: success, no convergence, invalid parameters.
 DONE, FAILED, INVALID = 0, 1, 2
 
 #: `best` needs scratch of shape (ROWS · arms + MORE_ROWS, NODES).
 ROWS, MORE_ROWS, NODES = 5, 3, K
 
-#: How far from 1 the sum of all probabilities may be.
+#: The allowed deviation of the sum of all probabilities from 1.
 TOTAL = 1e-12
-#: Some tens are needed; hundreds where scales differ by many orders.
+#: The limit of panels: some tens are needed, hundreds if scales differ by many orders.
 MOST_PANELS = 10_000
-#: Below, quantiles of Student's law leave the range of doubles.
+#: For a smaller ν, quantiles of Student's distribution overflow.
 LEAST_NU = 0.25
 
 
@@ -325,9 +322,9 @@ def best(
     P: FloatArray,
     scratch: FloatArray,
 ) -> int:
-    """P_i ← P(arm i is best); DONE, or why not, with P as it was.
+    """P_i ← P(arm i is best); returns DONE, or the reason of failure with P unchanged.
 
-    The parameters of `posteriors`, one of each for each arm; `nu` only counts for Student's law.
+    The parameters are those of `posteriors`, one for each arm; `nu` is for Student's distribution.
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.posteriors import BETA
@@ -391,7 +388,7 @@ def best(
 def best_of_each(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, P: FloatArray, scratch: FloatArray
 ) -> tuple[int, int]:
-    """`best` for each row of a batch; what it said last, and of which row.
+    """`best` for each row of a batch; returns the last result and its row.
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.posteriors import NORMAL

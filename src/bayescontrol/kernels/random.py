@@ -1,10 +1,15 @@
-"""xoshiro256++: 64 random bits from four words of state (Blackman & Vigna 2021).
+"""Random numbers of the kernels: xoshiro256++, ziggurat, gamma, beta, categorical, seeding.
+
+xoshiro256++ gives 64 random bits from four words of state (Blackman & Vigna 2021):
 
     output   rotl(s_0 + s_3, 23) + s_0
     state    a linear map over GF(2): xors, one shift by 17, one rotation by 45
 
-Its period is 2^256 - 1; the all-zero state, which maps to itself, is excluded. Only integer
-operations: the same words on every machine, whatever NumPy's version.
+Its period is 2^256 - 1; the all-zero state, which maps to itself, is excluded. It uses only integer
+operations, so the words do not depend on the machine or the version of NumPy.
+
+`state` is uint64[4] and advances in place. Kernels do not raise errors: their docstrings say what
+they return for invalid arguments; `bayescontrol.seeding.Stream` raises.
 """
 
 import math
@@ -19,7 +24,7 @@ from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
 
-# Numba turns uint64 with int64 into float64, so every constant beside a word is a word.
+# Numba converts uint64 with int64 to float64, so constants in integer operations are uint64.
 U11, U17, U19, U23, U32, U41, U45 = (np.uint64(n) for n in (11, 17, 19, 23, 32, 41, 45))
 LOW_HALF = np.uint64(0xFFFFFFFF)
 
@@ -57,7 +62,7 @@ def uniform(state: UIntArray) -> float:
 def below(state: UIntArray, n: int) -> int:
     """A uniform integer from 0 … n - 1, n ≥ 1, without bias (Lemire 2019).
 
-    ⌊word · n / 2^64⌋, where the 2^64 mod n words that would favour some results are redrawn.
+    ⌊word · n / 2^64⌋, where the 2^64 mod n words that would cause a bias are redrawn.
 
     >>> below(np.array([1, 2, 3, 4], dtype=np.uint64), 1)
     0
@@ -66,7 +71,7 @@ def below(state: UIntArray, n: int) -> int:
     m_low, m_high = m & LOW_HALF, m >> U32
     while True:
         word = next_uint64(state)
-        # The upper word of a 128-bit product, from four products of halves.
+        # The upper half of a 128-bit product, from four products of 32-bit halves.
         w_low, w_high = word & LOW_HALF, word >> U32
         middle = w_high * m_low + ((w_low * m_low) >> U32)
         upper = w_low * m_high + (middle & LOW_HALF)
@@ -82,12 +87,12 @@ def below(state: UIntArray, n: int) -> int:
 #
 #     x_i (f(x_{i+1}) - f(x_i)) = v,    i = 1 … 255,    x_1 = r,  x_256 = 0
 #     r f(r) + ∫_r^∞ f = v              the base: a rectangle and the tail
-#     x_0 = v / f(r)                    the base's width, were it a rectangle
+#     x_0 = v / f(r)                    the width of a rectangle of the same area
 #
-# Layer i is the rectangle [0, x_i] × [f(x_i), f(x_{i+1})]. A point of it left of x_{i+1}
-# lies under f for certain, so 985 draws of 1000 end with one word and one comparison
-# (Marsaglia & Tsang 2000). The layer, the sign and the place use different bits of the word.
-# The tables are computed in 36 decimal digits and rounded once: the same bits everywhere.
+# Layer i is the rectangle [0, x_i] × [f(x_i), f(x_{i+1})]. A point of it left of x_{i+1} is always
+# under f, so 98.5 % of the draws need one word and one comparison (Marsaglia & Tsang 2000). Layer,
+# sign and position use different bits of the word. The tables are computed with 36 decimal digits
+# and rounded once, so that they have the same bits everywhere.
 
 # The only (r, v) for which 256 layers end at f(0) = 1; `tests/kernels` checks them.
 NORMAL_R = Decimal("3.65415288536100877164542972039951576")
@@ -97,7 +102,7 @@ EXPONENTIAL_V = Decimal("0.00394965982258155721997757195681486109")
 
 
 class Layers(NamedTuple):
-    """x_i, x_{i+1}, f(x_i) and f(x_{i+1}) - f(x_i) for i = 0 … 255. In the base f(x_0) reads 0.
+    """x_i, x_{i+1}, f(x_i) and f(x_{i+1}) - f(x_i) for i = 0 … 255. In the base f(x_0) = 0.
 
     >>> normal_layers().inner[0]  # r: where the tail begins
     np.float64(3.654152885361009)
@@ -148,7 +153,7 @@ LAYER, BASE = np.uint64(0xFF), np.uint64(0)
 
 N_OUTER, N_INNER, N_FLOOR, N_HEIGHT = normal_layers()
 E_OUTER, E_INNER, E_FLOOR, E_HEIGHT = exponential_layers()
-# The widths of the layers per unit of a 53-bit integer: with sign, without.
+# The widths of the layers per unit of a 53-bit integer, with and without sign.
 N_UNIT, E_UNIT = N_OUTER * 2.0**-52, E_OUTER * 2.0**-53
 N_TAIL, E_TAIL = float(N_INNER[0]), float(E_INNER[0])
 
@@ -160,7 +165,7 @@ def _exponential_point(state: UIntArray) -> tuple[np.uint64, float]:
     return i, np.int64(word >> U11) * E_UNIT[i]
 
 
-# The common case stands alone, small enough to be inlined into the loops that draw.
+# The common case is a separate function, small enough to be inlined.
 
 
 @leaf
@@ -178,7 +183,7 @@ def _exponential_outside(state: UIntArray, i: np.uint64, x: float) -> float:
 
 @leaf
 def exponential(state: UIntArray) -> float:
-    """A number with density e^-x. The tail beyond r has no memory: it is r plus another one.
+    """A number with density e^-x. The tail is memoryless: r plus another draw.
 
     >>> exponential(np.array([1, 2, 3, 4], dtype=np.uint64)) > 0
     True
@@ -213,7 +218,7 @@ def _normal_outside(state: UIntArray, i: np.uint64, x: float) -> float:
 
 @leaf
 def normal(state: UIntArray) -> float:
-    """A number with density e^(-x²/2) / √(2π); the tail beyond r as Marsaglia (1964) draws it.
+    """A number with density e^(-x²/2) / √(2π); the tail by the method of Marsaglia (1964).
 
     >>> abs(normal(np.array([1, 2, 3, 4], dtype=np.uint64))) < 9
     True
@@ -225,27 +230,23 @@ def normal(state: UIntArray) -> float:
 
 
 # ------------------------------------------------------------------------------------------------
-# Random numbers with a law, from the words of `bayescontrol.kernels.xoshiro`.
+# Gamma, beta and categorical numbers.
 #
-#     normal, exponential    ziggurat: see `bayescontrol.kernels.ziggurat`
 #     gamma(α), α ≥ 1        d (1 + c x)³, x normal, d = α - 1/3, c = 1/√(9d), accepted if
 #                            ln u < x²/2 + d - d v + d ln v, v = (1 + c x)³ (Marsaglia & Tsang 2000)
 #     gamma(α), α < 1        gamma(α + 1) U^(1/α)
 #     beta(a, b)             G_a / (G_a + G_b)
-#     log_gamma, log_odds    2^-70 times the logarithm of such a gamma, and of the odds m/(1 - m) of
-#                            such a beta m: from the same random numbers, but nothing underflows
-#
-# `state` is uint64[4] and advances in place. Kernels do not complain: what they return for
-# arguments outside their domain is stated; `bayescontrol.seeding.Stream` raises instead.
+#     log_gamma, log_odds    2^-70 times the logarithm of a gamma, and of the odds m/(1 - m) of a
+#                            beta m, from the same random numbers but without underflow
 
-#: The logarithm of a gamma with shape α is about -1/α, beyond all doubles for the least α: times
-#: this it is a double for every α > 0.
+#: The logarithm of a gamma with shape α is about -1/α, which overflows for the smallest α; times
+#: this factor it is a double for every α > 0.
 LOG_UNIT = 2.0**-70
 
 
 @leaf
 def _accepts(u: float, x: float, v: float, d: float) -> bool:
-    """Whether ln u < x²/2 + d - d v + d ln v: apart, to keep logarithms off the common path."""
+    """Whether ln u < x²/2 + d - d v + d ln v: separate, to keep logarithms off the common path."""
     return log(u) < 0.5 * x * x + d * (1.0 - v + log(v))
 
 
@@ -287,7 +288,7 @@ def _gamma_below_one(state: UIntArray, shape: float) -> float:
 
 @leaf
 def gamma(state: UIntArray, shape: float) -> float:
-    """A number with density x^(α-1) e^-x / Γ(α), α = shape > 0; for any other shape NaN, no draw.
+    """A number with density x^(α-1) e^-x / Γ(α), α = shape > 0; NaN, without a draw, otherwise.
 
     >>> from bayescontrol.seeding import Stream
     >>> gamma(Stream(1).state, 2.0) > 0
@@ -327,7 +328,7 @@ def _beta_by_odds(state: UIntArray, a: float, b: float) -> float:
     odds = _gamma_from_one(state, b if b >= 1.0 else b + 1.0) / x
     if a < 1.0 and b < 1.0:
         log_u, log_v = -exponential(state), -exponential(state)
-        # log_v / b - log_u / a, arranged so that no term is ∞ unless the whole is.
+        # log_v / b - log_u / a, arranged so that no term overflows unless the result does.
         if a < b:
             odds *= exp((log_v * (a / b) - log_u) / a)
         else:
@@ -341,7 +342,7 @@ def _beta_by_odds(state: UIntArray, a: float, b: float) -> float:
 
 @leaf
 def beta(state: UIntArray, a: float, b: float) -> float:
-    """A number with density ∝ x^(a-1) (1-x)^(b-1), a, b > 0; for any others NaN, no draw.
+    """A number with density ∝ x^(a-1) (1-x)^(b-1), a, b > 0; NaN, without a draw, otherwise.
 
     >>> from bayescontrol.seeding import Stream
     >>> 0 <= beta(Stream(1).state, 1e-9, 1e-9) <= 1
@@ -374,9 +375,9 @@ def log_odds(state: UIntArray, a: float, b: float) -> float:
 
 @leaf
 def categorical(state: UIntArray, p: FloatArray) -> int:
-    """An index i with probability p_i / Σ p, never one with p_i = 0; one uniform number.
+    """An index i with probability p_i / Σ p, never one with p_i = 0; uses one uniform number.
 
-    -1, and no draw, unless every p_i ≥ 0 and 0 < Σ p < ∞.
+    -1, without a draw, unless every p_i ≥ 0 and 0 < Σ p < ∞.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -399,7 +400,7 @@ def categorical(state: UIntArray, p: FloatArray) -> int:
             last = i
             if u < cumulative:
                 break
-    return last  # u may round up to Σ p where doubles are subnormal
+    return last  # u can round up to Σ p if doubles are subnormal
 
 
 @leaf
@@ -419,12 +420,12 @@ def permutation(state: UIntArray, out: IntArray) -> None:
         out[j] = i
 
 
-# One loop per law: Numba caches no kernel that takes another as an argument.
+# One loop per distribution, because Numba cannot cache a kernel that takes another as an argument.
 
 
 @leaf
 def fill_uniform(state: UIntArray, out: FloatArray) -> None:
-    """So many calls of `uniform`, into `out`.
+    """Fill `out` by calls of `uniform`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -436,7 +437,7 @@ def fill_uniform(state: UIntArray, out: FloatArray) -> None:
 
 @leaf
 def fill_normal(state: UIntArray, out: FloatArray) -> None:
-    """So many calls of `normal`, into `out`.
+    """Fill `out` by calls of `normal`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -448,7 +449,7 @@ def fill_normal(state: UIntArray, out: FloatArray) -> None:
 
 @leaf
 def fill_exponential(state: UIntArray, out: FloatArray) -> None:
-    """So many calls of `exponential`, into `out`.
+    """Fill `out` by calls of `exponential`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -460,7 +461,7 @@ def fill_exponential(state: UIntArray, out: FloatArray) -> None:
 
 @leaf
 def fill_gamma(state: UIntArray, shape: float, out: FloatArray) -> None:
-    """So many calls of `gamma`, into `out`.
+    """Fill `out` by calls of `gamma`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -472,7 +473,7 @@ def fill_gamma(state: UIntArray, shape: float, out: FloatArray) -> None:
 
 @leaf
 def fill_beta(state: UIntArray, a: float, b: float, out: FloatArray) -> None:
-    """So many calls of `beta`, into `out`.
+    """Fill `out` by calls of `beta`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -484,7 +485,7 @@ def fill_beta(state: UIntArray, a: float, b: float, out: FloatArray) -> None:
 
 @leaf
 def fill_below(state: UIntArray, n: int, out: IntArray) -> None:
-    """So many calls of `below`, into `out`.
+    """Fill `out` by calls of `below`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -496,7 +497,7 @@ def fill_below(state: UIntArray, n: int, out: IntArray) -> None:
 
 @leaf
 def fill_categorical(state: UIntArray, p: FloatArray, out: IntArray) -> None:
-    """So many calls of `categorical`, into `out`.
+    """Fill `out` by calls of `categorical`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -514,8 +515,8 @@ def fill_categorical(state: UIntArray, p: FloatArray, out: IntArray) -> None:
 #     mix(x, y)   L x - R y,  then itself ^ itself ≫ 16
 #     pool        four words: hash the entropy in, mix every word into every other, mix in the rest
 #
-# The same words as `SeedSequence(entropy, spawn_key=key).generate_state(4, uint64)`, for one who
-# needs a stream for each of many decisions: NumPy takes twenty times as long.
+# The same words as `SeedSequence(entropy, spawn_key=key).generate_state(4, uint64)`, twenty times
+# as fast as NumPy, for programs that need a stream for each decision.
 
 U16 = np.uint64(16)
 INIT_A, MULT_A = np.uint64(0x43B0D7E5), np.uint64(0x931E8875)
@@ -531,7 +532,7 @@ def _mixed(x: np.uint64, y: np.uint64) -> np.uint64:
 
 @leaf
 def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
-    """The state for so many words of 32 bits, at least four; `pool` is room for four.
+    """The state for at least four 32-bit words of entropy; `pool` is scratch for four words.
 
     >>> entropy = np.array([7, 0, 0, 0, 3, 9], np.uint64)  # the seed in four words, a spawn key
     >>> state = np.empty(4, np.uint64)
@@ -568,7 +569,7 @@ def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
 
 @leaf
 def seed_states(entropy: UIntArray, k: int, pool: UIntArray, states: UIntArray) -> None:
-    """The states for so many streams in a row: from each to the next, word k grows by one.
+    """The states of consecutive streams: word k of the entropy increases by one each time.
 
     >>> entropy, states = np.array([7, 0, 0, 0, 3, 9], np.uint64), np.empty((2, 4), np.uint64)
     >>> seed_states(entropy, 4, np.empty(4, np.uint64), states)

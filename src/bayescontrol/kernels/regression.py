@@ -1,13 +1,13 @@
-"""Gaussian regression in square-root form: one triangle and one vector hold the posterior.
+"""Gaussian regression in square-root form: a triangular factor and a vector.
 
     w ~ N(μ, Λ⁻¹)          Λ = RᵀR,  R upper triangular,      z = R μ
     r = x·w + noise        (R, z) ← rotations of (R, z) with the row (s x, s r),  s = 1/σ
     x·w ~ N(v·z, |v|²)     v = R⁻ᵀ x: one substitution gives mean and variance
     w   = R⁻¹ (z + n)      n standard normal
 
-Rotations (Golub & Van Loan, Matrix Computations, on updating a factorization) never subtract
-what they added, so the factor keeps its digits where an updated covariance loses them. `v` is
-room for d numbers.
+Rotations (Golub & Van Loan, Matrix Computations, on updating a factorization) never subtract,
+so the factor keeps its precision where an updated covariance loses it. `v` is scratch for d
+numbers.
 """
 
 import math
@@ -20,7 +20,7 @@ from bayescontrol.kernels.random import normal, uniform
 
 @leaf
 def cholesky(Lambda: FloatArray, R: FloatArray) -> bool:
-    """R upper triangular with RᵀR = Λ; False where Λ is not positive definite.
+    """R upper triangular with RᵀR = Λ; False if Λ is not positive definite.
 
     >>> import numpy as np
     >>> R = np.empty((2, 2))
@@ -74,7 +74,7 @@ def absorb(
 
 @leaf
 def score(R: FloatArray, z: FloatArray, x: FloatArray, v: FloatArray) -> tuple[float, float]:
-    """Mean and variance of x·w: v·z and |v|², where v = R⁻ᵀ x is left behind.
+    """Mean and variance of x·w: v·z and |v|², where v = R⁻ᵀ x is written to `v`.
 
     >>> import numpy as np
     >>> score(2.0 * np.eye(2), np.array([2.0, 0.0]), np.array([1.0, 1.0]), np.empty(2))
@@ -145,7 +145,7 @@ def dot(x: FloatArray, w: FloatArray) -> float:
 
 @leaf
 def best(weights: FloatArray, x: FloatArray, state: UIntArray) -> int:
-    """arg max_j x·w_j over the rows of `weights`; of equal ones one by chance.
+    """arg max_j x·w_j over the rows of `weights`; ties are broken uniformly.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -165,20 +165,20 @@ def best(weights: FloatArray, x: FloatArray, state: UIntArray) -> int:
 
 
 # ------------------------------------------------------------------------------------------------
-# The rule in a stream of contexts: draw scores, pull the best arm, learn from what it pays.
+# The contextual bandit: draw scores, pull the best arm, learn from its reward.
 #
 #     GAUSSIAN    r = x·w_a + σ z                      exact posterior
-#     LOGIT       r = 1 with probability σ(x·w_a)      Laplace's, one reward at a time
+#     LOGIT       r = 1 with probability σ(x·w_a)      Laplace's approximation at each reward
 #
-# Of N arms R is (N, d, d) and z is (N, d), as in `kernels.linear`. Numba keeps no kernel that takes
-# another as an argument, so the link is a number; `constants` holds the standard deviation σ.
+# R is (N, d, d) and z is (N, d) for N arms. The link is a number, because Numba cannot cache a
+# kernel that takes another as an argument; `constants` holds the standard deviation σ.
 
-#: How a reward hangs on the score x·w: with Gaussian noise, or 1 with probability σ(x·w).
+#: How a reward depends on the score x·w: with Gaussian noise, or 1 with probability σ(x·w).
 GAUSSIAN, LOGIT = range(2)
 #: How contexts are drawn: each feature N(0, 1), or uniformly from the unit sphere.
 NORMAL, SPHERE = range(2)
 
-# Any curvature above zero gives the same mode; this one keeps 1/√h a number.
+# Any curvature above zero gives the same mode; this one keeps 1/√h finite.
 LEAST_CURVATURE = 1e-200
 
 
@@ -191,9 +191,9 @@ def draw_action(
     v: FloatArray,
     state: UIntArray,
 ) -> int:
-    """arg max_j x·w_j over the active arms. Only the scores are drawn: d times cheaper than w.
+    """arg max_j x·w_j over the active arms. Draws only the scores, which is d times cheaper than w.
 
-    In the context 0 all scores are 0, and an arm is taken by chance.
+    In the context 0 all scores are 0, and the tie is broken uniformly.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -230,8 +230,8 @@ def margin(s: float, q: float) -> float:
     """The t with t = s + q σ(-t), by Newton's method from 0.
 
     It is the mode of ln σ(t) - (t - s)² / 2q: a score N(s, q) after a success. The excess
-    t - s - q σ(-t) grows in t, concave above 0 and convex below, so every step goes the same way
-    and none passes the root: the first that would is rounding.
+    t - s - q σ(-t) increases in t, concave above 0 and convex below, so all steps have one
+    direction and none passes the root; a step back is due to rounding.
 
     >>> t = margin(0.5, 2.0)
     >>> abs(t - 0.5 - 2.0 * sigmoid(-t)) < 1e-14
@@ -257,7 +257,7 @@ def learn(
     r: float,
     v: FloatArray,
 ) -> None:
-    """The posterior after reward r in context x: exact for GAUSSIAN, Laplace's for LOGIT.
+    """The posterior after reward r in context x: exact, or Laplace's approximation for LOGIT.
 
     LOGIT: η is the mode of the score, h = σ(η) σ(-η) its curvature, and the reward counts as
     a Gaussian one of η + (r - σ(η)) / h with variance 1/h, which has that mode and curvature.
@@ -299,7 +299,7 @@ def respond(
 
 @leaf
 def draw_context(kind: int, x: FloatArray, state: UIntArray) -> None:
-    """A context into x: N(0, I), or uniform on the unit sphere.
+    """Write a context to x: N(0, I), or uniform on the unit sphere.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -334,9 +334,9 @@ def interact(
     rewards: FloatArray,
     contexts: FloatArray,
 ) -> None:
-    """The rule in a stream of contexts: draw scores, pull the best arm, learn; fills the columns.
+    """The loop of the control rule with contexts; fills the columns.
 
-    x is the context as the agent has it, y as the world has it: one and the same after a step.
+    x is the context of the agent, y that of the environment; they are equal after a step.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream

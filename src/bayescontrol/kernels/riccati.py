@@ -4,10 +4,11 @@
 
     A ← A W⁻¹ A,   G ← G + A W⁻¹ G Aᵀ,   H ← H + AᵀH W⁻¹ A,     W = I + G H,  from H = Q
 
-After k doublings H is the cost of 2ᵏ steps, and A the closed loop's transition over them: it
-vanishes, and H tends to P, just where the solution stabilises (Chu, Fan, Lin & Wang,
+After k doublings H is the cost of 2ᵏ steps and A the transition of the closed loop over them. A
+vanishes, and H converges to P, if and only if the solution stabilises (Chu, Fan, Lin & Wang,
 "Structure-preserving algorithms for periodic discrete-time algebraic Riccati equations", 2004).
-Doubling costs a few dozen small products, with no eigenvalue routine and the same bits everywhere.
+Doubling takes a few dozen small products and no eigenvalue routine, so it has the same bits on
+every machine.
 """
 
 import math
@@ -18,18 +19,18 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.kernels._jit import leaf
 
-#: 2⁴⁰ steps: what has not vanished by then counts as not stabilised.
+#: 2⁴⁰ steps: if the transition has not vanished by then, the system counts as unstable.
 DOUBLINGS = 40
-#: The transition over so many steps counts as vanished: what it would still add is its square.
+#: A smaller transition counts as vanished: its further contribution is its square.
 _GONE = 1e-10
-#: What is so small a part of a matrix adds nothing to it.
+#: A smaller relative change counts as converged.
 _NOTHING = 1e-16
-#: A cost that is no longer one.
+#: Costs above this count as divergence.
 _LARGEST = 1e150
 
 
 class Room(NamedTuple):
-    """Where the kernels keep what they need on the way.
+    """Scratch arrays of the kernels.
 
     >>> room(3, 2).xy.shape
     (3, 6)
@@ -45,7 +46,7 @@ class Room(NamedTuple):
 
 
 def room(n: int, m: int) -> Room:
-    """Room for systems of n states and m inputs.
+    """Scratch arrays for systems of n states and m inputs.
 
     >>> room(3, 2).a.shape
     (3, 3)
@@ -56,7 +57,7 @@ def room(n: int, m: int) -> Room:
 
 @leaf
 def solve_linear(W: FloatArray, X: FloatArray) -> bool:
-    """X ← W⁻¹X by elimination with row pivots; W is used up. False if it is singular.
+    """X ← W⁻¹X by elimination with row pivots; overwrites W. False if W is singular.
 
     >>> W, X = np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([[4.0], [3.0]])
     >>> solve_linear(W, X), X.tolist()
@@ -125,7 +126,7 @@ def _transposed_product(X: FloatArray, Y: FloatArray, Z: FloatArray) -> None:
 
 @leaf
 def _largest(X: FloatArray) -> float:
-    """max |X_ij|; ∞ where an entry is no number."""
+    """max |X_ij|; ∞ if an entry is NaN."""
     most = 0.0
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
@@ -150,9 +151,9 @@ def riccati(
     A: FloatArray, B: FloatArray, Q: FloatArray, R: FloatArray,
     P: FloatArray, K: FloatArray, room: Room,
 ) -> bool:  # fmt: skip
-    """P and K of the equation above; False, and neither is of use, if no solution stabilises.
+    """P and K of the equation above; False, with P and K undefined, if no solution stabilises.
 
-    Q ⪰ 0 and R ≻ 0 are taken for granted.
+    Assumes Q ⪰ 0 and R ≻ 0.
 
     >>> P, K = np.empty((1, 1)), np.empty((1, 1))
     >>> one = np.ones((1, 1))
@@ -180,7 +181,7 @@ def riccati(
         size = _largest(P)
         if not size < _LARGEST:
             return False
-        # t is what P has just gained.
+        # t is the last increment of P.
         if _largest(t) <= _NOTHING * size and _largest(a) <= _GONE:
             solved = True
             break
@@ -200,7 +201,7 @@ def riccati(
 def _double(
     a: FloatArray, g: FloatArray, P: FloatArray, w: FloatArray, t: FloatArray, xy: FloatArray
 ) -> bool:
-    """One doubling of A, G and H, the last in P; t is left with what P has gained."""
+    """One doubling of A, G and H, the last in P; writes the increment of P to t."""
     n = a.shape[0]
     _product(g, P, w)
     for i in range(n):

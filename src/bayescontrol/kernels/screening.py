@@ -1,20 +1,20 @@
-"""The best of many Beta arms with few draws: exact screening.
+"""Exact screening: the largest of many Beta variables with few draws.
 
-    arg max_j X_j,   X_j ~ Beta(α_j, β_j) independent, α_j and β_j whole numbers
+    arg max_j X_j,   X_j ~ Beta(α_j, β_j) independent, α_j and β_j integers
 
 Draw the leader, the arm with the largest mean; V is the largest value drawn so far. An arm is
-drawn only if V lies below its ceiling h_j; else P(X_j > V) ≤ b_j, where b_j bounds P(X_j > h_j).
+drawn only if V is below its ceiling h_j; else P(X_j > V) ≤ b_j, where b_j bounds P(X_j > h_j).
 For the arms that were not drawn one uniform number U decides: P(some X_j > V) ≤ Σ b_j, so
-U ≥ Σ b_j clears them all. Else U is compared with the bounds at V itself, and at last with the
-exact tails
+U ≥ Σ b_j rules them all out. Otherwise U is compared with the bounds at V itself, and finally with
+the exact tails
 
     P(X_j > v) = P(Bin(n, v) ≤ k),   n = α_j + β_j - 1,   k = α_j - 1
 
-which say whether, and which of them first, exceeds V. The law of the arg max is untouched,
-whatever the ceilings: they decide about speed alone.
+which decide whether one exceeds V, and which. The distribution of the arg max does not depend on
+the ceilings; they only affect speed.
 
-The bound: for k < n v the terms of the binomial sum fall at least by q = k (1 - v)/((n - k + 1) v)
-from one to the next, so the sum is at most the first over 1 - q; and the first is at most
+The bound: for k < n v the terms of the binomial sum decrease at least by the factor
+q = k (1 - v)/((n - k + 1) v), so the sum is at most the first over 1 - q; and the first is at most
 exp(-n KL(k/n ‖ v)) √(n / 2π k (n - k)), by Stirling's formula with Robbins' (1955) remainders.
 """
 
@@ -27,22 +27,22 @@ from bayescontrol.kernels.beta_distribution import divergence
 from bayescontrol.kernels.elementary import exp, stirling
 from bayescontrol.kernels.random import gamma_attempt, uniform
 
-# Rows of `cache`, one column an arm: constants of the two gammas, the mean, the ceiling, its
-# bound and how fast that falls, and room for the bound at V.
+# Rows of `cache`, a column for each arm: constants of the two gammas, the mean, the ceiling, its
+# bound and the slope of it, and scratch for the bound at V.
 D_ALPHA, C_ALPHA, D_BETA, C_BETA, MEAN, CEILING, BOUND, SLOPE, AT_V = range(9)
 ROWS = 9
 
-#: Ceilings lie about this many standard deviations up: tuned for speed on ten levers.
+#: Ceilings are about this many standard deviations above the mean; tuned for ten arms.
 Z = 2.8
-#: A ceiling that is not known yet. The leader's never is: it is drawn in any case.
+#: Marks a ceiling that is not computed yet. That of the leader is not needed.
 STALE = 2.0
-# What the bounds may lose by rounding.
+# A margin for the rounding of the bounds.
 SAFETY = 1.0 + 1e-9
 
 
 @leaf
 def tail_bound(alpha: float, beta: float, v: float) -> float:
-    """At least P(X > v), X ~ Beta(α, β), α and β whole numbers, for v in (0, 1); at most 1.
+    """An upper bound of P(X > v), X ~ Beta(α, β), α and β integers, v in (0, 1); at most 1.
 
     >>> from math import comb
     >>> exact = sum(comb(10, k) * 0.7**k * 0.3 ** (10 - k) for k in range(4))
@@ -62,7 +62,7 @@ def tail_bound(alpha: float, beta: float, v: float) -> float:
 
 @leaf
 def _raise_ceiling(alpha: float, beta: float, cache: FloatArray, j: int) -> None:
-    """h by Wilson's score interval, and what is proved of it."""
+    """Compute h by Wilson's score interval, and its proven bound."""
     n = alpha + beta - 1.0
     p = (alpha - 0.5) / n
     half = 0.5 * Z * Z / n
@@ -76,7 +76,7 @@ def _raise_ceiling(alpha: float, beta: float, cache: FloatArray, j: int) -> None
 
 @leaf
 def _bound_above(cache: FloatArray, j: int, v: float) -> float:
-    """At least P(X_j > v) for v above the ceiling h: b (1 + s (v - h)/4)^-4, s the slope.
+    """An upper bound of P(X_j > v) for v above the ceiling h: b (1 + s (v - h)/4)^-4, s the slope.
 
     n KL(k/n ‖ v) is convex in v, with slope s at h; so the bound falls at least by the factor
     exp(-s (v - h)) from h to v, and e^-y ≤ (1 + y/4)^-4.
@@ -88,7 +88,7 @@ def _bound_above(cache: FloatArray, j: int, v: float) -> float:
 
 @leaf
 def _gamma_constants(shape: float, cache: FloatArray, d: int, j: int) -> None:
-    """d = shape - 1/3 and c = 1/√(9d), in two rows below each other."""
+    """d = shape - 1/3 and c = 1/√(9d), in two consecutive rows."""
     cache[d, j] = shape - 1.0 / 3.0
     cache[d + 1, j] = 1.0 / math.sqrt(9.0 * cache[d, j])
 
@@ -124,7 +124,7 @@ def prepare_all(rows: FloatArray, cache: FloatArray) -> None:
 
 @leaf
 def learn(rows: FloatArray, cache: FloatArray, j: int, r: float) -> None:
-    """α_j += 1 if r is 1, β_j += 1 if it is 0; the cache is renewed where it changes.
+    """α_j += 1 if r is 1, β_j += 1 if it is 0; updates the cache.
 
     >>> import numpy as np
     >>> rows, cache = np.ones((1, 2)), np.empty((ROWS, 1))
@@ -158,7 +158,7 @@ def _beta(state: UIntArray, cache: FloatArray, j: int) -> float:
 
 @leaf
 def beta_tail(alpha: float, beta: float, v: float) -> float:
-    """P(X > v), X ~ Beta(α, β), α and β whole numbers: Σ_{k<α} C(n, k) v^k (1 - v)^(n-k).
+    """P(X > v), X ~ Beta(α, β), α and β integers: Σ_{k<α} C(n, k) v^k (1 - v)^(n-k).
 
     >>> round(beta_tail(2.0, 1.0, 0.5), 13)  # 1 - v²
     0.75
@@ -176,8 +176,8 @@ def beta_tail(alpha: float, beta: float, v: float) -> float:
 def _falling_sum(alpha: float, beta: float, v: float) -> float:
     """The binomial sum from its largest term down, where k ≤ n v.
 
-    The first is √(n / 2π k (n - k)) exp(Δ(n) - Δ(k) - Δ(n - k) - n KL(k/n ‖ v)), Δ what Stirling's
-    formula leaves: factorials of large numbers would cost its digits.
+    The first is √(n / 2π k (n - k)) exp(Δ(n) - Δ(k) - Δ(n - k) - n KL(k/n ‖ v)), Δ the remainder
+    of Stirling's formula: factorials of large numbers would lose precision.
     """
     n = alpha + beta - 1.0
     k = alpha - 1.0
@@ -189,7 +189,7 @@ def _falling_sum(alpha: float, beta: float, v: float) -> float:
     else:
         term = exp(log_term)
     total = term
-    # Below 2^-60 of the sum the rest is nothing.
+    # The rest is below 2^-60 of the sum.
     while k > 0.0:
         ratio = k / (n - k + 1.0) * odds
         term *= ratio
@@ -202,7 +202,7 @@ def _falling_sum(alpha: float, beta: float, v: float) -> float:
 
 @leaf
 def _largest_first(cache: FloatArray, undrawn: IntArray, k: int) -> int:
-    """Bring the arm with the largest bound at V, of those from place k on, to place k."""
+    """Swap the arm with the largest bound at V, from position k on, to position k."""
     most = k
     for i in range(k + 1, undrawn.size):
         if cache[AT_V, undrawn[i]] > cache[AT_V, undrawn[most]]:
@@ -222,7 +222,7 @@ def _exceeding(
     u: float,
     state: UIntArray,
 ) -> int:
-    """The arm with the largest value, once U = u < Σ b_j has not cleared the undrawn ones."""
+    """The arm with the largest value, if U = u < Σ b_j does not rule out the undrawn ones."""
     bound = 0.0
     for k in range(undrawn.size):
         cache[AT_V, undrawn[k]] = _bound_above(cache, undrawn[k], v)
@@ -234,7 +234,7 @@ def _exceeding(
         bound -= cache[AT_V, j]
         cache[AT_V, j] = tail_bound(rows[j, 0], rows[j, 1], v) if v < 1.0 else 0.0
         bound += cache[AT_V, j]
-    reached = 0.0  # P(one of those before place k exceeds V)
+    reached = 0.0  # P(an arm before position k exceeds V)
     for k in range(undrawn.size):
         j = _largest_first(cache, undrawn, k)
         tail = beta_tail(rows[j, 0], rows[j, 1], v)
@@ -257,9 +257,9 @@ def _first_to_exceed(
     tail: float,
     state: UIntArray,
 ) -> int:
-    """The best, given that the arm at place k exceeds V, and none before it.
+    """The best arm, given that the arm at position k is the first that exceeds V.
 
-    Those after it are free. Its own value matters only if one of them exceeds V too.
+    The arms after it are unconstrained. Its value matters only if one of them exceeds V too.
     """
     j, rival, x = undrawn[k], -1, v
     for later in range(k + 1, undrawn.size):
@@ -275,9 +275,9 @@ def _first_to_exceed(
 def draw_action(
     rows: FloatArray, cache: FloatArray, active: IntArray, undrawn: IntArray, state: UIntArray
 ) -> int:
-    """arg max_j X_j over the active arms, with the law of drawing them all.
+    """arg max_j X_j over the active arms, with the distribution of drawing them all.
 
-    `undrawn` is room for as many numbers as there are arms.
+    `undrawn` is scratch with a number for each arm.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -327,7 +327,7 @@ def interact(
     actions: IntArray,
     rewards: FloatArray,
 ) -> None:
-    """The rule over Bernoulli arms: choose by screening, pull, learn; fills the columns.
+    """The loop of the control rule over Bernoulli arms with screening; fills the columns.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream

@@ -1,8 +1,8 @@
-"""The loop of the control rule over tables: no mathematics, only calls of other kernels.
+"""Compiled loops of the control rule over tables; they only call other kernels.
 
     m ~ v        a ~ policy[m, x]        o ~ truth[x, a]        v ← v · hypothesis[x, a, o]
 
-Bit for bit what the readable agent and environment do.
+They equal the readable agent and environment bit for bit.
 """
 
 import math
@@ -31,10 +31,10 @@ def interact(
     actions: IntArray,
     observations: IntArray,
 ) -> tuple[int, int, int, int]:
-    """Fill the columns; gives the steps done, the situations of the last draw and of now,
-    and the environment's.
+    """Fill the columns; return the steps done, the situation of the last draw, the current one, and
+    that of the environment.
 
-    Fewer steps than asked: the observation of that step is bad evidence, and was not learnt.
+    Stops early at bad evidence: that observation is in the columns but was not learnt.
 
     >>> import numpy as np
     >>> from bayescontrol.problems.tabular import random_modes
@@ -59,14 +59,12 @@ def interact(
 
 
 # ------------------------------------------------------------------------------------------------
-# The loop of the control rule over tables, until the wrong modes have lost their weight.
+# The loop until the wrong modes have lost their weight.
 #
 #     m ~ v  every `hold` steps        a ~ policy[m, x]        o ~ truth[x, a]
 #     v ← v · hypothesis[x, a, o]      first[m] = min{t : P(m | âo_≤t) < below}
-#
-# Bit for bit the run of the readable agent: the same kernels draw, act and learn.
 
-#: No such step up to the horizon.
+#: Stands for a step that did not occur up to the horizon.
 NOT_YET = -1
 
 
@@ -91,9 +89,8 @@ def settle(
 ) -> int:
     """Fill first[m], and last[m], from which on P(m | âo_≤t) stays below, for m in `awaited`.
 
-    Without that second column (`last` of size 0) the run ends as soon as all of them have been
-    below. NOT_YET stands for a step that has not come by the horizon. Gives the steps done; if
-    they are fewer for no such reason, the observation of the next one was bad evidence.
+    If `last` has size 0, the run ends as soon as all of these modes have been below. Steps that did
+    not occur are NOT_YET. Returns the steps done; the run also ends at bad evidence.
 
     >>> import numpy as np
     >>> from bayescontrol.problems.chain import chain
@@ -147,13 +144,13 @@ def settle(
 #     q(o | x, a, past) = (n_o + 1/2) / (n + K/2)         n_o of the n observations in (x, a)
 #     ln E_t(m) = Σ_τ [ln q(o_τ | ·) - ln P(o_τ | m, x_τ, a_τ)]         ln E_t = min_m ln E_t(m)
 #
-# A row of counts is n_0 … n_{K-1} and then n. A mode without weight, or one that has given o no
-# probability, has E = ∞ for good. The loop holds no mathematics: it calls what stands above it.
+# A row of counts is n_0 … n_{K-1} and then n. A mode with weight 0, or one that gave o
+# probability 0, has E = ∞ for ever.
 
 
 @leaf
 def log_estimate(counts: IntArray, o: int) -> float:
-    """ln (n_o + 1/2) / (n + K/2): what the past says, o itself not yet counted.
+    """ln (n_o + 1/2) / (n + K/2): the estimate from the counts before o.
 
     >>> import numpy as np
     >>> round(math.exp(log_estimate(np.array([3, 0, 3]), 0)), 12)
@@ -181,7 +178,7 @@ def count(counts: IntArray, o: int) -> None:
 def weigh(
     log_e: FloatArray, w: FloatArray, log_p: FloatArray, log_q: float, out: FloatArray
 ) -> float:
-    """ln E_t(m) = ln E_{t-1}(m) + ln q - ln P(o | m, x, a) for all m; gives the least.
+    """ln E_t(m) = ln E_{t-1}(m) + ln q - ln P(o | m, x, a) for all m; returns the minimum.
 
     >>> import numpy as np
     >>> out = np.empty(3)
@@ -192,7 +189,7 @@ def weigh(
     """
     least = math.inf
     for m in range(log_e.shape[0]):
-        # First of all, so that ∞ - ∞ never comes up.
+        # First, to avoid ∞ - ∞.
         if log_e[m] == math.inf or w[m] == 0.0 or log_p[m] == -math.inf:
             out[m] = math.inf
         else:
@@ -224,12 +221,12 @@ def interact_with_alarm(
     actions: IntArray,
     observations: IntArray,
 ) -> tuple[int, int, int, int, int]:
-    """Fill the columns until the alarm is raised; gives the steps done, the observations learnt,
-    the situations of the last draw and of now, and the environment's.
+    """Fill the columns until the alarm is raised; return the steps done, the observations learnt,
+    the situation of the last draw, the current one, and that of the environment.
 
-    `fallback` is an action for when the alarm is raised, -1 for none. Without one, the loop ends
-    before an observation that every mode rules out: it is in the columns, and was not taken in.
-    With one, the belief lets it pass. `drawn` is -1 where the fallback acted.
+    `fallback` is the action while the alarm is raised, -1 for none. Without it the loop ends at an
+    observation that all modes rule out, which is in the columns but was not learnt; with it the
+    belief ignores such an observation. `drawn` is -1 where the fallback acted.
 
     >>> import numpy as np
     >>> from bayescontrol.problems.tabular import random_modes

@@ -1,16 +1,15 @@
-"""Learning from differences in time: Q-learning, and what other learners of values share.
+"""Temporal-difference learning: Q-learning and R-learning.
 
-    M(y) = max_a Q(y,a)                                  every right-hand side as it was before
+    M(y) = max_a Q(y,a)                                  right-hand sides before the step
     Q(x,a) ← (1-α) Q(x,a) + α (r + γ M(y))               ε ← ε · decay
     with probability ε any action, else arg max_a Q(x,a)
 
-Q(x,a) = -∞ marks an action that x does not offer. Of several best actions the first is taken, so
-nothing is random but what is said to be. `learn` refuses, and changes nothing, where a value
-would leave the doubles.
+Q(x,a) = -∞ marks an action that x does not offer. Ties go to the first action. `q_learn`
+and `r_learn` return False, and change nothing, if a value would not be finite.
 
-A loop runs until its columns are full, or stops at a state that the agent has no number for, or
-at a refusal: that step is answered, and not learnt. There is one loop per learner, since Numba
-caches no kernel that takes another as an argument.
+A loop runs until its columns are full, or stops at a state that is new to the agent or at values
+that are not finite: that step is in the columns but was not learnt. There is one loop per learner,
+because Numba cannot cache a kernel that takes another as an argument.
 """
 
 import math
@@ -26,7 +25,7 @@ from bayescontrol.kernels.random import below, uniform
 
 @leaf
 def unsigned(n: int) -> int:
-    """n as a place: a signed one might count from the end, and asking costs a third of a step.
+    """n as an unsigned index: for signed ones Numba tests for negative values, a third of a step.
 
     >>> unsigned(3)
     3
@@ -37,7 +36,7 @@ def unsigned(n: int) -> int:
 
 @leaf
 def signed(n: int) -> int:
-    """A place as a number again: in kernels signed and unsigned make a float together.
+    """An index as a signed integer: Numba converts signed with unsigned to float.
 
     >>> signed(3)
     3
@@ -47,7 +46,7 @@ def signed(n: int) -> int:
 
 
 class QValues(NamedTuple):
-    """What Q-learning has learnt: Q[x, a], -∞ where x does not offer a, and [ε].
+    """The state of Q-learning: Q[x, a], -∞ where x does not offer a, and [ε].
 
     >>> QValues(Q=np.zeros((1, 2)), epsilon=np.zeros(1)).epsilon
     array([0.])
@@ -71,7 +70,7 @@ class QSettings(NamedTuple):
 
 @leaf
 def best_action(Q: FloatArray, x: int) -> int:
-    """arg max_a Q(x,a), the first of several.
+    """arg max_a Q(x,a), the first of equals.
 
     >>> best_action(np.array([[0.0, 2.0, 2.0]]), 0)
     1
@@ -87,7 +86,7 @@ def best_action(Q: FloatArray, x: int) -> int:
 
 @leaf
 def any_action(Q: FloatArray, x: int, state: UIntArray) -> int:
-    """A uniform choice of the actions that x offers.
+    """A uniformly drawn action that x offers.
 
     >>> from bayescontrol.seeding import Stream
     >>> any_action(np.array([[-np.inf, 2.0, -np.inf]]), 0, Stream(0).state)
@@ -166,9 +165,9 @@ def q_interact(
     rewards: FloatArray,
     states: IntArray,
 ) -> tuple[int, int]:
-    """Q-learning in an MDP from step t on; gives the steps learnt and where the world is.
+    """Q-learning in an MDP from step t on; returns the steps done and the final state.
 
-    `number` gives the agent's number of a state of the world, or -1; `at` is the world's state.
+    `number` maps states of the environment to those of the agent, or -1; `at` is the former.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
@@ -205,7 +204,7 @@ def follow(
     rewards: FloatArray,
     states: IntArray,
 ) -> int:
-    """The policy a = π(x) in an MDP with A actions; gives where the world is.
+    """The policy a = π(x) in an MDP with A actions; returns the final state.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
@@ -228,16 +227,13 @@ def follow(
 # ------------------------------------------------------------------------------------------------
 # R-learning with uncertainty exploration, as the paper prints it.
 #
-#     M(y) = max_a Q(y,a)                                  every right-hand side as it was before
+#     M(y) = max_a Q(y,a)                                  right-hand sides before the step
 #     Q(x,a) ← (1-α) Q(x,a) + α (r - ρ + M(y))             ρ ← (1-β) ρ + β (r + M(y) - Q(x,a))
 #     explore: arg max_a Q(x,a) + C/F(x,a), untried actions (F = 0) first
-#
-# Conventions as in `bayescontrol.kernels.td`: -∞ marks an action that x does not offer, of several
-# best actions the first is taken, and `learn` refuses what would leave the doubles.
 
 
 class RValues(NamedTuple):
-    """What R-learning has learnt: [x, a] each, and [ρ].
+    """The state of R-learning: arrays [x, a], and [ρ].
 
     >>> import numpy as np
     >>> RValues(Q=np.zeros((1, 2)), F=np.zeros((1, 2)), bonus=np.full((1, 2), np.inf),
@@ -249,7 +245,7 @@ class RValues(NamedTuple):
     Q: FloatArray
     #: How often a was tried in x.
     F: FloatArray
-    #: C/F(x,a), ∞ where untried, 0 where x does not offer a: kept, for a division takes its time.
+    #: C/F(x,a), ∞ where untried, 0 where x does not offer a: stored to avoid the division.
     bonus: FloatArray
     rho: FloatArray
 
@@ -266,14 +262,14 @@ class RSettings(NamedTuple):
     p_exp: float
     alpha: float
     beta: float
-    #: What is done with probability 1 - p_exp: any action, or the best.
+    #: With probability 1 - p_exp: a random action instead of the best.
     otherwise_random: bool
     greedy_only: bool
 
 
 @leaf
 def uncertain_action(Q: FloatArray, bonus: FloatArray, x: int) -> int:
-    """arg max_a Q(x,a) + C/F(x,a), the first of several: an untried action before all others.
+    """arg max_a Q(x,a) + C/F(x,a), the first of equals; untried actions come first.
 
     >>> import numpy as np
     >>> Q = np.array([[0.0, 2.0, 1.0, -np.inf]])
@@ -296,9 +292,9 @@ def uncertain_action(Q: FloatArray, bonus: FloatArray, x: int) -> int:
 def _r_choose_by_chance(
     Q: FloatArray, bonus: FloatArray, p_exp: float, otherwise_random: bool, x: int, state: UIntArray
 ) -> int:
-    """With probability p_exp explore, else do otherwise.
+    """Explore with probability p_exp, else act as `otherwise_random` says.
 
-    Apart, so that the common path stays short: a call costs a third of a step.
+    A separate function, to keep the common path short.
     """
     if uniform(state) < p_exp:
         return uncertain_action(Q, bonus, x)
@@ -360,7 +356,7 @@ def r_interact(
     rewards: FloatArray,
     states: IntArray,
 ) -> tuple[int, int]:
-    """R-learning in an MDP from step t on; gives the steps learnt and where the world is.
+    """R-learning in an MDP from step t on; returns the steps done and the final state.
 
     >>> import numpy as np
     >>> from bayescontrol.mdp import chain_mdp
