@@ -315,7 +315,7 @@ WORDS: dict[int, Any] = {0: "left", 1: object()}
     [
         ({"act": table}, r"act cannot be compiled: .*WORDS.*compiled=False"),
         ({"act": two_numbers}, r"act cannot be compiled: it returns Tuple"),
-        ({"act": max}, "act cannot be compiled: .*no plain function"),
+        ({"act": max}, "act cannot be compiled: .*not a plain function"),
         ({"act": 3}, "act=3 is not a function"),
         ({"advance": halved}, "advance .* returns float64, and the situation .* is int64"),
         ({"likelihoods": square}, "likelihoods .* one number for each mode"),
