@@ -169,7 +169,7 @@ def test_states_that_offer_less_are_respected() -> None:
               states=["a", "b"], actions=["x", "y"])  # fmt: skip
     agent = BAMCP.on(mdp, gamma=0.5, simulations=100)
     assert agent.action_values(Stream(0)).keys() == {"y"}
-    with pytest.raises(UnknownAction, match="'a' does not offer action 'x': it has 'y'"):
+    with pytest.raises(UnknownAction, match="'a' does not offer action 'x': it offers 'y'"):
         agent.observe("x", (0.0, "a"))
 
 
@@ -183,7 +183,7 @@ def test_bad_observations_are_refused_and_change_nothing() -> None:
     before = {name: array.tobytes() for name, array in agent.save().items()}
     cases: list[tuple[Any, Any, type[Exception], str]] = [
         (0, (math.nan, 0), BadEvidence, "reward nan after action 0 in state 0"),
-        (0, (0.5, 0), ImpossibleObservation, "declare it"),
+        (0, (0.5, 0), ImpossibleObservation, "not a declared outcome"),
         (0, (0.3, 0), ImpossibleObservation, "after action 0 in state 0"),
         (2, (0.0, 0), UnknownAction, "no action 2"),
         (0, (0.0, 5), UnknownState, "no state 5"),
@@ -195,7 +195,7 @@ def test_bad_observations_are_refused_and_change_nothing() -> None:
 
 
 def test_bad_settings_and_foreign_states_are_refused() -> None:
-    with pytest.raises(ValueError, match="say with depth="):
+    with pytest.raises(ValueError, match="needs depth="):
         BAMCP(1, 2, PAYS, gamma=1.0)
     for bad in ({"gamma": 1.5}, {"simulations": 0}, {"depth": 0}, {"c": -1.0}):
         with pytest.raises(ValueError, match=next(iter(bad))):

@@ -177,7 +177,7 @@ def test_bad_plans_are_refused_with_a_way_out() -> None:
     modes = random_modes(3, seed=0)
     with pytest.raises(ValueError, match="horizon=0"):
         Plan(modes, paid, 0)
-    with pytest.raises(ValueError, match="left=4: the plan is for 1 to 3 steps"):
+    with pytest.raises(ValueError, match="left=4: must be from 1 to the horizon 3"):
         Plan(modes, paid, 3).value(0, [0.2, 0.3, 0.5], left=4)
     with pytest.raises(InvalidPrior):
         Plan(modes, paid, 3).value(0, [0.2, 0.3, 0.6])

@@ -76,7 +76,7 @@ def test_a_mean_without_a_gain_leaves_the_last_gain_in_use_and_counts() -> None:
 def test_without_any_gain_it_says_so() -> None:
     prior = SystemPrior(mean=[[2.0, 0.0]], precision=1e6)
     agent = CertaintyEquivalence(SystemBelief(Costs(np.zeros((1, 1)), np.eye(1)), prior=prior))
-    with pytest.raises(NotStabilisable, match="there is none in use"):
+    with pytest.raises(NotStabilisable, match="no gain is in use"):
         agent.act(Stream(0))
 
 
