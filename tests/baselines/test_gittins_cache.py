@@ -112,7 +112,8 @@ def test_every_source_that_a_table_is_made_with_is_in_the_key(home: Path) -> Non
     )
     ignored, needed = told.stdout.splitlines()
     assert ignored == ""
-    assert int(needed) >= 8  # table, march, passes, single; gittins, gittins_band, elementary, _jit
+    # gittins_table and gittins_solver; the kernels gittins, elementary, random and _jit
+    assert int(needed) >= 6
 
 
 def flipped(content: bytes, place: int) -> bytes:
