@@ -86,5 +86,5 @@ def test_a_cost_that_is_none_is_refused_and_changes_nothing(cost: float) -> None
 def test_a_prior_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidPrior, match="noise"):
         CostBelief(1, 1, noise=0.0)
-    with pytest.raises(InvalidPrior, match="inputs"):
+    with pytest.raises(InvalidPrior, match="one input"):
         CostBelief(1, 0)

@@ -100,12 +100,12 @@ def test_an_input_that_is_none_is_refused_and_moves_nothing(u: Any) -> None:
     ("changed", "message"),
     [
         ({"A": [[1.0, 0.0]]}, "A has shape"),
-        ({"A": [["a"]]}, "A is no matrix of numbers"),
+        ({"A": [["a"]]}, "A is not a matrix of real numbers"),
         ({"B": [[1.0]]}, "B has shape"),
         ({"Q": [[1.0, 1.0], [0.0, 1.0]]}, "Q is not symmetric"),
         ({"Q": -np.eye(2)}, "Q has the eigenvalue -1"),
         ({"R": [[0.0]]}, "R has the eigenvalue 0"),
-        ({"W": np.full((2, 2), np.nan)}, "W holds an entry"),
+        ({"W": np.full((2, 2), np.nan)}, "W has an entry"),
     ],
 )
 def test_matrices_that_do_not_fit_are_refused(changed: Any, message: str) -> None:
