@@ -540,7 +540,7 @@ def test_a_state_that_does_not_fit_is_refused_as_a_whole() -> None:
     before = agent.save()
     other = guarded(random_modes(2))
     other.observe(0, 0)
-    with pytest.raises(ValueError, match="modes"):
+    with pytest.raises(ValueError, match="each mode"):
         agent.load(other.save())
     assert same_bits(before, agent.save())
 
