@@ -10,7 +10,7 @@ No base class is needed anywhere: an object with the right methods is a mode.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.seeding import Stream
@@ -187,6 +187,25 @@ class MixingBelief(Protocol):
     def offers(self, capability: type, /) -> bool: ...
     def mix(self, capability: type, query: Callable[[Any], Any], /) -> dict[Any, float]: ...
     def reweigh(self, capability: type, query: Callable[[Any], Any], what: str, /) -> None: ...
+
+
+class PosteriorMeasure(NamedTuple):
+    """What the means of a posterior summary measure, for a page that draws them."""
+
+    name: str
+    unit: str
+    #: A remark for the reader of the page.
+    note: str = ""
+
+
+@runtime_checkable
+class PosteriorSummary(Protocol):
+    """The posterior in a few plain numbers, by the names of arms, modes or parameters."""
+
+    #: None if the numbers are probabilities of modes.
+    posterior_measure: ClassVar[PosteriorMeasure | None]
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]: ...
 
 
 # -- capabilities of anything with state -------------------------------------------------

@@ -8,6 +8,8 @@ renamed: `format_name` and `format_text`.
 """
 
 import ast
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -73,3 +75,17 @@ def format_text(value: Any) -> str:
     """
     declared = vars(type(value)).get("format_text")
     return repr(value) if declared is None else str(declared(value))
+
+
+def distinct_texts(values: Iterable[Any]) -> dict[Any, str]:
+    """Return a different text for each value: its `str`, or its `repr` where that is ambiguous.
+
+    >>> distinct_texts(["red", 2]), distinct_texts([1, "1"])
+    ({'red': 'red', 2: '2'}, {1: '1', '1': "'1'"})
+    """
+    things = list(values)
+    count = Counter(map(str, things))
+    texts = {v: str(v) if count[str(v)] == 1 else repr(v) for v in things}
+    if len(set(texts.values())) < len(texts):  # the repr of one is the str of another
+        return {v: repr(v) for v in things}
+    return texts

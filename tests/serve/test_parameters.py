@@ -13,7 +13,6 @@ from bayescontrol import BernoulliBandit, LogitNormalBandit
 from bayescontrol.durable import named_model, open_agent
 from bayescontrol.serve import Client, Server
 from bayescontrol.serve.monitor import (
-    LOGIT_NORMAL,
     action_probabilities,
     mean_unit,
     mode_states,
@@ -43,7 +42,7 @@ def test_the_bias_of_a_correlated_arm_is_that_of_the_particles() -> None:
     agent = bandit.agent()
     for o in (1, 1, 0):
         agent.observe(0, o)
-    told = mode_states(agent, LOGIT_NORMAL)
+    told = mode_states(agent, "logit-normal-bandit")
     assert [one["name"] for one in told] == ["0", "1"]
     w, bias = agent.belief.posterior(), 1.0 / (1.0 + np.exp(-agent.belief.theta))
     for a, one in enumerate(told):

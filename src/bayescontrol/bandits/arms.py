@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
-from bayescontrol.bandits.family import BestArm, Family, FiniteRewards
+from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals
 from bayescontrol.bandits.mean_rewards import MeanRewards
 from bayescontrol.bandits.roster import InPlay, Roster
 from bayescontrol.errors import (
@@ -23,8 +23,9 @@ from bayescontrol.errors import (
     InvalidPrior,
     MissingCapability,
 )
+from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
-from bayescontrol.values import format_text
+from bayescontrol.values import distinct_texts, format_text
 
 #: The number of arms, or their names.
 Arms: TypeAlias = int | Sequence[Hashable]
@@ -57,6 +58,7 @@ class ArmsBelief(InPlay):
     """
 
     format_name: ClassVar[str] = "ArmsBelief"
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
 
     def __init__(
         self,
@@ -198,6 +200,26 @@ class ArmsBelief(InPlay):
     def posterior(self) -> FloatArray:
         """The row of every arm, as a new array; `family.columns` names its columns."""
         return self._rows.copy()
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return the mean reward, the pulls and the posterior row of every arm.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> BernoulliBandit(["red"]).belief().posterior_summary()
+        {'red': {'mean': 0.5, 'count': 0, 'alpha': 1.0, 'beta': 1.0}}
+        """
+        names, columns, pulls = distinct_texts(self.labels), self.family.columns, self.pulls
+        means = self.family.expected(self._rows).tolist()
+        return {
+            names[arm]: {"mean": mean, "count": pulls[arm], **dict(zip(columns, row, strict=True))}
+            for arm, mean, row in zip(self.labels, means, self._rows.tolist(), strict=True)
+        }
+
+    def mean_intervals(self, tails: FloatArray) -> FloatArray:
+        """Return quantiles of every arm's mean reward, shape (arms, tails); NaN if unknown."""
+        if isinstance(self.family, Intervals):
+            return self.family.interval(self._rows, tails)
+        return np.full((len(self._rows), len(tails)), np.nan)
 
     def expected(self) -> dict[Any, float]:
         """E[r | âo_<t] of every arm in play."""

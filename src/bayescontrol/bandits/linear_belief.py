@@ -22,8 +22,9 @@ from bayescontrol.bandits.link import FiniteLink, Link
 from bayescontrol.bandits.regression import Prior, Regressions
 from bayescontrol.bandits.roster import InPlay, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
-from bayescontrol.values import format_text
+from bayescontrol.values import distinct_texts, format_text
 
 _LN2 = 0.6931471805599453
 
@@ -45,6 +46,11 @@ class LinearBelief(InPlay):
     """
 
     format_name: ClassVar[str] = "LinearBelief"
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
+        "mean weight of a feature",
+        "score by feature",
+        "Rewards depend on the situation: the weights are shown instead.",
+    )
 
     def __init__(
         self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
@@ -143,6 +149,11 @@ class LinearBelief(InPlay):
     def precision(self, arm: Hashable) -> FloatArray:
         """Λ_a."""
         return self._fits.precision(self._roster.labels.place(arm))
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return μ_a and the pulls of every arm."""
+        pulls, names = self.pulls, distinct_texts(self.labels).items()
+        return {s: {"mean": self.mean(a).tolist(), "count": pulls[a]} for a, s in names}
 
     def posterior(self) -> FloatArray:
         """μ_a and Λ_a of every arm, retired ones included: shape (arms, 1 + d, d), μ_a on top."""

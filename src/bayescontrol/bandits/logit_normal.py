@@ -28,6 +28,19 @@ def _best(theta: FloatArray, x: object, rng: Stream) -> int:
     return int(theta.argmax())
 
 
+def _arm_rewards(belief: ParticleBelief) -> dict[str, dict[str, float]]:
+    """E[σ(θ_a)] and its central 95 % interval over the particles, for every arm."""
+    w, rewards = belief.posterior(), {}
+    for a, t in enumerate(belief.theta.T):
+        order = np.argsort(t)
+        bias = 1.0 / (1.0 + np.exp(-t[order]))
+        below = np.cumsum(w[order])
+        low, high = bias[np.searchsorted(below, (0.025, 0.975)).clip(max=len(t) - 1)]
+        mean = float(w[order] @ bias)
+        rewards[str(a)] = {"mean": mean, "low": float(low), "high": float(high)}
+    return rewards
+
+
 class LogitNormalBandit:
     """N arms 0 … N-1 with log-odds N(mean, covariance); `particles` of them make a belief.
 
@@ -56,6 +69,7 @@ class LogitNormalBandit:
         feedback="0 or 1",
         versions={1: {"rng": 0}},
         context_free=True,
+        arm_rewards=_arm_rewards,
         limits=(
             SizeLimit(
                 "particles times arms", lambda size: size["particles"] * size["mean"], MOST_NUMBERS

@@ -6,6 +6,7 @@ The belief asks hypotheses and never policies, so it cannot condition on an acti
 own: that actions are interventions is not a rule to remember here but the shape of the code.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from operator import index
@@ -34,7 +35,12 @@ from bayescontrol.errors import (
     UnknownMode,
 )
 from bayescontrol.priors import as_prior, cut
-from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities
+from bayescontrol.protocols import (
+    LogModeArray,
+    ModeArray,
+    ObservationProbabilities,
+    PosteriorMeasure,
+)
 from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
 
@@ -66,6 +72,8 @@ class FiniteBelief(Generic[M]):
     """
 
     format_name: ClassVar[str] = "FiniteBelief"
+
+    posterior_measure: ClassVar[PosteriorMeasure | None] = None
 
     def __init__(
         self,
@@ -275,6 +283,26 @@ class FiniteBelief(Generic[M]):
         'm0'
         """
         return name_of(self._hypotheses.modes, m)
+
+    def distinct_names(self) -> list[str]:
+        """Return a different name for each mode: modes of one name get their number too.
+
+        >>> class Coin:
+        ...     name = "coin"
+        ...     def likelihood(self, x, a, o): return 0.5
+        >>> FiniteBelief([Coin(), Coin()]).distinct_names()
+        ['coin (m0)', 'coin (m1)']
+        """
+        names = [self.name(m) for m in range(len(self))]
+        count = Counter(names)
+        numbered = [f"{s} (m{m})" for m, s in enumerate(names)]
+        distinct = [s if count[s] == 1 else long for s, long in zip(names, numbered, strict=True)]
+        return distinct if len(set(distinct)) == len(distinct) else numbered
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return P(m | âo_<t) by the names of the modes."""
+        pairs = zip(self.distinct_names(), self.posterior().tolist(), strict=True)
+        return {name: {"probability": p} for name, p in pairs}
 
     def __len__(self) -> int:
         """The number of modes."""

@@ -24,6 +24,7 @@ from bayescontrol.errors import (
     InvalidPrior,
     MissingCapability,
 )
+from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream, as_stream
 
 #: draw(n, rng) -> θ of shape (n, d)
@@ -118,6 +119,10 @@ class ParticleBelief:
     )
     _cure = (
         "Take more particles, sample more often between observations, or give a move of your own"
+    )
+
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
+        "posterior mean", "its own"
     )
 
     def __init__(
@@ -257,6 +262,10 @@ class ParticleBelief:
     def mean(self) -> FloatArray:
         """E[θ | âo_<t] ≈ Σ w_i θ_i."""
         return self._moments()[0]
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return E[θ | âo_<t] and the number of observations."""
+        return {"theta": {"mean": self.mean().tolist(), "count": self.count}}
 
     def covariance(self) -> FloatArray:
         """Cov[θ | âo_<t] ≈ Σ w_i (θ_i - m)(θ_i - m)ᵀ."""

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.durable.committer import Committer, Request, copy_error
+from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.events import (
     FORMAT,
     Created,
@@ -43,7 +44,6 @@ from bayescontrol.durable.log import (
 from bayescontrol.durable.model_drift import require_no_drift
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored, short_repr
-from bayescontrol.durable.summary import summary
 from bayescontrol.durable.turn import Act, Batch, Close, LiveFold, Observe
 from bayescontrol.errors import (
     DamagedLog,
@@ -221,7 +221,7 @@ class DurableAgent:
         {'red': {'mean': 0.5, 'count': 0, 'alpha': 1.0, 'beta': 1.0}}
         """
         with self._reading() as fold:
-            return summary(fold.driver.agent)
+            return posterior_summary(fold.driver.agent)
 
     def probabilities(self, x: Any = None) -> dict[Any, float] | None:
         """Return P(a | âo, x) of every action, or None if it is not known exactly."""
@@ -273,7 +273,7 @@ class DurableAgent:
         event = decisions.get(n)
         fold = fold_log(self._log, self.model.driver(), self.created, decisions, stop=n - 1)
         driver = fold.driver
-        posterior, probabilities = summary(driver.agent), driver.probabilities(event.x)
+        posterior, probabilities = posterior_summary(driver.agent), driver.probabilities(event.x)
         belief = getattr(driver.copy().agent, "belief", None)
         mode, a = driver.draw(event.x, fold.streams[n])
         fold.require_same(event, a)

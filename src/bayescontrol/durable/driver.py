@@ -23,7 +23,7 @@ from bayescontrol.bandits.shared import SharedLinearBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.durable.plain import as_plain, short_repr
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
-from bayescontrol.protocols import Persistent
+from bayescontrol.protocols import Persistent, PosteriorSummary
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
@@ -49,6 +49,21 @@ def _infer_late_feedback(agent: Any) -> bool:
     if table is not None:  # late only if the agent stays in one situation
         return not np.any(table != agent.x)
     return agent.advance is stay or getattr(agent.advance, "accepts_late_feedback", False)
+
+
+def posterior_summary(agent: Any) -> dict[str, dict[str, Any]]:
+    """Return what the agent believes in plain numbers, by the names of its arms or modes.
+
+    >>> from bayescontrol import TabularModes
+    >>> boxes = TabularModes(policy=[[[1]], [[1]]], hypothesis=[[[[1, 0]]], [[[0.5, 0.5]]]])
+    >>> posterior_summary(boxes.agent())
+    {'m0': {'probability': 0.5}, 'm1': {'probability': 0.5}}
+    """
+    belief: Any = getattr(agent, "belief", None)
+    if isinstance(belief, PosteriorSummary):
+        return belief.posterior_summary()
+    count = getattr(belief, "count", None)
+    return {} if count is None else {"all": {"count": int(count)}}
 
 
 def _draws_change(agent: Any) -> bool:

@@ -12,13 +12,12 @@ from typing import Any, BinaryIO, TypeAlias
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.driver import ProbabilityCache
+from bayescontrol.durable.driver import ProbabilityCache, posterior_summary
 from bayescontrol.durable.events import Created, Decided, Event, check_history, from_line, to_line
 from bayescontrol.durable.fold import Decisions, Fold
 from bayescontrol.durable.log import os_errors
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import short_repr
-from bayescontrol.durable.summary import summary
 from bayescontrol.errors import DamagedLog, InvalidRequest, StoreFailed
 from bayescontrol.files import atomic_write
 
@@ -49,7 +48,7 @@ class Replay:
 
     def posterior(self) -> dict[str, dict[str, Any]]:
         """Return the posterior at the end, in the format of `DurableAgent.posterior`."""
-        return summary(self.agent)
+        return posterior_summary(self.agent)
 
     def __repr__(self) -> str:
         return f"Replay({self.events} events, {self.drawn} decisions drawn again)"

@@ -24,6 +24,7 @@ from bayescontrol.linear.costs import CostBelief, KnownCosts
 from bayescontrol.linear.matrices import as_definite, as_vector, factor
 from bayescontrol.linear.regression import SystemPrior, SystemRegression
 from bayescontrol.linear.system import Costs, LinearSystem, as_costs, state_and_cost
+from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
 
 _PARTS = ("A", "B", "V", "P", "K", "Q", "R")
@@ -123,6 +124,10 @@ class SystemBelief:
     """
 
     format_name: ClassVar[str] = "SystemBelief"
+
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
+        "mean of A and B", "by entry"
+    )
 
     def __init__(
         self,
@@ -280,6 +285,12 @@ class SystemBelief:
     def posterior(self) -> FloatArray:
         """Return E[A B] stacked on Λ as one array."""
         return np.vstack([self.mean(), self.precision()])
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return E[A], E[B] and the number of observations."""
+        mean, n = self.mean(), self.states
+        parts = {"A": mean[:, :n], "B": mean[:, n:]}
+        return {s: {"mean": part.tolist(), "count": self.count} for s, part in parts.items()}
 
     def growth(self) -> float:
         """Return the factor by which det Λ has grown since the last draw."""

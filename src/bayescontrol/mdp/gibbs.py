@@ -38,6 +38,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.mdp.ledger import Ledger, from_arrays, to_arrays
 from bayescontrol.mdp.table import MDPEnvironment, Step, advance
+from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record, as_rows, select
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
@@ -153,6 +154,10 @@ class GibbsBelief:
 
     format_name: ClassVar[str] = "GibbsBelief"
 
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
+        "average reward ρ, drawn last", "reward a step"
+    )
+
     def __init__(
         self,
         actions: int | Sequence[Hashable],
@@ -235,6 +240,10 @@ class GibbsBelief:
         return QValues(ledger.places, tuple(ledger.actions), Q, rho, ledger.actions_of)
 
     # -- properties --------------------------------------------------------------------------------
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return ρ as drawn last and the number of transitions."""
+        return {"rho": {"mean": self.rho, "count": self.count}}
 
     @property
     def rho(self) -> float:

@@ -60,6 +60,9 @@ class ModelKind:
     context_free: bool = False
     #: If observations are 0, 1, …, n - 1: n as a function of the settings.
     outcomes: Callable[[Mapping[str, Any]], int] | None = None
+    #: If the belief is not about arms: the mean reward of every arm and the ends of its central
+    #: 95 % interval, as a function of the belief.
+    arm_rewards: Callable[[Any], Mapping[str, Mapping[str, float]]] | None = None
     #: Bounds on the size of an agent that is created over HTTP.
     limits: tuple[SizeLimit, ...] = ()
     #: Schedules that only agents of this kind can follow, by their stored names.

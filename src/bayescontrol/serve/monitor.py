@@ -11,26 +11,25 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
 
-from bayescontrol.bandits.family import Intervals
-from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
+from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.events import Decision, Observed
+from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.plain import as_plain
-from bayescontrol.durable.summary import mode_names, summary, texts
 from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.errors import BadSituation, BayesControlError
-from bayescontrol.linear.belief import SystemBelief
+from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.problems import Refused
+from bayescontrol.values import distinct_texts
 
 if TYPE_CHECKING:
     from bayescontrol.serve.request_queue import RequestQueue
@@ -43,8 +42,6 @@ _SAMPLE_PERIOD: Final = 0.05
 _AGENT_PERIOD: Final = 1.0
 #: Decisions of an agent that are remembered until their observation comes.
 _MAX_RECENT: Final = 4096
-#: The model whose particles are the log-odds of its arms.
-LOGIT_NORMAL: Final = "logit-normal-bandit"
 #: Parameters of one agent that are sent every second.
 _MAX_PARAMETERS: Final = 200
 _TAILS: Final = np.array([0.025, 0.975])
@@ -266,7 +263,7 @@ def action_label(decision: Decision) -> str:
     """
     a = decision.action
     if decision.probabilities:
-        return texts(decision.probabilities)[a]
+        return distinct_texts(decision.probabilities)[a]
     return a if isinstance(a, str) else msgspec.json.encode(as_plain(a, "an action")).decode()
 
 
@@ -304,71 +301,51 @@ def observation_count(rule: Any) -> int | None:
 
 
 def mode_states(rule: Any, model: str = "") -> list[dict[str, Any]]:
-    """The posterior as the page shows it.
+    """Return the posterior as rows for the page; `model` is the name of the agent's model.
 
-    Of a finite belief the weights P(m | past), of arms the mean reward and its central 95 %
-    interval, of other beliefs the parameters of the `model` of that name.
+    A row has a name and the probability of a mode, or a mean with its interval if that is known.
+    Of means that are vectors or matrices at most 200 entries are shown.
 
-    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol import BernoulliBandit, LinearBandit
     >>> mode_states(BernoulliBandit(["red"]).agent())
     [{'name': 'red', 'weight': None, 'mean': 0.5, 'low': 0.025..., 'high': 0.975...}]
+    >>> [row["name"] for row in mode_states(LinearBandit(["red"], features=2).agent())]
+    ['red[0]', 'red[1]']
     """
     belief: Any = getattr(rule, "belief", None)
-    if isinstance(belief, FiniteBelief):
-        v = belief.posterior().tolist()
-        return [_mode_state(name, weight=p) for name, p in zip(mode_names(belief), v, strict=True)]
-    if not hasattr(belief, "family"):
-        return [_mode_state(name, **numbers) for name, numbers in parameter_means(rule, model)]
-    names = texts(belief.labels).values()
-    rows, family = belief.posterior(), belief.family
-    has_intervals = isinstance(family, Intervals)
-    ends = family.interval(rows, _TAILS) if has_intervals else np.full((len(rows), 2), np.nan)
-    return [
-        _mode_state(name, mean=mean, low=low, high=high)
-        for name, mean, (low, high) in zip(
-            names, family.expected(rows).tolist(), ends.tolist(), strict=True
-        )
-    ]
+    arm_rewards = _arm_rewards(model)
+    if arm_rewards is not None:
+        rewards = list(arm_rewards(belief).items())[:_MAX_PARAMETERS]
+        return [_mode_state(name, **numbers) for name, numbers in rewards]
+    rows = []
+    for name, numbers in posterior_summary(rule).items():
+        if "probability" in numbers:
+            rows.append(_mode_state(name, weight=numbers["probability"]))
+        mean = np.asarray(numbers.get("mean", ()), np.float64)
+        for index, v in zip(np.ndindex(mean.shape), mean.flat, strict=True):
+            if not index:
+                rows.append(_mode_state(name, mean=float(v)))
+            elif len(rows) < _MAX_PARAMETERS:
+                rows.append(_mode_state(f"{name}[{', '.join(map(str, index))}]", mean=float(v)))
+    if hasattr(belief, "mean_intervals"):
+        for row, (low, high) in zip(rows, belief.mean_intervals(_TAILS).tolist(), strict=True):
+            row |= _finite(low=low, high=high)
+    return rows
+
+
+def _arm_rewards(model: str) -> Callable[[Any], Mapping[str, Mapping[str, float]]] | None:
+    found: Callable[[Any], Mapping[str, Mapping[str, float]]] | None
+    found = KINDS[model].model_kind.arm_rewards if model in KINDS else None
+    return found
 
 
 def _mode_state(name: str, **numbers: float) -> dict[str, Any]:
     empty: dict[str, Any] = dict.fromkeys(("weight", "mean", "low", "high"))
-    finite = {key: v for key, v in numbers.items() if math.isfinite(v)}
-    return {"name": name} | empty | finite
+    return {"name": name} | empty | _finite(**numbers)
 
 
-def parameter_means(rule: Any, model: str = "") -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield the parameters of a posterior without arms or modes: name, mean and interval.
-
-    These are the weights of linear arms, the biases σ(θ_a) of correlated arms, the entries of A
-    and B, or the average reward ρ. Only biases have an interval.
-
-    >>> from bayescontrol import LinearBandit
-    >>> [name for name, _ in parameter_means(LinearBandit(["red", "blue"], features=2).agent())]
-    ['red[0]', 'red[1]', 'blue[0]', 'blue[1]']
-    """
-    belief: Any = getattr(rule, "belief", None)
-    if model == LOGIT_NORMAL and isinstance(belief, ParticleBelief):
-        yield from _biases(belief)
-        return
-    left = _MAX_PARAMETERS
-    for name, row in summary(rule).items():
-        mean = np.asarray(row.get("mean", ()), np.float64)
-        for index, v in zip(np.ndindex(mean.shape), mean.flat, strict=True):
-            if not left:
-                return
-            left -= 1
-            yield name + (f"[{', '.join(map(str, index))}]" if index else ""), {"mean": float(v)}
-
-
-def _biases(belief: ParticleBelief) -> Iterator[tuple[str, dict[str, float]]]:
-    w, theta = belief.posterior(), belief.theta
-    for a, t in enumerate(theta.T[:_MAX_PARAMETERS]):
-        order = np.argsort(t)
-        bias = 1.0 / (1.0 + np.exp(-t[order]))
-        below = np.cumsum(w[order])
-        low, high = bias[np.searchsorted(below, (0.025, 0.975)).clip(max=len(t) - 1)]
-        yield str(a), {"mean": float(w[order] @ bias), "low": float(low), "high": float(high)}
+def _finite(**numbers: float) -> dict[str, float]:
+    return {key: v for key, v in numbers.items() if math.isfinite(v)}
 
 
 def mean_unit(rule: Any, model: str = "") -> dict[str, str] | None:
@@ -379,17 +356,12 @@ def mean_unit(rule: Any, model: str = "") -> dict[str, str] | None:
     {'name': 'mean reward', 'unit': 'reward'}
     """
     belief: Any = getattr(rule, "belief", None)
-    if isinstance(belief, FiniteBelief):
+    if belief is None:
         return None
-    if hasattr(belief, "family") or model == LOGIT_NORMAL:
+    if _arm_rewards(model) is not None:
         return {"name": "mean reward", "unit": "reward"}
-    if hasattr(belief, "link"):
-        return {"name": "mean weight of a feature", "unit": "score by feature"}
-    if isinstance(belief, SystemBelief):
-        return {"name": "mean of A and B", "unit": "by entry"}
-    if hasattr(belief, "rho"):
-        return {"name": "average reward ρ, drawn last", "unit": "reward a step"}
-    return {"name": "posterior mean", "unit": "its own"} if belief is not None else None
+    found = getattr(belief, "posterior_measure", PosteriorMeasure("posterior mean", "its own"))
+    return None if found is None else {"name": found.name, "unit": found.unit}
 
 
 def remarks(
@@ -397,13 +369,12 @@ def remarks(
 ) -> list[str]:
     """Explain to readers of the page why something is not shown."""
     found = []
-    belief: Any = agent.ask(lambda rule: getattr(rule, "belief", None))
-    if hasattr(belief, "link") and modes:
-        found.append("Rewards depend on the situation: the weights are shown instead.")
+    note, numbers = agent.ask(_note_and_numbers)
+    if note and modes:
+        found.append(note)
     elif all(mode["mean"] is None and mode["weight"] is None for mode in modes):
         found.append("This model has no posterior by arm or mode to draw.")
-    by_name = isinstance(belief, FiniteBelief) or hasattr(belief, "family")
-    if len(modes) == _MAX_PARAMETERS and not by_name:
+    if modes and numbers > len(modes):
         found.append(f"Of the posterior, at most {_MAX_PARAMETERS} numbers are shown.")
     if probabilities is None:
         reason = "This model has no formula for action probabilities"
@@ -416,13 +387,20 @@ def remarks(
     return found
 
 
+def _note_and_numbers(rule: Any) -> tuple[str, int]:
+    """Return the note of the belief, and how many means its summary holds."""
+    found = getattr(getattr(rule, "belief", None), "posterior_measure", None)
+    means = [numbers.get("mean", ()) for numbers in posterior_summary(rule).values()]
+    return "" if found is None else found.note, sum(map(np.size, means))
+
+
 def action_probabilities(agent: DurableAgent) -> dict[str, float] | None:
     """P(a | past) by the action as text; None if it needs a situation or is not exact."""
     try:
         found = agent.probabilities()
     except (BayesControlError, TypeError, ValueError, LookupError):
         return None
-    return None if found is None else {name: found[a] for a, name in texts(found).items()}
+    return None if found is None else {name: found[a] for a, name in distinct_texts(found).items()}
 
 
 def alarm_state(rule: Any) -> dict[str, Any] | None:
