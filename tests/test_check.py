@@ -31,10 +31,10 @@ def test_the_page_shows_what_the_command_prints_today() -> None:
 
 
 def test_the_screen_names_the_modes_the_places_and_a_way_out() -> None:
-    said = call("trap", "--runs", "5").stdout
-    assert "It may never settle" in said
-    assert "once it is in pit" in said
-    assert "Keep the agent out of pit: m3 may lead it there" in said
+    text = call("trap", "--runs", "5").stdout
+    assert "It may never settle" in text
+    assert "once it is in pit" in text
+    assert "Keep the agent out of pit: m3 may lead it there" in text
 
 
 def test_without_a_name_the_classes_are_listed_with_their_settings() -> None:
@@ -123,10 +123,10 @@ def test_a_function_of_a_file_takes_settings(file: Path) -> None:
     [
         (("no-such-class",), "There are:"),
         (("nowhere.py",), "there is no file nowhere.py"),
-        (("bias-grid", "--set", "levels"), "write --set KEY=VALUE"),
+        (("bias-grid", "--set", "levels"), "expected KEY=VALUE"),
         (("bias-grid", "--set", "colour=red"), "there is no setting 'colour'"),
         (("core", "--true", "m9"), "no mode is called 'm9'"),
-        (("core", "--true", "m1", "--other", "m1"), "name two different modes"),
+        (("core", "--true", "m1", "--other", "m1"), "Name two different modes"),
         (("core", "--runs", "-1"), "runs"),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_wrong_call_exits_with_2_and_says_what_to_do(
 @pytest.mark.parametrize(
     ("what", "says"),
     [
-        (":missing", "has no 'missing'"),
+        (":missing", "has no attribute 'missing'"),
         (":nothing", "modes"),
         (":naive", "takes its own actions for evidence"),
         (":bare", "has no default"),
@@ -156,7 +156,7 @@ def test_a_file_that_holds_no_modes_of_the_rule_says_so(file: Path, what: str, s
 def test_settings_for_what_is_no_function_are_refused(file: Path) -> None:
     answer = call(f"{file}:agent", "--set", "p=1")
     assert answer.exit_code == 2
-    assert "no function" in answer.output
+    assert "not a function" in answer.output
     assert "there is no setting 'z'" in call(f"{file}:several", "--set", "z=1").output
 
 
@@ -169,7 +169,7 @@ def test_modes_that_raise_exit_with_3_and_show_where(file: Path) -> None:
 def test_one_mode_alone_has_nothing_to_settle(file: Path) -> None:
     answer = call(f"{file}:one")
     assert answer.exit_code == 0
-    assert "nothing to settle" in answer.stdout
+    assert "nothing to check" in answer.stdout
 
 
 def test_an_agent_that_holds_its_modes_is_simulated_so(file: Path) -> None:
@@ -180,4 +180,4 @@ def test_an_agent_that_holds_its_modes_is_simulated_so(file: Path) -> None:
 
 def test_runs_add_what_proof_cannot_say() -> None:
     slow = call("core", "--runs", "3", "--horizon", "20").stdout
-    assert "Settling for sure can be late" in slow
+    assert "Settling can take long" in slow

@@ -95,7 +95,7 @@ def test_ctrl_c_stops_cleanly(workers: int) -> None:
         out, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert out == ""
-    assert err.strip() == "Stopped. Nothing is left running."
+    assert err.strip() == "Interrupted. All workers have stopped."
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -112,7 +112,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
-    assert f"Finished replicas are kept in {tmp_path}; the same command goes on" in err
+    assert f"Finished replicas: {tmp_path}. Run the same command to continue" in err
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(r"paced: \d+ of 120 replicas found, \d+ to run", done.stderr)
@@ -212,13 +212,13 @@ def test_the_place_of_the_report_is_said(call: Call, tmp_path: Path) -> None:
         (("run", COIN, "--runs", "0"), "runs=0: expected `int` >= 1 (runs, int ≥ 1: number of"),
         (("run", COIN, "--steps", "many"), "steps=many: expected `int`"),
         (("run", COIN, "--set", "bais=1"), "did you mean bias?"),
-        (("run", COIN, "--set", "bias"), "--set bias: write --set KEY=VALUE"),
-        (("run", COIN, "--runs", 3, "--set", "runs=4"), "runs is given twice, first as 3"),
+        (("run", COIN, "--set", "bias"), "--set bias: expected KEY=VALUE"),
+        (("run", COIN, "--runs", 3, "--set", "runs=4"), "runs was already set to 3"),
         (("run", COIN, "--workers", "0"), "0 is not in the range"),
         (("run", COIN, "--out", f"{STUDY}/x"), "cannot write to"),
         (("run", COIN, "--sweep", "bias"), "--sweep bias: write --sweep KEY=VALUE,VALUE,..."),
         (("run", COIN, "--sweep", "bias=.1,2"), "bias=2: expected `float` <= 1.0"),
-        (("run", COIN, "--shard", "1/2"), "--shard 1/2: it needs --out DIR"),
+        (("run", COIN, "--shard", "1/2"), "--shard 1/2 needs --out DIR"),
         (("run", COIN, "--shard", "3/2", "--out", "x"), "shard 3/2: it must be i/n with"),
         (("run", COIN, "--shard", "half", "--out", "x"), "shard half: write i/n"),
         (("merge", "out", "no-such-folder"), "no-such-folder holds no results"),
@@ -285,7 +285,7 @@ def test_a_folder_of_another_study_or_in_use_is_refused(call: Call, tmp_path: Pa
     ):
         done = call(*words)
         assert done.exit_code == 2
-        assert re.search(r"results holds .*: name another folder, or remove", done.stderr)
+        assert re.search(r"results holds .*: use another folder, or remove", done.stderr)
     with lock_folder(tmp_path / "results"):
         done = call("run", PACED, "--runs", 2, "--out", "results")
     assert done.exit_code == 2
@@ -295,7 +295,7 @@ def test_a_folder_of_another_study_or_in_use_is_refused(call: Call, tmp_path: Pa
 def test_a_broken_experiment_says_where_its_finished_replicas_are(call: Call) -> None:
     done = call("run", FAULTY, "--out", "results")
     assert done.exit_code == 3
-    assert "Finished replicas are kept in results; the same command goes on" in done.stderr
+    assert "Finished replicas: results. Run the same command to continue" in done.stderr
     assert (
         "faulty: 7 of 60 replicas found, 53 to run"
         in call("run", FAULTY, "--out", "results").stderr

@@ -60,7 +60,7 @@ def writing_to(folder: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise Unwritable(
-            f"cannot write to {folder}: {error.strerror or error}; name another folder, or free "
+            f"cannot write to {folder}: {error.strerror or error}; use another folder, or free "
             "disk space. Results that were finished before are kept"
         ) from error
 

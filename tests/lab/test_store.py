@@ -277,7 +277,7 @@ def test_a_file_that_cannot_grow_loses_nothing_that_was_finished(
     command = [sys.executable, "-c", FULL, name, str(tmp_path), str(limit)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert f"cannot write to {tmp_path}" in done.stdout
-    assert "File too large; name another folder, or free disk space" in done.stdout
+    assert "File too large; use another folder, or free disk space" in done.stdout
     assert [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")] == []
     settings, counted = paced.settings(runs=60), Counted(paced)
     columns = into(tmp_path, counted.experiment, settings)

@@ -102,7 +102,7 @@ def test_the_object_of_a_sweep_tells_its_values_and_points(result: Result) -> No
 
 def test_a_file_in_the_way_is_named(tmp_path: Path, result: Result) -> None:
     (tmp_path / "taken").write_text("")
-    with pytest.raises(Unwritable, match=r"cannot write to .*taken: .*; name another folder"):
+    with pytest.raises(Unwritable, match=r"cannot write to .*taken: .*; use another folder"):
         prepare(tmp_path / "taken")
     with pytest.raises(Unwritable, match="cannot write to"):
         write_claims(result, tmp_path / "taken")

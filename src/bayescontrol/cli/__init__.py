@@ -1,14 +1,14 @@
 """The command line: list, run, merge, report, reproduce, check, serve, demo.
 
-    exit code 0    every claim of ours holds (claims of the paper may be refuted)
-              1    a claim of ours fails
-              2    a wrong call: an unknown experiment, a bad setting, a folder that is unwritable,
-                   in use, or holds other results, a cluster that does not answer
-              3    an experiment broke: a replica raised, or a worker died
-              4    standard output cannot be written: a closed pipe, a full disk
-            130    stopped by Ctrl-C
-              0, 10, 11, 12    of `check`: covered by the theorem, settles all the same, undecided,
-                               may never settle
+    exit code 0    all claims of this library hold (claims of the paper may be refuted)
+              1    a claim of this library fails
+              2    usage error: unknown experiment, invalid setting, a results folder that cannot be
+                   written, is in use or holds other results, a cluster that does not answer
+              3    an experiment failed: a replica raised an error, or a worker died
+              4    standard output cannot be written: closed pipe or full disk
+            130    interrupted by Ctrl-C
+              0, 10, 11, 12    of `check`: convergence theorem applies, converges without it,
+                               undecided, may never converge
 
 Results go to standard output; progress, warnings and errors to standard error.
 """
@@ -26,10 +26,10 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from bayescontrol.cli import check, demo, folders, reproduce, run, serve
-from bayescontrol.cli.asked import ModesBroke
-from bayescontrol.cli.into import KEPT
-from bayescontrol.cli.screen import say, screen
+from bayescontrol.cli import check, demo, reproduce, results_folder, run, serve
+from bayescontrol.cli.check import ModesBroke
+from bayescontrol.cli.results_folder import RESULTS_FOLDER
+from bayescontrol.cli.screen import print_message, screen
 from bayescontrol.errors import InvalidPrior, InvalidTable, MissingCapability, UnknownMode
 from bayescontrol.files import Busy, Unwritable
 from bayescontrol.lab.executors import ClusterUnavailable
@@ -45,7 +45,7 @@ from bayescontrol.problems.tabulate import TooManySituations
 
 __all__ = ["main"]
 
-_WRONG_CALLS = (
+_USAGE_ERRORS = (
     Busy,
     CannotImport,
     CannotMerge,
@@ -66,63 +66,65 @@ _WRONG_CALLS = (
 )
 
 
-class _WrongCall(click.ClickException):
+class _UsageError(click.ClickException):
     exit_code = 2
 
 
 class _Commands(click.Group):
-    """Errors with a way out, and no traceback, for what the caller can put right."""
+    """Print errors that the user can fix without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except _WRONG_CALLS as error:
-            raise _WrongCall(str(error)) from error
+        except _USAGE_ERRORS as error:
+            raise _UsageError(str(error)) from error
         except ModesBroke as error:
-            say(f"Error: {error}")
+            print_message(f"Error: {error}")
             ctx.exit(3)
         except ExperimentFailed as error:
             if error.__cause__ is not None:
-                say("".join(traceback.format_exception(error.__cause__)))
-            say(f"Error: {error}")
-            _say_what_is_kept(ctx)
+                print_message("".join(traceback.format_exception(error.__cause__)))
+            print_message(f"Error: {error}")
+            _print_where_results_are(ctx)
             ctx.exit(3)
         except OSError as error:
-            # Whoever reads standard output has gone, or its disk is full: no verdict on a claim.
+            # Standard output is closed or its disk is full; this says nothing about the claims.
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno != errno.EPIPE:
-                say(f"Error: cannot write the results: {error.strerror or error}")
+                print_message(f"Error: cannot write the results: {error.strerror or error}")
             ctx.exit(4)
         except KeyboardInterrupt:
-            say("\nStopped. Nothing is left running.")
-            _say_what_is_kept(ctx)
+            print_message("\nInterrupted. All workers have stopped.")
+            _print_where_results_are(ctx)
             ctx.exit(130)
 
 
-def _say_what_is_kept(ctx: click.Context) -> None:
-    if KEPT in ctx.meta:
-        say(f"Finished replicas are kept in {ctx.meta[KEPT]}; the same command goes on from there.")
+def _print_where_results_are(ctx: click.Context) -> None:
+    if RESULTS_FOLDER in ctx.meta:
+        print_message(
+            f"Finished replicas: {ctx.meta[RESULTS_FOLDER]}. Run the same command to continue."
+        )
 
 
 @click.group(
     "bayescontrol",
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="The Bayesian control rule: experiments with their claims, and how to repeat them.",
-    epilog="Exit codes: 0 every claim of ours holds, 1 one fails, 2 a wrong call, "
-    "3 an experiment broke, 4 standard output cannot be written, 130 stopped by Ctrl-C.",
+    help="Run, check and report experiments with the Bayesian control rule; serve agents.",
+    epilog="Exit codes: 0 all claims of this library hold, 1 one fails, 2 usage error, "
+    "3 an experiment failed, 4 standard output cannot be written, 130 interrupted.",
 )
 @click.version_option(package_name="bayescontrol", prog_name="bayescontrol")
 def main() -> None:
-    """The command `bayescontrol`.
+    """Run the command `bayescontrol`.
 
     >>> from click.testing import CliRunner
     >>> CliRunner().invoke(main, ["run", "no-such-study"]).exit_code
     2
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a ? on a screen without ± is better than an error
+        if isinstance(stream, TextIOWrapper):  # print ? where the terminal has no ±
             stream.reconfigure(errors="replace")
 
 
@@ -141,7 +143,7 @@ def list_(name: str | None) -> None:
         except UnknownExperiment as error:
             grid.add_row(Text(known, style="bold"), Text(str(error), style="red"))
     console.print(grid)
-    say("bayescontrol list NAME shows the settings, bayescontrol run NAME runs it")
+    print_message("bayescontrol list NAME shows the settings, bayescontrol run NAME runs it")
 
 
 def _show_settings(experiment: Experiment[Any], console: Console) -> None:
@@ -162,7 +164,7 @@ def _show_settings(experiment: Experiment[Any], console: Console) -> None:
 
 
 _COMMANDS = (
-    run.run, folders.merge, folders.report, reproduce.reproduce, check.check,
+    run.run, results_folder.merge, results_folder.report, reproduce.reproduce, check.check,
     serve.serve, demo.demo,
 )  # fmt: skip
 for _command in _COMMANDS:

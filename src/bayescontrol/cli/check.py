@@ -1,48 +1,122 @@
-"""`bayescontrol check`: will a class of modes settle, and who is to blame if not."""
+"""`bayescontrol check`: does the agent converge for a class of modes, and if not, why."""
 
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import click
 from rich.text import Text
 
-from bayescontrol.cli.asked import Asked, ask, settings_of
-from bayescontrol.cli.screen import print_json, screen, standard_output_kept
-from bayescontrol.cli.verdict_json import as_object
-from bayescontrol.cli.verdicts import EXIT_CODES, Times, print_headline, print_pairs
+from bayescontrol.cli.check_output import EXIT_CODES, Times, as_object, print_headline, print_pairs
+from bayescontrol.cli.screen import print_json, print_message, screen, stdout_to_stderr
 from bayescontrol.convergence.settling import settling_times
 from bayescontrol.convergence.verdict import PairVerdict, Verdict
 from bayescontrol.convergence.verdict import check as check_modes
+from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.progress import live
+from bayescontrol.lab.registry import module_at
 from bayescontrol.problems import classes
 from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.problems.tabulate import tabulate
+from bayescontrol.rule import ControlRule
+from bayescontrol.schedules import Every, every_step
 
 _SHOWN = 12
 _from_one = click.IntRange(min=1)
 
 
+class ModesBroke(BayesControlError, RuntimeError):
+    """The user's modes raised an error while they were tabulated."""
+
+
+@dataclass(frozen=True)
+class ModeSource:
+    """Tabulated modes, the number of steps that each mode is held, and a remark."""
+
+    modes: TabularModes
+    hold: int = 1
+    note: str = ""
+
+
+def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> ModeSource:
+    """Load a class by name, or from file.py:attribute (attribute `modes` by default)."""
+    path, colon, attribute = name.rpartition(":")
+    if not (colon and path.endswith(".py")):
+        path, attribute = name, "modes"
+    if not path.endswith(".py"):
+        return ModeSource(classes.make(name, **settings))
+    module = module_at(Path(path))
+    if not hasattr(module, attribute):
+        raise classes.UnknownClass(
+            f"{path} has no attribute {attribute!r}: define it, or use {path}:ATTRIBUTE"
+        )
+    found = getattr(module, attribute)
+    is_function = callable(found) and not isinstance(found, type)
+    if settings and not is_function:
+        raise classes.InvalidSetting(f"{attribute} is not a function, so it takes no --set")
+    try:
+        made = classes.called(attribute, found, settings) if is_function else found
+        return ModeSource(tabulate(made, limit=limit), *_schedule(made))
+    except BayesControlError:
+        raise
+    except Exception as error:  # the user's code may raise anything
+        print_message(traceback.format_exc())
+        raise ModesBroke(f"{name} failed: {type(error).__name__}: {error}") from error
+
+
+def _schedule(made: Any) -> tuple[int, str]:
+    """Return how many steps the agent holds a mode, and a remark if that is not simulated."""
+    schedule = made.schedule if isinstance(made, ControlRule) else every_step
+    if schedule is every_step:
+        return 1, ""
+    if isinstance(schedule, Every):
+        return schedule.k, ""
+    return 1, f"The agent's schedule {schedule!r} is not simulated: runs draw a mode at every step."
+
+
+def settings_of(texts: Sequence[str]) -> dict[str, str]:
+    """Parse KEY=VALUE options."""
+    for text in texts:
+        if "=" not in text:
+            raise classes.InvalidSetting(f"--set {text}: expected KEY=VALUE")
+    return dict(text.split("=", 1) for text in texts)
+
+
 @click.command(
-    epilog="Exit codes: 0 every pair is covered by the convergence theorem, 10 it settles all the "
-    "same, 11 undecided, 12 it may never settle; 2 a wrong call, 3 your modes raised an error.",
+    epilog="Exit codes: 0 the convergence theorem covers every pair, 10 converges without it, "
+    "11 undecided, 12 may never converge, 2 usage error, 3 your modes raised an error.",
 )
 @click.argument("modes", metavar="MODES", required=False)
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of a class.")
-@click.option("--true", "true", metavar="NAME", help="Only the world of this mode.")
-@click.option("--other", "other", metavar="NAME", help="Only what becomes of this mode.")
+@click.option("--true", "true", metavar="NAME", help="Only pairs where this mode is true.")
+@click.option("--other", "other", metavar="NAME", help="Only pairs with this wrong mode.")
 @click.option(
     "--runs",
     type=click.IntRange(min=0),
     default=100,
     show_default=True,
-    help="Simulated runs a world; 0 for none.",
+    help="Simulated runs for each true mode; 0 for none.",
 )
 @click.option(
-    "--horizon", type=_from_one, default=10_000, show_default=True, help="Steps of such a run."
+    "--horizon",
+    type=_from_one,
+    default=10_000,
+    show_default=True,
+    help="Length of a simulated run.",
 )
-@click.option("--hold", type=_from_one, help="Steps for which they hold a mode; an agent's own.")
+@click.option(
+    "--hold", type=_from_one, help="Steps for which a mode is held.  [default: the agent's]"
+)
 @click.option("--seed", default=0, show_default=True, help="Seed of the simulated runs.")
 @click.option(
-    "--limit", type=_from_one, default=10_000, show_default=True, help="The most situations."
+    "--limit",
+    type=_from_one,
+    default=10_000,
+    show_default=True,
+    help="Maximum number of situations.",
 )
 @click.option("--all", "everything", is_flag=True, help="Show every pair.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every pair.")
@@ -59,30 +133,31 @@ def check(
     everything: bool,
     as_json: bool,
 ) -> None:
-    """Will the agent settle on the right one of these experts?
+    """Check whether the agent converges to the policy of the true mode.
 
-    MODES is a class by name, or file.py:attribute (file.py alone: its `modes`): tables, a list of
-    modes, an agent, or a function that gives one of them. Without MODES the classes are listed.
+    MODES is the name of a class, or file.py:attribute (attribute `modes` by default). The attribute
+    is a table, a list of modes, an agent, or a function that returns one of these. Without MODES,
+    list the classes.
     """
     if modes is None:
         _list_classes()
         return
-    with standard_output_kept():
-        asked = ask(modes, settings_of(settings), limit)
-        verdict = _chosen(check_modes(asked.modes), true, other)
-    held = hold or asked.hold
+    with stdout_to_stderr():
+        source = load_modes(modes, settings_of(settings), limit)
+        verdict = _chosen(check_modes(source.modes), true, other)
+    held = hold or source.hold
     if as_json:
-        with standard_output_kept():
-            times = _simulate(asked.modes, verdict.pairs, runs, horizon, held, seed)
+        with stdout_to_stderr():
+            times = _simulate(source.modes, verdict.pairs, runs, horizon, held, seed)
         print_json({"class": modes, **as_object(verdict, times)})
     else:
-        _print(modes, asked, verdict, everything, runs, horizon, held, seed)
+        _print(modes, source, verdict, everything, runs, horizon, held, seed)
     sys.exit(EXIT_CODES[verdict.outcome])
 
 
 def _print(
     name: str,
-    asked: Asked,
+    source: ModeSource,
     verdict: Verdict,
     everything: bool,
     runs: int,
@@ -91,18 +166,18 @@ def _print(
     seed: int,
 ) -> None:
     console = screen()
-    size = repr(asked.modes).partition("(")[2].removesuffix(")")
+    size = repr(source.modes).partition("(")[2].removesuffix(")")
     console.print(Text.assemble((name, "bold"), f": {size}\n"))
     print_headline(console, verdict, hold)
-    if asked.note:
-        console.print(Text(asked.note, style="yellow"))
-    if verdict.pairs:  # what is exact is there at once; what is simulated may take a while
-        times = _simulate(asked.modes, verdict.pairs, runs, horizon, hold, seed)
+    if source.note:
+        console.print(Text(source.note, style="yellow"))
+    if verdict.pairs:  # print the exact part first: simulation may take a while
+        times = _simulate(source.modes, verdict.pairs, runs, horizon, hold, seed)
         print_pairs(console, verdict, times, len(verdict.pairs) if everything else _SHOWN)
 
 
 def _chosen(verdict: Verdict, true: str | None, other: str | None) -> Verdict:
-    """The pairs that are asked about."""
+    """Select the pairs with these modes."""
     if true is None and other is None:
         return verdict
     place = verdict.modes.place
@@ -114,8 +189,8 @@ def _chosen(verdict: Verdict, true: str | None, other: str | None) -> Verdict:
     )
     if not pairs:
         raise classes.InvalidSetting(
-            f"--true {true or 'any'} --other {other or 'any'}: no such pair; name two different "
-            "modes, each with a positive prior"
+            f"--true {true or 'any'} --other {other or 'any'}: no such pair. Name two different "
+            "modes with positive prior"
         )
     return Verdict(verdict.modes, pairs)
 
@@ -128,9 +203,9 @@ def _simulate(
     hold: int,
     seed: int,
 ) -> Times:
-    """How long it takes, in the world of each mode that is asked about."""
+    """Simulate how long convergence takes, for each true mode."""
     worlds = sorted({pair.true for pair in pairs}) if runs else []
-    # In a class of many modes each has little weight to begin with.
+    # With many modes, each has little weight from the start.
     below = min(0.01, modes.prior[modes.prior > 0.0].min() / 10.0)
     times = {}
     with live("simulated") as progress:

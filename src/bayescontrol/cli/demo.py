@@ -1,10 +1,10 @@
-"""`bayescontrol demo`: a server with visitors who are not real."""
+"""`bayescontrol demo`: a server with simulated visitors."""
 
 import time
 
 import click
 
-from bayescontrol.cli.screen import say
+from bayescontrol.cli.screen import print_message
 from bayescontrol.cli.serve import PORT, Finite, wrong_calls
 
 
@@ -43,6 +43,8 @@ def demo(seconds: float, port: int, rate: float, seed: int, store: str | None) -
 
         with running_demo(seconds, store=store, port=port, rate=rate, seed=seed) as server:
             click.echo(f"{server.url}/")
-            say(f"Open it in a browser. It stops by itself in {seconds:g} seconds, or by Ctrl-C.")
+            print_message(
+                f"Open it in a browser. It stops by itself in {seconds:g} seconds, or by Ctrl-C."
+            )
             time.sleep(seconds)
-    say("The demo is over.")
+    print_message("The demo is over.")

@@ -1,4 +1,4 @@
-"""`bayescontrol reproduce`: every experiment, and one report of all claims."""
+"""`bayescontrol reproduce`: run all experiments and write one report."""
 
 import sys
 from dataclasses import replace
@@ -8,17 +8,21 @@ from typing import Any
 
 import click
 
-from bayescontrol.cli.crew import Crew, crew_options
-from bayescontrol.cli.into import publish, run_into
+from bayescontrol.cli.results_folder import (
+    exclusive_folder,
+    publish,
+    run_into,
+    run_or_record_failure,
+)
 from bayescontrol.cli.screen import (
     print_json,
+    print_message,
+    print_report_path,
     print_tables,
-    say,
-    say_where,
     screen,
-    standard_output_kept,
+    stdout_to_stderr,
 )
-from bayescontrol.cli.several import attempt, owned
+from bayescontrol.cli.workers import WorkerPool, worker_options
 from bayescontrol.lab.executors import available_cores
 from bayescontrol.lab.experiment import Experiment, all_ours_hold
 from bayescontrol.lab.manifest import Reproduction, write_manifest
@@ -32,9 +36,9 @@ from bayescontrol.report.tables import claims_table
 
 @click.command()
 @click.argument("more", metavar="[NAME]...", nargs=-1)
-@click.option("--quick/--full", default=True, help="A minute or two, or the paper's size.")
-@click.option("--only", metavar="NAME...", multiple=True, help="These experiments, not all.")
-@crew_options(default="every core")
+@click.option("--quick/--full", default=True, help="Quick size (minutes) or the size in the paper.")
+@click.option("--only", metavar="NAME...", multiple=True, help="Run only these experiments.")
+@worker_options(default="every core")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object; NaN and infinities as strings."
@@ -48,26 +52,28 @@ def reproduce(
     out: Path,
     as_json: bool,
 ) -> None:
-    """Run every experiment and write one report: the paper's claim, our number, a verdict."""
-    asked = tuple(dict.fromkeys((*only, *more)))
+    """Run all experiments and write a report: each claim, our number, and whether it holds."""
+    source = tuple(dict.fromkeys((*only, *more)))
     broken: dict[str, str] = {}
-    chosen = {name: find(name) for name in asked} if asked else _every(broken)
+    chosen = {name: find(name) for name in source} if source else _every(broken)
     if not chosen and not broken:
-        raise UnknownExperiment("no experiment is registered: install the package again")
+        raise UnknownExperiment("no experiment is registered: reinstall the package")
     sizes = {name: e.quick if quick else e.full for name, e in chosen.items()}
     most = max((size.runs for size in sizes.values()), default=1)
     done: list[tuple[Section, tuple[Path, ...]]] = []
     with (
-        owned(out, lambda there: isinstance(there, Reproduction)),
-        Crew(workers or (None if dask else available_cores()), dask, most, list(chosen)) as crew,
+        exclusive_folder(out, lambda there: isinstance(there, Reproduction)),
+        WorkerPool(
+            workers or (None if dask else available_cores()), dask, most, list(chosen)
+        ) as pool,
     ):
-        for name, experiment in chosen.items():  # before any time is spent
+        for name, experiment in chosen.items():  # fail early
             manifest_of(out / experiment.name, Study.of(experiment, sizes[name]))
         for position, (name, experiment) in enumerate(chosen.items(), 1):
             label = f"{experiment.name} ({position} of {len(chosen)})"
-            work = partial(_one, out / experiment.name, experiment, sizes[name], crew, name, label)
-            with standard_output_kept():
-                finished = attempt(experiment.name, work, crew, broken)
+            work = partial(_one, out / experiment.name, experiment, sizes[name], pool, name, label)
+            with stdout_to_stderr():
+                finished = run_or_record_failure(experiment.name, work, pool, broken)
             if finished is not None:
                 done.append(finished)
                 if not as_json:
@@ -83,26 +89,31 @@ def reproduce(
         print_json({"experiments": objects, "artifacts": [str(index)]})
     else:
         screen().print(claims_table(results))
-        say_where(index)
+        print_report_path(index)
     if broken:
         sys.exit(3)
     sys.exit(0 if all(all_ours_hold(result.score.claims) for result in results) else 1)
 
 
 def _one(
-    folder: Path, experiment: Experiment[Any], settings: Any, crew: Crew, name: str, label: str
+    folder: Path,
+    experiment: Experiment[Any],
+    settings: Any,
+    pool: WorkerPool,
+    name: str,
+    label: str,
 ) -> tuple[Section, tuple[Path, ...]]:
     found = from_anywhere(name)
-    return publish(run_into(folder, experiment, settings, crew, found=found, label=label))
+    return publish(run_into(folder, experiment, settings, pool, found=found, label=label))
 
 
 def _every(broken: dict[str, str]) -> dict[str, Experiment[Any]]:
-    """All that are registered; one that cannot be loaded does not stop the others."""
+    """Return all registered experiments; record those that cannot be loaded in `broken`."""
     found = {}
     for name in names():
         try:
             found[name] = find(name)
         except UnknownExperiment as error:
-            say(f"Error: {error}")
+            print_message(f"Error: {error}")
             broken[name] = str(error)
     return found

@@ -1,4 +1,4 @@
-"""What is printed where: results on standard output, everything else on standard error."""
+"""Print results to standard output and everything else to standard error."""
 
 import errno
 import json
@@ -18,74 +18,45 @@ from bayescontrol.report import tables
 
 class _Screen(Console):
     def on_broken_pipe(self) -> None:
-        """Rich would exit with 1, which says that a claim of ours fails."""
+        """Raise, because Rich would exit with code 1, which means that a claim fails."""
         raise BrokenPipeError(errno.EPIPE, "the reader of standard output has gone")
 
 
 def screen() -> Console:
-    """Standard output; in a file or a pipe wide enough for a claim on one or two lines.
-
-    >>> screen().width > 0
-    True
-    """
+    """Return a console on standard output; 120 columns wide in a file or a pipe."""
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     return _Screen(width=None if known else 120, highlight=False)
 
 
 def print_tables(console: Console, result: Result) -> None:
-    """The tables of a result.
-
-    >>> from bayescontrol.lab import Score
-    >>> print_tables(Console(), Result(None, None, {}, Score(())))
-    """
+    """Print the tables of a result."""
     for content in result.score.tables:
         console.print(tables.table(content))
 
 
 def print_result(console: Console, result: Result) -> None:
-    """The tables of a result, then its claims.
-
-    >>> from bayescontrol.lab import Score
-    >>> print_result(Console(quiet=True), Result(None, None, {}, Score(())))
-    """
+    """Print the tables of a result, then its claims."""
     print_tables(console, result)
     console.print(tables.claims_table([result]))
 
 
 def print_json(content: Any) -> None:
-    """One JSON object, and nothing else.
-
-    >>> print_json({"runs": 3})
-    {
-      "runs": 3
-    }
-    """
+    """Print one JSON object."""
     click.echo(json.dumps(content, indent=2, allow_nan=False))
 
 
-def say(words: str) -> None:
-    """A word to the person, on standard error.
-
-    >>> say("300 of 300 replicas found, nothing to run")
-    """
+def print_message(words: str) -> None:
+    """Print a message to standard error."""
     click.echo(words, err=True)
 
 
-def say_where(index: Path) -> None:
-    """Where the report is.
-
-    >>> say_where(Path("/report/index.html"))
-    Report: /report/index.html
-    """
+def print_report_path(index: Path) -> None:
+    """Print the path of the report."""
     click.echo(f"Report: {index.resolve()}")
 
 
 @contextmanager
-def standard_output_kept() -> Iterator[None]:
-    """What an experiment prints goes to standard error: results alone are on the other.
-
-    >>> with standard_output_kept():
-    ...     print("throwing")
-    """
+def stdout_to_stderr() -> Iterator[None]:
+    """Redirect what experiments print to standard error."""
     with redirect_stdout(sys.stderr):
         yield

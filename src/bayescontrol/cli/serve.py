@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from bayescontrol.cli.screen import say
+from bayescontrol.cli.screen import print_message
 from bayescontrol.durable.models import Model, as_model
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.registry import module_at
@@ -155,7 +155,7 @@ def serve(
     # Uvicorn handles the signal first; when it has finished, it raises the signal again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     click.echo(server.url)
-    say(f"Serving {store}; the live page is at {server.url}/. Press Ctrl-C to stop.")
+    print_message(f"Serving {store}; the live page is at {server.url}/. Press Ctrl-C to stop.")
     server.run()
 
 

@@ -88,7 +88,7 @@ class Study:
 
     def mismatch_hint(self) -> str:
         """Return the end of an error message about a folder of another study."""
-        return f"not {self.name} with {self.settings}: name another folder, or remove this one"
+        return f"not {self.name} with {self.settings}: use another folder, or remove this one"
 
 
 def manifest_of(folder: Path, study: Study) -> Manifest | None:

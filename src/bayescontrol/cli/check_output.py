@@ -1,12 +1,12 @@
-"""A verdict on a class of modes in words, and as a picture of letters.
+"""Print the verdict of `bayescontrol check` as text and as JSON.
 
-No word here needs the paper: a mode is an expert, `true` is the one whose world it is, and to
-settle is to act as the true one does from some time on.
+The text can be read without the paper: a mode is an expert, the `true` mode describes the world,
+and to settle means to act as the true mode does from some time on.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rich.console import Console
 from rich.padding import Padding
@@ -20,19 +20,19 @@ from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdi
 from bayescontrol.errors import counted
 from bayescontrol.report.tables import with_error
 
-#: What `bayescontrol check` exits with; 1 to 4 have other meanings.
+#: Exit codes of `bayescontrol check`; 1 to 4 have other meanings.
 EXIT_CODES: Final = {
     Outcome.THEOREM: 0,
     Outcome.SETTLES: 10,
     Outcome.UNDECIDED: 11,
     Outcome.NEVER: 12,
 }
-#: How long each true mode's world takes, by its number.
+#: Simulated settling times, by the index of the true mode.
 Times: TypeAlias = Mapping[int, Settling]
 
 _SIGNS: Final = {
     Outcome.THEOREM: ("✓", "settles (theorem)", "green"),
-    Outcome.SETTLES: ("~", "settles all the same", "cyan"),
+    Outcome.SETTLES: ("~", "settles (no theorem)", "cyan"),
     Outcome.UNDECIDED: ("?", "undecided", "yellow"),
     Outcome.NEVER: ("✗", "may never settle", "bold red"),
 }
@@ -44,33 +44,28 @@ _HEADLINES: Final = {
         "It settles, though the convergence theorem does not cover every pair: whichever mode is "
         "true, the agent comes to act as that mode does."
     ),
-    Outcome.UNDECIDED: "Undecided: for some pairs it hangs on what other modes do.",
+    Outcome.UNDECIDED: "Undecided: for some pairs it depends on what other modes do.",
     Outcome.NEVER: (
-        "It may never settle: two modes can go on for ever, each with some weight, each acting in "
-        "its own way, and nothing they do tells which of them is right."
+        "It may never settle: two modes can keep their weight for ever and act differently, and "
+        "nothing that they do shows which of them is right."
     ),
 }
 _HOLDING: Final = (
-    "With modes held for several steps, pairs that settle by taking turns may not: the verdict is "
-    "about a new mode at every step."
+    "The verdict assumes a new mode at every step. With modes held for several steps, pairs that "
+    "settle by taking turns may not settle."
 )
-#: A matrix wider than this is no picture any more.
+#: Maximum width of the matrix, in modes.
 _WIDEST: Final = 30
 
 
 def print_headline(console: Console, verdict: Verdict, hold: int = 1) -> None:
-    """The outcome in a sentence, who is to blame, and the matrix of all pairs.
-
-    >>> from bayescontrol.convergence import check
-    >>> from bayescontrol.problems.prize import prize_or_frog
-    >>> print_headline(Console(quiet=True), check(prize_or_frog()))
-    """
+    """Print the outcome, the pairs that cause it, and the matrix of all pairs."""
     if not verdict.pairs:
-        console.print(Text("One mode with weight: there is nothing to settle.", "bold"))
+        console.print(Text("Only one mode has positive prior: there is nothing to check.", "bold"))
         return
     sign, _, style = _SIGNS[verdict.outcome]
     console.print(Text.assemble((f"{sign} ", style), (_HEADLINES[verdict.outcome], "bold")))
-    for words in _blame(verdict):
+    for words in _pairs_to_blame(verdict):
         console.print(Padding(Text(words), (0, 0, 0, 2)))
     if hold > 1 and any(pair.reason in BY_TURNS for pair in verdict.pairs):
         console.print(Padding(Text(_HOLDING), (0, 0, 0, 2)))
@@ -81,12 +76,7 @@ def print_headline(console: Console, verdict: Verdict, hold: int = 1) -> None:
 
 
 def print_pairs(console: Console, verdict: Verdict, times: Times, shown: int) -> None:
-    """The pairs that matter most, how long they take, and what would help.
-
-    >>> from bayescontrol.convergence import check
-    >>> from bayescontrol.problems.prize import prize_or_frog
-    >>> print_pairs(Console(quiet=True), check(prize_or_frog()), {}, 5)
-    """
+    """Print the most important pairs, their settling times, and advice."""
     console.print()
     ranked = sorted(verdict.pairs, key=lambda pair: (-pair.outcome, -_slowness(pair, times)))
     console.print(_table(ranked[:shown], times))
@@ -98,16 +88,16 @@ def print_pairs(console: Console, verdict: Verdict, times: Times, shown: int) ->
         console.print(Text(_how_measured(next(iter(times.values()))), style="dim"))
         for words in _remarks(verdict, times):
             console.print(Text(words, style="yellow"))
-    said = advise(verdict)
-    if said:
+    lines = advise(verdict)
+    if lines:
         console.print(Text("\nWhat would help", style="bold"))
-        for words in said:
+        for words in lines:
             console.print(Padding(Text(f"• {words}"), (0, 0, 0, 2)))
 
 
-def _blame(verdict: Verdict) -> list[str]:
-    """Who keeps it from settling: the first pairs by name."""
-    said = []
+def _pairs_to_blame(verdict: Verdict) -> list[str]:
+    """Name the first pairs that prevent settling."""
+    lines = []
     blamed = [pair for pair in verdict.to_blame if pair.outcome is verdict.outcome]
     for pair in blamed[:2]:
         true, other = (verdict.modes.name(m) for m in (pair.true, pair.other))
@@ -120,39 +110,42 @@ def _blame(verdict: Verdict) -> list[str]:
             "is wrong"
         )
         if pair.deadlock is None:
-            said.append(f"{nothing}; whether another mode's doings show it in time is not known.")
+            lines.append(
+                f"{nothing}; whether the actions of another mode show it in time is not known."
+            )
         elif len(pair.world.modes.labels.situations) == 1:
-            said.append(f"{nothing}, and the two act differently.")
+            lines.append(f"{nothing}, and the two act differently.")
         else:
             places = _places(pair, pair.deadlock.situations)
-            said.append(f"{nothing}, and the two act differently in {places}.")
+            lines.append(f"{nothing}, and the two act differently in {places}.")
     if len(blamed) > 2:
-        said.append(f"{counted(len(blamed) - 2, 'more pair')} like these.")
-    return said
+        lines.append(f"{counted(len(blamed) - 2, 'more pair')} like these.")
+    return lines
 
 
 def _remarks(verdict: Verdict, times: Times) -> list[str]:
-    """What the simulated runs add to the verdict: slowness, and what was undecided."""
-    said = []
+    """Return remarks from the simulated runs, on slow and on undecided pairs."""
+    lines = []
     for pair in verdict.pairs:
         true, other = (verdict.modes.name(m) for m in (pair.true, pair.other))
         time = times[pair.true].of(pair.other)
         runs = len(times[pair.true].first)
         if pair.outcome is Outcome.UNDECIDED and not time.unfinished:
-            said.append(
+            lines.append(
                 f"Undecided by proof, but {other} was dropped in all of {counted(runs, 'run')} in "
-                f"the world of {true}: it is kept in at most {3 / runs:.2g} of them, at 95 %."
+                f"the world of {true}: with 95 % confidence, it keeps its weight in at most "
+                f"{3 / runs:.2g} of all runs."
             )
     slow = [pair for pair in verdict.pairs if _is_slow(pair, times)]
     if slow:
         worst = max(slow, key=lambda pair: times[pair.true].of(pair.other).unfinished)
         true, other = (verdict.modes.name(m) for m in (worst.true, worst.other))
         time = times[worst.true].of(worst.other)
-        said.append(
-            f"Settling for sure can be late: in the world of {true}, {other} still had weight "
+        lines.append(
+            f"Settling can take long: in the world of {true}, {other} still had weight "
             f"after {time.horizon} steps in {time.unfinished:.0%} of the runs."
         )
-    return said[:3]
+    return lines[:3]
 
 
 def _is_slow(pair: PairVerdict, times: Times) -> bool:
@@ -163,7 +156,7 @@ def _is_slow(pair: PairVerdict, times: Times) -> bool:
 def _print_matrix(console: Console, verdict: Verdict) -> None:
     names = [verdict.modes.name(m) for m in range(len(verdict.modes))]
     outcomes = {(pair.true, pair.other): pair.outcome for pair in verdict.pairs}
-    console.print(Text("Row: the mode that is true. Column: what becomes of the other.", "dim"))
+    console.print(Text("Row: the true mode. Column: the outcome for the other mode.", "dim"))
     grid = Grid.grid(padding=(0, 1))
     short = max(map(len, names)) <= 4
     heads = names if short else [str(m + 1) for m in range(len(names))]
@@ -205,7 +198,7 @@ def _table(pairs: Sequence[PairVerdict], times: Times) -> Grid:
             Text(name(pair.other)),
             Text(words, style),
             Text(pair.reason.value),
-            Text(_told_apart(pair)),
+            Text(_where_distinguished(pair)),
             Text(" / ".join(bits)),
         ]
         if times:
@@ -218,11 +211,11 @@ def _table(pairs: Sequence[PairVerdict], times: Times) -> Grid:
     return grid
 
 
-def _told_apart(pair: PairVerdict) -> str:
+def _where_distinguished(pair: PairVerdict) -> str:
     where = pair.differ if pair.reason is Reason.OUTSIDE_CORE else pair.differ_for_other
     places = _places(pair, where or pair.differ)
     if not places:
-        return "nowhere they go"
+        return "no situation they reach"
     trapped = pair.outcome > Outcome.SETTLES and len(pair.world.modes.labels.situations) > 1
     return f"{places}; not from {_places(pair, pair.blind)}" if trapped else places
 
@@ -246,7 +239,7 @@ def _bits(rates: Sequence[DivergenceRate]) -> str:
 
 def _steps(pair: PairVerdict, times: Times) -> str:
     if pair.reason is Reason.CONSISTENT:
-        return "kept, harmless"
+        return "kept; same policy"
     time, below = times[pair.true].of(pair.other), times[pair.true].below
     if not time.unfinished:
         return with_error(time.mean, time.error)
@@ -273,3 +266,61 @@ def _how_measured(one: Settling) -> str:
         + (f", each mode held for {one.hold} steps" if one.hold > 1 else "")
         + f"; > means that some runs took more than {one.horizon} steps."
     )
+
+
+def as_object(verdict: Verdict, times: Times) -> dict[str, Any]:
+    """Return the verdict as a JSON object; infinite rates are the string "inf"."""
+    return {
+        "outcome": verdict.outcome.name.lower(),
+        "settles": verdict.settles,
+        "exit_code": EXIT_CODES[verdict.outcome],
+        "modes": [verdict.modes.name(m) for m in range(len(verdict.modes))],
+        "prior": verdict.modes.prior.tolist(),
+        "counts": {outcome.name.lower(): verdict.count(outcome) for outcome in Outcome},
+        "advice": list(advise(verdict)),
+        "pairs": [_pair_object(pair, times) for pair in verdict.pairs],
+    }
+
+
+def _pair_object(pair: PairVerdict, times: Times) -> dict[str, Any]:
+    name, labels = pair.world.modes.name, pair.world.modes.labels.situations
+    time = times[pair.true].of(pair.other) if pair.true in times else None
+    return {
+        "true": name(pair.true),
+        "other": name(pair.other),
+        "outcome": pair.outcome.name.lower(),
+        "reason": pair.reason.name.lower(),
+        "in_core": pair.in_core,
+        "consistent": pair.consistent,
+        "told_apart_in": [labels[x] for x in pair.differ],
+        "told_apart_in_by_other": [labels[x] for x in pair.differ_for_other],
+        "act_differently_in": [labels[x] for x in pair.act_differently],
+        "blind_in": [labels[x] for x in pair.blind],
+        "deadlock": None
+        if pair.deadlock is None
+        else {
+            "modes": [name(m) for m in pair.deadlock.modes],
+            "situations": [labels[x] for x in pair.deadlock.situations],
+        },
+        "rates": [_rate_object(pair, rate) for rate in pair.rates],
+        "rates_under_other": [_rate_object(pair, rate) for rate in pair.rates_under_other],
+        "steps": None
+        if time is None
+        else {
+            "mean": time.mean,
+            "error": time.error if math.isfinite(time.error) else None,
+            "unfinished": time.unfinished,
+            "horizon": time.horizon,
+            "below": times[pair.true].below,
+        },
+    }
+
+
+def _rate_object(pair: PairVerdict, rate: DivergenceRate) -> dict[str, Any]:
+    labels = pair.world.modes.labels.situations
+    bits = rate.rate / math.log(2.0)
+    return {
+        "situations": [labels[x] for x in rate.situations],
+        "probability": rate.probability,
+        "bits_a_step": "inf" if math.isinf(bits) else bits,
+    }

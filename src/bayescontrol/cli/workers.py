@@ -1,4 +1,4 @@
-"""Who runs the replicas of a command: nobody is called before there is something to run."""
+"""The worker processes or the Dask cluster of a command, started on first use."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -16,15 +16,11 @@ class _Renewed(Exception):
     pass
 
 
-class Crew:
-    """Worker processes or a Dask cluster, started once, for all that a command runs.
+class WorkerPool:
+    """Worker processes or a Dask cluster, shared by all experiments of a command.
 
-    No more processes than `runs` are started; `studies` are the names of the experiments, for
-    a cluster that cannot import those in files.
-
-    >>> with Crew(workers=1) as crew:
-    ...     crew.executor() is None
-    True
+    At most `runs` processes are started. `studies` are the names of the experiments; files among
+    them are sent to the cluster, which cannot import them.
     """
 
     def __init__(
@@ -41,7 +37,7 @@ class Crew:
         self._executor: Executor | None = None
 
     def executor(self) -> Executor | None:
-        """The executor; None for one replica after the other."""
+        """Return the executor; None to run in this process."""
         if self._executor is None and self._dask is not None:
             self._executor = self._open.enter_context(
                 Dask(self._dask, self._workers, [file.resolve() for file in self._files])
@@ -51,10 +47,7 @@ class Crew:
         return self._executor
 
     def renew(self) -> None:
-        """After an experiment broke: its workers may be dead, or still at it.
-
-        >>> Crew().renew()
-        """
+        """Restart the workers after a failed experiment: they may be dead or busy."""
         before, self._open, self._executor = self._open, ExitStack(), None
         with suppress(_Renewed), before:
             raise _Renewed
@@ -71,21 +64,16 @@ class Crew:
         self._open.__exit__(kind, error, trace)
 
 
-def crew_options(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """--workers and --dask, for every command that runs replicas.
-
-    >>> command = crew_options(default="1")(lambda: None)
-    >>> [option.name for option in command.__click_params__]
-    ['dask', 'workers']
-    """
+def worker_options(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options --workers and --dask to a command."""
     dask = click.option(
         "--dask",
         metavar="ADDRESS",
-        help="A Dask cluster: tcp://HOST:PORT of its scheduler, or local.",
+        help="Dask scheduler: tcp://HOST:PORT, or local.",
     )
     workers = click.option(
         "--workers",
         type=click.IntRange(min=1),
-        help=f"Processes, of this command or of --dask local.  [default: {default}]",
+        help=f"Number of worker processes.  [default: {default}]",
     )
     return lambda command: workers(dask(command))

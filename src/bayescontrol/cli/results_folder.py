@@ -1,0 +1,154 @@
+"""Results folders: run missing replicas, publish the results, `merge` and `report`."""
+
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from bayescontrol.cli.screen import (
+    print_json,
+    print_message,
+    print_report_path,
+    print_result,
+    screen,
+    stdout_to_stderr,
+)
+from bayescontrol.cli.workers import WorkerPool
+from bayescontrol.files import lock_folder
+from bayescontrol.lab import shards
+from bayescontrol.lab.experiment import Experiment, ExperimentFailed, all_ours_hold
+from bayescontrol.lab.manifest import Manifest, NoResults, Reproduction, Sweep, read_manifest
+from bayescontrol.lab.progress import live
+from bayescontrol.lab.runner import run_replicas, wanted_runs
+from bayescontrol.lab.shards import Shard
+from bayescontrol.lab.store import OtherResults, ResultStore, StoredResults, Study
+from bayescontrol.report import folder as folders
+from bayescontrol.report.build import build, section_of, write_page
+from bayescontrol.report.page import Section
+
+#: Key in the click context for the folder with the finished replicas.
+RESULTS_FOLDER: Final = "bayescontrol.kept"
+
+
+def run_into(
+    folder: Path,
+    experiment: Experiment[Any],
+    settings: Any,
+    pool: WorkerPool,
+    *,
+    found: str = "",
+    label: str = "",
+    shard: Shard | None = None,
+) -> StoredResults:
+    """Run the replicas that are missing in the folder, and return all results."""
+    label, wanted = label or experiment.name, wanted_runs(experiment, settings, shard)
+    context = click.get_current_context(silent=True)
+    with ResultStore(folder, Study.of(experiment, settings, found)) as store:
+        if context is not None:
+            context.meta.setdefault(RESULTS_FOLDER, folder)
+        left = sum(map(len, store.missing(wanted)))
+        if left < len(wanted):
+            rest = f"{left} to run" if left else "nothing to run"
+            print_message(f"{label}: {len(wanted) - left} of {len(wanted)} replicas found, {rest}")
+        if not left:
+            run_replicas(experiment, settings, store=store, shard=shard)
+            return store.results
+        executor = pool.executor() if left > 1 else None
+        with live(label) as progress:
+            run_replicas(
+                experiment, settings, 1, progress, executor=executor, store=store, shard=shard
+            )
+        return store.results
+
+
+def publish(
+    results: Path | StoredResults, swept: Iterable[str] = ()
+) -> tuple[Section, tuple[Path, ...]]:
+    """Score and draw the results of a folder, or results in memory, and write the claims.
+
+    Return the section of the page and the paths of all files but the page.
+    """
+    folder = results if isinstance(results, Path) else results.folder
+    section = section_of(results, swept=swept)
+    folders.write_claims(section.result, folder)
+    return section, folders.paths_of(folder, list(section.charts))
+
+
+T = TypeVar("T")
+
+
+@contextmanager
+def exclusive_folder(
+    folder: Path, is_ours: Callable[[Manifest | Sweep | Reproduction], bool]
+) -> Iterator[None]:
+    """Lock a folder with several results, after checking that it is empty or ours."""
+    folders.prepare(folder)
+    with lock_folder(folder):
+        try:
+            there = read_manifest(folder)
+        except NoResults:
+            there = None
+        if there is not None and not is_ours(there):
+            what = "several" if isinstance(there, Reproduction) else there.experiment
+            kind = there.__struct_config__.tag
+            raise OtherResults(
+                f"{folder} holds other results ({kind}: {what}): use another folder, or remove it"
+            )
+        context = click.get_current_context(silent=True)
+        if context is not None:
+            context.meta[RESULTS_FOLDER] = folder
+        yield
+
+
+def run_or_record_failure(
+    name: str, work: Callable[[], T], pool: WorkerPool, broken: dict[str, str]
+) -> T | None:
+    """Return work(). If the experiment fails, print the error, add it to `broken`, return None."""
+    try:
+        return work()
+    except ExperimentFailed as error:
+        if error.__cause__ is not None:
+            print_message("".join(traceback.format_exception(error.__cause__)))
+        print_message(f"Error: {error}")
+        broken[name] = str(error)
+        pool.renew()
+        return None
+
+
+_folder = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("out", type=_folder)
+@click.argument("parts", metavar="SHARD...", type=_folder, nargs=-1, required=True)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object; NaN and infinities as strings."
+)
+def merge(out: Path, parts: tuple[Path, ...], as_json: bool) -> None:
+    """Join folders written by run --shard into OUT, and check the claims."""
+    with stdout_to_stderr():
+        shards.merge(out, parts)
+        section, paths = publish(out)
+        paths = (*paths, write_page(section.heading, [section], out))
+    if as_json:
+        print_json(folders.as_object(section.result, paths))
+    else:
+        print_result(screen(), section.result)
+        print_report_path(paths[-1])
+    sys.exit(0 if all_ours_hold(section.result.score.claims) else 1)
+
+
+@click.command()
+@click.argument("results", type=_folder)
+@click.option(
+    "--out", type=_folder, help="Folder for the page and the figures.  [default: RESULTS]"
+)
+def report(results: Path, out: Path | None) -> None:
+    """Write the page and the figures for a results folder again."""
+    with stdout_to_stderr():
+        index = build(results, out)
+    print_report_path(index)
