@@ -60,7 +60,7 @@ def _maze(folder: Path) -> tuple[Pair, Pair]:
     r_learning = ctypes.CDLL(str(folder / "librl.so")).rlearn
     gibbs = ctypes.CDLL(str(folder / "librlblk.so")).bcr_blk
     r_learning.restype = gibbs.restype = DOUBLE
-    maze = [U64, LONG, POINTER, POINTER, POINTER, POINTER, INT]
+    maze: list[Any] = [U64, LONG, POINTER, POINTER, POINTER, POINTER, INT]
     r_learning.argtypes = [*maze, DOUBLE, DOUBLE, DOUBLE, DOUBLE, POINTER, POINTER]
     gibbs.argtypes = [*maze, DOUBLE, DOUBLE, DOUBLE, POINTER, LONG]
     arrays = build()

@@ -81,7 +81,7 @@ def test_a_resumed_agent_goes_on_alike_where_screening_ends() -> None:
 
 def test_a_table_has_its_own_prior() -> None:
     table = GittinsTable(0.9, 5, cache=False)
-    with pytest.raises(ValueError, match="its own discount and prior"):
+    with pytest.raises(ValueError, match="its discount and prior"):
         GittinsAgent(2, table, prior=(9.0, 1.0))
     with pytest.raises(ValueError, match="not a GittinsTable"):
         GittinsAgent(2, "table")  # type: ignore[arg-type]
