@@ -27,7 +27,7 @@ from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits import BernoulliBandit
-from bayescontrol.bandits.bounds import lai_robbins
+from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.baselines import (
     KLUCB,
     MOSS,

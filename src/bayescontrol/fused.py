@@ -33,12 +33,12 @@ _OURS: dict[tuple[str, str], str] = {
     (
         "beliefs.finite.FiniteBelief",
         "problems.parametric.ParametricEnvironment",
-    ): "problems.parametric_loop",
+    ): "problems.parametric",
     ("bandits.arms.ArmsBelief", _ARMS): "bandits.bandit",
     (
         "bandits.linear_belief.LinearBelief",
-        "bandits.linear_world.LinearEnvironment",
-    ): "bandits.linear_world",
+        "bandits.contextual.LinearEnvironment",
+    ): "bandits.contextual",
     ("baselines.gittins.GittinsAgent", _ARMS): "baselines.gittins",
     ("mdp.gibbs.GibbsBelief", _MDP): "mdp.gibbs",
     ("baselines.td_learning.RLearning", _MDP): "baselines.td_learning",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import interact
-from bayescontrol.bandits.bias_grid import bias_grid
+from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.errors import InvalidTable
 
 

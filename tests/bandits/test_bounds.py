@@ -4,7 +4,7 @@ from math import inf, log
 
 import pytest
 
-from bayescontrol.bandits.bounds import (
+from bayescontrol.bandits.bandit import (
     bernoulli_divergence,
     lai_robbins,
     normal_divergence,

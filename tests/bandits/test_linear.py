@@ -10,7 +10,7 @@ import pytest
 from bayescontrol import LinearBandit, LogisticBandit, Stream, interact, play
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits import LinearBelief, Outcome
-from bayescontrol.bandits.linear_world import fused_loop
+from bayescontrol.bandits.contextual import fused_loop
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,

@@ -7,7 +7,7 @@ import pytest
 from bayescontrol import LogisticBandit, Stream
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import LinearBelief, Logit
-from bayescontrol.bandits.linear_world import fused_loop
+from bayescontrol.bandits.contextual import fused_loop
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.interaction import both_streams
 from bayescontrol.record import Record

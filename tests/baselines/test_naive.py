@@ -9,7 +9,7 @@ import pytest
 
 from bayescontrol import ControlRule, NaiveMixture, Stream, interact
 from bayescontrol.arrays import FloatArray
-from bayescontrol.problems.prize import THREE_MODES_PRIOR, three_modes
+from bayescontrol.problems.examples import THREE_MODES_PRIOR, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import posterior
 from bayescontrol.schedules import Every

@@ -11,10 +11,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.bandits.bias_grid import bias_grid
+from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence import Outcome
 from bayescontrol.problems.chain import chain
-from bayescontrol.problems.diagrams import (
+from bayescontrol.problems.examples import (
     consistency_diagram,
     consistency_repaired,
     core_diagram,

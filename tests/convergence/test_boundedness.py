@@ -11,7 +11,7 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, bands, simulate_divergences, ville
 from bayescontrol.convergence.divergence import divergences, sub_divergences
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability, UnknownMode
-from bayescontrol.problems.prize import prize_or_frog
+from bayescontrol.problems.examples import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import drawn_mode, posterior
 from bayescontrol.schedules import Every

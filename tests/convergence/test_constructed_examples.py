@@ -12,7 +12,7 @@ from bayescontrol import interact, play
 from bayescontrol.convergence import Outcome, Reason, check, consistent, core
 from bayescontrol.convergence.consistency import policies_agree
 from bayescontrol.convergence.worlds import World
-from bayescontrol.problems.diagrams import core_diagram, trap
+from bayescontrol.problems.examples import core_diagram, trap
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.schedules import Every, every_step
 

@@ -28,7 +28,7 @@ from bayescontrol.errors import (
     UnknownMode,
 )
 from bayescontrol.metrics import delusion
-from bayescontrol.problems.prize import prize_or_frog
+from bayescontrol.problems.examples import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import drawn_mode
 from bayescontrol.schedules import Every

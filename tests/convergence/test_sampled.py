@@ -24,7 +24,7 @@ from bayescontrol.convergence.verdict import Outcome, Reason, check
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability
 from bayescontrol.mdp import policy_iteration, random_mdp
 from bayescontrol.problems.chain import chain
-from bayescontrol.problems.diagrams import (
+from bayescontrol.problems.examples import (
     consistency_diagram,
     consistency_repaired,
     core_diagram,

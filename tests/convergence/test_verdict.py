@@ -11,7 +11,7 @@ from bayescontrol.convergence import deadlock as deadlocks
 from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import InvalidPrior, UnknownMode
 from bayescontrol.interaction import both_streams
-from bayescontrol.problems.prize import prize_or_frog
+from bayescontrol.problems.examples import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes, random_modes
 
 _LAWS = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0], [0.2, 0.8], [0.9, 0.1]])

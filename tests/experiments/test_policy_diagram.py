@@ -33,7 +33,7 @@ from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, conduct
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import InvalidSettings, parse
-from bayescontrol.problems.diagrams import core_diagram
+from bayescontrol.problems.examples import core_diagram
 from bayescontrol.problems.tabular import random_modes
 
 #: As few runs as are judged: also then every planted error is found.

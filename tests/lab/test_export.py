@@ -19,7 +19,7 @@ from bayescontrol.lab import Experiment, conduct, run_replicas
 from bayescontrol.lab.export import Unexportable, to_arviz, to_pandas, to_polars, to_xarray
 from bayescontrol.lab.shards import Shard
 from bayescontrol.lab.store import ResultStore, Study, read
-from bayescontrol.problems.prize import three_modes
+from bayescontrol.problems.examples import three_modes
 from bayescontrol.record import drawn_mode, posterior
 
 EXPORTS: tuple[Callable[..., Any], ...] = (to_xarray, to_pandas, to_polars, to_arviz)

@@ -9,7 +9,7 @@ import pytest
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, PairedMode, tailor
 from bayescontrol.problems.chain import GrowingChain, chain
-from bayescontrol.problems.prize import THREE_MODES_PRIOR, prize_or_frog, three_modes
+from bayescontrol.problems.examples import THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import stay

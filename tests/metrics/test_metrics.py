@@ -30,7 +30,7 @@ from bayescontrol.errors import (
     UnknownArm,
 )
 from bayescontrol.metrics import best_share, delusion, regret
-from bayescontrol.problems.prize import FROG, PRIZE, THREE_MODES_PRIOR, prize_or_frog, three_modes
+from bayescontrol.problems.examples import FROG, PRIZE, THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import posterior, situation
 from bayescontrol.situations import stay

@@ -12,9 +12,11 @@ import pytest
 
 from bayescontrol import play
 from bayescontrol.errors import MissingCapability
-from bayescontrol.problems.chain import GrowingChain, chain, first_run
-from bayescontrol.problems.chain_times import (
+from bayescontrol.problems.chain import (
+    GrowingChain,
+    chain,
     first_reward_time,
+    first_run,
     identification_law,
     identification_time,
     tail_bound,

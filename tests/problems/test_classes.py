@@ -148,7 +148,7 @@ def test_without_annotations_the_defaults_tell_the_types() -> None:
         ("greedy", "setting 'k' has no default"),
         ("number", "holds 3: it must be a function"),
         ("broken", r"cannot be loaded: ImportError: no such thing"),
-        ("trap", "registered more than once: bayescontrol.problems.diagrams:trap, coin"),
+        ("trap", "registered more than once: bayescontrol.problems.examples:trap, coin"),
     ],
 )
 def test_what_is_no_class_is_refused_by_name(name: str, said: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from bayescontrol import interact
 from bayescontrol.errors import InvalidTable
-from bayescontrol.problems.diagrams import (
+from bayescontrol.problems.examples import (
     consistency_diagram,
     consistency_repaired,
     core_diagram,

@@ -10,7 +10,7 @@ from bayescontrol import NaiveMixture, Stream
 from bayescontrol.arrays import FloatArray
 from bayescontrol.causal import CausalModel, Factor
 from bayescontrol.errors import ImpossibleObservation, InvalidTable
-from bayescontrol.problems.prize import (
+from bayescontrol.problems.examples import (
     FROG,
     PRIZE,
     THREE_MODES_PRIOR,

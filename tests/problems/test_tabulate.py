@@ -11,7 +11,7 @@ from bayescontrol.convergence import Outcome, check
 from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.modes import PairedMode
 from bayescontrol.problems.chain import GrowingChain, chain
-from bayescontrol.problems.prize import prize_or_frog
+from bayescontrol.problems.examples import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.problems.tabulate import TooManySituations, tabulate
 

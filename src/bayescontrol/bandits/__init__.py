@@ -1,27 +1,25 @@
 """Bandits: arms that pay, a belief over what they pay, and worlds to try it in."""
 
-from bayescontrol.bandits.arms import ArmsBelief
+from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
 from bayescontrol.bandits.bandit import ArmsEnvironment, Bandit
-from bayescontrol.bandits.bernoulli import Bernoulli, BernoulliBandit
-from bayescontrol.bandits.categorical import Categorical, CategoricalBandit
-from bayescontrol.bandits.contexts import Outcome
-from bayescontrol.bandits.contextual import ContextualBandit
-from bayescontrol.bandits.counts import (
+from bayescontrol.bandits.contextual import (
+    ContextualBandit,
+    LinearBandit,
+    LinearEnvironment,
+    LogisticBandit,
+    SharedLinearBandit,
+)
+from bayescontrol.bandits.discrete import Bernoulli, BernoulliBandit, Categorical, CategoricalBandit
+from bayescontrol.bandits.gamma import (
     Exponential,
     ExponentialBandit,
     Poisson,
     PoissonBandit,
 )
 from bayescontrol.bandits.gaussian import Gaussian, GaussianBandit, NormalGamma
-from bayescontrol.bandits.joint import JointBandit
-from bayescontrol.bandits.linear import GaussianNoise, LinearBandit
-from bayescontrol.bandits.linear_belief import LinearBelief
-from bayescontrol.bandits.linear_weights import LinearWeights
-from bayescontrol.bandits.linear_world import LinearEnvironment
-from bayescontrol.bandits.logistic import LogisticBandit, Logit
-from bayescontrol.bandits.logit_normal import LogitNormalBandit
-from bayescontrol.bandits.mean_rewards import MeanRewards
-from bayescontrol.bandits.shared import SharedLinearBandit, SharedLinearBelief
+from bayescontrol.bandits.joint import JointBandit, LogitNormalBandit
+from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights, SharedLinearBelief
+from bayescontrol.bandits.regression import GaussianNoise, Logit, Outcome
 
 __all__ = [
     "ArmsBelief",

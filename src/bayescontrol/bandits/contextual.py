@@ -1,34 +1,259 @@
-"""A contextual bandit: arms with weights of their own, under one link and one prior.
+"""Worlds of contexts, and the compiled loop through them.
+
+    r_t ~ P(r | x_t·w_a)        x_{t+1} ~ contexts, whatever was done
+
+Contexts are N(0, I), uniform on the unit sphere, or as a function of yours draws them. The stream
+begins in the context 0, of which nobody can learn anything, unless a start is given; the agent is
+told of it by `agent(start=world.start)`.
+
+A contextual bandit: arms with weights of their own, under one link and one prior.
 
     agent          P(a_t | âo_<t) = P(x_t·w_a is the largest score | âo_<t)
     environment    r ~ P(r | x_t·w_a), then x_{t+1}
 
 The same face for every link.
+
+.
+
+.
+
+.
 """
 
-from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.bandits.contexts import as_context, next_context
-from bayescontrol.bandits.linear_belief import LinearBelief
-from bayescontrol.bandits.linear_weights import LinearWeights
-from bayescontrol.bandits.linear_world import Contexts, LinearEnvironment
-from bayescontrol.bandits.link import Link
-from bayescontrol.bandits.regression import Prior, Regressions
-from bayescontrol.errors import InvalidTable
+from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits.linear_belief import (
+    FeatureMap,
+    LinearBelief,
+    LinearWeights,
+    SharedLinearBelief,
+    SharedWeights,
+)
+from bayescontrol.bandits.regression import (
+    LARGEST,
+    LINEAR_KIND,
+    LOGISTIC_KIND,
+    GaussianNoise,
+    Link,
+    Logit,
+    Outcome,
+    Prior,
+    Regressions,
+    accept_late_feedback,
+    as_context,
+    comparable,
+    next_context,
+)
+from bayescontrol.errors import (
+    BadEvidence,
+    InvalidTable,
+    counted,
+)
+from bayescontrol.problems.description import ModelKind
 from bayescontrol.problems.names import Names
+from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
+
+#: Where contexts come from: "normal", "sphere", or a function of a stream.
+Contexts: TypeAlias = Literal["normal", "sphere"] | Callable[[Stream], npt.ArrayLike]
+
+_SOURCES = ("normal", "sphere")  # by their numbers in the kernels
+
+
+class LinearEnvironment:
+    """Q: arm a pays by its true weights in the present context, then the next context comes.
+
+    >>> from bayescontrol import LinearBandit
+    >>> world = LinearBandit(2, features=2).environment([[1, 0], [0, 1]], contexts="sphere")
+    >>> world.means([0.2, 0.7])
+    array([0.2, 0.7])
+    >>> reward, context = world.respond(1, Stream(0))
+    >>> round(sum(c * c for c in context), 12)
+    1.0
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        arms: Names,
+        weights: npt.ArrayLike,
+        contexts: Contexts = "normal",
+        start: npt.ArrayLike | None = None,
+    ) -> None:
+        try:
+            truth = np.array(weights, np.float64, order="C")
+        except (TypeError, ValueError) as error:
+            raise InvalidTable(f"the true weights: {error}") from None
+        if truth.ndim != 2 or len(truth) != len(arms) or not truth.shape[1]:
+            raise InvalidTable(
+                f"weights of shape {truth.shape} for {len(arms)} arms: give one row for each"
+            )
+        if not (np.abs(truth) < LARGEST**0.5).all():
+            raise InvalidTable(f"a true weight is not a finite number below {LARGEST**0.5:g}")
+        if not callable(contexts) and contexts not in _SOURCES:
+            raise InvalidTable(f"contexts={contexts!r}: 'normal', 'sphere', or a function of rng")
+        self.link, self.labels, self.truth, self.contexts = link, arms, truth, contexts
+        self.context = np.zeros(truth.shape[1]) if start is None else start
+
+    @property
+    def context(self) -> FloatArray:
+        """x_t, the context in which the next pull is paid, a copy. Setting it starts a new run."""
+        return self._context.copy()
+
+    @context.setter
+    def context(self, x: npt.ArrayLike) -> None:
+        self._context = as_context(x, self.truth.shape[1]).copy()
+        # Where the present run began, and how long it is: see `_start_of`.
+        self._first, self._steps = self._context, 0
+
+    @property
+    def start(self) -> FloatArray:
+        """The present context, a copy: where an agent begins."""
+        return self.context
+
+    def means(self, x: npt.ArrayLike) -> FloatArray:
+        """E[r | x, a] for every arm."""
+        return self.link.mean(self.truth @ as_context(x, self.truth.shape[1]))
+
+    def best(self, x: npt.ArrayLike) -> Any:
+        """The arm with the largest mean reward in context x."""
+        return self.labels[int(self.means(x).argmax())]
+
+    def respond(self, a: Hashable, rng: Stream) -> Outcome:
+        """r ~ P(r | x·w_a), then the next context."""
+        w = self.truth[self.labels.place(a)]
+        r = kernels.regression.respond(
+            self.link.kind, self.link.constants, w, self._context, rng.state
+        )
+        x = np.empty(len(w))
+        if callable(self.contexts):
+            x[:] = as_context(self.contexts(rng), len(w))
+        else:
+            kernels.regression.draw_context(_SOURCES.index(self.contexts), x, rng.state)
+        self.fast_forward(x, 1)
+        return Outcome(r, tuple(x.tolist()))
+
+    def fast_forward(self, x: FloatArray, steps: int) -> None:
+        """Move to context x, the last one of the `steps` steps that were just taken."""
+        self._context, self._steps = x, self._steps + steps
+
+    def mean_rewards(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
+        """E[r | x_t, a] at each step t of a run, for every arm a.
+
+        `start` is the context in which the run began. It may be left out if the run is the only
+        one that this world has had, or if the world has not been used: then it is the context
+        with which the world was made. The record of a world that has been used twice needs it.
+
+        >>> from bayescontrol import LinearBandit
+        >>> world = LinearBandit(2, features=1).environment([[1], [-1]], start=[0.5])
+        >>> world.mean_rewards(Record([0, 1], [Outcome(1.0, (2.0,)), Outcome(1.0, (3.0,))]))
+        array([[ 0.5, -0.5],
+               [ 2. , -2. ]])
+        """
+        features = self.truth.shape[1]
+        try:
+            later = np.array([as_context(o.context, features) for _, o in record])
+        except AttributeError:
+            raise BadEvidence(
+                "the observations of the record have no context: give a record of this world"
+            ) from None
+        later = later.reshape(-1, features)
+        X = np.vstack([self._start_of(later, start), later])[: len(later)]
+        return self.link.mean(X @ self.truth.T)
+
+    def _start_of(self, later: FloatArray, start: npt.ArrayLike | None) -> FloatArray:
+        """x_1 of the run that went on through the contexts `later`."""
+        if start is not None:
+            return as_context(start, self.truth.shape[1])
+        if len(later) and self._steps:
+            here = np.array_equal(later[-1], self._context)
+            if self._steps != len(later) or not here:
+                raise BadEvidence(
+                    f"the context in which this run of {counted(len(later), 'step')} began is "
+                    f"unknown, because the world has made {counted(self._steps, 'step')}: keep "
+                    "world.start before a run and give it as start=..."
+                )
+        return self._first
+
+    def regret(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
+        """R_t = Σ_{τ≤t} (max_a E[r | x_τ, a] - E[r | x_τ, a_τ]), for every step t of the record.
+
+        The same as `metrics.regret(record, world, start)`. See `mean_rewards` for `start`.
+
+        >>> from bayescontrol import LinearBandit, interact
+        >>> bandit = LinearBandit(2, features=2)
+        >>> world = bandit.draw(0)
+        >>> regret = world.regret(interact(bandit.agent(world.start), world, 400))
+        >>> bool(regret[399] - regret[199] < regret[199])
+        True
+        """
+        means = self.mean_rewards(record, start)
+        pulled = [self.labels.place(a) for a in record.actions.tolist()]
+        return np.asarray(np.cumsum(means.max(1) - means[np.arange(len(pulled)), pulled]))
+
+    def __repr__(self) -> str:
+        arms, features = self.truth.shape
+        shown = self.contexts if isinstance(self.contexts, str) else "given"
+        return f"LinearEnvironment({self.link!r}, {arms} arms of {features} features, {shown})"
+
+
+def fused_loop(agent: Any, environment: Any) -> Any:
+    """The compiled loop, if the agent draws anew at each step and the world draws its contexts.
+
+    >>> from bayescontrol import LinearBandit
+    >>> bandit = LinearBandit(2, features=2)
+    >>> world = bandit.draw(0)
+    >>> fused_loop(bandit.agent(world.start), world) is not None
+    True
+    """
+    belief, x = agent.belief, agent.x
+    fits = (
+        agent.schedule is every_step
+        and agent.advance is next_context
+        and isinstance(environment.contexts, str)
+        and repr(belief.link) == repr(environment.link)
+        and belief.labels == tuple(environment.labels)
+        and isinstance(x, np.ndarray)
+        and x.dtype == np.float64
+        and x.shape == environment.start.shape == (belief.features,)
+        and bool((np.abs(x) < LARGEST**0.5).all())
+        and (comparable(x) is x or not x.any())
+    )
+    return _run if fits else None
+
+
+def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    link, belief = environment.link, agent.belief
+    R, z, active, v = belief.loop_arrays()
+    x, y = np.array(agent.x, np.float64), environment.start
+    actions, rewards, contexts = (
+        np.empty(steps, np.int64),
+        np.empty(steps),
+        np.empty((steps, y.size)),
+    )
+    kernels.regression.interact(
+        link.kind, link.constants, R, z, active, v, x, y, environment.truth,
+        _SOURCES.index(environment.contexts), p.state, q.state, actions, rewards, contexts,
+    )  # fmt: skip
+    environment.fast_forward(y, steps)
+    belief.fast_forward(actions)
+    agent.fast_forward(steps, contexts[-2].copy() if steps > 1 else agent.x, x)
+    rows = map(tuple, contexts.tolist())
+    return Record(environment.labels.column(actions), list(map(Outcome, rewards.tolist(), rows)))
 
 
 class ContextualBandit:
     """Arms with independent weights. `LinearBandit` and `LogisticBandit` are these.
 
-    >>> from bayescontrol.bandits.linear import GaussianNoise
+    >>> from bayescontrol.bandits.regression import GaussianNoise
     >>> ContextualBandit(GaussianNoise(0.5), ["red", "blue"], 3)
     ContextualBandit(GaussianNoise(sd=0.5), 2 arms of 3 features)
     """
@@ -58,7 +283,7 @@ class ContextualBandit:
         >>> from bayescontrol import LinearBandit
         >>> LinearBandit(["short", "long"], features=2).agent().observe("short", 5.0)
         Traceback (most recent call last):
-        bayescontrol.bandits.contexts.NoContext: no context yet: use decide(x, rng) ...
+        bayescontrol.bandits.regression.NoContext: no context yet: use decide(x, rng) ...
         """
         x = None if start is None else as_context(start, self.features).copy()
         return ControlRule(self.belief(), x, next_context, schedule)
@@ -105,3 +330,99 @@ class ContextualBandit:
     def __repr__(self) -> str:
         shown = f"{len(self.labels)} arms of {self.features} features"
         return f"{type(self).__name__}({self.link!r}, {shown})"
+
+
+class LinearBandit(ContextualBandit):
+    """N arms that pay x·w_a and Gaussian noise; `features` is the length d of a context x.
+
+    `prior` is (mean, precision) of the weights: numbers, a vector and a matrix, or one of them
+    for each arm; (0, 1) by default.
+
+    >>> bandit = LinearBandit(["red", "blue"], features=2, sd=0.5)
+    >>> agent = bandit.agent()
+    >>> from bayescontrol import Stream, interact
+    >>> _, a = agent.decide([1.0, 0.3], Stream(0))      # now
+    >>> agent.learn([1.0, 0.3], a, 0.7)                 # when the reward is known
+    >>> world = bandit.environment([[1, 0], [0, 1]])
+    >>> record = interact(bandit.agent(start=world.start), world, 500)
+    >>> regret = world.regret(record)                   # cumulative
+    >>> bool((regret[499] - regret[249]) / 250 < 0.1)
+    True
+    """
+
+    model_kind: ClassVar[ModelKind] = LINEAR_KIND
+
+    def __init__(
+        self,
+        arms: int | Sequence[Hashable],
+        features: int,
+        sd: float = 1.0,
+        prior: Prior = None,
+    ) -> None:
+        super().__init__(GaussianNoise(sd), arms, features, prior)
+
+
+class LogisticBandit(ContextualBandit):
+    """N arms that pay 1 with probability σ(x·w_a); see `Logit` for the approximation.
+
+    >>> bandit = LogisticBandit(["red", "blue"], features=2)
+    >>> agent = bandit.agent()
+    >>> agent.learn([1.0, 0.0], "red", 1)
+    >>> {a: round(p, 3) for a, p in agent.belief.expected([1.0, 0.0]).items()}
+    {'red': 0.585, 'blue': 0.5}
+    """
+
+    model_kind: ClassVar[ModelKind] = LOGISTIC_KIND
+
+    def __init__(self, arms: int | Sequence[Hashable], features: int, prior: Prior = None) -> None:
+        super().__init__(Logit(), arms, features, prior)
+
+
+class SharedLinearBandit:
+    """Arms with common weights: r = φ(x, a)·w and noise. `link` may be `Logit()` instead.
+
+    >>> bandit = SharedLinearBandit(["day", "night"], lambda x, a: [x, a == "day"], features=2)
+    >>> agent = bandit.agent(start=0.5)
+    >>> agent.learn(0.5, "day", 1.0)
+    >>> agent.belief.mean().round(3)
+    array([0.222, 0.444])
+    """
+
+    not_stored_because: ClassVar[str] = "its phi is code"
+
+    def __init__(
+        self,
+        arms: int | Sequence[Hashable],
+        phi: FeatureMap,
+        features: int,
+        sd: float = 1.0,
+        prior: Prior = None,
+        *,
+        link: Link | None = None,
+    ) -> None:
+        self.link = GaussianNoise(sd) if link is None else link
+        self._belief = SharedLinearBelief(self.link, arms, phi, features, prior)
+
+    def belief(self) -> SharedLinearBelief:
+        """The prior belief."""
+        return self._belief.copy()
+
+    def agent(
+        self, start: Any = None, *, schedule: Schedule = every_step
+    ) -> ControlRule[SharedWeights, Any, Any, Any]:
+        """The control rule over this bandit, in the context `start`.
+
+        Without one use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise.
+        """
+        return ControlRule(self.belief(), start, self.advance, schedule)
+
+    @accept_late_feedback
+    def advance(self, x: Any, a: Any, o: Any) -> Any:
+        """T(x, a, o): the context in o; a reward that came alone leaves x."""
+        if not isinstance(o, Outcome):
+            return x
+        self._belief._features(o.context, self._belief.arms[0])
+        return o.context
+
+    def __repr__(self) -> str:
+        return f"SharedLinearBandit({self.link!r}, {len(self._belief.arms)} arms)"

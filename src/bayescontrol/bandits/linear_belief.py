@@ -1,14 +1,26 @@
-"""The belief over arms whose scores are linear in the context: a Gaussian for each arm.
+"""The modes of a linear bandit: weights for every arm, and the policy tailored to them.
+
+P(a | w, x) = 1  for  a = arg max_a x·w_a
+
+The belief over arms whose scores are linear in the context: a Gaussian for each arm.
 
     x·w_a | past ~ N(x·μ_a, xᵀ Λ_a⁻¹ x)
     P(a | past, x) = P(x·w_a is the largest)
 
 To draw a mode is to draw every arm's weights; the mode pulls the arm with the largest score. In a
 given context only the scores matter, and `draw_action` draws nothing else.
+
+One weight vector for all arms: what is learnt from one arm tells about the others.
+
+    score of arm a in context x:  φ(x, a)·w        w ~ N(μ₀, Λ₀⁻¹)
+
+φ is yours: the features of a customer and an offer together, say. x may be anything φ can read,
+save None: that is no context. A φ that reads no x may be given any, `agent(start=0)`.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +28,64 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.bandits import best_arm
-from bayescontrol.bandits.contexts import LARGEST, as_context, comparable, reward_of
-from bayescontrol.bandits.linear_weights import LinearWeights
-from bayescontrol.bandits.link import FiniteLink, Link
-from bayescontrol.bandits.regression import Prior, Regressions
+from bayescontrol.bandits.regression import (
+    LARGEST,
+    FiniteLink,
+    Link,
+    NoContext,
+    Prior,
+    Regressions,
+    as_context,
+    comparable,
+    reward_of,
+)
 from bayescontrol.bandits.roster import InPlay, Roster
-from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
 from bayescontrol.values import distinct_texts, format_text
+
+
+class LinearWeights:
+    """A mode: the weights of every arm. Its policy pulls arg max_a x·w_a.
+
+    Of several that are the best to the last bit it pulls one by chance.
+
+    >>> LinearWeights(("red", "blue"), np.eye(2)).act([0.2, 0.7], Stream(0))
+    'blue'
+    """
+
+    __slots__ = ("arms", "weights")
+
+    def __init__(self, arms: Sequence[Hashable], weights: FloatArray) -> None:
+        self.arms, self.weights = tuple(arms), weights
+
+    def act(self, x: npt.ArrayLike, rng: Stream) -> Any:
+        """arg max_a x·w_a."""
+        v = comparable(as_context(x, self.weights.shape[1]))
+        return self.arms[kernels.regression.best(self.weights, v, rng.state)]
+
+    def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
+        """1 for the best arm in this context."""
+        v = comparable(as_context(x, self.weights.shape[1]))
+        scores = np.array([kernels.regression.dot(v, w) for w in self.weights])
+        best = np.flatnonzero(scores == scores.max())
+        return {self.arms[j]: 1.0 / best.size for j in best}
+
+    def become(self, arms: Sequence[Hashable], weights: FloatArray) -> None:
+        """Other arms than before: a mode in charge pulls none that was retired.
+
+        >>> mode = LinearWeights(("red", "blue"), np.eye(2))
+        >>> mode.become(("red",), np.eye(2)[:1])
+        >>> mode.act([0.2, 0.7], Stream(0))
+        'red'
+        """
+        self.arms, self.weights = tuple(arms), weights
+
+    def __repr__(self) -> str:
+        arms, features = self.weights.shape
+        return f"LinearWeights({arms} arms, {features} features)"
+
 
 _LN2 = 0.6931471805599453
 
@@ -283,4 +344,225 @@ class LinearBelief(InPlay):
         return (
             f"LinearBelief({self.link!r}, {len(self)} arms of {self.features} features after "
             f"{self.count} observations)"
+        )
+
+
+#: φ(x, a): the features of an arm in a context.
+FeatureMap: TypeAlias = Callable[[Any, Any], npt.ArrayLike]
+
+_SHARED = "shared/"
+
+
+def _features(phi: FeatureMap, x: Any, a: Any, d: int) -> FloatArray:
+    if x is None:
+        raise NoContext
+    return as_context(phi(x, a), d)
+
+
+class SharedWeights:
+    """A mode: the weights w. Its policy pulls arg max_a φ(x, a)·w.
+
+    >>> SharedWeights((0, 1), lambda x, a: [x * a], np.array([2.0])).act(1.0, Stream(0))
+    1
+    """
+
+    __slots__ = ("arms", "phi", "weights")
+
+    def __init__(self, arms: Sequence[Hashable], phi: FeatureMap, weights: FloatArray) -> None:
+        self.arms, self.phi, self.weights = tuple(arms), phi, weights
+
+    def act(self, x: Any, rng: Stream) -> Any:
+        """arg max_a φ(x, a)·w, of equal ones one by chance."""
+        best = self._best(x)
+        return best[rng.integers(len(best)) if len(best) > 1 else 0]
+
+    def action_probabilities(self, x: Any) -> dict[Any, float]:
+        """1 for the best arm in this context."""
+        best = self._best(x)
+        return dict.fromkeys(best, 1.0 / len(best))
+
+    def _best(self, x: Any) -> list[Any]:
+        w = self.weights
+        scores = {
+            a: kernels.regression.dot(_features(self.phi, x, a, len(w)), w) for a in self.arms
+        }
+        most = max(scores.values())
+        return [a for a, s in scores.items() if s == most]
+
+
+class SharedLinearBelief(InPlay):
+    """P(w | âo_<t) for one weight vector under a link; arms come and go at no cost.
+
+    >>> bandit = SharedLinearBandit([1, 2], lambda x, a: [x * a], features=1)
+    >>> belief = bandit.belief()
+    >>> belief.observe(1.0, 1, 4.0)
+    >>> {a: round(r, 12) for a, r in belief.expected(1.0).items()}  # arm 2 was never pulled
+    {1: 2.0, 2: 4.0}
+    >>> {a: round(p, 4) for a, p in belief.action_probabilities(1.0).items()}
+    {1: 0.0023, 2: 0.9977}
+    """
+
+    format_name: ClassVar[str] = "SharedLinearBelief"
+
+    def __init__(
+        self,
+        link: Link,
+        arms: int | Sequence[Hashable],
+        phi: FeatureMap,
+        features: int,
+        prior: Prior = None,
+    ) -> None:
+        if not callable(phi):
+            raise InvalidTable(
+                f"phi={phi!r}: it must be a function phi(x, a) of {features} numbers"
+            )
+        self.phi = phi
+        self._roster = Roster(arms)
+        self._one = LinearBelief(link, 1, features, prior)
+        self._last: SharedWeights | None = None
+
+    def _features(self, x: Any, a: Any) -> FloatArray:
+        self._roster.labels.place(a)
+        return _features(self.phi, x, a, self._one.features)
+
+    # -- the verbs of a belief --------------------------------------------------------------
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """Learn the reward of arm a in context x. On an error nothing has changed."""
+        self._one.observe(self._features(x, a), 0, o)
+        self._roster.counts[self._roster.labels.place(a)] += 1
+
+    def sample(self, rng: Stream) -> SharedWeights:
+        """w ~ N(μ, Λ⁻¹)."""
+        self._last = SharedWeights(self.arms, self.phi, self._one.sample(rng).weights[0])
+        return self._last
+
+    # -- what a reader or the rule may ask ---------------------------------------------------
+
+    def action_probabilities(self, x: Any) -> dict[Any, float]:
+        """P(φ(x, a)·w is the largest): exact for two arms, by the law of one difference."""
+        arms = self.arms
+        if x is None:
+            raise NoContext
+        if len(arms) > 2:
+            raise MissingCapability(
+                f"{len(arms)} arms with common weights have no exact action probabilities: count "
+                "how often `agent.decide(x, rng)` chooses each arm"
+            )
+        if len(arms) == 1:
+            return {arms[0]: 1.0}
+        apart = self._features(x, arms[0]) - self._features(x, arms[1])
+        s, sd = self._one.scores(comparable(apart))
+        if not sd[0]:
+            first = 0.5 * (1.0 + float(np.sign(s[0])))
+            return {arms[0]: first, arms[1]: 1.0 - first}
+        t = float(s[0] / sd[0]) / math.sqrt(2.0)
+        return {arms[0]: 0.5 * math.erfc(-t), arms[1]: 0.5 * math.erfc(t)}
+
+    def expected(self, x: Any) -> dict[Any, float]:
+        """E[r | âo_<t, x] of every arm in play."""
+        return {a: self._one.expected(self._features(x, a))[0] for a in self.arms}
+
+    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+        """P(o | âo_<t â_t) for every reward o, where they are finitely many."""
+        return self._one.predictive(self._features(x, a), 0)
+
+    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
+        """ln P(r | âo_<t â_t), a density where rewards are continuous."""
+        return self._one.log_predictive(self._features(x, a), 0, o)
+
+    def surprise(self, x: Any, a: Any, o: Any) -> float:
+        """-log2 P(r | âo_<t â_t), in bits. Changes nothing."""
+        return self._one.surprise(self._features(x, a), 0, o)
+
+    def mean(self) -> FloatArray:
+        """μ."""
+        return self._one.mean(0)
+
+    def precision(self) -> FloatArray:
+        """Λ."""
+        return self._one.precision(0)
+
+    def posterior(self) -> FloatArray:
+        """μ and, below it, Λ: shape (1 + d, d)."""
+        return np.asarray(self._one.posterior()[0])
+
+    @property
+    def count(self) -> int:
+        """Rewards seen."""
+        return self._one.count
+
+    def last(self) -> SharedWeights | None:
+        """The mode drawn last. Arms that come or go do so for it too."""
+        return self._last
+
+    def _remember(self) -> None:
+        """The mode drawn last, made anew."""
+        drawn = self._one.last()
+        w = None if drawn is None else drawn.weights[0]
+        self._last = None if w is None else SharedWeights(self.arms, self.phi, w)
+
+    def add(self, arm: Hashable) -> None:
+        """A new arm enters: what is known of w is known of it too."""
+        self._roster.add(arm)
+        self._tell()
+
+    def retire(self, arm: Hashable) -> None:
+        """Never pull this arm again. Feedback that is still on its way is learnt."""
+        self._roster.retire(arm)
+        self._tell()
+
+    def restore(self, arm: Hashable) -> None:
+        """A retired arm is back."""
+        self._roster.restore(arm)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._last is not None:
+            self._last.arms = self.arms
+
+    # -- named arrays ----------------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """Named arrays from which `load` continues bit for bit."""
+        inner = self._one.save()
+        drawn = inner.pop("drawn")
+        return {
+            **self._roster.save(),
+            **{_SHARED + name: array for name, array in inner.items()},
+            "drawn": drawn,
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Take over what `save` gave, arms that came and went included."""
+        if not isinstance(arrays, Mapping):
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+        if "drawn" not in arrays:
+            raise IncompatibleState("the saved state lacks the array 'drawn'")
+        roster, one = Roster.loaded(arrays), self._one.copy()
+        inner = {n.removeprefix(_SHARED): v for n, v in arrays.items() if n.startswith(_SHARED)}
+        one.load({**inner, "drawn": arrays["drawn"]})
+        self._roster, self._one = roster, one
+        self._remember()
+
+    def merge(self, other: "SharedLinearBelief") -> None:
+        """The evidence of both, the prior counted once."""
+        if not isinstance(other, SharedLinearBelief):
+            raise IncompatibleState(f"{other!r} is not a belief over common weights")
+        if tuple(self._roster.labels) != tuple(other._roster.labels):
+            raise IncompatibleState("beliefs can be merged only if they share their arms")
+        self._one.merge(other._one)
+        self._roster.counts = self._roster.counts + other._roster.counts
+
+    def copy(self) -> "SharedLinearBelief":
+        """The same belief, free to go its own way."""
+        twin = SharedLinearBelief.__new__(type(self))
+        twin.phi, twin._roster, twin._one = self.phi, self._roster.copy(), self._one.copy()
+        twin._remember()
+        return twin
+
+    def __repr__(self) -> str:
+        return (
+            f"SharedLinearBelief({self._one.link!r}, {len(self.arms)} arms, {self._one.features} "
+            f"features after {self.count} observations)"
         )

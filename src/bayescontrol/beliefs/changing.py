@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief, Modes
-from bayescontrol.beliefs.hypotheses import UNSTATED
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
+from bayescontrol.mode_queries import UNSTATED
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import Stateful
 

@@ -56,7 +56,7 @@ def advise_pair(pair: PairVerdict) -> tuple[str, ...]:
     """What would help this pair.
 
     >>> from bayescontrol.convergence.verdict import check
-    >>> from bayescontrol.problems.diagrams import consistency_diagram
+    >>> from bayescontrol.problems.examples import consistency_diagram
     >>> for words in advise_pair(check(consistency_diagram()).pair(0, 1)):
     ...     print(words)
     Let m1 or m2 go to B0, where no mode goes, and do out now and then: each time is worth 2.5 \
@@ -101,7 +101,7 @@ def steps_in_a_row(pair: PairVerdict) -> int:
     Situations count in which the agent can be before the other mode is ruled out.
 
     >>> from bayescontrol.convergence.verdict import check
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> steps_in_a_row(check(prize_or_frog()).pair(0, 1))
     1
     """

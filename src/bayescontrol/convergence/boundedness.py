@@ -36,7 +36,7 @@ class Ensemble:
 
     `d`, `g` and `G` are those of `bayescontrol.convergence.divergence`, for J modes m.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> simulate_divergences(prize_or_frog(0.75), true=0, steps=9, runs=4, at=[3, 6])
     Ensemble(4 runs of 9 steps, mode 0 true: 3 times, 2 modes in charge, against 2)
     """
@@ -111,7 +111,7 @@ def simulate_divergences(
     modes m, all by default: an ensemble holds runs × times × modes in charge × modes m numbers, so
     ask for few of something.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=100, runs=500)
     >>> bool((runs.d[:, -1, 1] > 0).all())        # in the end all speak for the true mode
     True
@@ -169,7 +169,7 @@ class Bands:
 
     The paper lets T be any set of steps; here it is the steps at which m' was in charge.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=64, runs=500, at=[16])
     >>> bands(runs, other=1)
     Bands(500 runs, t = 16 … 64: |g - G| ≤ 15.9 by then in 95 % of runs)
@@ -212,7 +212,7 @@ def bands(
     Quantiles are values that occurred: the smallest with at least that share of runs at or
     below. Where G is infinite the mean is no number, and C_t is infinite.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=64, runs=500, at=[16])
     >>> read = bands(runs, other=1)
     >>> bool((abs(read.mean) < 4 * read.error).all()), bool((read.C[0] <= read.C[1]).all())
@@ -279,7 +279,7 @@ def ville(runs: Ensemble | npt.ArrayLike, deltas: Sequence[float]) -> Ville:
 
     `runs` is an ensemble, or min_t P(m* | âo_≤t) / P(m*) of each run of any agent.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=64, runs=1000)
     >>> read = ville(runs, deltas=[0.5, 0.1])
     >>> read.share, read.holds

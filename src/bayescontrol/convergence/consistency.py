@@ -21,7 +21,7 @@ def consistent(
 ) -> bool:
     """Whether `other` is consistent with `true`: outside its core, or acting as it does.
 
-    >>> from bayescontrol.problems.diagrams import consistency_diagram, consistency_repaired
+    >>> from bayescontrol.problems.examples import consistency_diagram, consistency_repaired
     >>> consistent(consistency_diagram(), 0, 1), consistent(consistency_repaired(), 0, 1)
     (False, True)
     """
@@ -33,7 +33,7 @@ def consistent(
 def policies_agree(world: World) -> BoolArray:
     """Whether m acts as m* does wherever the agent can be late, for every mode m.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> policies_agree(World(prize_or_frog(), true=0))
     array([ True, False])
     """

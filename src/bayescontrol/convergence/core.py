@@ -21,7 +21,7 @@ def core(modes: TabularModes, true: int | str, *, tolerance: float = 1e-12) -> t
 
     In a grid of biases the core holds who agrees on the lever that m* pulls:
 
-    >>> from bayescontrol.bandits.bias_grid import bias_grid
+    >>> from bayescontrol.bandits.joint import bias_grid
     >>> modes = bias_grid(arms=2, levels=(0.2, 0.8))
     >>> [modes.name(m) for m in core(modes, 1)]
     ['(.2, .8)', '(.8, .8)']
@@ -33,7 +33,7 @@ def core(modes: TabularModes, true: int | str, *, tolerance: float = 1e-12) -> t
 def outside_core(world: World) -> BoolArray:
     """m ∉ [m*], for every mode m.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> outside_core(World(prize_or_frog(), true=0))
     array([False,  True])
     """
@@ -45,7 +45,7 @@ def outside_core(world: World) -> BoolArray:
 def reaches_parting(world: World, takes: BoolArray, m: int) -> BoolArray:
     """From which x the actions in `takes` lead to where they part m from m*.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> reaches_parting(World(prize_or_frog(), true=0), np.array([[True, False]]), 1)
     array([ True])
     """

@@ -57,7 +57,7 @@ class BlindSpots:
 
     Only those count to which the agent can come before m is ruled out.
 
-    >>> from bayescontrol.problems.diagrams import consistency_diagram
+    >>> from bayescontrol.problems.examples import consistency_diagram
     >>> modes = consistency_diagram()
     >>> spots = BlindSpots.of(World(modes, 0), 1)
     >>> [modes.labels.situations[x] for x in np.flatnonzero(spots.situations)]

@@ -17,9 +17,9 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.beliefs.hypotheses import name_of
 from bayescontrol.convergence.reading import Rule, mean_steps, read
 from bayescontrol.errors import MissingCapability, UnknownMode, counted
+from bayescontrol.mode_queries import name_of
 from bayescontrol.record import Record
 
 
@@ -30,7 +30,7 @@ class Divergences:
     Entry t is after t steps; entry 0 is before the first. Where m is ruled out d_t(m*‖m) is ∞
     from then on, where m* is it is -∞, and nan where both are: nothing compares them then.
 
-    >>> from bayescontrol.problems.prize import FROG, prize_or_frog
+    >>> from bayescontrol.problems.examples import FROG, prize_or_frog
     >>> read = divergences(Record([0, 0], [FROG, FROG]), prize_or_frog(0.75).agent())
     >>> read
     Divergences(2 steps, 2 modes: d_2 from -2.2 to 2.2 nats)
@@ -106,7 +106,7 @@ class SubDivergences:
     """d_t(m*‖m) split by the mode in charge, and the mean of each part.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> from bayescontrol.record import drawn_mode
     >>> modes = prize_or_frog(0.75)
     >>> record = interact(modes.agent(), modes.environment(0), 9, probes={"drawn": drawn_mode})
@@ -151,7 +151,7 @@ def divergences(record: Record, agent: Rule) -> Divergences:
     that skips an impossible observation adds nothing for it, one with a floor adds what the floor
     leaves.
 
-    >>> from bayescontrol.problems.prize import FROG, PRIZE, prize_or_frog
+    >>> from bayescontrol.problems.examples import FROG, PRIZE, prize_or_frog
     >>> read = divergences(Record([0, 1], [PRIZE, FROG]), prize_or_frog(0.75).agent())
     >>> read.log_likelihoods
     array([[ 0.        ,  0.        ],
@@ -187,7 +187,7 @@ def sub_divergences(
     might have met an observation that m rules out and m* does not; g only once it was met.
     A floor under the likelihoods changes g, not G.
 
-    >>> from bayescontrol.problems.prize import FROG, prize_or_frog
+    >>> from bayescontrol.problems.examples import FROG, prize_or_frog
     >>> record = Record([0, 1], [FROG, FROG], {"drawn": [0, 1]})
     >>> split = sub_divergences(record, prize_or_frog(0.75).agent(), true=0, other=1)
     >>> split.g[-1], split.G[-1]

@@ -33,7 +33,7 @@ class DivergenceRate(NamedTuple):
 def divergence_rates(world: World, other: int, policy: int) -> tuple[DivergenceRate, ...]:
     """The rates of d_t(m*‖m) for m = `other`, while mode `policy` acts; one per recurrent class.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> [only] = divergence_rates(World(prize_or_frog(0.75), true=0), other=1, policy=0)
     >>> only.situations, only.probability, round(only.rate, 4)
     ((0,), 1.0, 0.5493)
@@ -49,7 +49,7 @@ def divergence_rates(world: World, other: int, policy: int) -> tuple[DivergenceR
 def mean_rates(world: World, policy: int) -> FloatArray:
     """The rate of d_t(m*‖m) while mode `policy` acts, from the start on average, for every m.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> mean_rates(World(prize_or_frog(0.75), true=0), policy=0).round(4)
     array([0.    , 0.5493])
     """

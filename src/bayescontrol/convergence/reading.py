@@ -15,9 +15,9 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.beliefs.hypotheses import AllAtOnce, OneByOne, as_hypotheses
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, MissingCapability, counted
+from bayescontrol.mode_queries import AllAtOnce, OneByOne, as_hypotheses
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities
 from bayescontrol.record import Record
@@ -45,7 +45,7 @@ class Reading(NamedTuple):
 def read(record: Record, agent: Rule) -> Reading:
     """What every step of the record told the modes of the agent, which has seen nothing yet.
 
-    >>> from bayescontrol.problems.prize import FROG, prize_or_frog
+    >>> from bayescontrol.problems.examples import FROG, prize_or_frog
     >>> read(Record([0], [FROG]), prize_or_frog(0.75).agent())
     Reading(evidence=array([[0.25, 0.75]]), logs=False, posterior=array([[0.5 , 0.5 ],
            [0.25, 0.75]]))
@@ -70,7 +70,7 @@ def read(record: Record, agent: Rule) -> Reading:
 def mean_steps(record: Record, agent: Rule, drawn: IntArray, true: int, other: int) -> FloatArray:
     """What each step should have told for m* against m, given who was in charge; shape (T,).
 
-    >>> from bayescontrol.problems.prize import FROG, prize_or_frog
+    >>> from bayescontrol.problems.examples import FROG, prize_or_frog
     >>> mean_steps(Record([0], [FROG]), prize_or_frog(0.75).agent(), np.array([0]), 0, 1)
     array([0.54930614])
     """

@@ -59,7 +59,7 @@ def look(walk: Callable[[int], Walk], who: Sequence[int], plan: Plan, base: int 
 
     `walk(run)` gives a stream of its own for every run; runs are counted from `base`.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> modes = prize_or_frog(0.75)
     >>> def walk(run):
     ...     return Walk(list(modes), lambda m: modes.environment(m.m), 0, modes.advance, run=run)

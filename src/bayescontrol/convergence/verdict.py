@@ -83,7 +83,7 @@ _OUTCOMES = {
 class PairVerdict:
     """What becomes of mode `other` when `true` is true; situations and modes are numbers.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> pair = check(prize_or_frog()).pair(0, 1)
     >>> pair
     PairVerdict(true 'prize left', other 'prize right': THEOREM, the true mode's own policy \
@@ -160,7 +160,7 @@ refutes it)
 class Verdict:
     """The verdict on a class: one for every ordered pair of modes with weight.
 
-    >>> from bayescontrol.problems.diagrams import consistency_diagram
+    >>> from bayescontrol.problems.examples import consistency_diagram
     >>> verdict = check(consistency_diagram())
     >>> verdict
     Verdict(NEVER: 2 modes, 2 pairs: 2 never)

@@ -39,7 +39,7 @@ class Walk:
     `world(m*)` builds the world; x starts as `situation` and goes on by `advance(x, a, o)`, a
     mode with a private state has its own. Modes beyond the second need only `act`.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> modes = prize_or_frog(0.75)
     >>> walk = Walk([modes[0], modes[1]], lambda m: modes.environment(m.m), 0, modes.advance)
     >>> round(walk.step(0).nats, 4), walk.disagree()
@@ -97,7 +97,7 @@ class Walk:
 
         No turn is longer than a quarter of the whole, and nobody has two in a row.
 
-        >>> from bayescontrol.problems.prize import prize_or_frog
+        >>> from bayescontrol.problems.examples import prize_or_frog
         >>> modes = prize_or_frog(0.75)
         >>> walk = Walk([modes[0], modes[1]], lambda m: modes.environment(m.m), 0, modes.advance)
         >>> len(list(walk.turns([0, 1], 10)))

@@ -26,7 +26,7 @@ class World:
     Two predictions differ where a probability of the true mode is off by more than `tolerance`,
     relative to the larger of the two. Modes whose prior is zero never act.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> world = World(prize_or_frog(0.75), true=0)
     >>> world.reachable, world.separates[1]
     (array([ True]), array([[ True,  True]]))

@@ -18,8 +18,7 @@ import numpy as np
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.bandits.arms import ArmsBelief
-from bayescontrol.bandits.linear_belief import LinearBelief
-from bayescontrol.bandits.shared import SharedLinearBelief
+from bayescontrol.bandits.linear_belief import LinearBelief, SharedLinearBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.durable.plain import as_plain, short_repr
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability

@@ -241,7 +241,7 @@ def ensemble(
     See `bayescontrol.convergence.boundedness.simulate_divergences`, which creates the arrays.
 
     >>> from bayescontrol.convergence.boundedness import simulate_divergences
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> simulate_divergences(prize_or_frog(0.75), true=0, steps=5, runs=3).d.shape
     (3, 1, 2)
     """

@@ -56,7 +56,7 @@ def _posterior(agent: Any, _a: Any, _o: Any) -> FloatArray:
     It is measured after the agent has observed o_t.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> modes = prize_or_frog()
     >>> record = interact(modes.agent(), modes.environment(0), 9, probes={"v": posterior})
     >>> record["v"].shape
@@ -72,7 +72,7 @@ def _effective_modes(agent: Any, _a: Any, _o: Any) -> float:
     It is 1 if the agent is certain and M if all M modes are equally likely.
     It is measured after the agent has observed o_t.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> print(f"{effective_modes.measure(prize_or_frog().agent(), 0, 1):.6f}")
     2.000000
     """
@@ -85,7 +85,7 @@ def _mixture_surprise(agent: Any, a: Any, o: Any) -> float:
     It is measured before the agent observes o_t. Its sum over the steps is the code length of the
     observations. It equals `bayescontrol.record.log_score`.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> print(f"{mixture_surprise.measure(prize_or_frog().agent(), 0, 1):.6f}")
     1.000000
     """
@@ -100,7 +100,7 @@ def _alarm_evidence(agent: Any, _a: Any, _o: Any) -> float:
     log2 1/δ. It is measured after the agent has observed o_t.
 
     >>> from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> agent = Guarded(prize_or_frog().agent(), Alarm(KrichevskyTrofimov(2), delta=0.01))
     >>> alarm_evidence.measure(agent, 0, 1)
     0.0

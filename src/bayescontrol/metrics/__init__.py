@@ -44,7 +44,7 @@ Rule: TypeAlias = ControlRule[Any, Any, Any, Any]
 class Delusion:
     """The measurements along a record of T steps with M modes; entry t is for step t + 1.
 
-    >>> from bayescontrol.problems.prize import prize_or_frog
+    >>> from bayescontrol.problems.examples import prize_or_frog
     >>> delusion(Record([0, 0], [1, 1]), prize_or_frog(0.75).agent())
     Delusion(2 steps: 1.42 bits step by step, 0.152 bits in all)
     """
@@ -80,7 +80,7 @@ def delusion(record: Record, agent: Rule) -> Delusion:
     floors impossible evidence. If the actions are possible one by one but not together, the naive
     agent contradicts itself: from then on `naive` is nan and `total_bits` is infinite.
 
-    >>> from bayescontrol.problems.prize import FROG, prize_or_frog
+    >>> from bayescontrol.problems.examples import FROG, prize_or_frog
     >>> result = delusion(Record([0, 1], [FROG, FROG]), prize_or_frog(0.75).agent())
     >>> result.step_bits        # as evidence, the first pick would count one bit
     array([1.       , 0.4150375])

@@ -18,23 +18,23 @@ import msgspec
 
 from bayescontrol.errors import BayesControlError
 from bayescontrol.problems import chain as chains
-from bayescontrol.problems import prize
+from bayescontrol.problems import examples
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
 
 _GROUP: Final = "bayescontrol.classes"
 _HERE: Final = "bayescontrol.problems"
 _OURS: Final = {
-    "bias-grid": "bayescontrol.bandits.bias_grid:bias_grid",
+    "bias-grid": "bayescontrol.bandits.joint:bias_grid",
     "chain": f"{_HERE}.classes:_chain",
-    "consistency": f"{_HERE}.diagrams:consistency_diagram",
-    "consistency-repaired": f"{_HERE}.diagrams:consistency_repaired",
-    "core": f"{_HERE}.diagrams:core_diagram",
+    "consistency": f"{_HERE}.examples:consistency_diagram",
+    "consistency-repaired": f"{_HERE}.examples:consistency_repaired",
+    "core": f"{_HERE}.examples:core_diagram",
     "goals": "bayescontrol.mdp.modes:goal_worlds",
-    "policy-diagram": f"{_HERE}.diagrams:policy_diagram",
+    "policy-diagram": f"{_HERE}.examples:policy_diagram",
     "prize-or-frog": f"{_HERE}.classes:_prize_or_frog",
     "three-modes": f"{_HERE}.classes:_three_modes",
-    "trap": f"{_HERE}.diagrams:trap",
+    "trap": f"{_HERE}.examples:trap",
 }
 
 
@@ -227,9 +227,9 @@ def _chain(k: int = 3) -> TabularModes:
 
 def _prize_or_frog(reliability: float = 0.9) -> TabularModes:
     """Two boxes, one prize: each mode opens the box it believes in; what one sees may deceive."""
-    return prize.prize_or_frog(reliability)
+    return examples.prize_or_frog(reliability)
 
 
 def _three_modes() -> TabularModes:
     """Two levers: the left one pays, the right one, or neither; P(m) = .5, .3, .2."""
-    return tabulate(prize.three_modes(), prior=prize.THREE_MODES_PRIOR)
+    return tabulate(examples.three_modes(), prior=examples.THREE_MODES_PRIOR)

@@ -8,6 +8,12 @@ The functions are plain Python in Numba's subset, written with array operations,
 from `bayescontrol.kernels.random`. They are compiled one by one; the readable agent calls
 them, and `interact` runs a loop of them (`problems.parametric_loop`): the same record to
 the last bit.
+
+The compiled loop over a user's own functions, and what happens when one of them raises.
+
+    a_t, o_t  for t = 1 … n,  bit for bit as the readable agent and environment have them
+
+The loop itself is `kernels.parametric`; here the agent and the world are put where it led.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,6 +33,7 @@ from bayescontrol.errors import (
     MissingCapability,
     UnknownMode,
 )
+from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
@@ -344,3 +351,69 @@ def _as(kind: type, value: Any, what: str) -> Any:
         pass
     must = "one number" if kind is float else "one whole number of 64 bits"
     raise BadEvidence(f"{what} {value!r}: it must be {must}, as the functions were compiled for it")
+
+
+def fused_loop(agent: Any, environment: Any) -> Any:
+    """The compiled loop, if the agent is the rule over the environment's own class.
+
+    >>> from bayescontrol.problems.parametric import ParametricModes
+    >>> coins = ParametricModes([0.25, 0.75], act=lambda theta_m, x, state: 0,
+    ...                         likelihoods=lambda theta, x, a, o: theta if o else 1 - theta,
+    ...                         respond=lambda theta_m, x, a, state: 1)
+    >>> fused_loop(coins.agent(), coins.environment(0)) is not None
+    True
+    """
+    modes = environment.modes
+    fits = (
+        modes.compiled
+        and agent.belief.modes is modes
+        and agent.belief.on_impossible == "raise"
+        and agent.schedule is every_step
+        and agent.advance == modes.advance
+        and modes.fits(agent.x)
+        and modes.fits(environment.x)
+    )
+    return _run if fits else None
+
+
+def _run(
+    agent: Any, environment: ParametricEnvironment, steps: int, p: Stream, q: Stream
+) -> Record:
+    arrays = (*agent.belief.weight_arrays(), p.state, q.state)
+    before = [array.copy() for array in arrays]
+    step = np.zeros(1, np.int64)
+    try:
+        return _steps(agent, environment, steps, p, q, step)
+    except BadEvidence:
+        raise
+    except Exception:
+        # A user's function has raised. The loop runs again up to there, and the readable code
+        # takes the step: it raises too, and leaves everything as it should be.
+        for array, was in zip(arrays, before, strict=True):
+            array[:] = was
+        _steps(agent, environment, int(step[0]), p, q, step)
+        a = agent.act(p)
+        agent.observe(a, environment.respond(a, q))
+        raise
+
+
+def _steps(
+    agent: Any, environment: ParametricEnvironment, steps: int, p: Stream, q: Stream, step: Any
+) -> Record:
+    modes, belief = environment.modes, agent.belief
+    code: Any = modes.code
+    drawn, actions, observations = (
+        np.empty(steps, kind) for kind in (np.int64, code.action, code.observation)
+    )
+    done, drawn_in, x, y = code.loop(
+        *belief.weight_arrays(), modes.theta, environment.theta, own(agent.x),
+        own(environment.x), p.state, q.state, drawn, actions, observations, step,
+    )  # fmt: skip
+    environment.x = y
+    acted = min(done + 1, steps)
+    if acted:
+        belief.fast_forward(done, int(drawn[acted - 1]))
+        agent.fast_forward(acted, drawn_in, x)
+    if done < steps:  # the readable code raises, with its own words
+        agent.observe(actions[done].item(), observations[done].item())
+    return Record(actions, observations)

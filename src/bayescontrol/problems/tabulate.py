@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability
-from bayescontrol.problems.answers import NOTHING, Advance, AllAnswer, EachAnswers, Laws, as_answers
+from bayescontrol.mode_queries import NOTHING, Advance, AllAnswer, EachAnswers, Laws, as_answers
 from bayescontrol.problems.tabular import Labels, TabularMode, TabularModes
 from bayescontrol.rule import ControlRule
 from bayescontrol.situations import as_advance

@@ -161,7 +161,7 @@ def check_identities(
 ) -> None:
     """All three identities on the same runs; a sound agent fails with at most `false_alarm`.
 
-    >>> from bayescontrol.problems.prize import THREE_MODES_PRIOR, three_modes
+    >>> from bayescontrol.problems.examples import THREE_MODES_PRIOR, three_modes
     >>> from bayescontrol import ControlRule, NaiveMixture
     >>> modes = three_modes()
     >>> for kind in (ControlRule, NaiveMixture):

@@ -15,9 +15,9 @@ from typing import Any
 import numpy.typing as npt
 
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.beliefs.hypotheses import name_of
 from bayescontrol.errors import MissingCapability
 from bayescontrol.interaction import both_streams
+from bayescontrol.mode_queries import name_of
 from bayescontrol.modes import draw_from
 from bayescontrol.protocols import (
     Likelihood,

@@ -38,7 +38,7 @@ from msgspec import Meta
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import ArmsEnvironment, BernoulliBandit
 from bayescontrol.bandits.best_arm import beta_best
-from bayescontrol.bandits.bounds import lai_robbins
+from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.baselines import (
     BanditPlan,
     CountingAgent,

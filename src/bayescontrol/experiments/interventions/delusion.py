@@ -36,7 +36,7 @@ from bayescontrol.experiments.interventions.delusion_replica import (
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.metrics import delusion
-from bayescontrol.problems.prize import PRIZE
+from bayescontrol.problems.examples import PRIZE
 from bayescontrol.record import Record, posterior
 from bayescontrol.report.tables import with_error
 

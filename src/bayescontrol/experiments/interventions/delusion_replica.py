@@ -38,7 +38,7 @@ from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.lab.statistics import bernstein
 from bayescontrol.metrics import delusion
-from bayescontrol.problems.prize import THREE_MODES_PRIOR, prize_or_frog, three_modes
+from bayescontrol.problems.examples import THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import Probe, Record, drawn_mode, posterior
 from bayescontrol.rule import ControlRule

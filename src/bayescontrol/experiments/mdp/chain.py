@@ -36,10 +36,12 @@ from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import both_streams, interact, play
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
 from bayescontrol.lab.chart import PALETTE, Chart, Dash, Marker, Panel, Series
-from bayescontrol.problems.chain import GrowingChain, chain, first_run
-from bayescontrol.problems.chain_times import (
+from bayescontrol.problems.chain import (
+    GrowingChain,
     Waiting,
+    chain,
     first_reward_time,
+    first_run,
     identification_law,
     identification_time,
     tail_bound,

@@ -42,7 +42,7 @@ from bayescontrol.experiments.theory.diagrams import (
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Panel, Series
-from bayescontrol.problems.diagrams import consistency_diagram, consistency_repaired
+from bayescontrol.problems.examples import consistency_diagram, consistency_repaired
 from bayescontrol.problems.tabular import TabularModes
 
 #: With fewer runs no claims are made.

@@ -39,7 +39,7 @@ from msgspec import Meta
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.bandits.bias_grid import bias_grid
+from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence.reading import read
 from bayescontrol.convergence.verdict import Outcome as Fate
 from bayescontrol.convergence.verdict import Verdict, check
@@ -51,9 +51,8 @@ from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Panel, Series
 from bayescontrol.lab.statistics import bernstein
 from bayescontrol.mdp.modes import goal_worlds
-from bayescontrol.problems.chain import chain
-from bayescontrol.problems.chain_times import identification_law
-from bayescontrol.problems.diagrams import consistency_diagram, trap
+from bayescontrol.problems.chain import chain, identification_law
+from bayescontrol.problems.examples import consistency_diagram, trap
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import every_step
 

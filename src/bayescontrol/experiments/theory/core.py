@@ -45,7 +45,7 @@ from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.lab.experiment import ClaimSource
-from bayescontrol.problems.diagrams import core_diagram
+from bayescontrol.problems.examples import core_diagram
 from bayescontrol.problems.tabular import Labels, TabularModes
 from bayescontrol.schedules import Every
 
@@ -138,7 +138,7 @@ def expected_divergences(modes: TabularModes, true: int, steps: int) -> FloatArr
 def rate(modes: TabularModes, true: int, other: int) -> float:
     """Return the long-run evidence against `other`, in nats a step, under the policy of `true`.
 
-    >>> from bayescontrol.problems.diagrams import core_diagram
+    >>> from bayescontrol.problems.examples import core_diagram
     >>> round(rate(core_diagram(), 0, 1), 4)
     0.1356
     """
@@ -148,7 +148,7 @@ def rate(modes: TabularModes, true: int, other: int) -> float:
 def spells(modes: TabularModes, k: int) -> TabularModes:
     """Let the first policy act for k steps and the second for one, by turns, for ever.
 
-    >>> from bayescontrol.problems.diagrams import core_diagram
+    >>> from bayescontrol.problems.examples import core_diagram
     >>> [round(rate(spells(core_diagram(), k), 0, 1), 4) for k in (1, 2, 3, 4)]
     [0.0, 0.0, 0.0847, 0.1356]
     """

@@ -32,7 +32,7 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.bandits.bias_grid import bias_grid
+from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence.boundedness import simulate_divergences, ville
 from bayescontrol.experiments.chance import format_weight
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
@@ -40,7 +40,7 @@ from bayescontrol.experiments.theory.diagrams import with_policy
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.lab.statistics import bernstein
-from bayescontrol.problems.prize import prize_or_frog
+from bayescontrol.problems.examples import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes
 
 #: Probability that a box shows what it contains.

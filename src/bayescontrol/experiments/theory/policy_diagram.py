@@ -39,7 +39,7 @@ from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
 from bayescontrol.lab.chart import Area, Chart, Colour, Dash, Edge, Graph, Panel, Series
 from bayescontrol.lab.statistics.intervals import normal_quantile
-from bayescontrol.problems.diagrams import policy_diagram
+from bayescontrol.problems.examples import policy_diagram
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.seeding import Stream
 

@@ -38,7 +38,7 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.bandits.bias_grid import bias_grid
+from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence.boundedness import simulate_divergences
 from bayescontrol.convergence.core import core
 from bayescontrol.convergence.verdict import Outcome as Fate
@@ -49,7 +49,7 @@ from bayescontrol.experiments.theory.divergence import ROUNDING, bound, spread_o
 from bayescontrol.experiments.theory.five_modes import OUTSIDE, TRUE, five_modes
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
-from bayescontrol.problems.diagrams import core_diagram
+from bayescontrol.problems.examples import core_diagram
 from bayescontrol.problems.tabular import TabularModes
 
 #: With fewer runs no claims are made.
