@@ -6,7 +6,7 @@ import pytest
 
 from bayescontrol import DiscreteMode, FiniteBelief, PairedMode, Stream, tailor
 from bayescontrol.errors import MissingCapability
-from bayescontrol.modes import draw_from
+from bayescontrol.mode_queries import draw_from
 from bayescontrol.protocols import (
     ActionProbabilities,
     Likelihood,

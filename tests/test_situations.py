@@ -22,11 +22,12 @@ from bayescontrol.experts import (
 )
 from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
 from bayescontrol.mdp import chain_mdp, mdp_agent
+from bayescontrol.mode_queries import ModeEnvironment
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.record import Probe
 from bayescontrol.situations import stay
-from bayescontrol.systems import Situated, SystemEnvironment
+from bayescontrol.systems import Situated
 from bayescontrol.testing import check_modes, same_bits
 
 # -- a situation without a map --------------------------------------------------------------------
@@ -36,8 +37,8 @@ def coin(p: float) -> DiscreteMode[Any, str, int]:
     return DiscreteMode(lambda _x: {"toss": 1.0}, lambda _x, _a: {1: p, 0: 1.0 - p})
 
 
-def world(mode: Any) -> SystemEnvironment[Any, Any]:
-    return SystemEnvironment(Situated(mode))
+def world(mode: Any) -> ModeEnvironment:
+    return ModeEnvironment(mode)
 
 
 def belief() -> FiniteBelief[Any]:

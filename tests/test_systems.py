@@ -8,6 +8,7 @@ import pytest
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, interact
 from bayescontrol.errors import MissingCapability
+from bayescontrol.mode_queries import ModeEnvironment
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.schedules import Every
 from bayescontrol.systems import (
@@ -15,7 +16,6 @@ from bayescontrol.systems import (
     Coupled,
     Situated,
     SystemAgent,
-    SystemEnvironment,
     best_utility,
     expected_utility,
     known,
@@ -148,7 +148,7 @@ def test_a_mode_is_tailored_if_its_world_is_known_and_the_outcome_is_desired() -
 def test_a_system_may_play_either_part() -> None:
     """The same luck, so the same stream as the table's own environment."""
     p, q = MODES.systems()[:2]
-    record = interact(SystemAgent(p), SystemEnvironment(q), 50, seed=3)
+    record = interact(SystemAgent(p), ModeEnvironment(q), 50, seed=3)
     assert record == interact(SystemAgent(p), MODES.environment(1), 50, seed=3)
 
 

@@ -1,17 +1,12 @@
-"""How hypotheses answer: P(o | m, x, a) for all m, whatever the modes offer.
+"""Query operation modes: P(a | m, x), P(o | m, x, a), private states, and simulation.
 
-A class of modes is a sequence of objects asked one by one, or one object that answers for
-all (`ModeArray`). A mode may give likelihoods or their logarithms, and may own a private
-state s_m that takes the place of the situation x.
+    action_probabilities(x)           P(a | m, x)
+    observation_probabilities(x, a)   P(o | m, x, a)
+    likelihood(x, a, o)               P(o | m, x, a) of one o; or log_likelihood
+    start(), advance(s, a, o)         a private state s, which replaces x in all of the above
 
-What modes answer when asked for whole laws: P(a | m, x) and P(o | m, x, a), for every m.
-
-    x = what all modes see, or, where some own a private state, (s_1, …, s_M) with s_m = x for
-        those that own none
-    T(s, a, o)_m = advance_m(s_m, a, o)
-
-A mode with a private state need not make sense of it after an o that it holds impossible: from
-then on it is `RULED_OUT`, expects nothing at all, and does what the others do on average.
+Modes come as a list of objects or as one object that answers for all of them (`ModeArray`).
+Beliefs, tables, entropies and convergence checks all ask and check modes by these functions.
 """
 
 import math
@@ -19,7 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,23 +22,163 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.priors import TOLERANCE
-from bayescontrol.protocols import (
-    ActionProbabilities,
-    Likelihood,
-    LogModeArray,
-    ModeArray,
-    ObservationProbabilities,
-    Stateful,
-)
+from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray, Stateful
+from bayescontrol.seeding import Stream
+from bayescontrol.situations import Advance, as_advance
 from bayescontrol.values import format_name
 
+K = TypeVar("K")
 M = TypeVar("M")
-#: No private state was given; None may be one.
-UNSTATED: Final = object()
+#: Default for an optional private state, which may itself be None.
+NOT_GIVEN: Final = object()
 
 
-class Bound(Generic[M]):
-    """A stateful mode as the belief hands it out: its private state stands in for x."""
+# -- one mode -----------------------------------------------------------------------------
+
+
+def checked_probabilities(
+    answer: Any, part: str, mode: Any, x: Any, *a: Any, allow_empty: bool = False
+) -> Mapping[Any, float]:
+    """Return `answer` if it maps outcomes to probabilities that sum to 1, else raise InvalidTable.
+
+    The other arguments say in the error whose `part`, "policy" or "hypothesis", it is and where.
+    With `allow_empty` an empty mapping is valid: the mode makes no prediction.
+
+    >>> checked_probabilities({"go": 0.5}, "policy", "mode 0", "home")
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidTable: the policy of mode 0 in situation 'home' is {'go': 0.5}: ...
+    """
+    try:
+        if allow_empty and not answer and isinstance(answer, Mapping):
+            return answer
+        values = answer.values()
+        total = sum(values)
+        if abs(total - 1.0) <= TOLERANCE and min(values) >= 0.0:
+            probabilities: Mapping[Any, float] = answer
+            return probabilities
+        problem = f"probabilities must not be negative and must sum to 1, the sum is {total:.9g}"
+    except (AttributeError, TypeError, ValueError):
+        problem = "expected a mapping from outcomes to probabilities"
+    after = f" after action {a[0]!r}" if a else ""
+    raise InvalidTable(f"the {part} of {mode} in situation {x!r}{after} is {answer!r}: {problem}")
+
+
+def draw_from(probabilities: Mapping[K, float], rng: Stream) -> K:
+    """Draw k with probability `probabilities[k]`.
+
+    >>> draw_from({"a": 0.0, "b": 1.0}, Stream(0))
+    'b'
+    """
+    outcomes = list(probabilities)
+    return outcomes[0 if len(outcomes) == 1 else rng.categorical(list(probabilities.values()))]
+
+
+def safe_log(p: float) -> float:
+    """ln p, with -∞ for p = 0 and NaN for p < 0."""
+    return math.log(p) if p > 0.0 else (-math.inf if p == 0.0 else math.nan)
+
+
+def log_likelihood(mode: Any, x: Any, a: Any, o: Any) -> float:
+    """ln P(o | m, x, a), by whichever method the mode has.
+
+    >>> class Coin:
+    ...     def observation_probabilities(self, x, a): return {"H": 1.0}
+    >>> log_likelihood(Coin(), None, "toss", "H")
+    0.0
+    """
+    if hasattr(mode, "log_likelihood"):
+        return float(mode.log_likelihood(x, a, o))
+    if hasattr(mode, "likelihood"):
+        return safe_log(float(mode.likelihood(x, a, o)))
+    return safe_log(float(mode.observation_probabilities(x, a).get(o, 0.0)))
+
+
+def name_of(modes: Any, m: int) -> str:
+    """The name of mode m if it has one, else "m" and its index.
+
+    >>> name_of([object()], 0)
+    'm0'
+    """
+    return str(getattr(modes[m], "name", "") or f"m{m}")
+
+
+def require(subject: Any, capability: type, who: str) -> None:
+    """Raise MissingCapability, with the methods to add, unless the object has the capability.
+
+    >>> require(object(), Likelihood, "mode 3")
+    Traceback (most recent call last):
+    bayescontrol.errors.MissingCapability: mode 3 lacks likelihood(x, a, o): ...
+    """
+    if not isinstance(subject, capability):
+        methods = [
+            f"{name}({', '.join(method.__code__.co_varnames[1 : method.__code__.co_argcount])})"
+            for name, method in vars(capability).items()
+            if not name.startswith("_")
+        ]
+        does = (capability.__doc__ or "").splitlines()[0]
+        raise MissingCapability(f"{who} lacks {', '.join(methods)}: add it. {does}")
+
+
+class ModeEnvironment:
+    """The world in which a mode's hypothesis is true: o ~ P(o | m, x, a), x ← T(x, a, o).
+
+    A mode with private state uses its own `start` and `advance`; any other mode needs the
+    situation and the map `advance` that an agent would need. An I/O system is such a mode too.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> world = DiscreteMode(lambda x: {}, lambda x, a: {a: 1.0}, "echo").environment()
+    >>> world.respond("ping", rng=None)
+    'ping'
+    >>> world
+    ModeEnvironment(DiscreteMode('echo'))
+    """
+
+    def __init__(self, mode: Any, situation: Any = None, advance: Advance | None = None) -> None:
+        self.mode = mode
+        #: The situation, or the private state of the mode.
+        self.x = situation
+        if isinstance(mode, Stateful):
+            self.x, self.advance = mode.start(), mode.advance
+        else:
+            self.advance = as_advance(situation, advance)
+
+    def respond(self, a: Any, rng: Stream) -> Any:
+        """Draw o and move to the next situation."""
+        o = draw_from(self.mode.observation_probabilities(self.x, a), rng)
+        self.x = self.advance(self.x, a, o)
+        return o
+
+    def __repr__(self) -> str:
+        situation = "" if self.x is None else f", situation {self.x!r}"
+        return f"ModeEnvironment({self.mode!r}{situation})"
+
+
+# -- all modes of a class -------------------------------------------------------------------
+
+
+def as_mode_list(modes: Any) -> list[Any]:
+    """The modes as a new list; MissingCapability for a mapping, a text or a single object."""
+    if isinstance(modes, Mapping):
+        raise MissingCapability(
+            "the modes are a mapping, expected a list: use list(modes.values()), and give each "
+            "mode a `name`"
+        )
+    if isinstance(modes, str) or not isinstance(modes, Iterable):
+        raise MissingCapability(
+            f"{modes!r} is neither a list of modes nor an array of modes: write [mode, ...]"
+        )
+    return list(modes)
+
+
+def queries_for(modes: Any) -> "ModeListQueries[Any] | ModeArrayQueries[Any]":
+    """Choose how to query these modes: one by one, or all with one call."""
+    if isinstance(modes, (ModeArray, LogModeArray)):
+        return ModeArrayQueries(modes)
+    return ModeListQueries(as_mode_list(modes))
+
+
+class BoundMode(Generic[M]):
+    """A mode with private state as the belief returns it: it passes its state in place of x."""
 
     __slots__ = ("m", "states", "unbound")
 
@@ -51,52 +186,53 @@ class Bound(Generic[M]):
         self.unbound, self.states, self.m = unbound, states, m
 
     def __getattr__(self, name: str) -> Any:
-        if name in Bound.__slots__ or name.startswith("__"):  # asked for while being copied
+        if name in BoundMode.__slots__ or name.startswith("__"):  # looked up by copy()
             raise AttributeError(name)
         found = getattr(self.unbound, name)
-        return partial(_ask_in_state, self, name) if callable(found) else found
+        return partial(_call_with_state, self, name) if callable(found) else found
 
     def __repr__(self) -> str:
         return f"{self.unbound!r} in state {self.states[self.m]!r}"
 
 
-def _ask_in_state(mode: Bound[Any], method: str, _x: Any, *rest: Any) -> Any:
+def _call_with_state(mode: BoundMode[Any], method: str, _x: Any, *rest: Any) -> Any:
     return getattr(mode.unbound, method)(mode.states[mode.m], *rest)
 
 
-class OneByOne(Generic[M]):
-    """A sequence of modes, each asked in turn.
+class ModeListQueries(Generic[M]):
+    """Queries a list of modes one by one and holds their private states.
 
     >>> class Coin:
     ...     def __init__(self, p): self.p = p
     ...     def likelihood(self, x, a, o): return self.p if o else 1 - self.p
-    >>> OneByOne([Coin(0.5), Coin(0.75)]).ask(None, "toss", 1)
+    >>> ModeListQueries([Coin(0.5), Coin(0.75)]).likelihoods(None, "toss", 1)
     array([0.5 , 0.75])
     """
 
     def __init__(self, modes: Sequence[M]) -> None:
         self.modes = list(modes)
+        #: Whether `likelihoods` returns logarithms.
         self.log = not all(isinstance(m, Likelihood) for m in self.modes)
-        self._able: dict[type, bool] = {}
-        #: The modes with a private state.
-        self.owners: list[int] = []
+        self._supports: dict[type, bool] = {}
+        #: The indices of the modes with a private state.
+        self.stateful_modes: list[int] = []
         self._states: list[Any] = []
-        self._asked: list[Any] = []  # the modes, bound to their states where they have one
-        self._answers: list[Callable[[Any, Any, Any], float]] = []
+        self._bound: list[Any] = []  # the modes, as BoundMode where they have a private state
+        self._methods: list[Callable[[Any, Any, Any], float]] = []
         for m, mode in enumerate(self.modes):
-            self._admit(m, mode)
+            self._append(m, mode)
 
     @property
     def stateful(self) -> bool:
-        """Does any mode own a private state?"""
-        return bool(self.owners)
+        """Whether any mode has a private state."""
+        return bool(self.stateful_modes)
 
-    def _admit(self, m: int, mode: Any, state: Any = UNSTATED, missed: int = 0) -> None:
-        """Check the mode and learn how to ask it; on an error nothing has changed.
+    def _append(self, m: int, mode: Any, state: Any = NOT_GIVEN, missed: int = 0) -> None:
+        """Check the mode and store how to query it. After an error nothing has changed.
 
-        `state` is its private state after the `missed` observations that came before it.
+        `state` is its private state after the `missed` observations made before it was added.
         """
-        who = f"mode {m} ({_call(mode)})"
+        who = f"mode {m} ({_display_name(mode)})"
         if isinstance(mode, type):
             raise MissingCapability(f"{who} is a class: make an instance, {mode.__name__}(...)")
         method = "log_likelihood" if self.log else "likelihood"
@@ -107,76 +243,78 @@ class OneByOne(Generic[M]):
             )
         starts, advances = (callable(getattr(mode, n, None)) for n in ("start", "advance"))
         if starts and not advances:
-            raise MissingCapability(f"{who} has start() but no advance(s, a, o): a private state")
-        if not starts and state is not UNSTATED:
-            raise MissingCapability(f"{who} has no private state: leave state={state!r} out")
-        if starts and state is UNSTATED and missed:
-            raise IncompatibleState(
-                f"{who} has a private state, and the others have seen {missed} observations: pass "
-                "state=, what mode.advance makes of them, or state=mode.start() to start "
-                "it now"
+            raise MissingCapability(
+                f"{who} has start() but no advance(s, a, o): a private state needs both"
             )
-        if starts and state is UNSTATED:
+        if not starts and state is not NOT_GIVEN:
+            raise MissingCapability(f"{who} has no private state: leave state={state!r} out")
+        if starts and state is NOT_GIVEN and missed:
+            raise IncompatibleState(
+                f"{who} has a private state and {missed} observations were made before it was "
+                "added: pass state=, the result of mode.advance over them, or state=mode.start() "
+                "to start it now"
+            )
+        if starts and state is NOT_GIVEN:
             state = mode.start()
         self._states.append(state if starts else None)
-        asked = Bound(mode, self._states, m) if starts else mode
+        bound = BoundMode(mode, self._states, m) if starts else mode
         if starts:
-            self.owners.append(m)
-        self._answers.append(getattr(asked, method))
-        self._asked.append(asked)
+            self.stateful_modes.append(m)
+        self._methods.append(getattr(bound, method))
+        self._bound.append(bound)
 
     def __len__(self) -> int:
         return len(self.modes)
 
-    def add(self, mode: M, state: Any = UNSTATED, missed: int = 0) -> None:
+    def add(self, mode: M, state: Any = NOT_GIVEN, missed: int = 0) -> None:
         """Add a mode after `missed` observations; `state` is its private state, if it has one."""
-        self._admit(len(self.modes), mode, state, missed)
+        self._append(len(self.modes), mode, state, missed)
         self.modes.append(mode)
-        self._able.clear()
+        self._supports.clear()
 
     def mode(self, m: int) -> M:
-        """The mode as the rule should ask it."""
-        mode: M = self._asked[m]
+        """Mode m, bound to its private state if it has one."""
+        mode: M = self._bound[m]
         return mode
 
-    def ask(self, x: Any, a: Any, o: Any) -> FloatArray:
+    def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
-        answers = [answer(x, a, o) for answer in self._answers]
+        answers = [method(x, a, o) for method in self._methods]
         try:
-            # An array.array refuses None and text, which NumPy would turn into numbers.
+            # array.array rejects None and text, which NumPy would convert to numbers.
             return np.frombuffer(array("d", answers))
         except TypeError:
             for m, value in enumerate(answers):
                 if np.ndim(value) or not isinstance(value, (int, float, np.number, np.bool_)):
                     raise BadEvidence(
-                        f"mode {m} ({_call(self.modes[m])}) answered {value!r} to x={x!r}, "
-                        f"a={a!r}, o={o!r}: a likelihood is one number"
+                        f"mode {m} ({_display_name(self.modes[m])}) returned {value!r} for "
+                        f"x={x!r}, a={a!r}, o={o!r}: a likelihood is one number"
                     ) from None
             raise
 
-    def able(self, capability: type) -> bool:
-        """Does every mode have the capability? Asking is slow and modes do not change: once."""
-        if capability not in self._able:
-            self._able[capability] = all(isinstance(mode, capability) for mode in self.modes)
-        return self._able[capability]
+    def supports(self, capability: type) -> bool:
+        """Whether every mode has the capability. The answer is cached: the check is slow."""
+        if capability not in self._supports:
+            self._supports[capability] = all(isinstance(mode, capability) for mode in self.modes)
+        return self._supports[capability]
 
-    def each(self, capability: type, law: Callable[[Any], Any]) -> list[Any]:
-        """law(m) for every mode, which must have the capability."""
-        if not self.able(capability):
+    def query_each(self, capability: type, query: Callable[[Any], Any]) -> list[Any]:
+        """query(mode) for every mode; MissingCapability if one lacks the capability."""
+        if not self.supports(capability):
             for m, mode in enumerate(self.modes):
-                require(mode, capability, f"mode {m} ({_call(mode)})")
-        return [law(asked) for asked in self._asked]
+                require(mode, capability, f"mode {m} ({_display_name(mode)})")
+        return [query(mode) for mode in self._bound]
 
-    def advanced(self, a: Any, o: Any) -> list[Any]:
-        """The private states after (a, o); nothing is kept yet."""
+    def advanced_states(self, a: Any, o: Any) -> list[Any]:
+        """The private states after (a, o), as a new list."""
         states = self._states[:]
-        for m in self.owners:
+        for m in self.stateful_modes:
             mode: Any = self.modes[m]
             states[m] = mode.advance(states[m], a, o)
         return states
 
     def names(self) -> npt.NDArray[np.str_]:
-        """What the modes are called: saved, so that no other class takes their weights over."""
+        """The names of the modes; saved, so that weights are loaded for the same modes only."""
         return np.array([name_of(self.modes, m) for m in range(len(self))], np.str_)
 
     @property
@@ -188,57 +326,58 @@ class OneByOne(Generic[M]):
     def states(self, states: list[Any]) -> None:
         self._states[:] = states
 
-    def copy(self) -> "OneByOne[M]":
-        """The same modes with states of their own."""
+    def copy(self) -> "ModeListQueries[M]":
+        """Copy the list and the private states; the modes are shared."""
         if not self.stateful:
-            twin = OneByOne.__new__(OneByOne)
+            twin = ModeListQueries.__new__(ModeListQueries)
             twin.__dict__.update(self.__dict__)
-            twin.modes, twin._asked, twin._answers, twin._states = (
-                self.modes[:], self._asked[:], self._answers[:], self._states[:]
+            twin.modes, twin._bound, twin._methods, twin._states = (
+                self.modes[:], self._bound[:], self._methods[:], self._states[:]
             )  # fmt: skip
             return twin
-        twin = OneByOne(self.modes)
-        twin.states = deepcopy(self._states)  # a mode may hold on to what it was given
+        twin = ModeListQueries(self.modes)
+        twin.states = deepcopy(self._states)  # a mode may keep references into its state
         return twin
 
 
-class AllAtOnce(Generic[M]):
-    """One object that answers for all modes.
+class ModeArrayQueries(Generic[M]):
+    """Queries one object that answers for all modes. It has no private states.
 
-    >>> from bayescontrol.problems.tabular import TabularModes
+    >>> from bayescontrol import TabularModes
     >>> coins = TabularModes(policy=[[[1]], [[1]]], hypothesis=[[[[0.5, 0.5]]], [[[0.25, 0.75]]]])
-    >>> AllAtOnce(coins).ask(0, 0, 1)
+    >>> ModeArrayQueries(coins).likelihoods(0, 0, 1)
     array([0.5 , 0.75])
     """
 
     stateful = False
+    stateful_modes: tuple[int, ...] = ()
 
     def __init__(self, modes: ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]) -> None:
         self.modes = modes
         self.shape = (len(modes),)
-        self._able: dict[type, bool] = {}
+        self._supports: dict[type, bool] = {}
         self.log = not isinstance(modes, ModeArray)
-        self.ask_all: Callable[[Any, Any, Any], FloatArray] = (
+        self._likelihoods: Callable[[Any, Any, Any], FloatArray] = (
             modes.likelihoods if isinstance(modes, ModeArray) else modes.log_likelihoods
         )
 
     def __len__(self) -> int:
         return len(self.modes)
 
-    def add(self, mode: M, state: Any = UNSTATED, missed: int = 0) -> None:
-        """An array of modes is what it is."""
+    def add(self, mode: M, state: Any = NOT_GIVEN, missed: int = 0) -> None:
+        """Raise MissingCapability: an array of modes has a fixed size."""
         raise MissingCapability(
             f"cannot add {mode!r} to {self.modes!r}: an array of modes cannot grow; "
             "give the belief a list of modes"
         )
 
     def mode(self, m: int) -> M:
-        """Mode m alone."""
+        """Mode m."""
         return self.modes[m]
 
-    def ask(self, x: Any, a: Any, o: Any) -> FloatArray:
+    def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
-        answer: Any = self.ask_all(x, a, o)
+        answer: Any = self._likelihoods(x, a, o)
         if not (
             isinstance(answer, np.ndarray)
             and answer.dtype == np.float64
@@ -247,36 +386,31 @@ class AllAtOnce(Generic[M]):
             answer = np.ascontiguousarray(answer, dtype=np.float64)
         if answer.shape != self.shape:
             raise BadEvidence(
-                f"{self.modes!r} answered with shape {answer.shape} to x={x!r}, a={a!r}, o={o!r}: "
-                f"expected {self.shape}"
+                f"{self.modes!r} returned an array of shape {answer.shape} for x={x!r}, a={a!r}, "
+                f"o={o!r}: expected {self.shape}"
             )
         likelihoods: FloatArray = answer
         return likelihoods
 
     def names(self) -> npt.NDArray[np.str_]:
-        """What the modes are called, or what kind of array they are."""
+        """The names of the modes, or the type of the array if they have none."""
         kind = type(self.modes)
         names = getattr(self.modes, "names", None) or [format_name(kind, kind.__name__)]
         return np.array(names, np.str_)
 
-    def able(self, capability: type) -> bool:
-        """Does the array have the capability?"""
-        if capability not in self._able:
-            self._able[capability] = isinstance(self.modes, capability)
-        return self._able[capability]
+    def supports(self, capability: type) -> bool:
+        """Whether the array has the capability."""
+        if capability not in self._supports:
+            self._supports[capability] = isinstance(self.modes, capability)
+        return self._supports[capability]
 
-    def each(self, capability: type, law: Callable[[Any], Any]) -> Any:
-        """law of the whole array: what it says of one mode, it says of all as an array."""
-        if not self.able(capability):
+    def query_each(self, capability: type, query: Callable[[Any], Any]) -> Any:
+        """query(array): it returns arrays with one number per mode."""
+        if not self.supports(capability):
             require(self.modes, capability, f"the array of modes ({self.modes!r})")
-        return law(self.modes)
+        return query(self.modes)
 
-    def advanced(self, a: Any, o: Any) -> list[Any]:
-        """No private states."""
-        return []
-
-    @property
-    def owners(self) -> list[int]:
+    def advanced_states(self, a: Any, o: Any) -> list[Any]:
         """No private states."""
         return []
 
@@ -289,246 +423,25 @@ class AllAtOnce(Generic[M]):
     def states(self, states: list[Any]) -> None:
         """No private states."""
 
-    def copy(self) -> "AllAtOnce[M]":
-        """Nothing here changes."""
+    def copy(self) -> "ModeArrayQueries[M]":
+        """Return self: it has no state."""
         return self
 
 
-def as_hypotheses(modes: Any) -> OneByOne[Any] | AllAtOnce[Any]:
-    """The right way to ask these modes.
+def require_same_names(here: npt.NDArray[Any], saved: npt.NDArray[Any]) -> None:
+    """Raise IncompatibleState unless the saved names are the names of the modes here.
 
-    >>> from bayescontrol.problems.tabular import random_modes
-    >>> type(as_hypotheses(random_modes(2))).__name__
-    'AllAtOnce'
-    """
-    if isinstance(modes, (ModeArray, LogModeArray)):
-        return AllAtOnce(modes)
-    if isinstance(modes, Mapping):
-        raise MissingCapability(
-            "modes are a list, not a mapping: give list(modes.values()), and each mode a `name`"
-        )
-    if not isinstance(modes, Iterable):
-        raise MissingCapability(
-            f"{modes!r} is neither a list of modes nor an array of them: write [mode, ...]"
-        )
-    return OneByOne(list(modes))
-
-
-def require(thing: Any, capability: type, who: str) -> None:
-    """Does it have the capability? If not, say which method to add.
-
-    >>> require(object(), Likelihood, "mode 3")
-    Traceback (most recent call last):
-    bayescontrol.errors.MissingCapability: mode 3 lacks likelihood(x, a, o): ...
-    """
-    if not isinstance(thing, capability):
-        methods = [
-            f"{name}({', '.join(method.__code__.co_varnames[1 : method.__code__.co_argcount])})"
-            for name, method in vars(capability).items()
-            if not name.startswith("_")
-        ]
-        does = (capability.__doc__ or "").splitlines()[0]
-        raise MissingCapability(f"{who} lacks {', '.join(methods)}: add it. {does}")
-
-
-def name_of(modes: Any, m: int) -> str:
-    """The name of mode m if it has one, else its index.
-
-    >>> name_of([object()], 0)
-    'm0'
-    """
-    return str(getattr(modes[m], "name", "") or f"m{m}")
-
-
-def require_same(mine: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> None:
-    """Are these the same modes, as far as names can tell?
-
-    >>> require_same(np.array(["a", "b"]), np.array(["a", "c"]))
+    >>> require_same_names(np.array(["a", "b"]), np.array(["a", "c"]))
     Traceback (most recent call last):
     bayescontrol.errors.IncompatibleState: mode 1 is called b here and c there
     """
-    if mine.shape != theirs.shape:
-        raise IncompatibleState(f"it is about {theirs.size} modes, this belief about {mine.size}")
-    for m, (here, there) in enumerate(zip(mine, theirs, strict=True)):
-        if here != there:
-            raise IncompatibleState(f"mode {m} is called {here!s} here and {there!s} there")
+    if here.shape != saved.shape:
+        raise IncompatibleState(f"it is about {saved.size} modes, this belief about {here.size}")
+    for m, (name, other) in enumerate(zip(here, saved, strict=True)):
+        if name != other:
+            raise IncompatibleState(f"mode {m} is called {name!s} here and {other!s} there")
 
 
-def _call(mode: Any) -> str:
-    """What to call a mode in a message."""
+def _display_name(mode: Any) -> str:
+    """The name of a mode in a message."""
     return str(getattr(mode, "name", "") or repr(mode))
-
-
-Advance: TypeAlias = Callable[[Any, Any, Any], Any]
-#: One law for each mode, positive probabilities only; an empty one says nothing.
-Laws: TypeAlias = list[dict[Any, float]]
-
-
-class _Word:
-    """A value that is equal to nothing a user could give."""
-
-    def __init__(self, word: str) -> None:
-        self._word = word
-
-    def __repr__(self) -> str:
-        return self._word
-
-
-#: The observation of a mode that says nothing of o.
-NOTHING: Final = _Word("nothing")
-#: The private state of a mode after an o that it holds impossible.
-RULED_OUT: Final = _Word("ruled out")
-
-
-class EachAnswers:
-    """Modes asked in turn.
-
-    >>> from bayescontrol import DiscreteMode
-    >>> coin = DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5}, "coin")
-    >>> modes = EachAnswers([coin])
-    >>> modes.names, modes.policies(None), modes.hypotheses(None, "toss")
-    (['coin'], [{'toss': 1.0}], [{'H': 0.5, 'T': 0.5}])
-    """
-
-    def __init__(self, modes: Sequence[Any]) -> None:
-        if isinstance(modes, Mapping | str) or not isinstance(modes, Iterable):
-            raise MissingCapability(f"{modes!r} is not a list of modes: write [mode, ...]")
-        self.modes = list(modes)
-        if not self.modes:
-            raise InvalidTable("there are no modes to ask")
-        self.names = [name_of(self.modes, m) for m in range(len(self.modes))]
-        for mode, name in zip(self.modes, self.names, strict=True):
-            if isinstance(mode, type):
-                raise MissingCapability(f"mode {name} is a class: make an instance of it")
-            for capability in (ActionProbabilities, ObservationProbabilities):
-                require(mode, capability, f"mode {name}")
-        self._owns = [isinstance(mode, Stateful) for mode in self.modes]
-
-    def start(self, x: Any) -> Any:
-        """x, or the private states, before the first step."""
-        if not any(self._owns):
-            return x
-        pairs = zip(self.modes, self._owns, strict=True)
-        return tuple(mode.start() if owns else x for mode, owns in pairs)
-
-    def policies(self, x: Any) -> Laws:
-        """P(a | m, x) for every m."""
-        seen = self._seen(x)
-        laws = {
-            m: _law(self.modes[m].action_probabilities(s), self.names[m], "policy", s)
-            for m, s in enumerate(seen)
-            if s is not RULED_OUT
-        }
-        # Some mode is left: what all of them hold impossible is never followed.
-        mean: dict[Any, float] = {}
-        for law in laws.values() if len(laws) < len(seen) else ():
-            for a, p in law.items():
-                mean[a] = mean.get(a, 0.0) + p / len(laws)
-        return [laws.get(m, mean) for m in range(len(seen))]
-
-    def hypotheses(self, x: Any, a: Any) -> Laws:
-        """P(o | m, x, a) for every m; empty for a mode that says nothing."""
-        return [
-            {} if s is RULED_OUT else self._hypothesis(m, s, a) for m, s in enumerate(self._seen(x))
-        ]
-
-    def _hypothesis(self, m: int, s: Any, a: Any) -> dict[Any, float]:
-        mode, name = self.modes[m], self.names[m]
-        law = _law(mode.observation_probabilities(s, a), name, "hypothesis", s)
-        for o, p in law.items():
-            weighed = _likelihood(mode, s, a, o)
-            if not abs(weighed - p) <= TOLERANCE:
-                raise InvalidTable(
-                    f"mode {name} contradicts itself in situation {s!r} after action {a!r}: its "
-                    f"observation_probabilities give {o!r} {p:.6g}, its likelihood is {weighed:.6g}"
-                )
-        return law
-
-    def advance(self, x: Any, a: Any, o: Any, laws: Laws, shared: Advance) -> Any:
-        """T(x, a, o); `laws` are the hypotheses in x after a, and tell who is ruled out."""
-        if not any(self._owns):
-            return shared(x, a, o)
-        others = [s for s, owns in zip(x, self._owns, strict=True) if not owns]
-        after = shared(others[0], a, o) if others else None
-
-        def moved(m: int) -> Any:
-            if not self._owns[m]:
-                return after
-            if x[m] is RULED_OUT or o not in laws[m]:
-                return RULED_OUT
-            return self.modes[m].advance(x[m], a, o)
-
-        return tuple(map(moved, range(len(self.modes))))
-
-    def _seen(self, x: Any) -> Sequence[Any]:
-        seen: Sequence[Any] = x if any(self._owns) else [x] * len(self.modes)
-        return seen
-
-
-class AllAnswer:
-    """One object that answers for all modes, with arrays.
-
-    >>> from bayescontrol.problems.examples import prize_or_frog
-    >>> AllAnswer(prize_or_frog(1.0)).hypotheses(0, 0)
-    [{1: 1.0}, {0: 1.0}]
-    """
-
-    def __init__(self, modes: Any) -> None:
-        for capability in (ActionProbabilities, ObservationProbabilities):
-            require(modes, capability, f"the array of modes ({modes!r})")
-        self.modes = modes
-        self.names = [name_of(modes, m) for m in range(len(modes))]
-
-    def start(self, x: Any) -> Any:
-        """x before the first step."""
-        return x
-
-    def policies(self, x: Any) -> Laws:
-        """P(a | m, x) for every m."""
-        return self._each(self.modes.action_probabilities(x), "policy", x)
-
-    def hypotheses(self, x: Any, a: Any) -> Laws:
-        """P(o | m, x, a) for every m."""
-        return self._each(self.modes.observation_probabilities(x, a), "hypothesis", x)
-
-    def advance(self, x: Any, a: Any, o: Any, laws: Laws, shared: Advance) -> Any:
-        """T(x, a, o)."""
-        return shared(x, a, o)
-
-    def _each(self, answer: Mapping[Any, Any], part: str, x: Any) -> Laws:
-        whole = {k: np.broadcast_to(p, len(self.names)) for k, p in answer.items()}
-        return [
-            _law({k: p[m] for k, p in whole.items()}, name, part, x)
-            for m, name in enumerate(self.names)
-        ]
-
-
-def as_answers(modes: Any) -> EachAnswers | AllAnswer:
-    """The right way to ask these modes.
-
-    >>> from bayescontrol.problems.examples import prize_or_frog
-    >>> type(as_answers(prize_or_frog())).__name__
-    'AllAnswer'
-    """
-    return AllAnswer(modes) if isinstance(modes, ModeArray | LogModeArray) else EachAnswers(modes)
-
-
-def _likelihood(mode: Any, s: Any, a: Any, o: Any) -> float:
-    """P(o | m, s, a) as a belief asks for it."""
-    if isinstance(mode, Likelihood):
-        return float(mode.likelihood(s, a, o))
-    return math.exp(mode.log_likelihood(s, a, o))
-
-
-def _law(answer: Any, name: str, part: str, x: Any) -> dict[Any, float]:
-    """The positive probabilities; a hypothesis may say nothing, a policy must do something."""
-    what = f"the {part} of mode {name} in situation {x!r}"
-    try:
-        law = {k: float(p) for k, p in answer.items() if p != 0.0}
-    except (AttributeError, TypeError, ValueError):
-        raise InvalidTable(f"{what} is {answer!r}: it must be a mapping to probabilities") from None
-    if not law and part == "hypothesis":
-        return law
-    if not (abs(sum(law.values()) - 1.0) <= TOLERANCE and min(law.values()) >= 0.0):
-        raise InvalidTable(f"{what} is {law}: it must be probabilities that sum to 1")
-    return law

@@ -23,6 +23,7 @@ from bayescontrol.convergence.sampled import (
 from bayescontrol.convergence.verdict import Outcome, Reason, check
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability
 from bayescontrol.mdp import policy_iteration, random_mdp
+from bayescontrol.mode_queries import ModeEnvironment
 from bayescontrol.problems.chain import chain
 from bayescontrol.problems.examples import (
     consistency_diagram,
@@ -33,12 +34,11 @@ from bayescontrol.problems.examples import (
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.situations import stay
-from bayescontrol.systems import Situated, SystemEnvironment
 
 
-def world(mode: Any) -> SystemEnvironment[Any, Any]:
+def world(mode: Any) -> ModeEnvironment:
     """Where a mode has exact probabilities, it is its own world."""
-    return SystemEnvironment(Situated(mode))
+    return ModeEnvironment(mode)
 
 
 def exact_rate(modes: TabularModes, true: int, other: int, policy: int) -> float:
@@ -351,7 +351,7 @@ def test_random_problems_settle() -> None:
     """Transitions drawn from a density: two problems agree nowhere. Only states are seen."""
     found = sampled_check(
         lambda rng: Solved(random_mdp(4, 2, seed=rng)),
-        world=lambda m: SystemEnvironment(Situated(m, 0, lambda x, a, o: o)),
+        world=lambda m: ModeEnvironment(m, 0, lambda x, a, o: o),
         situation=0,
         advance=lambda x, a, o: o,
         modes=34, steps=30, wander_steps=10,
@@ -497,7 +497,7 @@ def test_slow_evidence_is_not_called_never(seed: int) -> None:
     order = iter([mode("a", 0.3), mode("b", 0.6)])
     [pair] = sampled_check(
         lambda rng: next(order),
-        world=lambda m: SystemEnvironment(Situated(m, False, rings)),
+        world=lambda m: ModeEnvironment(m, False, rings),
         situation=False, advance=rings, modes=2, steps=50, seed=seed,
     ).pairs  # fmt: skip
     assert pair.blind > 30

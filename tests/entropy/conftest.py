@@ -16,7 +16,7 @@ import pytest
 
 from bayescontrol import ControlRule, FiniteBelief, NaiveMixture
 from bayescontrol.entropy import Bits, intervened_relative_entropy, relative_entropy
-from bayescontrol.modes import draw_from
+from bayescontrol.mode_queries import draw_from
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.systems import AgentSystem, Situated
 

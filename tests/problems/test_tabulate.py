@@ -238,9 +238,9 @@ def test_an_agent_over_something_else_or_with_a_past_is_refused() -> None:
         tabulate(BernoulliBandit(2).agent())
     agent = chain(2).agent()
     agent.observe(0, 0)
-    with pytest.raises(InvalidTable, match="seen 1 observations"):
+    with pytest.raises(InvalidTable, match="made 1 observations"):
         tabulate(agent)
-    with pytest.raises(InvalidTable, match="the agent's own"):
+    with pytest.raises(InvalidTable, match="the agent brings its situation"):
         tabulate(chain(2).agent(), 0)
 
 
@@ -263,11 +263,11 @@ class Answers:
 
 
 @pytest.mark.parametrize(
-    ("modes", "error", "said"),
+    ("modes", "error", "message"),
     [
-        ([], InvalidTable, "no modes"),
-        (3, MissingCapability, "not a list of modes"),
-        ({"a": lever("a")}, MissingCapability, "not a list of modes"),
+        ([], InvalidTable, "list of modes is empty"),
+        (3, MissingCapability, "neither a list of modes"),
+        ({"a": lever("a")}, MissingCapability, "a mapping, expected a list"),
         ([NoPolicy()], MissingCapability, r"mode m0 lacks action_probabilities\(x\)"),
         ([Counter], MissingCapability, "is a class: make an instance"),
         ([Answers({}, {0: 1.0})], InvalidTable, "the policy of mode odd in situation None is {}"),
@@ -278,17 +278,17 @@ class Answers:
         ([Answers({0: "all"}, {0: 1.0})], InvalidTable, "policy of mode odd .* a mapping"),
     ],
 )
-def test_what_cannot_be_tabulated_is_named(modes: Any, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_modes_without_valid_tables_are_rejected(modes: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         tabulate(modes)
 
 
-def test_a_situation_that_cannot_be_told_from_others_is_named() -> None:
+def test_an_unhashable_situation_is_rejected() -> None:
     with pytest.raises(InvalidTable, match=r"situation \[0\] .* not hashable"):
         tabulate([lever("a")], [0], lambda x, a, o: x)
 
 
-def test_single_modes_of_a_tabular_class_are_at_home_among_its_situations() -> None:
+def test_single_modes_of_a_tabular_class_use_its_situations() -> None:
     whole = random_modes(3, situations=4, seed=5)
     some = tabulate([whole[0], whole[2]])
     assert len(some) == 2

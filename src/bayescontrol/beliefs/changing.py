@@ -22,7 +22,7 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief, Modes
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
-from bayescontrol.mode_queries import UNSTATED
+from bayescontrol.mode_queries import NOT_GIVEN
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import Stateful
 
@@ -119,7 +119,7 @@ class SwitchingBelief(_Changing[M]):
     def _law(self) -> FloatArray:
         return np.array(self._hazard, np.float64) if self._table is None else self._table.copy()
 
-    def add(self, mode: M, mass: float, *, state: Any = UNSTATED) -> int:
+    def add(self, mode: M, mass: float, *, state: Any = NOT_GIVEN) -> int:
         """As in `FiniteBelief`, for modes without private state; a table cannot grow."""
         self._require_hazard("add", mode)
         if isinstance(mode, Stateful):

@@ -33,12 +33,12 @@ from bayescontrol.errors import (
     UnknownMode,
 )
 from bayescontrol.mode_queries import (
-    UNSTATED,
-    AllAtOnce,
-    OneByOne,
-    as_hypotheses,
+    NOT_GIVEN,
+    ModeArrayQueries,
+    ModeListQueries,
     name_of,
-    require_same,
+    queries_for,
+    require_same_names,
 )
 from bayescontrol.priors import as_prior, cut
 from bayescontrol.protocols import (
@@ -88,7 +88,7 @@ class FiniteBelief(Generic[M]):
         *,
         on_impossible: OnImpossible = "raise",
     ) -> None:
-        self._hypotheses: OneByOne[M] | AllAtOnce[M] = as_hypotheses(modes)
+        self._hypotheses: ModeListQueries[M] | ModeArrayQueries[M] = queries_for(modes)
         self._prior = as_prior(prior, len(self._hypotheses))
         self._weights = Weights(self._prior, on_impossible)
         #: Observations seen, skipped ones included.
@@ -130,7 +130,7 @@ class FiniteBelief(Generic[M]):
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). On an error nothing has changed."""
-        evidence = self._hypotheses.ask(x, a, o)
+        evidence = self._hypotheses.likelihoods(x, a, o)
         before = self._weights.copy() if self._hypotheses.stateful else None
         try:
             self._weights.condition(evidence, self._hypotheses.log)
@@ -143,7 +143,7 @@ class FiniteBelief(Generic[M]):
             raise self._explained(error, where) from None
         if before is not None:  # last, so that a filter never divides by an impossible o
             try:
-                self._hypotheses.states = self._hypotheses.advanced(a, o)
+                self._hypotheses.states = self._hypotheses.advanced_states(a, o)
             except BaseException:
                 self._weights = before
                 raise
@@ -173,7 +173,7 @@ class FiniteBelief(Generic[M]):
         >>> random_modes(2).agent().belief.offers(ObservationProbabilities)
         True
         """
-        return self._hypotheses.able(capability)
+        return self._hypotheses.supports(capability)
 
     def mix(
         self, capability: type, law: Callable[[Any], Mapping[K, float | FloatArray]]
@@ -183,11 +183,11 @@ class FiniteBelief(Generic[M]):
         An array of modes is asked once and answers with arrays.
         """
         v = self.posterior()
-        if isinstance(self._hypotheses, AllAtOnce):
-            answers = self._hypotheses.each(capability, law)
+        if isinstance(self._hypotheses, ModeArrayQueries):
+            answers = self._hypotheses.query_each(capability, law)
             return {k: float(np.dot(v, np.broadcast_to(p, v.shape))) for k, p in answers.items()}
         mixed: dict[K, float] = {}
-        for v_m, answer in zip(v, self._hypotheses.each(capability, law), strict=True):
+        for v_m, answer in zip(v, self._hypotheses.query_each(capability, law), strict=True):
             if v_m > 0.0:
                 for k, p in answer.items():
                     mixed[k] = mixed.get(k, 0.0) + float(v_m) * p
@@ -205,7 +205,7 @@ class FiniteBelief(Generic[M]):
         >>> boxes.agent().belief.log_likelihoods(0, 0, 1)
         array([      -inf, -0.69314718])
         """
-        answers = self._hypotheses.ask(x, a, o)
+        answers = self._hypotheses.likelihoods(x, a, o)
         if self._hypotheses.log:
             return answers.copy()
         bad = np.flatnonzero(~((answers >= 0.0) & (answers < np.inf)))
@@ -224,7 +224,7 @@ class FiniteBelief(Generic[M]):
         after = self._weights.copy()
         after.on_impossible = "raise"
         try:
-            after.condition(self._hypotheses.ask(x, a, o), self._hypotheses.log)
+            after.condition(self._hypotheses.likelihoods(x, a, o), self._hypotheses.log)
         except ImpossibleObservation:
             return float("inf")
         return -after.log_total(self._weights) / LN2 + 0.0
@@ -238,7 +238,7 @@ class FiniteBelief(Generic[M]):
         `what` says in an error what the evidence was.
         """
         v = np.broadcast_to(
-            np.asarray(self._hypotheses.each(capability, law), np.float64), (len(self),)
+            np.asarray(self._hypotheses.query_each(capability, law), np.float64), (len(self),)
         )
         before = self._weights.copy()
         try:
@@ -327,7 +327,7 @@ class FiniteBelief(Generic[M]):
 
     # -- growing and shrinking ------------------------------------------------------------
 
-    def add(self, mode: M, mass: float, *, state: Any = UNSTATED) -> int:
+    def add(self, mode: M, mass: float, *, state: Any = NOT_GIVEN) -> int:
         """A new mode enters with P(m | âo_<t) = mass, the others keep 1 - mass. Gives its index.
 
         It is treated as if it had predicted the past exactly as the mixture did. The belief does
@@ -401,7 +401,7 @@ class FiniteBelief(Generic[M]):
             "names": self._hypotheses.names(),
         }
         states = self._hypotheses.states
-        for m in self._hypotheses.owners:
+        for m in self._hypotheses.stateful_modes:
             arrays[f"state/{m}"] = pack(states[m], f"the private state of mode {m}")
         return arrays
 
@@ -412,9 +412,9 @@ class FiniteBelief(Generic[M]):
         missing = {"prior", "count", "drawn", "log_base", "names"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
-        require_same(self._hypotheses.names(), arrays["names"])
+        require_same_names(self._hypotheses.names(), arrays["names"])
         states = list(self._hypotheses.states)
-        for m in self._hypotheses.owners:
+        for m in self._hypotheses.stateful_modes:
             if f"state/{m}" not in arrays:
                 raise IncompatibleState(f"the saved state lacks the private state of mode {m}")
             states[m] = unpack(arrays[f"state/{m}"])
@@ -436,7 +436,7 @@ class FiniteBelief(Generic[M]):
         """The evidence of both, the prior counted once: P(m) Π P(o|m,·) Π P(o'|m,·)."""
         if not isinstance(other, FiniteBelief):
             raise IncompatibleState(f"{other!r} is not a FiniteBelief: nothing to merge")
-        require_same(self._hypotheses.names(), other._hypotheses.names())
+        require_same_names(self._hypotheses.names(), other._hypotheses.names())
         if self._prior.tobytes() != other._prior.tobytes():
             raise IncompatibleState("beliefs can be merged only if they share one prior")
         if self._hypotheses.stateful or other._hypotheses.stateful:

@@ -17,14 +17,14 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, MissingCapability, counted
-from bayescontrol.mode_queries import AllAtOnce, OneByOne, as_hypotheses
+from bayescontrol.mode_queries import ModeArrayQueries, ModeListQueries, queries_for
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 
 Rule: TypeAlias = ControlRule[Any, Any, Any, Any]
-Hypotheses: TypeAlias = OneByOne[Any] | AllAtOnce[Any]
+Hypotheses: TypeAlias = ModeListQueries[Any] | ModeArrayQueries[Any]
 
 
 class Reading(NamedTuple):
@@ -59,7 +59,7 @@ def read(record: Record, agent: Rule) -> Reading:
         if kernels.divergence.posteriors(*weights, evidence, posterior) == len(record):
             return Reading(evidence, False, posterior)
     # Also where the evidence is bad: the readable code raises, with its own words.
-    hypotheses = as_hypotheses(belief.modes)
+    hypotheses = queries_for(belief.modes)
     evidence = np.empty((len(record), len(belief)))
     posterior[0] = belief.posterior()
     for t, (_, told, after) in enumerate(_walk(record, agent, hypotheses)):
@@ -83,7 +83,7 @@ def mean_steps(record: Record, agent: Rule, drawn: IntArray, true: int, other: i
             modes.policy, modes.hypothesis, true, np.array([other]), mean
         )
         return np.asarray(mean[drawn, x, 0])
-    hypotheses = as_hypotheses(belief.modes)
+    hypotheses = queries_for(belief.modes)
     steps = enumerate(_walk(record, agent, hypotheses))
     return np.array([_mean(hypotheses, x, int(drawn[t]), true, other) for t, (x, _, _) in steps])
 
@@ -154,12 +154,12 @@ def _walk(
         if twin.belief.impossible > before:
             evidence = _counted(evidence, twin.belief.on_impossible, hypotheses.log)
         yield x, evidence, twin.belief.posterior()
-        hypotheses.states = hypotheses.advanced(a, o)
+        hypotheses.states = hypotheses.advanced_states(a, o)
 
 
 def _ask(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
     try:
-        return hypotheses.ask(x, a, o)
+        return hypotheses.likelihoods(x, a, o)
     except TypeError:
         try:
             hash((a, o))
@@ -199,12 +199,12 @@ def _laws(
     hypotheses: Hypotheses, capability: type, law: Callable[..., Any], *modes: int
 ) -> list[dict[Any, float]]:
     """The law of each of these modes; an array of modes is asked once, for all."""
-    if isinstance(hypotheses, AllAtOnce):
-        answers = hypotheses.each(capability, law)
+    if isinstance(hypotheses, ModeArrayQueries):
+        answers = hypotheses.query_each(capability, law)
         each: dict[Any, npt.NDArray[Any]] = {
             k: np.broadcast_to(p, hypotheses.shape) for k, p in answers.items()
         }
         return [{k: float(p[m]) for k, p in each.items()} for m in modes]
-    if not hypotheses.able(capability):
-        hypotheses.each(capability, law)  # raises, and names the mode and the method
+    if not hypotheses.supports(capability):
+        hypotheses.query_each(capability, law)  # raises, and names the mode and the method
     return [dict(law(hypotheses.mode(m))) for m in modes]

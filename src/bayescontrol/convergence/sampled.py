@@ -62,9 +62,8 @@ def sampled_rate(
     may happen, that `other` rules out.
 
     >>> from bayescontrol import DiscreteMode
-    >>> from bayescontrol.systems import Situated, SystemEnvironment
     >>> def coin(p): return DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {1: p, 0: 1 - p})
-    >>> world = lambda mode: SystemEnvironment(Situated(mode))
+    >>> world = lambda mode: mode.environment()
     >>> sampled_rate(coin(0.5), coin(0.75), world=world, steps=10, runs=3)  # ln(2/√3), exactly
     0.144 ± 0 nats a step (3 runs of 10 steps)
     """
@@ -124,11 +123,10 @@ class SampledVerdict:
     """What the sample says of a class: pairs of modes drawn independently from the prior.
 
     >>> from bayescontrol import DiscreteMode
-    >>> from bayescontrol.systems import Situated, SystemEnvironment
     >>> def draw(rng):
     ...     p = rng.random()
     ...     return DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {1: p, 0: 1 - p})
-    >>> world = lambda m: SystemEnvironment(Situated(m))
+    >>> world = lambda m: m.environment()
     >>> sampled_check(draw, world=world, steps=5)
     SampledVerdict(THEOREM for at least 83.2 % of pairs: 20 pairs from the prior, each from 60 \
 starts of 5 steps)
@@ -236,11 +234,10 @@ def sampled_check(
     times the cost. What is rarer than `rare_pairs` such a sample does not see.
 
     >>> from bayescontrol import DiscreteMode
-    >>> from bayescontrol.systems import Situated, SystemEnvironment
     >>> def draw(rng):                                  # the coin is fair, whoever tosses it
     ...     hand = rng.choice(["left", "right"])
     ...     return DiscreteMode(lambda x: {hand: 1.0}, lambda x, a: {1: 0.5, 0: 0.5})
-    >>> verdict = sampled_check(draw, world=lambda m: SystemEnvironment(Situated(m)),
+    >>> verdict = sampled_check(draw, world=lambda m: m.environment(),
     ...                         modes=8, steps=20)
     >>> verdict.outcome.name, verdict.in_core.hits
     ('NEVER', 4)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability
+from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.interaction import both_streams
-from bayescontrol.priors import TOLERANCE as SUM_TOLERANCE
+from bayescontrol.mode_queries import checked_probabilities, log_likelihood, safe_log
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import as_advance
 
@@ -123,7 +123,7 @@ class Walk:
             o = o.copy()
         if laws:
             try:
-                log_p, log_q = (_log(float(law.get(o, 0.0))) for law in laws)
+                log_p, log_q = (safe_log(float(law.get(o, 0.0))) for law in laws)
             except TypeError:
                 raise BadEvidence(
                     f"the world of {self.modes[0]!r} gave observation {o!r}: it cannot be looked "
@@ -131,7 +131,7 @@ class Walk:
                 ) from None
             told = self._expected(actor, x, a, laws)
         else:
-            log_p, log_q = self._log_likelihood(0, a, o), self._log_likelihood(1, a, o)
+            log_p, log_q = (log_likelihood(self.modes[i], self._at(i), a, o) for i in (0, 1))
             told = Told(log_p - log_q, abs(log_p - log_q) > TOLERANCE)
         if not math.isfinite(log_p) or not log_q < math.inf:
             raise BadEvidence(
@@ -154,8 +154,8 @@ class Walk:
         """
         (true, other), x, y = self.modes[:2], self._at(0), self._at(1)
         if hasattr(true, "action_probabilities") and hasattr(other, "action_probabilities"):
-            p = _law(true.action_probabilities(x), true, "policy", x)
-            q = _law(other.action_probabilities(y), other, "policy", y)
+            p = checked_probabilities(true.action_probabilities(x), "policy", true, x)
+            q = checked_probabilities(other.action_probabilities(y), "policy", other, y)
             return any(abs(p.get(a, 0.0) - q.get(a, 0.0)) > TOLERANCE for a in p.keys() | q.keys())
         self._same.state[:] = self._coin.state
         return not np.array_equal(true.act(x, self._coin), other.act(y, self._same))
@@ -170,7 +170,9 @@ class Walk:
         if not hasattr(actor, "action_probabilities"):
             return told
         nats, parted = 0.0, False
-        for b, chance in _law(actor.action_probabilities(x), actor, "policy", x).items():
+        for b, chance in checked_probabilities(
+            actor.action_probabilities(x), "policy", actor, x
+        ).items():
             if chance > 0.0:
                 here = told if b == a else _divergence(*self._expectations(b))
                 nats += chance * here.nats
@@ -180,34 +182,12 @@ class Walk:
     def _expectations(self, a: Any) -> list[Mapping[Any, float]]:
         """P(· | m*, x, a) and P(· | m, x, a), if both offer them."""
         at = ((mode, self._at(i)) for i, mode in self._exact)
-        return [_law(m.observation_probabilities(x, a), m, "hypothesis", (x, a)) for m, x in at]
-
-    def _log_likelihood(self, i: int, a: Any, o: Any) -> float:
-        mode, x = self.modes[i], self._at(i)
-        if hasattr(mode, "log_likelihood"):
-            return float(mode.log_likelihood(x, a, o))
-        if hasattr(mode, "likelihood"):
-            return _log(float(mode.likelihood(x, a, o)))
-        return _log(float(mode.observation_probabilities(x, a).get(o, 0.0)))
-
-
-def _log(p: float) -> float:
-    return math.log(p) if p > 0.0 else (-math.inf if p == 0.0 else math.nan)
-
-
-def _law(law: Any, mode: Any, part: str, given: Any) -> Mapping[Any, float]:
-    """The law as it is, if it is one; an empty hypothesis says nothing at all."""
-    if not isinstance(law, Mapping):
-        raise InvalidTable(f"the {part} of {mode!r} given {given!r} is {law!r}: not a mapping")
-    total = math.fsum(law.values())
-    if (law or part == "policy") and not (
-        abs(total - 1.0) <= SUM_TOLERANCE and min(law.values()) >= 0.0
-    ):
-        raise InvalidTable(
-            f"the {part} of {mode!r} given {given!r} is {dict(law)}, which sums to {total:.9g}: it "
-            "must be probabilities that sum to 1"
-        )
-    return law
+        return [
+            checked_probabilities(
+                m.observation_probabilities(x, a), "hypothesis", m, x, a, allow_empty=True
+            )
+            for m, x in at
+        ]
 
 
 def _divergence(p: Any, q: Any) -> Told:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from bayescontrol.errors import ImpossibleObservation, InvalidTable, MissingCapability
-from bayescontrol.priors import TOLERANCE
+from bayescontrol.mode_queries import checked_probabilities
 from bayescontrol.protocols import IOSystem
 
 Law = Mapping[Any, float]
@@ -25,18 +25,11 @@ def ask(who: str, law: Callable[..., Law], s: Any, *a: Any) -> Law:
 
     >>> ask("mode 0", lambda s: {"go": 0.5}, "home")
     Traceback (most recent call last):
-    bayescontrol.errors.InvalidTable: mode 0 in state 'home': probabilities {'go': 0.5} ...
+    bayescontrol.errors.InvalidTable: the policy of mode 0 in situation 'home' is {'go': 0.5}: ...
     """
     if s is GONE:
         return {}
-    answer = law(s, *a)
-    if not (abs(sum(answer.values()) - 1.0) <= TOLERANCE and min(answer.values()) >= 0.0):
-        after = f" after action {a[0]!r}" if a else ""
-        raise InvalidTable(
-            f"{who} in state {s!r}{after}: probabilities {dict(answer)!r} are negative or sum to "
-            f"{sum(answer.values()):.9g}, not to 1"
-        )
-    return answer
+    return checked_probabilities(law(s, *a), "hypothesis" if a else "policy", who, s, *a)
 
 
 def expect(who: str, system: IOSystem[Any, Any, Any], s: Any, a: Any, q_a: float) -> Law:

@@ -18,7 +18,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.entropy.curves import Estimate, SampledBits, kl
 from bayescontrol.entropy.laws import GONE, Law, ask, check_actions, expect, require_system
 from bayescontrol.entropy.weighting import Weighting, acting, require_named
-from bayescontrol.modes import draw_from
+from bayescontrol.mode_queries import draw_from
 from bayescontrol.priors import as_prior
 from bayescontrol.protocols import IOSystem
 from bayescontrol.seeding import Stream, as_stream

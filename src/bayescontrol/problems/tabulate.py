@@ -1,16 +1,20 @@
-"""Modes of any make as tables: every situation that can come up is visited once.
+"""Convert modes of any kind to tables: visit every situation that can be reached, once.
 
-    start    x_0, or the modes' private states (s_1, …, s_M)
-    step     for every a with P(a | m, x) > 0 and every o with P(o | m', x, a) > 0, m and m' any
-             modes: x' = T(x, a, o)
+    start    x_0, or the private states of the modes (s_1, …, s_M)
+    step     for every a with P(a | m, x) > 0 and every o with P(o | m', x, a) > 0, for any
+             modes m and m':  x' = T(x, a, o)
 
-What is not reached that way is not in the tables, and never comes up. In the tables an action
-that no mode takes in x does nothing: x stays, and all modes expect the first observation. Where
-a mode says nothing of o and others do, it expects an observation of its own, "nothing", after
-which x stays: there it differs from them. How modes are asked: `answers`.
+Where some modes have private state, a situation is the tuple (s_1, …, s_M), with s_m = x for
+modes without one. After an o that a stateful mode holds impossible its state is `RULED_OUT`:
+it makes no prediction and acts as the other modes do on average.
+
+Situations that cannot be reached are not in the tables. An action that no mode takes in x has
+no effect there: x stays, and all modes predict the first observation. Where a mode makes no
+prediction and others do, it predicts an extra observation, "nothing", after which x stays.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -18,28 +22,45 @@ import numpy.typing as npt
 
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability
-from bayescontrol.mode_queries import NOTHING, Advance, AllAnswer, EachAnswers, Laws, as_answers
+from bayescontrol.mode_queries import (
+    as_mode_list,
+    checked_probabilities,
+    log_likelihood,
+    name_of,
+    require,
+)
+from bayescontrol.priors import TOLERANCE
 from bayescontrol.problems.tabular import Labels, TabularMode, TabularModes
+from bayescontrol.protocols import (
+    ActionProbabilities,
+    Likelihood,
+    LogModeArray,
+    ModeArray,
+    ObservationProbabilities,
+    Stateful,
+)
 from bayescontrol.rule import ControlRule
-from bayescontrol.situations import as_advance
+from bayescontrol.situations import Advance, as_advance
 
-#: Action -> what each mode expects, and where each observation leads.
-Steps: TypeAlias = dict[Any, tuple[Laws, dict[Any, int]]]
+#: One distribution per mode, positive probabilities only; empty where a mode predicts nothing.
+Distributions: TypeAlias = list[dict[Any, float]]
+#: Action -> the hypotheses of all modes, and the next situation for each observation.
+Steps: TypeAlias = dict[Any, tuple[Distributions, dict[Any, int]]]
 
 #: The largest hypothesis table, in numbers of eight bytes.
 CELLS: Final = 100_000_000
 
 
 class TooManySituations(BayesControlError, ValueError):
-    """More situations than a table should have; perhaps there is no end of them.
+    """More situations can be reached than a table should have; perhaps infinitely many.
 
     >>> from bayescontrol import DiscreteMode
     >>> clock = DiscreteMode(lambda t: {"wait": 1.0}, lambda t, a: {"tick": 1.0})
     >>> tabulate([clock], 0, lambda t, a, o: t + 1, limit=100)
     Traceback (most recent call last):
-    bayescontrol.problems.tabulate.TooManySituations: more than limit=100 situations can come up, \
-the last one found was 100: raise the limit, let `advance` forget what the modes do not look at, \
-or check the class by simulation (bayescontrol.convergence.sampled_check)
+    bayescontrol.problems.tabulate.TooManySituations: more than limit=100 situations can be \
+reached, the last one found was 100: raise the limit, let `advance` drop details that the modes do \
+not use, or check the class by simulation (bayescontrol.convergence.sampled_check)
     """
 
 
@@ -51,13 +72,13 @@ def tabulate(
     prior: npt.ArrayLike | None = None,
     limit: int = 10_000,
 ) -> TabularModes:
-    """policy[m, x, a], hypothesis[m, x, a, o] and T[x, a, o] of modes with exact probabilities.
+    """Convert modes with exact probabilities to tables: policy, hypothesis and T(x, a, o).
 
     `modes` is a list of modes, one object that answers for all of them, or a `ControlRule` over
-    a `FiniteBelief` that has seen nothing: then situation, `advance` and prior are its own. A
-    class that is tabular already comes back as it is. Actions and observations are numbered in
-    their natural order if they have one, else as they come up; situations as they come up, the
-    start first. Their labels are what `str` makes of them.
+    a `FiniteBelief` without observations; the rule brings its situation, `advance` and prior. A
+    class that is tabular already is returned unchanged. Actions and observations are sorted if
+    they can be, else numbered in the order of discovery; situations always are, the start first.
+    Their labels are their `str`.
 
     >>> from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
     >>> def walker(name, step, pays):  # positions 0, 1, 2 on a ring, one of which pays
@@ -74,25 +95,26 @@ observations=('False', 'True')))
     if isinstance(modes, ControlRule):
         if type(modes).issue is not ControlRule.issue:
             raise MissingCapability(
-                f"{type(modes).__name__} takes its own actions for evidence: what is said of the "
-                "control rule does not hold for it; give a ControlRule"
+                f"{type(modes).__name__} conditions on its own actions, which tables cannot "
+                "represent: use a ControlRule"
             )
         if situation is not None or advance is not None or prior is not None:
-            raise InvalidTable("situation, advance and prior are the agent's own: leave them out")
-        return _of_agent(modes, limit)
+            raise InvalidTable("the agent brings its situation, advance and prior: leave them out")
+        return _tabulate_agent(modes, limit)
     if isinstance(modes, TabularModes):
         situation = modes.start if situation is None else situation
         prior = modes.prior if prior is None else prior
         if advance in (None, modes.advance):
-            return _restarted(modes, situation, prior)
-    if situation is None and advance is None and _are_of_one_table(modes):
+            return _with_start(modes, situation, prior)
+    if situation is None and advance is None and _belong_to_one_table(modes):
         situation, advance = modes[0].modes.start, modes[0].modes.advance
-    answers = as_answers(modes)
-    return _tables(answers, situation, as_advance(situation, advance), prior, limit)
+    one_object = isinstance(modes, ModeArray | LogModeArray)
+    queries = _ArrayDistributions(modes) if one_object else _ListDistributions(modes)
+    return _explore(queries, situation, as_advance(situation, advance), prior, limit)
 
 
-def _are_of_one_table(modes: Any) -> bool:
-    """Single modes of a tabular class live among its situations."""
+def _belong_to_one_table(modes: Any) -> bool:
+    """Whether the modes are single modes of one tabular class, whose situations they share."""
     return (
         isinstance(modes, list | tuple)
         and bool(modes)
@@ -100,21 +122,21 @@ def _are_of_one_table(modes: Any) -> bool:
     )
 
 
-def _of_agent(agent: ControlRule[Any, Any, Any, Any], limit: int) -> TabularModes:
+def _tabulate_agent(agent: ControlRule[Any, Any, Any, Any], limit: int) -> TabularModes:
     belief = agent.belief
     if not isinstance(belief, FiniteBelief):
         raise MissingCapability(
-            f"{type(belief).__name__} is not a finite belief: its modes cannot be put in a table; "
+            f"{type(belief).__name__} is not a finite belief, its modes do not fit in a table: "
             "check it by simulation (bayescontrol.convergence.sampled_check)"
         )
     if belief.count:
         raise InvalidTable(
-            f"the agent has seen {belief.count} observations: give one that has seen none"
+            f"the agent has made {belief.count} observations: give an agent without observations"
         )
     return tabulate(belief.modes, agent.x, agent.advance, prior=belief.prior, limit=limit)
 
 
-def _restarted(modes: TabularModes, start: int, prior: npt.ArrayLike) -> TabularModes:
+def _with_start(modes: TabularModes, start: int, prior: npt.ArrayLike) -> TabularModes:
     if start == modes.start and np.array_equal(prior, modes.prior):
         return modes
     return TabularModes(
@@ -123,70 +145,221 @@ def _restarted(modes: TabularModes, start: int, prior: npt.ArrayLike) -> Tabular
     )  # fmt: skip
 
 
-def _tables(
-    answers: EachAnswers | AllAnswer,
+# -- distributions of all modes -------------------------------------------------------------
+
+
+class _Marker:
+    """A value that differs from every value of a user."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+#: The observation that a mode without prediction expects.
+NOTHING: Final = _Marker("nothing")
+#: The private state of a mode after an o that it holds impossible.
+RULED_OUT: Final = _Marker("ruled out")
+
+
+class _ListDistributions:
+    """P(a | m, x) and P(o | m, x, a) of modes in a list, queried one by one."""
+
+    def __init__(self, modes: Any) -> None:
+        self.modes = as_mode_list(modes)
+        if not self.modes:
+            raise InvalidTable("the list of modes is empty")
+        self.names = [name_of(self.modes, m) for m in range(len(self.modes))]
+        for mode, name in zip(self.modes, self.names, strict=True):
+            if isinstance(mode, type):
+                raise MissingCapability(f"mode {name} is a class: make an instance of it")
+            for capability in (ActionProbabilities, ObservationProbabilities):
+                require(mode, capability, f"mode {name}")
+        self._stateful = [isinstance(mode, Stateful) for mode in self.modes]
+
+    def start(self, x: Any) -> Any:
+        """x, or the tuple of states, before the first step."""
+        if not any(self._stateful):
+            return x
+        pairs = zip(self.modes, self._stateful, strict=True)
+        return tuple(mode.start() if stateful else x for mode, stateful in pairs)
+
+    def policies(self, x: Any) -> Distributions:
+        """P(a | m, x) for every m."""
+        states = self._states(x)
+        policies = {
+            m: _distribution(self.modes[m].action_probabilities(s), self.names[m], "policy", s)
+            for m, s in enumerate(states)
+            if s is not RULED_OUT
+        }
+        # At least one mode is left: an o that all modes hold impossible is never followed.
+        mean: dict[Any, float] = {}
+        for policy in policies.values() if len(policies) < len(states) else ():
+            for a, p in policy.items():
+                mean[a] = mean.get(a, 0.0) + p / len(policies)
+        return [policies.get(m, mean) for m in range(len(states))]
+
+    def hypotheses(self, x: Any, a: Any) -> Distributions:
+        """P(o | m, x, a) for every m; empty for a mode without prediction."""
+        return [
+            {} if s is RULED_OUT else self._hypothesis(m, s, a)
+            for m, s in enumerate(self._states(x))
+        ]
+
+    def _hypothesis(self, m: int, s: Any, a: Any) -> dict[Any, float]:
+        """P(o | m, s, a), which must agree with the mode's likelihood."""
+        mode, name = self.modes[m], self.names[m]
+        hypothesis = _distribution(mode.observation_probabilities(s, a), name, "hypothesis", s)
+        for o, p in hypothesis.items():
+            likelihood = (
+                float(mode.likelihood(s, a, o))
+                if isinstance(mode, Likelihood)
+                else math.exp(log_likelihood(mode, s, a, o))
+            )
+            if not abs(likelihood - p) <= TOLERANCE:
+                raise InvalidTable(
+                    f"mode {name} contradicts itself in situation {s!r} after action {a!r}: its "
+                    f"observation_probabilities give {o!r} {p:.6g}, its likelihood is "
+                    f"{likelihood:.6g}"
+                )
+        return hypothesis
+
+    def advance(self, x: Any, a: Any, o: Any, hypotheses: Distributions, advance: Advance) -> Any:
+        """T(x, a, o); `hypotheses`, those in x after a, show which modes rule o out."""
+        if not any(self._stateful):
+            return advance(x, a, o)
+        shared = [s for s, stateful in zip(x, self._stateful, strict=True) if not stateful]
+        next_shared = advance(shared[0], a, o) if shared else None
+
+        def next_state(m: int) -> Any:
+            if not self._stateful[m]:
+                return next_shared
+            if x[m] is RULED_OUT or o not in hypotheses[m]:
+                return RULED_OUT
+            return self.modes[m].advance(x[m], a, o)
+
+        return tuple(map(next_state, range(len(self.modes))))
+
+    def _states(self, x: Any) -> Sequence[Any]:
+        states: Sequence[Any] = x if any(self._stateful) else [x] * len(self.modes)
+        return states
+
+
+class _ArrayDistributions:
+    """P(a | m, x) and P(o | m, x, a) from one object that answers for all modes with arrays."""
+
+    def __init__(self, modes: Any) -> None:
+        for capability in (ActionProbabilities, ObservationProbabilities):
+            require(modes, capability, f"the array of modes ({modes!r})")
+        self.modes = modes
+        self.names = [name_of(modes, m) for m in range(len(modes))]
+
+    def start(self, x: Any) -> Any:
+        """x before the first step."""
+        return x
+
+    def policies(self, x: Any) -> Distributions:
+        """P(a | m, x) for every m."""
+        return self._by_mode(self.modes.action_probabilities(x), "policy", x)
+
+    def hypotheses(self, x: Any, a: Any) -> Distributions:
+        """P(o | m, x, a) for every m."""
+        return self._by_mode(self.modes.observation_probabilities(x, a), "hypothesis", x)
+
+    def advance(self, x: Any, a: Any, o: Any, hypotheses: Distributions, advance: Advance) -> Any:
+        """T(x, a, o)."""
+        return advance(x, a, o)
+
+    def _by_mode(self, answer: Mapping[Any, Any], part: str, x: Any) -> Distributions:
+        arrays = {k: np.broadcast_to(p, len(self.names)) for k, p in answer.items()}
+        return [
+            _distribution({k: p[m] for k, p in arrays.items()}, name, part, x)
+            for m, name in enumerate(self.names)
+        ]
+
+
+def _distribution(answer: Any, name: str, part: str, x: Any) -> dict[Any, float]:
+    """The positive probabilities, checked. A hypothesis may be empty, a policy may not."""
+    checked = checked_probabilities(
+        answer, part, f"mode {name}", x, allow_empty=part == "hypothesis"
+    )
+    return {k: float(p) for k, p in checked.items() if p != 0.0}
+
+
+# -- the tables --------------------------------------------------------------------------------
+
+
+def _explore(
+    queries: _ListDistributions | _ArrayDistributions,
     situation: Any,
     advance: Advance,
     prior: npt.ArrayLike | None,
     limit: int,
 ) -> TabularModes:
-    start = answers.start(situation)
+    start = queries.start(situation)
     numbers: dict[Hashable, int] = {_hashable(start): 0}
-    policies: list[Laws] = []
+    policies: list[Distributions] = []
     steps: list[Steps] = []
     situations = [start]
-    for x in situations:  # which grow on the way
-        policies.append(answers.policies(x))
+    for x in situations:  # grows during the loop
+        policies.append(queries.policies(x))
         here: Steps = {}
-        for a in dict.fromkeys(a for law in policies[-1] for a in law):
-            laws = answers.hypotheses(x, a)
+        for a in dict.fromkeys(a for policy in policies[-1] for a in policy):
+            hypotheses = queries.hypotheses(x, a)
             after: dict[Any, int] = {}
-            for o in dict.fromkeys(o for law in laws for o in law):
-                y = answers.advance(x, a, o, laws, advance)
+            for o in dict.fromkeys(o for hypothesis in hypotheses for o in hypothesis):
+                y = queries.advance(x, a, o, hypotheses, advance)
                 after[o] = numbers.setdefault(_hashable(y), len(numbers))
                 if after[o] == len(situations):
                     if after[o] >= limit:
-                        raise _too_many(f"more than limit={limit} situations can come up", y)
+                        raise _too_many(f"more than limit={limit} situations can be reached", y)
                     situations.append(y)
-            here[a] = laws, after
+            here[a] = hypotheses, after
         steps.append(here)
-    return _filled(answers.names, situations, policies, steps, prior)
+    return _fill_tables(queries.names, situations, policies, steps, prior)
 
 
-def _filled(
+def _fill_tables(
     names: Sequence[str],
     situations: Sequence[Any],
-    policies: Sequence[Laws],
+    policies: Sequence[Distributions],
     steps: Sequence[Steps],
     prior: npt.ArrayLike | None,
 ) -> TabularModes:
-    actions = _in_order(a for here in steps for a in here)
-    seen = _in_order(o for here in steps for _, after in here.values() for o in after)
-    silent = any(not law for here in steps for laws, _ in here.values() for law in laws)
-    observations = [*seen, NOTHING] if silent else seen
+    actions = _sorted_if_possible(a for here in steps for a in here)
+    observations = _sorted_if_possible(
+        o for here in steps for _, after in here.values() for o in after
+    )
+    if any(not h for here in steps for hypotheses, _ in here.values() for h in hypotheses):
+        observations.append(NOTHING)
     shape = len(names), len(situations), len(actions), len(observations)
     if np.prod(shape, dtype=float) > CELLS:
         sizes = " × ".join(map(str, shape))
         raise _too_many(f"a table of {sizes} probabilities is too large", situations[-1])
     policy, hypothesis = np.zeros(shape[:3]), np.zeros(shape)
     successor = np.repeat(np.arange(shape[1]), shape[2] * shape[3]).reshape(shape[1:])
-    place_a = {a: i for i, a in enumerate(actions)}
-    place_o = {o: i for i, o in enumerate(observations)}
-    for x, (laws, here) in enumerate(zip(policies, steps, strict=True)):
-        for m, law in enumerate(laws):
-            for a, p in law.items():
-                policy[m, x, place_a[a]] = p
-        for a, i in place_a.items():
-            expected, after = here.get(a, ([{observations[0]: 1.0}] * len(names), {}))
-            for m, law in enumerate(expected):
-                for o, p in (law or {NOTHING: 1.0}).items():
-                    hypothesis[m, x, i, place_o[o]] = p
+    index_a = {a: i for i, a in enumerate(actions)}
+    index_o = {o: i for i, o in enumerate(observations)}
+    for x, (here_policies, here) in enumerate(zip(policies, steps, strict=True)):
+        for m, distribution in enumerate(here_policies):
+            for a, p in distribution.items():
+                policy[m, x, index_a[a]] = p
+        for a, i in index_a.items():
+            hypotheses, after = here.get(a, ([{observations[0]: 1.0}] * len(names), {}))
+            for m, distribution in enumerate(hypotheses):
+                for o, p in (distribution or {NOTHING: 1.0}).items():
+                    hypothesis[m, x, i, index_o[o]] = p
             for o, y in after.items():
-                successor[x, i, place_o[o]] = y
-    labels = (tuple(map(_label, things)) for things in (situations, actions, observations))
-    return TabularModes(
-        policy, hypothesis, successor, names=names, prior=prior, labels=Labels(*labels)
+                successor[x, i, index_o[o]] = y
+    labels = Labels(
+        *(
+            tuple("always" if value is None else str(value) for value in values)
+            for values in (situations, actions, observations)
+        )
     )
+    return TabularModes(policy, hypothesis, successor, names=names, prior=prior, labels=labels)
 
 
 def _hashable(x: Any) -> Hashable:
@@ -194,28 +367,24 @@ def _hashable(x: Any) -> Hashable:
         hash(x)
     except TypeError:
         raise InvalidTable(
-            f"situation {x!r} cannot be told from others, it is not hashable: use numbers, text "
-            "or tuples for situations and private states"
+            f"situation {x!r} is not hashable: use numbers, text or tuples for situations and "
+            "private states"
         ) from None
     found: Hashable = x
     return found
 
 
-def _in_order(things: Iterable[Any]) -> list[Any]:
-    found = list(dict.fromkeys(things))
+def _sorted_if_possible(values: Iterable[Any]) -> list[Any]:
+    found = list(dict.fromkeys(values))
     try:
         return sorted(found)
     except (TypeError, ValueError):
         return found
 
 
-def _label(thing: Any) -> str:
-    return "always" if thing is None else str(thing)
-
-
 def _too_many(what: str, last: Any) -> TooManySituations:
     return TooManySituations(
-        f"{what}, the last one found was {last!r}: raise the limit, let `advance` forget what the "
-        "modes do not look at, or check the class by simulation "
+        f"{what}, the last one found was {last!r}: raise the limit, let `advance` drop details "
+        "that the modes do not use, or check the class by simulation "
         "(bayescontrol.convergence.sampled_check)"
     )

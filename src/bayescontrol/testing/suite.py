@@ -17,8 +17,7 @@ import numpy.typing as npt
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.interaction import both_streams
-from bayescontrol.mode_queries import name_of
-from bayescontrol.modes import draw_from
+from bayescontrol.mode_queries import ModeEnvironment, name_of
 from bayescontrol.protocols import (
     Likelihood,
     LogModeArray,
@@ -175,21 +174,7 @@ def _worlds(modes: Any, situation: Any, advance: Any) -> Callable[[int], Any]:
                 f"mode {m} ({modes[m]!r}) has no observation_probabilities(x, a): add it, or "
                 "pass environment=, a function that gives the world as mode m has it"
             )
-    return lambda m: _World(modes[m], situation, advance)
-
-
-class _World:
-    """o ~ P(o | m, x, a): the world as a mode has it."""
-
-    def __init__(self, mode: Any, situation: Any, advance: Any) -> None:
-        self.mode = mode
-        own = isinstance(mode, Stateful)
-        self.x, self.advance = (mode.start(), mode.advance) if own else (situation, advance)
-
-    def respond(self, a: Any, rng: Stream) -> Any:
-        o = draw_from(self.mode.observation_probabilities(self.x, a), rng)
-        self.x = self.advance(self.x, a, o)
-        return o
+    return lambda m: ModeEnvironment(modes[m], situation, advance)
 
 
 def in_logarithms(mode: Any) -> Any:
