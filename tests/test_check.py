@@ -143,7 +143,7 @@ def test_a_wrong_call_exits_with_2_and_says_what_to_do(
     [
         (":missing", "has no attribute 'missing'"),
         (":nothing", "modes"),
-        (":naive", "takes its own actions for evidence"),
+        (":naive", "conditions on its own actions"),
         (":bare", "has no default"),
     ],
 )

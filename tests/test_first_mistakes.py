@@ -133,7 +133,7 @@ def test_bad_evidence_names_the_mode_and_the_place() -> None:
         def log_likelihood(self, x: Any, a: Any, o: Any) -> float:
             return float("nan")
 
-    with pytest.raises(BadEvidence, match=r"mode 1 \(lazy\) answered None to x=0, a=1, o=2"):
+    with pytest.raises(BadEvidence, match=r"mode 1 \(lazy\) returned None for x=0, a=1, o=2"):
         FiniteBelief([Goal(0), Forgets(1, "lazy")]).observe(0, 1, 2)
     with pytest.raises(BadEvidence, match=r"mode 1 \(bad\) gives log-likelihood nan.*tion 2"):
         FiniteBelief([Goal(0), Divides(1, "bad")]).observe(0, 1, 2)
@@ -144,7 +144,7 @@ def test_text_is_no_likelihood() -> None:
         def log_likelihood(self, x: Any, a: Any, o: Any) -> Any:
             return "0.3"
 
-    with pytest.raises(BadEvidence, match=r"answered '0\.3'"):
+    with pytest.raises(BadEvidence, match=r"returned '0\.3'"):
         FiniteBelief([Writes(0)]).observe(0, 1, 2)
 
 
@@ -199,7 +199,7 @@ belief_, rule_, interact_, every_, mode_ = (
         (
             lambda: mode_(lambda x: {0: 0.4, 1: 0.4}, lambda x, a: {}).act(0, Stream(0)),
             InvalidTable,
-            "sums to 0.8",
+            "the sum is 0.8",
         ),
     ],
 )

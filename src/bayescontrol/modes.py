@@ -7,25 +7,19 @@
 Any object with the methods of `bayescontrol.protocols.Mode` is a mode too.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar, overload
 
-from bayescontrol.errors import InvalidTable, MissingCapability
-from bayescontrol.priors import TOLERANCE
+from bayescontrol.errors import MissingCapability
+from bayescontrol.mode_queries import ModeEnvironment, checked_probabilities, draw_from, safe_log
 from bayescontrol.seeding import Stream
+from bayescontrol.situations import Advance
 
 K = TypeVar("K")
 X = TypeVar("X")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
 H = TypeVar("H")
-
-
-def draw_from(probabilities: Mapping[K, float], rng: Stream) -> K:
-    """Draw a key with its probability."""
-    keys = list(probabilities)
-    return keys[0 if len(keys) == 1 else rng.categorical(list(probabilities.values()))]
 
 
 class DiscreteMode(Generic[X, A, O]):
@@ -56,30 +50,30 @@ class DiscreteMode(Generic[X, A, O]):
 
     def action_probabilities(self, x: X) -> Mapping[A, float]:
         """P(a | m, x)."""
-        return self._checked(self._policy(x), "policy", x)
+        return checked_probabilities(self._policy(x), "policy", self, x, allow_empty=True)
 
     def observation_probabilities(self, x: X, a: A) -> Mapping[O, float]:
         """P(o | m, x, a)."""
-        return self._checked(self._hypothesis(x, a), "hypothesis", x, a)
+        return checked_probabilities(
+            self._hypothesis(x, a), "hypothesis", self, x, a, allow_empty=True
+        )
 
     def likelihood(self, x: X, a: A, o: O) -> float:
         """P(o | m, x, a) of one o."""
         return self.observation_probabilities(x, a).get(o, 0.0)
 
-    def _checked(
-        self, probabilities: Mapping[K, float], part: str, *given: Any
-    ) -> Mapping[K, float]:
-        total = sum(probabilities.values())
-        if probabilities and not abs(total - 1.0) < TOLERANCE:  # empty: nothing is predicted
-            raise InvalidTable(
-                f"{part}{given} of {self!r} sums to {total:.9g}, not to 1: {dict(probabilities)}"
-            )
-        return probabilities
-
     def log_likelihood(self, x: X, a: A, o: O) -> float:
         """ln P(o | m, x, a), -∞ where it is zero."""
-        p = self.likelihood(x, a, o)
-        return math.log(p) if p > 0.0 else -math.inf
+        return safe_log(self.likelihood(x, a, o))
+
+    def environment(self, situation: Any = None, advance: Advance | None = None) -> ModeEnvironment:
+        """The world in which the hypothesis is true, starting in `situation`.
+
+        >>> lever = DiscreteMode(lambda x: {"pull": 1.0}, lambda x, a: {"pays": 1.0})
+        >>> lever.environment().respond("pull", rng=None)
+        'pays'
+        """
+        return ModeEnvironment(self, situation, advance)
 
     def __repr__(self) -> str:
         return f"DiscreteMode({self.name!r})"
@@ -121,6 +115,10 @@ class PairedMode:
                 f"the hypothesis {hypothesis!r} has neither likelihood(x, a, o) "
                 "nor log_likelihood(x, a, o)"
             )
+
+    def environment(self, situation: Any = None, advance: Advance | None = None) -> ModeEnvironment:
+        """The world in which the hypothesis is true; it needs `observation_probabilities`."""
+        return ModeEnvironment(self, situation, advance)
 
     def __repr__(self) -> str:
         label = f", name={self.name!r}" if self.name else ""

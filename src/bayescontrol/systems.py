@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from bayescontrol.errors import MissingCapability
-from bayescontrol.modes import draw_from
+from bayescontrol.mode_queries import draw_from
 from bayescontrol.protocols import IOSystem
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
@@ -128,26 +128,6 @@ class Coupled(Generic[S, T, A, O]):
     def advance(self, s: tuple[S, T], a: A, o: O) -> tuple[S, T]:
         """Advance both systems by (a, o)."""
         return self.agent.advance(s[0], a, o), self.environment.advance(s[1], a, o)
-
-
-class SystemEnvironment(Generic[A, O]):
-    """Use an I/O system Q as the environment: o_t ~ Q(o_t | ao_<t a_t).
-
-    >>> from bayescontrol import DiscreteMode
-    >>> world = SystemEnvironment(Situated(DiscreteMode(lambda x: {}, lambda x, a: {a: 1.0})))
-    >>> world.respond("ping", rng=None)
-    'ping'
-    """
-
-    def __init__(self, system: IOSystem[Any, A, O]) -> None:
-        self.system = system
-        self.s = system.start()
-
-    def respond(self, a: A, rng: Stream) -> O:
-        """Draw o_t and advance the state."""
-        o = draw_from(self.system.observation_probabilities(self.s, a), rng)
-        self.s = self.system.advance(self.s, a, o)
-        return o
 
 
 class SystemAgent(Generic[A, O]):

@@ -141,9 +141,9 @@ def test_arms_that_cannot_come_or_go_change_nothing() -> None:
     belief.retire("red")
     before = belief.save()
     changes: list[tuple[Callable[[], None], str]] = [
-        (lambda: belief.retire("blue"), "last one"),
+        (lambda: belief.retire("blue"), "last active arm"),
         (lambda: belief.retire("red"), "already"),
-        (lambda: belief.restore("blue"), "in play"),
+        (lambda: belief.restore("blue"), "is active"),
         (lambda: belief.retire("pink"), "no arm 'pink'"),
         (lambda: belief.restore("pink"), "no arm 'pink'"),
         (lambda: belief.add("blue"), "two arms"),
@@ -159,7 +159,7 @@ def test_arms_that_cannot_come_or_go_change_nothing() -> None:
 
 
 def test_a_new_arm_states_its_prior_as_the_bandit_does(case: Case) -> None:
-    stated = {"Gaussian(sd=0.5)": (2, 4), "Categorical([0.0, 1.0, 5.0])": (1, 2, 3)}
+    stated = {"GaussianRewards(sd=0.5)": (2, 4), "Categorical([0.0, 1.0, 5.0])": (1, 2, 3)}
     prior = stated.get(repr(case.bandit.family))
     belief = case.bandit.belief()
     belief.add("new", prior)

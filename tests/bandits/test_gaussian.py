@@ -11,7 +11,7 @@ from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol import GaussianBandit
 from bayescontrol.arrays import FloatArray
-from bayescontrol.bandits import Gaussian, NormalGamma
+from bayescontrol.bandits import GaussianRewards, NormalGamma
 from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
 
@@ -201,7 +201,11 @@ def test_a_prior_too_wide_for_a_world_says_so() -> None:
 
 
 def test_a_family_is_written_as_it_is_made() -> None:
-    assert repr(GaussianBandit(2, sd=0.1).family) == repr(Gaussian(0.1)) == "Gaussian(sd=0.1)"
+    assert (
+        repr(GaussianBandit(2, sd=0.1).family)
+        == repr(GaussianRewards(0.1))
+        == "GaussianRewards(sd=0.1)"
+    )
     assert repr(GaussianBandit(2, sd=None)) == "GaussianBandit(NormalGamma(), 2 arms)"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bayescontrol import LinearBandit, LogisticBandit, Stream, interact, play
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.bandits import LinearBelief, Outcome
+from bayescontrol.bandits import LinearBelief, RewardAndContext
 from bayescontrol.bandits.contextual import fused_loop
 from bayescontrol.errors import (
     BadEvidence,
@@ -109,7 +109,7 @@ def test_the_predictive_density_is_that_of_a_score_and_noise() -> None:
     variance = 0.25 + 5.0
     exact = -0.5 * (r**2 / variance + np.log(2 * np.pi * variance))
     assert belief.log_predictive(x, 0, r) == pytest.approx(exact, rel=1e-12)
-    assert belief.surprise(x, 0, Outcome(r, (0, 0))) == pytest.approx(-exact / np.log(2))
+    assert belief.surprise(x, 0, RewardAndContext(r, (0, 0))) == pytest.approx(-exact / np.log(2))
     with pytest.raises(MissingCapability, match="infinitely many"):
         belief.predictive(x, 0)
 
@@ -173,7 +173,7 @@ def test_feedback_may_come_late_in_any_order_or_never() -> None:
 
 def test_a_stream_brings_the_next_context_and_a_reward_alone_leaves_it() -> None:
     agent = LinearBandit(2, 2).agent([1.0, 0.0])
-    agent.observe(0, Outcome(2.0, (0.0, 1.0)))
+    agent.observe(0, RewardAndContext(2.0, (0.0, 1.0)))
     assert agent.x.tolist() == [0.0, 1.0]
     agent.observe(1, 3.0)
     assert agent.x.tolist() == [0.0, 1.0]
@@ -188,7 +188,7 @@ def test_an_agent_without_a_context_says_so_and_learns_by_the_two_halves(schedul
     for use in (
         lambda: agent.act(Stream(0)),
         lambda: agent.observe("red", 5.0),
-        lambda: agent.observe("red", Outcome(5.0, (1.0, 2.0))),
+        lambda: agent.observe("red", RewardAndContext(5.0, (1.0, 2.0))),
         agent.action_probabilities,
         lambda: interact(agent, world, 3),
     ):
@@ -242,7 +242,7 @@ BAD_EVENTS = [
     ([1.0, 2.0], 0, None),
     ([1.0, 2.0], 0, "much"),
     ([1.0, 2.0], 0, 1e300),
-    ([1.0, 2.0], 0, Outcome(np.inf, (0.0, 0.0))),
+    ([1.0, 2.0], 0, RewardAndContext(np.inf, (0.0, 0.0))),
 ]
 
 
@@ -261,7 +261,7 @@ def test_a_bad_next_context_is_refused_before_anything_is_learnt() -> None:
     before = agent.save()
     for bad in ((1.0,), (1.0, np.nan), None):
         with pytest.raises(BadEvidence, match="context"):
-            agent.observe(0, Outcome(1.0, bad))  # type: ignore[arg-type]
+            agent.observe(0, RewardAndContext(1.0, bad))  # type: ignore[arg-type]
     assert same_bits(before, agent.save())
 
 
@@ -398,7 +398,7 @@ def test_what_cannot_come_or_go_raises_and_changes_nothing() -> None:
         belief.add("red")
     with pytest.raises(InvalidPrior):
         belief.add("green", prior=(0.0, -1.0))
-    with pytest.raises(UnknownArm, match="in play"):
+    with pytest.raises(UnknownArm, match="is active"):
         belief.restore("red")
     with pytest.raises(UnknownArm, match="no arm"):
         belief.retire("green")
@@ -406,7 +406,7 @@ def test_what_cannot_come_or_go_raises_and_changes_nothing() -> None:
     belief.retire("red")
     with pytest.raises(UnknownArm, match="already"):
         belief.retire("red")
-    with pytest.raises(UnknownArm, match="last one"):
+    with pytest.raises(UnknownArm, match="last active arm"):
         belief.retire("blue")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import SharedLinearBandit, Stream
-from bayescontrol.bandits import Logit, Outcome, SharedLinearBelief
+from bayescontrol.bandits import Logit, RewardAndContext, SharedLinearBelief
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
@@ -96,8 +96,8 @@ def test_arms_come_and_go_for_a_mode_in_charge_too() -> None:
 
 
 class World:
-    def respond(self, a: int, rng: Stream) -> Outcome:
-        return Outcome(rng.normal(a), (rng.normal(), rng.normal()))
+    def respond(self, a: int, rng: Stream) -> RewardAndContext:
+        return RewardAndContext(rng.normal(a), (rng.normal(), rng.normal()))
 
 
 @pytest.mark.parametrize("schedule", [Every(1), Every(3)])
@@ -145,7 +145,7 @@ def test_features_that_do_not_fit_and_bad_next_contexts_are_refused() -> None:
     agent = bandit().agent((0.0, 1.0))
     before = agent.save()
     with pytest.raises(BadEvidence):
-        agent.observe(1, Outcome(1.0, (0.0, np.nan)))
+        agent.observe(1, RewardAndContext(1.0, (0.0, np.nan)))
     assert same_bits(before, agent.save())
     agent.observe(1, 1.0)
     assert agent.x == (0.0, 1.0)
@@ -156,7 +156,7 @@ def test_an_agent_without_a_context_says_so_and_learns_by_the_two_halves() -> No
     for use in (
         lambda: agent.act(Stream(0)),
         lambda: agent.observe(1, 5.0),
-        lambda: agent.observe(1, Outcome(5.0, (1.0, 2.0))),
+        lambda: agent.observe(1, RewardAndContext(5.0, (1.0, 2.0))),
         agent.action_probabilities,
     ):
         with pytest.raises(BadEvidence, match="no context yet"):

@@ -166,7 +166,7 @@ def test_what_depends_on_order_cannot_be_merged(make: Any) -> None:
 )
 def test_a_state_of_another_law_of_change_is_refused(mine: Any, other: Any) -> None:
     before = mine.posterior()
-    with pytest.raises(IncompatibleState, match="law of change"):
+    with pytest.raises(IncompatibleState, match="change parameters"):
         mine.load(watched(other).save())
     assert np.array_equal(mine.posterior(), before)
 

@@ -54,7 +54,7 @@ HISTORY = [(None, 0, 1), (None, 0, 1), (None, 1, 0), (None, 0, 1), (None, 1, 1),
 
 def worst_error(kind: type[ParticleBelief], particles: int = 4000) -> float:
     """Of the mean biases against Beta's after each of 48 observations, in posterior sds."""
-    belief, rng, worst = make(particles, kind, rng=5), Stream(6), 0.0
+    belief, rng, worst = make(particles, kind, seed=5), Stream(6), 0.0
     counts = np.ones((ARMS, 2))
     for x, a, o in HISTORY:
         belief.observe(x, a, o)
@@ -142,7 +142,7 @@ def test_a_move_that_gives_nonsense_is_refused_and_changes_nothing(wrong: FloatA
     for event in HISTORY:
         belief.observe(*event)
     before = belief.save()
-    with pytest.raises(BadEvidence, match="the move gave"):
+    with pytest.raises(BadEvidence, match="the move returned"):
         belief.sample(Stream(0))
     assert same_bits(before, belief.save())
 

@@ -70,7 +70,7 @@ def test_a_conjugate_posterior_is_met() -> None:
 
 def moments_of_itself(seed: int) -> tuple[float, float]:
     """(E - exact) / sd and variance / exact: the posterior is N(Σo / (n+1), 1 / (n+1))."""
-    belief = fed(make(4000, of_itself, rng=seed), seed + 100)
+    belief = fed(make(4000, of_itself, seed=seed), seed + 100)
     assert belief.renewals > 1
     n = len(SEEN) + 1
     off = (belief.mean()[0] - sum(SEEN) / n) * n**0.5
@@ -97,10 +97,10 @@ def test_two_modes_stay_two_where_a_fit_of_two_moments_blurs_them() -> None:
     Liu and West shrink towards the mean between the modes: their spread was 2.7 to 6.8 times too
     large on these seeds.
     """
-    off, spread = of_two_modes(fed(make(4000, rng=1), 101))
+    off, spread = of_two_modes(fed(make(4000, seed=1), 101))
     assert abs(off) < 0.2
     assert abs(spread - 1.0) < 0.15
-    _, blurred = of_two_modes(fed(ParticleBelief(normal, of_square, act, 4000, rng=1), 101))
+    _, blurred = of_two_modes(fed(ParticleBelief(normal, of_square, act, 4000, seed=1), 101))
     assert blurred > 2.0
 
 
@@ -112,7 +112,7 @@ class Unmoved(ResampleMoveBelief):
 
 
 def test_moves_that_forget_the_evidence_are_seen() -> None:
-    planted = Unmoved(normal, log_normal, of_square, act, 4000, rng=1)
+    planted = Unmoved(normal, log_normal, of_square, act, 4000, seed=1)
     _, spread = of_two_modes(fed(planted, 101))
     assert abs(spread - 1.0) > 0.15
 

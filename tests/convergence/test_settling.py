@@ -17,7 +17,7 @@ from bayescontrol import (
 )
 from bayescontrol.convergence.settling import Settling, settling_times
 from bayescontrol.errors import InvalidPrior, MissingCapability, UnknownMode
-from bayescontrol.problems.chain import chain, identification_law, identification_time
+from bayescontrol.problems.chain import chain, identification_probabilities, identification_time
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import Probe
 from bayescontrol.schedules import Every, Geometric, every_step
@@ -61,7 +61,7 @@ def test_a_wrong_hold_would_be_seen() -> None:
 def test_unfinished_runs_are_counted_and_make_the_mean_a_lower_bound() -> None:
     """Share unfinished within four standard errors of the exact tail: false alarm 6e-5."""
     horizon, runs = 20, 2000
-    tail = 1.0 - identification_law(lambda _t: 5, every_step, horizon).sum()
+    tail = 1.0 - identification_probabilities(lambda _t: 5, every_step, horizon).sum()
     found = settling_times(chain(5), 0, runs=runs, horizon=horizon, seed=1)
     cut = found.of(1)
     assert (found.means[1], found.unfinished[1]) == (cut.mean, cut.unfinished)

@@ -88,9 +88,9 @@ def test_an_agent_cannot_win_with_more_probability_than_there_is(modes: Any) -> 
     shy = Situated(DiscreteMode(lambda x: {0: 0.5, 1: 0.5}, lambda x, a: {}))
     negative = Situated(DiscreteMode(lambda x: {0: 1.5, 1: -0.5}, lambda x, a: {0: 1.0}))
     for agent in (cheat, shy, negative):
-        with pytest.raises(InvalidTable, match="not to 1"):
+        with pytest.raises(InvalidTable, match="must sum to 1"):
             relative_entropy(agent, modes, PRIOR, 2)
-        with pytest.raises(InvalidTable, match="not to 1"):
+        with pytest.raises(InvalidTable, match="must sum to 1"):
             sampled_relative_entropy(agent, modes, PRIOR, 2)
 
 

@@ -59,8 +59,8 @@ def act(theta: FloatArray, x: Any, rng: Stream) -> float:
 
 def make(kind: str, n: int = 2000, seed: int = 0) -> ParticleBelief:
     if kind == "resample-move":
-        return ResampleMoveBelief(draw, log_prior, log_likelihoods, act, n, rng=seed)
-    return ParticleBelief(draw, log_likelihoods, act, n, rng=seed)
+        return ResampleMoveBelief(draw, log_prior, log_likelihoods, act, n, seed=seed)
+    return ParticleBelief(draw, log_likelihoods, act, n, seed=seed)
 
 
 def lived(kind: str, seed: int) -> tuple[ParticleBelief, FloatArray, Record]:

@@ -20,7 +20,7 @@ from bayescontrol.bandits import (
     Bernoulli,
     Categorical,
     Exponential,
-    Gaussian,
+    GaussianRewards,
     NormalGamma,
     Poisson,
 )
@@ -72,7 +72,7 @@ def responses(kind: int, constants: FloatArray, truth: list[float], n: int = N) 
 def test_the_families_have_the_numbers_that_the_kernels_know_them_by() -> None:
     kinds: list[Family] = [
         Bernoulli(),
-        Gaussian(),
+        GaussianRewards(),
         NormalGamma(),
         Poisson(),
         Exponential(),

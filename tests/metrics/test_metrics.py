@@ -21,7 +21,7 @@ from bayescontrol import (
     interact,
 )
 from bayescontrol.arrays import FloatArray
-from bayescontrol.bandits import Outcome
+from bayescontrol.bandits import RewardAndContext
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleCondition,
@@ -30,7 +30,13 @@ from bayescontrol.errors import (
     UnknownArm,
 )
 from bayescontrol.metrics import best_share, delusion, regret
-from bayescontrol.problems.examples import FROG, PRIZE, THREE_MODES_PRIOR, prize_or_frog, three_modes
+from bayescontrol.problems.examples import (
+    FROG,
+    PRIZE,
+    THREE_MODES_PRIOR,
+    prize_or_frog,
+    three_modes,
+)
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import posterior, situation
 from bayescontrol.situations import stay
@@ -297,7 +303,7 @@ def test_an_arm_of_another_world_is_refused() -> None:
 def test_regret_with_contexts_is_cumulative_too() -> None:
     """Arm "up" pays x, arm "down" pays -x; the contexts are 1, 2, -3, and then 5."""
     world = LinearBandit(["up", "down"], features=1).environment([[1.0], [-1.0]], start=[1.0])
-    contexts = [Outcome(0.0, (x,)) for x in (2.0, -3.0, 5.0)]
+    contexts = [RewardAndContext(0.0, (x,)) for x in (2.0, -3.0, 5.0)]
     record = Record(["up", "down", "up"], contexts)
     expected = [0.0, 4.0, 10.0]
     assert regret(record, world).tolist() == expected
@@ -347,7 +353,7 @@ def test_setting_the_context_begins_a_new_run() -> None:
     interact(bandit.agent(world.start), world, 10)
     world.context = [3.0]
     world.respond(1, Stream(0))
-    record = Record([1], [Outcome(0.0, tuple(world.start.tolist()))])
+    record = Record([1], [RewardAndContext(0.0, tuple(world.start.tolist()))])
     assert regret(record, world).tolist() == [6.0]
 
 
@@ -356,6 +362,8 @@ def test_a_record_without_contexts_is_refused() -> None:
     with pytest.raises(BadEvidence, match="have no context"):
         regret(Record([0, 1], [0.5, 1.5]), world)
     with pytest.raises(BadEvidence, match="a vector of 2 numbers"):
-        regret(Record([0, 1], [Outcome(0.5, (1.0,)), Outcome(0.5, (1.0,))]), world)
+        regret(
+            Record([0, 1], [RewardAndContext(0.5, (1.0,)), RewardAndContext(0.5, (1.0,))]), world
+        )
     with pytest.raises(UnknownArm, match="contains arm 2"):
-        regret(Record([2], [Outcome(0.5, (1.0, 1.0))]), world)
+        regret(Record([2], [RewardAndContext(0.5, (1.0, 1.0))]), world)

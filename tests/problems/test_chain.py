@@ -1,8 +1,14 @@
-"""The k-step chain and the growing chain against their definitions, on every short history."""
+"""The k-step chain and the growing chain against their definitions, on every short history.
+
+Exact identification times against linear algebra, enumeration and real agents.
+"""
 
 import itertools
 import math
+from collections.abc import Iterator
 from decimal import Decimal, getcontext
+from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,10 +16,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescontrol import Stream, interact
-from bayescontrol.errors import InvalidTable, UnknownMode
-from bayescontrol.problems.chain import GrowingChain, chain, first_run
+from bayescontrol import Stream, interact, play
+from bayescontrol.errors import InvalidTable, MissingCapability, UnknownMode
+from bayescontrol.problems.chain import (
+    GrowingChain,
+    chain,
+    first_reward_time,
+    first_run,
+    identification_probabilities,
+    identification_time,
+    tail_bound,
+)
 from bayescontrol.record import posterior
+from bayescontrol.schedules import (
+    Every,
+    Geometric,
+    MinimumDwell,
+    Schedule,
+    doubling,
+    every_step,
+)
 
 ACTIONS = (0, 1)
 
@@ -134,9 +156,160 @@ def test_the_growing_chain_tells_the_rule_its_probabilities() -> None:
 
 
 def test_bad_lengths_and_modes_are_named() -> None:
-    with pytest.raises(InvalidTable, match=r"chain\(k=0\): k is at least 1"):
+    with pytest.raises(InvalidTable, match=r"chain\(k=0\): k must be at least 1"):
         chain(0)
     with pytest.raises(InvalidTable, match=r"GrowingChain\(scale=0\)"):
         GrowingChain(0)
     with pytest.raises(UnknownMode, match="no mode 2"):
         GrowingChain().environment(2)
+
+
+def mean_by_elimination(k: int, j: int, p: Fraction) -> Fraction:
+    """E T of the chain on (run, age of the mode): a draw is due at age j, or with chance p.
+
+    Solved backward in rational numbers: h[n, g] = α + β h[1, 1], since a run that breaks
+    starts again at run 1 with a fresh mode.
+    """
+    alpha: dict[tuple[int, int], Fraction] = {}
+    beta: dict[tuple[int, int], Fraction] = {}
+    zero, one = Fraction(0), Fraction(1)
+    for n in range(k - 1, 0, -1):
+        for g in range(1, j + 1):
+            draw = one if g >= j else p
+            on = [(one - draw, (n + 1, g + 1)), (draw / 2, (n + 1, 1))]
+            alpha[n, g] = one + sum((q * alpha.get(s, zero) for q, s in on if q), zero)
+            beta[n, g] = draw / 2 + sum((q * beta.get(s, zero) for q, s in on if q), zero)
+    if k == 1:
+        return one
+    return 1 + alpha[1, 1] / (1 - beta[1, 1])
+
+
+@pytest.mark.parametrize("k", range(1, 9))
+@pytest.mark.parametrize("j", range(1, 10))
+def test_blocks_of_j_take_the_closed_form_and_the_rational_value(k: int, j: int) -> None:
+    r = -(-k // j)
+    assert identification_time(k, Every(j)).mean == (2**r - 1) * j - (r * j - k)
+    assert identification_time(k, Every(j)).mean == mean_by_elimination(k, j, Fraction(0))
+
+
+@pytest.mark.parametrize("k", range(1, 31))
+def test_the_rule_takes_two_to_the_k_less_one_and_half_a_chain_more_to_a_reward(k: int) -> None:
+    assert identification_time(k).mean == 2**k - 1
+    assert first_reward_time(k).mean == 2**k - 1 + k / 2
+    assert identification_time(k, Geometric(1.0)) == identification_time(k)
+    assert identification_time(k, Every(k)) == (k, 0.0)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 9])
+@pytest.mark.parametrize("p", [Fraction(1, 9), Fraction(1, 2), Fraction(1, 10**9)])
+def test_geometric_holding_takes_the_sum_of_powers(k: int, p: Fraction) -> None:
+    # An age that never falls due: only the coin draws.
+    s = 1 - p / 2
+    exact = sum((s**-i for i in range(k)), Fraction(0))
+    assert mean_by_elimination(k, 10**3 if k > 1 else 1, p) == exact
+    ours = identification_time(k, Geometric(float(p)))
+    assert ours.mean == pytest.approx(float(exact), rel=1e-14)
+
+
+@pytest.mark.parametrize("schedule", [every_step, Every(2), Every(3), Geometric(0.3), doubling])
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 6])
+def test_mean_and_deviation_are_those_of_the_law(schedule: Schedule, k: int) -> None:
+    law = identification_probabilities(lambda _t: k, schedule, 4000)
+    t = np.arange(1, 4001)
+    mean, sd = identification_time(k, schedule)
+    assert law.sum() == pytest.approx(1.0, abs=1e-12)
+    assert t @ law == pytest.approx(mean, rel=1e-10)
+    variance = float((t - mean) ** 2 @ law)
+    assert math.sqrt(variance) == pytest.approx(sd, rel=1e-8, abs=1e-9)
+
+
+def draws_of(schedule: Any, steps: int) -> list[bool]:
+    """Where a mode is drawn, written down from the schedules' descriptions."""
+    if schedule is every_step:
+        return [True] * steps
+    if schedule is doubling:
+        return [t == 0 or (t & (t - 1)) == 0 for t in range(steps)]
+    return [t % schedule.k == 0 for t in range(steps)]
+
+
+def histories(draws: list[bool]) -> Iterator[list[int]]:
+    """All action sequences that the fair draws can give, equally likely."""
+    for coins in itertools.product((0, 1), repeat=sum(draws)):
+        drawn = iter(coins)
+        actions: list[int] = []
+        for new in draws:
+            actions.append(next(drawn) if new else actions[-1])
+        yield actions
+
+
+@pytest.mark.parametrize("schedule", [every_step, Every(3), doubling])
+def test_the_law_of_the_growing_chain_is_that_of_all_histories(schedule: Schedule) -> None:
+    growing, steps = GrowingChain(2), 12
+    draws = draws_of(schedule, steps)
+    count = np.zeros(steps)
+    for actions in histories(draws):
+        for t in range(1, steps + 1):
+            k = growing.required(t)
+            if t >= k and len(set(actions[t - k : t])) == 1:
+                count[t - 1] += 1
+                break
+    law = identification_probabilities(growing.required, schedule, steps)
+    assert law.tolist() == (count / 2 ** sum(draws)).tolist()
+
+
+def test_doubling_identifies_surely_within_three_times_k() -> None:
+    for k in range(1, 70):
+        assert identification_probabilities(lambda _t, k=k: k, doubling, 3 * k).sum() == 1.0  # type: ignore[misc]
+
+
+def test_on_the_growing_chain_the_rule_never_identifies_and_doubling_does_by_step_474() -> None:
+    growing = GrowingChain(10)
+    rule = identification_probabilities(growing.required, every_step, 2000)
+    # The first chance, 100 equal actions out of 100, is two thirds of all there ever is.
+    assert rule[99] == 2.0**-99
+    assert rule.sum() + tail_bound(growing, every_step, 2000) < 3e-30
+    law = identification_probabilities(growing.required, doubling, 512)
+    assert law.sum() == 1.0
+    assert np.flatnonzero(law)[[0, -1]].tolist() == [99, 473]
+
+
+@pytest.mark.parametrize("schedule", [every_step, Every(2), Every(3), Geometric(0.3)])
+def test_the_tail_bound_is_above_the_exact_tail(schedule: Schedule) -> None:
+    growing = GrowingChain(2)
+    law = identification_probabilities(growing.required, schedule, 4000)
+    for steps in (4, 10, 50, 200):
+        tail = law[steps:].sum()
+        assert 0.0 < tail <= tail_bound(growing, schedule, steps)
+
+
+@pytest.mark.parametrize("schedule", [every_step, Every(2), Every(3), Geometric(0.25), doubling])
+def test_real_agents_take_the_exact_time_and_not_that_of_a_longer_chain(
+    schedule: Schedule,
+) -> None:
+    """Within 5 standard errors of 800 runs: false-alarm rate about 1e-6 a schedule.
+
+    The planted bug, a chain longer by two, is rejected by the same test.
+    """
+    k, runs = 5, 800
+    times = np.empty(runs)
+    for run in range(runs):
+        agent: Any = chain(k).agent(schedule=schedule)
+        history = play(agent, chain(k).environment(run % 2), seed=11, run=run)
+        actions = []
+        for t, (a, _) in enumerate(islice(history, 10_000), start=1):
+            actions.append(a)
+            if agent.belief.posterior().min() == 0.0:
+                times[run] = t
+                break
+        assert times[run] == first_run(actions, k)
+    mean, sd = identification_time(k, schedule)
+    allowed = 5 * sd / math.sqrt(runs)
+    assert abs(times.mean() - mean) <= allowed
+    assert abs(times.mean() - identification_time(k + 2, schedule).mean) > allowed
+
+
+def test_a_schedule_without_an_exact_law_is_refused() -> None:
+    with pytest.raises(MissingCapability, match="simulate it"):
+        identification_time(3, MinimumDwell(2))
+    with pytest.raises(MissingCapability, match="identification_probabilities"):
+        tail_bound(GrowingChain(), doubling, 100)

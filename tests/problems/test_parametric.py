@@ -333,7 +333,7 @@ def test_a_function_that_does_not_compile_is_named_with_the_reason(
 def test_a_class_that_is_none_is_refused() -> None:
     nothing: list[Any] = [0.5, [], np.empty((0, 2))]
     for theta in nothing:
-        with pytest.raises(InvalidTable, match="one row for each mode"):
+        with pytest.raises(InvalidTable, match="one row per mode"):
             ParametricModes(theta, likelihoods=pays, act=best)
     for words in ("ab", [["a"]], [[1.0], [1.0, 2.0]]):
         with pytest.raises(InvalidTable, match="array of numbers"):
@@ -344,7 +344,7 @@ def test_a_class_that_is_none_is_refused() -> None:
         levers(3, start=["a"])
     with pytest.raises(InvalidTable, match="2 names for 3 modes"):
         levers(3, names=["a", "b"])
-    with pytest.raises(InvalidTable, match="int or a float"):
+    with pytest.raises(InvalidTable, match="int or float"):
         levers(3, observation=str)
 
 
@@ -353,7 +353,7 @@ def test_worlds_that_are_none_are_refused() -> None:
     for m in (3, -1):
         with pytest.raises(UnknownMode, match=f"no mode {m}"):
             modes.environment(m)
-    with pytest.raises(UnknownMode, match="name one world"):
+    with pytest.raises(UnknownMode, match="give either a mode"):
         modes.environment()
     with pytest.raises(InvalidTable, match=r"one mode has \(4,\)"):
         modes.environment(theta=[0.5])

@@ -278,7 +278,9 @@ class Answers:
         ([Answers({0: "all"}, {0: 1.0})], InvalidTable, "policy of mode odd .* a mapping"),
     ],
 )
-def test_modes_without_valid_tables_are_rejected(modes: Any, error: type[Exception], message: str) -> None:
+def test_modes_without_valid_tables_are_rejected(
+    modes: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         tabulate(modes)
 

@@ -16,10 +16,10 @@ from bayescontrol.bandits.gamma import (
     Poisson,
     PoissonBandit,
 )
-from bayescontrol.bandits.gaussian import Gaussian, GaussianBandit, NormalGamma
+from bayescontrol.bandits.gaussian import GaussianBandit, GaussianRewards, NormalGamma
 from bayescontrol.bandits.joint import JointBandit, LogitNormalBandit
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights, SharedLinearBelief
-from bayescontrol.bandits.regression import GaussianNoise, Logit, Outcome
+from bayescontrol.bandits.regression import GaussianNoise, Logit, RewardAndContext
 
 __all__ = [
     "ArmsBelief",
@@ -32,9 +32,9 @@ __all__ = [
     "ContextualBandit",
     "Exponential",
     "ExponentialBandit",
-    "Gaussian",
     "GaussianBandit",
     "GaussianNoise",
+    "GaussianRewards",
     "JointBandit",
     "LinearBandit",
     "LinearBelief",
@@ -45,9 +45,9 @@ __all__ = [
     "LogitNormalBandit",
     "MeanRewards",
     "NormalGamma",
-    "Outcome",
     "Poisson",
     "PoissonBandit",
+    "RewardAndContext",
     "SharedLinearBandit",
     "SharedLinearBelief",
 ]

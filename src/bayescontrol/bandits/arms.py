@@ -1,17 +1,12 @@
-"""A mode of a bandit: what every arm pays on average.
+"""The belief over independent arms: a product of conjugate posteriors, one row per arm.
 
-    P(a | m) = 1 for a = arg max_j m_j
+    P(m | âo_≤t) = Π_j P(m_j | rewards of arm j)        P(a | m) = 1 for a = arg max_j m_j
 
-Under tiny prior parameters several m_j may be the same double, 1.0 say. They are then compared by
-their logarithms, or log-odds (see `kernels.arms`). Where nothing tells the best apart, one of them
-is pulled by chance.
+Drawing a mode draws the mean reward of every arm; the mode pulls the best one. Rewards are
+exchangeable, so feedback may come late, in any order, or never. Arms can be added and retired.
 
-The belief over independent arms: a product of conjugate posteriors, one row an arm.
-
-    P(m | âo_≤t) = Π_j P(m_j | rewards of arm j)
-
-To draw a mode is to draw every arm's mean reward; the mode pulls the best of them. Rewards are
-exchangeable, so feedback may come late, in any order, or never; arms may come and go.
+Under tiny prior parameters several m_j may be the same double, for instance 1.0. They are then
+compared by their logarithms or log-odds (see `kernels.arms`). Remaining ties are broken at random.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -23,7 +18,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals
-from bayescontrol.bandits.roster import InPlay, Roster
+from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
@@ -36,10 +31,10 @@ from bayescontrol.values import distinct_texts, format_text
 
 
 class MeanRewards:
-    """A mode m: the mean reward of every arm. Its policy pulls the best, arg max_j m_j.
+    """A mode m: the mean reward of every arm. Its policy pulls arg max_j m_j.
 
-    `logs`, if given, is compared in place of `means`: it has the order of the exact means where
-    doubles have not. Of several that are the best to the last bit one is pulled by chance.
+    `logs`, if given, is compared instead of `means`: it keeps the order of means that are equal
+    as doubles. Ties are broken at random.
 
     >>> MeanRewards(("red", "blue"), np.array([0.2, 0.7])).act(None, Stream(0))
     'blue'
@@ -59,12 +54,12 @@ class MeanRewards:
         compared = self.means if self.logs is None else self.logs
         best = int(compared.argmax())
         if np.count_nonzero(compared == compared[best]) > 1:
-            several = self._best()
-            best = several[rng.integers(several.size)]
+            ties = self._best()
+            best = ties[rng.integers(ties.size)]
         return self.arms[best]
 
     def action_probabilities(self, x: Any) -> dict[Any, float]:
-        """1 for the best arm."""
+        """1 for the best arm, split evenly between ties."""
         best = self._best()
         return {self.arms[j]: 1.0 / best.size for j in best}
 
@@ -73,13 +68,7 @@ class MeanRewards:
         return np.flatnonzero(compared == compared.max())
 
     def copy(self) -> "MeanRewards":
-        """The same mode, free to retire arms of its own.
-
-        >>> mode = MeanRewards(("red", "blue"), np.array([0.2, 0.7]))
-        >>> mode.copy().retire("blue")
-        >>> mode.act(None, Stream(0))
-        'blue'
-        """
+        """Return an independent copy."""
         logs = None if self.logs is None else self.logs.copy()
         return MeanRewards(self.arms, self.means.copy(), logs)
 
@@ -90,7 +79,7 @@ class MeanRewards:
         return f"MeanRewards({shown})"
 
     def retire(self, arm: Hashable) -> None:
-        """m_arm ← -∞: a mode in charge does not pull it either.
+        """m_arm ← -∞, so that this mode no longer pulls the arm.
 
         >>> mode = MeanRewards(("red", "blue"), np.array([0.2, 0.7]))
         >>> mode.retire("blue")
@@ -107,19 +96,19 @@ class MeanRewards:
 Arms: TypeAlias = int | Sequence[Hashable]
 
 _LN2 = 0.6931471805599453
-#: A binomial tail is a sum of about √n terms: from here on they take longer than all the draws.
+# A binomial tail sums about √n terms: beyond this count, drawing every arm is faster.
 _MOST_COUNTS = 2.0**32
 
 
-class ArmsBelief(InPlay):
+class ArmsBelief(HasArms):
     """P(m | âo_<t) for independent arms of one family.
 
     With `screening`, Bernoulli arms with whole-number priors choose by `kernels.screening`: the
-    law of drawing every arm, with fewer draws. `chooses` says which way is taken and why.
+    same distribution of actions, with fewer draws. `chooses` tells which method is used and why.
 
-    Under tiny parameters means are compared on a logarithmic scale (`kernels.arms`), since many of
-    them are the same double. With `split_ties` equal doubles are split evenly, as for logs of
-    version 1: actions then do not have the stated probabilities.
+    Under tiny parameters many means are equal as doubles, and are compared on a logarithmic scale
+    (`kernels.arms`). With `split_ties` they are split evenly instead, as in logs of version 1;
+    actions then do not have their exact probabilities.
 
     >>> from bayescontrol.bandits import Bernoulli
     >>> belief = ArmsBelief(Bernoulli(), ["red", "blue"])
@@ -150,27 +139,27 @@ class ArmsBelief(InPlay):
         self._prior = family.prior(prior, len(self.labels))
         self._rows = self._prior.copy()
         self._screening = screening
-        #: Whether equal doubles are split evenly, also under tiny parameters.
+        #: Whether means that are equal as doubles are split evenly.
         self.split_ties = split_ties
         self._best = family.best if isinstance(family, BestArm) else None
         self._last: MeanRewards | None = None
         self._refresh()
 
     def _refresh(self) -> None:
-        """Room for the kernels, after arms have come or gone."""
+        """Allocate the arrays of the kernels; called when the number of arms changes."""
         size = len(self._rows)
         self._drawn, self._undrawn = np.full(size, np.nan), np.empty(size, np.int64)
         self._logs = np.empty(size)
-        # Learning makes no parameter smaller: if this is false it remains so.
+        # Parameters never decrease: once false, this stays false.
         self._in_logs = not self.split_ties and kernels.arms.needs_logs(
             self.family.kind, self._rows, np.arange(size)
         )
         self._cache: FloatArray | None = None
-        if self._screening and self._not_screened() is None:
+        if self._screening and self._why_not_screened() is None:
             self._cache = np.empty((kernels.screening.ROWS, size))
             kernels.screening.prepare_all(self._rows, self._cache)
 
-    def _not_screened(self) -> str | None:
+    def _why_not_screened(self) -> str | None:
         if self.family.kind != kernels.arms.BERNOULLI:
             return "screening is for Bernoulli arms"
         rows = self._rows
@@ -178,22 +167,22 @@ class ArmsBelief(InPlay):
         if fits.all():
             return None
         j, k = np.argwhere(~fits)[0]
-        what = "counts beyond" if rows[j, k] > _MOST_COUNTS else "is not of whole numbers"
-        bound = f" {_MOST_COUNTS:g}" if rows[j, k] > _MOST_COUNTS else ""
-        return f"the posterior of {self.labels[j]} {what}{bound}"
+        large = f"has counts above {_MOST_COUNTS:g}"
+        why = large if rows[j, k] > _MOST_COUNTS else "is not of whole numbers"
+        return f"the posterior of {self.labels[j]} {why}"
 
     @property
     def chooses(self) -> str:
-        """How an action is drawn."""
+        """How actions are drawn, and why."""
         if self._cache is not None:
             return "by screening"
-        why = self._not_screened() if self._screening else "screening is off"
+        why = self._why_not_screened() if self._screening else "screening is off"
         return f"by drawing every arm: {why}"
 
-    # -- the verbs of a belief --------------------------------------------------------------
+    # -- the Belief protocol ----------------------------------------------------------------
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Bayes' rule for arm a and its reward o. On an error nothing has changed."""
+        """Update arm a with its reward o. An error leaves the belief unchanged."""
         j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
             kernels.screening.learn(self._rows, self._cache, j, r)
@@ -203,12 +192,12 @@ class ArmsBelief(InPlay):
             row = self._rows[j].copy()
             kernels.arms.learn(self.family.kind, self.family.constants, row, r)
             if not np.isfinite(row).all():
-                raise BadEvidence(f"reward {o!r} of arm {a!r} is too large to be learnt from")
+                raise BadEvidence(f"reward {o!r} of arm {a!r} is too large for the posterior")
             self._rows[j] = row
         self._roster.counts[j] += 1
 
     def sample(self, rng: Stream) -> MeanRewards:
-        """m ~ P(m | âo_<t): the mean reward of every arm in play."""
+        """Draw m ~ P(m | âo_<t): the mean reward of every active arm."""
         active, logs = self._roster.active, None
         if self._in_logs and kernels.arms.needs_logs(self.family.kind, self._rows, active):
             kernels.arms.draw_logs(
@@ -222,7 +211,7 @@ class ArmsBelief(InPlay):
         return self._last
 
     def draw_action(self, x: Any, rng: Stream) -> Any:
-        """a ~ P(a | âo_<t): as `sample` and its policy would, perhaps with fewer draws."""
+        """Draw a ~ P(a | âo_<t), as `sample` and its policy do, if possible with fewer draws."""
         self._last = None
         if self._cache is not None:
             j = kernels.screening.draw_action(
@@ -239,42 +228,37 @@ class ArmsBelief(InPlay):
             rng.state,
         )  # fmt: skip
 
-    # -- what a reader or the rule may ask ---------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------
 
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:
         """P(a | âo_<t) = P(m_a is the largest | âo_<t), by quadrature."""
         if self._best is None:
             raise MissingCapability(
-                f"the arms of {self.family!r} have no exact action probabilities: count how often "
-                "`draw_action` chooses each arm"
+                f"{self.family!r} has no exact action probabilities: estimate them by counting the "
+                "arms that `draw_action` chooses"
             )
         best = self._best(self._rows[self._roster.active])
         return dict(zip(self.arms, best.tolist(), strict=True))
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
-        """P(o | âo_<t â_t) for every reward o, where they are finitely many."""
+        """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         if not isinstance(self.family, FiniteRewards):
             raise MissingCapability(
-                f"{self.family!r} pays infinitely many rewards: `log_predictive(a, o)` gives each"
+                f"{self.family!r} pays infinitely many rewards: use `log_predictive(a, o)` for each"
             )
         return self.family.predictive(self._rows[self._roster.labels.place(a)])
 
     def log_predictive(self, a: Any, o: Any) -> float:
-        """ln P(o | âo_<t â_t), a density where rewards are continuous.
-
-        >>> from bayescontrol.bandits import BernoulliBandit
-        >>> round(float(np.exp(BernoulliBandit(2).belief().log_predictive(0, 1))), 12)
-        0.5
-        """
+        """ln P(o | âo_<t â_t); a density if rewards are continuous."""
         j, r = self._roster.labels.place(a), self.family.reward(o)
         return self.family.log_predictive(self._rows[j], r)
 
     def surprise(self, x: Any, a: Any, o: Any) -> float:
-        """-log2 P(o | âo_<t â_t), in bits. Changes nothing."""
+        """-log2 P(o | âo_<t â_t), in bits."""
         return -self.log_predictive(a, o) / _LN2
 
     def posterior(self) -> FloatArray:
-        """The row of every arm, as a new array; `family.columns` names its columns."""
+        """The parameters of every arm, one row each; `family.columns` names the columns."""
         return self._rows.copy()
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
@@ -298,7 +282,7 @@ class ArmsBelief(InPlay):
         return np.full((len(self._rows), len(tails)), np.nan)
 
     def expected(self) -> dict[Any, float]:
-        """E[r | âo_<t] of every arm in play."""
+        """E[r | âo_<t] of every active arm."""
         means = self.family.expected(self._rows[self._roster.active])
         return dict(zip(self.arms, means.tolist(), strict=True))
 
@@ -309,18 +293,18 @@ class ArmsBelief(InPlay):
 
     @property
     def drawn(self) -> FloatArray:
-        """The mean rewards drawn last; NaN where none was: before a draw, and when screening."""
+        """The mean rewards drawn last; NaN before the first draw and when screening."""
         last = self._last
         return np.full(len(self._rows), np.nan) if last is None else self._by_row(last, last.means)
 
     def _by_row(self, mode: MeanRewards, values: FloatArray) -> FloatArray:
-        """One number for each arm of the mode, in the order of the rows; NaN for other arms."""
+        """The values of the mode's arms, in the order of the rows; NaN for other arms."""
         whole = np.full(len(self._rows), np.nan)
         whole[[self._roster.labels.place(a) for a in mode.arms]] = values
         return whole
 
     def _saved_mode(self) -> FloatArray:
-        """The mode drawn last: nothing, its means, or its means and their logarithms."""
+        """The mode drawn last as an array: empty, means, or means and their logarithms."""
         last = self._last
         if last is None:
             return np.empty(0)
@@ -328,13 +312,13 @@ class ArmsBelief(InPlay):
         return means if last.logs is None else np.stack([means, self._by_row(last, last.logs)])
 
     def last(self) -> MeanRewards | None:
-        """The mode drawn last, unless an action was drawn without one since, or no arm is left."""
+        """The mode drawn last; None if an action was drawn without one since."""
         return self._last
 
-    # -- arms come and go --------------------------------------------------------------------
+    # -- adding and retiring arms --------------------------------------------------------------
 
     def add(self, arm: Hashable, prior: npt.ArrayLike | None = None) -> None:
-        """A new arm enters with its own prior; the others keep what is known of them.
+        """Add an arm with its prior; the posteriors of the others do not change.
 
         >>> from bayescontrol.bandits import BernoulliBandit
         >>> belief = BernoulliBandit(["red"]).belief()
@@ -348,7 +332,7 @@ class ArmsBelief(InPlay):
         self._refresh()
 
     def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again. Feedback that is still on its way is learnt.
+        """Never pull this arm again. Late feedback for it is still learnt.
 
         >>> from bayescontrol.bandits import BernoulliBandit
         >>> belief = BernoulliBandit(["red", "blue"]).belief()
@@ -360,30 +344,30 @@ class ArmsBelief(InPlay):
         self._roster.retire(arm)
         if self._last is not None:
             self._last.retire(arm)
-            if np.isneginf(self._last.means).all():  # drawn before the arms now in play came
+            if np.isneginf(self._last.means).all():  # drawn before the active arms were added
                 self._last = None
 
     def is_retired(self, mode: MeanRewards) -> bool:
-        """Whether the mode would pull an arm that is not in play any more."""
+        """Whether the mode would pull a retired arm."""
         return not mode.action_probabilities(None).keys() <= set(self.arms)
 
     # -- for compiled loops --------------------------------------------------------------------
 
     def loop_arrays(self) -> tuple[FloatArray, FloatArray | None, IntArray, FloatArray, IntArray]:
-        """rows, cache, active, drawn, undrawn: what the kernels work on, in place."""
+        """rows, cache, active, drawn, undrawn: the arrays that kernels update in place."""
         return self._rows, self._cache, self._roster.active, self._drawn, self._undrawn
 
     def fast_forward(self, actions: IntArray) -> None:
-        """Be where a compiled loop has led that worked on `loop_arrays`."""
+        """Synchronise with a finished compiled loop over `loop_arrays`."""
         self._roster.counts += np.bincount(actions, minlength=len(self._rows))
         self._last = None
         if self._cache is not None and self._rows.max() > _MOST_COUNTS:
             self._refresh()
 
-    # -- named arrays ----------------------------------------------------------------------------
+    # -- saving, merging, copying ----------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays from which `load` continues bit for bit."""
+        """Named arrays; `load` restores them bit for bit."""
         return {
             **self._roster.save(),
             "family": np.array(format_text(self.family)),
@@ -393,14 +377,16 @@ class ArmsBelief(InPlay):
         }
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, arms that came and went included; the family must agree."""
+        """Restore a saved state with its arms; the family must be the same."""
         if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by `save`")
         missing = {"family", "prior", "rows", "drawn"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
         if str(arrays["family"]) != format_text(self.family):
-            raise IncompatibleState(f"saved for {arrays['family']}, this is {self.family!r}")
+            raise IncompatibleState(
+                f"the state was saved for {arrays['family']}, this belief has {self.family!r}"
+            )
         roster = Roster.loaded(arrays)
         size = len(roster.labels)
         try:
@@ -417,7 +403,7 @@ class ArmsBelief(InPlay):
         known = np.flatnonzero(~np.isnan(means))
         damaged = means.shape not in ((0,), (size,)) or (last.size > 0 and not known.size)
         if damaged or (logs is not None and np.isnan(logs[known]).any()):
-            raise IncompatibleState(f"the saved state is damaged: the means drawn are {last}")
+            raise IncompatibleState(f"the saved state is damaged: the drawn means are {last}")
         self._roster, self._prior, self._rows = roster, prior, rows
         self._refresh()
         names = [roster.labels[j] for j in known.tolist()]
@@ -425,30 +411,30 @@ class ArmsBelief(InPlay):
         self._last = MeanRewards(names, means[known], logs) if names else None
 
     def _require_same(self, roster: Roster, prior: FloatArray) -> None:
-        """Arms may have come since this belief was made; those it was made with must be there."""
+        """The saved state must contain the arms of this belief with the same priors."""
         saved = dict(zip(roster.labels, prior.tolist(), strict=True))
         for arm, row in zip(self.labels, self._prior.tolist(), strict=True):
             if saved.get(arm) != row:
-                told = f"with prior {saved[arm]}" if arm in saved else "without it"
+                there = f"with prior {saved[arm]}" if arm in saved else "without this arm"
                 raise IncompatibleState(
-                    f"arm {arm!r} has prior {row} here, the state was saved {told}: make the "
-                    "belief with the arms and the prior that it was saved with"
+                    f"arm {arm!r} has prior {row} here, the state was saved {there}: make the "
+                    "belief with the arms and the prior of the saved state"
                 )
 
     def merge(self, other: "ArmsBelief") -> None:
-        """The evidence of both, the prior counted once."""
+        """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, ArmsBelief):
-            raise IncompatibleState(f"{other!r} is not a belief over arms: nothing to merge")
+            raise IncompatibleState(f"{other!r} is not a belief over arms and cannot be merged")
         if repr(other.family) != repr(self.family):
-            raise IncompatibleState(f"arms of {other.family!r} do not merge into {self.family!r}")
+            raise IncompatibleState(f"cannot merge {other.family!r} into {self.family!r}")
         if self.labels != other.labels or self._prior.tobytes() != other._prior.tobytes():
-            raise IncompatibleState("beliefs can be merged only if they share arms and prior")
+            raise IncompatibleState("only beliefs with the same arms and prior can be merged")
         self._rows = self.family.merged(self._prior, self._rows, other._rows)
         self._roster.counts = self._roster.counts + other._roster.counts
         self._refresh()
 
     def copy(self) -> "ArmsBelief":
-        """The same belief, free to go its own way."""
+        """Return an independent copy."""
         twin = ArmsBelief.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         for name in ("_roster", "_prior", "_rows", "_drawn", "_undrawn", "_logs"):
@@ -457,8 +443,6 @@ class ArmsBelief(InPlay):
         if self._last is not None:
             twin._last = self._last.copy()
         return twin
-
-    # -- for the eye -------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         means, pulls = self.expected(), self.pulls

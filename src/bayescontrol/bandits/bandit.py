@@ -1,16 +1,11 @@
-"""A bandit: arms of one family, the belief over them, and worlds to try it in.
+"""A bandit problem: arms of one family, their belief, simulated worlds, and a bound on regret.
 
     agent          P(a_t | âo_<t) = P(m_a is the largest mean reward | âo_<t)
     environment    o ~ P(o | m*, a)
+    regret         lim inf_t  regret_t / ln t  ≥  Σ_{j: μ_j < μ*}  (μ* - μ_j) / KL(j ‖ *)
 
-The same face for every family.
-
-What no consistent agent can beat (Lai & Robbins 1985).
-
-    lim inf_t  regret_t / ln t  ≥  Σ_{j: μ_j < μ*}  (μ* - μ_j) / KL(j ‖ *)
-
-KL(j ‖ *) is the divergence of the rewards of the best arm from those of arm j: what one pull of
-arm j tells against its being as good as the best.
+The bound holds for every consistent agent (Lai & Robbins 1985). KL(j ‖ *) is the divergence of the
+rewards of the best arm from those of arm j.
 """
 
 from collections.abc import Callable, Hashable
@@ -33,7 +28,7 @@ from bayescontrol.seeding import Stream, as_stream
 
 
 class ArmsEnvironment:
-    """Q: arm a pays by its true parameters.
+    """A world Q in which arm a pays according to its true parameters.
 
     >>> from bayescontrol.bandits import BernoulliBandit
     >>> world = BernoulliBandit(["red", "blue"]).environment([0.0, 1.0])
@@ -67,7 +62,7 @@ class ArmsEnvironment:
 
 
 class Bandit:
-    """Independent arms of one family, under one prior. `BernoulliBandit` and its kin are these.
+    """Independent arms of one family; the base of `BernoulliBandit` and similar classes.
 
     >>> from bayescontrol.bandits import Bernoulli
     >>> bandit = Bandit(Bernoulli(), 3, prior=(2, 2))
@@ -84,19 +79,19 @@ class Bandit:
         self.family = family
         self.labels = Names("arm", arms)
         self.prior = family.prior(prior, len(self.labels))
-        #: The prior as it was stated; None for the default of the family.
+        #: The prior as the user gave it; None for the default of the family.
         self.stated = None if prior is None else np.array(prior)
-        self._fresh: dict[tuple[bool, bool], ArmsBelief] = {}
+        self._prior_beliefs: dict[tuple[bool, bool], ArmsBelief] = {}
 
     def belief(self, *, screening: bool = True, split_ties: bool = False) -> ArmsBelief:
         """The prior belief; see `ArmsBelief` for `screening` and `split_ties`."""
         options = screening, split_ties
-        if options not in self._fresh:  # made once: a run of a thousand steps is short
-            self._fresh[options] = ArmsBelief(
+        if options not in self._prior_beliefs:  # building one is slow compared to a short run
+            self._prior_beliefs[options] = ArmsBelief(
                 self.family, list(self.labels), self.stated,
                 screening=screening, split_ties=split_ties,
             )  # fmt: skip
-        return self._fresh[options].copy()
+        return self._prior_beliefs[options].copy()
 
     def agent(
         self,
@@ -105,17 +100,17 @@ class Bandit:
         screening: bool = True,
         split_ties: bool = False,
     ) -> ControlRule[MeanRewards, None, Any, float]:
-        """The control rule over this bandit; see `ArmsBelief` for the last two options."""
+        """The control rule for this bandit; see `ArmsBelief` for the last two options."""
         belief = self.belief(screening=screening, split_ties=split_ties)
         return ControlRule(belief, schedule=schedule)
 
     def environment(self, truth: npt.ArrayLike) -> ArmsEnvironment:
-        """The world with these true parameters: of Bernoulli arms the biases."""
+        """A world with these true parameters, for Bernoulli arms the biases."""
         return ArmsEnvironment(self.family, self.labels, self.family.truth(truth, len(self.labels)))
 
-    def draw(self, rng: "int | Stream | np.random.Generator | None") -> ArmsEnvironment:
+    def draw(self, seed: int | Stream | np.random.Generator | None) -> ArmsEnvironment:
         """A world drawn from the prior."""
-        truth = self.family.draw_truth(self.prior, as_stream(rng))
+        truth = self.family.draw_truth(self.prior, as_stream(seed))
         return ArmsEnvironment(self.family, self.labels, truth)
 
     def settings(self) -> dict[str, Any]:
@@ -134,13 +129,7 @@ class Bandit:
 
 
 def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop, if the agent draws anew at each step among the environment's own arms.
-
-    >>> from bayescontrol.bandits import BernoulliBandit
-    >>> bandit = BernoulliBandit(2)
-    >>> fused_loop(bandit.agent(), bandit.draw(0)) is not None
-    True
-    """
+    """The compiled loop, if the agent draws at every step and has the environment's arms."""
     fits = (
         agent.schedule is every_step
         and repr(agent.belief.family) == repr(environment.family)
@@ -175,7 +164,7 @@ def bernoulli_divergence(p: float, q: float) -> float:
     (0.020135513551, inf)
     """
     if not (0.0 <= p <= 1.0 and 0.0 <= q <= 1.0):
-        raise InvalidTable(f"biases {p} and {q}: they must be in [0, 1]")
+        raise InvalidTable(f"biases {p} and {q}: both must be in [0, 1]")
     return _term(p, q) + _term(1.0 - p, 1.0 - q)
 
 
@@ -195,7 +184,7 @@ def lai_robbins(
 ) -> float:
     """Σ_j Δ_j / KL(j ‖ *), with Δ_j = μ* - μ_j; Bernoulli arms by default.
 
-    An arm that cannot be mistaken for the best, KL = ∞, adds nothing.
+    An arm with KL = ∞ adds nothing.
 
     >>> round(lai_robbins([0.5] + 9 * [0.4]), 3)
     44.697
@@ -204,7 +193,7 @@ def lai_robbins(
     """
     mu = np.asarray(means, np.float64)
     if mu.ndim != 1 or mu.size == 0 or not np.isfinite(mu).all():
-        raise InvalidTable(f"means {means!r}: give one finite number for each arm")
+        raise InvalidTable(f"means {means!r}: give one finite number per arm")
     best = float(mu.max())
     below = [float(m) for m in mu if m < best]
     return sum(((best - m) / divergence(m, best) for m in below), 0.0)

@@ -1,9 +1,9 @@
-"""P(arm i is best) of independent arms, exactly: no simulation.
+"""The exact probability that each of several independent arms is the best.
 
     P(a = i | âo_<t) = P(m_i > m_j for all j ≠ i) = ∫ f_i(x) Π_{j≠i} F_j(x) dx
 
-By `kernels.quadrature`, which checks itself; the error is below 1e-12 for posteriors of up to
-1e7 observations. The last axis is that of the arms, the axes before it are a batch.
+The quadrature (`kernels.quadrature`) estimates its own error, which is below 1e-12 for posteriors
+of up to 1e7 observations. Arms are on the last axis; the axes before it are a batch.
 """
 
 import numpy as np
@@ -15,11 +15,7 @@ from bayescontrol.errors import BayesControlError, InvalidPrior
 
 
 class QuadratureFailed(BayesControlError, ArithmeticError):
-    """∫ f_i Π F_j could not be computed to 1e-12: the laws are too far from one another's scale.
-
-    >>> issubclass(QuadratureFailed, ArithmeticError)
-    True
-    """
+    """∫ f_i Π F_j was not computed to 1e-12: the scales of the posteriors differ too much."""
 
 
 def beta_best(alpha: npt.ArrayLike, beta: npt.ArrayLike) -> FloatArray:
@@ -35,7 +31,7 @@ def beta_best(alpha: npt.ArrayLike, beta: npt.ArrayLike) -> FloatArray:
 
 
 def normal_best(mu: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
-    """P(m_i is largest), m_j ~ Normal(μ_j, σ_j); σ positive, however small beside the others.
+    """P(m_i is largest), m_j ~ Normal(μ_j, σ_j); σ positive, of any scale.
 
     >>> normal_best([0.0, 1.0], [1.0, 1.0]).round(12)  # Φ(-1/√2)
     array([0.23975006, 0.76024994])
@@ -44,22 +40,22 @@ def normal_best(mu: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
 
 
 def student_best(loc: npt.ArrayLike, scale: npt.ArrayLike, df: npt.ArrayLike) -> FloatArray:
-    """P(m_i is largest), m_j Student's t: Gaussian arms of unknown variance; df at least 1/4.
+    """P(m_i is largest), m_j Student's t (Gaussian arms, unknown variance); df at least 1/4.
 
-    >>> student_best([0.0, 1.0], 0.5, 1.0).round(12)  # ½ - arctan(1)/π: they are Cauchy
+    >>> student_best([0.0, 1.0], 0.5, 1.0).round(12)  # Cauchy: ½ - arctan(1)/π
     array([0.25, 0.75])
     """
     return _best(kernels.posteriors.STUDENT, ("loc", "scale", "df"), loc, scale, df)
 
 
 def gamma_best(shape: npt.ArrayLike, rate: npt.ArrayLike, *, largest: bool = True) -> FloatArray:
-    """P(λ_i is largest), λ_j ~ Gamma(a_j, b_j); or smallest: then its mean 1/λ_i is largest.
+    """P(λ_i is largest), λ_j ~ Gamma(a_j, b_j); with `largest=False` P(λ_i is smallest).
 
     >>> gamma_best([1, 1], [1, 3]), gamma_best([1, 1], [1, 3], largest=False)
     (array([0.75, 0.25]), array([0.25, 0.75]))
     """
-    laws = kernels.posteriors
-    kind = laws.GAMMA if largest else laws.INVERSE_GAMMA
+    posteriors = kernels.posteriors
+    kind = posteriors.GAMMA if largest else posteriors.INVERSE_GAMMA
     return _best(kind, ("shape", "rate"), shape, rate)
 
 
@@ -69,10 +65,10 @@ def _best(kind: int, names: tuple[str, ...], *given: npt.ArrayLike) -> FloatArra
         if any(table.shape != tables[0].shape for table in tables):
             tables = [np.ascontiguousarray(table) for table in np.broadcast_arrays(*tables)]
     except (TypeError, ValueError) as error:
-        raise InvalidPrior(f"{', '.join(names)} of the arms: {error}; give one for each") from None
+        raise InvalidPrior(f"{', '.join(names)} of the arms: {error}; give one per arm") from None
     whole = tables[0].shape
     if np.ndim(given[0]) == np.ndim(given[1]) == 0 or whole[-1] == 0:
-        raise InvalidPrior(f"{names[0]}={given[0]!r} is no arm at all: give one number for each")
+        raise InvalidPrior(f"{names[0]}={given[0]!r}: give one number per arm")
     N = whole[-1]
     a, b = tables[0].reshape(-1, N), tables[1].reshape(-1, N)
     nu = tables[2].reshape(-1, N) if len(tables) > 2 else b
@@ -81,25 +77,25 @@ def _best(kind: int, names: tuple[str, ...], *given: npt.ArrayLike) -> FloatArra
     scratch = np.empty((quadrature.ROWS * N + quadrature.MORE_ROWS, quadrature.NODES))
     status, row = quadrature.best_of_each(kind, a, b, nu, P, scratch)
     if status != quadrature.DONE:
-        _complain(kind, names, [table.reshape(-1, N)[row] for table in tables], status)
+        _raise_error(kind, names, [table.reshape(-1, N)[row] for table in tables], status)
     return P.reshape(whole)
 
 
-def _complain(kind: int, names: tuple[str, ...], rows: list[FloatArray], status: int) -> None:
-    """Name the arm and the parameter at fault."""
-    laws, quadrature = kernels.posteriors, kernels.quadrature
+def _raise_error(kind: int, names: tuple[str, ...], rows: list[FloatArray], status: int) -> None:
+    """Raise the error of this status, naming the arm and the parameter."""
+    posteriors, quadrature = kernels.posteriors, kernels.quadrature
     if status == quadrature.INVALID:
         least = {"df": quadrature.LEAST_NU}
-        anywhere = names[0] if kind in (laws.NORMAL, laws.STUDENT) else ""
+        location = names[0] if kind in (posteriors.NORMAL, posteriors.STUDENT) else ""
         for name, row in zip(names, rows, strict=True):
             for j, value in enumerate(row.tolist()):
-                if not np.isfinite(value) or (name != anywhere and value < least.get(name, 5e-324)):
-                    wanted = "finite" if name == anywhere else "positive and finite"
+                if not np.isfinite(value) or (name != location and value < least.get(name, 5e-324)):
+                    expected = "finite" if name == location else "positive and finite"
                     if name in least:
-                        wanted = f"finite and at least {least[name]}"
-                    raise InvalidPrior(f"arm {j}: {name} = {value:g} must be {wanted}")
+                        expected = f"finite and at least {least[name]}"
+                    raise InvalidPrior(f"arm {j}: {name} = {value:g} must be {expected}")
     shown = ", ".join(f"{name}={row.tolist()}" for name, row in zip(names, rows, strict=True))
     raise QuadratureFailed(
-        f"the probabilities of {shown} do not converge: take out arms that cannot be the best, "
-        "or bring the scales closer together"
+        f"the probabilities of {shown} do not converge: remove arms that cannot be the best, or "
+        "use posteriors with closer scales"
     )

@@ -1,23 +1,11 @@
-"""Worlds of contexts, and the compiled loop through them.
-
-    r_t ~ P(r | x_t·w_a)        x_{t+1} ~ contexts, whatever was done
-
-Contexts are N(0, I), uniform on the unit sphere, or as a function of yours draws them. The stream
-begins in the context 0, of which nobody can learn anything, unless a start is given; the agent is
-told of it by `agent(start=world.start)`.
-
-A contextual bandit: arms with weights of their own, under one link and one prior.
+"""Contextual bandits: the problem classes, their simulated worlds, and the compiled loop.
 
     agent          P(a_t | âo_<t) = P(x_t·w_a is the largest score | âo_<t)
-    environment    r ~ P(r | x_t·w_a), then x_{t+1}
+    environment    r_t ~ P(r | x_t·w_a),  then x_{t+1} from the source of contexts
 
-The same face for every link.
-
-.
-
-.
-
-.
+Contexts are N(0, I), uniform on the unit sphere, or drawn by a function. A world starts in the
+context 0, in which nothing can be learnt, unless another start is given. Give the agent the same
+start: `agent(start=world.start)`.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -42,9 +30,9 @@ from bayescontrol.bandits.regression import (
     GaussianNoise,
     Link,
     Logit,
-    Outcome,
     Prior,
     Regressions,
+    RewardAndContext,
     accept_late_feedback,
     as_context,
     comparable,
@@ -62,14 +50,14 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
 
-#: Where contexts come from: "normal", "sphere", or a function of a stream.
+#: The source of contexts: "normal", "sphere", or a function of a stream.
 Contexts: TypeAlias = Literal["normal", "sphere"] | Callable[[Stream], npt.ArrayLike]
 
-_SOURCES = ("normal", "sphere")  # by their numbers in the kernels
+_SOURCES = ("normal", "sphere")  # in the order of their numbers in the kernels
 
 
 class LinearEnvironment:
-    """Q: arm a pays by its true weights in the present context, then the next context comes.
+    """A world Q: arm a pays by its true weights in the current context; then a new context.
 
     >>> from bayescontrol import LinearBandit
     >>> world = LinearBandit(2, features=2).environment([[1, 0], [0, 1]], contexts="sphere")
@@ -94,29 +82,31 @@ class LinearEnvironment:
             raise InvalidTable(f"the true weights: {error}") from None
         if truth.ndim != 2 or len(truth) != len(arms) or not truth.shape[1]:
             raise InvalidTable(
-                f"weights of shape {truth.shape} for {len(arms)} arms: give one row for each"
+                f"weights of shape {truth.shape} for {len(arms)} arms: give one row per arm"
             )
         if not (np.abs(truth) < LARGEST**0.5).all():
-            raise InvalidTable(f"a true weight is not a finite number below {LARGEST**0.5:g}")
+            raise InvalidTable(f"true weights must be finite numbers below {LARGEST**0.5:g}")
         if not callable(contexts) and contexts not in _SOURCES:
-            raise InvalidTable(f"contexts={contexts!r}: 'normal', 'sphere', or a function of rng")
+            raise InvalidTable(
+                f"contexts={contexts!r}: expected 'normal', 'sphere', or a function of rng"
+            )
         self.link, self.labels, self.truth, self.contexts = link, arms, truth, contexts
         self.context = np.zeros(truth.shape[1]) if start is None else start
 
     @property
     def context(self) -> FloatArray:
-        """x_t, the context in which the next pull is paid, a copy. Setting it starts a new run."""
+        """x_t, the context of the next pull, as a copy. Setting it starts a new run."""
         return self._context.copy()
 
     @context.setter
     def context(self, x: npt.ArrayLike) -> None:
         self._context = as_context(x, self.truth.shape[1]).copy()
-        # Where the present run began, and how long it is: see `_start_of`.
+        # The start and the length of the current run, for `_start_of`.
         self._first, self._steps = self._context, 0
 
     @property
     def start(self) -> FloatArray:
-        """The present context, a copy: where an agent begins."""
+        """The current context, as a copy: the start for an agent."""
         return self.context
 
     def means(self, x: npt.ArrayLike) -> FloatArray:
@@ -127,8 +117,8 @@ class LinearEnvironment:
         """The arm with the largest mean reward in context x."""
         return self.labels[int(self.means(x).argmax())]
 
-    def respond(self, a: Hashable, rng: Stream) -> Outcome:
-        """r ~ P(r | x·w_a), then the next context."""
+    def respond(self, a: Hashable, rng: Stream) -> RewardAndContext:
+        """Draw r ~ P(r | x·w_a), then the next context."""
         w = self.truth[self.labels.place(a)]
         r = kernels.regression.respond(
             self.link.kind, self.link.constants, w, self._context, rng.state
@@ -139,22 +129,23 @@ class LinearEnvironment:
         else:
             kernels.regression.draw_context(_SOURCES.index(self.contexts), x, rng.state)
         self.fast_forward(x, 1)
-        return Outcome(r, tuple(x.tolist()))
+        return RewardAndContext(r, tuple(x.tolist()))
 
     def fast_forward(self, x: FloatArray, steps: int) -> None:
-        """Move to context x, the last one of the `steps` steps that were just taken."""
+        """Set the context x after `steps` steps of a compiled loop."""
         self._context, self._steps = x, self._steps + steps
 
     def mean_rewards(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
         """E[r | x_t, a] at each step t of a run, for every arm a.
 
-        `start` is the context in which the run began. It may be left out if the run is the only
-        one that this world has had, or if the world has not been used: then it is the context
-        with which the world was made. The record of a world that has been used twice needs it.
+        `start` is the context at the start of the run. It may be omitted if the world was used for
+        this run only, or not at all: then it is the context with which the world was made. If the
+        world was used for several runs, `start` is required.
 
         >>> from bayescontrol import LinearBandit
         >>> world = LinearBandit(2, features=1).environment([[1], [-1]], start=[0.5])
-        >>> world.mean_rewards(Record([0, 1], [Outcome(1.0, (2.0,)), Outcome(1.0, (3.0,))]))
+        >>> observations = [RewardAndContext(1.0, (2.0,)), RewardAndContext(1.0, (3.0,))]
+        >>> world.mean_rewards(Record([0, 1], observations))
         array([[ 0.5, -0.5],
                [ 2. , -2. ]])
         """
@@ -163,23 +154,23 @@ class LinearEnvironment:
             later = np.array([as_context(o.context, features) for _, o in record])
         except AttributeError:
             raise BadEvidence(
-                "the observations of the record have no context: give a record of this world"
+                "the observations of the record have no context: pass a record of this world"
             ) from None
         later = later.reshape(-1, features)
         X = np.vstack([self._start_of(later, start), later])[: len(later)]
         return self.link.mean(X @ self.truth.T)
 
     def _start_of(self, later: FloatArray, start: npt.ArrayLike | None) -> FloatArray:
-        """x_1 of the run that went on through the contexts `later`."""
+        """x_1 of the run with the later contexts `later`."""
         if start is not None:
             return as_context(start, self.truth.shape[1])
         if len(later) and self._steps:
             here = np.array_equal(later[-1], self._context)
             if self._steps != len(later) or not here:
                 raise BadEvidence(
-                    f"the context in which this run of {counted(len(later), 'step')} began is "
-                    f"unknown, because the world has made {counted(self._steps, 'step')}: keep "
-                    "world.start before a run and give it as start=..."
+                    f"the context at the start of this run of {counted(len(later), 'step')} is "
+                    f"unknown, because the world has made {counted(self._steps, 'step')}: save "
+                    "world.start before a run and pass it as start=..."
                 )
         return self._first
 
@@ -206,14 +197,7 @@ class LinearEnvironment:
 
 
 def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop, if the agent draws anew at each step and the world draws its contexts.
-
-    >>> from bayescontrol import LinearBandit
-    >>> bandit = LinearBandit(2, features=2)
-    >>> world = bandit.draw(0)
-    >>> fused_loop(bandit.agent(world.start), world) is not None
-    True
-    """
+    """The compiled loop, if the agent draws at every step and the world draws its contexts."""
     belief, x = agent.belief, agent.x
     fits = (
         agent.schedule is every_step
@@ -247,11 +231,13 @@ def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: S
     belief.fast_forward(actions)
     agent.fast_forward(steps, contexts[-2].copy() if steps > 1 else agent.x, x)
     rows = map(tuple, contexts.tolist())
-    return Record(environment.labels.column(actions), list(map(Outcome, rewards.tolist(), rows)))
+    return Record(
+        environment.labels.column(actions), list(map(RewardAndContext, rewards.tolist(), rows))
+    )
 
 
 class ContextualBandit:
-    """Arms with independent weights. `LinearBandit` and `LogisticBandit` are these.
+    """Arms with independent weights; the base of `LinearBandit` and `LogisticBandit`.
 
     >>> from bayescontrol.bandits.regression import GaussianNoise
     >>> ContextualBandit(GaussianNoise(0.5), ["red", "blue"], 3)
@@ -275,10 +261,10 @@ class ContextualBandit:
     def agent(
         self, start: npt.ArrayLike | None = None, *, schedule: Schedule = every_step
     ) -> ControlRule[LinearWeights, Any, Any, Any]:
-        """The control rule over this bandit, in the context `start`.
+        """The control rule for this bandit, in the context `start`.
 
-        Without one use `decide(x, rng)` and `learn(x, a, o)`: `act` and `observe` would not know
-        the context, and raise. In a simulated world it is `world.start`.
+        Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise, since
+        they have no context. For a simulated world use `start=world.start`.
 
         >>> from bayescontrol import LinearBandit
         >>> LinearBandit(["short", "long"], features=2).agent().observe("short", 5.0)
@@ -294,7 +280,7 @@ class ContextualBandit:
         contexts: Contexts = "normal",
         start: npt.ArrayLike | None = None,
     ) -> LinearEnvironment:
-        """The world with these true weights, one row an arm."""
+        """A world with these true weights, one row per arm."""
         world = LinearEnvironment(self.link, self.labels, weights, contexts, start)
         if world.truth.shape[1] != self.features:
             raise InvalidTable(
@@ -304,12 +290,12 @@ class ContextualBandit:
 
     def draw(
         self,
-        rng: "int | Stream | np.random.Generator | None",
+        seed: int | Stream | np.random.Generator | None,
         contexts: Contexts = "normal",
         start: npt.ArrayLike | None = None,
     ) -> LinearEnvironment:
         """A world drawn from the prior."""
-        stream, weights = as_stream(rng), np.empty((len(self.labels), self.features))
+        stream, weights = as_stream(seed), np.empty((len(self.labels), self.features))
         for j, w in enumerate(weights):
             self._fits.draw(j, stream.state, w)
         return self.environment(weights, contexts, start)
@@ -335,8 +321,8 @@ class ContextualBandit:
 class LinearBandit(ContextualBandit):
     """N arms that pay x·w_a and Gaussian noise; `features` is the length d of a context x.
 
-    `prior` is (mean, precision) of the weights: numbers, a vector and a matrix, or one of them
-    for each arm; (0, 1) by default.
+    `prior` is (mean, precision) of the weights: numbers, or a vector and a matrix, for all arms
+    or per arm; (0, 1) by default.
 
     >>> bandit = LinearBandit(["red", "blue"], features=2, sd=0.5)
     >>> agent = bandit.agent()
@@ -379,7 +365,7 @@ class LogisticBandit(ContextualBandit):
 
 
 class SharedLinearBandit:
-    """Arms with common weights: r = φ(x, a)·w and noise. `link` may be `Logit()` instead.
+    """Arms with shared weights: r = φ(x, a)·w plus noise, or `link=Logit()` for 0 and 1.
 
     >>> bandit = SharedLinearBandit(["day", "night"], lambda x, a: [x, a == "day"], features=2)
     >>> agent = bandit.agent(start=0.5)
@@ -410,16 +396,16 @@ class SharedLinearBandit:
     def agent(
         self, start: Any = None, *, schedule: Schedule = every_step
     ) -> ControlRule[SharedWeights, Any, Any, Any]:
-        """The control rule over this bandit, in the context `start`.
+        """The control rule for this bandit, in the context `start`.
 
-        Without one use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise.
+        Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise.
         """
         return ControlRule(self.belief(), start, self.advance, schedule)
 
     @accept_late_feedback
     def advance(self, x: Any, a: Any, o: Any) -> Any:
-        """T(x, a, o): the context in o; a reward that came alone leaves x."""
-        if not isinstance(o, Outcome):
+        """T(x, a, o): the context in o; x if o is a reward without context."""
+        if not isinstance(o, RewardAndContext):
             return x
         self._belief._features(o.context, self._belief.arms[0])
         return o.context

@@ -1,16 +1,12 @@
-"""Arms that pay 1 with probability m_j, else 0: the bandit of the paper.
+"""Bernoulli arms, the bandit of the paper, and arms that pay one of K values.
 
     P(o = 1 | m, a = j) = m_j          m_j ~ Beta(α_j, β_j),  uniform by default
     P(m | âo_≤t) = Π_j m_j^(r_j) (1 - m_j)^(f_j) / B(r_j + 1, f_j + 1)
 
-r_j and f_j count the pulls of arm j with and without a reward.
-
-Arms that pay one of K values, with Dirichlet priors over how often.
+r_j and f_j count the pulls of arm j with and without a reward. For K known values v_k:
 
     P(o = v_k | m, a = j) = p_jk        p_j ~ Dirichlet(α_j1 … α_jK),  all ones by default
     α_jk ← α_jk + 1 if o = v_k          mean reward m_j = Σ_k v_k p_jk
-
-The values are known, their probabilities are not.
 """
 
 import math
@@ -23,7 +19,14 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import beta_best
-from bayescontrol.bandits.family import number, parameter_rows, true_rows, true_table
+from bayescontrol.bandits.family import (
+    ConjugateFamily,
+    number,
+    parameter_rows,
+    true_rows,
+    true_table,
+    zero_or_one,
+)
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.problems.description import (
     ARMS,
@@ -35,7 +38,6 @@ from bayescontrol.problems.description import (
 )
 from bayescontrol.seeding import Stream
 
-_NOTHING: Final = np.empty(0)
 _BERNOULLI: Final = ModelKind(
     "bernoulli-bandit",
     "Arms that pay 0 or 1.",
@@ -51,8 +53,8 @@ _BERNOULLI: Final = ModelKind(
 )
 
 
-class Bernoulli:
-    """Rewards of 0 and 1, biases with Beta(α, β) priors.
+class Bernoulli(ConjugateFamily):
+    """Rewards of 0 and 1; the biases have Beta(α, β) priors, uniform by default.
 
     >>> Bernoulli().prior(None, 2).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
@@ -62,22 +64,8 @@ class Bernoulli:
 
     model_kind: ClassVar[ModelKind] = _BERNOULLI
     kind: Final = 0
-    constants: Final = _NOTHING
-    columns: Final = ("alpha", "beta")
-    #: (α, β)
-    default: Final = (1.0, 1.0)
-
-    def settings(self) -> dict[str, Any]:
-        """It has none."""
-        return {}
-
-    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
-        """(α, β), by default (1, 1): every bias alike."""
-        return self.rows(self.default if given is None else given, arms)
-
-    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
-        """(α, β)."""
-        return parameter_rows(saved, arms, self.columns, self.columns)
+    columns = ("alpha", "beta")
+    default = (1.0, 1.0)
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
         """The biases m_j."""
@@ -89,14 +77,7 @@ class Bernoulli:
 
     def reward(self, o: Any) -> float:
         """0 or 1."""
-        r = number(o, "0 or 1")
-        if r not in (0.0, 1.0):
-            raise BadEvidence(f"reward {o!r}: a Bernoulli arm pays 0 or 1")
-        return r
-
-    def means(self, truth: FloatArray) -> FloatArray:
-        """m_j."""
-        return truth[:, 0].copy()
+        return zero_or_one(o)
 
     def expected(self, rows: FloatArray) -> FloatArray:
         """α / (α + β)."""
@@ -116,7 +97,7 @@ class Bernoulli:
         return beta_best(rows[:, 0], rows[:, 1])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
-        """m with I_m(α, β) = p: the regularised incomplete beta function, inverted."""
+        """m with I_m(α, β) = p, by the inverse of the regularised incomplete beta function."""
         from scipy import special  # type: ignore[import-untyped]
 
         return np.asarray(special.betaincinv(rows[:, :1], rows[:, 1:], tails))
@@ -126,17 +107,14 @@ class Bernoulli:
         return one + two - prior
 
     def format_text(self) -> str:
-        """Return the text of the family in stored data, which is part of the format."""
-        return "Bernoulli()"
-
-    def __repr__(self) -> str:
+        """The name of the family in stored data, which is part of the format."""
         return "Bernoulli()"
 
 
 class BernoulliBandit(Bandit):
-    """N levers that pay 0 or 1, with Beta priors over their biases.
+    """N arms that pay 0 or 1, with Beta priors over their biases.
 
-    `arms` is their number, or their names; `prior` one (α, β) for all, or one for each.
+    `arms` is their number, or a list of names; `prior` is one (α, β) for all arms, or one per arm.
 
     >>> bandit = BernoulliBandit(["red", "blue"])
     >>> agent = bandit.agent()
@@ -156,7 +134,7 @@ class BernoulliBandit(Bandit):
         super().__init__(Bernoulli(), arms, prior)
 
 
-#: Σ_k v_k G_k must be a double.
+#: The largest value: sums of values times weights must not overflow.
 LARGEST: Final = 1e150
 SUMS_TO_ONE: Final = 1e-9
 _CATEGORICAL: Final = ModelKind(
@@ -176,8 +154,8 @@ _CATEGORICAL: Final = ModelKind(
 )
 
 
-class Categorical:
-    """Rewards from a list of values, their probabilities with Dirichlet(α) priors.
+class Categorical(ConjugateFamily):
+    """Rewards from a list of values; their probabilities have Dirichlet(α) priors.
 
     >>> family = Categorical([0, 1, 5])
     >>> family.columns
@@ -197,30 +175,27 @@ class Categorical:
         except (TypeError, ValueError) as error:
             raise InvalidTable(f"values={values!r}: {error}") from None
         if v.ndim != 1 or v.size == 0:
-            raise InvalidTable(f"values={values!r}: give a list of the rewards that an arm may pay")
+            raise InvalidTable(f"values={values!r}: expected a list of possible rewards")
         if not (np.abs(v) <= LARGEST).all():
             raise InvalidTable(f"values={values!r}: each must be finite, up to ±{LARGEST:g}")
         if np.unique(v).size < v.size:
-            raise InvalidTable(f"values={values!r}: they must differ from each other")
-        self.constants: FloatArray = v + 0.0  # no -0.0: it has another repr
+            raise InvalidTable(f"values={values!r}: a value occurs twice")
+        self.constants: FloatArray = (
+            v + 0.0
+        )  # turns -0.0 into 0.0, so that equal values have equal text
         self.columns = tuple(f"alpha[{value}]" for value in self.constants)
-        #: α_1 … α_K
         self.default = (1.0,) * v.size
 
     def settings(self) -> dict[str, Any]:
         """The values."""
         return {"values": self.constants.tolist()}
 
-    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
-        """α_1 … α_K, by default all 1: every distribution over the values alike."""
-        return self.rows(self.default if given is None else given, arms)
-
     def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
         """α_1 … α_K."""
         rows = parameter_rows(saved, arms, self.columns, self.columns)
         for j, total in enumerate(rows.sum(1)):
             if not total <= LARGEST:
-                raise InvalidPrior(f"arm {j}: its alphas sum to {total:g}, too large for a count")
+                raise InvalidPrior(f"arm {j}: the alphas sum to {total:g}, above {LARGEST:g}")
         return rows
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
@@ -229,13 +204,13 @@ class Categorical:
         for j, row in enumerate(rows):
             if (row < 0.0).any() or abs(row.sum() - 1.0) > SUMS_TO_ONE:
                 raise InvalidTable(
-                    f"arm {j}: {row.tolist()} are not the probabilities of the values: they must "
-                    f"be at least 0 and sum to 1"
+                    f"arm {j}: {row.tolist()} are not probabilities of the values: they must be at "
+                    "least 0 and sum to 1"
                 )
         return rows
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
-        """p_j ~ Dirichlet(α_j), by breaking a stick: robust also where all α are small."""
+        """p_j ~ Dirichlet(α_j), by stick breaking, which is accurate for small α too."""
         rows = np.empty_like(prior)
         for j, alphas in enumerate(prior):
             left = 1.0
@@ -251,7 +226,7 @@ class Categorical:
         more = ", …" if self.constants.size > 8 else ""
         r = number(o, f"one of {listed}{more}")
         if r not in self.constants:
-            raise BadEvidence(f"reward {o!r}: these arms pay one of {listed}{more}")
+            raise BadEvidence(f"reward {o!r} is invalid: these arms pay one of {listed}{more}")
         return r
 
     def means(self, truth: FloatArray) -> FloatArray:
@@ -270,12 +245,8 @@ class Categorical:
         """ln α_k / Σ α for the value v_k = r."""
         return math.log(row[self.constants == r].item()) - math.log(row.sum())
 
-    def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
-        """Counts add up."""
-        return one + (two - prior)
-
     def format_text(self) -> str:
-        """Return the text of the family in stored data, which is part of the format."""
+        """The name of the family in stored data, which is part of the format."""
         return f"Categorical({self.constants.tolist()})"
 
     def __repr__(self) -> str:
@@ -285,8 +256,8 @@ class Categorical:
 class CategoricalBandit(Bandit):
     """N arms that pay one of the same `values`, with Dirichlet priors; o is the value itself.
 
-    `prior` is one row α_1 … α_K for all arms, or one for each, by default all ones. Exact action
-    probabilities are not offered: for more than two values no simple integral gives them.
+    `prior` is one row α_1 … α_K for all arms, or one per arm, by default all ones. There are no
+    exact action probabilities: for more than two values they have no simple integral.
 
     >>> bandit = CategoricalBandit(["red", "blue"], values=[-1, 0, 10])
     >>> agent = bandit.agent()

@@ -1,10 +1,10 @@
-"""A family: how the arms of a bandit pay, and the conjugate prior over what they pay.
+"""Families: the reward distribution of an arm and its conjugate prior.
 
     P(r | m_j)        the reward of arm j, given its unknown parameters
     P(m_j | row_j)    the posterior of arm j, given its row of parameters
 
-The equations are kernels (`kernels.arms`), found by the family's number; a family adds what a
-person needs: names, defaults, checks, densities.
+The equations are kernels (`kernels.arms`), selected by the number `kind` of the family. A family
+adds names, defaults, checks and densities.
 """
 
 import math
@@ -19,7 +19,7 @@ from bayescontrol.seeding import Stream
 
 
 class Family(Protocol):
-    """What the belief, the environment and the compiled loops ask of a family."""
+    """What the belief, the environment and the compiled loops need from a family."""
 
     @property
     def kind(self) -> int:
@@ -27,7 +27,7 @@ class Family(Protocol):
 
     @property
     def constants(self) -> FloatArray:
-        """What is known for certain: a standard deviation, the values of the rewards."""
+        """Known parameters: a standard deviation, or the possible rewards."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -35,45 +35,45 @@ class Family(Protocol):
 
     @property
     def default(self) -> tuple[float, ...]:
-        """The prior of an arm unless another is stated, as people state it."""
+        """The default prior of an arm, in the form in which users give it."""
 
     def settings(self) -> dict[str, Any]:
         """The arguments of the family as plain values, as logs store them."""
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
-        """Rows, shape (arms, columns), of a prior as people state it: one for all, or one each.
+        """Rows of shape (arms, columns) of a user's prior: one for all arms, or one per arm.
 
-        InvalidPrior if it is none.
+        An invalid prior raises InvalidPrior.
         """
 
     def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
-        """Rows as they were saved, shape (arms, columns). InvalidPrior if they are none."""
+        """Check saved rows of shape (arms, columns); invalid ones raise InvalidPrior."""
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
-        """True parameters as `kernels.arms.respond` takes them, one row an arm. InvalidTable."""
+        """True parameters for `kernels.arms.respond`, one row per arm; else InvalidTable."""
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """True parameters drawn from the prior rows."""
 
     def reward(self, o: Any) -> float:
-        """o as a number, if an arm of this family can pay it; else BadEvidence."""
+        """o as a number if an arm of this family can pay it, else BadEvidence."""
 
     def means(self, truth: FloatArray) -> FloatArray:
-        """The mean reward of each arm, given the truth."""
+        """The mean reward of each arm, given the true parameters."""
 
     def expected(self, rows: FloatArray) -> FloatArray:
-        """E[r_j], the posterior mean reward of each arm; inf or nan where there is none."""
+        """E[r_j], the posterior mean reward of each arm; inf or nan where it does not exist."""
 
     def log_predictive(self, row: FloatArray, r: float) -> float:
-        """ln P(r | past): of this arm's next reward, a density where rewards are continuous."""
+        """ln P(r | past) of the arm's next reward; a density where rewards are continuous."""
 
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
-        """The evidence of both rows, the prior counted once."""
+        """The evidence of both rows, with the prior counted once."""
 
 
 @runtime_checkable
 class BestArm(Protocol):
-    """The family knows P(arm j is the best | past) exactly."""
+    """The family computes P(arm j is the best | past) exactly."""
 
     def best(self, rows: FloatArray) -> FloatArray: ...
 
@@ -87,93 +87,116 @@ class FiniteRewards(Protocol):
 
 @runtime_checkable
 class Intervals(Protocol):
-    """The family knows how the mean reward of an arm is distributed.
-
-    >>> from bayescontrol.bandits import Bernoulli
-    >>> Bernoulli().interval(np.array([[1.0, 1.0]]), np.array([0.025, 0.975]))
-    array([[0.025, 0.975]])
-    """
+    """The family knows the posterior distribution of an arm's mean reward."""
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """The m with P(m_j ≤ m | past) = p for each p of `tails`, shape (arms, tails)."""
 
 
+class ConjugateFamily:
+    """Defaults for families whose parameters are positive and whose evidence adds up."""
+
+    constants: FloatArray = np.empty(0)
+    columns: tuple[str, ...]
+    #: The default prior, one row.
+    default: tuple[float, ...]
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments of the family as plain values, as logs store them."""
+        return {}
+
+    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
+        """The prior rows, `default` for all arms if none is given."""
+        return self.rows(self.default if given is None else given, arms)
+
+    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
+        """Check rows of positive parameters."""
+        return parameter_rows(saved, arms, self.columns, self.columns)
+
+    def means(self, truth: FloatArray) -> FloatArray:
+        """m_j, the first true parameter."""
+        return truth[:, 0].copy()
+
+    def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
+        """Counts and sums add up."""
+        return one + (two - prior)
+
+    def format_text(self) -> str:
+        """The name of the family in stored data, which is part of the format."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
 def parameter_rows(
     given: npt.ArrayLike, arms: int, columns: tuple[str, ...], positive: tuple[str, ...]
 ) -> FloatArray:
-    """`given` as rows of finite parameters, those named in `positive` above zero.
-
-    >>> parameter_rows([1, 2], 3, ("alpha", "beta"), ("alpha", "beta")).tolist()
-    [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]
-    """
-    wanted = f"give one row ({', '.join(columns)}) for all arms, or one for each"
+    """`given` as rows of finite parameters; those named in `positive` must be above zero."""
+    expected = f"give one row ({', '.join(columns)}) for all arms, or one per arm"
     try:
         table = np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidPrior(f"a prior of {given!r}: {error}; {wanted}") from None
+        raise InvalidPrior(f"prior {given!r}: {error}; {expected}") from None
     if table.shape not in ((len(columns),), (arms, len(columns))):
-        raise InvalidPrior(f"a prior of shape {table.shape} for {arms} arms: {wanted}")
+        raise InvalidPrior(f"a prior of shape {table.shape} for {arms} arms: {expected}")
     rows = np.empty((arms, len(columns)))
     rows[:] = table
     least = np.array([0.0 if name in positive else -np.inf for name in columns])
     good = np.isfinite(rows) & (rows > least)
     if not good.all():
         j, k = (int(i) for i in np.argwhere(~good)[0])
-        wanted = "positive and finite" if columns[k] in positive else "finite"
-        raise InvalidPrior(f"arm {j}: {columns[k]} = {rows[j, k]:g} must be {wanted}")
+        expected = "positive and finite" if columns[k] in positive else "finite"
+        raise InvalidPrior(f"arm {j}: {columns[k]} = {rows[j, k]:g} must be {expected}")
     return rows
 
 
 def true_rows(given: npt.ArrayLike, arms: int, what: str, low: float, high: float) -> FloatArray:
-    """One number an arm, from [low, high], as a column.
-
-    >>> true_rows([0.2, 0.7], 2, "bias", 0, 1).shape
-    (2, 1)
-    """
+    """One true parameter per arm, from [low, high], as a column."""
     try:
         values = np.array(given, np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidTable(f"{what} of the arms: {error}") from None
     if values.shape != (arms,):
-        raise InvalidTable(f"{what} of shape {values.shape} for {arms} arms: give one for each")
+        raise InvalidTable(f"{what} of shape {values.shape} for {arms} arms: give one per arm")
     good = np.isfinite(values) & (low <= values) & (values <= high)
     if not good.all():
         j = int(good.argmin())
-        raise InvalidTable(f"arm {j}: its {what} is {values[j]:g}, it must be in [{low}, {high}]")
+        raise InvalidTable(f"arm {j}: the {what} is {values[j]:g}, it must be in [{low}, {high}]")
     return values[:, None].copy()
 
 
 def true_table(given: npt.ArrayLike, arms: int, columns: tuple[str, ...]) -> FloatArray:
-    """A row of finite numbers an arm.
-
-    >>> true_table([[0, 1], [5, 2]], 2, ("mean", "sd")).shape
-    (2, 2)
-    """
+    """A row of finite true parameters per arm."""
     try:
         table = np.array(given, np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidTable(f"the truth of the arms: {error}") from None
+        raise InvalidTable(f"the true parameters of the arms: {error}") from None
     if table.shape != (arms, len(columns)):
         raise InvalidTable(
-            f"a truth of shape {table.shape} for {arms} arms: give each a row "
+            f"true parameters of shape {table.shape} for {arms} arms: give each arm a row "
             f"({', '.join(columns)})"
         )
     for j, k in np.argwhere(~np.isfinite(table)):
-        raise InvalidTable(f"arm {j}: its {columns[k]} is {table[j, k]}, it must be finite")
+        raise InvalidTable(f"arm {j}: the {columns[k]} is {table[j, k]}, it must be finite")
     return table
 
 
 def number(o: Any, support: str) -> float:
-    """o as a finite number, or BadEvidence that names the support.
-
-    >>> number(True, "0 or 1")
-    1.0
-    """
-    text = isinstance(o, str | bytes | bytearray)  # which float would read
+    """o as a finite number; BadEvidence names the expected values in `support`."""
+    text = isinstance(o, str | bytes | bytearray)  # float() would parse it
     try:
         r = float("not a number" if text else o)
     except (TypeError, ValueError, OverflowError):
         raise BadEvidence(f"reward {o!r} is not a number: it must be {support}") from None
     if not math.isfinite(r):
         raise BadEvidence(f"reward {o!r}: it must be {support}")
+    return r
+
+
+def zero_or_one(o: Any, arm: str = "Bernoulli") -> float:
+    """o as 0.0 or 1.0, else BadEvidence."""
+    r = number(o, "0 or 1")
+    if r not in (0.0, 1.0):
+        raise BadEvidence(f"reward {o!r} is invalid for a {arm} arm: expected 0 or 1")
     return r

@@ -1,4 +1,4 @@
-"""Arms that pay counts, or waiting times: the two faces of a Poisson process, Gamma priors.
+"""Poisson and exponential rewards, with Gamma priors over their rates.
 
     Poisson        o ~ Poisson(m)                        m ~ Gamma(a, rate b)
                    a ← a + o,  b ← b + 1                 o | past: negative binomial
@@ -18,15 +18,14 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import gamma_best
-from bayescontrol.bandits.family import number, parameter_rows, true_rows
+from bayescontrol.bandits.family import ConjugateFamily, number, true_rows
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.problems.description import ARMS, ModelKind, prior_rows
 from bayescontrol.seeding import Stream
 
-#: Counts beyond are no longer whole numbers among the doubles.
+#: Larger whole numbers are not all doubles.
 LARGEST_COUNT: Final = 2.0**53
 LARGEST_TIME: Final = 1e150
-_NOTHING: Final = np.empty(0)
 _POISSON: Final = ModelKind(
     "poisson-bandit",
     "Arms that pay counts.",
@@ -53,18 +52,18 @@ _EXPONENTIAL: Final = ModelKind(
 )
 
 
-def _drawn_means(means: list[float], least: float, largest: float, wide: str) -> FloatArray:
+def _checked_means(means: list[float], least: float, largest: float, advice: str) -> FloatArray:
     for j, m in enumerate(means):
         if not least <= m <= largest:
-            raise InvalidPrior(f"arm {j}: the prior drew a mean reward of {m:g}: {wide}")
+            raise InvalidPrior(f"arm {j}: the prior drew a mean reward of {m:g}: {advice}")
     return np.array(means)[:, None]
 
 
-class Poisson:
-    """Rewards 0, 1, 2, …, Poisson with mean m; means with Gamma(a, rate b) priors.
+class Poisson(ConjugateFamily):
+    """Rewards 0, 1, 2, …, Poisson with mean m; the means have Gamma(a, rate b) priors.
 
     >>> family = Poisson()
-    >>> family.prior((3, 2), 1).tolist()  # as if 3 events in 2 pulls had been seen
+    >>> family.prior((3, 2), 1).tolist()  # equivalent to 3 events in 2 pulls
     [[3.0, 2.0]]
     >>> family.expected(family.prior((3, 2), 1))
     array([1.5])
@@ -72,22 +71,8 @@ class Poisson:
 
     model_kind: ClassVar[ModelKind] = _POISSON
     kind: Final = 3
-    constants: Final = _NOTHING
-    columns: Final = ("a", "b")
-    #: (a, b)
-    default: Final = (1.0, 1.0)
-
-    def settings(self) -> dict[str, Any]:
-        """It has none."""
-        return {}
-
-    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
-        """(a, b), by default (1, 1): the mean reward is exponential with mean 1."""
-        return self.rows(self.default if given is None else given, arms)
-
-    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
-        """(a, b)."""
-        return parameter_rows(saved, arms, self.columns, self.columns)
+    columns = ("a", "b")
+    default = (1.0, 1.0)  # the mean reward is exponential with mean 1
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
         """The mean rewards m_j."""
@@ -96,18 +81,14 @@ class Poisson:
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """m_j ~ Gamma(a_j, rate b_j)."""
         means = [rng.gamma(a) / b for a, b in prior]
-        return _drawn_means(means, 0.0, LARGEST_COUNT, "state a larger b, or a smaller a")
+        return _checked_means(means, 0.0, LARGEST_COUNT, "use a larger b, or a smaller a")
 
     def reward(self, o: Any) -> float:
         """0, 1, 2, …"""
         r = number(o, "0, 1, 2, …")
         if not (0.0 <= r <= LARGEST_COUNT and r.is_integer()):
-            raise BadEvidence(f"reward {o!r}: a Poisson arm pays 0, 1, 2, … up to 2^53")
+            raise BadEvidence(f"reward {o!r} is invalid for a Poisson arm: expected 0, 1, 2, …")
         return r
-
-    def means(self, truth: FloatArray) -> FloatArray:
-        """m_j."""
-        return truth[:, 0].copy()
 
     def expected(self, rows: FloatArray) -> FloatArray:
         """a / b."""
@@ -124,25 +105,18 @@ class Poisson:
         return gamma_best(rows[:, 0], rows[:, 1])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
-        """m with P(a, b m) = p: the regularised incomplete gamma function, inverted."""
+        """m with P(a, b m) = p, by the inverse of the regularised incomplete gamma function."""
         from scipy import special  # type: ignore[import-untyped]
 
         return np.asarray(special.gammaincinv(rows[:, :1], tails) / rows[:, 1:])
 
-    def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
-        """Events and pulls add up."""
-        return one + (two - prior)
-
     def format_text(self) -> str:
-        """Return the text of the family in stored data, which is part of the format."""
-        return "Poisson()"
-
-    def __repr__(self) -> str:
+        """The name of the family in stored data, which is part of the format."""
         return "Poisson()"
 
 
-class Exponential:
-    """Rewards ≥ 0, exponential with mean m = 1/θ; rates θ with Gamma(a, rate b) priors.
+class Exponential(ConjugateFamily):
+    """Rewards ≥ 0, exponential with mean m = 1/θ; the rates θ have Gamma(a, rate b) priors.
 
     >>> family = Exponential()
     >>> family.expected(family.prior((3, 4), 1))  # b / (a - 1)
@@ -153,22 +127,8 @@ class Exponential:
 
     model_kind: ClassVar[ModelKind] = _EXPONENTIAL
     kind: Final = 4
-    constants: Final = _NOTHING
-    columns: Final = ("a", "b")
-    #: (a, b)
-    default: Final = (2.0, 1.0)
-
-    def settings(self) -> dict[str, Any]:
-        """It has none."""
-        return {}
-
-    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
-        """(a, b), by default (2, 1): the expected mean reward is b / (a - 1) = 1."""
-        return self.rows(self.default if given is None else given, arms)
-
-    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
-        """(a, b)."""
-        return parameter_rows(saved, arms, self.columns, self.columns)
+    columns = ("a", "b")
+    default = (2.0, 1.0)  # the expected mean reward is b / (a - 1) = 1
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
         """The mean rewards m_j = 1/θ_j."""
@@ -178,8 +138,8 @@ class Exponential:
         """m_j = 1/θ_j, θ_j ~ Gamma(a_j, rate b_j)."""
         rates = [rng.gamma(a) / b for a, b in prior]
         means = [1.0 / theta if theta > 0.0 else math.inf for theta in rates]
-        return _drawn_means(
-            means, 1.0 / LARGEST_TIME, LARGEST_TIME, "state a larger a, and b on the rewards' scale"
+        return _checked_means(
+            means, 1.0 / LARGEST_TIME, LARGEST_TIME, "use a larger a, and b on the rewards' scale"
         )
 
     def reward(self, o: Any) -> float:
@@ -187,16 +147,13 @@ class Exponential:
         r = number(o, "0 or more")
         if not 0.0 <= r <= LARGEST_TIME:
             raise BadEvidence(
-                f"reward {o!r}: an exponential arm pays numbers from 0 to {LARGEST_TIME:g}"
+                f"reward {o!r} is invalid for an exponential arm: expected a number from 0 to "
+                f"{LARGEST_TIME:g}"
             )
         return r
 
-    def means(self, truth: FloatArray) -> FloatArray:
-        """m_j."""
-        return truth[:, 0].copy()
-
     def expected(self, rows: FloatArray) -> FloatArray:
-        """b / (a - 1); ∞ up to a = 1."""
+        """b / (a - 1); ∞ for a ≤ 1."""
         a, b = rows.T
         return np.asarray(np.divide(b, a - 1.0, out=np.full(len(rows), np.inf), where=a > 1.0))
 
@@ -210,27 +167,20 @@ class Exponential:
         return gamma_best(rows[:, 0], rows[:, 1], largest=False)
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
-        """m with Q(a, b / m) = p, as m = 1/θ ≤ 1/t where θ ≥ t."""
+        """m with Q(a, b / m) = p, since m = 1/θ ≤ 1/t where θ ≥ t."""
         from scipy import special
 
         return np.asarray(rows[:, 1:] / special.gammainccinv(rows[:, :1], tails))
 
-    def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
-        """Pulls and times add up."""
-        return one + (two - prior)
-
     def format_text(self) -> str:
-        """Return the text of the family in stored data, which is part of the format."""
-        return "Exponential()"
-
-    def __repr__(self) -> str:
+        """The name of the family in stored data, which is part of the format."""
         return "Exponential()"
 
 
 class PoissonBandit(Bandit):
     """N arms that pay counts, with Gamma(a, rate b) priors over their means.
 
-    `prior` is one (a, b) for all arms, or one for each, by default (1, 1).
+    `prior` is one (a, b) for all arms, or one per arm, by default (1, 1).
 
     >>> bandit = PoissonBandit(["red", "blue"])
     >>> agent = bandit.agent()
@@ -250,7 +200,7 @@ class PoissonBandit(Bandit):
 class ExponentialBandit(Bandit):
     """N arms that pay exponential amounts; `environment` takes their means.
 
-    `prior` is one (a, b) for all arms, or one for each, by default (2, 1): the rate θ = 1/m is
+    `prior` is one (a, b) for all arms, or one per arm, by default (2, 1): the rate θ = 1/m is
     Gamma(a, rate b).
 
     >>> bandit = ExponentialBandit(["red", "blue"])

@@ -1,4 +1,4 @@
-"""Arms that pay a mean with Gaussian noise, of known or of unknown variance.
+"""Gaussian rewards with known or unknown variance.
 
     σ known       o ~ N(m, σ²)      m ~ N(μ, 1/λ)
                   λ ← λ + 1/σ²      μ ← μ + (o - μ) / σ²λ
@@ -7,7 +7,7 @@
                   κ ← κ + 1                        α ← α + ½
                   m is Student's t: 2α degrees of freedom, location μ, scale √(β/ακ)
 
-Means and standard deviations are up to 1e150: further out their squares are no doubles.
+Means and standard deviations are limited to 1e150, so that their squares are finite.
 """
 
 import math
@@ -20,7 +20,13 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import QuadratureFailed, normal_best, student_best
-from bayescontrol.bandits.family import number, parameter_rows, true_rows, true_table
+from bayescontrol.bandits.family import (
+    ConjugateFamily,
+    number,
+    parameter_rows,
+    true_rows,
+    true_table,
+)
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.problems.description import ARMS, ModelKind, SettingDoc, prior_rows
 from bayescontrol.seeding import Stream
@@ -28,7 +34,6 @@ from bayescontrol.seeding import Stream
 LARGEST: Final = 1e150
 #: Half of `kernels.quadrature.LEAST_NU`.
 LEAST_ALPHA: Final = 0.125
-_NOTHING: Final = np.empty(0)
 _KIND: Final = ModelKind(
     "gaussian-bandit",
     "Arms that pay a number with Gaussian noise.",
@@ -50,39 +55,51 @@ _KIND: Final = ModelKind(
 )
 
 
-def _squarable(o: Any) -> float:
-    r = number(o, "a finite number")
-    if abs(r) > LARGEST:
-        raise BadEvidence(f"reward {o!r}: a Gaussian arm learns from numbers up to {LARGEST:g}")
-    return r
+class _GaussianFamily(ConjugateFamily):
+    """Checks for rows that start with a mean whose square is finite."""
+
+    #: The parameters that must be positive.
+    positive: tuple[str, ...]
+
+    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
+        """Check rows of parameters."""
+        return _checked_rows(saved, arms, self.columns, self.positive)
+
+    def reward(self, o: Any) -> float:
+        """Any number up to ±1e150."""
+        r = number(o, "a finite number")
+        if abs(r) > LARGEST:
+            raise BadEvidence(
+                f"reward {o!r} is invalid for a Gaussian arm: expected at most {LARGEST:g}"
+            )
+        return r
 
 
-def _checked(
+def _checked_rows(
     given: npt.ArrayLike, arms: int, columns: tuple[str, ...], positive: tuple[str, ...]
 ) -> FloatArray:
-    """Rows that open with a mean which can be squared."""
     rows = parameter_rows(given, arms, columns, positive)
     for j, mean in enumerate(rows[:, 0]):
         if abs(mean) > LARGEST:
-            raise InvalidPrior(f"arm {j}: its mean is {mean:g}, it may be up to ±{LARGEST:g}")
+            raise InvalidPrior(f"arm {j}: the mean is {mean:g}, it must be within ±{LARGEST:g}")
     return rows
 
 
-class Gaussian:
-    """Rewards N(m, σ²) with σ known, means with N(μ, 1/λ) priors.
+class GaussianRewards(_GaussianFamily):
+    """Rewards N(m, σ²) with known σ; the means have N(μ, 1/λ) priors.
 
-    >>> family = Gaussian(sd=2.0)
-    >>> family.prior((0, 5), 1).tolist()  # stated as mean and standard deviation of m
+    >>> family = GaussianRewards(sd=2.0)
+    >>> family.prior((0, 5), 1).tolist()  # given as mean and standard deviation of m
     [[0.0, 0.04]]
     >>> family
-    Gaussian(sd=2.0)
+    GaussianRewards(sd=2.0)
     """
 
     model_kind: ClassVar[ModelKind] = _KIND
     kind: Final = 1
-    columns: Final = ("mu", "lam")
-    #: (mean, standard deviation) of m
-    default: Final = (0.0, 1.0)
+    columns = ("mu", "lam")
+    positive = ("lam",)
+    default = (0.0, 1.0)  # mean and standard deviation of m
 
     def __init__(self, sd: float = 1.0) -> None:
         try:
@@ -91,8 +108,8 @@ class Gaussian:
             sigma = math.nan
         if not 1.0 / LARGEST <= sigma <= LARGEST:
             raise InvalidPrior(
-                f"sd={sd!r}: the standard deviation of the rewards is a positive number, or None "
-                "if it is to be learnt"
+                f"sd={sd!r}: the standard deviation of the rewards must be a positive number, or "
+                "None to learn it"
             )
         self.sd = sigma
         self.constants: FloatArray = np.array([sigma])
@@ -102,16 +119,12 @@ class Gaussian:
         return {"sd": self.sd}
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
-        """(mean, standard deviation) of m, by default (0, 1): kept as μ and λ = 1/sd²."""
+        """(mean, standard deviation) of m, by default (0, 1); stored as μ and λ = 1/sd²."""
         stated = self.default if given is None else given
-        rows = _checked(stated, arms, ("mean", "sd"), ("sd",))
+        rows = _checked_rows(stated, arms, ("mean", "sd"), ("sd",))
         with np.errstate(over="ignore", divide="ignore"):
             rows[:, 1] = 1.0 / rows[:, 1] ** 2
         return self.rows(rows, arms)
-
-    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
-        """(μ, λ)."""
-        return _checked(saved, arms, self.columns, ("lam",))
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
         """The means m_j."""
@@ -120,14 +133,6 @@ class Gaussian:
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """m_j ~ N(μ_j, 1/λ_j)."""
         return np.array([[rng.normal(mu, 1.0 / math.sqrt(lam))] for mu, lam in prior])
-
-    def reward(self, o: Any) -> float:
-        """Any number up to ±1e150."""
-        return _squarable(o)
-
-    def means(self, truth: FloatArray) -> FloatArray:
-        """m_j."""
-        return truth[:, 0].copy()
 
     def expected(self, rows: FloatArray) -> FloatArray:
         """μ."""
@@ -158,15 +163,18 @@ class Gaussian:
         return np.column_stack([mu0 + shift / lam, lam])
 
     def format_text(self) -> str:
-        """Return the text of the family in stored data, which is part of the format."""
+        """The name of the family in stored data, which is part of the format."""
         return f"Gaussian(sd={self.sd})"
 
     def __repr__(self) -> str:
-        return f"Gaussian(sd={self.sd})"
+        return f"GaussianRewards(sd={self.sd})"
 
 
-class NormalGamma:
+class NormalGamma(_GaussianFamily):
     """Rewards N(m, 1/τ) with m and τ unknown: τ ~ Gamma(α, rate β), m ~ N(μ, 1/κτ).
+
+    A prior (μ, κ, α, β) is equivalent to κ rewards with mean μ and 2α rewards with variance β/α.
+    The mean of m exists for α > ½.
 
     >>> family = NormalGamma()
     >>> family.prior(None, 1).tolist()
@@ -177,33 +185,21 @@ class NormalGamma:
 
     model_kind: ClassVar[ModelKind] = _KIND
     kind: Final = 2
-    constants: Final = _NOTHING
-    columns: Final = ("mu", "kappa", "alpha", "beta")
-    #: (μ, κ, α, β)
-    default: Final = (0.0, 1.0, 1.0, 1.0)
+    columns = ("mu", "kappa", "alpha", "beta")
+    positive = ("kappa", "alpha", "beta")
+    default = (0.0, 1.0, 1.0, 1.0)
 
     def settings(self) -> dict[str, Any]:
         """σ is unknown."""
         return {"sd": None}
 
-    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
-        """(μ, κ, α, β), by default (0, 1, 1, 1).
-
-        μ is worth κ rewards and the variance β/α worth 2α of them; α > ½ gives m a mean.
-        """
-        return self.rows(self.default if given is None else given, arms)
-
-    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
-        """(μ, κ, α, β)."""
-        return _checked(saved, arms, self.columns, self.columns[1:])
-
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
-        """A row (mean, standard deviation) for each arm."""
+        """A row (mean, standard deviation) per arm."""
         rows = true_table(given, arms, ("mean", "sd"))
         for j, (mean, sd) in enumerate(rows):
             if abs(mean) > LARGEST or not 0.0 <= sd <= LARGEST:
                 raise InvalidTable(
-                    f"arm {j}: mean {mean:g} and sd {sd:g}; the mean may be up to ±{LARGEST:g}, "
+                    f"arm {j}: mean {mean:g} and sd {sd:g}: the mean must be within ±{LARGEST:g}, "
                     f"the sd from 0 to {LARGEST:g}"
                 )
         return rows
@@ -216,22 +212,14 @@ class NormalGamma:
             sd = 1.0 / math.sqrt(tau) if tau > 0.0 else math.inf
             if not sd <= LARGEST:
                 raise InvalidPrior(
-                    f"arm {j}: alpha = {alpha:g} is so small that it drew a reward with standard "
-                    f"deviation {sd:g}; from alpha = 0.1 on this cannot happen"
+                    f"arm {j}: the prior with alpha = {alpha:g} drew a standard deviation of "
+                    f"{sd:g}: use alpha of at least 0.1"
                 )
             drawn[j] = rng.normal(mu, sd / math.sqrt(kappa)), sd
         return drawn
 
-    def reward(self, o: Any) -> float:
-        """Any number up to ±1e150."""
-        return _squarable(o)
-
-    def means(self, truth: FloatArray) -> FloatArray:
-        """m_j."""
-        return truth[:, 0].copy()
-
     def expected(self, rows: FloatArray) -> FloatArray:
-        """μ; NaN up to α = ½, where m has no mean."""
+        """μ; NaN for α ≤ ½, where m has no mean."""
         return np.where(rows[:, 2] > 0.5, rows[:, 0], np.nan)
 
     def log_predictive(self, row: FloatArray, r: float) -> float:
@@ -248,8 +236,8 @@ class NormalGamma:
         j = int(alpha.argmin())
         if alpha[j] < LEAST_ALPHA:
             raise QuadratureFailed(
-                f"arm {j}: alpha = {alpha[j]:g}: with unknown variance probabilities are exact "
-                f"from alpha = {LEAST_ALPHA} on; each reward adds 1/2"
+                f"arm {j}: alpha = {alpha[j]:g}: with unknown variance exact probabilities need "
+                f"alpha of at least {LEAST_ALPHA}; each reward adds 1/2"
             )
         return student_best(mu, np.sqrt(beta / alpha / kappa), 2.0 * alpha)
 
@@ -268,7 +256,7 @@ class NormalGamma:
             κ d = κ₁d₁ + κ₂d₂
             β = β₁ + β₂ - β₀ + (κ₁κ₂(d₁ - d₂)² - κ₀(κ₁d₁² + κ₂d₂²)) / 2κ
 
-        Nothing cancels that the rows have not lost already.
+        No digits are lost beyond the rounding of the rows.
         """
         mu0, kappa0, alpha0, beta0 = prior.T
         (mu1, kappa1, alpha1, beta1), (mu2, kappa2, alpha2, beta2) = one.T, two.T
@@ -286,10 +274,7 @@ class NormalGamma:
         )
 
     def format_text(self) -> str:
-        """Return the text of the family in stored data, which is part of the format."""
-        return "NormalGamma()"
-
-    def __repr__(self) -> str:
+        """The name of the family in stored data, which is part of the format."""
         return "NormalGamma()"
 
 
@@ -297,9 +282,9 @@ class GaussianBandit(Bandit):
     """N arms that pay a number with Gaussian noise.
 
     With `sd` the standard deviation of the noise is known, and `prior` is the mean and the
-    standard deviation of an arm's mean reward, by default (0, 1). With `sd=None` it is learnt,
-    for each arm its own, and `prior` is (μ, κ, α, β), by default (0, 1, 1, 1): see
-    `NormalGamma`. One prior for all arms, or one for each; give one on the scale of your rewards.
+    standard deviation of an arm's mean reward, by default (0, 1). With `sd=None` it is learnt for
+    each arm, and `prior` is (μ, κ, α, β), by default (0, 1, 1, 1): see `NormalGamma`. Give one
+    prior for all arms, or one per arm, on the scale of your rewards.
 
     >>> agent = GaussianBandit(["red", "blue"], sd=1.0, prior=(0, 1)).agent()
     >>> agent.observe("red", 2.0)
@@ -317,4 +302,4 @@ class GaussianBandit(Bandit):
         sd: float | None = 1.0,
         prior: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(NormalGamma() if sd is None else Gaussian(sd), arms, prior)
+        super().__init__(NormalGamma() if sd is None else GaussianRewards(sd), arms, prior)

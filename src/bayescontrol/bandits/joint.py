@@ -1,26 +1,11 @@
-"""Arms drawn jointly: finitely many hypotheses about all biases at once.
+"""Bernoulli arms with a joint prior over all biases: a pull of one arm informs about the others.
 
-    P(o = 1 | m, a) = b[m, a]        mode m pulls arg max_a b[m, a]
-    P(m | âo_≤t) ∝ P(m) Π_t b[m, a_t]^(o_t) (1 - b[m, a_t])^(1 - o_t)
+    JointBandit          b[m, a] = P(o = 1 | m, a), finitely many hypotheses m
+    bias_grid            every combination of a few biases, as a tabular class
+    LogitNormalBandit    θ ~ N(μ, Σ),  P(o = 1 | θ, a) = σ(θ_a), a belief made of particles
 
-A pull of one arm tells about the others, as far as the hypotheses tie them together. It is a
-tabular class: exact, and with a compiled loop.
-
-Bandits whose biases lie on a grid: a finite class in which every question has an exact answer.
-
-    mode m = (θ_1, …, θ_K),  θ_k in a few levels        P(1 | m, a) = θ_a
-    P(a | m) uniform on arg max_k θ_k
-
-Pulling the best arm of m* says nothing of the others: a mode that agrees with m* on that arm,
-and thinks better of another, is in the core of m* and acts differently. Its own policy refutes
-it: such a class settles all the same.
-
-Correlated Bernoulli arms: their log-odds are jointly Gaussian.
-
-    θ ~ N(μ, Σ)        P(o = 1 | θ, a) = σ(θ_a)        the mode pulls arg max_a θ_a
-
-There is no conjugate form: the belief is made of particles. Through Σ a pull of one arm tells
-about its kin.
+Mode m pulls arg max_a b[m, a]; mode θ pulls arg max_a θ_a. The posterior of a `JointBandit` is
+exact: P(m | âo_≤t) ∝ P(m) Π_t b[m, a_t]^(o_t) (1 - b[m, a_t])^(1 - o_t).
 """
 
 import math
@@ -36,9 +21,9 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.discrete import BernoulliBandit
-from bayescontrol.bandits.family import number
+from bayescontrol.bandits.family import zero_or_one
 from bayescontrol.beliefs.particles import Particle, ParticleBelief
-from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
+from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.problems.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol.problems.names import Names
 from bayescontrol.problems.tabular import Labels, TabularEnvironment, TabularModes
@@ -50,12 +35,12 @@ from bayescontrol.seeding import Stream, as_stream
 class JointBandit(TabularModes):
     """M joint hypotheses about N Bernoulli arms: `biases[m, a]`, with prior P(m).
 
-    The names of the modes hold a digest of their biases: no saved belief is taken for one about
-    other biases. Its prior is part of a saved belief.
+    The names of the modes contain a digest of their biases, so that a belief saved for other
+    biases is rejected. The prior is saved with the belief.
 
-    >>> bandit = JointBandit([[0.9, 0.1], [0.1, 0.9]])        # one is good, the other is not
+    >>> bandit = JointBandit([[0.9, 0.1], [0.1, 0.9]])        # one arm is good, one is bad
     >>> agent = bandit.agent()
-    >>> agent.observe(0, 0)                                   # arm 0 fails: so arm 1 is good
+    >>> agent.observe(0, 0)                                   # arm 0 fails, so arm 1 is good
     >>> {a: round(p, 12) for a, p in agent.action_probabilities().items()}
     {0: 0.1, 1: 0.9}
     >>> bandit.expected(agent.belief.posterior()).round(6)
@@ -80,15 +65,15 @@ class JointBandit(TabularModes):
 
     def __init__(self, biases: npt.ArrayLike, prior: npt.ArrayLike | None = None) -> None:
         try:
-            b = np.array(biases, np.float64) + 0.0  # -0.0 is 0.0, in a digest too
+            b = np.array(biases, np.float64) + 0.0  # turns -0.0 into 0.0 for the digest
         except (TypeError, ValueError) as error:
             raise InvalidTable(f"biases: {error}") from None
         if b.ndim != 2 or not b.size:
-            raise InvalidTable(f"biases of shape {b.shape}: give biases[hypothesis, arm]")
+            raise InvalidTable(f"biases of shape {b.shape}: expected biases[hypothesis, arm]")
         bad = np.argwhere(~((b >= 0.0) & (b <= 1.0)))
         if bad.size:
             m, a = bad[0]
-            raise InvalidTable(f"biases[{m}, {a}] is {b[m, a]:g}: a bias is in [0, 1]")
+            raise InvalidTable(f"biases[{m}, {a}] is {b[m, a]:g}: expected a bias in [0, 1]")
         #: b[m, a] = P(o = 1 | m, a).
         self.biases: FloatArray = b
         self._labels = Names("arm", b.shape[1])
@@ -99,17 +84,14 @@ class JointBandit(TabularModes):
         super().__init__(policy[:, None, :], hypothesis, names=names, prior=prior)
 
     def _cell(self, table: npt.NDArray[Any], x: int, a: Any, o: Any) -> Any:
-        r = number(o, "0 or 1")
-        if r not in (0.0, 1.0):
-            raise BadEvidence(f"reward {o!r}: a Bernoulli arm pays 0 or 1")
-        return super()._cell(table, x, self._labels.place(a), int(r))
+        return super()._cell(table, x, self._labels.place(a), int(zero_or_one(o)))
 
     def observation_probabilities(self, x: int, a: int) -> dict[int, FloatArray]:
         """P(o | m, a) for all m, by observation."""
         return super().observation_probabilities(x, self._labels.place(a))
 
     def environment(self, m: int | npt.ArrayLike) -> TabularEnvironment:
-        """The world of hypothesis m, or one with biases of its own, which no mode need have.
+        """The world of hypothesis m, or a world with the given biases.
 
         >>> bandit = JointBandit([[0.9, 0.1], [0.1, 0.9]])
         >>> bandit.environment(1)
@@ -126,11 +108,11 @@ class JointBandit(TabularModes):
             return super().environment(which)
         given, arms = world.biases.shape[1], self.biases.shape[1]
         if given != arms:
-            raise InvalidTable(f"{given} biases for {arms} arms: give one for each")
+            raise InvalidTable(f"{given} biases for {arms} arms: give one per arm")
         return TabularEnvironment(world, 0)
 
     def expected(self, v: FloatArray) -> FloatArray:
-        """E[o | a] for every arm, when the hypotheses have probabilities v."""
+        """E[o | a] for every arm, if the hypotheses have probabilities v."""
         return np.asarray(v @ self.biases)
 
     def settings(self) -> dict[str, Any]:
@@ -142,15 +124,16 @@ class JointBandit(TabularModes):
         return f"JointBandit({modes} hypotheses about {arms} arms)"
 
 
-#: The largest class, in modes.
+#: The largest number of modes.
 LIMIT = 10_000
 
 
 def bias_grid(arms: int = 2, levels: Sequence[float] = (0.2, 0.5, 0.8)) -> TabularModes:
-    """Bandits with every combination of biases in `levels`: each mode pulls its best arm.
+    """Every combination of biases from `levels`; each mode pulls its best arm, ties at random.
 
-    Where several arms are best it pulls any of them. The last arm varies fastest; the name of a
-    mode lists its biases.
+    The last arm varies fastest; the name of a mode lists its biases. Pulling the best arm of m*
+    gives no evidence about the others: a mode that agrees with m* on that arm and prefers another
+    is in the core of m*. Its own policy refutes it, so such a class converges all the same.
 
     >>> modes = bias_grid()
     >>> modes
@@ -161,17 +144,17 @@ def bias_grid(arms: int = 2, levels: Sequence[float] = (0.2, 0.5, 0.8)) -> Tabul
     {0: 0.5, 1: 0.5}
     """
     if arms < 1:
-        raise InvalidTable(f"bias_grid(arms={arms}): there is at least one arm")
+        raise InvalidTable(f"bias_grid(arms={arms}): expected at least one arm")
     values = [float(level) for level in levels]
     if not values or len(set(values)) < len(values):
-        raise InvalidTable(f"bias_grid(levels={levels}): give at least one level, each once")
+        raise InvalidTable(f"bias_grid(levels={levels}): give at least one level, each only once")
     for level in values:
         if math.isnan(level) or not 0.0 <= level <= 1.0:
             raise InvalidTable(f"bias_grid(levels={levels}): {level} is not a probability")
     if len(values) ** arms > LIMIT:
         raise InvalidTable(
             f"bias_grid with {len(values)} levels for each of {arms} arms has "
-            f"{len(values)}^{arms} modes, the limit is {LIMIT}: take fewer of them"
+            f"{len(values)}^{arms} modes, the limit is {LIMIT}: use fewer arms or levels"
         )
     theta = np.array(list(product(values, repeat=arms)))
     best = theta == theta.max(1, keepdims=True)
@@ -184,7 +167,7 @@ def bias_grid(arms: int = 2, levels: Sequence[float] = (0.2, 0.5, 0.8)) -> Tabul
 
 
 def _short(bias: float) -> str:
-    """.2 for 0.2; 0 and 1 as they are."""
+    """Format 0.2 as .2; 0 and 1 stay."""
     return f"{bias:g}".removeprefix("0") or "0"
 
 
@@ -206,7 +189,7 @@ def _arm_rewards(belief: ParticleBelief) -> dict[str, dict[str, float]]:
 
 
 class LogitNormalBandit:
-    """N arms 0 … N-1 with log-odds N(mean, covariance); `particles` of them make a belief.
+    """N arms 0 … N-1 with log-odds N(mean, covariance); the belief has `particles` particles.
 
     >>> bandit = LogitNormalBandit([0.0, 0.0], [[1.0, 0.9], [0.9, 1.0]], particles=2000)
     >>> agent = bandit.agent()
@@ -231,7 +214,7 @@ class LogitNormalBandit:
         example={"mean": [0.0, 0.0], "covariance": [[1.0, 0.9], [0.9, 1.0]]},
         observation=1,
         feedback="0 or 1",
-        versions={1: {"rng": 0}},
+        versions={1: {"seed": 0}},
         context_free=True,
         arm_rewards=_arm_rewards,
         limits=(
@@ -248,14 +231,17 @@ class LogitNormalBandit:
             mu, Sigma = np.array(mean, np.float64), np.array(covariance, np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidPrior(
-                f"mean {mean!r}: give the mean log-odds of every arm, a vector of numbers, and "
-                f"their covariance, a matrix ({error})"
+                f"mean {mean!r}: expected a vector, the mean log-odds of every arm, and a matrix, "
+                f"their covariance ({error})"
             ) from None
         if mu.ndim != 1 or not mu.size or Sigma.shape != (mu.size, mu.size):
-            raise InvalidPrior(f"mean of shape {mu.shape}, covariance of shape {Sigma.shape}")
+            raise InvalidPrior(
+                f"mean of shape {mu.shape} and covariance of shape {Sigma.shape}: expected shapes "
+                "(N,) and (N, N)"
+            )
         finite = np.isfinite(mu).all() and np.isfinite(Sigma).all()
         if not finite or not np.array_equal(Sigma, Sigma.T):
-            raise InvalidPrior("mean and covariance must be finite, the covariance symmetric")
+            raise InvalidPrior("mean and covariance must be finite, and the covariance symmetric")
         try:
             self._C: FloatArray = np.asarray(np.linalg.cholesky(Sigma), np.float64)
         except np.linalg.LinAlgError:
@@ -267,32 +253,26 @@ class LogitNormalBandit:
         return np.asarray(self.mean + rng.normal(size=(n, self.mean.size)) @ self._C.T)
 
     def _log_likelihoods(self, theta: FloatArray, x: object, a: Any, o: Any) -> FloatArray:
-        t, r = theta[:, self._labels.place(a)], number(o, "0 or 1")
-        if r not in (0.0, 1.0):
-            raise BadEvidence(f"reward {o!r}: a Bernoulli arm pays 0 or 1")
+        t, r = theta[:, self._labels.place(a)], zero_or_one(o)
         return np.asarray(-np.logaddexp(0.0, -t if r else t))
 
-    def belief(self, rng: int | Stream = 0) -> ParticleBelief:
-        """The prior belief; `rng` draws its particles."""
-        return ParticleBelief(self._draw, self._log_likelihoods, _best, self.particles, rng=rng)
+    def belief(self, seed: int | Stream | np.random.Generator = 0) -> ParticleBelief:
+        """The prior belief; `seed` draws its particles."""
+        return ParticleBelief(self._draw, self._log_likelihoods, _best, self.particles, seed=seed)
 
     def agent(
-        self, rng: int | Stream = 0, *, schedule: Schedule = every_step
+        self, seed: int | Stream | np.random.Generator = 0, *, schedule: Schedule = every_step
     ) -> ControlRule[Particle, None, int, float]:
-        """The control rule over this bandit."""
-        return ControlRule(self.belief(rng), schedule=schedule)
+        """The control rule for this bandit; `seed` draws the particles."""
+        return ControlRule(self.belief(seed), schedule=schedule)
 
     def environment(self, biases: npt.ArrayLike) -> ArmsEnvironment:
-        """The world with these true biases."""
+        """A world with these true biases."""
         return BernoulliBandit(self.mean.size).environment(biases)
 
-    def draw(self, rng: "int | Stream | np.random.Generator | None") -> ArmsEnvironment:
-        """A world drawn from the prior.
-
-        >>> LogitNormalBandit([0.0, 0.0], [[1.0, 0.9], [0.9, 1.0]]).draw(0).means.shape
-        (2,)
-        """
-        theta = self._draw(1, as_stream(rng))[0]
+    def draw(self, seed: int | Stream | np.random.Generator | None) -> ArmsEnvironment:
+        """A world drawn from the prior."""
+        theta = self._draw(1, as_stream(seed))[0]
         return self.environment(1.0 / (1.0 + np.exp(-theta)))
 
     def settings(self) -> dict[str, Any]:

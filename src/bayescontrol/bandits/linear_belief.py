@@ -1,21 +1,15 @@
-"""The modes of a linear bandit: weights for every arm, and the policy tailored to them.
+"""Beliefs over arms whose scores are linear in the context.
 
-P(a | w, x) = 1  for  a = arg max_a x·w_a
+    weights per arm    x·w_a | past ~ N(x·μ_a, xᵀ Λ_a⁻¹ x)
+    shared weights     φ(x, a)·w,  w ~ N(μ₀, Λ₀⁻¹): a reward of one arm informs about all
+    policy             P(a | w, x) = 1 for the arm with the largest score
 
-The belief over arms whose scores are linear in the context: a Gaussian for each arm.
+Drawing a mode draws the weights. `LinearBelief.draw_action` only draws the scores in the given
+context, which gives actions the same distribution.
 
-    x·w_a | past ~ N(x·μ_a, xᵀ Λ_a⁻¹ x)
-    P(a | past, x) = P(x·w_a is the largest)
-
-To draw a mode is to draw every arm's weights; the mode pulls the arm with the largest score. In a
-given context only the scores matter, and `draw_action` draws nothing else.
-
-One weight vector for all arms: what is learnt from one arm tells about the others.
-
-    score of arm a in context x:  φ(x, a)·w        w ~ N(μ₀, Λ₀⁻¹)
-
-φ is yours: the features of a customer and an offer together, say. x may be anything φ can read,
-save None: that is no context. A φ that reads no x may be given any, `agent(start=0)`.
+The feature map φ is the user's: for instance the features of a customer and an offer together. x
+may be anything that φ accepts, except None, which means "no context". If φ does not use x, any
+other value will do, as in `agent(start=0)`.
 """
 
 import math
@@ -39,7 +33,7 @@ from bayescontrol.bandits.regression import (
     comparable,
     reward_of,
 )
-from bayescontrol.bandits.roster import InPlay, Roster
+from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
@@ -47,9 +41,7 @@ from bayescontrol.values import distinct_texts, format_text
 
 
 class LinearWeights:
-    """A mode: the weights of every arm. Its policy pulls arg max_a x·w_a.
-
-    Of several that are the best to the last bit it pulls one by chance.
+    """A mode: the weights of every arm. Its policy pulls arg max_a x·w_a, ties at random.
 
     >>> LinearWeights(("red", "blue"), np.eye(2)).act([0.2, 0.7], Stream(0))
     'blue'
@@ -66,21 +58,16 @@ class LinearWeights:
         return self.arms[kernels.regression.best(self.weights, v, rng.state)]
 
     def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
-        """1 for the best arm in this context."""
+        """1 for the best arm in this context, split evenly between ties."""
         v = comparable(as_context(x, self.weights.shape[1]))
         scores = np.array([kernels.regression.dot(v, w) for w in self.weights])
         best = np.flatnonzero(scores == scores.max())
         return {self.arms[j]: 1.0 / best.size for j in best}
 
-    def become(self, arms: Sequence[Hashable], weights: FloatArray) -> None:
-        """Other arms than before: a mode in charge pulls none that was retired.
-
-        >>> mode = LinearWeights(("red", "blue"), np.eye(2))
-        >>> mode.become(("red",), np.eye(2)[:1])
-        >>> mode.act([0.2, 0.7], Stream(0))
-        'red'
-        """
-        self.arms, self.weights = tuple(arms), weights
+    def retire(self, arm: Hashable) -> None:
+        """Remove the arm, so that this mode no longer pulls it."""
+        rest = [k for k, a in enumerate(self.arms) if a != arm]
+        self.arms, self.weights = tuple(self.arms[k] for k in rest), self.weights[rest]
 
     def __repr__(self) -> str:
         arms, features = self.weights.shape
@@ -90,10 +77,10 @@ class LinearWeights:
 _LN2 = 0.6931471805599453
 
 
-class LinearBelief(InPlay):
+class LinearBelief(HasArms):
     """P(w | âo_<t) for arms with independent weights under one link.
 
-    Feedback may come late, in any order (see `Logit` for what order means there), or never.
+    Feedback may come late, in any order, or never. With `Logit` the order has an effect.
 
     >>> from bayescontrol import LinearBandit
     >>> belief = LinearBandit(["red", "blue"], features=2).belief()
@@ -121,12 +108,12 @@ class LinearBelief(InPlay):
         self._fits = Regressions(len(self._roster), features, prior)
         self._last: LinearWeights | None = None
 
-    # -- the verbs of a belief --------------------------------------------------------------
+    # -- the Belief protocol ----------------------------------------------------------------
 
     def observe(self, x: npt.ArrayLike, a: Any, o: Any) -> None:
-        """Learn the reward of arm a in context x; o is an `Outcome` or the reward alone.
+        """Learn the reward of arm a in context x; o is a `RewardAndContext` or a reward.
 
-        On an error nothing has changed.
+        An error leaves the belief unchanged.
         """
         j, v, r = self._event(x, a, o)
         fits = self._fits
@@ -138,11 +125,11 @@ class LinearBelief(InPlay):
     def _event(self, x: npt.ArrayLike, a: Any, o: Any) -> tuple[int, FloatArray, float]:
         j, r = self._roster.labels.place(a), self.link.reward(reward_of(o))
         if abs(r) > LARGEST:
-            raise BadEvidence(f"reward {r!r} of arm {a!r} is beyond {LARGEST:g}: rescale it")
+            raise BadEvidence(f"reward {r!r} of arm {a!r} is above {LARGEST:g}: rescale it")
         return j, as_context(x, self.features), r
 
     def sample(self, rng: Stream) -> LinearWeights:
-        """w_a ~ N(μ_a, Λ_a⁻¹) for every arm in play."""
+        """Draw w_a ~ N(μ_a, Λ_a⁻¹) for every active arm."""
         weights = np.empty((len(self), self.features))
         for k, j in enumerate(self._roster.active):
             self._fits.draw(int(j), rng.state, weights[k])
@@ -150,7 +137,7 @@ class LinearBelief(InPlay):
         return self._last
 
     def draw_action(self, x: npt.ArrayLike, rng: Stream) -> Any:
-        """a ~ P(a | âo_<t, x): the law of `sample` and its policy, by the scores alone."""
+        """Draw a ~ P(a | âo_<t, x) by drawing scores: distributed as with `sample`."""
         v, fits = comparable(as_context(x, self.features)), self._fits
         self._last = None
         return self._roster.labels[
@@ -159,48 +146,43 @@ class LinearBelief(InPlay):
             )
         ]
 
-    # -- what a reader or the rule may ask ---------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------
 
     def scores(self, x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of x·w_a for every arm in play."""
+        """Mean and standard deviation of x·w_a for every active arm."""
         v = as_context(x, self.features)
-        laws = np.array([self._fits.score(int(j), v) for j in self._roster.active])
-        return laws[:, 0], np.sqrt(laws[:, 1])
+        moments = np.array([self._fits.score(int(j), v) for j in self._roster.active])
+        return moments[:, 0], np.sqrt(moments[:, 1])
 
     def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
-        """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature.
-
-        >>> from bayescontrol import LinearBandit
-        >>> LinearBandit(2, features=1).belief().action_probabilities([0.0])  # a tie
-        {0: 0.5, 1: 0.5}
-        """
+        """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature."""
         s, sd = self.scores(comparable(as_context(x, self.features)))
         ties = s == s.max()
         p = best_arm.normal_best(s, sd) if sd.all() else ties / ties.sum()
         return dict(zip(self.arms, p.tolist(), strict=True))
 
     def expected(self, x: npt.ArrayLike) -> dict[Any, float]:
-        """E[r | âo_<t, x] of every arm in play."""
+        """E[r | âo_<t, x] of every active arm."""
         s, sd = self.scores(x)
         pairs = zip(s.tolist(), (sd * sd).tolist(), strict=True)
         return dict(zip(self.arms, (self.link.expected(m, q) for m, q in pairs), strict=True))
 
     def predictive(self, x: npt.ArrayLike, a: Any) -> dict[Any, float]:
-        """P(o | âo_<t â_t) for every reward o, where they are finitely many."""
+        """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         if not isinstance(self.link, FiniteLink):
             raise MissingCapability(
-                f"{self.link!r} pays infinitely many rewards: `log_predictive(x, a, o)` gives each"
+                f"{self.link!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
             )
         j = self._roster.labels.place(a)
         return self.link.predictive(*self._fits.score(j, as_context(x, self.features)))
 
     def log_predictive(self, x: npt.ArrayLike, a: Any, o: Any) -> float:
-        """ln P(r | âo_<t â_t), a density where rewards are continuous."""
+        """ln P(r | âo_<t â_t); a density if rewards are continuous."""
         j, v, r = self._event(x, a, o)
         return self.link.log_predictive(*self._fits.score(j, v), r)
 
     def surprise(self, x: npt.ArrayLike, a: Any, o: Any) -> float:
-        """-log2 P(r | âo_<t â_t), in bits. Changes nothing."""
+        """-log2 P(r | âo_<t â_t), in bits."""
         return -self.log_predictive(x, a, o) / _LN2
 
     def mean(self, arm: Hashable) -> FloatArray:
@@ -217,7 +199,7 @@ class LinearBelief(InPlay):
         return {s: {"mean": self.mean(a).tolist(), "count": pulls[a]} for a, s in names}
 
     def posterior(self) -> FloatArray:
-        """μ_a and Λ_a of every arm, retired ones included: shape (arms, 1 + d, d), μ_a on top."""
+        """μ_a and Λ_a of all arms, retired ones included: shape (arms, 1 + d, d), μ_a first."""
         fits = self._fits
         return np.array([[fits.mean(j), *fits.precision(j)] for j in range(len(fits))])
 
@@ -228,20 +210,20 @@ class LinearBelief(InPlay):
 
     @property
     def drawn(self) -> FloatArray:
-        """The weights drawn last, one row an arm; NaN where none were."""
+        """The weights drawn last, one row per arm; NaN for arms without a draw."""
         rows = np.full((len(self._fits), self.features), np.nan)
         if self._last is not None:
             rows[[self._roster.labels.place(a) for a in self._last.arms]] = self._last.weights
         return rows
 
     def last(self) -> LinearWeights | None:
-        """The mode drawn last, unless an action has been drawn without one since."""
+        """The mode drawn last; None if an action was drawn without one since."""
         return self._last
 
-    # -- arms come and go --------------------------------------------------------------------
+    # -- adding and retiring arms --------------------------------------------------------------
 
     def add(self, arm: Hashable, prior: Prior = None) -> None:
-        """A new arm enters with its own prior, (0, 1) unless given; the others stay as they are.
+        """Add an arm with its prior, by default (0, 1); the others do not change.
 
         >>> from bayescontrol import LinearBandit
         >>> belief = LinearBandit(["red"], features=2).belief()
@@ -255,37 +237,35 @@ class LinearBelief(InPlay):
         self._roster, self._fits = roster, fits
 
     def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again, a mode in charge neither. Late feedback is still learnt.
+        """Never pull this arm again. Late feedback for it is still learnt.
 
-        A mode that knew no other arm is dropped: the next action draws another one.
+        A mode without any other arm is dropped: the next action draws another one.
         """
         self._roster.retire(arm)
-        mode = self._last
-        if mode is not None:
-            kept = [k for k, a in enumerate(mode.arms) if a != arm]
-            mode.become([mode.arms[k] for k in kept], mode.weights[kept])
-            if not kept:
+        if self._last is not None:
+            self._last.retire(arm)
+            if not self._last.arms:
                 self._last = None
 
     def is_retired(self, mode: LinearWeights) -> bool:
-        """Whether the mode knows no arm that is in play."""
+        """Whether the mode has no active arm left."""
         return not mode.arms
 
     # -- for compiled loops --------------------------------------------------------------------
 
     def loop_arrays(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-        """R, z, active and room for d numbers: what the kernels work on, in place."""
+        """R, z, active and a buffer of d numbers: the arrays that kernels update in place."""
         return self._fits.R, self._fits.z, self._roster.active, self._fits.v
 
     def fast_forward(self, actions: IntArray) -> None:
-        """Be where a compiled loop has led that worked on `loop_arrays`."""
+        """Synchronise with a finished compiled loop over `loop_arrays`."""
         self._roster.counts += np.bincount(actions, minlength=len(self._roster.labels))
         self._last = None
 
-    # -- named arrays ----------------------------------------------------------------------------
+    # -- saving, merging, copying ----------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays from which `load` continues bit for bit."""
+        """Named arrays; `load` restores them bit for bit."""
         return {
             **self._roster.save(),
             **self._fits.save(),
@@ -294,14 +274,16 @@ class LinearBelief(InPlay):
         }
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, arms that came and went included; the link must agree."""
+        """Restore a saved state with its arms; the link must be the same."""
         if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by `save`")
         missing = {"link", "drawn"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
         if str(arrays["link"]) != format_text(self.link):
-            raise IncompatibleState(f"saved for {arrays['link']}, this is {self.link!r}")
+            raise IncompatibleState(
+                f"the state was saved for {arrays['link']}, this belief has {self.link!r}"
+            )
         roster = Roster.loaded(arrays)
         fits = self._fits.loaded(arrays, len(roster.labels))
         drawn = np.array(arrays["drawn"], np.float64)
@@ -310,29 +292,29 @@ class LinearBelief(InPlay):
         if drawn.shape not in ((0, self.features), (size, self.features)) or (
             len(drawn) and not known.size
         ):
-            raise IncompatibleState(f"the saved state is damaged: the weights drawn are {drawn}")
+            raise IncompatibleState(f"the saved state is damaged: the drawn weights are {drawn}")
         self._roster, self._fits = roster, fits
         names = [roster.labels[j] for j in known.tolist()]
         self._last = LinearWeights(names, drawn[known]) if names else None
 
     def merge(self, other: "LinearBelief") -> None:
-        """The evidence of both, the prior counted once."""
+        """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, LinearBelief):
-            raise IncompatibleState(f"{other!r} is not a LinearBelief: nothing to merge")
+            raise IncompatibleState(f"{other!r} is not a LinearBelief and cannot be merged")
         if repr(other.link) != repr(self.link):
-            raise IncompatibleState(f"{other.link!r} and {self.link!r} do not merge")
+            raise IncompatibleState(f"cannot merge {other.link!r} into {self.link!r}")
         if not self.link.additive:
             raise IncompatibleState(
-                f"with {self.link!r} a reward counts by what was known before it: its evidence "
-                "does not add up, and beliefs cannot be merged"
+                f"with {self.link!r} the evidence of a reward depends on earlier rewards: beliefs "
+                "cannot be merged"
             )
         if self.labels != other.labels or not self._fits.same_prior(other._fits):
-            raise IncompatibleState("beliefs can be merged only if they share arms and prior")
+            raise IncompatibleState("only beliefs with the same arms and prior can be merged")
         self._fits.merge(other._fits)
         self._roster.counts = self._roster.counts + other._roster.counts
 
     def copy(self) -> "LinearBelief":
-        """The same belief, free to go its own way."""
+        """Return an independent copy."""
         twin = LinearBelief.__new__(type(self))
         twin.link, twin._last = self.link, None
         if self._last is not None:
@@ -360,7 +342,7 @@ def _features(phi: FeatureMap, x: Any, a: Any, d: int) -> FloatArray:
 
 
 class SharedWeights:
-    """A mode: the weights w. Its policy pulls arg max_a φ(x, a)·w.
+    """A mode: the weights w. Its policy pulls arg max_a φ(x, a)·w, ties at random.
 
     >>> SharedWeights((0, 1), lambda x, a: [x * a], np.array([2.0])).act(1.0, Stream(0))
     1
@@ -372,12 +354,12 @@ class SharedWeights:
         self.arms, self.phi, self.weights = tuple(arms), phi, weights
 
     def act(self, x: Any, rng: Stream) -> Any:
-        """arg max_a φ(x, a)·w, of equal ones one by chance."""
+        """arg max_a φ(x, a)·w."""
         best = self._best(x)
         return best[rng.integers(len(best)) if len(best) > 1 else 0]
 
     def action_probabilities(self, x: Any) -> dict[Any, float]:
-        """1 for the best arm in this context."""
+        """1 for the best arm in this context, split evenly between ties."""
         best = self._best(x)
         return dict.fromkeys(best, 1.0 / len(best))
 
@@ -390,9 +372,10 @@ class SharedWeights:
         return [a for a, s in scores.items() if s == most]
 
 
-class SharedLinearBelief(InPlay):
-    """P(w | âo_<t) for one weight vector under a link; arms come and go at no cost.
+class SharedLinearBelief(HasArms):
+    """P(w | âo_<t) for one weight vector under a link.
 
+    >>> from bayescontrol.bandits import SharedLinearBandit
     >>> bandit = SharedLinearBandit([1, 2], lambda x, a: [x * a], features=1)
     >>> belief = bandit.belief()
     >>> belief.observe(1.0, 1, 4.0)
@@ -414,7 +397,7 @@ class SharedLinearBelief(InPlay):
     ) -> None:
         if not callable(phi):
             raise InvalidTable(
-                f"phi={phi!r}: it must be a function phi(x, a) of {features} numbers"
+                f"phi={phi!r}: expected a function phi(x, a) that returns {features} numbers"
             )
         self.phi = phi
         self._roster = Roster(arms)
@@ -425,34 +408,34 @@ class SharedLinearBelief(InPlay):
         self._roster.labels.place(a)
         return _features(self.phi, x, a, self._one.features)
 
-    # -- the verbs of a belief --------------------------------------------------------------
+    # -- the Belief protocol ----------------------------------------------------------------
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of arm a in context x. On an error nothing has changed."""
+        """Learn the reward of arm a in context x. An error leaves the belief unchanged."""
         self._one.observe(self._features(x, a), 0, o)
         self._roster.counts[self._roster.labels.place(a)] += 1
 
     def sample(self, rng: Stream) -> SharedWeights:
-        """w ~ N(μ, Λ⁻¹)."""
+        """Draw w ~ N(μ, Λ⁻¹)."""
         self._last = SharedWeights(self.arms, self.phi, self._one.sample(rng).weights[0])
         return self._last
 
-    # -- what a reader or the rule may ask ---------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------
 
     def action_probabilities(self, x: Any) -> dict[Any, float]:
-        """P(φ(x, a)·w is the largest): exact for two arms, by the law of one difference."""
+        """P(φ(x, a)·w is the largest), exact for two arms: their difference is Gaussian."""
         arms = self.arms
         if x is None:
             raise NoContext
         if len(arms) > 2:
             raise MissingCapability(
-                f"{len(arms)} arms with common weights have no exact action probabilities: count "
-                "how often `agent.decide(x, rng)` chooses each arm"
+                f"{len(arms)} arms with shared weights have no exact action probabilities: "
+                "estimate them by counting the arms that `agent.decide(x, rng)` chooses"
             )
         if len(arms) == 1:
             return {arms[0]: 1.0}
-        apart = self._features(x, arms[0]) - self._features(x, arms[1])
-        s, sd = self._one.scores(comparable(apart))
+        difference = self._features(x, arms[0]) - self._features(x, arms[1])
+        s, sd = self._one.scores(comparable(difference))
         if not sd[0]:
             first = 0.5 * (1.0 + float(np.sign(s[0])))
             return {arms[0]: first, arms[1]: 1.0 - first}
@@ -460,19 +443,19 @@ class SharedLinearBelief(InPlay):
         return {arms[0]: 0.5 * math.erfc(-t), arms[1]: 0.5 * math.erfc(t)}
 
     def expected(self, x: Any) -> dict[Any, float]:
-        """E[r | âo_<t, x] of every arm in play."""
+        """E[r | âo_<t, x] of every active arm."""
         return {a: self._one.expected(self._features(x, a))[0] for a in self.arms}
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
-        """P(o | âo_<t â_t) for every reward o, where they are finitely many."""
+        """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         return self._one.predictive(self._features(x, a), 0)
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
-        """ln P(r | âo_<t â_t), a density where rewards are continuous."""
+        """ln P(r | âo_<t â_t); a density if rewards are continuous."""
         return self._one.log_predictive(self._features(x, a), 0, o)
 
     def surprise(self, x: Any, a: Any, o: Any) -> float:
-        """-log2 P(r | âo_<t â_t), in bits. Changes nothing."""
+        """-log2 P(r | âo_<t â_t), in bits."""
         return self._one.surprise(self._features(x, a), 0, o)
 
     def mean(self) -> FloatArray:
@@ -489,42 +472,42 @@ class SharedLinearBelief(InPlay):
 
     @property
     def count(self) -> int:
-        """Rewards seen."""
+        """The number of rewards observed."""
         return self._one.count
 
     def last(self) -> SharedWeights | None:
-        """The mode drawn last. Arms that come or go do so for it too."""
+        """The mode drawn last, with the arms that are active now."""
         return self._last
 
-    def _remember(self) -> None:
-        """The mode drawn last, made anew."""
+    def _restore_last(self) -> None:
+        """Rebuild the mode drawn last."""
         drawn = self._one.last()
         w = None if drawn is None else drawn.weights[0]
         self._last = None if w is None else SharedWeights(self.arms, self.phi, w)
 
     def add(self, arm: Hashable) -> None:
-        """A new arm enters: what is known of w is known of it too."""
+        """Add an arm; the posterior of w applies to it."""
         self._roster.add(arm)
-        self._tell()
+        self._update_last()
 
     def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again. Feedback that is still on its way is learnt."""
+        """Never pull this arm again. Late feedback for it is still learnt."""
         self._roster.retire(arm)
-        self._tell()
+        self._update_last()
 
     def restore(self, arm: Hashable) -> None:
-        """A retired arm is back."""
+        """Activate a retired arm again."""
         self._roster.restore(arm)
-        self._tell()
+        self._update_last()
 
-    def _tell(self) -> None:
+    def _update_last(self) -> None:
         if self._last is not None:
             self._last.arms = self.arms
 
-    # -- named arrays ----------------------------------------------------------------------------
+    # -- saving, merging, copying ----------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays from which `load` continues bit for bit."""
+        """Named arrays; `load` restores them bit for bit."""
         inner = self._one.save()
         drawn = inner.pop("drawn")
         return {
@@ -534,31 +517,31 @@ class SharedLinearBelief(InPlay):
         }
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, arms that came and went included."""
+        """Restore a saved state with its arms."""
         if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by `save`")
         if "drawn" not in arrays:
             raise IncompatibleState("the saved state lacks the array 'drawn'")
         roster, one = Roster.loaded(arrays), self._one.copy()
         inner = {n.removeprefix(_SHARED): v for n, v in arrays.items() if n.startswith(_SHARED)}
         one.load({**inner, "drawn": arrays["drawn"]})
         self._roster, self._one = roster, one
-        self._remember()
+        self._restore_last()
 
     def merge(self, other: "SharedLinearBelief") -> None:
-        """The evidence of both, the prior counted once."""
+        """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, SharedLinearBelief):
-            raise IncompatibleState(f"{other!r} is not a belief over common weights")
+            raise IncompatibleState(f"{other!r} is not a SharedLinearBelief and cannot be merged")
         if tuple(self._roster.labels) != tuple(other._roster.labels):
-            raise IncompatibleState("beliefs can be merged only if they share their arms")
+            raise IncompatibleState("beliefs can be merged only if they have the same arms")
         self._one.merge(other._one)
         self._roster.counts = self._roster.counts + other._roster.counts
 
     def copy(self) -> "SharedLinearBelief":
-        """The same belief, free to go its own way."""
+        """Return an independent copy."""
         twin = SharedLinearBelief.__new__(type(self))
         twin.phi, twin._roster, twin._one = self.phi, self._roster.copy(), self._one.copy()
-        twin._remember()
+        twin._restore_last()
         return twin
 
     def __repr__(self) -> str:

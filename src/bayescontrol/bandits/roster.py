@@ -1,8 +1,8 @@
-"""Who is in play: the arms by name, which of them are active, how often each was heard of.
+"""The arms of a belief: names, which of them are active, and how many rewards each has paid.
 
     labels[j] ↔ j        active ⊆ {0 … N-1}        pulls[j]
 
-An arm that is retired keeps its place, so that what is known of it can come back with it.
+A retired arm keeps its index and its posterior, so that it can be restored.
 """
 
 from collections.abc import Hashable, Sequence
@@ -18,7 +18,7 @@ from bayescontrol.values import pack, unpack
 
 
 class Roster:
-    """The arms of a belief, as they come and go.
+    """The arms of a belief; arms can be added, retired and restored.
 
     >>> roster = Roster(["red", "blue"])
     >>> roster.retire("red")
@@ -30,51 +30,47 @@ class Roster:
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
         self.labels = Names("arm", arms)
         self.counts: IntArray = np.zeros(len(self.labels), np.int64)
-        self._play(np.arange(len(self.labels)))
+        self._activate(np.arange(len(self.labels)))
 
-    def _play(self, active: IntArray) -> None:
-        """These are in play; their names are wanted at every draw."""
+    def _activate(self, active: IntArray) -> None:
+        """Set the active arms and cache their names, which every draw needs."""
         self.active = active
-        #: The arms in play.
+        #: The names of the active arms.
         self.arms: tuple[Any, ...] = tuple(self.labels[j] for j in active.tolist())
 
     @property
     def pulls(self) -> dict[Any, int]:
-        """How many rewards of every arm were seen, retired ones included."""
+        """The number of rewards observed per arm, retired arms included."""
         return dict(zip(self.labels, self.counts.tolist(), strict=True))
 
     def __len__(self) -> int:
-        """The number of arms in play."""
+        """The number of active arms."""
         return int(self.active.size)
 
     def add(self, arm: Hashable) -> None:
-        """A new arm is in play."""
+        """Add an active arm."""
         self.labels = self.labels.and_one_more(arm)
         self.counts = np.append(self.counts, 0)
-        self._play(np.append(self.active, len(self.labels) - 1))
+        self._activate(np.append(self.active, len(self.labels) - 1))
 
     def retire(self, arm: Hashable) -> None:
-        """Out of play, its place is kept."""
+        """Deactivate an arm; it keeps its index."""
         j = self.labels.place(arm)
         if j not in self.active:
             raise UnknownArm(f"arm {arm!r} is retired already")
         if len(self) == 1:
-            raise UnknownArm(f"arm {arm!r} is the last one in play: add another before it goes")
-        self._play(self.active[self.active != j])
+            raise UnknownArm(f"arm {arm!r} is the last active arm: add another one first")
+        self._activate(self.active[self.active != j])
 
     def restore(self, arm: Hashable) -> None:
-        """A retired arm is in play again."""
+        """Activate a retired arm again."""
         j = self.labels.place(arm)
         if j in self.active:
-            raise UnknownArm(f"arm {arm!r} is in play: only a retired arm can be restored")
-        self._play(np.sort(np.append(self.active, j)))
+            raise UnknownArm(f"arm {arm!r} is active: only a retired arm can be restored")
+        self._activate(np.sort(np.append(self.active, j)))
 
     def save(self) -> Arrays:
-        """Named arrays: `arms`, `active`, `pulls`.
-
-        >>> sorted(Roster(2).save())
-        ['active', 'arms', 'pulls']
-        """
+        """Named arrays: `arms`, `active`, `pulls`."""
         return {
             "arms": pack(list(self.labels), "the names of the arms"),
             "active": self.active.copy(),
@@ -83,11 +79,7 @@ class Roster:
 
     @classmethod
     def loaded(cls, arrays: Arrays) -> "Roster":
-        """What `save` gave.
-
-        >>> Roster.loaded(Roster(["red"]).save()).arms
-        ('red',)
-        """
+        """The roster that was saved; IncompatibleState if the arrays are invalid."""
         missing = {"arms", "active", "pulls"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
@@ -103,37 +95,25 @@ class Roster:
         if counts.shape != roster.counts.shape or counts.min() < 0:
             raise IncompatibleState(f"the saved state is damaged: pulls {counts}")
         roster.counts = counts
-        roster._play(active)
+        roster._activate(active)
         return roster
 
     def copy(self) -> "Roster":
-        """The same arms, free to go their own way.
-
-        >>> one = Roster(2)
-        >>> one.copy().retire(0)
-        >>> one.arms
-        (0, 1)
-        """
+        """Return an independent copy."""
         twin = Roster.__new__(Roster)
         twin.labels, twin.active, twin.arms = self.labels, self.active.copy(), self.arms
         twin.counts = self.counts.copy()
         return twin
 
 
-class InPlay:
-    """The face of a belief over arms that come and go: what its `_roster` knows.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> belief = BernoulliBandit(["red", "blue"]).belief()
-    >>> isinstance(belief, InPlay), belief.arms, belief.count
-    (True, ('red', 'blue'), 0)
-    """
+class HasArms:
+    """Base of beliefs over arms: properties that read its `_roster`."""
 
     _roster: Roster
 
     @property
     def arms(self) -> tuple[Any, ...]:
-        """The arms in play."""
+        """The active arms."""
         return self._roster.arms
 
     @property
@@ -143,20 +123,20 @@ class InPlay:
 
     @property
     def pulls(self) -> dict[Any, int]:
-        """How many rewards of every arm were seen, retired ones included."""
+        """The number of rewards observed per arm, retired arms included."""
         return self._roster.pulls
 
     @property
     def count(self) -> int:
-        """Rewards seen."""
+        """The number of rewards observed."""
         return int(self._roster.counts.sum())
 
     def __len__(self) -> int:
-        """The number of arms in play."""
+        """The number of active arms."""
         return len(self._roster)
 
     def restore(self, arm: Hashable) -> None:
-        """A retired arm is back, with all that is known of it.
+        """Activate a retired arm again, with its posterior.
 
         >>> from bayescontrol import BernoulliBandit
         >>> belief = BernoulliBandit(2).belief()

@@ -1,1 +1,17 @@
-"""Beliefs that serve every problem."""
+"""Beliefs P(m | âo_<t): finite, changing, and made of particles."""
+
+from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
+from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.particles import Particle, ParticleBelief
+from bayescontrol.beliefs.resample_move import ResampleMoveBelief
+from bayescontrol.beliefs.weights import Floor
+
+__all__ = [
+    "FadingBelief",
+    "FiniteBelief",
+    "Floor",
+    "Particle",
+    "ParticleBelief",
+    "ResampleMoveBelief",
+    "SwitchingBelief",
+]

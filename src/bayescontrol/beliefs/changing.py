@@ -1,14 +1,14 @@
 """Finite beliefs for a world that changes: modes that switch, evidence that fades.
 
-    o_t is seen     P(m_t | âo_≤t)     ∝ P(o_t | m, x, a_t) P(m_t | âo_<t)       as ever; then
+    observe o_t     P(m_t | âo_≤t)     ∝ P(o_t | m, x, a_t) P(m_t | âo_<t)       then
     switching       P(m_{t+1} | âo_≤t) = Σ_m P(m_{t+1} | m) P(m_t = m | âo_≤t),
                     P(m' | m) = (1 - h) δ(m, m') + h P(m')                       hazard h
     fading          P(m_{t+1} | âo_≤t) ∝ P(m)^(1-λ) P(m_t = m | âo_≤t)^λ         λ < 1
 
-A static posterior cannot follow: after n steps any other mode is n steps' evidence behind, and
-must make up for all of it. A switching one is never more than ln 1/(h P(m)) behind, a fading
-one never more than the evidence of 1/(1 - λ) steps. Switching is exact where changes come as the
-hazard says; fading is a rule of thumb without a law of change. Both depend on the order of events.
+A static posterior adapts slowly: after n steps another mode must first make up for n steps of
+evidence. With switching it is never more than ln 1/(h P(m)) behind, with fading never more than
+the evidence of 1/(1 - λ) steps. Switching is exact if modes change with the stated hazard;
+fading is a heuristic without a model of change. Both depend on the order of events.
 """
 
 from abc import abstractmethod
@@ -28,53 +28,57 @@ from bayescontrol.protocols import Stateful
 
 M = TypeVar("M")
 LN2 = 0.6931471805599453
-_ONE_HISTORY = (
-    "modes with private state cannot be switched exactly: a filter that ran while another mode was "
-    "in force has seen the other's data. Use FadingBelief"
+_STATEFUL_SWITCHING = (
+    "modes with private state cannot be switched exactly: a filter also processes the data from "
+    "the time in which another mode was true. Use FadingBelief"
 )
 
 
 class _Changing(FiniteBelief[M]):
-    """Condition on o_t, then move on to m_{t+1}."""
+    """Condition on o_t, then predict m_{t+1}."""
 
     @abstractmethod
-    def _moved(self, now: Weights) -> Weights: ...
+    def _predicted(self, now: Weights) -> Weights:
+        """The weights of m_{t+1}, given those of m_t."""
 
     @abstractmethod
-    def _law(self) -> FloatArray: ...
+    def _change(self) -> FloatArray:
+        """The parameters of the change, as they are saved."""
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Condition on o_t, then let time pass. On an error nothing has changed."""
+        """Condition on o_t, then predict m_{t+1}. An error leaves the belief unchanged."""
         super().observe(x, a, o)
         now = self._weights
-        self._weights = self._moved(now)
+        self._weights = self._predicted(now)
         self._weights.on_impossible, self._weights.impossible = now.on_impossible, now.impossible
-        # What time does to the weights is no evidence: the code length leaves it out.
+        # The prediction is not evidence: leave it out of the code length.
         self._log_base += self._weights.log_total(now)
 
     def save(self) -> Arrays:
-        """Named arrays from which `load` continues bit for bit, the law of change included."""
-        return super().save() | {"change": self._law()}
+        """As `FiniteBelief.save`, with the parameters of the change."""
+        return super().save() | {"change": self._change()}
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for a belief over the same modes with the same law."""
-        mine, theirs = self._law(), dict(arrays).get("change")
-        if theirs is None or not np.array_equal(mine, theirs):
-            raise IncompatibleState(f"saved with the law of change {theirs}, here it is {mine}")
+        """Restore a state saved by a belief over the same modes with the same change."""
+        change, saved = self._change(), dict(arrays).get("change")
+        if saved is None or not np.array_equal(change, saved):
+            raise IncompatibleState(
+                f"the state was saved with the change parameters {saved}, this belief has {change}"
+            )
         super().load(arrays)
 
     def merge(self, other: FiniteBelief[M]) -> None:
-        """Refused: what is forgotten depends on when it was seen."""
+        """Raise IncompatibleState: the belief depends on the order of the observations."""
         raise IncompatibleState(
-            f"a {type(self).__name__} depends on the order of events: nothing can be merged"
+            f"a {type(self).__name__} depends on the order of events and cannot be merged"
         )
 
 
 class SwitchingBelief(_Changing[M]):
-    """P(m_t | âo_<t), where the mode changes with hazard h a step, or by a table P(m' | m).
+    """P(m_t | âo_<t), where the mode changes with hazard h per step, or by a table P(m' | m).
 
-    With `hazard`, a change draws the new mode from the prior, maybe the old one again;
-    `transition` is a table, a row for each m, in its stead.
+    With `hazard`, a change draws the new mode from the prior, possibly the same mode again.
+    `transition` is a table instead, with one row per mode m.
 
     >>> class Coin:
     ...     def __init__(self, p): self.p = p
@@ -105,37 +109,37 @@ class SwitchingBelief(_Changing[M]):
         if hazard is not None and not (_is_number(hazard) and 0.0 <= hazard <= 1.0):
             raise InvalidTable(f"SwitchingBelief(hazard={hazard!r}): a probability is in [0, 1]")
         if self._hypotheses.stateful:
-            raise MissingCapability(_ONE_HISTORY)
+            raise MissingCapability(_STATEFUL_SWITCHING)
         self._hazard = hazard
-        self._table = None if transition is None else _checked(transition, len(self))
+        self._table = None if transition is None else _transition_table(transition, len(self))
 
-    def _moved(self, now: Weights) -> Weights:
+    def _predicted(self, now: Weights) -> Weights:
         v = now.posterior()
         if self._table is not None:
             return Weights(v @ self._table)
-        h = float(self._law())
+        h = float(self._change())
         return Weights((1.0 - h) * v + h * self._prior)
 
-    def _law(self) -> FloatArray:
+    def _change(self) -> FloatArray:
         return np.array(self._hazard, np.float64) if self._table is None else self._table.copy()
 
     def add(self, mode: M, mass: float, *, state: Any = NOT_GIVEN) -> int:
-        """As in `FiniteBelief`, for modes without private state; a table cannot grow."""
+        """As `FiniteBelief.add`, for modes without private state; needs a hazard, not a table."""
         self._require_hazard("add", mode)
         if isinstance(mode, Stateful):
-            raise MissingCapability(_ONE_HISTORY)
+            raise MissingCapability(_STATEFUL_SWITCHING)
         return super().add(mode, mass, state=state)
 
     def retire(self, mode: int | str) -> float:
-        """As in `FiniteBelief`; a table of transitions would bring the mode back."""
+        """As `FiniteBelief.retire`; needs a hazard: a table would give the mode mass again."""
         self._require_hazard("retire", mode)
         return super().retire(mode)
 
     def _require_hazard(self, verb: str, mode: Any) -> None:
         if self._table is not None:
             raise MissingCapability(
-                f"cannot {verb} {mode!r}: the table of transitions is for {len(self)} modes; make "
-                "a new belief, or use a hazard"
+                f"cannot {verb} {mode!r}: the transition table has a fixed size of {len(self)} "
+                "modes; make a new belief, or use a hazard"
             )
 
 
@@ -143,7 +147,7 @@ class FadingBelief(_Changing[M]):
     """v_m(t) = P(m) Π_{s≤t} P(o_s | m, x_s, a_s)^(λ^(t-s+1)): evidence fades, the prior returns.
 
     `forgetting` is λ in (0, 1], a memory of 1/(1 - λ) steps; 1 never forgets. A mode with
-    likelihood 0 is ruled out for good, as no power brings zero back: use Floor(epsilon).
+    likelihood 0 stays ruled out, since 0^λ = 0: use Floor(epsilon) to avoid that.
 
     >>> class Coin:
     ...     def __init__(self, p): self.p = p
@@ -170,8 +174,8 @@ class FadingBelief(_Changing[M]):
             raise InvalidTable(f"FadingBelief(forgetting={forgetting!r}): λ is in (0, 1]")
         self._lam = float(forgetting)
 
-    def _moved(self, now: Weights) -> Weights:
-        # In logarithms, with the range of the exponents: λ < 1 forgives what they lose.
+    def _predicted(self, now: Weights) -> Weights:
+        # In logarithms, which cover the range of the exponents; λ < 1 fades their rounding.
         saved = now.save()
         w, e = saved["mantissa"], saved["exponent"]
         alive = w > 0.0
@@ -179,11 +183,11 @@ class FadingBelief(_Changing[M]):
         faded = np.full(len(self), -np.inf)
         faded[alive] = self._lam * (log_v - log_v.max())
         faded[alive] += (1.0 - self._lam) * np.log(self._prior[alive])
-        moved = Weights(np.ones(len(self)))
-        moved.condition(faded, log=True)
-        return moved
+        predicted = Weights(np.ones(len(self)))
+        predicted.condition(faded, log=True)
+        return predicted
 
-    def _law(self) -> FloatArray:
+    def _change(self) -> FloatArray:
         return np.array(self._lam)
 
 
@@ -191,10 +195,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real)
 
 
-def _checked(transition: npt.ArrayLike, n: int) -> FloatArray:
+def _transition_table(transition: npt.ArrayLike, n: int) -> FloatArray:
     table = np.array(transition, np.float64)
     if table.shape != (n, n):
         raise InvalidTable(f"the transition table has shape {table.shape}, not {(n, n)}")
     if not (table >= 0.0).all() or (abs(table.sum(axis=1) - 1.0) > TOLERANCE).any():
-        raise InvalidTable("every row of the transition table is P(m' | m): not negative, sum 1")
+        raise InvalidTable(
+            "every row of the transition table, P(m' | m), must be non-negative and sum to 1"
+        )
     return table

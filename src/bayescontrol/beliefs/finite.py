@@ -2,22 +2,16 @@
 
     P(m | âo_≤t) = P(o_t | m, x, a_t) P(m | âo_<t) / Σ_m' P(o_t | m', x, a_t) P(m' | âo_<t)
 
-The belief asks hypotheses and never policies, so it cannot condition on an action of its
-own: that actions are interventions is not a rule to remember here but the shape of the code.
-
-A belief for the eye: its leading modes with P(m | âo), in a terminal and in a notebook.
-
-    FiniteBelief(4 modes after 30 observations: gain -1 1, gain -2 1.5e-58, …)
-
-Modes are called by their names where they have one.
+The belief queries hypotheses and never policies, so it cannot condition on the agent's own
+actions: actions are interventions.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from math import isfinite
 from operator import index
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +25,7 @@ from bayescontrol.errors import (
     IncompatibleState,
     InvalidPrior,
     UnknownMode,
+    counted,
 )
 from bayescontrol.mode_queries import (
     NOT_GIVEN,
@@ -53,9 +48,8 @@ from bayescontrol.values import pack, unpack
 M = TypeVar("M")
 K = TypeVar("K")
 LN2 = 0.6931471805599453
-WAY_OUT = "Widen the class of modes, or choose on_impossible='skip' or Floor(epsilon)"
 
-#: Modes asked one by one, or one object that answers for all of them.
+#: A list of modes, or one object that answers for all of them.
 Modes: TypeAlias = Sequence[M] | ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]
 
 
@@ -91,12 +85,12 @@ class FiniteBelief(Generic[M]):
         self._hypotheses: ModeListQueries[M] | ModeArrayQueries[M] = queries_for(modes)
         self._prior = as_prior(prior, len(self._hypotheses))
         self._weights = Weights(self._prior, on_impossible)
-        #: Observations seen, skipped ones included.
+        #: The number of observations, including skipped ones.
         self.count = 0
-        #: Prior mass that a truncated countable class left out.
+        #: Prior mass of the modes that `truncated` left out.
         self.truncated_mass = 0.0
         self._drawn = -1
-        # ln Σ v when no observation counts against it: moves when modes come and go.
+        # ln Σ v without the observations; changes when modes are added or retired.
         self._log_base = self._weights.log_total()
 
     @classmethod
@@ -109,9 +103,9 @@ class FiniteBelief(Generic[M]):
         limit: int = 1_000_000,
         on_impossible: OnImpossible = "raise",
     ) -> "FiniteBelief[M]":
-        """A countable class, cut where its prior has given `keep` of its mass.
+        """The first modes of a countable class, until their prior mass reaches `keep`.
 
-        What is left out is stated in `truncated_mass`; the rest is scaled to one.
+        `truncated_mass` is the mass of the modes left out; the rest is scaled to 1.
 
         >>> from itertools import count
         >>> class Coin:
@@ -121,15 +115,15 @@ class FiniteBelief(Generic[M]):
         >>> len(belief), belief.truncated_mass
         (10, 0.0009765625)
         """
-        kept, masses, left_out = cut(modes, prior, keep, limit)
-        belief = cls(kept, masses, on_impossible=on_impossible)
+        first, masses, left_out = cut(modes, prior, keep, limit)
+        belief = cls(first, masses, on_impossible=on_impossible)
         belief.truncated_mass = left_out
         return belief
 
-    # -- the two verbs of a belief -----------------------------------------------------
+    # -- the Belief protocol ------------------------------------------------------------
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
-        """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). On an error nothing has changed."""
+        """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). An error leaves the belief unchanged."""
         evidence = self._hypotheses.likelihoods(x, a, o)
         before = self._weights.copy() if self._hypotheses.stateful else None
         try:
@@ -141,7 +135,7 @@ class FiniteBelief(Generic[M]):
                     ". Widen the class of modes, or choose on_impossible='skip' or Floor(epsilon)"
                 )
             raise self._explained(error, where) from None
-        if before is not None:  # last, so that a filter never divides by an impossible o
+        if before is not None:  # last: a filter need not handle an impossible o
             try:
                 self._hypotheses.states = self._hypotheses.advanced_states(a, o)
             except BaseException:
@@ -150,44 +144,33 @@ class FiniteBelief(Generic[M]):
         self.count += 1
 
     def sample(self, rng: Stream) -> M:
-        """m ~ P(m | âo_<t): the only randomness."""
+        """Draw m ~ P(m | âo_<t); nothing else here is random."""
         self._drawn = self._weights.draw(rng)
         return self._hypotheses.mode(self._drawn)
 
-    # -- what a reader or the rule may ask ------------------------------------------------
+    # -- queries -------------------------------------------------------------------------
 
     def posterior(self) -> FloatArray:
-        """P(m | âo_<t) for all m, as a new array.
-
-        >>> class Sure:
-        ...     def likelihood(self, x, a, o): return 1.0
-        >>> FiniteBelief([Sure(), Sure()]).posterior()
-        array([0.5, 0.5])
-        """
+        """P(m | âo_<t) for all m, as a new array."""
         return self._weights.posterior()
 
     def offers(self, capability: type) -> bool:
-        """Do all modes have this capability?
-
-        >>> from bayescontrol.problems.tabular import random_modes
-        >>> random_modes(2).agent().belief.offers(ObservationProbabilities)
-        True
-        """
+        """Whether all modes have the capability."""
         return self._hypotheses.supports(capability)
 
     def mix(
-        self, capability: type, law: Callable[[Any], Mapping[K, float | FloatArray]]
+        self, capability: type, query: Callable[[Any], Mapping[K, float | FloatArray]]
     ) -> dict[K, float]:
-        """Σ_m law(m) P(m | âo_<t), for a law that modes with the capability can answer.
+        """Σ_m query(m) P(m | âo_<t), for a query that needs the capability.
 
-        An array of modes is asked once and answers with arrays.
+        An array of modes is queried once and returns arrays.
         """
         v = self.posterior()
         if isinstance(self._hypotheses, ModeArrayQueries):
-            answers = self._hypotheses.query_each(capability, law)
+            answers = self._hypotheses.query_each(capability, query)
             return {k: float(np.dot(v, np.broadcast_to(p, v.shape))) for k, p in answers.items()}
         mixed: dict[K, float] = {}
-        for v_m, answer in zip(v, self._hypotheses.query_each(capability, law), strict=True):
+        for v_m, answer in zip(v, self._hypotheses.query_each(capability, query), strict=True):
             if v_m > 0.0:
                 for k, p in answer.items():
                     mixed[k] = mixed.get(k, 0.0) + float(v_m) * p
@@ -230,15 +213,14 @@ class FiniteBelief(Generic[M]):
         return -after.log_total(self._weights) / LN2 + 0.0
 
     def reweigh(
-        self, capability: type, law: Callable[[Any], float | FloatArray], what: str
+        self, capability: type, query: Callable[[Any], float | FloatArray], what: str
     ) -> None:
-        """P(m) ← P(m) law(m) / Σ P law: evidence that is not an observation of the world.
+        """P(m) ← P(m) query(m) / Σ P query: condition on evidence that is not an observation.
 
-        The rule uses it for the witnessed actions of *another* agent; `observe` never does.
-        `what` says in an error what the evidence was.
+        The rule uses it for the actions of *another* agent. `what` names the evidence in errors.
         """
         v = np.broadcast_to(
-            np.asarray(self._hypotheses.query_each(capability, law), np.float64), (len(self),)
+            np.asarray(self._hypotheses.query_each(capability, query), np.float64), (len(self),)
         )
         before = self._weights.copy()
         try:
@@ -248,7 +230,7 @@ class FiniteBelief(Generic[M]):
         self._log_base += self._weights.log_total(before)
 
     def code_length(self) -> float:
-        """-log2 P(o_≤t | â_≤t): bits that an ideal code would have spent on the observations."""
+        """-log2 P(o_≤t | â_≤t): the length in bits of an ideal code for the observations."""
         return (self._log_base - self._weights.log_total()) / LN2 + 0.0
 
     @property
@@ -263,12 +245,12 @@ class FiniteBelief(Generic[M]):
 
     @property
     def impossible(self) -> int:
-        """How often evidence was skipped or touched the floor."""
+        """How many observations were skipped or raised to the floor."""
         return self._weights.impossible
 
     @property
     def on_impossible(self) -> OnImpossible:
-        """What is done with an observation that every mode rules out."""
+        """How an observation that every mode rules out is handled."""
         return self._weights.on_impossible
 
     @property
@@ -277,17 +259,11 @@ class FiniteBelief(Generic[M]):
         return self._drawn
 
     def last(self) -> M | None:
-        """The mode drawn last, as the rule should ask it; None if it was retired since."""
+        """The mode drawn last, bound to its private state; None if it was retired since."""
         return None if self._drawn < 0 else self._hypotheses.mode(self._drawn)
 
     def name(self, m: int) -> str:
-        """What to call mode m: its `name` if it has one, else its index.
-
-        >>> class Sure:
-        ...     def likelihood(self, x, a, o): return 1.0
-        >>> FiniteBelief([Sure()]).name(0)
-        'm0'
-        """
+        """The `name` of mode m if it has one, else "m" and its index."""
         return name_of(self._hypotheses.modes, m)
 
     def distinct_names(self) -> list[str]:
@@ -317,22 +293,22 @@ class FiniteBelief(Generic[M]):
     # -- for compiled loops ----------------------------------------------------------------
 
     def weight_arrays(self) -> tuple[FloatArray, IntArray, FloatArray]:
-        """The arrays that `kernels.finite` works on, in place."""
+        """The arrays that `kernels.finite` updates in place."""
         return self._weights.arrays()
 
     def fast_forward(self, observed: int, drawn: int) -> None:
-        """Be where a compiled loop has led that worked on `weight_arrays`."""
+        """Synchronise with a finished compiled loop over `weight_arrays`."""
         self.count += observed
         self._drawn = drawn
 
-    # -- growing and shrinking ------------------------------------------------------------
+    # -- adding and retiring modes ---------------------------------------------------------
 
     def add(self, mode: M, mass: float, *, state: Any = NOT_GIVEN) -> int:
-        """A new mode enters with P(m | âo_<t) = mass, the others keep 1 - mass. Gives its index.
+        """Add a mode with P(m | âo_<t) = mass, scale the others by 1 - mass, return its index.
 
-        It is treated as if it had predicted the past exactly as the mixture did. The belief does
-        not keep the past: a mode with private state that joins after observations needs `state`,
-        what its `advance` has made of them, or `mode.start()` to start it now.
+        The mode is treated as if it had predicted the past exactly as the mixture did. The belief
+        does not store the past: a mode with private state that is added after observations needs
+        `state`, the result of its `advance` over them, or `mode.start()` to start it now.
 
         >>> class Coin:
         ...     def __init__(self, p): self.p = p
@@ -342,7 +318,7 @@ class FiniteBelief(Generic[M]):
         (1, array([0.8, 0.2]))
         """
         if not 0.0 < mass < 1.0:
-            raise InvalidPrior(f"mass={mass}: a new mode enters with a mass between 0 and 1")
+            raise InvalidPrior(f"mass={mass}: the mass of a new mode must be between 0 and 1")
         self._hypotheses.add(mode, state, self.count)
         before = self._weights.copy()
         self._weights.append(mass)
@@ -351,10 +327,10 @@ class FiniteBelief(Generic[M]):
         return len(self) - 1
 
     def retire(self, mode: int | str) -> float:
-        """P(m | ·) ← 0 for good; gives the mass it had. Indices stay as they are.
+        """Set P(m | ·) to 0 for good and return the mass it had. Indices do not change.
 
-        The mode is given by its index or by its name. An agent that holds it draws another one
-        at its next action, whatever its schedule.
+        `mode` is an index or a name. An agent that holds the mode draws another one at its next
+        action, whatever its schedule.
 
         >>> class Coin:
         ...     def __init__(self, p): self.p = p
@@ -375,7 +351,7 @@ class FiniteBelief(Generic[M]):
         return mass
 
     def is_retired(self, mode: M) -> bool:
-        """Whether the mode drawn last was retired since."""
+        """Whether the mode drawn last has been retired."""
         return self._drawn < 0
 
     def _index(self, mode: int | str) -> int:
@@ -383,15 +359,17 @@ class FiniteBelief(Generic[M]):
         if names.count(str(mode)) == 1:
             return names.index(str(mode))
         if names:
-            raise UnknownMode(f"no single mode is called {mode!r}: there are {', '.join(names)}")
+            raise UnknownMode(
+                f"not exactly one mode is called {mode!r}: there are {', '.join(names)}"
+            )
         if not isinstance(mode, int | np.integer) or not 0 <= mode < len(self):
             raise UnknownMode(f"no mode {mode!r}: the belief has modes 0 to {len(self) - 1}")
         return int(mode)
 
-    # -- named arrays ----------------------------------------------------------------------
+    # -- saving, merging, copying -----------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays from which `load` continues bit for bit."""
+        """Named arrays; `load` restores them bit for bit."""
         arrays = self._weights.save()
         arrays |= {
             "prior": self._prior.copy(),
@@ -406,9 +384,9 @@ class FiniteBelief(Generic[M]):
         return arrays
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for a belief over the same modes."""
+        """Restore a state saved by a belief over the same modes."""
         if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by `save`")
         missing = {"prior", "count", "drawn", "log_base", "names"} - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
@@ -433,12 +411,12 @@ class FiniteBelief(Generic[M]):
         self._hypotheses.states = states
 
     def merge(self, other: "FiniteBelief[M]") -> None:
-        """The evidence of both, the prior counted once: P(m) Π P(o|m,·) Π P(o'|m,·)."""
+        """Add the evidence of `other`; the prior counts once: P(m) Π P(o|m,·) Π P(o'|m,·)."""
         if not isinstance(other, FiniteBelief):
-            raise IncompatibleState(f"{other!r} is not a FiniteBelief: nothing to merge")
+            raise IncompatibleState(f"{other!r} is not a FiniteBelief and cannot be merged")
         require_same_names(self._hypotheses.names(), other._hypotheses.names())
         if self._prior.tobytes() != other._prior.tobytes():
-            raise IncompatibleState("beliefs can be merged only if they share one prior")
+            raise IncompatibleState("beliefs can be merged only if they have the same prior")
         if self._hypotheses.stateful or other._hypotheses.stateful:
             raise IncompatibleState(
                 "modes with private state depend on the order of events and cannot be merged"
@@ -448,7 +426,7 @@ class FiniteBelief(Generic[M]):
         self.count += other.count
 
     def copy(self) -> "FiniteBelief[M]":
-        """The same belief, free to go its own way."""
+        """Return an independent copy; the modes are shared."""
         twin = FiniteBelief.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._weights = self._weights.copy()
@@ -456,13 +434,31 @@ class FiniteBelief(Generic[M]):
         twin._prior = self._prior.copy()
         return twin
 
-    # -- for the eye -------------------------------------------------------------------------
+    # -- display ---------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return line(self)
+        leaders = ", ".join(f"{name} {v:.3g}" for name, v in self._leaders(4))
+        more = ", …" if len(self) > 4 else ""
+        return f"{type(self).__name__}({self._size()}: {leaders}{more})"
 
     def _repr_html_(self) -> str:
-        return table(self)
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{v:.4g}</td>"
+            f"<td><meter min='0' max='1' value='{v:.4f}'></meter></td></tr>"
+            for name, v in self._leaders(12)
+        )
+        return (
+            f"<table><caption>{self._size()}</caption>"
+            f"<tr><th>mode</th><th>P(m | âo)</th><th></th></tr>{rows}</table>"
+        )
+
+    def _leaders(self, most: int) -> list[tuple[str, float]]:
+        """Names and probabilities of the most probable modes."""
+        v = self.posterior()
+        return [(self.name(int(m)), float(v[m])) for m in np.argsort(-v, kind="stable")[:most]]
+
+    def _size(self) -> str:
+        return f"{counted(len(self), 'mode')} after {counted(self.count, 'observation')}"
 
     def _explained(self, error: BadEvidence, where: str) -> BadEvidence:
         text = str(error)
@@ -470,56 +466,6 @@ class FiniteBelief(Generic[M]):
             text = text.replace(
                 f"mode {error.mode} ", f"mode {error.mode} ({self.name(error.mode)}) "
             )
-        told = type(error)(f"{text}; {where}")
-        told.mode = error.mode
-        return told
-
-
-class _Shown(Protocol):
-    count: int
-
-    def __len__(self) -> int: ...
-    def posterior(self) -> FloatArray: ...
-    def name(self, m: int, /) -> str: ...
-
-
-def _leaders(belief: _Shown, most: int) -> Iterator[tuple[str, float]]:
-    v = belief.posterior()
-    for m in np.argsort(-v, kind="stable")[:most]:
-        yield belief.name(int(m)), float(v[m])
-
-
-def line(belief: _Shown) -> str:
-    """One line: the four modes with the largest P(m | âo).
-
-    >>> from bayescontrol.problems.tabular import random_modes
-    >>> line(random_modes(2).agent().belief)
-    'FiniteBelief(2 modes after 0 observations: m0 0.5, m1 0.5)'
-    """
-    shown = ", ".join(f"{name} {v:.3g}" for name, v in _leaders(belief, 4))
-    more = ", …" if len(belief) > 4 else ""
-    kind = type(belief).__name__
-    return f"{kind}({_size(belief)}: {shown}{more})"
-
-
-def _size(belief: _Shown) -> str:
-    n, t = len(belief), belief.count
-    return f"{n} mode{'s' * (n != 1)} after {t} observation{'s' * (t != 1)}"
-
-
-def table(belief: _Shown) -> str:
-    """HTML: the twelve modes with the largest P(m | âo), each with a bar.
-
-    >>> from bayescontrol.problems.tabular import random_modes
-    >>> table(random_modes(2).agent().belief).count("<meter")
-    2
-    """
-    rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{v:.4g}</td>"
-        f"<td><meter min='0' max='1' value='{v:.4f}'></meter></td></tr>"
-        for name, v in _leaders(belief, 12)
-    )
-    return (
-        f"<table><caption>{_size(belief)}</caption>"
-        f"<tr><th>mode</th><th>P(m | âo)</th><th></th></tr>{rows}</table>"
-    )
+        explained = type(error)(f"{text}; {where}")
+        explained.mode = error.mode
+        return explained

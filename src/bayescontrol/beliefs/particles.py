@@ -1,11 +1,11 @@
-"""A belief over continuous parameters that has no formula: weighted points θ_1 … θ_n.
+"""A belief over continuous parameters without a closed form: weighted points θ_1 … θ_n.
 
     w_i ← w_i P(o | θ_i, x, a)        P(θ | âo_≤t) ≈ Σ_i w_i δ(θ - θ_i)
     n_eff = (Σ w)² / Σ w²             below a share of n: resample, move, w ← 1/n
 
-To observe is deterministic and only weighs. To sample may renew the particles first, and is the
-only randomness. All that is known sits in points that were drawn: particles are the state of a
-sampler, saved for an exact resume, and never merged.
+`observe` is deterministic: it only changes weights. `sample` may first renew the particles and is
+the only source of randomness. The particles are saved, so that a run resumes exactly; beliefs
+made of particles do not merge.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,12 +38,12 @@ Move: TypeAlias = Callable[[FloatArray, Stream], Any]
 
 _LN2 = 0.6931471805599453
 _SAMPLER = "sampler/"
-# So many draws, from a stream of their own, stand for the prior in a saved state.
+# A saved state identifies its prior by this many draws from it.
 _SAMPLE = 8
 
 
 class Particle:
-    """A mode: one parameter θ with the policy tailored to it.
+    """A mode: one parameter θ and the policy for it.
 
     >>> theta = np.array([0.2, 0.7])
     >>> Particle(theta, lambda theta, x, rng: int(theta.argmax())).act(None, Stream(0))
@@ -64,41 +64,37 @@ class Particle:
 
 
 def require_functions(**given: Any) -> None:
-    """Is every argument a function?
-
-    >>> require_functions(act=3)
-    Traceback (most recent call last):
-    bayescontrol.errors.MissingCapability: act=3 must be a function
-    """
+    """Raise MissingCapability unless every argument is a function."""
     for name, value in given.items():
         if not callable(value):
             raise MissingCapability(f"{name}={value!r} must be a function")
 
 
-def _drawn(draw: Draw, n: int, rng: Stream) -> FloatArray:
+def _checked_draws(draw: Draw, n: int, rng: Stream) -> FloatArray:
     theta = np.array(draw(n, rng), np.float64, order="C")
     if theta.ndim != 2 or len(theta) != n or not theta.shape[1]:
-        raise InvalidPrior(f"draw({n}, rng) gave shape {theta.shape}: it must be ({n}, d)")
+        raise InvalidPrior(f"draw({n}, rng) returned shape {theta.shape}, expected ({n}, d)")
     if not np.isfinite(theta).all():
-        raise InvalidPrior("draw(n, rng) gave a parameter that is not finite")
+        raise InvalidPrior("draw(n, rng) returned a parameter that is not finite")
     return theta
 
 
 class ParticleBelief:
     """P(θ | âo_<t) by n weighted particles, for any likelihood that can be computed.
 
-    `draw(n, rng)` gives n rows of θ from the prior, on a scale without bounds: logits, not
-    probabilities; logarithms, not scales. `log_likelihoods(θ, x, a, o)` gives ln P(o | θ_i, x, a)
-    for every row, `act(θ_i, x, rng)` an action. `rng` draws the first particles.
+    `draw(n, rng)` returns n rows of θ from the prior, on an unbounded scale: logits instead of
+    probabilities, logarithms instead of scales. `log_likelihoods(θ, x, a, o)` returns
+    ln P(o | θ_i, x, a) for every row, `act(θ_i, x, rng)` an action. `seed` draws the first
+    particles.
 
     When `effective_size` is below `share` of n, `sample` renews the particles: systematic
     resampling, then the move of Liu and West, θ' = a θ + (1 - a) m + √(1 - a²) C ε with
-    a = `shrinkage`, which keeps mean m and covariance C Cᵀ. Near 1 it changes shapes little but
-    leaves near-copies; at 0 it draws afresh from the fitted Gaussian. A `move(θ, rng)` of your own
-    takes its place. `share=0` never renews.
+    a = `shrinkage`, which keeps mean m and covariance C Cᵀ. Near 1 it preserves the shape of the
+    posterior but leaves near-copies; at 0 it draws from the fitted Gaussian. `move(θ, rng)`
+    replaces that move. `share=0` never renews.
 
-    A saved belief holds a few draws of `draw`, always with the same numbers: `load` refuses
-    particles of another prior. So `draw` should take all its chance from `rng`.
+    A saved belief contains a few draws from the prior with a fixed seed, and `load` rejects a
+    state with another prior. `draw` should therefore use no randomness but `rng`.
 
     >>> def draw(n, rng): return rng.normal(size=(n, 1))                  # θ: the logit of a bias
     >>> def log_likelihoods(theta, x, a, o): return -np.log1p(np.exp(theta[:, 0] * (1 - 2 * o)))
@@ -113,13 +109,11 @@ class ParticleBelief:
 
     format_name: ClassVar[str] = "ParticleBelief"
 
-    # The ways out of impossible evidence and of one particle alone, by options it has.
-    _remedy = (
+    # Advice in errors, for impossible evidence and for a single particle with all the weight.
+    _advice_impossible = (
         "Take more particles or a wider prior, or choose on_impossible='skip' or Floor(epsilon)"
     )
-    _cure = (
-        "Take more particles, sample more often between observations, or give a move of your own"
-    )
+    _advice_collapsed = "Take more particles, sample more often between observations, or pass move="
 
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
         "posterior mean", "its own"
@@ -132,7 +126,7 @@ class ParticleBelief:
         act: Act,
         particles: int = 1000,
         *,
-        rng: int | Stream = 0,
+        seed: int | Stream | np.random.Generator = 0,
         share: float = 0.5,
         shrinkage: float = 0.98,
         move: Move | None = None,
@@ -142,38 +136,38 @@ class ParticleBelief:
         try:
             n = index(particles)
         except TypeError:
-            raise InvalidPrior(f"particles={particles!r}: their number is whole") from None
+            raise InvalidPrior(f"particles={particles!r}: expected a whole number") from None
         if n < 2:
-            raise InvalidPrior(f"particles={particles}: a belief needs at least two")
+            raise InvalidPrior(f"particles={particles}: a belief needs at least two particles")
         if not 0.0 <= share <= 1.0:
-            raise ValueError(f"share={share}: a share of the particles is in [0, 1]")
+            raise ValueError(f"share={share}: expected a share of the particles in [0, 1]")
         if not 0.0 <= shrinkage <= 1.0:
-            raise ValueError(f"shrinkage={shrinkage}: it is in [0, 1], most often .95 to .99")
-        self._theta: FloatArray = _drawn(draw, n, as_stream(rng))
+            raise ValueError(f"shrinkage={shrinkage}: expected 0 to 1, usually 0.95 to 0.99")
+        self._theta: FloatArray = _checked_draws(draw, n, as_stream(seed))
         self._draw, self._prior_draws = draw, np.empty((0, 0))
         self._log_likelihoods, self._act, self._move = log_likelihoods, act, move
         self._share, self._shrinkage = share, shrinkage
         self._weights = Weights(np.full(n, 1.0 / n), on_impossible)
-        #: Observations seen, skipped ones included.
+        #: The number of observations, including skipped ones.
         self.count = 0
         #: How often the particles were renewed.
         self.renewals = 0
         self._last: Particle | None = None
 
-    # -- the two verbs of a belief -----------------------------------------------------
+    # -- the Belief protocol ------------------------------------------------------------
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
-        """w_i ← w_i P(o | θ_i, x, a). On an error nothing has changed."""
+        """w_i ← w_i P(o | θ_i, x, a). An error leaves the belief unchanged."""
         evidence = self._ask(x, a, o)
         try:
             self._weights.condition(evidence, log=True)
         except BadEvidence as error:
-            told = type(error)(
+            explained = type(error)(
                 f"{error} (of the particles); observation {o!r} after action {a!r} in situation "
-                f"{x!r}. {self._remedy}"
+                f"{x!r}. {self._advice_impossible}"
             )
-            told.mode = error.mode
-            raise told from None
+            explained.mode = error.mode
+            raise explained from None
         self.count += 1
 
     def _ask(self, x: Any, a: Any, o: Any) -> FloatArray:
@@ -187,13 +181,13 @@ class ParticleBelief:
             ) from None
 
     def sample(self, rng: Stream) -> Particle:
-        """θ ~ P(θ | âo_<t), after the particles were renewed if that is due."""
+        """Draw θ ~ P(θ | âo_<t); renew the particles first if necessary."""
         self.renew(rng)
         self._last = Particle(self._theta[self._weights.draw(rng)].copy(), self._act)
         return self._last
 
     def renew(self, rng: Stream) -> bool:
-        """Resample and move the particles if n_eff is below its share of n; say whether it was."""
+        """Resample and move the particles if n_eff < share · n; return whether it was so."""
         due = self.effective_size < self._share * len(self)
         if due:
             self._renew(rng)
@@ -203,16 +197,16 @@ class ParticleBelief:
         p, n = self.posterior(), len(self)
         if self._move is None and kernels.particles.effective_size(p) < 2.0:
             raise BadEvidence(
-                f"after {self.count} observations the weights rest on one particle of {n}: what "
-                f"it leaves out cannot be drawn again. {self._cure}"
+                f"after {self.count} observations the weights rest on one particle of {n}, from "
+                f"which no spread can be computed. {self._advice_collapsed}"
             )
         chosen = np.empty(n, np.int64)
         kernels.particles.systematic(p, rng.random(), chosen)
         theta = self._moved(chosen, rng)
         if theta.shape != self._theta.shape or not np.isfinite(theta).all():
             raise BadEvidence(
-                f"the move gave parameters of shape {theta.shape}, or not all finite: they must be "
-                f"finite, of shape {self._theta.shape}"
+                f"the move returned parameters of shape {theta.shape}, or not all finite: expected "
+                f"finite parameters of shape {self._theta.shape}"
             )
         weights = Weights(np.full(n, 1.0 / n), self._weights.on_impossible)
         weights.impossible = self._weights.impossible
@@ -220,7 +214,7 @@ class ParticleBelief:
         self.renewals += 1
 
     def _moved(self, chosen: IntArray, rng: Stream) -> FloatArray:
-        """The particles taken, scattered."""
+        """The chosen particles after the move."""
         if self._move is not None:
             return np.array(self._move(self._theta[chosen], rng), np.float64, order="C")
         m, C = self._mean_and_spread()
@@ -237,7 +231,7 @@ class ParticleBelief:
         kernels.particles.spread(V, C)
         return m, C
 
-    # -- what a reader or the rule may ask ------------------------------------------------
+    # -- queries -------------------------------------------------------------------------
 
     def posterior(self) -> FloatArray:
         """The weights w_i / Σ w, as a new array."""
@@ -250,7 +244,7 @@ class ParticleBelief:
 
     @property
     def effective_size(self) -> float:
-        """(Σ w)² / Σ w²: how many equally weighted particles would know as much."""
+        """(Σ w)² / Σ w²: the number of equally weighted particles with the same information."""
         return kernels.particles.effective_size(self.posterior())
 
     def _moments(self) -> tuple[FloatArray, FloatArray]:
@@ -283,7 +277,7 @@ class ParticleBelief:
 
     @property
     def impossible(self) -> int:
-        """How often evidence was skipped or touched the floor."""
+        """How many observations were skipped or raised to the floor."""
         return self._weights.impossible
 
     def last(self) -> Particle | None:
@@ -294,10 +288,10 @@ class ParticleBelief:
         """n, the number of particles."""
         return len(self._theta)
 
-    # -- named arrays ----------------------------------------------------------------------
+    # -- saving and copying -------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Named arrays from which `load` continues bit for bit; the particles under `sampler/`."""
+        """Named arrays, the particles under `sampler/`; `load` restores them bit for bit."""
         sampler = {
             **self._weights.save(),
             "theta": self._theta.copy(),
@@ -309,15 +303,15 @@ class ParticleBelief:
         return {"count": np.array(self.count), "drawn": drawn, **arrays}
 
     def _prior(self) -> FloatArray:
-        """What stands for the prior in a saved state: drawn once, when it is first needed."""
+        """Draws that identify the prior in a saved state; made when first needed."""
         if not self._prior_draws.size:
-            self._prior_draws = _drawn(self._draw, len(self), Stream(0))[:_SAMPLE].copy()
+            self._prior_draws = _checked_draws(self._draw, len(self), Stream(0))[:_SAMPLE].copy()
         return self._prior_draws
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for a belief built from the same functions."""
+        """Restore a state saved by a belief with the same functions."""
         if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` gives")
+            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by `save`")
         missing = self.save().keys() - arrays.keys()
         if missing:
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
@@ -331,16 +325,15 @@ class ParticleBelief:
             raise IncompatibleState(
                 f"saved for particles of shape {theta.shape}, this belief has {self._theta.shape}"
             )
-        mine, theirs = self._prior(), arrays[_SAMPLER + "prior_draws"]
-        off = 1e-9 * np.abs(mine).max()  # another machine may round a draw otherwise
+        prior, saved = self._prior(), arrays[_SAMPLER + "prior_draws"]
+        tolerance = 1e-9 * np.abs(prior).max()  # rounding of draws may differ between machines
         if (
-            theirs.dtype != np.float64
-            or mine.shape != theirs.shape
-            or not np.allclose(mine, theirs, rtol=0.0, atol=off)
+            saved.dtype != np.float64
+            or prior.shape != saved.shape
+            or not np.allclose(prior, saved, rtol=0.0, atol=tolerance)
         ):
             raise IncompatibleState(
-                "saved under another prior: its `draw` does not give the parameters that it gives "
-                "here"
+                "saved under another prior: `draw` returns other parameters here than it did there"
             )
         if drawn.shape not in ((0,), theta.shape[1:]) or count < 0 or renewals < 0:
             raise IncompatibleState(
@@ -355,7 +348,7 @@ class ParticleBelief:
         self._last = Particle(np.array(drawn, np.float64), self._act) if drawn.size else None
 
     def copy(self) -> "ParticleBelief":
-        """The same belief, free to go its own way."""
+        """Return an independent copy."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._theta, twin._weights = self._theta.copy(), self._weights.copy()

@@ -1,13 +1,13 @@
-"""Particles that are moved by the evidence itself: resample-move (Gilks & Berzuini 2001).
+"""Particles moved by Metropolis steps: resample-move (Gilks & Berzuini 2001).
 
     renew     resample, w ← 1/n, then `moves` times for each particle
               θ' = θ + s/√d C ε          C Cᵀ the weighted covariance, ε standard normal
               θ ← θ' with probability min(1, π(θ') / π(θ)),   π(θ) = P(θ) Π_t P(o_t | θ, x_t, a_t)
 
-Such a step leaves the posterior as it is, whatever its shape: with n the error goes to zero, where
-the move of Liu and West keeps two moments and smooths the rest. The price is the whole history: it
-is kept, and a renewal goes through it `moves` + 1 times. Renewals become rare as the posterior
-settles, about one each time the evidence doubles.
+Such a step leaves any posterior invariant, so the error goes to zero as n grows; the move of Liu
+and West only keeps two moments and smooths the rest. The cost is the whole history: it is stored,
+and a renewal reads it `moves` + 1 times. Renewals become rare as the posterior settles, about one
+each time the evidence doubles.
 """
 
 import math
@@ -31,16 +31,15 @@ from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, unpack
 
 #: (x_t, a_t, o_t)
-Past: TypeAlias = tuple[Any, Any, Any]
+Event: TypeAlias = tuple[Any, Any, Any]
 _HISTORY = {"history/x": "situation", "history/a": "actions", "history/o": "observations"}
 
 
 class ResampleMoveBelief(ParticleBelief):
-    """P(θ | âo_<t) by n particles, exact as n grows; `log_prior(θ)` gives ln P(θ_i) + const.
+    """P(θ | âo_<t) by n particles, exact as n grows; `log_prior(θ)` returns ln P(θ_i) + const.
 
     The other arguments are those of `ParticleBelief`; `scale` is s. `accepted` is the share of
-    moves that were taken when the particles were renewed last: near 0 they hardly move, so take
-    more `moves` or a smaller `scale`.
+    moves accepted at the last renewal: if it is near 0, use more `moves` or a smaller `scale`.
 
     >>> def draw(n, rng): return rng.normal(size=(n, 1))
     >>> def log_prior(theta): return -0.5 * theta[:, 0] ** 2
@@ -56,8 +55,8 @@ class ResampleMoveBelief(ParticleBelief):
 
     format_name: ClassVar[str] = "ResampleMoveBelief"
 
-    _remedy = "Take more particles or a wider prior"
-    _cure = "Take more particles, or sample more often between observations"
+    _advice_impossible = "Take more particles or a wider prior"
+    _advice_collapsed = "Take more particles, or sample more often between observations"
 
     def __init__(
         self,
@@ -69,36 +68,38 @@ class ResampleMoveBelief(ParticleBelief):
         *,
         moves: int = 3,
         scale: float = 2.38,
-        rng: int | Stream = 0,
+        seed: int | Stream | np.random.Generator = 0,
         share: float = 0.5,
     ) -> None:
         require_functions(log_prior=log_prior)
         if index(moves) < 1:
-            raise ValueError(f"moves={moves}: a particle is moved at least once")
+            raise ValueError(f"moves={moves}: expected at least 1")
         if not 0.0 < scale < math.inf:
-            raise ValueError(f"scale={scale}: the size of a step is positive and finite")
-        super().__init__(draw, log_likelihoods, act, particles, rng=rng, share=share)
+            raise ValueError(f"scale={scale}: expected a positive, finite step size")
+        super().__init__(draw, log_likelihoods, act, particles, seed=seed, share=share)
         self._log_prior, self._moves, self._scale = log_prior, moves, scale
-        self._history: list[Past] = []
-        #: The share of moves taken at the last renewal.
+        self._history: list[Event] = []
+        #: The share of moves accepted at the last renewal.
         self.accepted = math.nan
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
-        """w_i ← w_i P(o | θ_i, x, a), and remember. On an error nothing has changed."""
+        """w_i ← w_i P(o | θ_i, x, a), and store the step. An error leaves the belief unchanged."""
         super().observe(x, a, o)
-        self._history.append((_own(x), _own(a), _own(o)))
+        self._history.append((_copied(x), _copied(a), _copied(o)))
 
     def _log_target(self, theta: FloatArray) -> FloatArray:
         """ln π(θ_i) + const."""
         total = np.array(self._log_prior(theta), np.float64)
         if total.shape != theta.shape[:1]:
-            raise BadEvidence(f"log_prior gave shape {total.shape}, not one number a particle")
+            raise BadEvidence(
+                f"log_prior returned shape {total.shape}, expected one number per particle"
+            )
         for x, a, o in self._history:
             total += self._log_likelihoods(theta, x, a, o)
         if np.isnan(total).any() or (total == np.inf).any():
             raise BadEvidence(
                 f"ln P(θ) Σ ln P(o | θ, x, a) is NaN or ∞ at θ = {theta[~(total < np.inf)][0]}: "
-                "give -∞ where θ is impossible"
+                "return -∞ where θ is impossible"
             )
         return total
 
@@ -116,7 +117,7 @@ class ResampleMoveBelief(ParticleBelief):
         self.accepted = taken / (self._moves * len(theta))
         return theta
 
-    # -- named arrays ----------------------------------------------------------------------
+    # -- saving and copying -------------------------------------------------------------------
 
     def save(self) -> Arrays:
         """As `ParticleBelief.save`, with the history."""
@@ -129,7 +130,7 @@ class ResampleMoveBelief(ParticleBelief):
         }
 
     def load(self, arrays: Arrays) -> None:
-        """Take over what `save` gave, for a belief built from the same functions."""
+        """Restore a state saved by a belief with the same functions."""
         if missing := {*_HISTORY, "sampler/accepted", "count"} - set(arrays):
             raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
         x, a, o = (_unpacked(arrays[key]) for key in _HISTORY)
@@ -145,14 +146,14 @@ class ResampleMoveBelief(ParticleBelief):
         self.accepted = float(arrays["sampler/accepted"])
 
     def copy(self) -> "ResampleMoveBelief":
-        """The same belief, free to go its own way."""
+        """Return an independent copy."""
         twin = super().copy()
         assert isinstance(twin, ResampleMoveBelief)
         twin._history = list(self._history)
         return twin
 
 
-def _own(value: Any) -> Any:
+def _copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 

@@ -1,8 +1,8 @@
-"""Weights over finitely many things, conditioned by likelihoods.
+"""Unnormalised weights of finitely many modes or particles, updated by likelihoods.
 
     v_m ← v_m ℓ_m          P(m | ·) = v_m / Σ_m' v_m'
 
-The arithmetic is in `kernels.finite`; here are the checks, the choices and the names.
+The arithmetic is in `kernels.finite`. This module checks the input and raises the errors.
 """
 
 import math
@@ -32,8 +32,8 @@ class Floor:
             raise ValueError(f"Floor(epsilon={self.epsilon}): epsilon must be positive and finite")
 
 
-#: What to do with an observation that every mode rules out: raise a typed error, skip it
-#: and count, or never let a likelihood fall below a stated epsilon, and count.
+#: What to do with an observation that every mode rules out: raise `ImpossibleObservation`, skip
+#: and count it, or raise likelihoods to at least epsilon and count it.
 OnImpossible: TypeAlias = Literal["raise", "skip"] | Floor
 
 
@@ -70,17 +70,13 @@ class Weights:
         return kernels.finite.exponents(self._w, self._e, self._blocks)
 
     def arrays(self) -> tuple[FloatArray, IntArray, FloatArray]:
-        """w, e and blocks as `kernels.finite` takes them: the real ones, not copies.
-
-        >>> [a.shape for a in Weights(np.array([0.25, 0.75])).arrays()]
-        [(2,), (2,), (1, 3)]
-        """
+        """w, e and blocks as `kernels.finite` takes them; not copies."""
         return self._w, self._e, self._blocks
 
     def condition(self, evidence: FloatArray, log: bool = False) -> bool:
-        """v_m ← v_m ℓ_m, or v_m ← v_m exp(ℓ_m) with `log`. False if it was skipped.
+        """v_m ← v_m ℓ_m, or v_m ← v_m exp(ℓ_m) with `log`. Return False if o was skipped.
 
-        Bad evidence raises and changes nothing.
+        Invalid evidence raises BadEvidence and changes nothing.
 
         >>> Weights(np.array([0.5, 0.5])).condition(np.array([0.1, np.nan]))
         Traceback (most recent call last):
@@ -96,45 +92,36 @@ class Weights:
             least = math.log(epsilon) if log else epsilon
             floored = bool((evidence < least).any())
             negative = evidence < 0.0 if not log else False
-            # NaN and negative numbers pass on to the check.
+            # Leave NaN and negative numbers for the kernel to reject.
             evidence = np.where(negative, evidence, np.maximum(evidence, least))
         condition = kernels.finite.condition_log if log else kernels.finite.condition
-        trouble = condition(self._w, self._e, self._blocks, evidence)
-        if trouble == kernels.finite.OK:
+        status = condition(self._w, self._e, self._blocks, evidence)
+        if status == kernels.finite.OK:
             self.impossible += floored
             return True
-        if trouble == kernels.finite.IMPOSSIBLE:
+        if status == kernels.finite.IMPOSSIBLE:
             if self.on_impossible == "skip":
                 self.impossible += 1
                 return False
             raise ImpossibleObservation("every mode with weight gives likelihood 0")
-        must = "at most 1e9, and not nan" if log else "a finite number, not negative"
+        expected = "at most 1e9, and not nan" if log else "a finite number, not negative"
         name = "log-likelihood" if log else "likelihood"
-        error = BadEvidence(f"mode {trouble} gives {name} {evidence[trouble]}: it must be {must}")
-        error.mode = int(trouble)
+        error = BadEvidence(f"mode {status} gives {name} {evidence[status]}: it must be {expected}")
+        error.mode = int(status)
         raise error
 
     def draw(self, rng: Stream) -> int:
-        """m with probability v_m / Σ v.
-
-        >>> from bayescontrol.seeding import Stream
-        >>> Weights(np.array([0.0, 1.0])).draw(Stream(0))
-        1
-        """
+        """Draw m with probability v_m / Σ v."""
         return int(kernels.finite.draw(self._w, self._e, self._blocks, rng.random()))
 
     def posterior(self) -> FloatArray:
-        """P(m | ·) = v_m / Σ v, as a new array.
-
-        >>> Weights(np.array([0.25, 0.75])).posterior()
-        array([0.25, 0.75])
-        """
+        """P(m | ·) = v_m / Σ v, as a new array."""
         out = np.empty(len(self))
         kernels.finite.posterior(self._w, self._e, self._blocks, out)
         return out
 
     def log_total(self, before: "Weights | None" = None) -> float:
-        """ln Σ_m v_m, or the logarithm of its ratio to another's.
+        """ln Σ_m v_m; with `before`, ln of the ratio of the two sums.
 
         >>> v = Weights(np.array([0.5, 0.5]))
         >>> v.condition(np.array([0.5, 0.5])) and round(v.log_total(), 6)
@@ -144,12 +131,7 @@ class Weights:
         return float(kernels.finite.log_ratio(self._blocks, base))
 
     def copy(self) -> "Weights":
-        """The same weights, free to go their own way.
-
-        >>> v = Weights(np.array([0.5, 0.5]))
-        >>> v.copy().condition(np.array([1.0, 0.0])) and v.posterior()
-        array([0.5, 0.5])
-        """
+        """Return an independent copy."""
         twin = Weights.__new__(Weights)
         twin.on_impossible, twin.impossible = self.on_impossible, self.impossible
         twin._w, twin._e = self._w.copy(), self._e.copy()
@@ -177,7 +159,7 @@ class Weights:
         self.impossible += other.impossible
 
     def append(self, mass: float) -> None:
-        """One more mode with v / Σ v = mass; the others keep their bits.
+        """Add a mode with v / Σ v = mass; the other weights do not change.
 
         >>> v = Weights(np.array([0.25, 0.75]))
         >>> v.append(0.2)
@@ -189,13 +171,7 @@ class Weights:
         self._build(w, np.append(self._exponents(), np.int64(k)))
 
     def remove(self, m: int) -> None:
-        """v_m ← 0; the others keep their bits.
-
-        >>> v = Weights(np.array([0.25, 0.75]))
-        >>> v.remove(0)
-        >>> v.posterior()
-        array([0., 1.])
-        """
+        """v_m ← 0; the other weights do not change."""
         w = self._w.copy()
         w[m] = 0.0
         if not (w > 0.0).any():
@@ -203,11 +179,7 @@ class Weights:
         self._build(w, self._exponents())
 
     def save(self) -> Arrays:
-        """Named arrays: `mantissa`, `exponent`, `flat`, `impossible`.
-
-        >>> sorted(Weights(np.array([1.0])).save())
-        ['exponent', 'flat', 'impossible', 'mantissa']
-        """
+        """Named arrays: `mantissa`, `exponent`, `flat`, `impossible`."""
         return {
             "mantissa": self._w.copy(),
             "exponent": self._exponents(),
@@ -216,30 +188,29 @@ class Weights:
         }
 
     def load(self, arrays: Arrays) -> None:
-        """Continue, bit for bit, from what `save` gave.
+        """Restore a state returned by `save`, bit for bit.
 
         >>> v = Weights(np.array([0.5, 0.5]))
         >>> v.load(v.save() | {"mantissa": np.array([0.5, np.nan])})
         Traceback (most recent call last):
         bayescontrol.errors.IncompatibleState: mantissas must be finite, not negative, ...
         """
-        mine = self.save()
-        for name, array in mine.items():
+        for name, array in self.save().items():
             if name not in arrays:
                 raise IncompatibleState(f"the saved state lacks the array {name!r}")
-            theirs = arrays[name]
-            if theirs.shape != array.shape or theirs.dtype != array.dtype:
+            saved = arrays[name]
+            if saved.shape != array.shape or saved.dtype != array.dtype:
                 raise IncompatibleState(
-                    f"the saved array {name!r} is {theirs.dtype}{list(theirs.shape)}, "
+                    f"the saved array {name!r} is {saved.dtype}{list(saved.shape)}, "
                     f"this belief of {len(self)} modes needs {array.dtype}{list(array.shape)}"
                 )
         w, e, flat = (arrays[name].copy() for name in ("mantissa", "exponent", "flat"))
         alive = w > 0.0
         if not (alive | (w == 0.0)).all() or not alive.any():
             raise IncompatibleState("mantissas must be finite, not negative, and not all zero")
-        # What follows never happens to weights that were saved; the kernels rely on it.
+        # Saved weights always satisfy these limits, and the kernels rely on them.
         if w.max() > HIGHEST or w[alive].min() < LOWEST or (abs(e[alive]) > FARTHEST).any():
-            raise IncompatibleState("a mantissa or an exponent is out of any weight's range")
+            raise IncompatibleState("a mantissa or an exponent is outside the range of weights")
         if not np.isin(flat, (0.0, 1.0)).all() or arrays["impossible"] < 0:
             raise IncompatibleState("'flat' holds zeros and ones only, 'impossible' is a count")
         first = np.repeat(e[:: kernels.finite.BLOCK], kernels.finite.BLOCK)[: len(e)]
@@ -251,5 +222,5 @@ class Weights:
 
 #: The block summary of a single weight of one.
 ONE = np.array([[1.0, 0.0, 1.0]])
-#: What the kernels keep mantissas and exponents in.
+#: The range in which the kernels keep mantissas and exponents.
 LOWEST, HIGHEST, FARTHEST = 2.0**-400, 2.0**400, 2**52

@@ -58,7 +58,7 @@ def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> M
     if settings and not is_function:
         raise classes.InvalidSetting(f"{attribute} is not a function, so it takes no --set")
     try:
-        made = classes.called(attribute, found, settings) if is_function else found
+        made = classes.call_with_settings(attribute, found, settings) if is_function else found
         return ModeSource(tabulate(made, limit=limit), *_schedule(made))
     except BayesControlError:
         raise

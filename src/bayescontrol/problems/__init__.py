@@ -1,1 +1,1 @@
-"""Problems: a class of modes and the environments it is made for, together."""
+"""Finite and parametric classes of modes, with agents and environments for them."""

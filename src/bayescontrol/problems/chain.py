@@ -1,23 +1,23 @@
-"""The paper's k-step chain: environments that pay only for k equal actions in a row.
+"""The paper's k-step chain, which pays only for k equal actions in a row, and its waiting times.
 
     environment A:  o_t = 1  if a_{t-k+1} = … = a_t = A, else 0        B likewise
-    T = min{t : a_{t-k+1} = … = a_t}: both modes agree before, one of them is refuted at T
+    T = min{t : a_{t-k+1} = … = a_t}: the modes agree before T, and one of them is refuted at T
 
-Our readings. The state is hidden and the reward is all there is to see, but an agent knows
-its own actions: the situation is the trailing run. After a reward the chain starts anew. In
-the growing chain k_t = ⌈10 √t⌉, step t pays if the last k_t actions were the right ones, and
-a reward does not reset the count. The first reward is not the only evidence: k equal actions
-*without* one refute the environment that would have paid. When T comes: `chain_times`.
+Our interpretation: the state is hidden, but an agent knows its own actions, so the situation is
+the trailing run of equal actions. After a reward the chain restarts. In the growing chain
+k_t = ⌈10 √t⌉, step t pays if the last k_t actions were the right ones, and a reward does not reset
+the count. k equal actions *without* a reward are evidence too: they refute the environment that
+would have paid.
 
-How long the rule takes to identify a chain, exactly, under each schedule.
+The exact time until the rule identifies the environment, by schedule:
 
     every step    E T = 2^k - 1                         first reward: 2^k - 1 + k/2
     Every(j)      E T = (2^r - 1) j - (r j - k),  r = ⌈k/j⌉
-    Geometric(p)  E T = Σ_{i<k} s^-i,  s = 1 - p/2: the chance that a run goes on
-    doubling      T < 3k, surely
+    Geometric(p)  E T = Σ_{i<k} s^-i,  s = 1 - p/2, the probability that a run continues
+    doubling      T < 3k with probability 1
 
-Until T the posterior is what the prior was, uniform, so every draw is a fair coin and the
-trailing run is a Markov chain of its own: the environment plays no part.
+Until T the posterior equals the uniform prior, so every draw is a fair coin and the trailing run is
+a Markov chain that does not depend on the environment.
 """
 
 import math
@@ -41,10 +41,10 @@ Trailing: TypeAlias = tuple[int, int, int]
 
 
 def chain(k: int) -> TabularModes:
-    """Modes A and B (actions 0 and 1): always the own action; it pays at every k-th in a row.
+    """Modes A and B, each always takes its action (0 or 1), which pays every k-th time in a row.
 
-    Situation 0 is the start of the chain, also after a k-th equal action; 1 … k-1 are as many
-    A's in a row, k … 2k-2 are 1 … k-1 B's.
+    Situation 0 is the start of the chain, also after k equal actions. Situations 1 … k-1 stand for
+    1 … k-1 actions A in a row, k … 2k-2 for 1 … k-1 actions B.
 
     >>> modes = chain(3)
     >>> modes
@@ -73,7 +73,7 @@ def chain(k: int) -> TabularModes:
 
 
 def first_run(actions: npt.ArrayLike, k: int) -> int | None:
-    """T = min{t : a_{t-k+1} = … = a_t}, counting from one; None if there is no such run.
+    """T = min{t : a_{t-k+1} = … = a_t}, counted from 1; None if there is no such run.
 
     >>> first_run([0, 1, 1, 0, 0, 0], 3)
     6
@@ -86,15 +86,15 @@ def first_run(actions: npt.ArrayLike, k: int) -> int | None:
 
 
 class GrowingChain:
-    """k_t = ⌈scale · √t⌉: at step t the last k_t actions must all be the right ones.
+    """The chain with k_t = ⌈scale · √t⌉: step t pays if the last k_t actions were all right.
 
-    One object answers for both modes, as `TabularModes` does. No run is long enough before
-    t = scale², where all equal actions are just enough.
+    One object answers for both modes, as in `TabularModes`. The first step that can pay is
+    t = scale², after equal actions from the start.
 
     >>> growing = GrowingChain()
     >>> growing.required(99), growing.required(100), growing.required(101)
     (100, 100, 101)
-    >>> growing.likelihoods((99, 0, 99), 0, 1)  # a hundredth A
+    >>> growing.likelihoods((99, 0, 99), 0, 1)  # action A for the 100th time
     array([1., 0.])
     """
 
@@ -120,23 +120,23 @@ class GrowingChain:
         return {"scale": self.scale}
 
     def required(self, t: int) -> int:
-        """k_t = ⌈scale √t⌉, in integers."""
+        """k_t = ⌈scale √t⌉, in integer arithmetic."""
         return math.isqrt(self.scale**2 * t - 1) + 1
 
     def __len__(self) -> int:
-        """Two modes, A and B."""
+        """2, the modes A and B."""
         return 2
 
     def __getitem__(self, m: int) -> "GrowingMode":
-        """Mode m alone."""
+        """Mode m."""
         if m not in (0, 1):
             raise UnknownMode(f"no mode {m}: there are 0 (A) and 1 (B)")
         return GrowingMode(m)
 
     def advance(self, x: Trailing, a: int, o: int) -> Trailing:
-        """T(x, a, o): one step more, the run goes on or starts again."""
-        t, of, n = x
-        return t + 1, a, n + 1 if a == of else 1
+        """T(x, a, o): the run of equal actions continues or restarts."""
+        t, last, n = x
+        return t + 1, a, n + 1 if a == last else 1
 
     def observation_probabilities(self, x: Trailing, a: int) -> dict[int, FloatArray]:
         """P(o | m, x, a) for both modes, by observation."""
@@ -161,7 +161,7 @@ class GrowingChain:
         return ControlRule(belief, self.start, self.advance, schedule)
 
     def environment(self, m: int) -> "GrowingEnvironment":
-        """Q_m: the world as mode m has it."""
+        """Q_m, the world in which mode m is true."""
         return GrowingEnvironment(self, self[m].m)
 
     def __repr__(self) -> str:
@@ -169,7 +169,7 @@ class GrowingChain:
 
 
 class GrowingMode:
-    """Always the own action.
+    """A mode of the growing chain: it always takes action m.
 
     >>> GrowingChain()[1].act((0, 0, 0), rng=None)
     1
@@ -198,7 +198,7 @@ class GrowingEnvironment:
         self.modes, self.m, self.x = modes, m, modes.start
 
     def respond(self, a: int, rng: Stream) -> int:
-        """The reward."""
+        """The reward of action a."""
         o = int(self.modes.likelihoods(self.x, a, 1)[self.m])
         self.x = self.modes.advance(self.x, a, o)
         return o
@@ -209,15 +209,11 @@ class GrowingEnvironment:
 
 def _at_least_one(what: str, name: str, value: int) -> None:
     if value < 1:
-        raise InvalidTable(f"{what}({name}={value}): {name} is at least 1")
+        raise InvalidTable(f"{what}({name}={value}): {name} must be at least 1")
 
 
 class Waiting(NamedTuple):
-    """Mean and standard deviation of a waiting time, in steps.
-
-    >>> Waiting(7.0, 4.69).mean
-    7.0
-    """
+    """Mean and standard deviation of a waiting time, in steps."""
 
     mean: float
     sd: float
@@ -226,8 +222,9 @@ class Waiting(NamedTuple):
 def identification_time(k: int, schedule: Schedule = every_step) -> Waiting:
     """E T and its standard deviation for the rule with this schedule, exactly.
 
-    A run of n + 1 blocks takes G tries, geometric with chance s, of a run of n and one block:
-    μ_{n+1} = (μ_n + 1)/s,  σ²_{n+1} = σ²_n/s + (1 - s)(μ_n + 1)²/s². The first block is free.
+    A run of n + 1 blocks takes a geometric number of attempts (success probability s), each a run
+    of n blocks and one more block: μ_{n+1} = (μ_n + 1)/s, σ²_{n+1} = σ²_n/s + (1 - s)(μ_n + 1)²/s².
+    The first block always succeeds.
 
     >>> identification_time(3).mean, identification_time(3, Every(3)), identification_time(1).sd
     (7.0, Waiting(mean=3.0, sd=0.0), 0.0)
@@ -235,10 +232,10 @@ def identification_time(k: int, schedule: Schedule = every_step) -> Waiting:
     19.3125
     """
     if schedule is doubling:  # a block of 2^n ≥ k steps begins at 2^n < 2k
-        law = identification_law(lambda _t: k, schedule, 3 * k)
+        p = identification_probabilities(lambda _t: k, schedule, 3 * k)
         t = np.arange(1, 3 * k + 1)
-        mean = float(t @ law)
-        return Waiting(mean, math.sqrt(float((t - mean) ** 2 @ law)))
+        mean = float(t @ p)
+        return Waiting(mean, math.sqrt(float((t - mean) ** 2 @ p)))
     j, s = (schedule.k, 0.5) if isinstance(schedule, Every) else (1, _continues(schedule))
     r = -(-k // j)
     mean, variance = 0.0, 0.0
@@ -249,7 +246,7 @@ def identification_time(k: int, schedule: Schedule = every_step) -> Waiting:
 
 
 def first_reward_time(k: int) -> Waiting:
-    """2^k - 1 + k/2: the first long run is of the wrong action half the time, then k more steps.
+    """2^k - 1 + k/2: with probability 1/2 the first run is the wrong action, then k more steps.
 
     >>> first_reward_time(10).mean
     1028.0
@@ -258,20 +255,20 @@ def first_reward_time(k: int) -> Waiting:
     return Waiting(mean + k / 2, math.hypot(sd, k / 2))
 
 
-def identification_law(
+def identification_probabilities(
     required: Callable[[int], int], schedule: Schedule, steps: int
 ) -> FloatArray:
     """P(T = t) for t = 1 … steps, where `required(t)` = k_t equal actions identify at step t.
 
     The trailing run n is a Markov chain: n + 1 with probability 1 - q_t/2, else 1, where q_t is
-    the probability that a mode is drawn before step t; absorbed at n ≥ k_t. No subtraction
-    anywhere, so tiny probabilities keep their digits.
+    the probability that a mode is drawn before step t; absorbed at n ≥ k_t. There are no
+    subtractions, so tiny probabilities are accurate.
 
-    >>> identification_law(lambda t: 2, every_step, 4).tolist()
+    >>> identification_probabilities(lambda t: 2, every_step, 4).tolist()
     [0.0, 0.5, 0.25, 0.125]
     """
     q = _redraws(schedule, steps)
-    law = np.zeros(steps)
+    probabilities = np.zeros(steps)
     u = np.zeros(steps + 2)  # u[n] = P(not identified, run n)
     u[0] = 1.0
     longest = 0
@@ -282,14 +279,14 @@ def identification_law(
         u[0] = 0.0
         u[1] += fresh
         k = min(required(t), longest + 2)
-        law[t - 1] = u[k : longest + 2].sum()
+        probabilities[t - 1] = u[k : longest + 2].sum()
         u[k : longest + 2] = 0.0
         longest = k - 1
-    return law
+    return probabilities
 
 
 def tail_bound(growing: GrowingChain, schedule: Schedule, steps: int) -> float:
-    """An upper bound of P(steps < T < ∞) in the growing chain, for modes held a bounded time.
+    """An upper bound of P(steps < T < ∞) in the growing chain, if modes are held a bounded time.
 
     P(the last n actions are equal) ≤ c ρ^n and k_t ≥ scale √t, so the sum over t > steps is at
     most c ∫ ρ^(scale √t) dt = 2c (z + 1) e^-z / λ²,  z = λ √steps,  λ = -scale ln ρ.
@@ -299,7 +296,8 @@ def tail_bound(growing: GrowingChain, schedule: Schedule, steps: int) -> float:
     """
     if schedule is doubling:
         raise MissingCapability(
-            "doubling holds modes without bound, and identifies: sum its identification_law"
+            "there is no bound for doubling, which holds modes ever longer and does identify: sum "
+            "identification_probabilities instead"
         )
     if isinstance(schedule, Every):  # at least ⌊(n-1)/j⌋ draws inside any n steps
         rho, c = 2.0 ** (-1.0 / schedule.k), 2.0
@@ -319,13 +317,13 @@ def _redraws(schedule: Schedule, steps: int) -> FloatArray:
         return q
     if schedule not in (every_step, doubling) and not isinstance(schedule, Every):
         raise MissingCapability(
-            f"no exact law is known for the schedule {schedule!r}: simulate it, or use every_step, "
-            "doubling, Every(j) or Geometric(p)"
+            f"there is no exact formula for the schedule {schedule!r}: simulate it, or use "
+            "every_step, doubling, Every(j) or Geometric(p)"
         )
-    nobody: Any = None  # these schedules toss no coin
+    rng: Any = None  # these schedules are deterministic
     drawn_at = 0
     for t in range(1, steps):
-        if schedule(Held(t, t - drawn_at, None, None), nobody):
+        if schedule(Held(t, t - drawn_at, None, None), rng):
             drawn_at = t
         else:
             q[t] = 0.0
@@ -333,5 +331,5 @@ def _redraws(schedule: Schedule, steps: int) -> FloatArray:
 
 
 def _continues(schedule: Schedule) -> float:
-    """s = 1 - q/2: the chance that a run goes on, where that is the same at every step."""
+    """s = 1 - q/2, the probability that a run continues, if it is the same at every step."""
     return 1.0 - float(_redraws(schedule, 2)[1]) / 2.0

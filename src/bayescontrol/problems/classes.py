@@ -1,10 +1,10 @@
-"""Finite classes of modes by name, ours and a user's.
+"""Finite classes of modes by name, built in or registered by users.
 
     make(name, setting=value, …) -> policy[m, x, a], hypothesis[m, x, a, o], T[x, a, o]
 
 A class is a function whose settings all have defaults, registered as an entry point of the group
-`bayescontrol.classes`. It returns whatever `tabulate` takes: tables, a list of modes, or an
-agent. Settings may be given as text, as they come from a command line.
+`bayescontrol.classes`. It returns anything that `tabulate` accepts: tables, a list of modes, or an
+agent. Settings may be given as text, for the command line.
 """
 
 import difflib
@@ -39,7 +39,7 @@ _OURS: Final = {
 
 
 class UnknownClass(BayesControlError, LookupError):
-    """No class of modes has that name, or what is registered under it is none.
+    """No class of modes has that name, or its entry point is not valid.
 
     >>> make("bias-grit")
     Traceback (most recent call last):
@@ -49,7 +49,7 @@ mean bias-grid? There are: ...
 
 
 class InvalidSetting(BayesControlError, ValueError):
-    """A setting that the class lacks, or a value that it cannot take.
+    """The class has no such setting, or the value has the wrong type.
 
     >>> make("chain", k="many")
     Traceback (most recent call last):
@@ -58,7 +58,7 @@ class InvalidSetting(BayesControlError, ValueError):
 
 
 class Setting(NamedTuple):
-    """One setting of a class: its name, its type in words and its default.
+    """One setting of a class: its name, its type as text and its default.
 
     >>> describe("chain").settings
     (Setting(name='k', type='int', default=3),)
@@ -70,11 +70,7 @@ class Setting(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What a class is about, in a line, and its settings.
-
-    >>> describe("trap").summary
-    'Two steps away from the open lies a pit: no way out, and nothing to be seen in it.'
-    """
+    """The name, a one-line summary and the settings of a class."""
 
     name: str
     summary: str
@@ -82,7 +78,7 @@ class Description(NamedTuple):
 
 
 def names() -> tuple[str, ...]:
-    """The registered classes, in alphabetical order; nothing is imported.
+    """The names of the registered classes, sorted. Nothing is imported.
 
     >>> names()[:3]
     ('bias-grid', 'chain', 'consistency')
@@ -91,7 +87,7 @@ def names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> Description:
-    """What the class is about, and its settings.
+    """Describe the class and its settings.
 
     >>> [setting.name for setting in describe("goals").settings]
     ['rows', 'columns', 'goals', 'p']
@@ -105,22 +101,18 @@ def describe(name: str) -> Description:
 
 
 def make(name: str, /, **settings: Any) -> TabularModes:
-    """The tables of the class of this name, with these settings in place of its defaults.
+    """Return the tables of the class with this name; settings replace its defaults.
 
     >>> make("bias-grid", arms=3)
     TabularModes(27 modes, 1 situation, 3 actions, 2 observations)
     >>> make("bias-grid", levels="0.1,0.9")
     TabularModes(4 modes, 1 situation, 2 actions, 2 observations)
     """
-    return tabulate(called(name, _function(name), settings))
+    return tabulate(call_with_settings(name, _function(name), settings))
 
 
-def called(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
-    """What a function gives with these settings, which may be text, in place of its defaults.
-
-    >>> called("levers", lambda n=2: ["lever"] * n, {"n": "3"})
-    ['lever', 'lever', 'lever']
-    """
+def call_with_settings(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    """Call a function with settings, which may be text, in place of its defaults."""
     defaults = _defaults(name, function)
     hints = _hints(function, defaults)
     converted = {}
@@ -153,7 +145,7 @@ def _function(name: str) -> Callable[..., Any]:
     (point,) = points.values()
     try:
         found = point.load()
-    except Exception as error:  # whatever a user's module does while it is imported
+    except Exception as error:  # a user's module may raise anything
         raise UnknownClass(
             f"class {name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
         ) from error
@@ -170,15 +162,15 @@ def _defaults(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters
     for key, parameter in parameters.items():
         if parameter.default is parameter.empty:
-            raise UnknownClass(f"class {name!r}: setting {key!r} has no default, give it one")
+            raise UnknownClass(f"class {name!r}: setting {key!r} has no default: add one")
     return {key: parameter.default for key, parameter in parameters.items()}
 
 
 def _hints(function: Callable[..., Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """The types of the settings: as annotated, else as the defaults have them."""
+    """The types of the settings: their annotations, else the types of the defaults."""
     try:
         written = get_type_hints(function)
-    except (NameError, TypeError):  # words that mean nothing here, or no plain function
+    except (NameError, TypeError):  # unknown names, or not a plain function
         written = {}
     return {key: written.get(key, _type_of(default)) for key, default in defaults.items()}
 
@@ -192,18 +184,18 @@ def _type_of(default: Any) -> Any:
 
 
 def _converted(name: str, key: str, value: Any, hint: Any) -> Any:
-    several = _in_words(hint).startswith("several")
-    parts = value.split(",") if isinstance(value, str) and several else value
-    for read in (parts, _read(parts)):
+    is_list = _in_words(hint).startswith("several")
+    parts = value.split(",") if isinstance(value, str) and is_list else value
+    for candidate in (parts, _parsed(parts)):
         with suppress(msgspec.ValidationError):
-            return msgspec.convert(read, hint, strict=False)
+            return msgspec.convert(candidate, hint, strict=False)
     raise InvalidSetting(f"{name}: {key}={value!r} is not of type {_in_words(hint)}")
 
 
-def _read(value: Any) -> Any:
-    """Numbers as Python reads them: .5 is one, which msgspec does not know."""
+def _parsed(value: Any) -> Any:
+    """Parse numbers as Python does: msgspec does not accept .5."""
     if isinstance(value, list):
-        return [_read(part) for part in value]
+        return [_parsed(part) for part in value]
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
@@ -211,7 +203,7 @@ def _read(value: Any) -> Any:
 
 
 def _in_words(hint: Any) -> str:
-    """'several float' for a sequence of them; None is told by the default."""
+    """The type as text: 'several float' for a sequence, and without "| None"."""
     text = hint.__name__ if isinstance(hint, type) and "[" not in str(hint) else str(hint)
     text = text.replace("collections.abc.", "").replace("typing.", "").removesuffix(" | None")
     kind, bracket, inner = text.partition("[")
@@ -221,12 +213,12 @@ def _in_words(hint: Any) -> str:
 
 
 def _chain(k: int = 3) -> TabularModes:
-    """Two worlds that pay only for k equal actions in a row, for A's or for B's."""
+    """Two worlds that pay only for k equal actions in a row, A or B."""
     return chains.chain(k)
 
 
 def _prize_or_frog(reliability: float = 0.9) -> TabularModes:
-    """Two boxes, one prize: each mode opens the box it believes in; what one sees may deceive."""
+    """Two boxes, one prize: each mode opens its box; observations are noisy."""
     return examples.prize_or_frog(reliability)
 
 

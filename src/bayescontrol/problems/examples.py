@@ -1,21 +1,19 @@
-"""Two small classes in which an agent that believes its own actions deludes itself.
+"""Small tabular classes from the paper: delusions, and policy diagrams.
 
     prize or frog    m: the prize is in box m     P(a | m) = δ(a, m)
                      P(prize | m, a) = r if a = m, else 1 - r
-    three modes      m: the left lever pays, the right one, neither; P(m) = .5, .3, .2
+    three modes      m: the left lever pays, the right one, or neither; P(m) = .5, .3, .2
 
-An expert opens the box that holds the prize. Conditioned on its own pick a, an agent made of
-such experts has P(m = a | a) = 1: it is sure of the prize before it looks. Intervened on,
+Each expert opens the box that it believes to hold the prize. An agent that conditions on its own
+pick a has P(m = a | a) = 1: it is certain of the prize before it looks. With an intervention,
 P(m = a | â) = P(m = a) = 1/2.
 
-The paper's policy diagrams as small classes: states, transitions a/o, and what policies select.
+    diagrams         P(s' | m, s) = Σ_{ao: T(s, ao) = s'} P(a | m, s) P(o | m, s, a)
 
-    P(s' | m, s) = Σ_{ao: T(s, ao) = s'} P(a | m, s) P(o | m, s, a)
-
-A policy chooses a subset of the states: those that its chain visits for ever. Here o is 0 or 1,
-and a hypothesis is P(1 | m, x) in regions of the state space, A and B: the label of a situation
-begins with its region. Where two hypotheses agree on a region, no policy that stays there can
-tell them apart. The paper prints drawings and no numbers: the numbers are ours.
+A policy selects a subset of the states: those that its chain visits forever. Here o is 0 or 1, and
+a hypothesis is P(1 | m, x) by region of the state space, A or B; the label of a situation starts
+with its region. If two hypotheses agree on a region, no policy that stays there can distinguish
+them. The paper shows drawings without numbers: the numbers are ours.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,10 +35,10 @@ THREE_MODES_PRIOR: Final = (0.5, 0.3, 0.2)
 def prize_or_frog(reliability: float = 0.9) -> TabularModes:
     """Two boxes, one prize: P(a | m) = δ(a, m), P(prize | m, a) = r if a = m, else 1 - r.
 
-    `reliability` is r in (1/2, 1], how surely an opened box shows what it holds. With r = 1
-    the naive agent contradicts itself: its own pick has ruled out the other box, the frog
-    rules out this one, and no mode is left (`ImpossibleObservation`). With r < 1 it goes on,
-    and takes every frog for an illusion.
+    `reliability` is r in (1/2, 1], the probability that an opened box shows its true content.
+    With r = 1 the naive agent contradicts itself: its pick has ruled out the other box, the frog
+    rules out this one, and no mode is left (`ImpossibleObservation`). With r < 1 it continues and
+    attributes every frog to noise.
 
     >>> modes = prize_or_frog()
     >>> modes.likelihoods(x=0, a=0, o=PRIZE)
@@ -54,8 +52,8 @@ def prize_or_frog(reliability: float = 0.9) -> TabularModes:
     """
     if not 0.5 < reliability <= 1.0:
         raise InvalidTable(
-            f"prize_or_frog(reliability={reliability}): a box shows what it holds with a "
-            "probability above 1/2, at most 1"
+            f"prize_or_frog(reliability={reliability}): expected a probability above 1/2 and at "
+            "most 1"
         )
     r = reliability
     prize = [[r, 1.0 - r], [1.0 - r, r]]
@@ -67,15 +65,15 @@ def prize_or_frog(reliability: float = 0.9) -> TabularModes:
 
 
 def three_modes() -> TabularModes:
-    """Two levers that pay with P(1 | m, a) = .7 or .3; each mode pulls what it thinks good.
+    """Two levers that pay with P(1 | m, a) = .7 or .3; each mode prefers its good lever.
 
         mode      P(1 | left)    P(1 | right)   P(left)
         left      .7             .3             .9
         right     .3             .7             .1
         neither   .3             .3             .5
 
-    All probabilities are positive, so nothing is ever ruled out; and yet a naive agent ends
-    far from where the evidence leads.
+    All probabilities are positive, so no mode is ever ruled out. Still a naive agent ends far
+    from where the evidence leads.
 
     >>> agent = three_modes().agent(THREE_MODES_PRIOR)
     >>> {a: round(p, 12) for a, p in agent.action_probabilities().items()}
@@ -90,11 +88,11 @@ def three_modes() -> TabularModes:
     )
 
 
-#: Situation -> action -> where it leads, after any o or after o = 0 and o = 1.
+#: Situation -> action -> next situation, for any o or for o = 0 and o = 1.
 Moves: TypeAlias = Mapping[str, Mapping[str, str | tuple[str, str]]]
 #: One action, or P(a | m, x).
 Choice: TypeAlias = str | Mapping[str, float]
-#: A choice for all situations, or for each; P(1 | m, x) likewise.
+#: A choice for all situations, or as a function of x; P(1 | m, x) likewise.
 Plan: TypeAlias = Choice | Callable[[str], Choice]
 Expectation: TypeAlias = float | Callable[[str], float]
 
@@ -102,9 +100,9 @@ Expectation: TypeAlias = float | Callable[[str], float]
 def policy_diagram() -> TabularModes:
     """Eight states and two policies in one world: each selects four of them, s3 is in both.
 
-        P1 always a: s0 s1 s2 s3        P2 always b: s3 s4 s5 s6        s7: only by turns
+        P1 always a: s0 s1 s2 s3        P2 always b: s3 s4 s5 s6        s7: only if both act
 
-    The two modes have the same hypothesis, P(1 | x) = 1/2: there is nothing to learn here.
+    The two modes have the same hypothesis, P(1 | x) = 1/2: there is nothing to learn.
 
     >>> modes = policy_diagram()
     >>> modes
@@ -132,8 +130,8 @@ def core_diagram(steps: int = 3) -> TabularModes:
         round    A0 ⇄ A3, else back to A0         P2 always goes round
         P3       climbs in A0 and A3, else goes round: A0 ⇄ A1
 
-    It takes `steps` climbs in a row to enter B: P1 must be applied for long enough. With it H2
-    is refuted, [m1] = {m1}; with P2 it never is, [m2] = {m1, m2}.
+    B is entered after `steps` climbs in a row, so P1 must act long enough. P1 refutes H2, hence
+    [m1] = {m1}; P2 never does, hence [m2] = {m1, m2}.
 
     >>> modes = core_diagram()
     >>> modes.labels.situations
@@ -142,7 +140,7 @@ def core_diagram(steps: int = 3) -> TabularModes:
     [[0.7, 0.7, 0.3], [0.7, 0.3, 0.5]]
     """
     if steps < 1:
-        raise InvalidTable(f"core_diagram(steps={steps}): B is at least one step away")
+        raise InvalidTable(f"core_diagram(steps={steps}): steps must be at least 1")
     foot, last = "A0", f"A{steps}"
     moves: dict[str, dict[str, str]] = {
         f"A{i}": {"climb": f"A{i + 1}" if i + 1 < steps else "B0", "round": foot}
@@ -172,10 +170,10 @@ def consistency_diagram() -> TabularModes:
 
         left     A0 ⇄ A1, else back to A0      P1
         right    A0 ⇄ A2, else back to A0      P2
-        out      into B0                       nobody
+        out      to B0                         neither policy
 
-    Each mode is in the core of the other, and in A nothing tells them apart: the posterior stays
-    where it is, and the agent goes on mixing P1 and P2 for ever.
+    Each mode is in the core of the other, and no observation in A distinguishes them: the
+    posterior does not change, and the agent mixes P1 and P2 forever.
 
     >>> modes = consistency_diagram()
     >>> [modes.likelihoods(x, a=0, o=1).tolist() for x in range(4)]
@@ -187,10 +185,10 @@ def consistency_diagram() -> TabularModes:
 
 
 def consistency_repaired() -> TabularModes:
-    """H1 and H2 share A and differ in B, and have one policy for A: `consistency_diagram` repaired.
+    """The repaired `consistency_diagram`: H1 and H2 share A, and now also the policy in A.
 
-    Since H1 and H2 agree in A and both policies prefer A to B, they have to choose the same
-    policy there. In B, where neither ever goes, they may differ, and do.
+    H1 and H2 agree in A, and both policies prefer A to B, so consistency requires the same policy
+    in A. In B, which neither enters, the policies may differ, and they do.
 
     >>> consistency_repaired().agent().action_probabilities()
     {0: 1.0, 1: 0.0, 2: 0.0}
@@ -199,13 +197,13 @@ def consistency_repaired() -> TabularModes:
 
 
 def trap() -> TabularModes:
-    """Two steps away from the open lies a pit: no way out, and nothing to be seen in it.
+    """A pit two steps away from the open, without a way out and without informative observations.
 
         watch    edge → open, else stay        step    open → edge → pit, else stay
 
-    H1, H2 and H3 differ in the open and at the edge, and agree in the pit. m1 and m2 watch, and
-    would soon know; m3 steps on. Two steps of m3, while its weight lasts, end all learning: in
-    the pit m1 watches, m3 steps and m2 does either, for ever.
+    H1, H2 and H3 differ in the open and at the edge, and agree in the pit. m1 and m2 watch and
+    would soon identify the world; m3 steps. Two steps of m3, while it still has weight, end all
+    learning: in the pit m1 watches, m3 steps and m2 does either, forever.
 
     >>> modes = trap()
     >>> modes.labels.situations
@@ -252,12 +250,12 @@ def _consistency(policies: Mapping[str, Plan]) -> TabularModes:
 def _modes(
     moves: Moves, policies: Mapping[str, Plan], expects: Sequence[Expectation]
 ) -> TabularModes:
-    """The tables; situations and actions are numbered in the order in which they are written."""
+    """Build the tables; situations and actions are numbered in the order of `moves`."""
     situations = tuple(moves)
     actions = tuple(moves[situations[0]])
     place = {x: i for i, x in enumerate(situations)}
 
-    def law(plan: Plan, x: str) -> list[float]:
+    def probabilities(plan: Plan, x: str) -> list[float]:
         choice = plan(x) if callable(plan) else plan
         return [choice.get(a, 0.0) if isinstance(choice, Mapping) else a == choice for a in actions]
 
@@ -269,7 +267,7 @@ def _modes(
 
     pays = np.array([[one(expect, x) for x in situations] for expect in expects])
     return TabularModes(
-        [[law(plan, x) for x in situations] for plan in policies.values()],
+        [[probabilities(plan, x) for x in situations] for plan in policies.values()],
         np.stack([1.0 - pays, pays], -1),
         [[after(moves[x][a]) for a in actions] for x in situations],
         names=tuple(policies),

@@ -2,7 +2,7 @@
 
     place(name) = i        names[i] = name
 
-Numbers 0 … n-1 by default, or whatever can be the key of a dictionary.
+Names are the numbers 0 … n-1 by default, or any hashable values.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Set
@@ -19,9 +19,9 @@ from bayescontrol.errors import (
     UnknownState,
 )
 
-#: What is named.
+#: The things that are named.
 What: TypeAlias = Literal["arm", "state", "action"]
-#: What is raised when a list of names is none, and when a name is not in it.
+#: The errors for an invalid list of names, and for an unknown name.
 _ERRORS: dict[What, tuple[type[BayesControlError], type[BayesControlError]]] = {
     "arm": (UnknownArm, UnknownArm),
     "state": (InvalidTable, UnknownState),
@@ -30,7 +30,7 @@ _ERRORS: dict[What, tuple[type[BayesControlError], type[BayesControlError]]] = {
 
 
 class Names:
-    """n different names, in order; `what` they name is said in errors.
+    """n different names, in order; errors mention `what` they name.
 
     >>> names = Names("action", ["left", "right"])
     >>> names.place("right"), names[0]
@@ -46,13 +46,13 @@ class Names:
         given = f"{what}s={names!r}"
         number = isinstance(names, int | np.integer)
         if isinstance(names, bool | str | bytes) or not (number or isinstance(names, Iterable)):
-            raise wrong(f"{given}: give their number, or a list of their names")
+            raise wrong(f"{given}: expected their number, or a list of names")
         if isinstance(names, Set):
-            raise wrong(f"{given}: a set has no order, and a seed would mean nothing")
+            raise wrong(f"{given}: a set has no fixed order, use a list")
         listed: Iterable[Any] = range(names) if isinstance(names, int | np.integer) else names
         self._names = [n.item() if isinstance(n, np.generic) else n for n in listed]
         if not self._names:
-            raise wrong(f"{given}: no {what}s, there must be at least one")
+            raise wrong(f"{given}: there must be at least one {what}")
         try:
             self._places = {name: i for i, name in enumerate(self._names)}
         except TypeError as error:
@@ -61,12 +61,12 @@ class Names:
             twice = next(n for i, n in enumerate(self._names) if self._places[n] != i)
             raise wrong(f"two {what}s are called {twice!r}: names must differ")
         if any(name != name for name in self._names):
-            raise wrong(f"{given}: NaN is not equal to itself and cannot be a name")
+            raise wrong(f"{given}: NaN cannot be a name, since it is not equal to itself")
         #: Whether every name is its number.
         self.are_numbers = all(type(n) is int and n == i for i, n in enumerate(self._names))
 
     def place(self, name: Any) -> int:
-        """i, the number of this name; `UnknownArm`, `UnknownState` or `UnknownAction` if none."""
+        """The number of this name; else `UnknownArm`, `UnknownState` or `UnknownAction`."""
         try:
             return self._places[name]
         except (KeyError, TypeError):
@@ -74,11 +74,11 @@ class Names:
             raise self._unknown(f"no {self.what} {name!r}: the {self.what}s are {shown}") from None
 
     def and_one_more(self, name: Hashable) -> "Names":
-        """These and another one."""
+        """A new list with one more name."""
         return Names(self.what, [*self._names, name])
 
     def column(self, places: IntArray) -> Any:
-        """The names at these places, as a record keeps them."""
+        """The names with these numbers, as a column of a record."""
         return places if self.are_numbers else [self._names[i] for i in places.tolist()]
 
     def __getitem__(self, i: int) -> Any:

@@ -1,19 +1,12 @@
-"""A class of modes as parameters and functions, compiled into the loop.
+"""A class of modes given by parameters and functions, which are compiled.
 
     m  =  θ_m,  one row of θ        likelihoods(θ, x, a, o)  =  P(o | m, x, a) for all m
     a  ~  act(θ_m, x, state)        advance(x, a, o)         =  T(x, a, o)
-    o  ~  respond(θ_m, x, a, state),  the world as mode m has it
+    o  ~  respond(θ_m, x, a, state),  the world in which mode m is true
 
-The functions are plain Python in Numba's subset, written with array operations, and draw
-from `bayescontrol.kernels.random`. They are compiled one by one; the readable agent calls
-them, and `interact` runs a loop of them (`problems.parametric_loop`): the same record to
-the last bit.
-
-The compiled loop over a user's own functions, and what happens when one of them raises.
-
-    a_t, o_t  for t = 1 … n,  bit for bit as the readable agent and environment have them
-
-The loop itself is `kernels.parametric`; here the agent and the world are put where it led.
+The functions are plain Python in Numba's subset, written with array operations, and draw from
+`bayescontrol.kernels.random`. Each is compiled on its own. The agent calls them one by one, and
+`interact` runs a compiled loop of them (`kernels.parametric`), with the same record bit for bit.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,27 +40,22 @@ INT64 = 2**63
 
 
 class NotCompilable(BayesControlError, TypeError):
-    """A function of P(o | m, x, a), P(a | m, x), T or Q is outside what Numba can compile.
-
-    >>> issubclass(NotCompilable, TypeError)
-    True
-    """
+    """Numba cannot compile one of the functions."""
 
 
 class ParametricModes:
-    """Modes θ_0 … θ_{M-1}, the rows of `theta`, with the functions that they share.
+    """Modes θ_0 … θ_{M-1}, the rows of `theta`, with functions that they share.
 
-    Actions and observations are numbers, int or float as the functions return them;
-    situations are numbers or arrays of floats, as `start` is. Without `start` and `advance` the
-    situation is always 0; without `respond` there is no simulated world, and `observation` says
-    what o is.
+    Actions and observations are numbers, int or float as the functions return them. Situations
+    are numbers or arrays of floats, like `start`. Without `start` and `advance` the situation is
+    always 0. Without `respond` there is no simulated world, and `observation` is the type of o.
 
-    Compiling takes one to a few seconds, once in a process for each set of functions: define
-    them once, at the top of a module, and make as many classes of them as you like. Nothing
-    of it is kept on disk. `compiled=False` runs them as they are, for a debugger.
+    Compiling takes a few seconds, once per process for each set of functions: define them once,
+    at the top of a module. The compiled code is not cached on disk. `compiled=False` runs plain
+    Python, for debugging.
 
-    An index beyond an array raises IndexError, compiled or not. A function that you have compiled
-    yourself, or that yours calls, checks only if it was made so: `njit(boundscheck=True)`.
+    An index out of range raises IndexError, compiled or not. Functions that you compile yourself
+    check indices only with `njit(boundscheck=True)`.
 
     >>> from bayescontrol.kernels.random import uniform
     >>> def likelihoods(theta, x, a, o): return theta[:, a] if o else 1.0 - theta[:, a]
@@ -103,11 +91,11 @@ class ParametricModes:
     ) -> None:
         self.theta: FloatArray = _parameters(theta)
         if self.theta.ndim == 0 or self.theta.size == 0:
-            raise InvalidTable(f"theta has shape {self.theta.shape}: give one row for each mode")
+            raise InvalidTable(f"theta has shape {self.theta.shape}: give one row per mode")
         if names is not None and len(names) != len(self):
             raise InvalidTable(f"{len(names)} names for {len(self)} modes")
         if observation not in (int, float):
-            raise InvalidTable(f"observation={observation!r}: an observation is an int or a float")
+            raise InvalidTable(f"observation={observation!r}: expected the type int or float")
         self.start: Situation = _situation(0 if start is None else start)
         self.names = tuple(names) if names is not None else None
         self.compiled = compiled
@@ -119,7 +107,7 @@ class ParametricModes:
         self.code = self._compile(observation) if compiled else None
 
     def _functions(self) -> dict[str, Any]:
-        """Those that were given, by name."""
+        """The user's functions, by name."""
         names = ("likelihoods", "act", "advance", "respond")
         found = zip(names, self._given, strict=True)
         return {name: f for name, f in found if f is not None and f is not stay}
@@ -129,7 +117,7 @@ class ParametricModes:
             return kernels.parametric.compiled(self.theta, self.start, observation, *self._given)
         except kernels.parametric.Uncompilable as error:
             raise NotCompilable(
-                f"{error.name} cannot be compiled: {error.reason}. Keep to what Numba knows "
+                f"{error.name} cannot be compiled: {error.reason}. Use what Numba supports "
                 "(numbers, NumPy arrays, kernels.random), or pass compiled=False to run it as "
                 "plain Python"
             ) from error
@@ -139,12 +127,12 @@ class ParametricModes:
         return int(self.theta.shape[0])
 
     def __getitem__(self, m: int) -> "ParametricMode":
-        """Mode m alone."""
+        """Mode m."""
         if not 0 <= m < len(self):
             raise UnknownMode(f"no mode {m}: there are 0 … {len(self) - 1}")
         return ParametricMode(self, m)
 
-    # -- the functions, with arguments of the types they were compiled for ---------------------
+    # -- the functions, with arguments converted to the compiled types ---------------------------
 
     def likelihoods(self, x: Situation, a: Number, o: Number) -> FloatArray:
         """P(o | m, x, a) for all m."""
@@ -196,10 +184,10 @@ class ParametricModes:
         if not isinstance(self.start, np.ndarray):
             number: Number = _as(type(self.start), x, "situation")
             return number
-        raise BadEvidence(f"situation {x!r}: it must be an array of floats as {self.start!r} is")
+        raise BadEvidence(f"situation {x!r}: it must be an array of floats like {self.start!r}")
 
     def fits(self, x: object) -> bool:
-        """Is x a situation of the type for which the functions are compiled?"""
+        """Whether x has the type for which the functions are compiled."""
         if not isinstance(x, np.ndarray) or not isinstance(self.start, np.ndarray):
             return type(x) is type(self.start)
         return x.dtype == np.float64 and x.ndim == self.start.ndim and x.flags.carray
@@ -213,18 +201,18 @@ class ParametricModes:
         kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule,
         schedule: Schedule = every_step,
     ) -> ControlRule["ParametricMode", Any, Any, Any]:
-        """The control rule over this class; `kind` may be another agent of the same make."""
+        """The control rule over this class; `kind` may be a subclass such as `NaiveMixture`."""
         belief: FiniteBelief[ParametricMode] = FiniteBelief(self, prior)
-        return kind(belief, own(self.start), self.advance, schedule)
+        return kind(belief, _copied(self.start), self.advance, schedule)
 
     def environment(
         self, m: int | None = None, *, theta: npt.ArrayLike | None = None
     ) -> "ParametricEnvironment":
-        """Q_m: the world as mode m has it; or, with `theta`, as no mode may have it."""
+        """The world in which mode m is true, or the world of other parameters `theta`."""
         if (m is None) == (theta is None):
-            raise UnknownMode("name one world: a mode, environment(m), or environment(theta=...)")
+            raise UnknownMode("give either a mode, environment(m), or environment(theta=...)")
         self._world()
-        # An array of no dimension is a number, as one row of a vector is.
+        # [()] turns an array without dimensions into a number, as indexing a vector does.
         truth = self[m].theta if m is not None else _parameters(theta)[()]
         if np.shape(truth) != self.theta.shape[1:]:
             raise InvalidTable(
@@ -234,10 +222,10 @@ class ParametricModes:
 
     def __repr__(self) -> str:
         shape = " × ".join(map(str, self.theta.shape[1:])) or "1"
-        made = "" if self.compiled else ", not compiled"
+        suffix = "" if self.compiled else ", not compiled"
         return (
             f"ParametricModes({len(self)} mode{'s' * (len(self) != 1)} of {shape} "
-            f"parameter{'s' * (shape != '1')}: {', '.join(sorted(self._functions()))}{made})"
+            f"parameter{'s' * (shape != '1')}: {', '.join(sorted(self._functions()))}{suffix})"
         )
 
 
@@ -258,7 +246,7 @@ class ParametricMode:
 
     @property
     def name(self) -> str:
-        """What the class calls it."""
+        """The name of the mode, or an empty text."""
         return self.modes.names[self.m] if self.modes.names else ""
 
     def act(self, x: Situation, rng: Stream) -> Number:
@@ -274,7 +262,7 @@ class ParametricMode:
 
 
 class ParametricEnvironment:
-    """Q: o ~ P(o | θ*, x, a), x ← T(x, a, o).
+    """A world Q: o ~ P(o | θ*, x, a), x ← T(x, a, o).
 
     >>> from bayescontrol.kernels.random import uniform
     >>> coins = ParametricModes([0.25, 0.75], act=lambda theta_m, x, state: 0,
@@ -286,10 +274,10 @@ class ParametricEnvironment:
     """
 
     def __init__(self, modes: ParametricModes, theta: Any) -> None:
-        self.modes, self.theta, self.x = modes, theta, own(modes.start)
+        self.modes, self.theta, self.x = modes, theta, _copied(modes.start)
 
     def respond(self, a: Number, rng: Stream) -> Number:
-        """Draw o and move on."""
+        """Draw o and move to the next situation."""
         o = self.modes.respond(self.theta, self.x, a, rng)
         self.x = self.modes.advance(self.x, a, o)
         return o
@@ -298,8 +286,8 @@ class ParametricEnvironment:
         return f"ParametricEnvironment(theta {self.theta!r}, situation {self.x!r})"
 
 
-def own(x: Situation) -> Situation:
-    """A copy, if it is an array: agent and world each have theirs."""
+def _copied(x: Situation) -> Situation:
+    """A copy if x is an array, so that agent and world do not share it."""
     return x.copy() if isinstance(x, np.ndarray) else x
 
 
@@ -311,23 +299,23 @@ def _parameters(theta: Any) -> FloatArray:
 
 
 def _call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call compiled code, which knows that an index was wrong but not whose."""
+    """Call compiled code and name the function in an IndexError."""
     try:
         return function(*arguments)
     except IndexError as error:
         raise IndexError(
-            f"{name}: {error}. It asks for a row, column or entry that its array does not have; "
-            "compiled=False shows the line"
+            f"{name}: {error}. The function indexes an array out of range; run it with "
+            "compiled=False to see the line"
         ) from None
 
 
 def _plain(name: str, value: Any) -> Number:
-    """An int or a float, of whatever kind the number is."""
+    """The value as an int or a float of Python."""
     if isinstance(value, bool | np.bool_ | int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
         return float(value)
-    raise BadEvidence(f"{name} gives {value!r}: it must be one int or float")
+    raise BadEvidence(f"{name} gives {value!r}: expected one int or float")
 
 
 def _situation(x: Any) -> Situation:
@@ -340,7 +328,7 @@ def _situation(x: Any) -> Situation:
 
 
 def _as(kind: type, value: Any, what: str) -> Any:
-    """The number in the type for which the functions are compiled."""
+    """The value in the type for which the functions are compiled."""
     try:
         if kind is float and not isinstance(value, str):
             return float(value)
@@ -349,20 +337,14 @@ def _as(kind: type, value: Any, what: str) -> Any:
             return number
     except (TypeError, ValueError):
         pass
-    must = "one number" if kind is float else "one whole number of 64 bits"
-    raise BadEvidence(f"{what} {value!r}: it must be {must}, as the functions were compiled for it")
+    expected = "one number" if kind is float else "one whole number of 64 bits"
+    raise BadEvidence(
+        f"{what} {value!r}: it must be {expected}, the type for which the functions are compiled"
+    )
 
 
 def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop, if the agent is the rule over the environment's own class.
-
-    >>> from bayescontrol.problems.parametric import ParametricModes
-    >>> coins = ParametricModes([0.25, 0.75], act=lambda theta_m, x, state: 0,
-    ...                         likelihoods=lambda theta, x, a, o: theta if o else 1 - theta,
-    ...                         respond=lambda theta_m, x, a, state: 1)
-    >>> fused_loop(coins.agent(), coins.environment(0)) is not None
-    True
-    """
+    """The compiled loop, if the agent is a control rule over the environment's class."""
     modes = environment.modes
     fits = (
         modes.compiled
@@ -387,10 +369,10 @@ def _run(
     except BadEvidence:
         raise
     except Exception:
-        # A user's function has raised. The loop runs again up to there, and the readable code
-        # takes the step: it raises too, and leaves everything as it should be.
-        for array, was in zip(arrays, before, strict=True):
-            array[:] = was
+        # A user's function has raised. Repeat the loop up to that step, then take the step with
+        # the uncompiled code: it raises the same error and leaves a consistent state.
+        for array, saved in zip(arrays, before, strict=True):
+            array[:] = saved
         _steps(agent, environment, int(step[0]), p, q, step)
         a = agent.act(p)
         agent.observe(a, environment.respond(a, q))
@@ -406,14 +388,14 @@ def _steps(
         np.empty(steps, kind) for kind in (np.int64, code.action, code.observation)
     )
     done, drawn_in, x, y = code.loop(
-        *belief.weight_arrays(), modes.theta, environment.theta, own(agent.x),
-        own(environment.x), p.state, q.state, drawn, actions, observations, step,
+        *belief.weight_arrays(), modes.theta, environment.theta, _copied(agent.x),
+        _copied(environment.x), p.state, q.state, drawn, actions, observations, step,
     )  # fmt: skip
     environment.x = y
     acted = min(done + 1, steps)
     if acted:
         belief.fast_forward(done, int(drawn[acted - 1]))
         agent.fast_forward(acted, drawn_in, x)
-    if done < steps:  # the readable code raises, with its own words
+    if done < steps:  # raises the error with its message
         agent.observe(actions[done].item(), observations[done].item())
     return Record(actions, observations)

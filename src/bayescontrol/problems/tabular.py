@@ -3,8 +3,8 @@
     policy[m, x, a] = P(a | m, x)     hypothesis[m, x, a, o] = P(o | m, x, a)
     successor[x, a, o] = T(x, a, o)
 
-Any finite I/O process is of this kind. Everything about it can be computed exactly, one
-object answers for all modes at once, and the interaction runs in a compiled loop.
+Every finite I/O process can be written in this form. Its quantities can be computed exactly, one
+object answers for all modes, and the interaction runs in a compiled loop.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,11 +27,7 @@ from bayescontrol.systems import Situated
 
 
 class Labels(NamedTuple):
-    """What people call the situations, actions and observations of a class, in order.
-
-    >>> Labels.numbers(2, 1, 2)
-    Labels(situations=('0', '1'), actions=('0',), observations=('0', '1'))
-    """
+    """Names of the situations, actions and observations of a class, for display."""
 
     situations: tuple[str, ...]
     actions: tuple[str, ...]
@@ -39,7 +35,7 @@ class Labels(NamedTuple):
 
     @classmethod
     def numbers(cls, situations: int, actions: int, observations: int) -> "Labels":
-        """Their numbers."""
+        """Labels that are the numbers from 0."""
         sizes = (situations, actions, observations)
         return cls(*(tuple(map(str, range(size))) for size in sizes))
 
@@ -47,7 +43,7 @@ class Labels(NamedTuple):
 def _stochastic(table: npt.ArrayLike, name: str, axes: int) -> FloatArray:
     p = np.array(table, np.float64)
     if p.ndim != axes:
-        raise InvalidTable(f"{name} has shape {p.shape}: it needs {axes} axes")
+        raise InvalidTable(f"{name} has shape {p.shape}: expected {axes} axes")
     bad = np.argwhere(~(p >= 0.0))
     if bad.size:
         where = tuple(int(i) for i in bad[0])
@@ -62,8 +58,8 @@ def _stochastic(table: npt.ArrayLike, name: str, axes: int) -> FloatArray:
 class TabularModes:
     """A class of modes as three tables; `start` is the situation before the first step.
 
-    `prior` is P(m), uniform by default; `names` are those of the modes, `labels` those of
-    situations, actions and observations, for people to read.
+    `prior` is P(m), uniform by default. `names` are the names of the modes, `labels` those of the
+    situations, actions and observations, for display.
 
     >>> modes = TabularModes(policy=[[[1, 0]], [[0, 1]]],                       # m picks box m
     ...                      hypothesis=[[[[0, 1], [1, 0]]], [[[1, 0], [0, 1]]]])  # prize in box m
@@ -131,32 +127,32 @@ class TabularModes:
         if self.successor.shape != shape:
             raise InvalidTable(f"successor has shape {self.successor.shape}, expected {shape}")
         if self.successor.min() < 0 or self.successor.max() >= situations:
-            raise InvalidTable(f"successor names a situation outside 0 … {situations - 1}")
+            raise InvalidTable(f"successor contains a situation outside 0 … {situations - 1}")
         if not 0 <= start < situations:
-            raise InvalidTable(f"start={start} is not a situation: they are 0 … {situations - 1}")
+            raise InvalidTable(f"start={start} is not a situation: expected 0 … {situations - 1}")
         if names is not None and len(names) != len(self):
             raise InvalidTable(f"{len(names)} names for {len(self)} modes")
         if labels is not None and tuple(map(len, labels)) != shape:
             raise InvalidTable(
-                f"labels for {tuple(map(len, labels))} situations, actions and observations, "
+                f"labels for {tuple(map(len, labels))} situations, actions and observations, but "
                 f"the tables have {shape}"
             )
         self.start = start
-        #: What people call situations, actions and observations: their numbers unless given.
+        #: Names of situations, actions and observations; their numbers by default.
         self.labels = Labels.numbers(*shape) if labels is None else labels
-        #: P(m), that of an agent unless it is given another.
+        #: P(m), the default prior of agents.
         self.prior = as_prior(prior, len(self))
         self.names = tuple(names) if names is not None else None
         self._modes: dict[int, TabularMode] = {}
-        # Modes last: the likelihoods of one observation lie side by side.
+        # Modes on the last axis: the likelihoods of one observation are contiguous.
         self.by_mode = np.ascontiguousarray(np.moveaxis(self.hypothesis, 0, -1))
 
     def name(self, m: int) -> str:
-        """What people call mode m."""
+        """The name of mode m, or "m" and its number."""
         return self.names[m] if self.names else f"m{m}"
 
     def place(self, mode: int | str) -> int:
-        """The number of a mode, given by its number or by its name."""
+        """The number of a mode that is given by its number or its name."""
         if not isinstance(mode, str):
             return self[mode].m
         found = [m for m in range(len(self)) if self.name(m) == mode]
@@ -177,7 +173,7 @@ class TabularModes:
         return int(self.policy.shape[0])
 
     def __getitem__(self, m: int) -> "TabularMode":
-        """Mode m alone."""
+        """Mode m."""
         mode = self._modes.get(m)
         if mode is None:
             if not 0 <= m < len(self):
@@ -186,7 +182,7 @@ class TabularModes:
         return mode
 
     def __iter__(self) -> Iterator["TabularMode"]:
-        """The modes, one after another."""
+        """Iterate over the modes."""
         return (TabularMode(self, m) for m in range(len(self)))
 
     def likelihoods(self, x: int, a: int, o: int) -> FloatArray:
@@ -214,7 +210,7 @@ class TabularModes:
             pass
         situations, actions, observations = self.successor.shape
         raise BadEvidence(
-            f"situation {x!r}, action {a!r}, observation {o!r}: they must be integers from 0, "
+            f"situation {x!r}, action {a!r}, observation {o!r}: expected integers from 0 on, "
             f"below {situations}, {actions} and {observations}"
         )
 
@@ -225,20 +221,21 @@ class TabularModes:
         kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule,
         schedule: Schedule = every_step,
     ) -> ControlRule["TabularMode", int, int, int]:
-        """The control rule over this class, under its prior unless another is given.
+        """The control rule over this class, by default with the prior of the class.
 
-        `kind` may be another agent of the same make.
+        `kind` may be a subclass such as `NaiveMixture`.
         """
-        own = self.prior if prior is None else prior
-        belief: FiniteBelief[TabularMode] = FiniteBelief(self, own)
+        belief: FiniteBelief[TabularMode] = FiniteBelief(
+            self, self.prior if prior is None else prior
+        )
         return kind(belief, self.start, self.advance, schedule)
 
     def environment(self, m: int) -> "TabularEnvironment":
-        """Q_m: the world as mode m has it."""
+        """Q_m, the world in which mode m is true."""
         return TabularEnvironment(self, self[m].m)
 
     def systems(self) -> list[Situated]:
-        """The I/O systems P_m, for exact computation."""
+        """The modes as I/O systems P_m, for exact computation."""
         return [Situated(self[m], self.start, self.advance) for m in range(len(self))]
 
     def settings(self) -> dict[str, Any]:
@@ -273,7 +270,7 @@ class TabularMode:
 
     @property
     def name(self) -> str:
-        """What the class calls it."""
+        """The name of the mode, or an empty text."""
         return self.modes.names[self.m] if self.modes.names else ""
 
     def act(self, x: int, rng: Stream) -> int:
@@ -285,12 +282,16 @@ class TabularMode:
         return float(self.modes.likelihoods(x, a, o)[self.m])
 
     def action_probabilities(self, x: int) -> dict[int, float]:
-        """P(a | m, x), positive ones."""
+        """P(a | m, x), without zeros."""
         return {a: float(p) for a, p in enumerate(self.modes.policy[self.m, x]) if p > 0.0}
 
     def observation_probabilities(self, x: int, a: int) -> dict[int, float]:
-        """P(o | m, x, a), positive ones."""
+        """P(o | m, x, a), without zeros."""
         return {o: float(p) for o, p in enumerate(self.modes.hypothesis[self.m, x, a]) if p > 0.0}
+
+    def environment(self) -> "TabularEnvironment":
+        """The world in which this mode is true."""
+        return self.modes.environment(self.m)
 
     def __repr__(self) -> str:
         return f"TabularMode({self.m}{f', {self.name!r}' if self.name else ''})"
@@ -308,7 +309,7 @@ class TabularEnvironment:
         self.modes, self.m, self.x = modes, m, modes.start
 
     def respond(self, a: int, rng: Stream) -> int:
-        """Draw o and move on."""
+        """Draw o and move to the next situation."""
         o = rng.categorical(self.modes.hypothesis[self.m, self.x, a])
         self.x = self.modes.advance(self.x, a, o)
         return o
@@ -324,9 +325,9 @@ def random_modes(
     actions: int = 2,
     observations: int = 2,
     concentration: float = 1.0,
-    seed: int | Stream = 0,
+    seed: int | Stream | np.random.Generator = 0,
 ) -> TabularModes:
-    """A random class: every row of every table Dirichlet(concentration, …), T uniform.
+    """A random class: every row of the tables is Dirichlet(concentration, …), T is uniform.
 
     >>> random_modes(3, situations=4, seed=1)
     TabularModes(3 modes, 4 situations, 2 actions, 2 observations)
@@ -334,7 +335,7 @@ def random_modes(
     rng = as_stream(seed)
 
     def dirichlet(*shape: int) -> FloatArray:
-        # The floor keeps every probability positive where tiny gammas underflow.
+        # The floor keeps probabilities positive if gamma numbers underflow.
         g = np.maximum(np.asarray(rng.gamma(concentration, size=shape)), 1e-12)
         return np.asarray(g / g.sum(-1, keepdims=True), np.float64)
 
@@ -346,12 +347,7 @@ def random_modes(
 
 
 def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop, if the agent is the rule over the environment's own class.
-
-    >>> modes = random_modes(2)
-    >>> fused_loop(modes.agent(), modes.environment(0)) is not None
-    True
-    """
+    """The compiled loop, if the agent is a control rule over the environment's class."""
     modes = environment.modes
     fits = (
         agent.belief.modes is modes
@@ -378,6 +374,6 @@ def _run(agent: Any, environment: TabularEnvironment, steps: int, p: Stream, q: 
     if acted:
         belief.fast_forward(done, int(drawn[acted - 1]))
         agent.fast_forward(acted, drawn_in, x)
-    if done < steps:  # the readable code raises, with its own words
+    if done < steps:  # raises the error with its message
         agent.observe(int(actions[done]), int(observations[done]))
     return Record(actions, observations)

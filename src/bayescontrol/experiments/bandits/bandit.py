@@ -37,8 +37,8 @@ from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import ArmsEnvironment, BernoulliBandit
-from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.bandits.bandit import lai_robbins
+from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines import (
     BanditPlan,
     CountingAgent,

@@ -42,7 +42,7 @@ from bayescontrol.problems.chain import (
     chain,
     first_reward_time,
     first_run,
-    identification_law,
+    identification_probabilities,
     identification_time,
     tail_bound,
 )
@@ -246,7 +246,7 @@ def growing_distribution(scale: int, schedule: str) -> FloatArray:
     (4, 1.0)
     """
     growing = GrowingChain(scale)
-    return identification_law(growing.required, GROWING[schedule](scale), _FAR * scale**2)
+    return identification_probabilities(growing.required, GROWING[schedule](scale), _FAR * scale**2)
 
 
 def score(settings: Settings, columns: Columns) -> Score:

@@ -51,7 +51,7 @@ from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Panel, Series
 from bayescontrol.lab.statistics import bernstein
 from bayescontrol.mdp.modes import goal_worlds
-from bayescontrol.problems.chain import chain, identification_law
+from bayescontrol.problems.chain import chain, identification_probabilities
 from bayescontrol.problems.examples import consistency_diagram, trap
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import every_step
@@ -182,7 +182,7 @@ def chain_distance(t: IntArray) -> FloatArray:
     >>> chain_distance(np.array([1, 5, 6])).tolist()
     [0.5, 0.5, 0.46875]
     """
-    times = identification_law(lambda _t: LENGTH, every_step, int(np.max(t)))
+    times = identification_probabilities(lambda _t: LENGTH, every_step, int(np.max(t)))
     known = np.concatenate(([0.0], np.cumsum(times)))
     return np.asarray(0.5 * (1.0 - known[t - 1]))
 

@@ -112,7 +112,7 @@ def test_counts_of_any_kind_of_number_are_taken_if_they_are_counts() -> None:
         belief.observe(None, 0, o)
     assert belief.posterior().tolist() == [[11.0, 6.0]]
     for o in (0.5, -1, 2.0**54, -0.5):
-        with pytest.raises(BadEvidence, match="Poisson arm pays"):
+        with pytest.raises(BadEvidence, match="Poisson arm"):
             belief.observe(None, 0, o)
 
 
@@ -120,7 +120,7 @@ def test_nothing_at_all_is_a_waiting_time_too() -> None:
     belief = ExponentialBandit(1).belief()
     belief.observe(None, 0, 0)
     assert belief.posterior().tolist() == [[3.0, 1.0]]
-    with pytest.raises(BadEvidence, match="exponential arm pays"):
+    with pytest.raises(BadEvidence, match="exponential arm"):
         belief.observe(None, 0, -1e-300)
 
 
