@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.testing.state import through_disk
+from bayescontrol.testing.belief_laws import through_disk
 from bayescontrol.values import pack, unpack
 
 scalars = st.one_of(

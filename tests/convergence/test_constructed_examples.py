@@ -10,7 +10,7 @@ import pytest
 
 from bayescontrol import interact, play
 from bayescontrol.convergence import Outcome, Reason, check, consistent, core
-from bayescontrol.convergence.consistency import policies_agree
+from bayescontrol.convergence.core import policies_agree
 from bayescontrol.convergence.worlds import World
 from bayescontrol.problems.examples import core_diagram, trap
 from bayescontrol.problems.tabulate import tabulate

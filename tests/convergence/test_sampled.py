@@ -13,10 +13,12 @@ import pytest
 
 from bayescontrol import DiscreteMode, Stream
 from bayescontrol.bandits.joint import JointBandit
-from bayescontrol.convergence.estimates import Rate, clopper_pearson, mean_rate
 from bayescontrol.convergence.sampled import (
+    Rate,
     SampledPair,
     SampledVerdict,
+    clopper_pearson,
+    mean_rate,
     sampled_check,
     sampled_rate,
 )

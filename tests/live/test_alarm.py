@@ -17,7 +17,7 @@ from bayescontrol.live import (
 )
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import log_score
-from bayescontrol.testing.state import same_bits, through_disk
+from bayescontrol.testing.belief_laws import same_bits, through_disk
 
 DELTA = 0.1
 

@@ -31,7 +31,7 @@ from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import posterior
 from bayescontrol.situations import stay
 from bayescontrol.testing.agent_laws import check_fused, check_resume, check_same_seed
-from bayescontrol.testing.state import same_bits, through_disk
+from bayescontrol.testing.belief_laws import same_bits, through_disk
 
 #: Two modes that rule the third observation out, and a world that shows it at times.
 HYPOTHESES = np.array(

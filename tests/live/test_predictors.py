@@ -11,7 +11,7 @@ from scipy import integrate, stats  # type: ignore[import-untyped]
 
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.live import KrichevskyTrofimov, StudentPredictor
-from bayescontrol.testing.state import same_bits, through_disk
+from bayescontrol.testing.belief_laws import same_bits, through_disk
 
 
 def code_length(predictor: Any, observations: Any) -> float:

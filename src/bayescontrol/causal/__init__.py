@@ -84,9 +84,7 @@ True
 """
 
 from bayescontrol.causal.distribution import Distribution
-from bayescontrol.causal.factor import Factor
-from bayescontrol.causal.mixture import CausalMixture
-from bayescontrol.causal.model import Causal, CausalModel
+from bayescontrol.causal.model import Causal, CausalMixture, CausalModel, Factor
 from bayescontrol.errors import ImpossibleCondition, InvalidTable, UnknownVariable
 
 __all__ = [

@@ -13,10 +13,9 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from bayescontrol.convergence.advice import BY_TURNS, advise
-from bayescontrol.convergence.rates import DivergenceRate
 from bayescontrol.convergence.settling import Settling
-from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdict
+from bayescontrol.convergence.verdict import BY_TURNS, Outcome, PairVerdict, Reason, Verdict, advise
+from bayescontrol.convergence.worlds import DivergenceRate
 from bayescontrol.errors import counted
 from bayescontrol.report.tables import with_error
 

@@ -6,14 +6,12 @@ finite class      → core, consistency, rates and verdict, exactly
 any other class   → the same by simulation, with error bars
 """
 
-from bayescontrol.convergence.advice import advise
 from bayescontrol.convergence.boundedness import bands, simulate_divergences, ville
-from bayescontrol.convergence.consistency import consistent
-from bayescontrol.convergence.core import core
+from bayescontrol.convergence.core import consistent, core
 from bayescontrol.convergence.divergence import divergences, sub_divergences
 from bayescontrol.convergence.sampled import sampled_check, sampled_rate
 from bayescontrol.convergence.settling import settling_times
-from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdict, check
+from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdict, advise, check
 
 __all__ = [
     "Outcome",

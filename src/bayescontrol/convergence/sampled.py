@@ -1,39 +1,200 @@
-"""Convergence by simulation, with error bars: for classes too large to tabulate, or infinite.
+"""What a sample says, and how well: rates and shares with their errors.
 
-    rate      mean over runs of (1/n) Σ_t G_t        in nats a step, ± its standard error
-    start     what any modes' policies, taking turns, come to in the world of m*: a sample of R
-    blind     a start from which n steps of the policy show no difference in prediction
-
-No blind start among n excludes, with 95 %, that more than 3/n of them are blind (rule of three).
-One of n starts that stays silent for ln(n/.05)/s steps excludes, with 95 %, that evidence comes
-with a chance of s a step from there: it was picked for its silence, hence the n. A rate is clear
-of zero after (3 sd/mean)² runs. What the sample cannot tell is undecided, and it says what would.
-A policy that parts two modes slowly may count as blind: "settles" then stands for "theorem".
-
-Pairs are a sample too. That all of n pairs settle says, with 97.5 %, that at least a share of
-.025^(1/n) of all pairs does (Clopper and Pearson): 83 % for 20, 97 % for 120. The class is said to
-settle only if that is 1 - `rare_pairs` or more. One pair that never settles is enough for "never".
+rate       x̄ ± s/√n over n runs; clear of zero beyond three errors, after (3 s/x̄)² runs
+share      k/n, with low and high such that P(≥ k | low) = P(≤ k | high) = α/2
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayescontrol.convergence.estimates import (
-    Rate,
-    Share,
-    clopper_pearson,
-    mean_rate,
-)
-from bayescontrol.convergence.starts import Plan, Seen, look
+from bayescontrol.arrays import FloatArray
 from bayescontrol.convergence.verdict import Outcome, Reason
 from bayescontrol.convergence.walks import Walk
 from bayescontrol.errors import MissingCapability, counted
 from bayescontrol.seeding import Stream
+
+#: An error so much smaller than the number itself is rounding.
+ROUNDING = 1e-12
+
+
+def with_error(value: float, error: float, digits: str = ".3g") -> str:
+    """x ± its standard error; 0 if that is rounding, and none if it is not known.
+
+    >>> with_error(0.17432, 4.6e-18), with_error(0.17432, 0.0021), with_error(0.17432, math.inf)
+    ('0.174 ± 0', '0.174 ± 0.0021', '0.174')
+    """
+    shown = f"{value:{digits}}"
+    if not error < math.inf:
+        return shown
+    return f"{shown} ± {error if error > ROUNDING * abs(value) else 0.0:.2g}"
+
+
+class Rate(NamedTuple):
+    """A divergence rate in nats a step, ± its standard error over the runs.
+
+    >>> Rate(0.0213, 0.0010, runs=20, steps=1000)
+    0.0213 ± 0.001 nats a step (20 runs of 1000 steps)
+    >>> Rate(0.01, 0.01, runs=20, steps=1000).runs_needed
+    180
+    """
+
+    mean: float
+    error: float
+    runs: int
+    steps: int
+
+    @property
+    def positive(self) -> bool:
+        """Whether it is above zero by more than three standard errors."""
+        return self.mean > 3.0 * self.error
+
+    @property
+    def runs_needed(self) -> int:
+        """(3 sd/mean)²: the runs after which a rate of this size and spread is clear of zero."""
+        if self.positive or not self.error < math.inf:
+            return max(self.runs, 2)
+        size = max(self.mean, self.error)  # a mean of zero or less has at most the error's size
+        return math.ceil(self.runs * (3.0 * self.error / size) ** 2) if size > 0.0 else self.runs
+
+    def __repr__(self) -> str:
+        return (
+            f"{with_error(self.mean, self.error)} nats a step "
+            f"({counted(self.runs, 'run')} of {counted(self.steps, 'step')})"
+        )
+
+
+def mean_rate(nats: FloatArray, steps: int) -> Rate:
+    """The mean over runs of nats/steps; what is infinite in one run is so on average, for sure.
+
+    >>> import numpy as np
+    >>> mean_rate(np.array([1.0, 2.0, 3.0]), steps=10)
+    0.2 ± 0.058 nats a step (3 runs of 10 steps)
+    """
+    n = len(nats)
+    if any(total == math.inf for total in nats):
+        return Rate(math.inf, 0.0, n, steps)
+    error = nats.std(ddof=1) / math.sqrt(n) if n > 1 else math.inf
+    return Rate(float(nats.mean()) / steps, float(error) / steps, n, steps)
+
+
+class Share(NamedTuple):
+    """A share k/n with its exact interval (Clopper and Pearson), 95 % unless said otherwise.
+
+    >>> clopper_pearson(0, 60)
+    0 of 60 (0 to 5.96 %)
+    """
+
+    hits: int
+    of: int
+    low: float
+    high: float
+
+    def __repr__(self) -> str:
+        return f"{self.hits} of {self.of} ({100 * self.low:.3g} to {100 * self.high:.3g} %)"
+
+
+def clopper_pearson(hits: int, of: int, level: float = 0.95) -> Share:
+    """The p that n tosses with k successes do not exclude: P(≥ k | low) = P(≤ k | high) = α/2.
+
+    >>> print(f"{clopper_pearson(9, 10).low:.4f}")
+    0.5550
+    """
+    from scipy.special import betaincinv  # type: ignore[import-untyped]
+
+    if not (0 <= hits <= of and of > 0 and 0.0 < level < 1.0):
+        raise ValueError(f"{hits} of {of} at level {level}: need 0 <= hits <= of, of > 0")
+    tail = (1.0 - level) / 2.0
+    low = float(betaincinv(hits, of - hits + 1, tail)) if hits else 0.0
+    high = float(betaincinv(hits + 1, of - hits, 1.0 - tail)) if hits < of else 1.0
+    return Share(hits, of, low, high)
+
+
+#: So many blind starts are followed for long, to find one that stays silent whoever acts.
+FOLLOWED = 5
+
+
+class Plan(NamedTuple):
+    """How many starts, how far from them, and what counts as rare and as slow.
+
+    >>> Plan(60, 200, 50, rare=0.05, slow=0.001).patience
+    7091
+    """
+
+    starts: int
+    steps: int
+    wander_steps: int
+    rare: float
+    slow: float
+
+    @property
+    def patience(self) -> int:
+        """ln(n/.05)/s: a silence that evidence with a chance of s a step keeps nowhere in n."""
+        return max(self.steps, math.ceil(math.log(self.starts / 0.05) / self.slow))
+
+
+class Seen(NamedTuple):
+    """What was seen from all starts, with some modes acting.
+
+    >>> Seen(Rate(0.1, 0.01, 60, 200), blind=0, differ=True, silent=0, stuck=0).blind
+    0
+    """
+
+    rate: Rate
+    blind: int
+    differ: bool
+    #: Blind starts where the two disagree and stayed silent for long, if only they act.
+    silent: int
+    #: And of these, those where it stayed silent whoever acted.
+    stuck: int
+
+
+def look(walk: Callable[[int], Walk], who: Sequence[int], plan: Plan, base: int = 0) -> Seen:
+    """Come to every start, let `who` act from there, and see what it tells.
+
+    `walk(run)` gives a stream of its own for every run; runs are counted from `base`.
+
+    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> modes = prize_or_frog(0.75)
+    >>> def walk(run):
+    ...     return Walk(list(modes), lambda m: modes.environment(m.m), 0, modes.advance, run=run)
+    >>> look(walk, [0], Plan(20, 10, 5, rare=0.05, slow=0.001))
+    Seen(rate=0.549 ± 0 nats a step (20 runs of 10 steps), blind=0, differ=True, silent=0, stuck=0)
+    """
+    nats: list[float] = []
+    blind = silent = stuck = 0
+    differ = False
+    for run in range(plan.starts):
+        here = walk(base + run)
+        everyone = range(len(here.modes))
+        t, late = 0, plan.wander_steps // 2
+        for _ in here.turns(everyone, here.chance.integers(plan.wander_steps + 1)):
+            t += 1
+            differ = differ or (t > late and here.disagree())
+        if here.ruled_out:
+            continue
+        total, parted, apart = 0.0, False, False
+        for told in here.turns(who, plan.steps):
+            t += 1
+            total += told.nats
+            parted |= told.parted
+            apart = apart or (t > late and here.disagree())
+        nats.append(total)
+        differ |= apart
+        if not parted and apart and len(who) > 1 and not stuck and silent < FOLLOWED:
+            parted = any(told.parted for told in here.turns(who, plan.patience))
+            silent += not parted
+            # Only from where the pair is helpless does it matter what others do.
+            stuck += not parted and not any(t.parted for t in here.turns(everyone, plan.patience))
+        blind += not parted
+    # If the other was ruled out on the way to nearly every start, nothing is faster.
+    rate = mean_rate(np.array(nats if len(nats) > 1 else [math.inf]), plan.steps)
+    return Seen(rate, blind, differ, silent, stuck)
+
 
 #: The pair itself and so many others take turns on the way to a start.
 COMPANY = 8

@@ -7,11 +7,16 @@ The naive mixture minimises D and the control rule minimises C, whatever the wei
 interventions. Both are read as codes as well: bits spent beyond what the right expert needs.
 """
 
-from bayescontrol.entropy.coding import code_length, learning_cost
-from bayescontrol.entropy.curves import Bits, Estimate, SampledBits, entropy_of, kl
 from bayescontrol.entropy.exact import (
+    Bits,
+    Estimate,
+    SampledBits,
+    code_length,
+    entropy_of,
     information_on,
     intervened_relative_entropy,
+    kl,
+    learning_cost,
     mutual_information,
     relative_entropy,
     relative_entropy_on,
@@ -20,8 +25,7 @@ from bayescontrol.entropy.sampling import (
     sampled_intervened_relative_entropy,
     sampled_relative_entropy,
 )
-from bayescontrol.entropy.tree import InteractionTree, Stage, TooManyHistories
-from bayescontrol.entropy.weighting import Weighting, weigh
+from bayescontrol.entropy.tree import InteractionTree, Stage, TooManyHistories, Weighting, weigh
 
 __all__ = [
     "Bits",

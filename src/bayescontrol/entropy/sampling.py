@@ -15,9 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.entropy.curves import Estimate, SampledBits, kl
-from bayescontrol.entropy.laws import GONE, Law, ask, check_actions, expect, require_system
-from bayescontrol.entropy.weighting import Weighting, acting, require_named
+from bayescontrol.entropy.exact import Estimate, SampledBits, kl
+from bayescontrol.entropy.tree import (
+    GONE,
+    Law,
+    Weighting,
+    acting,
+    ask,
+    check_actions,
+    expect,
+    require_named,
+    require_system,
+)
 from bayescontrol.mode_queries import draw_from
 from bayescontrol.priors import as_prior
 from bayescontrol.protocols import IOSystem

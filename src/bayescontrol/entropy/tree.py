@@ -1,27 +1,92 @@
-"""The tree of all interactions up to a horizon, and what every mode says on it.
+"""Asking I/O systems for their conditionals, and being told probabilities.
 
-    stages a_1, o_1, a_2, o_2, …    an edge e of a stage is one more symbol after a history h(e)
-    p[m, e] = P_m(symbol of e | h(e))
-    W[m, e] = P(m) P_m(h(e))                               actions are evidence, or
-              P(m) Π_τ P_m(o_τ | ·) Π_τ weight(â_τ | ·)     actions are interventions
+    Σ_a Pr(a | ao_<t) = 1        Σ_o Pr(o | ao_<t a_t) = 1
 
-D and C are one sum over edges, Σ W p log2 (p / q) with q = Pr(symbol of e | h(e)): they differ
-in W alone. A tree is built once and judges any number of agents.
+A system has no conditionals after a symbol to which it gave probability 0: it is `GONE`
+there, and says nothing, which is to say that it gives probability 0 to everything.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.entropy.laws import GONE, Law, ask, check_actions, expect, require_system
-from bayescontrol.errors import BayesControlError
-from bayescontrol.priors import as_prior
-from bayescontrol.protocols import IOSystem
+from bayescontrol.errors import (
+    BayesControlError,
+    ImpossibleObservation,
+    InvalidTable,
+    MissingCapability,
+)
+from bayescontrol.mode_queries import checked_probabilities
+from bayescontrol.priors import TOLERANCE, as_prior
+from bayescontrol.protocols import ActionProbabilities, IOSystem, Stateful
+
+Law = Mapping[Any, float]
+IO_SYSTEM: Final = ("start", "advance", "action_probabilities", "observation_probabilities")
+
+#: The state of a system that has ruled out the history.
+GONE: Final = object()
+
+
+def ask(who: str, law: Callable[..., Law], s: Any, *a: Any) -> Law:
+    """Pr(· | s) or Pr(· | s, a), checked; {} if the system is gone.
+
+    >>> ask("mode 0", lambda s: {"go": 0.5}, "home")
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidTable: the policy of mode 0 in situation 'home' is {'go': 0.5}: ...
+    """
+    if s is GONE:
+        return {}
+    return checked_probabilities(law(s, *a), "hypothesis" if a else "policy", who, s, *a)
+
+
+def expect(who: str, system: IOSystem[Any, Any, Any], s: Any, a: Any, q_a: float) -> Law:
+    """Pr(o | s, a); {} if the system gave a no probability, q_a = 0, and cannot condition on it.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> from bayescontrol.systems import Situated
+    >>> coin = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5}))
+    >>> expect("the agent", coin, None, "toss", 1.0)
+    {'H': 0.5, 'T': 0.5}
+    """
+    try:
+        return ask(who, system.observation_probabilities, s, a)
+    except ImpossibleObservation:
+        if q_a > 0.0:
+            raise
+        return {}
+
+
+def check_actions(who: str, law: Law, actions: Sequence[Any] | None) -> None:
+    """Are all actions that may be taken among `actions`? None stands for any.
+
+    >>> check_actions("mode 1", {"left": 0.5, "right": 0.5}, ["left"])
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidTable: mode 1 may take 'right', which is not among actions=['left']
+    """
+    if actions is not None:
+        for a, p in law.items():
+            if p > 0.0 and a not in actions:
+                raise InvalidTable(f"{who} may take {a!r}, which is not among actions={actions!r}")
+
+
+def require_system(who: str, system: Any, methods: Sequence[str] = IO_SYSTEM) -> None:
+    """Has it the methods of an I/O system?
+
+    >>> require_system("the agent", 3)
+    Traceback (most recent call last):
+    bayescontrol.errors.MissingCapability: the agent (3) lacks start, advance, action_prob...
+    """
+    missing = [method for method in methods if not hasattr(system, method)]
+    if missing:
+        raise MissingCapability(
+            f"{who} ({system!r}) lacks {', '.join(missing)}: it must be an I/O system; "
+            "AgentSystem makes one of an agent, Situated one of a mode"
+        )
 
 
 class TooManyHistories(BayesControlError, ValueError):
@@ -219,3 +284,105 @@ def _stage(is_action: bool, laws: list[list[Law]], symbols: Sequence[Any] | None
     return Stage(
         is_action, tuple(names), np.array(parent, np.int64), np.array(p, np.float64).T.copy()
     )
+
+
+#: The weightings that have a name.
+Named: TypeAlias = Literal["uniform", "closed-loop", "printed"]
+#: A name, an I/O system, or a policy that is asked in situation None.
+Weighting: TypeAlias = Named | IOSystem[Any, Any, Any] | ActionProbabilities[Any, Any]
+
+
+def weigh(tree: InteractionTree, weighting: Weighting) -> tuple[FloatArray, ...]:
+    """weight(â_t | ao_<t) of every action edge of a tree, one array for each t.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> from bayescontrol.systems import Situated
+    >>> mode = Situated(DiscreteMode(lambda x: {"l": 0.75, "r": 0.25}, lambda x, a: {a: 1.0}))
+    >>> tree = InteractionTree([mode], [1.0], horizon=1, actions=["l", "r"])
+    >>> for name in ("uniform", "closed-loop", "printed"):
+    ...     weigh(tree, name)
+    (array([0.5, 0.5]),)
+    (array([0.75, 0.25]),)
+    (array([1., 1.]),)
+    """
+    if not isinstance(weighting, str):
+        return tuple(_as_the_system_would(tree, weighting))
+    require_named(weighting, tree.actions)
+    if weighting == "closed-loop":
+        return tuple(_as_the_rule_would(tree))
+    if weighting == "uniform":
+        return tuple(1.0 / np.bincount(act.parent)[act.parent] for act, _ in tree.steps)
+    return tuple(np.ones(len(act.symbols)) for act, _ in tree.steps)
+
+
+def _as_the_rule_would(tree: InteractionTree) -> Iterator[FloatArray]:
+    v = tree.prior[:, None]
+    for act, obs in tree.steps:
+        v = v[:, act.parent]
+        yield (v * act.p).sum(axis=0) / v.sum(axis=0)
+        v = v[:, obs.parent] * obs.p
+
+
+def _as_the_system_would(tree: InteractionTree, weighting: Any) -> Iterator[FloatArray]:
+    system = acting(weighting)
+    nodes = [system.start()]
+    for act, obs in tree.steps:
+        laws = [ask("the weighting", system.action_probabilities, s) for s in nodes]
+        weights = values(act, laws)
+        given = np.bincount(act.parent, weights, len(nodes))
+        for h, law in enumerate(laws):
+            if law and abs(given[h] - 1.0) > TOLERANCE:
+                known = [act.symbols[e] for e in np.flatnonzero(act.parent == h)]
+                raise InvalidTable(
+                    f"the weighting acts by {dict(law)!r}, but only {known!r} can be intervened "
+                    "on there: name every action in actions=..."
+                )
+        yield weights
+        if act is not tree.steps[-1][0]:
+            nodes = [
+                system.advance(nodes[h], a, o) if w > 0.0 else GONE
+                for h, a, o, w in paths(act, obs, weights[obs.parent])
+            ]
+
+
+def require_named(weighting: str, actions: Sequence[Any] | None) -> None:
+    """Is it the name of a weighting, and is A known where it is needed?
+
+    >>> require_named("open-loop", actions=None)
+    Traceback (most recent call last):
+    ValueError: no weighting is called 'open-loop': there are uniform, closed-loop, printed, ...
+    """
+    if weighting not in get_args(Named):
+        raise ValueError(
+            f"no weighting is called {weighting!r}: there are {', '.join(get_args(Named))}, "
+            "and any I/O system"
+        )
+    if weighting != "closed-loop" and actions is None:
+        raise ValueError(
+            f"the weighting {weighting!r} needs to know which actions there are: pass actions=..."
+        )
+
+
+def acting(weighting: Any) -> Any:
+    """The weighting as something with start, advance and action_probabilities.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> policy = acting(DiscreteMode(lambda x: {"go": 1.0}, lambda x, a: {}))
+    >>> policy.action_probabilities(policy.start())
+    {'go': 1.0}
+    """
+    require_system("the weighting", weighting, ["action_probabilities"])
+    return weighting if isinstance(weighting, Stateful) else _Stateless(weighting)
+
+
+class _Stateless:
+    """A policy without state, asked in situation None."""
+
+    def __init__(self, policy: Any) -> None:
+        self.action_probabilities = policy.action_probabilities
+
+    def start(self) -> None:
+        """Nowhere."""
+
+    def advance(self, s: None, a: Any, o: Any) -> None:
+        """Still there."""

@@ -20,14 +20,21 @@ from bayescontrol.testing.agent_laws import (
     check_probes,
     check_resume,
     check_same_seed,
+    with_other_policies,
 )
 from bayescontrol.testing.belief_laws import (
+    Event,
+    LawBroken,
     check_agreement,
     check_bad_evidence,
     check_deterministic,
     check_merge,
     check_order,
     check_save,
+    evidence,
+    exact_posterior,
+    relative_error,
+    same_bits,
 )
 from bayescontrol.testing.identities import (
     Runs,
@@ -37,17 +44,7 @@ from bayescontrol.testing.identities import (
     check_ville,
     simulate,
 )
-from bayescontrol.testing.mode_laws import check_mode
-from bayescontrol.testing.policies import with_other_policies
-from bayescontrol.testing.state import (
-    Event,
-    LawBroken,
-    evidence,
-    exact_posterior,
-    relative_error,
-    same_bits,
-)
-from bayescontrol.testing.suite import check_agent, check_modes, in_logarithms
+from bayescontrol.testing.suite import check_agent, check_mode, check_modes, in_logarithms
 
 __all__ = [
     "Event",

@@ -22,7 +22,7 @@ from bayescontrol.errors import ImpossibleObservation
 from bayescontrol.interaction import both_streams
 from bayescontrol.schedules import Held, Schedule
 from bayescontrol.seeding import Stream
-from bayescontrol.testing.state import LawBroken, require
+from bayescontrol.testing.belief_laws import LawBroken, require
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def check_identities(
     >>> for kind in (ControlRule, NaiveMixture):
     ...     check_identities(lambda: modes.agent(THREE_MODES_PRIOR, kind=kind), modes.environment)
     Traceback (most recent call last):
-    bayescontrol.testing.state.LawBroken: E[posterior] of mode ...
+    bayescontrol.testing.belief_laws.LawBroken: E[posterior] of mode ...
     """
     seen = simulate(make, make_environment, steps=steps, runs=runs, seed=seed)
     check_prior_preserved(seen, false_alarm=false_alarm / 3)

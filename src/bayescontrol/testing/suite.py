@@ -1,15 +1,13 @@
-"""All laws that apply to a class of modes, or to an agent, in one call.
+"""Laws of a single mode: what it says are probabilities, and its past stays as it was.
 
-    on the belief     deterministic, saved, agreeing with itself in logarithms, without order,
-                      mergeable, never half done
-    on the agent      acting is no evidence, policies are none either, seeds, resuming,
-                      probes, compiled loops, the identities of the posterior
+    Σ_a P(a | m, x) = 1        Σ_o P(o | m, x, a) = 1        s' = advance(s, a, o), s unchanged
 
-What a class of modes cannot do is not asked of it: filters have an order and do not merge.
+They look at what a mode offers: exact probabilities and a private state are capabilities.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy.typing as npt
@@ -18,7 +16,9 @@ from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.interaction import both_streams
 from bayescontrol.mode_queries import ModeEnvironment, name_of
+from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import (
+    ActionProbabilities,
     Likelihood,
     LogModeArray,
     ModeArray,
@@ -38,16 +38,53 @@ from bayescontrol.testing.agent_laws import (
     check_same_seed,
 )
 from bayescontrol.testing.belief_laws import (
+    Event,
     check_agreement,
     check_bad_evidence,
     check_deterministic,
     check_merge,
     check_order,
     check_save,
+    require,
 )
 from bayescontrol.testing.identities import check_identities
-from bayescontrol.testing.mode_laws import check_mode
-from bayescontrol.testing.state import Event
+from bayescontrol.values import pack
+
+
+def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> None:
+    """Laws 1 and 7 for one mode, in the situations of a history: sums of one, states kept.
+
+    >>> class Greedy:
+    ...     def action_probabilities(self, x): return {"left": 0.7, "right": 0.7}
+    >>> check_mode(Greedy(), [(None, "left", 1)])
+    Traceback (most recent call last):
+    bayescontrol.testing.belief_laws.LawBroken: the policy of the mode sums to 1.4 in situation None
+    """
+    s = mode.start() if isinstance(mode, Stateful) else None
+    for x, a, o in history:
+        here = s if isinstance(mode, Stateful) else x
+        if isinstance(mode, ActionProbabilities):
+            total = sum(mode.action_probabilities(here).values())
+            require(
+                abs(total - 1.0) <= TOLERANCE,
+                f"the policy of {who} sums to {total:.9g} in situation {here!r}",
+            )
+        if isinstance(mode, ObservationProbabilities):
+            total = sum(mode.observation_probabilities(here, a).values())
+            require(
+                abs(total - 1.0) <= TOLERANCE,
+                f"the hypothesis of {who} sums to {total:.9g} in situation {here!r} "
+                f"after action {a!r}",
+            )
+        if isinstance(mode, Stateful):
+            before = deepcopy(s)
+            after = mode.advance(s, a, o)
+            require(
+                pack(before, "the state").tobytes() == pack(s, "the state").tobytes(),
+                f"advance({before!r}, {a!r}, {o!r}) of {who} changed the state it was given: "
+                "return a new one",
+            )
+            s = after
 
 
 def check_agent(
@@ -116,8 +153,8 @@ def check_modes(
     ...     def likelihood(self, x, a, o): return self.p if o else 1 - self.p
     >>> check_modes([Careless(0.25), Careless(0.5)])
     Traceback (most recent call last):
-    bayescontrol.testing.state.LawBroken: observation nan after action 'toss' in situation None
-    was taken for evidence: give it likelihood 0, or raise
+    bayescontrol.testing.belief_laws.LawBroken: observation nan after action 'toss' in ...
+    was taken for evidence...
     """
     size, advance = len(modes), as_advance(situation, advance)
     make_environment = environment or _worlds(modes, situation, advance)

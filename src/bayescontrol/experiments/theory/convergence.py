@@ -40,7 +40,7 @@ from msgspec import Meta
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.joint import bias_grid
-from bayescontrol.convergence.reading import read
+from bayescontrol.convergence.divergence import read
 from bayescontrol.convergence.verdict import Outcome as Fate
 from bayescontrol.convergence.verdict import Verdict, check
 from bayescontrol.experiments.chance import Pilot, format_mean, measured

@@ -30,8 +30,7 @@ from msgspec import Meta
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence import core
 from bayescontrol.convergence.divergence import divergences
-from bayescontrol.convergence.rates import mean_rates
-from bayescontrol.convergence.worlds import World
+from bayescontrol.convergence.worlds import World, mean_rates
 from bayescontrol.experiments.chance import clearly_positive, compare_means, format_mean, measured
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.diagrams import (

@@ -34,8 +34,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, simulate_divergences
 from bayescontrol.convergence.core import core
-from bayescontrol.convergence.rates import mean_rates
-from bayescontrol.convergence.worlds import World
+from bayescontrol.convergence.worlds import World, mean_rates
 from bayescontrol.experiments.chance import compare_means, format_mean, measured
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.diagrams import markov_chain, stationary_shares
