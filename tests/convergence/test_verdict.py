@@ -7,7 +7,7 @@ import pytest
 
 from bayescontrol import Stream, interact
 from bayescontrol.convergence import Outcome, Reason, Verdict, check, consistent, core
-from bayescontrol.convergence import deadlock as deadlocks
+from bayescontrol.convergence.core import BlindSpots
 from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import InvalidPrior, UnknownMode
 from bayescontrol.interaction import both_streams
@@ -94,12 +94,12 @@ def test_a_verdict_that_forgets_third_modes_is_contradicted_by_play(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The planted bug: whoever else is there is refuted at once.
-    def at_once(self: deadlocks.BlindSpots) -> object:
+    def at_once(self: BlindSpots) -> object:
         refuted = np.ones(self.world.parted_by(self._together).shape, bool)
         refuted[[self.world.true, self.m]] = False
         return refuted
 
-    monkeypatch.setattr(deadlocks.BlindSpots, "_refuted", property(at_once))
+    monkeypatch.setattr(BlindSpots, "_refuted", property(at_once))
     found, _ = contradictions(_WITH_A_THIRD_MODE)
     assert found
 
@@ -132,7 +132,7 @@ def test_a_deadlock_in_one_world_is_one_in_the_other() -> None:
         verdict = check(modes)
         for pair in verdict.pairs:
             if pair.deadlock is not None:
-                again = deadlocks.BlindSpots.of(World(modes, pair.true), pair.other).deadlock()
+                again = BlindSpots.of(World(modes, pair.true), pair.other).deadlock()
                 assert again is not None
                 seen += 1
     assert seen > 50
