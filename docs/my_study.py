@@ -1,6 +1,6 @@
-"""Two levers, one pays more often. How much does an agent lose that believes its own actions?
+"""Two levers, one pays more often. How much does an agent lose that treats actions as evidence?
 
-The whole study is in this file: settings, one replica, the score, the figure.
+This file is the whole study: settings, one replica, the score and the figure.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ COLOURS: dict[str, Colour] = {"control rule": "blue", "patient": "green", "naive
 
 @dataclass(frozen=True)
 class Settings:
-    """What can be changed from the command line."""
+    """The settings that the command line can change."""
 
     seed: Annotated[int, msgspec.Meta(ge=0, description="seed of all random numbers")] = 0
     runs: Annotated[int, msgspec.Meta(ge=2, description="number of replicas")] = 60
@@ -30,7 +30,7 @@ class Settings:
 
 
 def levers(payoff: float) -> TabularModes:
-    """Two experts: "this lever pays, so I nearly always pull it"."""
+    """Return two experts: "this lever pays, so I nearly always pull it"."""
     good, bad = [1 - payoff, payoff], [payoff, 1 - payoff]  # P(0), P(1)
     return TabularModes(
         policy=[[[0.9, 0.1]], [[0.1, 0.9]]],
@@ -40,7 +40,7 @@ def levers(payoff: float) -> TabularModes:
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Replica i: every agent meets the same levers and the same luck."""
+    """Run replica i: all agents get the same levers and the same random numbers."""
     modes = levers(settings.payoff)
     agents = {
         "control rule": modes.agent(),
@@ -57,7 +57,7 @@ def run(settings: Settings, i: int) -> Columns:
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """Means with intervals, every pair of agents, and the one claim of this study."""
+    """Return means with intervals, comparisons of all pairs, and the claim of this study."""
     earned = {name: paid.mean(axis=1) for name, paid in columns.items()}
     intervals = {name: mean_interval(values) for name, values in earned.items()}
     means = Table(
@@ -89,7 +89,7 @@ def score(settings: Settings, columns: Columns) -> Score:
 
 
 def figures(settings: Settings, columns: Columns) -> dict[str, Chart]:
-    """Payoff so far, with a band that holds along the whole curve."""
+    """Plot the average payoff so far, with a band that covers the whole curve."""
     t = np.arange(1, settings.steps + 1)
     curves = []
     for name, paid in columns.items():
