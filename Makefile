@@ -1,4 +1,4 @@
-# Every verb of the house. `make help` lists them.
+# All commands for developers. `make help` lists them.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 .DEFAULT_GOAL := help
 .PHONY: help setup check browser test slow mutants same-columns bench docs reproduce reproduce-full lock clean
 
-help:  ## list every verb
+help:  ## list all commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
 
 setup: $(STAMP)  ## create .venv with every extra, pinned by hash
@@ -26,7 +26,7 @@ check: setup  ## formatting, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-browser:  ## a real Chromium for the tests of the page, installed where that may be done
+browser:  ## install Chromium for the tests of the live page, if possible
 	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
 	  echo "Installing Chromium for the tests of the page"; \
@@ -34,13 +34,13 @@ browser:  ## a real Chromium for the tests of the page, installed where that may
 	  || echo "Chromium could not be installed: the tests of the page are skipped"; \
 	else echo "Chromium is missing: the tests of the page are skipped. Install it to run them"; fi
 
-test: check docs browser  ## everything but the slow suite: check, docs, then every test
+test: check docs browser  ## all checks and tests except the slow ones
 	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
 
-slow: setup  ## full-size evidence: minutes to an hour
+slow: setup  ## the slow tests: minutes to an hour
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
-mutants: setup  ## plant bugs in a copy of the sources, report those that the tests miss: slow
+mutants: setup  ## plant bugs in a copy of the sources and report those that no test finds; slow
 	$(BIN)/python -m tests.mutants
 
 same-columns: setup  ## compare the arrays of all experiments with commit BASE, byte for byte
@@ -53,16 +53,16 @@ docs: setup  ## build the documentation, warnings are errors
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
-reproduce: setup  ## every claim and figure, three to five minutes, into report/
-	@rm -rf report  # made anew: replicas of older code would be found and kept
+reproduce: setup  ## run all experiments, three to five minutes; results in report/
+	@rm -rf report  # otherwise results of older code would be reused
 	$(BIN)/bayescontrol reproduce --out report
 
-reproduce-full: setup  ## the same at full size, into report-full/; goes on where it stopped
+reproduce-full: setup  ## the same at full size, in report-full/; continues an interrupted run
 	$(BIN)/bayescontrol reproduce --full --out report-full
 
 lock: setup  ## refresh the pinned requirements
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --universal --fork-strategy fewest --generate-hashes --no-header --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements/dev.txt
 
-clean:  ## remove what the other verbs made
+clean:  ## remove the files that the other commands created
 	rm -rf $(VENV) .peers docs/_build report report-full .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

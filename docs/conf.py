@@ -24,8 +24,8 @@ exclude_patterns = ["_build"]
 
 html_theme = "furo"
 html_title = "bayescontrol"
-html_math_renderer = "mathml"  # made here, shown by the browser: pages need no network
-toc_object_entries = False  # every page would repeat every name, and building take minutes
+html_math_renderer = "mathml"  # rendered by the browser, so that pages need no network
+toc_object_entries = False  # otherwise every page lists every name, and the build takes minutes
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_default_options = {"members": True, "show-inheritance": True}
@@ -34,11 +34,11 @@ suppress_warnings = ["ref.python"]
 default_role = "code"  # docstrings use single backquotes, as Markdown does
 
 
-def _mathematics_as_written(  # Sphinx's signature
+def _keep_mathematics(  # the signature that Sphinx expects
     app: object, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
-    """Docstrings are plain text: indented equations are literal blocks, and a bar is a bar."""
-    if what == "module":  # Sphinx takes the indentation away where everything has it
+    """Show indented equations as literal blocks, and bars and asterisks as they are."""
+    if what == "module":  # Sphinx removes indentation that all lines have
         lines[:] = (obj.__doc__ or "").splitlines()
     out: list[str] = []
     inside = example = False
@@ -62,6 +62,6 @@ def _as_mathml(self: Any, node: nodes.math | nodes.math_block) -> None:
 
 
 def setup(app: Any) -> None:
-    """Sphinx calls this."""
+    """Register the extensions of this file; Sphinx calls this."""
     app.add_html_math_renderer("mathml", (_as_mathml, None), (_as_mathml, None))
-    app.connect("autodoc-process-docstring", _mathematics_as_written)
+    app.connect("autodoc-process-docstring", _keep_mathematics)
