@@ -13,7 +13,7 @@ help:  ## list all commands
 setup: $(STAMP)  ## create .venv with every extra, pinned by hash
 
 $(STAMP): requirements/dev.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else "bayescontrol needs Python 3.11 to 3.13, this is %d.%d: call make with PYTHON=python3.12" % v)'
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 15) else "bayescontrol needs Python 3.11 to 3.14, this is %d.%d: call make with PYTHON=python3.12" % v)'
 	@echo "Setting up $(VENV): one to three minutes, once"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from bayescontrol.cli import main
+from bayescontrol.cli.main import main
 
 _DOCS = Path(__file__).parent.parent / "docs"
 

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.interruptible import interruptible
 
-from bayescontrol.cli import main
+from bayescontrol.cli.main import main
 from bayescontrol.files import lock_folder
 from bayescontrol.lab.manifest import results_in
 from bayescontrol.lab.store import read

@@ -102,6 +102,13 @@ class NotStabilisable(BayesControlError, ArithmeticError):
 class MissingExtra(BayesControlError, ImportError):
     """An optional dependency is not installed; the message has the command that installs it."""
 
+    @classmethod
+    def of(cls, what: str, package: str, extra: str) -> "MissingExtra":
+        """Return the error for a feature that needs a package from an extra."""
+        return cls(
+            f"{what} needs {package}, which is not installed: pip install 'bayescontrol[{extra}]'"
+        )
+
 
 # -- durable agents ---------------------------------------------------------------------------
 

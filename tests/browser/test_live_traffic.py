@@ -19,7 +19,7 @@ def tab(chromium: Browser) -> Iterator[Open]:
 @pytest.fixture
 def demo() -> Iterator[str]:
     """The address of a demo that ends by itself; in a process of its own, as a user starts it."""
-    code = "from bayescontrol.cli import main; main()"
+    code = "from bayescontrol.cli.main import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", code, "demo", "--seconds", "21", "--rate", "120"],
         stdout=subprocess.PIPE,

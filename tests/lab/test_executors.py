@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.interruptible import interruptible
 
+from bayescontrol.errors import MissingExtra
 from bayescontrol.lab.executors import ClusterUnavailable, Dask, Processes
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed
 from bayescontrol.lab.registry import find
@@ -106,7 +107,7 @@ def test_a_cluster_without_workers_is_named() -> None:
 
 def test_without_dask_the_way_to_install_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ClusterUnavailable, match=r"pip install 'bayescontrol\[cluster\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'bayescontrol\[cluster\]'"):
         Dask("local")
 
 

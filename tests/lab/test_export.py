@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from bayescontrol import Record, interact
-from bayescontrol.errors import MissingCapability
+from bayescontrol.errors import MissingExtra
 from bayescontrol.lab import Experiment, conduct, run_replicas
 from bayescontrol.lab.export import Unexportable, to_arviz, to_pandas, to_polars, to_xarray
 from bayescontrol.lab.shards import Shard
@@ -257,7 +257,7 @@ def test_a_missing_library_is_named_with_the_way_to_get_it(
 ) -> None:
     name = export.__name__.removeprefix("to_")
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingCapability, match=rf'{name} .*pip install "bayescontrol\[export\]"'):
+    with pytest.raises(MissingExtra, match=rf"{name}, .*pip install 'bayescontrol\[export\]'"):
         export(every_type())
 
 

@@ -39,7 +39,7 @@ print(peak())
 # The command line, and nothing of what it prints but the last line.
 SWEPT = f"""{PEAK}
 import sys
-from bayescontrol.cli import main
+from bayescontrol.cli.main import main
 words = ["run", sys.argv[1], "--runs", "100", "--set", "steps={FLOATS}", "--json"]
 words += ["--sweep", f"seed={{','.join(map(str, range(int(sys.argv[3]))))}}", "--out", sys.argv[2]]
 try:

@@ -390,7 +390,7 @@ def test_a_missing_matplotlib_is_named_with_the_command_that_installs_it(
         figures.png(chart)
 
 
-@pytest.mark.parametrize("module", ["bayescontrol.report.build", "bayescontrol.cli"])
+@pytest.mark.parametrize("module", ["bayescontrol.report.build", "bayescontrol.cli.main"])
 def test_importing_loads_no_plotting_and_no_numba(module: str) -> None:
     code = (
         f"import sys, {module}\n"

@@ -12,7 +12,7 @@ import click
 
 from bayescontrol.cli.screen import print_message
 from bayescontrol.durable.models import Model, as_model
-from bayescontrol.errors import BayesControlError
+from bayescontrol.errors import BayesControlError, MissingExtra
 from bayescontrol.lab.registry import module_at
 
 #: Valid ports; 0 selects any free port.
@@ -57,9 +57,7 @@ def wrong_calls() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise WrongCall(
-            f'{error.name} is not installed: pip install "bayescontrol[serve]"'
-        ) from error
+        raise WrongCall(str(MissingExtra.of("the server", str(error.name), "serve"))) from error
     except (BayesControlError, ValueError) as error:
         raise WrongCall(str(error)) from error
 

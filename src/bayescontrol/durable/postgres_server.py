@@ -27,7 +27,7 @@ from bayescontrol.durable.log import closed_error
 from bayescontrol.errors import (
     DamagedLog,
     DiskFull,
-    MissingCapability,
+    MissingExtra,
     NotDurable,
     NotPermitted,
     StoreBusy,
@@ -39,9 +39,7 @@ try:
     import psycopg as psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 except ImportError as error:
-    raise MissingCapability(
-        f"PostgreSQL needs psycopg ({error}): pip install 'bayescontrol[postgres]'"
-    ) from None
+    raise MissingExtra.of("PostgreSQL", "psycopg", "postgres") from error
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")

@@ -14,8 +14,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Final, Literal
 
-import apsw
-
 from bayescontrol.durable.faults import reach
 from bayescontrol.durable.log import (
     CHUNK,
@@ -28,7 +26,7 @@ from bayescontrol.durable.log import (
     single_row,
     superfluous,
 )
-from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile
+from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile, apsw
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
 #: The greatest possible event number.

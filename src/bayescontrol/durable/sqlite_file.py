@@ -24,19 +24,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import apsw
-
 from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.log import closed_error, os_errors
 from bayescontrol.errors import (
     DamagedLog,
     DiskFull,
+    MissingExtra,
     NetworkFileSystem,
     NewerFormat,
     StoreBusy,
     StoreFailed,
 )
 from bayescontrol.files import FileLock, LockHeld, atomic_write, flush_folder
+
+try:
+    import apsw as apsw
+except ImportError as error:
+    raise MissingExtra.of("SQLite", "apsw", "durable") from error
 
 MEMORY: Final = ":memory:"
 #: "BaCo", the application id in the header of the file.

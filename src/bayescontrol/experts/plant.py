@@ -60,10 +60,8 @@ class PlantModel:
         """Return the environment after a reset, with its attributes θ set."""
         try:
             import gymnasium
-        except ImportError:
-            raise MissingExtra(
-                f"{self.id} needs Gymnasium: pip install 'bayescontrol[gym]'"
-            ) from None
+        except ImportError as error:
+            raise MissingExtra.of(self.id, "gymnasium", "gym") from error
         env: Any = gymnasium.make(self.id).unwrapped
         env.reset(seed=0)
         set_attributes(env, self.id, attributes)

@@ -22,9 +22,7 @@ try:
     import gymnasium.vector
     import gymnasium.vector.utils
 except ImportError as error:
-    raise MissingExtra(
-        f"bayescontrol.gym needs Gymnasium ({error}): pip install 'bayescontrol[gym]'"
-    ) from error
+    raise MissingExtra.of("bayescontrol.gym", "gymnasium", "gym") from error
 
 
 #: The name of an element of a finite space.

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 
-from bayescontrol.errors import BayesControlError
+from bayescontrol.errors import BayesControlError, MissingExtra
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -128,9 +128,7 @@ class Dask(Executor):
             import distributed
             from distributed.diagnostics.plugin import UploadFile
         except ImportError as error:
-            raise ClusterUnavailable(
-                "Dask is not installed: pip install 'bayescontrol[cluster]'"
-            ) from error
+            raise MissingExtra.of("--dask", "distributed", "cluster") from error
         self._cluster: Any = None
         self._client: Any = None
         self._compiled = threading.Event()

@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.errors import BayesControlError, MissingCapability
+from bayescontrol.errors import BayesControlError, MissingExtra
 from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import plain
@@ -193,9 +193,7 @@ def _library(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise MissingCapability(
-            f'{name} is not installed; it comes with pip install "bayescontrol[export]"'
-        ) from None
+        raise MissingExtra.of("this export", name, "export") from error
 
 
 def _dataset(known: NamedColumns) -> "xr.Dataset":

@@ -42,10 +42,7 @@ def live(label: str, console: "Console | None" = None) -> Iterator[Progress]:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
     except ModuleNotFoundError as error:
-        raise MissingExtra(
-            "the progress display needs rich, which is not installed: "
-            "pip install 'bayescontrol[lab]'"
-        ) from error
+        raise MissingExtra.of("the progress display", "rich", "lab") from error
     screen = console or Console(stderr=True)
     if not screen.is_interactive:
         yield Lines(label, screen)

@@ -236,9 +236,7 @@ def _matplotlib() -> Any:
         import matplotlib as mpl
         import matplotlib.figure
     except ModuleNotFoundError as error:
-        raise MissingExtra(
-            "figures need Matplotlib, which is not installed: pip install 'bayescontrol[plot]'"
-        ) from error
+        raise MissingExtra.of("drawing figures", "matplotlib", "plot") from error
     return mpl
 
 

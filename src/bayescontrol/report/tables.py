@@ -159,10 +159,7 @@ def _rich() -> Any:
         import rich.table
         import rich.text
     except ModuleNotFoundError as error:
-        raise MissingExtra(
-            "tables on a terminal need rich, which is not installed: "
-            "pip install 'bayescontrol[lab]'"
-        ) from error
+        raise MissingExtra.of("printing tables", "rich", "lab") from error
     return rich
 
 

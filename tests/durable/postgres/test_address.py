@@ -6,7 +6,7 @@ import pytest
 
 from bayescontrol.durable.log import open_store
 from bayescontrol.durable.postgres_server import parse_address
-from bayescontrol.errors import MissingCapability, UnknownStore
+from bayescontrol.errors import MissingExtra, UnknownStore
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_without_psycopg_the_error_says_how_to_get_it(monkeypatch: pytest.Monkey
     for name in [name for name in sys.modules if name.startswith("bayescontrol.durable.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingCapability, match=r"pip install 'bayescontrol\[postgres\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'bayescontrol\[postgres\]'"):
         open_store("postgresql:///shop")

@@ -1,0 +1,163 @@
+"""The group of commands, `list`, and how errors become exit codes."""
+
+import errno
+import os
+import sys
+import traceback
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from bayescontrol.cli import check, demo, reproduce, results_folder, run, serve
+from bayescontrol.cli.check import ModesBroke
+from bayescontrol.cli.results_folder import RESULTS_FOLDER
+from bayescontrol.cli.screen import print_message, screen
+from bayescontrol.errors import (
+    InvalidPrior,
+    InvalidTable,
+    MissingCapability,
+    MissingExtra,
+    UnknownMode,
+)
+from bayescontrol.files import Busy, Unwritable
+from bayescontrol.lab.executors import ClusterUnavailable
+from bayescontrol.lab.experiment import Experiment, ExperimentFailed
+from bayescontrol.lab.manifest import NoResults
+from bayescontrol.lab.registry import CannotImport, UnknownExperiment, find, names
+from bayescontrol.lab.sealed_npz import Damaged
+from bayescontrol.lab.settings import InvalidSettings, describe
+from bayescontrol.lab.shards import CannotMerge
+from bayescontrol.lab.store import OtherResults
+from bayescontrol.problems.classes import InvalidSetting, UnknownClass
+from bayescontrol.problems.tabulate import TooManySituations
+
+_USAGE_ERRORS = (
+    Busy,
+    CannotImport,
+    CannotMerge,
+    ClusterUnavailable,
+    Damaged,
+    InvalidPrior,
+    InvalidSetting,
+    InvalidSettings,
+    InvalidTable,
+    MissingCapability,
+    MissingExtra,
+    NoResults,
+    OtherResults,
+    TooManySituations,
+    UnknownClass,
+    UnknownExperiment,
+    UnknownMode,
+    Unwritable,
+)
+
+
+class _UsageError(click.ClickException):
+    exit_code = 2
+
+
+class _Commands(click.Group):
+    """Print errors that the user can fix without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except _USAGE_ERRORS as error:
+            raise _UsageError(str(error)) from error
+        except ModesBroke as error:
+            print_message(f"Error: {error}")
+            ctx.exit(3)
+        except ExperimentFailed as error:
+            if error.__cause__ is not None:
+                print_message("".join(traceback.format_exception(error.__cause__)))
+            print_message(f"Error: {error}")
+            _print_where_results_are(ctx)
+            ctx.exit(3)
+        except OSError as error:
+            # Standard output is closed or its disk is full; this says nothing about the claims.
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if error.errno != errno.EPIPE:
+                print_message(f"Error: cannot write the results: {error.strerror or error}")
+            ctx.exit(4)
+        except KeyboardInterrupt:
+            print_message("\nInterrupted. All workers have stopped.")
+            _print_where_results_are(ctx)
+            ctx.exit(130)
+
+
+def _print_where_results_are(ctx: click.Context) -> None:
+    if RESULTS_FOLDER in ctx.meta:
+        print_message(
+            f"Finished replicas: {ctx.meta[RESULTS_FOLDER]}. Run the same command to continue."
+        )
+
+
+@click.group(
+    "bayescontrol",
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Run, check and report experiments with the Bayesian control rule; serve agents.",
+    epilog="Exit codes: 0 all claims of this library hold, 1 one fails, 2 usage error, "
+    "3 an experiment failed, 4 standard output cannot be written, 130 interrupted.",
+)
+@click.version_option(package_name="bayescontrol", prog_name="bayescontrol")
+def main() -> None:
+    """Run the command `bayescontrol`.
+
+    >>> from click.testing import CliRunner
+    >>> CliRunner().invoke(main, ["run", "no-such-study"]).exit_code
+    2
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # print ? where the terminal has no ±
+            stream.reconfigure(errors="replace")
+
+
+@main.command("list")
+@click.argument("name", required=False)
+def list_(name: str | None) -> None:
+    """List the experiments, or the settings of the one called NAME."""
+    console = screen()
+    if name is not None:
+        _show_settings(find(name), console)
+        return
+    grid = Grid.grid(padding=(0, 3))
+    for known in names():
+        try:
+            grid.add_row(Text(known, style="bold"), Text(find(known).summary))
+        except UnknownExperiment as error:
+            grid.add_row(Text(known, style="bold"), Text(str(error), style="red"))
+    console.print(grid)
+    print_message("bayescontrol list NAME shows the settings, bayescontrol run NAME runs it")
+
+
+def _show_settings(experiment: Experiment[Any], console: Console) -> None:
+    console.print(Text.assemble((experiment.name, "bold"), f": {experiment.summary}\n"))
+    grid = Grid("setting", "type", "default", "description", box=None, pad_edge=False)
+    for field in describe(experiment.settings):
+        cells = (field.name, field.type, str(field.default), field.description)
+        grid.add_row(*map(Text, cells))
+    console.print(grid)
+    for size in ("quick", "full"):
+        settings = getattr(experiment, size)
+        differs = [
+            f"{field.name}={getattr(settings, field.name)}"
+            for field in describe(experiment.settings)
+            if getattr(settings, field.name) != field.default
+        ]
+        console.print(Text(f"reproduce --{size}: {', '.join(differs) or 'the defaults'}"))
+
+
+_COMMANDS = (
+    run.run, results_folder.merge, results_folder.report, reproduce.reproduce, check.check,
+    serve.serve, demo.demo,
+)  # fmt: skip
+for _command in _COMMANDS:
+    main.add_command(_command)
