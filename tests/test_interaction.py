@@ -7,7 +7,7 @@ import pytest
 
 from bayescontrol import NaiveMixture, Probe, Stream, interact, play
 from bayescontrol.errors import ImpossibleObservation
-from bayescontrol.fused import find_loop, register_loop
+from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import Record, drawn_mode, log_score, posterior, situation
@@ -88,7 +88,7 @@ def test_no_steps_are_a_record_too_and_less_is_refused() -> None:
         interact(agent, MODES.environment(0), -1)
 
 
-# -- the table of compiled loops -----------------------------------------------------------------
+# -- compiled loops -----------------------------------------------------------------
 
 
 def test_only_the_plain_rule_over_the_environment_s_own_class_has_a_compiled_loop() -> None:
@@ -142,15 +142,18 @@ def test_the_compiled_loop_stops_at_the_impossible_as_the_readable_one_does() ->
     assert x == y
 
 
-def test_a_user_may_register_a_loop_of_their_own() -> None:
+def test_a_user_may_declare_a_loop_of_their_own() -> None:
     class World:
         def respond(self, a: int, rng: object) -> int:
             return 0
+
+        @staticmethod
+        def fused_loop(agent: Any, environment: Any) -> Any:
+            return loop
 
     def loop(agent: Any, world: Any, steps: int, p: Stream, q: Stream) -> Record:
         return Record([7] * steps, [7] * steps)
 
     agent = MODES.agent()
-    register_loop(type(agent.belief), World, lambda _agent, _world: loop)
     assert list(interact(agent, World(), 2)) == [(7, 7), (7, 7)]
     assert list(interact(agent, World(), 1, probes=LOOK)) != [(7, 7)]

@@ -28,10 +28,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.bandits import ArmsEnvironment
 from bayescontrol.baselines import CountingAgent
-from bayescontrol.baselines.bandits import beta_prior, fused_loop, horizon_of, real
-from bayescontrol.fused import register_loop
+from bayescontrol.baselines.bandits import beta_prior, counting_loop, horizon_of, real
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import respond
 from bayescontrol.kernels.beta_distribution import (
@@ -374,6 +372,7 @@ class KnowledgeGradient(_ArenaAgent):
     format_name: ClassVar[str] = "KnowledgeGradient"
 
     kind: ClassVar[int] = KNOWLEDGE_GRADIENT
+    fused_loop = staticmethod(counting_loop)
 
     def __init__(
         self,
@@ -421,6 +420,7 @@ class InformationDirected(_ArenaAgent):
     format_name: ClassVar[str] = "InformationDirected"
 
     kind: ClassVar[int] = INFORMATION
+    fused_loop = staticmethod(counting_loop)
 
     def __init__(
         self, arms: int | Sequence[Hashable], *, prior: tuple[float, float] = (1.0, 1.0)
@@ -451,7 +451,3 @@ class InformationDirected(_ArenaAgent):
         """-Δ_i²/g_i, the ratio of each arm on its own; the agent mixes two arms."""
         gap, gain = self.expected_gap(), self.gain()
         return {a: -ratio(gap[a], gain[a], gap[a], gain[a], 1.0) for a in self.arms}
-
-
-for _agent in (KnowledgeGradient, InformationDirected):
-    register_loop(_agent, ArmsEnvironment, fused_loop)

@@ -30,14 +30,12 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.baselines import TabularLearner
 from bayescontrol.baselines.declared_model import between
-from bayescontrol.baselines.td_learning import fused_loop
-from bayescontrol.fused import register_loop
+from bayescontrol.baselines.td_learning import learner_loop
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import NORMAL_GAMMA, draw
 from bayescontrol.kernels.beta_distribution import beta_cdf
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling
 from bayescontrol.kernels.mdp import Tables, respond
-from bayescontrol.mdp.table import MDPEnvironment
 
 #: The columns of a row.
 MU, KAPPA, ALPHA, BETA = 0, 1, 2, 3
@@ -181,6 +179,7 @@ class BayesianQ(TabularLearner):
     """
 
     format_name: ClassVar[str] = "BayesianQ"
+    fused_loop = staticmethod(learner_loop)
 
     def __init__(
         self,
@@ -239,6 +238,3 @@ class BayesianQ(TabularLearner):
     def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
         rows = self._rows["beliefs"]
         return run_loop(rows, self._gamma, self._vpi, *world_and_columns)
-
-
-register_loop(BayesianQ, MDPEnvironment, fused_loop)

@@ -10,7 +10,6 @@ import pytest
 from bayescontrol import LinearBandit, LogisticBandit, Stream, interact, play
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits import LinearBelief, RewardAndContext
-from bayescontrol.bandits.contextual import fused_loop
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
@@ -19,6 +18,7 @@ from bayescontrol.errors import (
     MissingCapability,
     UnknownArm,
 )
+from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams
 from bayescontrol.record import Probe, Record, log_score, posterior
 from bayescontrol.schedules import Every, every_step
@@ -297,7 +297,9 @@ def test_the_compiled_loop_is_the_readable_one(kind: Any, contexts: Any, steps: 
         agent.belief.retire("blue")
         p, q = both_streams(5, 0)
         if compiled:
-            record = fused_loop(agent, world)(agent, world, steps, p, q)
+            loop = find_loop(agent, world)
+            assert loop is not None
+            record = loop(agent, world, steps, p, q)
         else:
             read = interact(agent, world, steps, streams=(p, q), probes=LOOK)
             record = Record(read.actions, read.observations)
@@ -315,14 +317,14 @@ def test_the_compiled_loop_is_for_its_own_pair_only() -> None:
     bandit = LinearBandit(2, 2)
     world = bandit.draw(0)
     x = world.start
-    assert fused_loop(bandit.agent(x), world) is not None
-    assert fused_loop(bandit.agent(x, schedule=Every(2)), world) is None
-    assert fused_loop(bandit.agent(x), bandit.draw(0, lambda rng: [1.0, 2.0])) is None
-    assert fused_loop(LinearBandit(2, 2, sd=2.0).agent(x), world) is None
-    assert fused_loop(LinearBandit(3, 2).agent(x), world) is None
-    assert fused_loop(LinearBandit(2, 3).agent([0.0] * 3), world) is None
-    assert fused_loop(bandit.agent(), world) is None
-    assert fused_loop(bandit.agent([1e-162, 0.0]), world) is None
+    assert find_loop(bandit.agent(x), world) is not None
+    assert find_loop(bandit.agent(x, schedule=Every(2)), world) is None
+    assert find_loop(bandit.agent(x), bandit.draw(0, lambda rng: [1.0, 2.0])) is None
+    assert find_loop(LinearBandit(2, 2, sd=2.0).agent(x), world) is None
+    assert find_loop(LinearBandit(3, 2).agent(x), world) is None
+    assert find_loop(LinearBandit(2, 3).agent([0.0] * 3), world) is None
+    assert find_loop(bandit.agent(), world) is None
+    assert find_loop(bandit.agent([1e-162, 0.0]), world) is None
 
 
 def test_regret_falls_towards_the_oracles_and_is_far_below_chances() -> None:
@@ -331,7 +333,7 @@ def test_regret_falls_towards_the_oracles_and_is_far_below_chances() -> None:
     for run in range(10):
         world = bandit.draw(run)
         agent = bandit.agent(world.start)
-        record = fused_loop(agent, world)(agent, world, 3000, *both_streams(0, run))
+        record = interact(agent, world, 3000, streams=both_streams(0, run))
         lost = np.diff(world.regret(record), prepend=0.0)
         assert (lost >= 0.0).all()  # the oracle's is 0
         first.append(lost[:300].mean())

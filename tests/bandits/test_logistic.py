@@ -7,9 +7,8 @@ import pytest
 from bayescontrol import LogisticBandit, Stream
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import LinearBelief, Logit
-from bayescontrol.bandits.contextual import fused_loop
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.interaction import both_streams
+from bayescontrol.interaction import both_streams, interact
 from bayescontrol.record import Record
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save, same_bits
 
@@ -126,7 +125,7 @@ def test_regret_falls_and_is_far_below_chances() -> None:
     for run in range(10):
         world = bandit.draw(run)
         agent = bandit.agent(world.start)
-        record = fused_loop(agent, world)(agent, world, 3000, *both_streams(0, run))
+        record = interact(agent, world, 3000, streams=both_streams(0, run))
         lost = np.diff(world.regret(record), prepend=0.0)
         first.append(lost[:300].mean())
         last.append(lost[-300:].mean())

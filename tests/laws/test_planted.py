@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol import ControlRule, FiniteBelief, Probe, Stream, fused
+from bayescontrol import ControlRule, FiniteBelief, Probe, Stream
 from bayescontrol.errors import BadEvidence, MissingCapability
+from bayescontrol.fused import find_loop
 from bayescontrol.problems.tabular import TabularEnvironment, TabularMode, random_modes
 from bayescontrol.record import Record
 from bayescontrol.testing import (
@@ -150,7 +151,7 @@ def test_a_probe_that_meddles_is_noticed(meddle: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("bug", ["another action", "the belief is left behind"])
 def test_a_wrong_compiled_loop_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = fused.find_loop(MODES.agent(), world())
+    right = find_loop(MODES.agent(), world())
     assert right is not None
 
     def wrong(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
@@ -160,7 +161,7 @@ def test_a_wrong_compiled_loop_is_noticed(bug: str, monkeypatch: pytest.MonkeyPa
             return record
         return right(agent.copy(), environment, steps, p, q)
 
-    monkeypatch.setitem(fused._REGISTERED, (FiniteBelief, TabularEnvironment), lambda _a, _e: wrong)
+    monkeypatch.setattr(TabularEnvironment, "fused_loop", staticmethod(lambda _a, _e: wrong))
     with pytest.raises(LawBroken, match="compiled loop"):
         check_fused(MODES.agent, world)
 
@@ -169,7 +170,7 @@ def test_a_compiled_loop_that_leaves_the_environment_behind_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     modes = random_modes(2, situations=5, concentration=0.1, seed=3)
-    right = fused.find_loop(modes.agent(), modes.environment(0))
+    right = find_loop(modes.agent(), modes.environment(0))
     assert right is not None
 
     def wrong(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
@@ -177,7 +178,7 @@ def test_a_compiled_loop_that_leaves_the_environment_behind_is_noticed(
         environment.x = (environment.x + 1) % 5
         return record
 
-    monkeypatch.setitem(fused._REGISTERED, (FiniteBelief, TabularEnvironment), lambda _a, _e: wrong)
+    monkeypatch.setattr(TabularEnvironment, "fused_loop", staticmethod(lambda _a, _e: wrong))
     with pytest.raises(LawBroken, match="somewhere else"):
         check_fused(modes.agent, lambda: modes.environment(0))
 

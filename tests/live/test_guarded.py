@@ -25,8 +25,8 @@ from bayescontrol.errors import (
     MissingCapability,
 )
 from bayescontrol.experts import SimulatorMode, SimulatorNoise
+from bayescontrol.fused import find_loop
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor, alarm_evidence
-from bayescontrol.live.guarded import fused_loop
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import posterior
 from bayescontrol.situations import stay
@@ -103,7 +103,7 @@ def test_a_function_of_situation_and_chance_can_be_the_fallback() -> None:
     interact(agent, modes.environment(3), 300, seed=1)
     assert agent.fallen_back
     assert agent.act(Stream(0)) == 1 - agent.x
-    assert fused_loop(agent, modes.environment(3)) is None
+    assert find_loop(agent, modes.environment(3)) is None
 
 
 class WithoutSituation:
@@ -556,7 +556,7 @@ def test_the_compiled_loop_is_the_readable_one(fallback: int | None, m: int) -> 
     def make() -> Guarded:
         return guarded(modes, fallback)
 
-    assert fused_loop(make(), modes.environment(m)) is not None
+    assert find_loop(make(), modes.environment(m)) is not None
     for steps in (1, 40, 300):
         check_fused(make, lambda: modes.environment(m), steps)
     check_same_seed(make, lambda: modes.environment(m))
@@ -594,8 +594,8 @@ def test_the_compiled_loop_is_left_alone_where_it_does_not_fit() -> None:
         Guarded(modes.agent(), Alarm(KrichevskyTrofimov([1, 0]), 0.05)),
         Guarded(modes.agent(), Alarm(KrichevskyTrofimov(2, key=lambda x, a: a), 0.05)),
     ):
-        assert fused_loop(agent, world) is None
-    assert fused_loop(guarded(modes), random_modes(4, situations=2).environment(0)) is None
+        assert find_loop(agent, world) is None
+    assert find_loop(guarded(modes), random_modes(4, situations=2).environment(0)) is None
 
 
 def test_a_copy_goes_its_own_way() -> None:

@@ -13,9 +13,10 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import (
     BayesControlError,
 )
+from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams, interact
 from bayescontrol.mdp import MDP, Maze, Step, random_mdp, relative_value_iteration
-from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, fused_loop, mdp_agent
+from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, mdp_agent
 from bayescontrol.record import Probe
 from bayescontrol.schedules import Every, doubling
 from bayescontrol.testing import (
@@ -111,7 +112,7 @@ def test_the_laws_of_acting_hold(world: MDP, options: dict[str, Any]) -> None:
 def test_the_compiled_loop_is_the_readable_one(
     world: MDP, options: dict[str, Any], steps: int
 ) -> None:
-    assert fused_loop(agent_for(world, **options), world.environment()) is not None
+    assert find_loop(agent_for(world, **options), world.environment()) is not None
     check_fused(lambda: agent_for(world, **options), world.environment, steps, seed=steps)
 
 
@@ -120,7 +121,7 @@ def test_a_mode_may_be_held_saved_and_resumed(world: MDP, schedule: Any) -> None
     def make() -> Any:
         return agent_for(world, schedule=schedule)
 
-    assert fused_loop(make(), world.environment()) is None
+    assert find_loop(make(), world.environment()) is None
     check_same_seed(make, world.environment, 60)
     for at in (1, 2, 30, 31):
         check_resume(make, world.environment, 60, at=at)

@@ -17,9 +17,10 @@ from bayescontrol.errors import (
     NotConverged,
     UnknownAction,
 )
+from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams, interact
 from bayescontrol.mdp import MDP, chain_mdp, random_mdp
-from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, fused_loop, mdp_agent
+from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, mdp_agent
 from bayescontrol.record import Probe
 from bayescontrol.situations import stay
 from bayescontrol.testing import check_bad_evidence, same_bits
@@ -163,13 +164,13 @@ def test_a_world_with_a_state_that_was_not_declared_says_so_in_either_loop() -> 
 
 def test_where_agent_and_world_do_not_fit_there_is_no_compiled_loop() -> None:
     mdp = chain_mdp(3)
-    assert fused_loop(mdp_agent(2, 1), mdp.environment()) is None
-    assert fused_loop(mdp_agent(2, "elsewhere"), mdp.environment()) is None
-    assert fused_loop(mdp_agent(3, 0), mdp.environment()) is None
-    assert fused_loop(mdp_agent(["a", "b"], 0), mdp.environment()) is None
-    assert fused_loop(ControlRule(GibbsBelief(2), 0, stay), mdp.environment()) is None
+    assert find_loop(mdp_agent(2, 1), mdp.environment()) is None
+    assert find_loop(mdp_agent(2, "elsewhere"), mdp.environment()) is None
+    assert find_loop(mdp_agent(3, 0), mdp.environment()) is None
+    assert find_loop(mdp_agent(["a", "b"], 0), mdp.environment()) is None
+    assert find_loop(ControlRule(GibbsBelief(2), 0, stay), mdp.environment()) is None
     rich = MDP([[[1.0]]], [[1e200]])
-    assert fused_loop(mdp_agent(1, 0), rich.environment()) is None
+    assert find_loop(mdp_agent(1, 0), rich.environment()) is None
 
 
 # -- saved arrays ------------------------------------------------------------------------------

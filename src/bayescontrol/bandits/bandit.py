@@ -20,6 +20,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.arms import Arms, ArmsBelief, MeanRewards
 from bayescontrol.bandits.family import Family
 from bayescontrol.errors import InvalidTable
+from bayescontrol.fused import learner
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
@@ -53,6 +54,18 @@ class ArmsEnvironment:
         """o ~ P(o | m*, a)."""
         row = self.truth[self.labels.place(a)]
         return kernels.arms.respond(self.family.kind, self.family.constants, row, rng.state)
+
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the rule draws at every step and has the same arms."""
+        fits = (
+            type(learner(agent)) is ArmsBelief
+            and agent.schedule is every_step
+            and repr(agent.belief.family) == repr(environment.family)
+            and agent.belief.labels == tuple(environment.labels)
+            and agent.x is None
+        )
+        return _run if fits else None
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -126,17 +139,6 @@ class Bandit:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.family!r}, {len(self.labels)} arms)"
-
-
-def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop, if the agent draws at every step and has the environment's arms."""
-    fits = (
-        agent.schedule is every_step
-        and repr(agent.belief.family) == repr(environment.family)
-        and agent.belief.labels == tuple(environment.labels)
-        and agent.x is None
-    )
-    return _run if fits else None
 
 
 def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream) -> Record:

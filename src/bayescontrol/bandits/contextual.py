@@ -43,6 +43,7 @@ from bayescontrol.errors import (
     InvalidTable,
     counted,
 )
+from bayescontrol.fused import learner
 from bayescontrol.problems.description import ModelKind
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
@@ -190,28 +191,30 @@ class LinearEnvironment:
         pulled = [self.labels.place(a) for a in record.actions.tolist()]
         return np.asarray(np.cumsum(means.max(1) - means[np.arange(len(pulled)), pulled]))
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the rule draws at every step and contexts have a kernel."""
+        if type(learner(agent)) is not LinearBelief:
+            return None
+        belief, x = agent.belief, agent.x
+        fits = (
+            agent.schedule is every_step
+            and agent.advance is next_context
+            and isinstance(environment.contexts, str)
+            and repr(belief.link) == repr(environment.link)
+            and belief.labels == tuple(environment.labels)
+            and isinstance(x, np.ndarray)
+            and x.dtype == np.float64
+            and x.shape == environment.start.shape == (belief.features,)
+            and bool((np.abs(x) < LARGEST**0.5).all())
+            and (comparable(x) is x or not x.any())
+        )
+        return _run if fits else None
+
     def __repr__(self) -> str:
         arms, features = self.truth.shape
         shown = self.contexts if isinstance(self.contexts, str) else "given"
         return f"LinearEnvironment({self.link!r}, {arms} arms of {features} features, {shown})"
-
-
-def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop, if the agent draws at every step and the world draws its contexts."""
-    belief, x = agent.belief, agent.x
-    fits = (
-        agent.schedule is every_step
-        and agent.advance is next_context
-        and isinstance(environment.contexts, str)
-        and repr(belief.link) == repr(environment.link)
-        and belief.labels == tuple(environment.labels)
-        and isinstance(x, np.ndarray)
-        and x.dtype == np.float64
-        and x.shape == environment.start.shape == (belief.features,)
-        and bool((np.abs(x) < LARGEST**0.5).all())
-        and (comparable(x) is x or not x.any())
-    )
-    return _run if fits else None
 
 
 def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: Stream) -> Record:

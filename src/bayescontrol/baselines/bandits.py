@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.family import number
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
 from bayescontrol.problems.names import Names
@@ -38,6 +39,15 @@ from bayescontrol.values import format_name, pack
 Self = TypeVar("Self", bound="CountingAgent")
 
 _SUPPORT = ("a number below 1e150", "a number from 0 to 1", "0 or 1")
+
+
+def counting_loop(agent: Any, environment: Any) -> Any:
+    """Return the compiled loop if agent and environment have the same arms.
+
+    A class of agents declares it: `fused_loop = staticmethod(counting_loop)`.
+    """
+    fits = type(environment) is ArmsEnvironment and agent.arms == tuple(environment.labels)
+    return _run if fits else None
 
 
 class CountingAgent:
@@ -181,17 +191,9 @@ class CountingAgent:
         )  # fmt: skip
 
 
-def fused_loop(agent: CountingAgent, environment: Any) -> Any:
-    """The compiled loop, if agent and environment have the same arms.
-
-    >>> from bayescontrol.bandits import BernoulliBandit
-    >>> fused_loop(UCB1(2), BernoulliBandit(2).draw(0)) is not None
-    True
-    """
-    return _run if agent.arms == tuple(environment.labels) else None
-
-
-def _run(agent: CountingAgent, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
+def _run(
+    agent: CountingAgent, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream
+) -> Record:
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
     done = agent.interact(environment, p, q, actions, rewards)
     if done < steps:  # the reward is invalid: `observe` raises the error
@@ -213,6 +215,7 @@ class UniformLevers(CountingAgent):
 
     kind: ClassVar[int] = 0
     support: ClassVar[int] = 0
+    fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
         super().__init__(arms)
@@ -233,6 +236,7 @@ class Oracle(CountingAgent):
 
     kind: ClassVar[int] = 1
     support: ClassVar[int] = 0
+    fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable], *, biases: npt.ArrayLike) -> None:
         try:
@@ -263,6 +267,7 @@ class EpsilonGreedy(CountingAgent):
     format_name: ClassVar[str] = "EpsilonGreedy"
 
     kind: ClassVar[int] = 2
+    fused_loop = staticmethod(counting_loop)
 
     def __init__(
         self, arms: int | Sequence[Hashable], *, epsilon: float = 0.1, decay: float = 1.0
@@ -284,6 +289,7 @@ class Softmax(CountingAgent):
     format_name: ClassVar[str] = "Softmax"
 
     kind: ClassVar[int] = 3
+    fused_loop = staticmethod(counting_loop)
 
     def __init__(
         self, arms: int | Sequence[Hashable], *, temperature: float = 0.1, decay: float = 1.0
@@ -318,6 +324,7 @@ class UCB1(CountingAgent):
     format_name: ClassVar[str] = "UCB1"
 
     kind: ClassVar[int] = 4
+    fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
         super().__init__(arms)
@@ -338,6 +345,7 @@ class UCBTuned(CountingAgent):
     format_name: ClassVar[str] = "UCBTuned"
 
     kind: ClassVar[int] = 5
+    fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
         super().__init__(arms)
@@ -357,6 +365,7 @@ class MOSS(CountingAgent):
     format_name: ClassVar[str] = "MOSS"
 
     kind: ClassVar[int] = 6
+    fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable], *, horizon: int) -> None:
         horizon = horizon_of(horizon)
@@ -378,6 +387,7 @@ class KLUCB(CountingAgent):
     format_name: ClassVar[str] = "KLUCB"
 
     kind: ClassVar[int] = 7
+    fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable], *, c: float = 0.0) -> None:
         c = real("c", c, 0.0, 1e6)
@@ -400,6 +410,7 @@ class BayesUCB(CountingAgent):
 
     kind: ClassVar[int] = 8
     support: ClassVar[int] = 2
+    fused_loop = staticmethod(counting_loop)
 
     def __init__(
         self,

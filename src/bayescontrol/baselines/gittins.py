@@ -13,6 +13,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.baselines.gittins_table import GittinsTable
 from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.problems.names import Names
@@ -114,6 +115,16 @@ class GittinsAgent:
         """Indices, pulls, successes, failures: arguments of `kernels.gittins.highest_index_arm`."""
         return self.table.nu, self.table.pulls, self._counts[0], self._counts[1]
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the environment has the agent's arms and they pay 0 or 1."""
+        fits = (
+            type(environment) is ArmsEnvironment
+            and agent.arms == tuple(environment.labels)
+            and environment.family.kind == kernels.arms.BERNOULLI
+        )
+        return _run if fits else None
+
     # -- state -------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
@@ -168,22 +179,9 @@ class GittinsAgent:
         return f"GittinsAgent({len(self._labels)} arms after {self.count} rewards, {self.table!r})"
 
 
-def fused_loop(agent: GittinsAgent, environment: Any) -> Any:
-    """The compiled loop, if the environment has the agent's arms and they pay 0 or 1.
-
-    >>> from bayescontrol.bandits import BernoulliBandit
-    >>> agent = GittinsAgent(2, discount=0.9, pulls=20)
-    >>> fused_loop(agent, BernoulliBandit(2).draw(0)) is not None
-    True
-    """
-    fits = (
-        agent.arms == tuple(environment.labels)
-        and environment.family.kind == kernels.arms.BERNOULLI
-    )
-    return _run if fits else None
-
-
-def _run(agent: GittinsAgent, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
+def _run(
+    agent: GittinsAgent, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream
+) -> Record:
     family = environment.family
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
     nu, pulls, r, f = agent.loop_arrays()

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable, counted
-from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent
+from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent, gain_loop, linear_loop
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.system import LinearSystem, next_state
 from bayescontrol.schedules import Schedule, every_step
@@ -37,6 +37,7 @@ class OptimalController:
 
     #: T(x, a, o) = y: the situation is the state.
     advance = staticmethod(next_state)
+    fused_loop = staticmethod(gain_loop)
 
     def __init__(
         self,
@@ -99,6 +100,7 @@ class CertaintyEquivalence(LinearAgent):
     """
 
     format_name: ClassVar[str] = "CertaintyEquivalence"
+    fused_loop = staticmethod(linear_loop)
 
     sampled = False
 

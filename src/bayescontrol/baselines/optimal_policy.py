@@ -89,20 +89,18 @@ class OptimalPolicy:
         """An independent copy."""
         return OptimalPolicy(self.mdp, self.x, plan=self.plan)
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the environment is the agent's MDP, in the same state."""
+        fits = (
+            type(environment) is MDPEnvironment
+            and agent.mdp is environment.mdp
+            and agent.x == environment.x
+        )
+        return _run if fits else None
+
     def __repr__(self) -> str:
         return f"OptimalPolicy({self.mdp!r}: gain {self.plan.gain:.6g}, in state {self.x!r})"
-
-
-def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop, if the environment is the agent's MDP.
-
-    >>> from bayescontrol.mdp import chain_mdp
-    >>> mdp = chain_mdp(3)
-    >>> fused_loop(OptimalPolicy(mdp), mdp.environment()) is not None
-    True
-    """
-    fits = agent.mdp is environment.mdp and agent.x == environment.x
-    return _run if fits else None
 
 
 def _run(

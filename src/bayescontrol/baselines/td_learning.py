@@ -43,6 +43,22 @@ L = TypeVar("L", bound="TabularLearner")
 FIRST_ROWS = 16
 
 
+def learner_loop(agent: Any, environment: Any) -> Any:
+    """Return the compiled loop of a learner, if agent and environment match.
+
+    They must be in the same state and have the same actions, and the states of the environment must
+    offer all actions that the agent may choose. A class of learners declares it:
+    `fused_loop = staticmethod(learner_loop)`.
+    """
+    fits = (
+        type(environment) is MDPEnvironment
+        and _same_names(agent.actions, environment.mdp.actions)
+        and agent.x == environment.x
+        and agent.uses_only_actions_of(environment.mdp)
+    )
+    return _run if fits else None
+
+
 class TabularLearner(ABC):
     """Base class of agents with a table of values; subclasses define its rows, acting and learning.
 
@@ -326,6 +342,7 @@ class QLearning(TabularLearner):
     """
 
     format_name: ClassVar[str] = "QLearning"
+    fused_loop = staticmethod(learner_loop)
 
     def __init__(
         self,
@@ -397,6 +414,7 @@ class RLearning(TabularLearner):
     """
 
     format_name: ClassVar[str] = "RLearning"
+    fused_loop = staticmethod(learner_loop)
 
     _derived: ClassVar[tuple[str, ...]] = ("bonus",)
 
@@ -500,28 +518,6 @@ class StepColumns:
         if not mdp.states.are_numbers:
             rows = as_rows({"reward": self.rewards, "state": select(list(mdp.states), self.states)})
         return Record(actions, rows)
-
-
-def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop of a learner, if agent and environment match.
-
-    They must be in the same state and have the same actions, and the states of the environment must
-    offer all actions that the agent may choose.
-
-    >>> from bayescontrol.mdp import chain_mdp
-    >>> mdp = chain_mdp(3)
-    >>> fused_loop(QLearning.on(mdp), mdp.environment()) is not None
-    True
-    >>> fused_loop(QLearning.on(mdp), mdp.environment(start=2)) is None
-    True
-    """
-    mdp = environment.mdp
-    fits = (
-        _same_names(agent.actions, mdp.actions)
-        and agent.x == environment.x
-        and agent.uses_only_actions_of(mdp)
-    )
-    return _run if fits else None
 
 
 def _run(

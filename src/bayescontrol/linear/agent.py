@@ -69,6 +69,40 @@ class DeterminantDoubling:
         return held.growth >= self.factor
 
 
+def linear_loop(agent: Any, environment: Any) -> Any:
+    """Return the compiled loop if the costs are known and agent and plant are in the same state.
+
+    The kernel updates the regression in place. If a step fails it stops, and the Python code
+    repeats that step to raise the error.
+    """
+    if type(environment) is not LinearPlant:
+        return None
+    belief, system = agent.belief, environment.system
+    x = agent.x
+    fits = (
+        _schedule(agent.schedule) is not None
+        and agent.advance is next_state
+        and environment.cost_noise is None
+        and belief.costs.known
+        and (belief.states, belief.inputs) == (system.states, system.inputs)
+        and isinstance(x, np.ndarray)
+        and x.dtype == np.float64
+        and x.tobytes() == environment.x.tobytes()
+    )
+    return _run if fits else None
+
+
+def gain_loop(agent: Any, environment: Any) -> Any:
+    """Return the compiled loop of a controller with a fixed gain, if the states are equal."""
+    fits = (
+        type(environment) is LinearPlant
+        and environment.cost_noise is None
+        and agent.gain.shape == (environment.system.inputs, environment.system.states)
+        and agent.x.tobytes() == environment.x.tobytes()
+    )
+    return _regulate if fits else None
+
+
 class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     """The Bayesian control rule over linear systems; `start` is the initial state, by default 0.
 
@@ -82,6 +116,7 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     """
 
     format_name: ClassVar[str] = "LinearAgent"
+    fused_loop = staticmethod(linear_loop)
 
     #: Whether modes are drawn; the certainty-equivalence baseline uses the mean instead.
     sampled = True
@@ -152,27 +187,6 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         self.mode = self.belief.last()
 
 
-def fused_loop(agent: Any, environment: Any) -> Any:
-    """Return the compiled loop if the costs are known and agent and plant are in the same state.
-
-    The kernel updates the regression in place. If a step fails it stops, and the Python code
-    repeats that step to raise the error.
-    """
-    belief, system = agent.belief, environment.system
-    x = agent.x
-    fits = (
-        _schedule(agent.schedule) is not None
-        and agent.advance is next_state
-        and environment.cost_noise is None
-        and belief.costs.known
-        and (belief.states, belief.inputs) == (system.states, system.inputs)
-        and isinstance(x, np.ndarray)
-        and x.dtype == np.float64
-        and x.tobytes() == environment.x.tobytes()
-    )
-    return _run if fits else None
-
-
 def _schedule(schedule: Any) -> tuple[int, float] | None:
     """Return the kernel's code and parameter of a schedule, or None if it has none."""
     loop = kernels.lqr
@@ -217,16 +231,6 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
         plant.fast_forward(states[done])
         agent.observe(inputs[done], states[done])
     return Record(inputs, states)
-
-
-def fused_gain(agent: Any, environment: Any) -> Any:
-    """Return the compiled loop of a controller with a fixed gain, if the states are equal."""
-    fits = (
-        environment.cost_noise is None
-        and agent.gain.shape == (environment.system.inputs, environment.system.states)
-        and agent.x.tobytes() == environment.x.tobytes()
-    )
-    return _regulate if fits else None
 
 
 def _regulate(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:

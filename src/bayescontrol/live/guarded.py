@@ -21,10 +21,8 @@ from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
 from bayescontrol.experts.bumpless import Bumpless
-from bayescontrol.fused import register_loop
 from bayescontrol.live.alarm import Alarm, finite_belief, gives_probabilities, require_bound
 from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor, saved_arrays
-from bayescontrol.problems import tabular
 from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.protocols import ActionProbabilities
 from bayescontrol.record import Record
@@ -80,26 +78,6 @@ def fallback_probabilities(fallback: Any, x: Any) -> dict[Any, float]:
         raise MissingCapability(
             f"the fallback {fallback!r} is not hashable: use a number, a string or a tuple"
         ) from None
-
-
-def fused_loop(agent: Any, environment: Any) -> Any:
-    """Return the compiled loop if rule and world have one, and predictor and fallback are tabular.
-
-    The kernel returns when the alarm is raised, and is called again with the fallback. If there are
-    `on_alarm` functions the Python loop runs instead, because they may change the agent.
-    """
-    predictor, fallback = agent.alarm.predictor, agent.fallback
-    actions, observations = environment.modes.successor.shape[1:]
-    fits = (
-        type(agent.rule) is ControlRule
-        and type(predictor) is KrichevskyTrofimov
-        and predictor.plain
-        and not agent.on_alarm
-        and len(predictor.observations) >= observations
-        and (fallback is None or (type(fallback) is int and 0 <= fallback < actions))
-        and tabular.fused_loop(agent.rule, environment) is not None
-    )
-    return _run if fits else None
 
 
 def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
@@ -293,6 +271,27 @@ class Guarded:
             for function in self.on_alarm:
                 function(self)
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the rule has one, and predictor and fallback are tabular.
+
+        The kernel returns when the alarm is raised, and is called again with the fallback. If there
+        are `on_alarm` functions the Python loop runs instead, because they may change the agent.
+        """
+        if type(environment) is not TabularEnvironment:
+            return None
+        predictor, fallback = agent.alarm.predictor, agent.fallback
+        actions, observations = environment.modes.successor.shape[1:]
+        fits = (
+            type(predictor) is KrichevskyTrofimov
+            and predictor.plain
+            and not agent.on_alarm
+            and len(predictor.observations) >= observations
+            and (fallback is None or (type(fallback) is int and 0 <= fallback < actions))
+            and TabularEnvironment.fused_loop(agent.rule, environment) is not None
+        )
+        return _run if fits else None
+
     # -- state -----------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
@@ -335,6 +334,3 @@ def _functions(on_alarm: Any) -> list[AlarmCallback]:
             f"on_alarm={on_alarm!r}: it must be a function of the agent, or a list of functions"
         )
     return functions
-
-
-register_loop(Guarded, TabularEnvironment, fused_loop)

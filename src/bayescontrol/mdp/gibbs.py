@@ -329,6 +329,29 @@ class GibbsBelief:
         """Synchronise with a compiled loop that has modified the ledger."""
         self._last = None
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the rule draws at every step and is in the world's state.
+
+        The kernel modifies the ledger in place. It returns when a state is new or capacity runs
+        out; the Python code then learns that one step and allocates, and the kernel continues.
+        """
+        if type(environment) is not MDPEnvironment:
+            return None
+        mdp = environment.mdp
+        try:
+            same_state = mdp.states.place(agent.x) == environment.at
+        except UnknownState:
+            same_state = False
+        fits = (
+            same_state
+            and agent.schedule is every_step
+            and agent.advance in (next_state, advance)
+            and list(agent.belief.ledger.actions) == list(mdp.actions)
+            and bool((np.abs(mdp.rewards) <= LARGEST).all())
+        )
+        return _run if fits else None
+
     # -- named arrays ------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
@@ -432,27 +455,6 @@ def mdp_agent(
     belief = GibbsBelief(actions, prior, **options)
     belief.require_state(start, "given as start")
     return ControlRule(belief, start, advance=next_state, schedule=schedule)
-
-
-def fused_loop(agent: Any, environment: Any) -> Any:
-    """Return the compiled loop if the agent draws at every step and starts in the world's state.
-
-    The kernel modifies the ledger in place. It returns when a state is new or capacity runs out;
-    the Python code then learns that one step and allocates, and the kernel continues.
-    """
-    mdp = environment.mdp
-    try:
-        same_state = mdp.states.place(agent.x) == environment.at
-    except UnknownState:
-        same_state = False
-    fits = (
-        same_state
-        and agent.schedule is every_step
-        and agent.advance in (next_state, advance)
-        and list(agent.belief.ledger.actions) == list(mdp.actions)
-        and bool((np.abs(mdp.rewards) <= LARGEST).all())
-    )
-    return _run if fits else None
 
 
 def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stream) -> Record:

@@ -26,6 +26,7 @@ from bayescontrol.errors import (
     MissingCapability,
     UnknownMode,
 )
+from bayescontrol.fused import learner
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
@@ -282,6 +283,22 @@ class ParametricEnvironment:
         self.x = self.modes.advance(self.x, a, o)
         return o
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the agent is the rule over the environment's class."""
+        modes = environment.modes
+        fits = (
+            modes.compiled
+            and type(learner(agent)) is FiniteBelief
+            and agent.belief.modes is modes
+            and agent.belief.on_impossible == "raise"
+            and agent.schedule is every_step
+            and agent.advance == modes.advance
+            and modes.fits(agent.x)
+            and modes.fits(environment.x)
+        )
+        return _run if fits else None
+
     def __repr__(self) -> str:
         return f"ParametricEnvironment(theta {self.theta!r}, situation {self.x!r})"
 
@@ -341,21 +358,6 @@ def _as(kind: type, value: Any, what: str) -> Any:
     raise BadEvidence(
         f"{what} {value!r}: it must be {expected}, the type for which the functions are compiled"
     )
-
-
-def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop, if the agent is a control rule over the environment's class."""
-    modes = environment.modes
-    fits = (
-        modes.compiled
-        and agent.belief.modes is modes
-        and agent.belief.on_impossible == "raise"
-        and agent.schedule is every_step
-        and agent.advance == modes.advance
-        and modes.fits(agent.x)
-        and modes.fits(environment.x)
-    )
-    return _run if fits else None
 
 
 def _run(

@@ -17,6 +17,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode, counted
+from bayescontrol.fused import learner
 from bayescontrol.priors import as_prior
 from bayescontrol.problems.description import ModelKind, SettingDoc
 from bayescontrol.record import Record
@@ -314,6 +315,21 @@ class TabularEnvironment:
         self.x = self.modes.advance(self.x, a, o)
         return o
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the agent is the rule over the environment's class."""
+        modes = environment.modes
+        fits = (
+            type(learner(agent)) is FiniteBelief
+            and agent.belief.modes is modes
+            and agent.belief.on_impossible == "raise"
+            and agent.schedule is every_step
+            and isinstance(agent.x, int)
+            and 0 <= agent.x < modes.policy.shape[1]
+            and agent.advance == modes.advance
+        )
+        return _run if fits else None
+
     def __repr__(self) -> str:
         return f"TabularEnvironment(mode {self.m} of {self.modes!r}, situation {self.x})"
 
@@ -344,20 +360,6 @@ def random_modes(
         dirichlet(count, situations, actions, observations),
         rng.integers(situations, size=(situations, actions, observations)),
     )
-
-
-def fused_loop(agent: Any, environment: Any) -> Any:
-    """The compiled loop, if the agent is a control rule over the environment's class."""
-    modes = environment.modes
-    fits = (
-        agent.belief.modes is modes
-        and agent.belief.on_impossible == "raise"
-        and agent.schedule is every_step
-        and isinstance(agent.x, int)
-        and 0 <= agent.x < modes.policy.shape[1]
-        and agent.advance == modes.advance
-    )
-    return _run if fits else None
 
 
 def _run(agent: Any, environment: TabularEnvironment, steps: int, p: Stream, q: Stream) -> Record:

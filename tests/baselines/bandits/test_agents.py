@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from benchmarks.arena import InformationDirected, KnowledgeGradient
 
-from bayescontrol import fused, kernels
+from bayescontrol import kernels
 from bayescontrol.bandits import BernoulliBandit, GaussianBandit
 from bayescontrol.baselines import (
     KLUCB,
@@ -25,8 +25,8 @@ from bayescontrol.baselines import (
     UniformLevers,
     bandits,
 )
-from bayescontrol.baselines.bandits import fused_loop
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, UnknownArm
+from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams, interact
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
@@ -68,24 +68,22 @@ def test_a_run_may_be_saved_and_resumed(make: Make, at: int) -> None:
 
 
 def fused_run(make: Make, arms: Any, steps: int, seed: int) -> tuple[Record, Any, Any, Any]:
-    """By the compiled loop itself, whether or not `interact` finds it."""
+    """Run the compiled loop itself."""
     agent, streams = make(arms), both_streams(seed, 0)
-    loop = fused_loop(agent, world(arms))
+    loop = find_loop(agent, world(arms))
+    assert loop is not None
     return loop(agent, world(arms), steps, *streams), agent.save(), *streams
 
 
 @pytest.mark.parametrize("arms", [4, ["red", "blue", "green", "grey"]], ids=["numbers", "names"])
 @pytest.mark.parametrize("steps", [1, 2, 300])
-def test_the_compiled_loop_is_the_readable_one(
-    make: Make, arms: Any, steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_compiled_loop_is_the_readable_one(make: Make, arms: Any, steps: int) -> None:
     record, state, p, q = fused_run(make, arms, steps, seed=steps)
     agent, streams = make(arms), both_streams(steps, 0)
     readable = interact(agent, world(arms), steps, streams=streams, probes=LOOK)
     assert record == Record(readable.actions, readable.observations)
     assert same_bits(state, agent.save())
     assert (p, q) == streams
-    monkeypatch.setitem(fused._REGISTERED, (type(agent), type(world())), fused_loop)
     check_fused(lambda: make(arms), lambda: world(arms), steps, seed=steps)
 
 
@@ -99,12 +97,12 @@ def test_a_compiled_loop_that_forgets_a_reward_is_noticed(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(kernels.policies, "interact", wrong)
     with pytest.raises((LawBroken, AssertionError)):
-        test_the_compiled_loop_is_the_readable_one(UCB1, 4, 300, monkeypatch)
+        test_the_compiled_loop_is_the_readable_one(UCB1, 4, 300)
 
 
 def test_the_loop_is_for_the_same_arms_only() -> None:
-    assert fused_loop(UCB1(3), world()) is None
-    assert fused_loop(UCB1(["red", "blue", "green", "grey"]), world()) is None
+    assert find_loop(UCB1(3), world()) is None
+    assert find_loop(UCB1(["red", "blue", "green", "grey"]), world()) is None
 
 
 def test_to_act_leaves_the_agent_as_it_was(make: Make) -> None:
@@ -210,7 +208,7 @@ def test_a_reward_that_the_loop_meets_first_is_refused_with_the_readable_words()
     one, two, environment = UCB1(3), UCB1(3), bandit.draw(0)
     p, q = both_streams(0, 0), both_streams(0, 0)
     with pytest.raises(BadEvidence, match=words):
-        fused_loop(one, environment)(one, environment, 100, *p)
+        interact(one, environment, 100, streams=p)
     with pytest.raises(BadEvidence, match=words):
         interact(two, environment, 100, streams=q, probes=LOOK)
     assert same_bits(one.save(), two.save())

@@ -20,8 +20,7 @@ from bayescontrol.baselines import (
     UCBTuned,
     UniformLevers,
 )
-from bayescontrol.baselines.bandits import fused_loop
-from bayescontrol.interaction import both_streams
+from bayescontrol.interaction import both_streams, interact
 from bayescontrol.seeding import Stream
 
 BANDIT = BernoulliBandit(10)
@@ -41,7 +40,7 @@ def bench(make: Callable[[Any], Any], runs: int, seed: int = 0) -> Scores:
     for run in range(runs):
         world = BANDIT.draw(Stream.named(seed, run, "world"))
         agent = make(world)
-        record = fused_loop(agent, world)(agent, world, STEPS, *both_streams(seed, run))
+        record = interact(agent, world, STEPS, streams=both_streams(seed, run))
         means = world.means
         rows.append(
             (

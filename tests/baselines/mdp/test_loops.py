@@ -8,8 +8,6 @@ import pytest
 
 from bayescontrol import interact
 from bayescontrol.baselines import OptimalPolicy, RLearning
-from bayescontrol.baselines.optimal_policy import fused_loop as fused_oracle
-from bayescontrol.baselines.td_learning import fused_loop
 from bayescontrol.errors import UnknownState
 from bayescontrol.fused import find_loop
 from bayescontrol.mdp import MDP, random_mdp
@@ -78,14 +76,14 @@ def test_where_a_state_was_not_declared_both_ways_raise_the_same_and_end_the_sam
 
 def test_there_is_no_loop_where_agent_and_world_differ() -> None:
     mdp = random_mdp(3, 2, seed=0)
-    assert fused_loop(RLearning.on(mdp), mdp.environment(start=1)) is None
-    assert fused_loop(RLearning(3, 3), mdp.environment()) is None
-    assert fused_loop(RLearning(3, [0.0, 1.0]), mdp.environment()) is None
+    assert find_loop(RLearning.on(mdp), mdp.environment(start=1)) is None
+    assert find_loop(RLearning(3, 3), mdp.environment()) is None
+    assert find_loop(RLearning(3, [0.0, 1.0]), mdp.environment()) is None
     masked = MDP(mdp.transition, mdp.reward, allowed=[[True, True], [True, False], [True, True]])
-    assert fused_loop(RLearning(3, 2), masked.environment()) is None
-    assert fused_loop(RLearning.on(masked), masked.environment()) is not None
-    assert fused_loop(RLearning.on(masked), mdp.environment()) is not None
-    assert fused_oracle(OptimalPolicy(mdp), masked.environment()) is None
+    assert find_loop(RLearning(3, 2), masked.environment()) is None
+    assert find_loop(RLearning.on(masked), masked.environment()) is not None
+    assert find_loop(RLearning.on(masked), mdp.environment()) is not None
+    assert find_loop(OptimalPolicy(mdp), masked.environment()) is None
 
 
 def test_a_planted_bug_in_a_loop_breaks_the_law(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.bandits import ArmsEnvironment, BernoulliBandit
+from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines import (
@@ -47,10 +47,9 @@ from bayescontrol.baselines import (
     GittinsTable,
     expected_total,
 )
-from bayescontrol.baselines.bandits import fused_loop
+from bayescontrol.baselines.bandits import counting_loop
 from bayescontrol.experiments.bandits import best_lever_regions
 from bayescontrol.experiments.settings import Runs, Seed
-from bayescontrol.fused import register_loop
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.lab.chart import Chart, Guide, Panel, Series
@@ -85,12 +84,12 @@ class Settings:
 class PrintedGreedy(EpsilonGreedy):
     """ε-greedy with ε α^-t as printed: random pulls become more frequent, and finally permanent."""
 
+    fused_loop = staticmethod(counting_loop)
+
     def __init__(self, arms: int, *, epsilon: float, alpha: float) -> None:
         # Skips EpsilonGreedy.__init__, which rejects a growing decay.
         CountingAgent.__init__(self, arms, [epsilon, 1 / alpha], epsilon=epsilon, alpha=alpha)
 
-
-register_loop(PrintedGreedy, ArmsEnvironment, fused_loop)
 
 #: Agents of one kind use the same random numbers.
 _CHANCE: Final = {CONVERGED: GITTINS, PRINTED: EPSILON}
