@@ -56,7 +56,7 @@ def test_a_belief_says_how_it_chooses_and_falls_back_where_counts_are_not_whole(
         assert belief.chooses == "by drawing every arm: the posterior of 0 is not of whole numbers"
         assert belief.draw_action(None, Stream(0)) in (0, 1)
     huge = BernoulliBandit(["red"], prior=(1, 1e12)).belief()
-    assert huge.chooses == "by drawing every arm: the posterior of red counts beyond 4.29497e+09"
+    assert huge.chooses == "by drawing every arm: the posterior of red has counts above 4.29497e+09"
     off = ArmsBelief(Bernoulli(), 2, screening=False)
     assert off.chooses == "by drawing every arm: screening is off"
 
