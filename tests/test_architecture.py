@@ -1,0 +1,23 @@
+"""docs/architecture.md agrees with the files and with the layers that import-linter checks."""
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+
+
+def test_every_file_on_the_page_exists() -> None:
+    files = re.findall(r"`([\w/]+\.py)`", PAGE)
+    assert len(files) > 50
+    assert [file for file in files if not (ROOT / "src/bayescontrol" / file).is_file()] == []
+
+
+def test_the_layers_on_the_page_are_those_of_the_contract() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = project["tool"]["importlinter"]["contracts"]
+    block = PAGE.split("```text\n")[1].split("```")[0]
+    # Columns: the group of the layer, its modules, what they do.
+    shown = [line[16:54].split() for line in block.splitlines() if not line[16:].startswith("---")]
+    assert shown == [layer.split(" | ") for layer in contract["layers"]]
