@@ -145,6 +145,13 @@ class LogModeArray(Protocol[M_co, X_contra, A_contra, O_contra]):
 
 
 # A belief may have `ActionProbabilities` too: then it answers P(a | âo_<t) by itself.
+#
+# Its class may declare for durable agents (each attribute is False if the class itself does not
+# have it, except for the last one, which is inherited and otherwise True):
+#     stateless_draws          `sample` changes nothing but the saved array "drawn"
+#     context_free             it uses no situation
+#     accepts_late_feedback    observations may come in any order
+# An agent, a belief or an environment may declare a compiled loop, see `bayescontrol.fused`.
 
 
 @runtime_checkable

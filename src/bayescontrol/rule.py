@@ -29,7 +29,7 @@ from bayescontrol.protocols import (
 )
 from bayescontrol.schedules import Held, Schedule, every_step
 from bayescontrol.seeding import Stream
-from bayescontrol.situations import as_advance
+from bayescontrol.situations import as_advance, independent_of_feedback
 from bayescontrol.values import pack, unpack
 
 M = TypeVar("M", bound=Policy[Any, Any])
@@ -142,6 +142,16 @@ class ControlRule(Generic[M, X, A, O]):
             x = x.copy()
         self.learn(self.x, a, o)
         self.x = x
+
+    @property
+    def accepts_late_feedback(self) -> bool:
+        """Whether `learn` may be called late, in any order or never.
+
+        It may unless observations determine the situation, or the belief declares that it needs
+        them in order.
+        """
+        belief: bool = getattr(self.belief, "accepts_late_feedback", True)
+        return belief and independent_of_feedback(self.advance, self.x)
 
     def fast_forward(self, acted: int, drawn_in: X, x: X) -> None:
         """Update everything but the belief after `acted` steps of a compiled loop."""

@@ -20,6 +20,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 Advance: TypeAlias = Callable[[Any, Any, Any], Any]
 
 
+def accept_late_feedback(advance: F) -> F:
+    """Declare that feedback may come late, in any order or never.
+
+    The observation must not determine the situation of the next decision: it never changes, or the
+    caller gives it with each decision.
+    """
+    advance.__dict__["accepts_late_feedback"] = True
+    return advance
+
+
+@accept_late_feedback
 def stay(x: X, a: Any, o: Any) -> X:
     """Return x: the situation never changes, T(ao_≤t) = T(ao_<t).
 
@@ -43,6 +54,17 @@ def as_advance(situation: Any, advance: Advance | None) -> Advance:
     if not callable(advance):
         raise TypeError(f"advance={advance!r} must be a function: advance(x, a, o) -> x")
     return advance
+
+
+def independent_of_feedback(advance: Advance, x: Any) -> bool:
+    """Return whether the situation after x does not depend on the observation.
+
+    `advance` declares it with `accept_late_feedback`, or its `successor` table always stays in x.
+    """
+    table = getattr(getattr(advance, "__self__", None), "successor", None)
+    if table is not None:
+        return not np.any(table != x)
+    return bool(getattr(advance, "accepts_late_feedback", False))
 
 
 def follows_state(advance: F) -> F:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.durable.named import two_levers
 from tests.durable.problems import PROBLEMS
 
 from bayescontrol import (
@@ -14,13 +15,16 @@ from bayescontrol import (
     CategoricalBandit,
     ControlRule,
     ExponentialBandit,
+    FiniteBelief,
     GaussianBandit,
     LinearBandit,
     PoissonBandit,
     SharedLinearBandit,
+    Stream,
 )
-from bayescontrol.bandits import Bandit, Bernoulli
+from bayescontrol.bandits import ArmsBelief, Bandit, Bernoulli
 from bayescontrol.durable import Model, named_model, open_agent, open_store
+from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, decode_row, encode_row
 from bayescontrol.durable.kinds import KINDS, restored_schedule, stored_schedule
 from bayescontrol.durable.models import as_logged, as_model, model_of, require_same
@@ -218,6 +222,41 @@ def test_an_advance_that_is_no_function_moves_the_agent() -> None:
 def test_common_weights_can_be_kept_under_a_name_and_feedback_may_be_late() -> None:
     bandit = SharedLinearBandit(["a", "b"], lambda x, a: [x, a == "a"], features=2)
     assert named_model("offers", version=1, build=bandit.agent).driver().accepts_late_feedback
+
+
+def test_a_subclass_of_a_belief_does_not_inherit_that_its_draws_keep_no_state() -> None:
+    bandit = BernoulliBandit(2)
+    belief = bandit.belief()
+    here = Driver(ControlRule(belief))
+    assert not here.draws_change
+    assert here.context_free
+
+    class Unknown(ArmsBelief):
+        pass
+
+    belief.__class__ = Unknown
+    there = Driver(ControlRule(belief))
+    assert there.draws_change
+    assert not there.context_free
+    assert there.accepts_late_feedback
+
+
+def test_the_private_state_of_a_mode_needs_observations_in_order() -> None:
+    class Counter:
+        def start(self) -> int:
+            return 0
+
+        def advance(self, s: int, a: Any, o: Any) -> int:
+            return s + 1
+
+        def act(self, s: int, rng: Stream) -> int:
+            return 0
+
+        def likelihood(self, s: int, a: Any, o: Any) -> float:
+            return 0.5
+
+    assert not Driver(ControlRule(FiniteBelief([Counter()]))).accepts_late_feedback
+    assert Driver(ControlRule(FiniteBelief(two_levers()))).accepts_late_feedback
 
 
 def test_a_schedule_that_asks_for_a_regression_is_for_linear_agents() -> None:

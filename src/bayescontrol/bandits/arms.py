@@ -123,6 +123,10 @@ class ArmsBelief(HasArms):
     """
 
     format_name: ClassVar[str] = "ArmsBelief"
+    #: `sample` changes nothing but the saved array "drawn". Subclasses declare it again.
+    stateless_draws: ClassVar[bool] = True
+    #: The arms do not depend on the situation. Subclasses declare it again.
+    context_free: ClassVar[bool] = True
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
 
     def __init__(

@@ -33,7 +33,6 @@ from bayescontrol.bandits.regression import (
     Prior,
     Regressions,
     RewardAndContext,
-    accept_late_feedback,
     as_context,
     comparable,
     next_context,
@@ -50,6 +49,7 @@ from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.situations import accept_late_feedback
 
 #: The source of contexts: "normal", "sphere", or a function of a stream.
 Contexts: TypeAlias = Literal["normal", "sphere"] | Callable[[Stream], npt.ArrayLike]

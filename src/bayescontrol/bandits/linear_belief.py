@@ -94,6 +94,8 @@ class LinearBelief(HasArms):
     """
 
     format_name: ClassVar[str] = "LinearBelief"
+    #: `sample` changes nothing but the saved array "drawn". Subclasses declare it again.
+    stateless_draws: ClassVar[bool] = True
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
         "mean weight of a feature",
         "score by feature",
@@ -386,6 +388,8 @@ class SharedLinearBelief(HasArms):
     """
 
     format_name: ClassVar[str] = "SharedLinearBelief"
+    #: `sample` changes nothing but the saved array "drawn". Subclasses declare it again.
+    stateless_draws: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -20,9 +20,9 @@ Each regression is stored as a triangular R_j and a vector z_j with Î›_j = R_jáµ
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import index
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,7 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.bandits.family import number, zero_or_one
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
 from bayescontrol.problems.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
-
-F = TypeVar("F", bound=Callable[..., Any])
+from bayescontrol.situations import accept_late_feedback
 
 #: Larger numbers are rejected, so that squares and sums stay finite.
 LARGEST = 1e50
@@ -77,16 +76,6 @@ class RewardAndContext(NamedTuple):
 
     reward: float
     context: tuple[float, ...]
-
-
-def accept_late_feedback(advance: F) -> F:
-    """Mark an `advance` function of agents that receive the context with each decision.
-
-    Their feedback may come late, in any order, or never, because it does not determine the next
-    situation. A durable agent reads the attribute `accepts_late_feedback` of its `advance`.
-    """
-    advance.__dict__["accepts_late_feedback"] = True
-    return advance
 
 
 def as_context(x: npt.ArrayLike, features: int) -> FloatArray:

@@ -72,6 +72,8 @@ class FiniteBelief(Generic[M]):
     """
 
     format_name: ClassVar[str] = "FiniteBelief"
+    #: `sample` changes nothing but the saved array "drawn". Subclasses declare it again.
+    stateless_draws: ClassVar[bool] = True
 
     posterior_measure: ClassVar[PosteriorMeasure | None] = None
 
@@ -252,6 +254,11 @@ class FiniteBelief(Generic[M]):
     def on_impossible(self) -> OnImpossible:
         """How an observation that every mode rules out is handled."""
         return self._weights.on_impossible
+
+    @property
+    def accepts_late_feedback(self) -> bool:
+        """Whether observations may come in any order: no mode has a private state."""
+        return not self._hypotheses.stateful
 
     @property
     def drawn(self) -> int:

@@ -14,11 +14,8 @@ from hashlib import blake2b
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-import numpy as np
 
 from bayescontrol.arrays import Arrays
-from bayescontrol.bandits.arms import ArmsBelief
-from bayescontrol.bandits.linear_belief import LinearBelief, SharedLinearBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.durable.plain import as_plain, short_repr
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
@@ -26,28 +23,7 @@ from bayescontrol.protocols import Persistent, PosteriorSummary
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
-from bayescontrol.situations import stay
 from bayescontrol.values import format_name, pack, unpack
-
-# Beliefs whose `sample` only changes the last mode drawn.
-_STATELESS_DRAWS: Final = (ArmsBelief, LinearBelief, SharedLinearBelief, FiniteBelief)
-
-
-def _infer_late_feedback(agent: Any) -> bool:
-    """Return whether feedback may come late, in any order, or never.
-
-    It may if no observation moves the agent to another situation.
-    """
-    if not isinstance(agent, ControlRule):
-        return False
-    belief = agent.belief
-    if isinstance(belief, FiniteBelief) and any(n.startswith("state/") for n in belief.save()):
-        return False  # the private state of a mode depends on the order of observations
-    owner = getattr(agent.advance, "__self__", None)
-    table = getattr(owner, "successor", None)
-    if table is not None:  # late only if the agent stays in one situation
-        return not np.any(table != agent.x)
-    return agent.advance is stay or getattr(agent.advance, "accepts_late_feedback", False)
 
 
 def posterior_summary(agent: Any) -> dict[str, dict[str, Any]]:
@@ -65,11 +41,16 @@ def posterior_summary(agent: Any) -> dict[str, dict[str, Any]]:
     return {} if count is None else {"all": {"count": int(count)}}
 
 
+def _declares(belief: Any, name: str) -> bool:
+    """Return whether the class of the belief declares `name`; a subclass may behave otherwise."""
+    return bool(vars(type(belief)).get(name, False))
+
+
 def _draws_change(agent: Any) -> bool:
     """Return whether a draw changes the state of the agent."""
     if type(agent) is not ControlRule or agent.schedule is not every_step:
         return True
-    return type(agent.belief) not in _STATELESS_DRAWS  # subclasses may keep state
+    return not _declares(agent.belief, "stateless_draws")
 
 
 def _bad_situation(x: Any, error: BadEvidence) -> BadSituation:
@@ -82,9 +63,9 @@ def _bad_situation(x: Any, error: BadEvidence) -> BadSituation:
 class Driver:
     """An agent, with what a log must know about it.
 
-    `accepts_late_feedback`: observations may come in any order; None derives it from the agent.
-    `draws_change`: a draw changes the state. `context_free`: the agent uses no situation, and
-    rejects one; this is derived for independent arms.
+    `accepts_late_feedback`: observations may come in any order; None asks the agent.
+    `draws_change`: a draw changes the state, unless the belief declares `stateless_draws`.
+    `context_free`: the agent uses no situation, and rejects one; the belief may declare it.
     """
 
     def __init__(
@@ -99,7 +80,7 @@ class Driver:
                 f"{agent!r} cannot be saved: a durable agent needs copy(), save() and load()"
             )
         if accepts_late_feedback is None:
-            accepts_late_feedback = _infer_late_feedback(agent)
+            accepts_late_feedback = isinstance(agent, ControlRule) and agent.accepts_late_feedback
         self.accepts_late_feedback = accepts_late_feedback
         if accepts_late_feedback and not isinstance(agent, ControlRule):
             raise MissingCapability(f"accepts_late_feedback=True: {agent!r} is not a ControlRule")
@@ -107,7 +88,7 @@ class Driver:
         self._has_probabilities = True
         self._start = getattr(agent, "x", None)
         self.context_free = accepts_late_feedback and (
-            context_free or type(self.agent.belief) is ArmsBelief
+            context_free or _declares(self.agent.belief, "context_free")
         )
         tables = getattr(getattr(agent, "advance", None), "__self__", None)
         self._situations = len(getattr(tables, "successor", ()))
