@@ -255,7 +255,7 @@ def test_the_laws_find_a_state_that_is_changed_in_place_and_a_policy_that_is_non
             return {"toss": 1.5}
 
     check_modes([Coin(), Coin()])
-    with pytest.raises(LawBroken, match=r"mode 0 \(coin\) changed the state it was given"):
+    with pytest.raises(LawBroken, match=r"mode 0 \(coin\) modified the state it was given"):
         check_modes([Mutates(), Coin()])
     with pytest.raises(LawBroken, match=r"policy of mode 1 \(coin\) sums to 1\.5"):
         check_modes([Coin(), Overconfident()])

@@ -165,7 +165,7 @@ def test_the_check_of_resuming_notices_a_forgotten_mode() -> None:
             self.mode = None
 
     modes = random_modes(4, situations=3, seed=5)
-    with pytest.raises(LawBroken, match="resumed at step 10"):
+    with pytest.raises(LawBroken, match="resuming at step 10"):
         check_resume(
             lambda: modes.agent(kind=Forgetful, schedule=Every(7)),
             lambda: modes.environment(1),

@@ -201,11 +201,11 @@ def test_a_rate_says_how_many_runs_would_clear_it_of_zero() -> None:
 
 def test_numbers_read_as_one_would_say_them() -> None:
     """An error of rounding is none, an unknown one is not infinite, and one run is not runs."""
-    assert repr(Rate(0.17432, 4.6e-18, 20, 10)) == "0.174 ± 0 nats a step (20 runs of 10 steps)"
-    assert repr(Rate(0.17432, 4.6e-4, 20, 1)) == "0.174 ± 0.00046 nats a step (20 runs of 1 step)"
-    assert repr(mean_rate(np.array([1.5]), 10)) == "0.15 nats a step (1 run of 10 steps)"
+    assert repr(Rate(0.17432, 4.6e-18, 20, 10)) == "0.174 ± 0 nats per step (20 runs of 10 steps)"
+    assert repr(Rate(0.17432, 4.6e-4, 20, 1)) == "0.174 ± 0.00046 nats per step (20 runs of 1 step)"
+    assert repr(mean_rate(np.array([1.5]), 10)) == "0.15 nats per step (1 run of 10 steps)"
     same = mean_rate(np.full(7, 0.1 + 0.2), 3)
-    assert repr(same) == "0.1 ± 0 nats a step (7 runs of 3 steps)"
+    assert repr(same) == "0.1 ± 0 nats per step (7 runs of 3 steps)"
 
 
 def test_a_rate_needs_no_more_runs_than_it_has_once_it_is_clear_of_zero() -> None:
@@ -545,7 +545,7 @@ def test_a_verdict_reads_without_the_paper() -> None:
 def test_a_world_that_its_own_mode_rules_out_is_refused() -> None:
     heads: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 1.0})
     tails: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 1.0})
-    with pytest.raises(BadEvidence, match="as the mode has it"):
+    with pytest.raises(BadEvidence, match="that the mode describes"):
         sampled_rate(heads, tails, world=lambda m: world(tails), steps=1, runs=1)
 
 
@@ -558,7 +558,7 @@ def test_what_is_no_mode_or_no_world_is_named() -> None:
         def act(self, x: Any, rng: Stream) -> int:
             return 0
 
-    with pytest.raises(MissingCapability, match="says nothing of observations"):
+    with pytest.raises(MissingCapability, match="has no hypothesis"):
         sampled_rate(mode, Mute(), world=world)
     with pytest.raises(MissingCapability, match="lacks respond"):
         sampled_rate(mode, mode, world=lambda m: m)
@@ -623,5 +623,5 @@ def test_an_observation_that_cannot_be_looked_up_is_named() -> None:
             return [1]
 
     mode = Lists({1: 1.0})
-    with pytest.raises(BadEvidence, match=r"observation \[1\]: it cannot be looked up"):
+    with pytest.raises(BadEvidence, match=r"observation \[1\], which is not hashable"):
         sampled_rate(mode, mode, world=lambda m: m, steps=1, runs=1)

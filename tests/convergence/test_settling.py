@@ -161,7 +161,7 @@ def test_a_prior_below_the_threshold_is_pointed_out() -> None:
     found = settling_times(coins(0.5, 0.5, 0.9, prior=[0.9, 0.005, 0.095]), 0, runs=20)
     assert found.starts_below.tolist() == [False, True, False]
     assert (found.first[:, 1] == 0).all()
-    assert "1 start below 0.01" in repr(found)
+    assert "1 mode with prior below 0.01" in repr(found)
 
 
 def test_the_means_leave_out_the_true_mode() -> None:
@@ -203,7 +203,7 @@ def test_settings_that_make_no_sense_are_named(settings: dict[str, float], words
 def test_the_true_mode_must_exist_and_have_weight() -> None:
     with pytest.raises(UnknownMode):
         settling_times(chain(2), 2)
-    with pytest.raises(InvalidPrior, match="m0 is the world but has prior 0"):
+    with pytest.raises(InvalidPrior, match="m0 is the true mode but has prior 0"):
         settling_times(coins(0.5, 0.9, prior=[0.0, 1.0]), 0)
 
 
@@ -214,12 +214,12 @@ def test_modes_go_by_their_names_too() -> None:
     assert settling_times(coins(0.5, 0.9), "m0", runs=2).of("m1").name == "m1"
     unknown: list[Any] = ["C", 2, -1, None, 0.5, True]
     for m in unknown:
-        with pytest.raises(UnknownMode, match="0 … 1, called A, B"):
+        with pytest.raises(UnknownMode, match="0 … 1 or a name of A, B"):
             found.of(m)
         with pytest.raises(UnknownMode):
             settling_times(chain(3), m)
     twins = TabularModes([[[1.0]]] * 2, [[[[0.5, 0.5]]]] * 2, names=["twin", "twin"])
-    with pytest.raises(UnknownMode, match="more than one mode is called 'twin'"):
+    with pytest.raises(UnknownMode, match="more than one mode is named 'twin'"):
         settling_times(twins, "twin")
 
 
@@ -245,7 +245,7 @@ def test_an_agent_that_holds_its_modes_is_simulated_as_it_holds_them() -> None:
 
 @pytest.mark.parametrize("modes", [None, 3, "chain", object(), {"A": 1}])
 def test_what_is_no_class_of_modes_is_named(modes: Any) -> None:
-    with pytest.raises(MissingCapability, match="not a list of modes"):
+    with pytest.raises(MissingCapability, match="neither a list of modes"):
         settling_times(modes, 0)
 
 
@@ -272,7 +272,7 @@ def test_times_read_as_one_would_say_them() -> None:
     never = settling_times(coins(0.5, 0.5), 0, runs=1, horizon=1).of(1)
     assert repr(never) == "m1: more than 1 step: nothing tells it from the true mode"
     low = settling_times(coins(0.5, 0.6, 0.7, prior=[0.99, 0.005, 0.005]), 0, runs=2)
-    assert "2 starts below 0.01: their 0 says nothing" in repr(low)
+    assert "2 modes with prior below 0.01: T = 0 means nothing" in repr(low)
 
 
 # -- speed ---------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def test_a_verdict_that_forgets_third_modes_is_contradicted_by_play(
 ) -> None:
     # The planted bug: whoever else is there is refuted at once.
     def at_once(self: BlindSpots) -> object:
-        refuted = np.ones(self.world.parted_by(self._together).shape, bool)
+        refuted = np.ones(self.world.separated_by(self._pair_takes).shape, bool)
         refuted[[self.world.true, self.m]] = False
         return refuted
 

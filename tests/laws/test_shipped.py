@@ -76,10 +76,10 @@ def test_the_naive_agent_fails_the_intervention_law(name: str, classes: dict[str
     def make(modes: Any) -> Any:
         return NaiveMixture(kind.belief(modes), kind.situation, kind.advance)
 
-    with pytest.raises(LawBroken, match="takes actions for evidence"):
+    with pytest.raises(LawBroken, match="treats actions as evidence"):
         check_intervention(make, kind.modes, [(a, 1), (a, 1)])
     world = kind.environment or (lambda _m: Answering())
-    with pytest.raises(LawBroken, match="no evidence"):
+    with pytest.raises(LawBroken, match="not evidence"):
         check_acting(lambda: kind.agent(NaiveMixture), lambda: world(0))
 
 

@@ -161,7 +161,7 @@ def test_a_loop_around_another_policy_is_found_out() -> None:
     wrong = levers(5, act=any_lever).code
     assert wrong is not None
     modes.code = code._replace(loop=_loop(code.likelihoods, wrong.act, code.advance, code.respond))
-    with pytest.raises(LawBroken, match="not the readable one"):
+    with pytest.raises(LawBroken, match="readable loops differ"):
         check_fused(modes.agent, lambda: modes.environment(0))
 
 

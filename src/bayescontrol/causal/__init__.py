@@ -1,15 +1,15 @@
-"""Finite causal models: an ordered factorisation, and what it means to set a variable.
+"""Finite causal models: conditioning on a variable and intervening on it.
 
     causal model     p(θ), p(X1 | θ), p(X2 | X1, θ), p(X3 | X1, X2, θ)
     condition        p(θ | x2)        keep the worlds in which X2 = x2, renormalise
     intervene        p(θ | X2 ← x2)   replace p(X2 | X1, θ) by the Kronecker delta δ(X2, x2)
 
-A condition is evidence about the causes of X2, an intervention is none: whoever sets x2
-learns nothing from it. An agent's own actions are interventions, and that is all the Bayesian
-control rule adds to Bayes' rule. Tables of Fractions and integers are computed exactly.
+Conditioning on X2 is evidence about its causes. Intervening is not: setting x2 teaches nothing
+about them. An agent's actions are interventions; treating them so is all that the Bayesian control
+rule adds to Bayes' rule. Tables of Fractions and integers are computed exactly.
 
-**The statistician.** She sees x1, draws x2 from her own model, hands it to the source and
-sees x3. Here every X tells of θ, and X3 depends on x2 as well.
+**The statistician.** She observes x1, draws x2 from her model, gives it to the source and observes
+x3. Here every X depends on θ, and X3 depends on x2 as well.
 
 >>> from fractions import Fraction as F
 >>> bit, half = (0, 1), F(1, 2)
@@ -26,15 +26,15 @@ sees x3. Here every X tells of θ, and X3 depends on x2 as well.
 Fraction(3, 4)
 >>> p.condition(X1=1, X2=1).marginal("theta")[1]              # x2 taken as evidence
 Fraction(9, 10)
->>> p.query("theta", given={"X1": 1}, do={"X2": 1})[1]        # x2 handed in: no evidence
+>>> p.query("theta", given={"X1": 1}, do={"X2": 1})[1]        # x2 set: no evidence
 Fraction(3, 4)
->>> p.query("theta", given={"X1": 1, "X3": 1}, do={"X2": 1})[1]   # the printed posterior
+>>> p.query("theta", given={"X1": 1, "X3": 1}, do={"X2": 1})[1]   # the posterior in the paper
 Fraction(9, 11)
 >>> p.query("theta", given={"X1": 1, "X2": 1, "X3": 1})[1]    # counts p(x2 | x1, θ) too
 Fraction(27, 29)
 
-**One joint, two causal models.** Read backwards, X3, X2, X1, θ, the same joint answers the
-same intervention as if it were evidence: there θ comes last and X2 is one of its causes.
+**One joint, two causal models.** Factorised in the order X3, X2, X1, θ, the same joint treats the
+same intervention as evidence: there θ comes last and X2 is one of its causes.
 
 >>> backwards = CausalModel.factorise(p.joint(), ["X3", "X2", "X1", "theta"])
 >>> backwards.joint().marginal(*p.names).as_dict() == p.joint().as_dict()
@@ -42,9 +42,9 @@ True
 >>> backwards.query("theta", given={"X1": 1, "X3": 1}, do={"X2": 1})[1]
 Fraction(27, 29)
 
-**Which way does the arrow point?** X causes Y or Y causes X. No single order serves both
-hypotheses, so each has a causal model of its own, and a mixture intervenes in every one.
-Seeing X = Y = 1 tells nothing; setting X = 1 and seeing Y = 1 does.
+**Does X cause Y, or Y cause X?** No single order fits both hypotheses, so each has its causal
+model, and a mixture intervenes in every one. Observing X = Y = 1 is no evidence for either; setting
+X = 1 and observing Y = 1 is.
 
 >>> X_Y = CausalModel([Factor("X", bit, [half, half]), Factor("Y", bit, like, ["X"])])
 >>> Y_X = CausalModel([Factor("Y", bit, [half, half]), Factor("X", bit, like, ["Y"])])
@@ -55,8 +55,8 @@ Seeing X = Y = 1 tells nothing; setting X = 1 and seeing Y = 1 does.
 >>> arrow.query("H", given={"Y": 1}, do={"X": 1})
 {'X→Y': Fraction(3, 5), 'Y→X': Fraction(2, 5)}
 
-**Prize or frog.** An expert opens the box that holds the prize. An agent that imitates it,
-and takes its own choice for evidence, is sure of the prize before it looks.
+**Prize or frog.** An expert opens the box that holds the prize. An agent that imitates the expert
+and treats its choice as evidence is certain of the prize before it looks.
 
 >>> boxes = ("left", "right")
 >>> frog = CausalModel([
@@ -68,8 +68,8 @@ and takes its own choice for evidence, is sure of the prize before it looks.
 >>> frog.query("prize", do={"a": "left"})
 {'left': Fraction(1, 2), 'right': Fraction(1, 2)}
 
-**Decision theory never meets the difference.** To choose π* is to give π a Kronecker delta
-for its distribution; then P(ω | π*) and P(ω | π ← π*) are one and the same.
+**Decision theory does not see the difference.** Choosing π* gives π a Kronecker delta as its
+distribution; then P(ω | π*) and P(ω | π ← π*) are equal.
 
 >>> choice = CausalModel([
 ...     Factor("state", bit, [F(1, 3), F(2, 3)]),

@@ -1,10 +1,10 @@
-"""Tables of probabilities: the numbers, their checks, and what can be wrong with them.
+"""Tables of probabilities over finitely many named variables.
 
-    a row      p(x | parents) ≥ 0,  Σ_x p(x | parents) = 1
-    exact      a table of integers and Fractions is kept as Fractions, and sums exactly
-    float64    any other table, whose rows sum to one up to rounding
-
-Everything else here builds on these checks.
+a row      p(x | parents) ≥ 0,  Σ_x p(x | parents) = 1
+exact      tables of integers and Fractions stay Fractions and must sum exactly
+float64    all other tables, whose rows sum to one up to rounding
+marginal   p(x) = Σ_y p(x, y)
+condition  p(x | y) = p(x, y) / p(y)
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -30,39 +30,31 @@ JOINT_TOLERANCE = 1e-9
 
 
 def as_domain(name: str, values: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """The values of a variable, x ∈ {x1, ..., xk}: at least one, all different.
-
-    >>> as_domain("X", range(3))
-    (0, 1, 2)
-    """
+    """Return the values of a variable as a tuple: at least one, all different."""
     domain = tuple(values)
     try:
         distinct = len(set(domain)) == len(domain) > 0
     except TypeError as error:
-        raise InvalidTable(f"{name}: {error}: values must be hashable, use tuples") from error
+        raise InvalidTable(f"values of {name} must be hashable ({error}): use tuples") from error
     if not distinct:
-        raise InvalidTable(f"{name} has values {domain!r}: give at least one, each of them once")
+        raise InvalidTable(
+            f"{name} has values {domain!r}: expected at least one, without duplicates"
+        )
     return domain
 
 
 def as_numbers(table: Table, place: str) -> npt.NDArray[Any]:
-    """A read-only copy of the table: Fractions where every cell is rational, float64 otherwise.
-
-    >>> as_numbers([Fraction(1, 3), 0], "P(X)")
-    array([Fraction(1, 3), Fraction(0, 1)], dtype=object)
-    >>> as_numbers([Fraction(1, 4), 0.75], "P(X)")
-    array([0.25, 0.75])
-    """
+    """Return a read-only copy: Fractions if every cell is rational, float64 otherwise."""
     try:
         p = np.array(table)
     except ValueError as error:
-        raise InvalidTable(f"{place} is ragged: give every row the same length") from error
+        raise InvalidTable(f"{place} is ragged: all rows must have the same length") from error
     if p.dtype.kind == "f":
         p = p.astype(np.float64)
     else:
         cells = p.astype(object).ravel().tolist()
         if wrong := [x for x in cells if not isinstance(x, Real)]:
-            raise InvalidTable(f"{place} holds {wrong[0]!r}: use integers, Fractions or floats")
+            raise InvalidTable(f"{place} contains {wrong[0]!r}: use integers, Fractions or floats")
         if exact := all(isinstance(x, Rational) for x in cells):
             cells = [Fraction(int(x.numerator), int(x.denominator)) for x in cells]
         shape, p = p.shape, np.empty(len(cells), dtype=object if exact else np.float64)
@@ -75,16 +67,12 @@ def as_numbers(table: Table, place: str) -> npt.NDArray[Any]:
 def check_rows(
     p: npt.NDArray[Any], place: str, tolerance: float = ROW_TOLERANCE, *, partial: bool = False
 ) -> None:
-    """p(x) ≥ 0 and Σ_x p(x) = 1 along the last axis, or `InvalidTable`.
+    """Raise `InvalidTable` unless p(x) ≥ 0 and Σ_x p(x) = 1 along the last axis.
 
-    Fractions must sum to one exactly. `partial` lets rows of zeros pass.
-
-    >>> check_rows(as_numbers([[0.5, 0.5], [0.5, 0.75]], "P(X | Y)"), "P(X | Y)")
-    Traceback (most recent call last):
-    bayescontrol.errors.InvalidTable: P(X | Y), row (1,), sums to 1.25, not to 1:...
+    Fractions must sum to one exactly. With `partial`, rows of zeros are allowed.
     """
     if np.any(bad := ~(p >= 0)):
-        raise InvalidTable(f"{place} holds {p[bad][0]}: probabilities are 0 or more")
+        raise InvalidTable(f"{place} contains {p[bad][0]}: probabilities must be >= 0")
     sums = np.asarray(p.sum(axis=-1))
     off = abs(sums - 1) > (0 if p.dtype == object else tolerance)
     if partial:
@@ -92,27 +80,19 @@ def check_rows(
     if np.any(off):
         row = tuple(np.argwhere(off)[0].tolist())
         where = f"{place}, row {row}," if row else place
-        raise InvalidTable(f"{where} sums to {sums[row]}, not to 1: divide by the sum")
+        raise InvalidTable(f"{where} sums to {sums[row]} instead of 1: divide it by its sum")
 
 
 def axis_of(domains: Domains, name: str) -> int:
-    """The axis of a variable: its place in the order.
-
-    >>> axis_of({"X": (0, 1), "Y": (0, 1)}, "Y")
-    1
-    """
+    """Return the axis of a variable."""
     if name not in domains:
         known = ", ".join(domains) or "none"
-        raise UnknownVariable(f"no variable {name!r}: the variables are {known}")
+        raise UnknownVariable(f"unknown variable {name!r}: the variables are {known}")
     return list(domains).index(name)
 
 
 def index_of(domains: Domains, name: str, value: Hashable) -> int:
-    """The position of a value on its variable's axis.
-
-    >>> index_of({"X": ("a", "b")}, "X", "b")
-    1
-    """
+    """Return the position of a value on the axis of its variable."""
     axis_of(domains, name)
     try:
         return domains[name].index(value)
@@ -121,16 +101,15 @@ def index_of(domains: Domains, name: str, value: Hashable) -> int:
         raise UnknownVariable(f"{name} has no value {value!r}: its values are {known}") from None
 
 
-#: Rows of a distribution that its repr shows.
+#: Maximum number of rows in a repr.
 SHOWN = 16
 
 
 class Distribution:
     """p(X1, ..., Xn) over named variables with finitely many values.
 
-    `domains` maps each name to its values, in the order of the axes of `p`. Wherever
-    variables are named by keyword, a mapping may stand in front, for names that are no
-    Python identifiers.
+    `domains` maps each name to its values, in the order of the axes of `p`. Methods take variables
+    by keyword, or as a mapping for names that are not Python identifiers.
 
     >>> p = Distribution({"rain": (False, True), "wet": ("no", "yes")},
     ...                  [[0.5, 0.125], [0, 0.375]])
@@ -149,12 +128,14 @@ class Distribution:
         place = f"P({', '.join(self.domains)})"
         self.p = as_numbers(p, place)
         if self.p.shape != shape:
-            raise InvalidTable(f"{place} has shape {self.p.shape}, its variables need {shape}")
+            raise InvalidTable(
+                f"{place} has shape {self.p.shape}, expected {shape} for its variables"
+            )
         check_rows(self.p.reshape(-1), place, JOINT_TOLERANCE)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """X1, ..., Xn in the order of the axes.
+        """Return X1, ..., Xn in the order of the axes.
 
         >>> Distribution({"X": (0,), "Y": (0, 1)}, [[0.5, 0.5]]).names
         ('X', 'Y')
@@ -162,7 +143,7 @@ class Distribution:
         return tuple(self.domains)
 
     def probability(self, values: Values | None = None, /, **named: Hashable) -> Probability:
-        """p(x) = Σ_y p(x, y), of the event that the named variables take these values.
+        """Return p(x) = Σ_y p(x, y), the probability that the named variables have these values.
 
         >>> Distribution({"X": (0, 1), "Y": (0, 1)}, [[0.5, 0.25], [0.25, 0]]).probability(X=0)
         0.75
@@ -170,7 +151,7 @@ class Distribution:
         return _total(self._slice(dict(values or {}, **named)))
 
     def marginal(self, *names: str) -> "Distribution":
-        """p(x) = Σ_y p(x, y), with the axes in the order asked for.
+        """Return p(x) = Σ_y p(x, y), with the axes in the given order.
 
         >>> p = Distribution({"X": (0, 1), "Y": (0, 1)}, [[0.5, 0.25], [0.25, 0]])
         >>> p.marginal("Y")
@@ -181,15 +162,15 @@ class Distribution:
         ('Y', 'X')
         """
         if len(set(names)) < len(names):
-            raise InvalidTable(f"the marginal of {names} names a variable twice: name each once")
+            raise InvalidTable(f"marginal{names} has a duplicate variable")
         axes = [axis_of(self.domains, name) for name in names]
         rest = tuple(set(range(self.p.ndim)) - set(axes))
-        kept = np.asarray(self.p.sum(axis=rest), dtype=self.p.dtype)
+        p = np.asarray(self.p.sum(axis=rest), dtype=self.p.dtype)
         order = np.argsort(np.argsort(axes))
-        return Distribution({name: self.domains[name] for name in names}, kept.transpose(order))
+        return Distribution({name: self.domains[name] for name in names}, p.transpose(order))
 
     def condition(self, values: Values | None = None, /, **named: Hashable) -> "Distribution":
-        """p(x | y) = p(x, y) / p(y), over the variables that are left.
+        """Return p(x | y) = p(x, y) / p(y), over the remaining variables.
 
         >>> p = Distribution({"X": (0, 1), "Y": (0, 1)}, [[0.5, 0.25], [0.25, 0]])
         >>> p.condition(Y=1)
@@ -197,18 +178,18 @@ class Distribution:
         0  1
         """
         given = dict(values or {}, **named)
-        kept = self._slice(given)
-        if not (total := _total(kept)):
+        p = self._slice(given)
+        if not (total := _total(p)):
             event = ", ".join(f"{name}={value!r}" for name, value in given.items())
             raise ImpossibleCondition(
-                f"P({event}) = 0: nothing follows from it; condition on an event that can "
-                "happen, or intervene to bring it about"
+                f"P({event}) = 0: condition on an event of positive probability, or intervene to "
+                "set it"
             )
         rest = {name: values for name, values in self.domains.items() if name not in given}
-        return Distribution(rest, kept / total)
+        return Distribution(rest, p / total)
 
     def as_dict(self) -> dict[Any, Probability]:
-        """{x: p(x)} for one variable, {(x, y): p(x, y)} for several.
+        """Return {x: p(x)} for one variable, {(x, y): p(x, y)} for two or more.
 
         >>> Distribution({"X": ("a", "b")}, [Fraction(1, 3), Fraction(2, 3)]).as_dict()
         {'a': Fraction(1, 3), 'b': Fraction(2, 3)}
@@ -221,7 +202,7 @@ class Distribution:
     def __getitem__(self, key: Any) -> Probability:
         x = (key,) if len(self.domains) == 1 else key
         if not isinstance(x, tuple) or len(x) != len(self.domains):
-            raise UnknownVariable(f"{key!r} does not give one value to each of {self.names}")
+            raise UnknownVariable(f"{key!r} must give one value for each of {self.names}")
         return self.probability(dict(zip(self.names, x, strict=True)))
 
     def __repr__(self) -> str:
@@ -240,7 +221,7 @@ class Distribution:
         return f"<table>{body}</table>" + "".join(f"<p>{escape(line)}</p>" for line in note)
 
     def _rows(self) -> tuple[list[list[str]], list[str]]:
-        # Impossible worlds say nothing: only what can happen is shown.
+        # Show only the rows with positive probability.
         possible = np.argwhere(self.p > 0).tolist()
         rows = [[*self.names, "P"]]
         for index in islice(possible, SHOWN):

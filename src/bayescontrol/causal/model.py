@@ -1,9 +1,15 @@
-"""A factor p(x | parents): the mechanism that sets one variable.
+"""Causal models: factors p(x | parents) in causal order, interventions, and mixtures of models.
 
-    table        one axis per parent, in the order of `parents`, and the own axis last
-    delta        δ(x, x0): the mechanism of a variable that was set to x0
+    factor          a table with one axis per parent, in the order of `parents`, and the variable's
+                    axis last; δ(x, x0) for a variable that was set to x0
+    joint           p(x1, ..., xn) = Π_i p(x_i | parents of x_i), parents earlier in the order
+    intervention    X_j ← x replaces p(x_j | parents) by δ(x_j, x) and keeps the other factors
+    factorisation   p(x_i | x_<i) = p(x_≤i) / p(x_<i), for any order: the joint does not determine
+                    which order is the causal one
+    mixture         p(h, x) = p(h) p_h(x): hypotheses h with different causal models
 
-A factor is checked when the model that holds it is built.
+Intervene first, then condition: an intervention changes the model, a condition queries it. A
+factor is checked when the model that contains it is built.
 """
 
 import math
@@ -33,12 +39,12 @@ Row: TypeAlias = Table | Mapping[Any, Probability]
 
 
 class Factor:
-    """p(x | parents): how one variable listens to those before it.
+    """p(x | parents): the mechanism of one variable.
 
-    `table` has one axis per parent and the own axis last; or it is a pure function of the
-    parents' values that returns one row, as a sequence or as {x: p(x | parents)} with what
-    is missing at 0. With `partial=True` a row of zeros says that the mechanism is not
-    known there, and a joint that needs it raises.
+    `table` has one axis per parent and the variable's axis last. It may also be a pure function of
+    the parents' values that returns one row, as a sequence or as {x: p(x | parents)} with missing
+    values at 0. With `partial=True` a row of zeros means that the mechanism is unknown there, and a
+    joint that needs it raises.
 
     >>> Factor("X", (0, 1), [[0.5, 0.5], [0.25, 0.75]], parents=["theta"])
     P(X | theta)
@@ -62,11 +68,11 @@ class Factor:
         self.parents = (parents,) if isinstance(parents, str) else tuple(parents)
         self.partial = partial
         if len({name, *self.parents}) <= len(self.parents):
-            raise InvalidTable(f"{self._label()} names a variable twice: name each once")
+            raise InvalidTable(f"{self._label()} has a duplicate variable")
         self.table = table if callable(table) else self._rows(table, self._label(), self.parents)
 
     def tabulate(self, domains: Domains) -> npt.NDArray[Any]:
-        """p(x | parents) as an array, checked against the parents' values.
+        """Return p(x | parents) as an array, checked against the parents' values.
 
         >>> Factor("echo", "ab", lambda x: {x: 1}, ["X"]).tabulate({"X": ("a", "b")})
         array([[Fraction(1, 1), Fraction(0, 1)],
@@ -75,16 +81,16 @@ class Factor:
         for parent in self.parents:
             if parent not in domains:
                 raise InvalidTable(
-                    f"{self._label()}: {parent!r} does not come before {self.name!r} in the "
-                    f"order ({', '.join(domains) or 'nothing does'}): move it there"
+                    f"{self._label()}: the parent {parent!r} must come before {self.name!r} in the "
+                    f"order; the earlier variables are: {', '.join(domains) or 'none'}"
                 )
         causes = [domains[parent] for parent in self.parents]
         shape = (*map(len, causes), len(self.values))
         if not callable(self.table):
             if self.table.shape != shape:
                 raise InvalidTable(
-                    f"{self._label()} has shape {self.table.shape}, its variables need {shape}: "
-                    "one axis per parent, the own axis last"
+                    f"{self._label()} has shape {self.table.shape}, expected {shape}: one axis per "
+                    f"parent, then the axis of {self.name}"
                 )
             return self.table
         rows = [
@@ -101,7 +107,7 @@ class Factor:
         p = as_numbers(table, place)
         if p.ndim != len(parents) + 1 or p.shape[-1] != len(self.values):
             raise InvalidTable(
-                f"{place} has shape {p.shape}: it needs one axis for each of {len(parents)} "
+                f"{place} has shape {p.shape}: expected one axis for each of {len(parents)} "
                 f"parents and a last axis of {len(self.values)} for {self.name}"
             )
         check_rows(p, place, partial=self.partial)
@@ -117,39 +123,36 @@ class Factor:
         return self._label()
 
 
-#: A joint is one dense array: beyond these sizes it is a mistake, not an example.
+#: Maximum size of a joint, which is one dense array.
 MAX_CELLS = 2**24
 MAX_VARIABLES = 32
 
 
 class Causal(ABC):
-    """p(x), p(x | y) and p(x | Y ← y): what a causal model and a mixture of them answer.
+    """Interface of causal models and their mixtures: p(x), p(x | y) and p(x | Y ← y).
 
-    >>> issubclass(CausalModel, Causal)
-    True
+    >>> coin = CausalModel([Factor("X", (0, 1), [0.5, 0.5])])
+    >>> isinstance(coin, Causal), coin.names
+    (True, ('X',))
     """
 
     domains: Domains
 
     @property
     def names(self) -> tuple[str, ...]:
-        """X1, ..., Xn, in causal order where there is one order.
-
-        >>> CausalModel([Factor("X", (0, 1), [0.5, 0.5])]).names
-        ('X',)
-        """
+        """Return X1, ..., Xn, in causal order if there is one."""
         return tuple(self.domains)
 
     @abstractmethod
     def joint(self) -> Distribution:
-        """p(x1, ..., xn), of all variables together."""
+        """Return p(x1, ..., xn), the joint of all variables."""
 
     @abstractmethod
     def intervene(self, values: Values | None = None, /, **named: Hashable) -> Self:
-        """X ← x: the same kind of model, in which X listens to nobody."""
+        """Return the model after X ← x, in which X depends on no other variable."""
 
     def condition(self, values: Values | None = None, /, **named: Hashable) -> Distribution:
-        """p(x | y): y was seen. What is left is a distribution, and no longer causal.
+        """Return p(x | y) after observing y, as a distribution, which is no longer causal.
 
         >>> X, Y = Factor("X", (0, 1), [0.5, 0.5]), Factor("Y", (0, 1), lambda x: {x: 1}, ["X"])
         >>> CausalModel([X, Y]).condition(Y=1)
@@ -161,19 +164,19 @@ class Causal(ABC):
     def query(
         self, *names: str, given: Values | None = None, do: Values | None = None
     ) -> dict[Any, Probability]:
-        """p(names | given, do): intervene, then condition, then sum out the rest.
+        """Return p(names | given, do): intervene, then condition, then sum out the rest.
 
         >>> X, Y = Factor("X", (0, 1), [0.5, 0.5]), Factor("Y", (0, 1), lambda x: {x: 1}, ["X"])
         >>> CausalModel([X, Y]).query("X", do={"Y": 1})
         {0: 0.5, 1: 0.5}
         """
         if fixed := [name for name in names if name in (given or {})]:
-            raise UnknownVariable(f"{fixed[0]} is given: ask for a variable that is not")
+            raise UnknownVariable(f"{fixed[0]} is in `given`: query other variables")
         return self.intervene(do).condition(given).marginal(*names).as_dict()
 
 
 class CausalModel(Causal):
-    """p(x1, ..., xn) = Π_i p(x_i | parents), factors in causal order.
+    """p(x1, ..., xn) = Π_i p(x_i | parents), with factors in causal order.
 
     >>> theta = Factor("theta", ("fair", "bent"), [0.5, 0.5])
     >>> X = Factor("X", (0, 1), lambda theta: [0.5, 0.5] if theta == "fair" else [0, 1], "theta")
@@ -192,18 +195,18 @@ class CausalModel(Causal):
         domains: dict[str, tuple[Hashable, ...]] = {}
         for factor in self.factors:
             if factor.name in domains:
-                raise InvalidTable(f"two factors are named {factor.name!r}: name each once")
+                raise InvalidTable(f"two factors are named {factor.name!r}: use unique names")
             self._tables.append(factor.tabulate(domains))
             domains[factor.name] = factor.values
         self.domains = domains
 
     @classmethod
     def factorise(cls, joint: Distribution, order: Sequence[str]) -> Self:
-        """p(x_i | x_<i) = p(x_≤i) / p(x_<i): the joint read in the given causal order.
+        """Return p(x_i | x_<i) = p(x_≤i) / p(x_<i): the joint factorised in the given causal order.
 
-        Every order gives the joint back, and different orders answer interventions
-        differently. Where p(x_<i) = 0 the joint does not tell how X_i would behave: an
-        intervention that leads there raises `ImpossibleCondition`.
+        Every order reproduces the joint, but different orders answer interventions differently.
+        Where p(x_<i) = 0 the joint does not determine X_i: an intervention that leads there raises
+        `ImpossibleCondition`.
 
         >>> p = Distribution({"X": (0, 1), "Y": (0, 1)}, [[0.375, 0.125], [0.125, 0.375]])
         >>> CausalModel.factorise(p, ["X", "Y"]).query("Y", do={"X": 1})
@@ -212,7 +215,7 @@ class CausalModel(Causal):
         {0: 0.5, 1: 0.5}
         """
         if sorted(order) != sorted(joint.names):
-            raise UnknownVariable(f"the order {tuple(order)} does not name {joint.names} once each")
+            raise UnknownVariable(f"the order {tuple(order)} must name each of {joint.names} once")
         factors = []
         p = joint.marginal(*order).p
         for i in reversed(range(len(order))):
@@ -224,7 +227,7 @@ class CausalModel(Causal):
         return cls(reversed(factors))
 
     def joint(self) -> Distribution:
-        """p(x1, ..., xn) = Π_i p(x_i | parents).
+        """Return p(x1, ..., xn) = Π_i p(x_i | parents).
 
         >>> X, Y = Factor("X", (0, 1), [0.5, 0.5]), Factor("Y", (0, 1), lambda x: {x: 1}, ["X"])
         >>> CausalModel([X, Y]).joint()
@@ -235,8 +238,8 @@ class CausalModel(Causal):
         cells = math.prod(map(len, self.domains.values()))
         if cells > MAX_CELLS or len(self.domains) > MAX_VARIABLES:
             raise InvalidTable(
-                f"the joint of {len(self.domains)} variables has {cells} cells, beyond "
-                f"{MAX_CELLS} cells or {MAX_VARIABLES} variables: use a smaller model"
+                f"the joint of {len(self.domains)} variables has {cells} cells; the limits are "
+                f"{MAX_CELLS} cells and {MAX_VARIABLES} variables: use a smaller model"
             )
         p: npt.NDArray[Any] = np.ones((), dtype=np.int64)
         for i, (factor, table) in enumerate(zip(self.factors, self._tables, strict=True)):
@@ -245,14 +248,14 @@ class CausalModel(Causal):
             aligned = table.transpose(np.argsort(axes)).reshape(shape[: i + 1])
             if factor.partial and np.any((p > 0) & (aligned.sum(axis=-1) == 0)):
                 raise ImpossibleCondition(
-                    f"{factor} is needed for parents of which it does not know the effect (a "
-                    "joint that never shows them cannot tell): state that row in a Factor"
+                    f"{factor} is needed for values of its parents that have probability 0 in the "
+                    "joint it was factorised from: define that row in a Factor"
                 )
             p = p[..., None] * aligned
         return Distribution(self.domains, p)
 
     def intervene(self, values: Values | None = None, /, **named: Hashable) -> Self:
-        """X ← x: the factor of X becomes the Kronecker delta δ(X, x), the others stay.
+        """Return the model after X ← x: the factor of X becomes δ(X, x), the others stay.
 
         >>> X, Y = Factor("X", (0, 1), [0.5, 0.5]), Factor("Y", (0, 1), lambda x: {x: 1}, ["X"])
         >>> CausalModel([X, Y]).intervene(Y=1)
@@ -270,11 +273,11 @@ class CausalModel(Causal):
 
 
 class CausalMixture(Causal):
-    """p(h, x) = p(h) p_h(x): a hypothesis h, and under each h a causal model of its own.
+    """p(h, x) = p(h) p_h(x): a hypothesis h, and a causal model for each h.
 
-    An ordered factorisation H, X, Y can only say that X comes before Y. Where h decides who
-    is the cause, the order itself must depend on h: X ← x then goes into every p_h, in its
-    own order, and leaves p(h) alone. All models speak of the same variables.
+    A single ordered factorisation H, X, Y can only express that X comes before Y. If h determines
+    the direction, the order must depend on h: X ← x then applies to every p_h, in its order, and
+    leaves p(h) unchanged. All models have the same variables.
 
     >>> from bayescontrol.causal.model import CausalModel
     >>> X, Y = Factor("X", (0, 1), [0.5, 0.5]), Factor("Y", (0, 1), [[1, 0], [0, 1]], ["X"])
@@ -293,22 +296,22 @@ class CausalMixture(Causal):
         self._p = prior.tabulate({})
         if set(self.models) != set(prior.values):
             raise UnknownVariable(
-                f"the models are named {tuple(self.models)}, the values of {prior.name} are "
-                f"{prior.values}: give one model for each"
+                f"the models are named {tuple(self.models)}, but the values of {prior.name} are "
+                f"{prior.values}: pass one model for each value"
             )
         first, *others = self.models.values()
         for model in others:
             if dict(model.domains) != dict(first.domains):
                 raise InvalidTable(
-                    f"the models speak of {dict(first.domains)} and of {dict(model.domains)}: "
-                    "give all the same variables and values"
+                    f"the models have different variables, {dict(first.domains)} and "
+                    f"{dict(model.domains)}: use the same variables and values in all"
                 )
         if prior.name in first.domains:
-            raise InvalidTable(f"{prior.name!r} names the hypothesis and a variable: rename one")
+            raise InvalidTable(f"{prior.name!r} is both the hypothesis and a variable: rename one")
         self.domains = {prior.name: prior.values, **first.domains}
 
     def joint(self) -> Distribution:
-        """p(h, x) = p(h) p_h(x), the hypothesis first.
+        """Return p(h, x) = p(h) p_h(x), with the hypothesis as first variable.
 
         >>> from bayescontrol.causal.model import CausalModel
         >>> H = Factor("H", ("low", "high"), [0.5, 0.5])
@@ -323,7 +326,7 @@ class CausalMixture(Causal):
         )
 
     def intervene(self, values: Values | None = None, /, **named: Hashable) -> Self:
-        """X ← x in every p_h; H ← h makes p(h) a Kronecker delta.
+        """Return the mixture after X ← x in every p_h; H ← h makes p(h) a Kronecker delta.
 
         >>> from bayescontrol.causal.model import CausalModel
         >>> X, H = Factor("X", (0, 1), [0.5, 0.5]), Factor("H", ("one",), [1])

@@ -1,9 +1,13 @@
-"""Will a class of modes settle, and who is to blame if not.
+"""Check whether an agent over a class of modes converges to the policy of the true mode.
 
-record            → d_t(m*‖m), its split by the mode in charge, the posterior bound
-many runs         → boundedness bands, Ville's bound, steps until a wrong mode is dropped
-finite class      → core, consistency, rates and verdict, exactly
-any other class   → the same by simulation, with error bars
+The agent *settles* if, whichever mode is true, its policy becomes that of the true mode.
+
+`check`, `advise`          exact verdict for a finite class, and what would help
+`core`, `consistent`       the two conditions of the convergence theorem
+`sampled_check`            the same for infinite classes, by simulation
+`settling_times`           steps until the weights of wrong modes vanish
+`divergences`, `sub_divergences`            d_t(m*‖m) along a record, split by the drawn mode
+`simulate_divergences`, `bands`, `ville`    the same over many runs
 """
 
 from bayescontrol.convergence.boundedness import bands, simulate_divergences, ville

@@ -1,13 +1,13 @@
-"""Boundedness: how far sub-divergences stray from their means, over many runs in the world of m*.
+"""Boundedness: how far sub-divergences are from their means, over many runs in the world of m*.
 
     bounded   P( |g_t(m') - G_t(m')| ≤ C ) ≥ 1 - δ, one C for every t
     C_t       the smallest C with P( sup_{τ≤t} |g_τ(m') - G_τ(m')| ≤ C ) ≥ 1 - δ
     Ville     P( P(m* | âo_≤t) < δ P(m*) at some t ) ≤ δ
 
-The paper asks for one C. Where likelihood ratios are independent, g - G is a random walk and C_t
-grows like √t, so there is none. The lower bound on P(m* | ·) holds all the same: P(m*)/P(m* | ·)
-= Σ_m P(m) e^(-d_t(m*‖m)) is a non-negative supermartingale that starts at one, and Ville's
-inequality needs no more (our reading, see docs/errata.md). Here are both.
+The paper assumes a single C. If likelihood ratios are independent, g - G is a random walk and C_t
+grows like √t, so no such C exists. The lower bound on P(m* | ·) holds anyway: P(m*)/P(m* | ·)
+= Σ_m P(m) e^(-d_t(m*‖m)) is a non-negative supermartingale that starts at one, which is all that
+Ville's inequality needs (our reading, see docs/errata.md). This module measures both.
 """
 
 import math
@@ -21,24 +21,24 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.divergence import mode_index
-from bayescontrol.convergence.settling import class_and_hold
+from bayescontrol.convergence.settling import tables_and_hold
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability, UnknownMode, counted
 from bayescontrol.interaction import both_streams
 from bayescontrol.record import Record
 
-#: The most that an ensemble may hold, in bytes.
-ROOM = 2 * 2**30
+#: Maximum size of an ensemble, in bytes.
+MAX_BYTES = 2 * 2**30
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble:
-    """Many runs of the rule in the world of m*, each as it stood at K times.
+    """Many runs of the rule in the world of m*, recorded at K times.
 
-    `d`, `g` and `G` are those of `bayescontrol.convergence.divergence`, for J modes m.
+    `d`, `g` and `G` are defined in `bayescontrol.convergence.divergence`, for J modes m.
 
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> simulate_divergences(prize_or_frog(0.75), true=0, steps=9, runs=4, at=[3, 6])
-    Ensemble(4 runs of 9 steps, mode 0 true: 3 times, 2 modes in charge, against 2)
+    Ensemble(4 runs of 9 steps, mode 0 true: 3 times, 2 drawn modes, against 2)
     """
 
     #: The index of m*.
@@ -59,13 +59,13 @@ class Ensemble:
     posterior: FloatArray
     #: min_{τ≤t} P(m* | âo_≤τ) / P(m*) over all τ, as an array [run, t].
     low: FloatArray
-    #: What all modes of the class are called.
+    #: The names of all modes of the class.
     names: tuple[str, ...] = ()
 
     def excess(self, other: int | str) -> FloatArray:
-        """g_t(m') - G_t(m') of d_t(m*‖m) for m = `other`, as an array [run, t, m'].
+        """Return g_t(m') - G_t(m') of d_t(m*‖m) for m = `other`, as an array [run, t, m'].
 
-        The mode is given by its number or its name. It is -∞ where only G is infinite, nan where
+        The mode is given by index or name. The value is -∞ where only G is infinite, and nan where
         both are.
         """
         j = self.column(other)
@@ -73,12 +73,12 @@ class Ensemble:
             return np.asarray(self.g[..., j] - self.G[..., j])
 
     def column(self, other: int | str) -> int:
-        """Where mode m stands in the last axis."""
+        """Return the position of mode m in the last axis."""
         m = mode_index(other, self.names) if isinstance(other, str) else other
         found = np.flatnonzero(self.against == m)
         if not found.size:
             raise UnknownMode(
-                f"the ensemble was not compared against mode {other!r}, only against "
+                f"the ensemble does not compare with mode {other!r}, only with "
                 f"{self.against.tolist()}: simulate again with against=[{other!r}]"
             )
         return int(found[0])
@@ -87,7 +87,7 @@ class Ensemble:
         runs, K, M, J = self.g.shape
         return (
             f"Ensemble({counted(runs, 'run')} of {counted(int(self.times[-1]), 'step')}, mode "
-            f"{self.true} true: {counted(K, 'time')}, {counted(M, 'mode')} in charge, against {J})"
+            f"{self.true} true: {counted(K, 'time')}, {counted(M, 'drawn mode')}, against {J})"
         )
 
 
@@ -102,47 +102,47 @@ def simulate_divergences(
     against: Sequence[int | str] | None = None,
     first: int = 0,
 ) -> Ensemble:
-    """d_t, g_t and G_t over runs `first`, `first` + 1, … of the rule in the world of `true`.
+    """Simulate d_t, g_t and G_t over runs `first`, `first` + 1, … in the world of `true`.
 
-    `modes` are tables, or whatever `tabulate` makes tables of: a list of modes, an agent; a mode
-    is given by its number or its name. Run i of tables is, bit for bit, `interact(modes.agent(),
-    modes.environment(true), steps, seed=seed, run=i)`. Kept is what it has come to at the times
-    `at` and at the last step; the suprema and the minimum run over all steps. `against` are the
-    modes m, all by default: an ensemble holds runs × times × modes in charge × modes m numbers, so
-    ask for few of something.
+    `modes` is anything that `tabulate` accepts: tables, a list of modes, or an agent; a mode is
+    given by index or name. Run i of tables equals, bit for bit, `interact(modes.agent(),
+    modes.environment(true), steps, seed=seed, run=i)`. Values are recorded at the times `at` and at
+    the last step; the suprema and the minimum are over all steps. `against` are the modes m, by
+    default all. An ensemble holds runs × times × drawn modes × modes m numbers, so limit one of
+    them.
 
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=100, runs=500)
-    >>> bool((runs.d[:, -1, 1] > 0).all())        # in the end all speak for the true mode
+    >>> bool((runs.d[:, -1, 1] > 0).all())        # all runs favour the true mode
     True
     """
-    modes, hold = class_and_hold(modes)
+    modes, hold = tables_and_hold(modes)
     if hold > 1:
         raise MissingCapability(
-            f"the agent holds each mode for {hold} steps: simulated is a new mode at every step; "
-            "give tabulate(agent), whose modes are drawn at every step"
+            f"the agent holds each mode for {hold} steps, which cannot be simulated here: pass "
+            "tabulate(agent) to draw a mode at every step"
         )
     names = tuple(modes.name(m) for m in range(len(modes)))
     m_star = mode_index(true, names)
     if steps < 0 or runs < 1 or first < 0:
         raise ValueError(
-            f"steps={steps}, runs={runs}, first={first}: at least 0 steps, 1 run, and run 0"
+            f"steps={steps}, runs={runs}, first={first}: expected steps >= 0, runs >= 1, first >= 0"
         )
     if not modes.prior[m_star] > 0.0:
         raise InvalidPrior(
-            f"P(m*) = 0 for mode {m_star} ({modes.name(m_star)}): the rule cannot find a mode "
-            "that its prior rules out; give TabularModes another prior"
+            f"the true mode {m_star} ({modes.name(m_star)}) has prior 0, so it is never drawn: "
+            "give TabularModes another prior"
         )
     times = np.unique([*map(int, at), steps])
     if times[0] < 0 or times[-1] > steps:
-        raise ValueError(f"at={times.tolist()}: times are between 0 and the {steps} steps")
+        raise ValueError(f"at={times.tolist()}: times must lie between 0 and steps={steps}")
     chosen = range(len(modes)) if against is None else against
     others = np.array([mode_index(m, names) for m in chosen], np.int64)
     R, K, M, J = runs, times.size, len(modes), others.size
     size = 8 * R * K * (J + 3 * M * J + M + 1)
-    if size > ROOM:
+    if size > MAX_BYTES:
         raise ValueError(
-            f"{R} runs × {K} times × {M} modes in charge × {J} modes would take "
+            f"{R} runs × {K} times × {M} drawn modes × {J} modes would take "
             f"{size / 2**30:.1f} GiB: choose fewer times `at`, fewer modes `against`, or "
             "simulate in parts, with `first`"
         )
@@ -165,9 +165,9 @@ def simulate_divergences(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bands:
-    """Where g - G was over the runs of an ensemble, by time and by mode m' in charge.
+    """Quantiles of g - G over the runs of an ensemble, by time and drawn mode m'.
 
-    The paper lets T be any set of steps; here it is the steps at which m' was in charge.
+    The paper lets T be any set of steps; here it is the steps at which m' was drawn.
 
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=64, runs=500, at=[16])
@@ -178,7 +178,7 @@ class Bands:
     runs: int
     #: The times t; shape (K,).
     times: IntArray
-    #: The shares of runs below each quantile; shape (Q,).
+    #: The share of runs below each quantile; shape (Q,).
     levels: FloatArray
     #: Quantiles of g_t(m') - G_t(m'), as an array [level, t, m'].
     quantiles: FloatArray
@@ -186,9 +186,9 @@ class Bands:
     mean: FloatArray
     error: FloatArray
     delta: float
-    #: C_t of each mode in charge: sup_{τ≤t} |g_τ - G_τ| ≤ C in a share 1 - δ of runs; [t, m'].
+    #: C_t of each drawn mode: sup_{τ≤t} |g_τ - G_τ| ≤ C in a share 1 - δ of runs; [t, m'].
     C: FloatArray
-    #: C_t of all modes in charge together: in a share 1 - δ of runs none strayed farther; [t].
+    #: C_t of all drawn modes jointly: the bound holds for all of them in that share; [t].
     C_joint: FloatArray
 
     def __repr__(self) -> str:
@@ -207,10 +207,10 @@ def bands(
     levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
     delta: float = 0.05,
 ) -> Bands:
-    """Quantiles of g_t(m') - G_t(m') of d_t(m*‖m), m = `other`, and C_t for this δ.
+    """Return quantiles of g_t(m') - G_t(m') of d_t(m*‖m), m = `other`, and C_t for this δ.
 
-    Quantiles are values that occurred: the smallest with at least that share of runs at or
-    below. Where G is infinite the mean is no number, and C_t is infinite.
+    A quantile is the smallest observed value with at least that share of runs at or below it. Where
+    G is infinite, the mean is nan and C_t is infinite.
 
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=64, runs=500, at=[16])
@@ -220,13 +220,13 @@ def bands(
     """
     if not isinstance(ensemble, Ensemble):
         raise MissingCapability(
-            f"ensemble={ensemble!r}: bands are over many runs; give what "
-            "simulate_divergences(modes, true, steps, runs) returned, and for one record use "
+            f"ensemble={ensemble!r} is not an Ensemble: pass the result of "
+            "simulate_divergences(modes, true, steps, runs); for a single record use "
             "sub_divergences"
         )
     for level in (*levels, 1.0 - delta):
         if not 0.0 < level < 1.0:
-            raise ValueError(f"levels={levels}, delta={delta}: shares lie between 0 and 1")
+            raise ValueError(f"levels={levels}, delta={delta}: shares must lie between 0 and 1")
     excess, sup = ensemble.excess(other), ensemble.sup[..., ensemble.column(other)]
     runs = len(excess)
     with np.errstate(invalid="ignore"):
@@ -246,19 +246,15 @@ def bands(
 
 
 def _quantile(values: FloatArray, share: float) -> FloatArray:
-    """The smallest value that at least this share of the runs does not exceed."""
-    # The share of runs is a whole number over n: what rounding adds to it is not a run more.
+    """Return the smallest value that at least this share of the runs does not exceed."""
+    # Subtract rounding errors: share * n is meant to be an integer.
     rank = math.ceil(share * len(values) - 1e-9)
     return np.asarray(np.sort(values, axis=0)[max(rank, 1) - 1])
 
 
 @dataclass(frozen=True, eq=False)
 class Ville:
-    """How often the true mode ever lost all but a share δ of its prior weight; see `ville`.
-
-    >>> Ville(np.array([0.1]), np.array([0.05]), np.array([0.02]), runs=100).holds
-    array([ True])
-    """
+    """How often the weight of the true mode ever fell below a share δ of its prior; see `ville`."""
 
     #: δ; shape (D,).
     deltas: FloatArray
@@ -270,12 +266,12 @@ class Ville:
 
     @property
     def holds(self) -> npt.NDArray[np.bool_]:
-        """Is the share at most δ, within three standard errors?"""
+        """Return whether the share is at most δ, within three standard errors."""
         return np.asarray(self.share <= self.deltas + 3.0 * self.error)
 
 
 def ville(runs: Ensemble | npt.ArrayLike, deltas: Sequence[float]) -> Ville:
-    """P( P(m* | âo_≤t) < δ P(m*) at some t ) ≤ δ: the share of runs in which it happened.
+    """Return the share of runs with P(m* | âo_≤t) < δ P(m*) at some t, which is at most δ.
 
     `runs` is an ensemble, or min_t P(m* | âo_≤t) / P(m*) of each run of any agent.
 
@@ -287,21 +283,21 @@ def ville(runs: Ensemble | npt.ArrayLike, deltas: Sequence[float]) -> Ville:
     """
     low = _minima(runs)
     if low.ndim != 1 or not low.size:
-        raise ValueError(f"runs has shape {low.shape}: give one minimum for each run")
+        raise ValueError(f"runs has shape {low.shape}: expected one minimum per run")
     if not ((low >= 0.0) & (low < np.inf)).all():
         i = int(np.argmin((low >= 0.0) & (low < np.inf)))
         raise BadEvidence(
-            f"runs[{i}] is {low[i]}: min_t P(m* | âo_≤t) / P(m*) is a number of at least 0"
+            f"runs[{i}] = {low[i]} is invalid: min_t P(m* | âo_≤t) / P(m*) must be finite and >= 0"
         )
     delta = np.array(deltas, np.float64)
     if delta.ndim != 1 or not ((delta > 0.0) & (delta < 1.0)).all():
-        raise ValueError(f"deltas={deltas!r}: a list of numbers between 0 and 1")
+        raise ValueError(f"deltas={deltas!r}: expected a list of numbers between 0 and 1")
     share = (low[:, None] < delta).mean(0)
     return Ville(delta, share, np.sqrt(share * (1.0 - share) / low.size), int(low.size))
 
 
 def _minima(runs: Any) -> FloatArray:
-    """min_t P(m* | âo_≤t) / P(m*) of each run."""
+    """Return min_t P(m* | âo_≤t) / P(m*) of each run."""
     if isinstance(runs, Ensemble):
         return np.asarray(runs.low[:, -1])
     try:
@@ -311,7 +307,7 @@ def _minima(runs: Any) -> FloatArray:
         shaped = False
     if not shaped:
         raise MissingCapability(
-            f"runs={runs!r}: give what simulate_divergences(modes, true, steps, runs) returned, "
-            "or min_t P(m* | âo_≤t) / P(m*) of each run, a list of numbers"
+            f"runs={runs!r}: pass the result of simulate_divergences(modes, true, steps, runs), or "
+            "a list with min_t P(m* | âo_≤t) / P(m*) of each run"
         )
     return low

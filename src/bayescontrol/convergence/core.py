@@ -1,12 +1,40 @@
-"""The core [m*]: the modes that m*'s own policy cannot tell from m*.
+"""Core, consistency and deadlocks: which pairs of modes the agent can distinguish.
 
-    m ∉ [m*]   iff   from every x in R, the policy of m* reaches, with positive probability, a
-                     situation in which it may take an action that parts m from m*
+    core          m ∉ [m*]  iff  from every x in R, the policy of m* reaches with positive
+                  probability a situation in which it may take an action that separates m from m*
+    consistency   m is consistent with m*  iff  m ∈ [m*] implies P(a | m, x) = P(a | m*, x) for
+                  all a and every x in R that can occur arbitrarily late
 
-A situation in which the two predict differently counts only if m* may take the action there: what
-nobody does is not seen. R is what is reachable in the world of m* when any mode's policy may act,
-for the others act most of the time. While m* keeps some weight it is drawn often enough in a row to
-get there, again and again: the divergence d_t(m*‖m) grows without bound, the weight of m vanishes.
+A different prediction counts only where m* may take the action, because otherwise it is never
+observed. R includes the situations that other modes lead to, because they act most of the time.
+While m* keeps some weight, it is drawn often enough in a row to reach a separating action again
+and again: d_t(m*‖m) grows without bound and the weight of m vanishes.
+
+Consistency is our reading of the paper, which lets the difference of the policies vanish as
+t → ∞ on every history. With finitely many situations it must be zero in each that can still occur.
+
+**Deadlocks.** In the world of m* the ratio of the weights of m and m* converges. If m keeps its
+weight, both modes act again and again, so the agent ends among the *blind spots*: the situations
+from which the two, taking turns, never reach an action that separates them. Let I be the
+situations that then occur for ever. A *closed set* is one that the pair alone does not leave.
+
+    both act in I for ever        so I is closed under their policies and contains closed sets
+    k acts in x ∈ I for ever      only if no closed set that the pair reaches from x refutes k.
+                                  Otherwise each visit to x may lead to evidence against k,
+                                  E √(w_k / w_m*) falls geometrically in the number of visits,
+                                  and k acts there only finitely often
+    so I is an end component      of the actions that may occur for ever, the pair's included
+
+Hence the agent settles if m and m* act alike in every such component. Conversely, a *deadlock* is
+a closed set K that the agent can reach while the modes `alive` are not ruled out, with
+
+    J   m*, m and every mode alive that the pair does not refute in some closed set within C
+    C   the situations that J can reach from K; no action of J in C separates m from m*
+
+Modes outside J are refuted in every closed set: with positive probability they soon stop acting
+for ever. Then J stays within C, and m and m* are never distinguished. It is a deadlock if they act
+differently in every closed set of C or, if nothing in C separates any two modes of J, in a set
+that J as a whole does not leave.
 """
 
 from collections.abc import Iterator
@@ -22,9 +50,9 @@ from bayescontrol.problems.tabular import TabularModes
 
 
 def core(modes: TabularModes, true: int | str, *, tolerance: float = 1e-12) -> tuple[int, ...]:
-    """[m*], as numbers of modes with weight; m* itself is always in it.
+    """Return [m*] as indices of modes with positive prior; m* itself is always in it.
 
-    In a grid of biases the core holds who agrees on the lever that m* pulls:
+    In a grid of biases the core holds the modes that agree on the arm that m* pulls:
 
     >>> from bayescontrol.bandits.joint import bias_grid
     >>> modes = bias_grid(arms=2, levels=(0.2, 0.8))
@@ -36,31 +64,26 @@ def core(modes: TabularModes, true: int | str, *, tolerance: float = 1e-12) -> t
 
 
 def outside_core(world: World) -> BoolArray:
-    """m ∉ [m*], for every mode m.
+    """Return whether m ∉ [m*], for every mode m.
 
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> outside_core(World(prize_or_frog(), true=0))
     array([False,  True])
     """
     takes = world.takes(world.true)
-    reached = can_reach(world.graph(takes), world.parted_by(takes).T)
+    reached = can_reach(world.graph(takes), world.separated_by(takes).T)
     return np.asarray(reached[world.reachable].all(0))
 
 
-def reaches_parting(world: World, takes: BoolArray, m: int) -> BoolArray:
-    """From which x the actions in `takes` lead to where they part m from m*.
-
-    >>> from bayescontrol.problems.examples import prize_or_frog
-    >>> reaches_parting(World(prize_or_frog(), true=0), np.array([[True, False]]), 1)
-    array([ True])
-    """
+def reaches_separation(world: World, takes: BoolArray, m: int) -> BoolArray:
+    """Return from which x the actions in `takes` can lead to one that separates m from m*."""
     return can_reach(world.graph(takes), (world.separates[m] & takes).any(-1))
 
 
 def consistent(
     modes: TabularModes, true: int | str, other: int | str, *, tolerance: float = 1e-12
 ) -> bool:
-    """Whether `other` is consistent with `true`: outside its core, or acting as it does.
+    """Return whether `other` is consistent with `true`: outside its core, or with the same policy.
 
     >>> from bayescontrol.problems.examples import consistency_diagram, consistency_repaired
     >>> consistent(consistency_diagram(), 0, 1), consistent(consistency_repaired(), 0, 1)
@@ -72,28 +95,24 @@ def consistent(
 
 
 def policies_agree(world: World) -> BoolArray:
-    """Whether m acts as m* does wherever the agent can be late, for every mode m.
+    """Return whether m acts like m* in every situation that can occur late, for every mode m.
 
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> policies_agree(World(prize_or_frog(), true=0))
     array([ True, False])
     """
-    own = world.modes.policy[world.true]
-    apart = np.abs(world.modes.policy - own).max(-1) > world.tolerance
+    true = world.modes.policy[world.true]
+    apart = np.abs(world.modes.policy - true).max(-1) > world.tolerance
     return np.asarray(~apart[:, world.late].any(-1))
 
 
-#: So many pairs (situation, modes alive) are searched for a way into a deadlock.
-SEARCHED: Final = 20_000
+#: Maximum number of (situation, modes not ruled out) searched for a way into a deadlock.
+MAX_SEARCHED: Final = 20_000
 
 
 @dataclass(frozen=True)
 class Deadlock:
-    """The modes that may stay, and the situations in which two of them act differently for ever.
-
-    >>> Deadlock((0, 1), (2, 3)).modes
-    (0, 1)
-    """
+    """The modes that keep their weight, and the situations in which two of them differ for ever."""
 
     modes: tuple[int, ...]
     situations: tuple[int, ...]
@@ -101,84 +120,84 @@ class Deadlock:
 
 @dataclass(frozen=True, eq=False)
 class BlindSpots:
-    """The situations from which m and m*, taking turns, can never be told apart.
+    """The situations from which m and m*, taking turns, can never be distinguished.
 
-    Only those count to which the agent can come before m is ruled out.
+    Only situations count that the agent can reach before m is ruled out.
 
     >>> from bayescontrol.problems.examples import consistency_diagram
     >>> modes = consistency_diagram()
     >>> spots = BlindSpots.of(World(modes, 0), 1)
     >>> [modes.labels.situations[x] for x in np.flatnonzero(spots.situations)]
     ['A0', 'A1', 'A2']
-    >>> spots.may_quarrel, spots.deadlock().modes
+    >>> spots.may_conflict, spots.deadlock().modes
     (True, (0, 1))
     """
 
     world: World
     m: int
     situations: BoolArray
-    #: What is reachable before m is ruled out.
+    #: The situations reachable before m is ruled out.
     reachable: BoolArray
 
     @classmethod
     def of(cls, world: World, m: int) -> "BlindSpots":
-        """Those of m in this world."""
+        """Return the blind spots of m in this world."""
         reachable = world.reachable_while_possible(m)
-        parting = reaches_parting(world, world.takes(world.true, m), m)
+        parting = reaches_separation(world, world.takes(world.true, m), m)
         return cls(world, m, reachable & ~parting, reachable)
 
     @cached_property
-    def _together(self) -> BoolArray:
+    def _pair_takes(self) -> BoolArray:
         return self.world.takes(self.world.true, self.m)
 
     @cached_property
-    def _pair(self) -> BoolArray:
-        return self.world.graph(self._together)
+    def _pair_graph(self) -> BoolArray:
+        return self.world.graph(self._pair_takes)
 
     @cached_property
-    def _stays(self) -> list[IntArray]:
-        return closed_within(self._pair, self.situations)
+    def _closed_sets(self) -> list[IntArray]:
+        return closed_within(self._pair_graph, self.situations)
 
     @cached_property
     def _refuted(self) -> BoolArray:
-        """What the two do in x is evidence against mode k, as an array [k, x]."""
-        return self.world.parted_by(self._together)
+        """Return whether the pair's actions in x are evidence against k, as an array [k, x]."""
+        return self.world.separated_by(self._pair_takes)
 
     @cached_property
-    def may_quarrel(self) -> bool:
-        """Whether there is a situation that might occur for ever and in which they differ."""
+    def may_conflict(self) -> bool:
+        """Return whether the policies differ in a situation that might occur for ever."""
         apart = self.world.acts_differently(self.m)
-        # Where the two alone would stay they might for ever: no need to look at the others.
-        return any(apart[stay].any() for stay in self._stays) or bool(self.quarrels.any())
+        # The closed sets of the pair can last for ever, whatever other modes do.
+        return any(apart[stay].any() for stay in self._closed_sets) or bool(self.conflicts.any())
 
     @cached_property
-    def quarrels(self) -> BoolArray:
-        """The situations that might occur for ever and in which m and m* act differently."""
+    def conflicts(self) -> BoolArray:
+        """Return the situations that might occur for ever and in which m and m* act differently."""
         apart = self.situations & self.world.acts_differently(self.m)
         if not apart.any():
             return apart
         lasts = np.repeat((self.world.modes.prior > 0.0)[:, None], len(apart), axis=1)
-        for stay in self._stays:
+        for stay in self._closed_sets:
             here = np.zeros(len(apart), bool)
             here[stay] = True
-            lasts[self._refuted[:, stay].any(1)] &= ~can_reach(self._pair, here)
+            lasts[self._refuted[:, stay].any(1)] &= ~can_reach(self._pair_graph, here)
         may = ((self.world.modes.policy > 0.0) & lasts[..., None]).any(0)
         may &= ~self.world.separates[self.m]
-        return apart & end_components(self.world.edges, may, self._together, self.situations)
+        return apart & end_components(self.world.edges, may, self._pair_takes, self.situations)
 
     def deadlock(self) -> Deadlock | None:
-        """A deadlock of m and m*; None if none is found."""
-        for stay in self._stays:
-            for alive in self._arrivals(set(stay.tolist())):
-                found = self._around(stay, alive)
+        """Return a deadlock of m and m*, or None if none is found."""
+        for stay in self._closed_sets:
+            for alive in self._modes_on_arrival(set(stay.tolist())):
+                found = self._extend(stay, alive)
                 if found is not None:
                     return found
         return None
 
-    def _around(self, stay: IntArray, alive: BoolArray) -> Deadlock | None:
-        """J and C, from K on; None if J parts m from m* or they do alike in the end."""
+    def _extend(self, stay: IntArray, alive: BoolArray) -> Deadlock | None:
+        """Return the smallest J and C around the closed set K, or None if it is no deadlock."""
         world, apart = self.world, self.world.acts_differently(self.m)
-        C, J = np.zeros(len(self._pair), bool), np.zeros(len(world.modes), bool)
+        C, J = np.zeros(len(self._pair_graph), bool), np.zeros(len(world.modes), bool)
         C[stay] = J[[world.true, self.m]] = True
         stays = [stay]
         while True:
@@ -189,7 +208,7 @@ class BlindSpots:
                 return None
             if (reached == C).all():
                 break
-            stays, C = closed_within(self._pair, reached), reached
+            stays, C = closed_within(self._pair_graph, reached), reached
         if not all(apart[one].any() for one in stays):
             if (world.separates[np.ix_(J, C)] & takes[C]).any():
                 return None
@@ -197,27 +216,27 @@ class BlindSpots:
         where = sorted({int(x) for one in stays for x in one if apart[x]})
         return Deadlock(tuple(np.flatnonzero(J).tolist()), tuple(where)) if where else None
 
-    def _arrivals(self, place: set[int]) -> Iterator[BoolArray]:
-        """The modes still alive when the agent comes there, m among them, in every way it can.
+    def _modes_on_arrival(self, place: set[int]) -> Iterator[BoolArray]:
+        """Yield each set of modes not ruled out, m among them, on arrival in these situations.
 
-        Who is ruled out acts no more: the search goes over situations and the modes alive. It
-        gives up after so many that only an odd class of modes can need more.
+        The search runs over pairs (situation, modes not ruled out), because modes that are ruled
+        out no longer act. It stops after `MAX_SEARCHED` pairs, more than any usual class needs.
         """
         modes, (x_, a_, o_) = self.world.modes, self.world.possible
-        ahead = [(modes.start, modes.prior > 0.0)]
-        seen: set[tuple[int, bytes]] = set()
-        told: set[bytes] = set()
-        while ahead and len(seen) < SEARCHED:
-            x, alive = ahead.pop()
-            if (x, alive.tobytes()) in seen:
+        pending = [(modes.start, modes.prior > 0.0)]
+        visited: set[tuple[int, bytes]] = set()
+        yielded: set[bytes] = set()
+        while pending and len(visited) < MAX_SEARCHED:
+            x, alive = pending.pop()
+            if (x, alive.tobytes()) in visited:
                 continue
-            seen.add((x, alive.tobytes()))
-            if x in place and alive.tobytes() not in told:
-                told.add(alive.tobytes())
+            visited.add((x, alive.tobytes()))
+            if x in place and alive.tobytes() not in yielded:
+                yielded.add(alive.tobytes())
                 yield alive
             takes = (modes.policy[alive, x] > 0.0).any(0)
             first, last = np.searchsorted(x_, (x, x + 1))
             for a, o in zip(a_[first:last].tolist(), o_[first:last].tolist(), strict=True):
                 left = alive & (modes.by_mode[x, a, o] > 0.0)
                 if takes[a] and left[self.m]:
-                    ahead.append((int(modes.successor[x, a, o]), left))
+                    pending.append((int(modes.successor[x, a, o]), left))

@@ -1,9 +1,16 @@
-"""How a record is read again: what each step told every mode, and what it should have told.
+"""Divergence processes: the evidence of a record for one mode against another, in nats.
 
-    evidence[t, m] = P(o_t | m, x_t, a_t)                        as the belief counts it
-    mean_t = Σ_a P(a | m_t, x_t) KL( P(· | m*, x_t, a) ‖ P(· | m, x_t, a) )     m_t in charge
+    d_t(m*‖m)   = Σ_{τ≤t} ln P(o_τ | m*, x_τ, a_τ) / P(o_τ | m, x_τ, a_τ)
+    P(m | âo_≤t) ≤ P(m)/P(m*) e^(-d_t(m*‖m))            for every history, whichever m* is true
+    d_t(m*‖m)   = Σ_m' g_t(m')                          split by the drawn mode m'
+    G_t(m')     = Σ_{τ≤t, m' drawn} Σ_a P(a | m', x_τ) KL( P(·|m*, x_τ, a) ‖ P(·|m, x_τ, a) )
 
-Records of tabular classes are read by kernels, all others step by step, with the same bits.
+G sums the conditional mean of each step of g, so in the world of m* the difference g - G is a
+martingale. Its actions come from m', its observations from m* (our reading, see docs/errata.md).
+G is never negative, and zero only where the modes cannot be distinguished.
+
+Kernels process the records of tabular classes. Other records are replayed step by step, with
+bitwise equal results.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,12 +35,8 @@ Rule: TypeAlias = ControlRule[Any, Any, Any, Any]
 Hypotheses: TypeAlias = ModeListQueries[Any] | ModeArrayQueries[Any]
 
 
-class Reading(NamedTuple):
-    """What T steps told M modes.
-
-    >>> Reading(np.ones((5, 2)), False, np.full((6, 2), 0.5)).evidence.shape
-    (5, 2)
-    """
+class Replay(NamedTuple):
+    """The evidence and the posteriors of T steps for M modes."""
 
     #: P(o_t | m, x_t, a_t), or its logarithm; shape (T, M).
     evidence: FloatArray
@@ -43,12 +46,12 @@ class Reading(NamedTuple):
     posterior: FloatArray
 
 
-def read(record: Record, agent: Rule) -> Reading:
-    """What every step of the record told the modes of the agent, which has seen nothing yet.
+def replay(record: Record, agent: Rule) -> Replay:
+    """Return the evidence of every step of the record; `agent` is fresh, as before the record.
 
     >>> from bayescontrol.problems.examples import FROG, prize_or_frog
-    >>> read(Record([0], [FROG]), prize_or_frog(0.75).agent())
-    Reading(evidence=array([[0.25, 0.75]]), logs=False, posterior=array([[0.5 , 0.5 ],
+    >>> replay(Record([0], [FROG]), prize_or_frog(0.75).agent())
+    Replay(evidence=array([[0.25, 0.75]]), logs=False, posterior=array([[0.5 , 0.5 ],
            [0.25, 0.75]]))
     """
     belief = _belief(record, agent)
@@ -58,23 +61,20 @@ def read(record: Record, agent: Rule) -> Reading:
         evidence = np.ascontiguousarray(table[0].by_mode[table[1:]])
         weights = belief.copy().weight_arrays()
         if kernels.divergence.posteriors(*weights, evidence, posterior) == len(record):
-            return Reading(evidence, False, posterior)
-    # Also where the evidence is bad: the readable code raises, with its own words.
+            return Replay(evidence, False, posterior)
+    # The step-by-step code also raises the error for invalid evidence.
     hypotheses = queries_for(belief.modes)
     evidence = np.empty((len(record), len(belief)))
     posterior[0] = belief.posterior()
-    for t, (_, told, after) in enumerate(_walk(record, agent, hypotheses)):
-        evidence[t], posterior[t + 1] = told, after
-    return Reading(evidence, hypotheses.log, posterior)
+    for t, step in enumerate(_replay_steps(record, agent, hypotheses)):
+        _, evidence[t], posterior[t + 1] = step
+    return Replay(evidence, hypotheses.log, posterior)
 
 
-def mean_steps(record: Record, agent: Rule, drawn: IntArray, true: int, other: int) -> FloatArray:
-    """What each step should have told for m* against m, given who was in charge; shape (T,).
-
-    >>> from bayescontrol.problems.examples import FROG, prize_or_frog
-    >>> mean_steps(Record([0], [FROG]), prize_or_frog(0.75).agent(), np.array([0]), 0, 1)
-    array([0.54930614])
-    """
+def expected_terms(
+    record: Record, agent: Rule, drawn: IntArray, true: int, other: int
+) -> FloatArray:
+    """Return the conditional mean of each step of d_t(m*‖m), given the drawn mode; shape (T,)."""
     belief = _belief(record, agent)
     table = _table(record, agent)
     if table is not None:
@@ -85,36 +85,36 @@ def mean_steps(record: Record, agent: Rule, drawn: IntArray, true: int, other: i
         )
         return np.asarray(mean[drawn, x, 0])
     hypotheses = queries_for(belief.modes)
-    steps = enumerate(_walk(record, agent, hypotheses))
+    steps = enumerate(_replay_steps(record, agent, hypotheses))
     return np.array([_mean(hypotheses, x, int(drawn[t]), true, other) for t, (x, _, _) in steps])
 
 
 def _belief(record: Record, agent: Rule) -> FiniteBelief[Any]:
     if not isinstance(record, Record):
         raise MissingCapability(
-            f"record={record!r} is no Record: give what interact(agent, environment, steps) "
-            "returned, or Record(actions, observations); then the agent"
+            f"record={record!r} is not a Record: pass the result of interact(agent, environment, "
+            "steps) or Record(actions, observations), and then the agent"
         )
     belief = getattr(agent, "belief", None)
     if not isinstance(belief, FiniteBelief):
         raise MissingCapability(
-            f"divergences compare mode by mode, {agent!r} has no list of them: "
-            "give an agent over a FiniteBelief"
+            f"divergences need a list of modes, but {agent!r} has none: pass an agent over a "
+            "FiniteBelief"
         )
     if not isinstance(agent, ControlRule):
         raise MissingCapability(
-            f"{agent!r} is not a control rule: give the one inside, `.agent` of a guarded agent"
+            f"{agent!r} is not a ControlRule: for a guarded agent pass its `.agent`"
         )
     if belief.count:
         raise ValueError(
-            f"the agent has seen {counted(belief.count, 'observation')}: give a fresh one, as it "
-            "was before the record"
+            f"the agent has already seen {counted(belief.count, 'observation')}: pass a fresh "
+            "agent, as it was before the record"
         )
     return belief
 
 
 def _table(record: Record, agent: Rule) -> tuple[TabularModes, IntArray, IntArray, IntArray] | None:
-    """The tables, x, a and o of every step, if the record is one of a tabular class."""
+    """Return the tables and x, a, o of every step, or None if the class is not tabular."""
     modes, columns = agent.belief.modes, (record.actions, record.observations)
     fits = (
         isinstance(modes, TabularModes)
@@ -137,28 +137,29 @@ def _table(record: Record, agent: Rule) -> tuple[TabularModes, IntArray, IntArra
     return modes, x, a, o
 
 
-def _walk(
+def _replay_steps(
     record: Record, agent: Rule, hypotheses: Hypotheses
 ) -> Iterator[tuple[Any, FloatArray, FloatArray]]:
-    """x_t, the evidence of step t as it counts and P(m | âo_≤t); `hypotheses` in their states
-    of time t while the caller looks.
+    """Yield x_t, the effective evidence of step t, and P(m | âo_≤t), for each step.
+
+    While the caller handles step t, `hypotheses` are in their states at time t.
     """
-    twin = agent.copy()
+    replica = agent.copy()
     for t, (a, o) in enumerate(record):
-        x, before = twin.x, twin.belief.impossible
+        x, before = replica.x, replica.belief.impossible
         try:
-            evidence = _ask(hypotheses, x, a, o)
-            twin.observe(a, o)
+            evidence = _likelihoods(hypotheses, x, a, o)
+            replica.observe(a, o)
         except BadEvidence as error:
             error.add_note(f"at step {t + 1} of {len(record)} of the record")
             raise
-        if twin.belief.impossible > before:
-            evidence = _counted(evidence, twin.belief.on_impossible, hypotheses.log)
-        yield x, evidence, twin.belief.posterior()
+        if replica.belief.impossible > before:
+            evidence = _effective(evidence, replica.belief.on_impossible, hypotheses.log)
+        yield x, evidence, replica.belief.posterior()
         hypotheses.states = hypotheses.advanced_states(a, o)
 
 
-def _ask(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
+def _likelihoods(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
     try:
         return hypotheses.likelihoods(x, a, o)
     except TypeError:
@@ -166,14 +167,14 @@ def _ask(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
             hash((a, o))
         except TypeError:
             raise BadEvidence(
-                f"action {a!r}, observation {o!r}: they cannot be looked up in the modes' laws; "
-                "use numbers, text or tuples"
+                f"action {a!r} and observation {o!r} must be hashable to look up their "
+                "probabilities: use numbers, text or tuples"
             ) from None
         raise
 
 
-def _counted(evidence: FloatArray, on_impossible: Any, logs: bool) -> FloatArray:
-    """What a belief made of impossible evidence: lifted to the floor, or skipped."""
+def _effective(evidence: FloatArray, on_impossible: Any, logs: bool) -> FloatArray:
+    """Return what a belief makes of impossible evidence: raised to the floor, or skipped."""
     if isinstance(on_impossible, Floor):
         epsilon = on_impossible.epsilon
         return np.maximum(evidence, np.log(epsilon) if logs else epsilon)
@@ -181,42 +182,44 @@ def _counted(evidence: FloatArray, on_impossible: Any, logs: bool) -> FloatArray
 
 
 def _mean(hypotheses: Hypotheses, x: Any, drawn: int, true: int, other: int) -> float:
-    """Σ_a P(a | m', x) KL( P(· | m*, x, a) ‖ P(· | m, x, a) ), m' in charge."""
+    """Return Σ_a P(a | m', x) KL( P(· | m*, x, a) ‖ P(· | m, x, a) ) for the drawn mode m'."""
     mean = 0.0
-    acts = _laws(hypotheses, ActionProbabilities, lambda m: m.action_probabilities(x), drawn)[0]
-    for a, share in acts.items():
+    [policy] = _distributions(
+        hypotheses, ActionProbabilities, lambda m: m.action_probabilities(x), drawn
+    )
+    for a, share in policy.items():
         if share > 0.0:
-            expects, doubts = _laws(
+            p_true, p_other = _distributions(
                 hypotheses, ObservationProbabilities,
                 lambda m, a=a: m.observation_probabilities(x, a), true, other,
             )  # fmt: skip
-            p = np.array(list(expects.values()), np.float64)
-            q = np.array([doubts.get(o, 0.0) for o in expects], np.float64)
+            p = np.array(list(p_true.values()), np.float64)
+            q = np.array([p_other.get(o, 0.0) for o in p_true], np.float64)
             mean += share * kernels.divergence.relative_entropy(p, q)
     return mean
 
 
-def _laws(
-    hypotheses: Hypotheses, capability: type, law: Callable[..., Any], *modes: int
+def _distributions(
+    hypotheses: Hypotheses, capability: type, method: Callable[..., Any], *modes: int
 ) -> list[dict[Any, float]]:
-    """The law of each of these modes; an array of modes is asked once, for all."""
+    """Return the distribution of each of these modes; a mode array is queried once for all."""
     if isinstance(hypotheses, ModeArrayQueries):
-        answers = hypotheses.query_each(capability, law)
+        answers = hypotheses.query_each(capability, method)
         each: dict[Any, npt.NDArray[Any]] = {
             k: np.broadcast_to(p, hypotheses.shape) for k, p in answers.items()
         }
         return [{k: float(p[m]) for k, p in each.items()} for m in modes]
     if not hypotheses.supports(capability):
-        hypotheses.query_each(capability, law)  # raises, and names the mode and the method
-    return [dict(law(hypotheses.mode(m))) for m in modes]
+        hypotheses.query_each(capability, method)  # raises an error with the mode and the method
+    return [dict(method(hypotheses.mode(m))) for m in modes]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Divergences:
     """The divergence processes of all pairs of M modes along a record of T steps.
 
-    Entry t is after t steps; entry 0 is before the first. Where m is ruled out d_t(m*‖m) is ∞
-    from then on, where m* is it is -∞, and nan where both are: nothing compares them then.
+    Entry t is after t steps; entry 0 is before the first. d_t(m*‖m) is ∞ once m is ruled out, -∞
+    once m* is, and nan once both are.
 
     >>> from bayescontrol.problems.examples import FROG, prize_or_frog
     >>> read = divergences(Record([0, 0], [FROG, FROG]), prize_or_frog(0.75).agent())
@@ -228,7 +231,7 @@ class Divergences:
     array([ True,  True])
     """
 
-    #: P(o_t | m, x_t, a_t) of each step as the belief counts it, or its logarithm; shape (T, M).
+    #: P(o_t | m, x_t, a_t) of each step as the belief uses it, or its logarithm; shape (T, M).
     evidence: FloatArray
     #: Whether `evidence` holds logarithms.
     logs: bool
@@ -236,35 +239,35 @@ class Divergences:
     posterior: FloatArray
     #: L[t, m] = Σ_{τ≤t} ln P(o_τ | m, x_τ, a_τ); shape (T + 1, M).
     log_likelihoods: FloatArray
-    #: What the modes are called; shape (M,).
+    #: The names of the M modes.
     names: tuple[str, ...]
 
     def of(self, true: int | str, other: int | str) -> FloatArray:
-        """d_t(m*‖m) for m* = `true`, m = `other` and t = 0 … T, modes by number or by name.
+        """Return d_t(m*‖m) for m* = `true`, m = `other` and t = 0 … T; modes by index or name.
 
-        Summed from the ratio of each step: the difference of two columns of L loses digits.
+        The terms are summed: the difference of two columns of L would lose digits.
         """
         d = np.empty(len(self.posterior))
         kernels.divergence.accumulate(self.terms(true, other), d)
         return d
 
     def terms(self, true: int | str, other: int | str) -> FloatArray:
-        """The steps of d_t(m*‖m), one a step; shape (T,)."""
+        """Return the T terms of d_t(m*‖m)."""
         m_star, m = (mode_index(i, self.names) for i in (true, other))
         out = np.empty(len(self.evidence))
         kernels.divergence.ratios(self.evidence, self.logs, m_star, m, out)
         return out
 
     def pairs(self) -> FloatArray:
-        """d_t(m*‖m) of every pair, as an array [t, m*, m]."""
+        """Return d_t(m*‖m) of every pair, as an array [t, m*, m]."""
         modes = range(self.posterior.shape[1])
         columns = [[self.of(true, other) for other in modes] for true in modes]
         return np.ascontiguousarray(np.moveaxis(np.array(columns), -1, 0))
 
     def posterior_bound(self, true: int | str) -> FloatArray:
-        """P(m)/P(m*) e^(-d_t(m*‖m)), which P(m | âo_≤t) never exceeds, as an array [t, m].
+        """Return P(m)/P(m*) e^(-d_t(m*‖m)), an upper bound on P(m | âo_≤t), as an array [t, m].
 
-        It says nothing, and is ∞, where P(m*) = 0 or m* is ruled out; nan where d_t is.
+        It is ∞ where P(m*) = 0 or m* is ruled out, and nan where d_t is.
         """
         prior = self.posterior[0]
         m_star = mode_index(true, self.names)
@@ -291,7 +294,7 @@ class Divergences:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SubDivergences:
-    """d_t(m*‖m) split by the mode in charge, and the mean of each part.
+    """d_t(m*‖m) split by the drawn mode, and the conditional mean of each part.
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.problems.examples import prize_or_frog
@@ -306,7 +309,7 @@ class SubDivergences:
     #: The indices of m* and m.
     true: int
     other: int
-    #: The mode in charge of each step; shape (T,).
+    #: The drawn mode of each step; shape (T,).
     drawn: IntArray
     #: d_t(m*‖m), t = 0 … T.
     d: FloatArray
@@ -317,7 +320,7 @@ class SubDivergences:
 
     @property
     def excess(self) -> FloatArray:
-        """g - G, as an array [t, m']; nan where m was ruled out as it had to be, both infinite."""
+        """Return g - G as an array [t, m']; nan where both are infinite."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.g - self.G)
 
@@ -330,14 +333,12 @@ class SubDivergences:
 
 
 def divergences(record: Record, agent: Rule) -> Divergences:
-    """d_t(m*‖m) = Σ_{τ≤t} ln P(o_τ | m*, x_τ, a_τ) / P(o_τ | m, x_τ, a_τ), all pairs of modes.
+    """Return d_t(m*‖m) = Σ_{τ≤t} ln P(o_τ | m*, x_τ, a_τ) / P(o_τ | m, x_τ, a_τ) for all pairs.
 
-    `record` may be of any agent, and its actions such as no mode takes: hypotheses answer for
-    every action. (Tables that `tabulate` made know only what some mode may do.) `agent` brings
-    the modes, the prior, the situation and how it advances: a rule that has seen nothing yet, over
-    a `FiniteBelief`. It is copied and never changed. Its belief decides what evidence counts: one
-    that skips an impossible observation adds nothing for it, one with a floor adds what the floor
-    leaves.
+    `record` may come from any agent and contain actions that no mode takes. (Tables from `tabulate`
+    only know the actions that some mode may take.) `agent` defines the modes, the prior, the
+    situation and how it advances. It must be a fresh control rule over a `FiniteBelief`, and is not
+    changed. Its belief decides how impossible observations count: skipped, or raised to its floor.
 
     >>> from bayescontrol.problems.examples import FROG, PRIZE, prize_or_frog
     >>> read = divergences(Record([0, 1], [PRIZE, FROG]), prize_or_frog(0.75).agent())
@@ -349,31 +350,31 @@ def divergences(record: Record, agent: Rule) -> Divergences:
     array([[ 0.        ,  2.19722458],
            [-2.19722458,  0.        ]])
     """
-    told = read(record, agent)
-    modes = told.posterior.shape[1]
+    found = replay(record, agent)
+    modes = found.posterior.shape[1]
     L = np.empty((modes, len(record) + 1))
-    sure = np.zeros(len(record)) if told.logs else np.ones(len(record))
+    sure = np.zeros(len(record)) if found.logs else np.ones(len(record))
     for m in range(modes):
-        pair = np.stack([told.evidence[:, m], sure], axis=-1)
-        kernels.divergence.ratios(pair, told.logs, 0, 1, terms := np.empty(len(record)))
+        pair = np.stack([found.evidence[:, m], sure], axis=-1)
+        kernels.divergence.ratios(pair, found.logs, 0, 1, terms := np.empty(len(record)))
         kernels.divergence.accumulate(terms, L[m])
     names = tuple(name_of(agent.belief.modes, m) for m in range(modes))
-    return Divergences(*told, log_likelihoods=np.ascontiguousarray(L.T), names=names)
+    return Divergences(*found, log_likelihoods=np.ascontiguousarray(L.T), names=names)
 
 
 def sub_divergences(
     record: Record, agent: Rule, true: int | str, other: int | str
 ) -> SubDivergences:
-    """g_t(m') and G_t(m') of d_t(m*‖m) for m* = `true` and m = `other`, by number or by name.
+    """Return g_t(m') and G_t(m') of d_t(m*‖m) for m* = `true` and m = `other`, by index or name.
 
-    The record needs to know who was in charge, a column "drawn":
+    The record needs a column "drawn" with the drawn modes:
 
         interact(agent, environment, steps, probes={"drawn": drawn_mode})
 
     `agent` is as for `divergences`; its modes must offer `action_probabilities` and
-    `observation_probabilities`. G is infinite from the first step at which the mode in charge
-    might have met an observation that m rules out and m* does not; g only once it was met.
-    A floor under the likelihoods changes g, not G.
+    `observation_probabilities`. G is infinite from the first step at which the drawn mode could
+    have led to an observation that m rules out and m* does not; g only once it was observed. A
+    floor under the likelihoods changes g, not G.
 
     >>> from bayescontrol.problems.examples import FROG, prize_or_frog
     >>> record = Record([0, 1], [FROG, FROG], {"drawn": [0, 1]})
@@ -381,36 +382,36 @@ def sub_divergences(
     >>> split.g[-1], split.G[-1]
     (array([-1.09861229,  1.09861229]), array([0.54930614, 0.54930614]))
     """
-    told = divergences(record, agent)
-    modes = told.posterior.shape[1]
-    m_star, m = mode_index(true, told.names), mode_index(other, told.names)
+    found = divergences(record, agent)
+    modes = found.posterior.shape[1]
+    m_star, m = mode_index(true, found.names), mode_index(other, found.names)
     drawn = _drawn(record, modes)
-    terms, means = told.terms(m_star, m), mean_steps(record, agent, drawn, m_star, m)
-    d, (g, G) = told.of(m_star, m), np.empty((2, len(record) + 1, modes))
+    terms, means = found.terms(m_star, m), expected_terms(record, agent, drawn, m_star, m)
+    d, (g, G) = found.of(m_star, m), np.empty((2, len(record) + 1, modes))
     kernels.divergence.demultiplex(terms, drawn, g)
     kernels.divergence.demultiplex(means, drawn, G)
     return SubDivergences(m_star, m, drawn, d, g, G)
 
 
 def mode_index(m: object, names: Sequence[str]) -> int:
-    """m, given as a number or as a name, as a number of one of the modes of these names."""
+    """Return the index of mode m, given by index or by name."""
     if isinstance(m, str) and names.count(m) == 1:
         return names.index(m)
     if isinstance(m, bool) or not isinstance(m, int | np.integer) or not 0 <= m < len(names):
         shown = ", ".join(names[:8]) + ", …" * (len(names) > 8)
-        several = isinstance(m, str) and m in names
-        which = f"more than one mode is called {m!r}" if several else f"no mode {m!r}"
-        raise UnknownMode(f"{which}: there are 0 … {len(names) - 1}, called {shown}")
+        ambiguous = isinstance(m, str) and m in names
+        problem = f"more than one mode is named {m!r}" if ambiguous else f"no mode {m!r}"
+        raise UnknownMode(f"{problem}: use an index 0 … {len(names) - 1} or a name of {shown}")
     return int(m)
 
 
 def _drawn(record: Record, modes: int) -> IntArray:
     if "drawn" not in record.probes:
         raise MissingCapability(
-            "the record does not say which mode was in charge: make it with "
+            "the record has no column of drawn modes: record it with "
             'interact(..., probes={"drawn": drawn_mode})'
         )
     drawn = record["drawn"]
     if len(drawn) and (drawn.dtype.kind not in "iu" or drawn.min() < 0 or drawn.max() >= modes):
-        raise UnknownMode(f'the column "drawn" must hold modes, 0 … {modes - 1}: it is {drawn}')
+        raise UnknownMode(f'the column "drawn" must hold mode indices 0 … {modes - 1}, not {drawn}')
     return np.ascontiguousarray(drawn, np.int64)

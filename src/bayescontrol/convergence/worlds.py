@@ -1,12 +1,19 @@
-"""The world of one mode as a graph of situations, and where other modes part from it.
+"""The world of one mode as a graph of situations.
 
     world of m*     x --a--> y    iff  P(o | m*, x, a) > 0 for some o with T(x, a, o) = y
-    R               what is reachable from the start when *any* mode's policy may act
+    R               the situations reachable from the start if *any* mode's policy may act
     divergence      D[m, x, a] = KL( P(· | m*, x, a) ‖ P(· | m, x, a) ), in nats
-    separation      (x, a) parts m from m* iff the two predictions differ there: D > 0
+    separation      (x, a) separates m from m* iff their predictions differ there: D > 0
 
-Only which probabilities are positive, and which predictions differ, matters for what can happen
-in the long run; how fast is a question for `rates`.
+Long-run behaviour depends only on which probabilities are positive and which predictions differ.
+Rates say how fast evidence arrives while a fixed policy π acts:
+
+    G(x) = Σ_a π(a | x) D[m, x, a]                  in nats, in situation x
+    rate = Σ_x μ(x) G(x),    μ P_π = μ              in nats per step
+
+There is one rate for each recurrent class of the chain that π induces in the world of m*.
+Periodic chains have one too, as an average over time. A rate is zero where nothing separates the
+modes, and infinite where an observation recurs that m rules out.
 """
 
 from functools import cached_property
@@ -27,7 +34,7 @@ class World:
     """The world of mode `true` of a finite class.
 
     Two predictions differ where a probability of the true mode is off by more than `tolerance`,
-    relative to the larger of the two. Modes whose prior is zero never act.
+    relative to the larger of the two. Modes with prior zero never act.
 
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> world = World(prize_or_frog(0.75), true=0)
@@ -41,121 +48,123 @@ class World:
         self.modes, self.true, self.tolerance = modes, modes.place(true), tolerance
         if not modes.prior[self.true] > 0.0:
             raise InvalidPrior(
-                f"mode {modes.name(self.true)} has prior 0: no evidence can favour it, and an "
-                "agent never acts as it does; give it some"
+                f"mode {modes.name(self.true)} has prior 0 and can never be drawn: "
+                "give it a positive prior"
             )
         if not tolerance >= 0.0:
-            raise ValueError(f"tolerance={tolerance}: it is a number from 0 up")
-        self._law = modes.hypothesis[self.true]
+            raise ValueError(f"tolerance={tolerance} is invalid: expected a number >= 0")
+        self._hypothesis = modes.hypothesis[self.true]
 
     @cached_property
     def possible(self) -> tuple[IntArray, IntArray, IntArray]:
-        """The (x, a, o) that can happen here, in order."""
-        x, a, o = np.nonzero(self._law)
+        """Return the triples (x, a, o) with positive probability, in order."""
+        x, a, o = np.nonzero(self._hypothesis)
         return x, a, o
 
     @cached_property
     def transitions(self) -> FloatArray:
-        """P(y | m*, x, a), as an array [x, a, y]."""
-        X, A, _ = self._law.shape
+        """Return P(y | m*, x, a) as an array [x, a, y]."""
+        X, A, _ = self._hypothesis.shape
         moves = np.zeros((X, A, X))
         x, a, o = self.possible
-        np.add.at(moves, (x, a, self.modes.successor[x, a, o]), self._law[x, a, o])
+        np.add.at(moves, (x, a, self.modes.successor[x, a, o]), self._hypothesis[x, a, o])
         return moves
 
     @cached_property
     def edges(self) -> BoolArray:
-        """Whether a may lead from x to y, as an array [x, a, y]."""
+        """Return whether a may lead from x to y, as an array [x, a, y]."""
         return self.transitions > 0.0
 
     def takes(self, *modes: int) -> BoolArray:
-        """Whether one of these modes may take a in x, as an array [x, a]."""
+        """Return whether one of these modes may take a in x, as an array [x, a]."""
         return np.asarray((self.modes.policy[list(modes)] > 0.0).any(0))
 
     def graph(self, takes: BoolArray) -> BoolArray:
-        """The edges x → y when the actions marked in `takes` may be taken."""
+        """Return the edges x → y if only the actions marked in `takes` are taken."""
         return np.asarray((self.edges & takes[..., None]).any(1))
 
     def reachable_while_possible(self, m: int) -> BoolArray:
-        """What can be reached, whoever acts, before what is seen rules m out."""
+        """Return the situations reachable before an observation rules m out, whoever acts."""
         x, a, o = self.possible
         allowed = self.modes.hypothesis[m, x, a, o] > 0.0
         if allowed.all():
             return self.reachable
-        allowed &= self._anyone_takes[x, a]
+        allowed &= self._any_mode_takes[x, a]
         x, a, o = x[allowed], a[allowed], o[allowed]
-        edges = np.zeros_like(self.anyone)
+        edges = np.zeros_like(self.any_mode_graph)
         edges[x, self.modes.successor[x, a, o]] = True
         return self.from_start(edges)
 
     @cached_property
-    def _anyone_takes(self) -> BoolArray:
+    def _any_mode_takes(self) -> BoolArray:
         return self.takes(*np.flatnonzero(self.modes.prior).tolist())
 
     @cached_property
-    def anyone(self) -> BoolArray:
-        """The edges x → y when any mode with weight may act."""
-        return self.graph(self._anyone_takes)
+    def any_mode_graph(self) -> BoolArray:
+        """Return the edges x → y if any mode with positive prior may act."""
+        return self.graph(self._any_mode_takes)
 
     @cached_property
     def reachable(self) -> BoolArray:
-        """R: the situations that can occur at all."""
-        return self.from_start(self.anyone)
+        """Return R, the situations that can occur at all."""
+        return self.from_start(self.any_mode_graph)
 
     def from_start(self, graph: BoolArray) -> BoolArray:
-        """What can be reached from the start, along these edges."""
+        """Return the situations reachable from the start along these edges."""
         start = np.zeros(len(graph), bool)
         start[self.modes.start] = True
         return can_reach(graph.T, start)
 
     @cached_property
     def late(self) -> BoolArray:
-        """The situations of R that can occur arbitrarily late."""
-        return can_reach(self.anyone.T, on_a_cycle(self.anyone, self.reachable))
+        """Return the situations of R that can occur arbitrarily late."""
+        return can_reach(self.any_mode_graph.T, on_a_cycle(self.any_mode_graph, self.reachable))
 
     @cached_property
     def divergence(self) -> FloatArray:
-        """D[m, x, a] = KL( P(· | m*, x, a) ‖ P(· | m, x, a) ), infinite where m rules out an o."""
+        """Return D[m, x, a] = KL( P(· | m*, x, a) ‖ P(· | m, x, a) ), which may be infinite."""
         return self._compare[0]
 
     @cached_property
     def separates(self) -> BoolArray:
-        """Whether the predictions of m and m* differ at (x, a), as an array [m, x, a]."""
+        """Return whether the predictions of m and m* differ at (x, a), as an array [m, x, a]."""
         return self._compare[1]
 
     @cached_property
     def _compare(self) -> tuple[FloatArray, BoolArray]:
         shape = self.modes.policy.shape
         nats, differs = np.empty(shape), np.empty(shape, bool)
-        kernels.divergence.compare(self._law, self.modes.hypothesis, self.tolerance, nats, differs)
+        kernels.divergence.compare(
+            self._hypothesis, self.modes.hypothesis, self.tolerance, nats, differs
+        )
         return nats, differs
 
-    def parted_by(self, takes: BoolArray) -> BoolArray:
-        """Whether an action marked in `takes` parts m from m* in x, as an array [m, x]."""
+    def separated_by(self, takes: BoolArray) -> BoolArray:
+        """Return whether an action in `takes` separates m from m* in x, as an array [m, x]."""
         return np.asarray((self.separates & takes).any(-1))
 
     def acts_differently(self, m: int) -> BoolArray:
-        """Whether the policies of m and m* differ in x."""
-        mine, true = self.modes.policy[m], self.modes.policy[self.true]
-        return np.asarray((np.abs(mine - true) > self.tolerance).any(-1))
+        """Return whether the policies of m and m* differ in x."""
+        other, true = self.modes.policy[m], self.modes.policy[self.true]
+        return np.asarray((np.abs(other - true) > self.tolerance).any(-1))
 
 
 def can_reach(graph: BoolArray, targets: BoolArray) -> BoolArray:
-    """From where `targets` can be reached, themselves included; each column is a set of its own.
+    """Return from where `targets` can be reached, targets included; columns are independent sets.
 
     >>> can_reach(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 1]], bool), np.array([0, 1, 0], bool))
     array([ True,  True, False])
     """
     edges, reached = graph.astype(np.float32), targets
     while True:
-        wider = reached | (edges @ reached.astype(np.float32) > 0.0)
-        if (wider == reached).all():
+        extended = reached | (edges @ reached.astype(np.float32) > 0.0)
+        if (extended == reached).all():
             return reached
-        reached = wider
+        reached = extended
 
 
 def closed_within(graph: BoolArray, within: BoolArray) -> list[IntArray]:
-    """The sets of situations that communicate and that no edge leaves; `within` is closed.
+    """Return the communicating sets of situations that no edge leaves; `within` must be closed.
 
     >>> closed_within(np.array([[0, 1, 1], [0, 1, 0], [0, 0, 1]], bool), np.ones(3, bool))
     [array([1]), array([2])]
@@ -165,7 +174,7 @@ def closed_within(graph: BoolArray, within: BoolArray) -> list[IntArray]:
 
 
 def on_a_cycle(graph: BoolArray, within: BoolArray) -> BoolArray:
-    """Which situations can be come back to without leaving `within`.
+    """Return the situations to which one can return without leaving `within`.
 
     >>> on_a_cycle(np.array([[0, 1, 0], [0, 0, 1], [0, 1, 0]], bool), np.ones(3, bool))
     array([False,  True,  True])
@@ -174,17 +183,18 @@ def on_a_cycle(graph: BoolArray, within: BoolArray) -> BoolArray:
     component = _components(inner)
     x, y = np.nonzero(inner)
     answer = np.zeros(len(graph), bool)
-    answer[x[component[x] == component[y]]] = True  # an edge that stays in its component
+    answer[x[component[x] == component[y]]] = True  # the edge stays in its component
     return answer
 
 
 def end_components(
     edges: BoolArray, may: BoolArray, must: BoolArray, within: BoolArray
 ) -> BoolArray:
-    """Which situations can occur for ever if actions in `may` are free and those in `must` are not.
+    """Return the situations that can occur for ever with optional and forced actions.
 
-    An end component is a set of situations, and of actions in each, that communicate and from
-    which no action leads out. What must be done must not lead out either. `edges` is [x, a, y].
+    An end component is a set of situations, with actions in each, that communicate and that no
+    action leaves. `may` marks the optional actions. No forced action in `must` may leave the set
+    either. `edges` is an array [x, a, y].
 
     >>> line = np.zeros((3, 2, 3), bool)              # 0 ⇄ 1 → 2, by action 0; action 1 stays
     >>> line[0, 0, 1] = line[1, 0, 0] = line[1, 0, 2] = line[2, 0, 2] = True
@@ -200,14 +210,14 @@ def end_components(
         component = _components(moves)
         together = (component[:, None] == component) & within[:, None] & within
         leaves = (edges & ~together[:, None]).any(-1)
-        free, kept = may & ~leaves, within & ~(must & leaves).any(-1)
-        if (free == may).all() and (kept == within).all():
-            return np.asarray(kept & may.any(-1))
-        may, within = free, kept
+        free, remaining = may & ~leaves, within & ~(must & leaves).any(-1)
+        if (free == may).all() and (remaining == within).all():
+            return np.asarray(remaining & may.any(-1))
+        may, within = free, remaining
 
 
 def _components(graph: BoolArray) -> IntArray:
-    """The strongly connected component of every situation."""
+    """Return the number of the strongly connected component of every situation."""
     from scipy.sparse import coo_array  # type: ignore[import-untyped]
     from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
@@ -218,11 +228,7 @@ def _components(graph: BoolArray) -> IntArray:
 
 
 class DivergenceRate(NamedTuple):
-    """Where a policy may end up, how likely, and what each step there tells, in nats.
-
-    >>> DivergenceRate((0, 1), 1.0, 0.25).rate
-    0.25
-    """
+    """A recurrent class, the probability of ending in it, and its rate in nats per step."""
 
     situations: tuple[int, ...]
     probability: float
@@ -230,7 +236,7 @@ class DivergenceRate(NamedTuple):
 
 
 def divergence_rates(world: World, other: int, policy: int) -> tuple[DivergenceRate, ...]:
-    """The rates of d_t(m*‖m) for m = `other`, while mode `policy` acts; one per recurrent class.
+    """Return the rates of d_t(m*‖m) for m = `other` while mode `policy` acts, by recurrent class.
 
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> [only] = divergence_rates(World(prize_or_frog(0.75), true=0), other=1, policy=0)
@@ -241,41 +247,42 @@ def divergence_rates(world: World, other: int, policy: int) -> tuple[DivergenceR
         DivergenceRate(
             tuple(np.flatnonzero(mu).tolist()), p, float(_average(mu, world, policy)[other])
         )
-        for mu, p in _where_it_ends(world, policy)
+        for mu, p in _recurrent_classes(world, policy)
     )
 
 
 def mean_rates(world: World, policy: int) -> FloatArray:
-    """The rate of d_t(m*‖m) while mode `policy` acts, from the start on average, for every m.
+    """Return the rate of d_t(m*‖m) for every m while mode `policy` acts, averaged from the start.
 
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> mean_rates(World(prize_or_frog(0.75), true=0), policy=0).round(4)
     array([0.    , 0.5493])
     """
-    ends = _where_it_ends(world, policy)
+    ends = _recurrent_classes(world, policy)
     return np.asarray(sum(p * _average(mu, world, policy) for mu, p in ends))
 
 
 def _average(mu: FloatArray, world: World, policy: int) -> FloatArray:
-    """Σ_x μ(x) G(x) for every mode; what never happens counts nothing, were it infinite."""
+    """Return Σ_x μ(x) G(x) for every mode, over the (x, a) with positive weight."""
     weight = mu[:, None] * world.modes.policy[policy]
     x, a = np.nonzero(weight)
     return np.asarray(world.divergence[:, x, a] @ weight[x, a])
 
 
-def _where_it_ends(world: World, policy: int) -> list[tuple[FloatArray, float]]:
-    """μ of each recurrent class that can be entered from the start, and the chance to."""
+def _recurrent_classes(world: World, policy: int) -> list[tuple[FloatArray, float]]:
+    """Return μ of each recurrent class, with the probability to end there from the start."""
     chain = np.einsum("xa,xay->xy", world.modes.policy[policy], world.transitions)
-    chain /= chain.sum(-1, keepdims=True)  # the tables may be off by 1e-9, a chain may not
-    still = np.zeros((len(chain), 1))
-    here = np.zeros(len(chain), np.int64)
-    classes = stationary_distribution(MDP(chain[:, None], still), here)
+    chain /= chain.sum(-1, keepdims=True)  # rows of tables may be off by 1e-9
+    no_reward = np.zeros((len(chain), 1))
+    only_action = np.zeros(len(chain), np.int64)
+    classes = stationary_distribution(MDP(chain[:, None], no_reward), only_action)
     if len(classes) == 1:
         return [(classes[0].probability, 1.0)]
     ends = []
-    for one in classes:
-        inside = (one.probability > 0.0).astype(np.float64)[:, None]
-        chance = float(gain_and_bias(MDP(chain[:, None], inside), here).gain[world.modes.start])
+    for recurrent in classes:
+        inside = (recurrent.probability > 0.0).astype(np.float64)[:, None]
+        gain = gain_and_bias(MDP(chain[:, None], inside), only_action).gain
+        chance = float(gain[world.modes.start])
         if chance > 0.0:
-            ends.append((one.probability, min(chance, 1.0)))
+            ends.append((recurrent.probability, min(chance, 1.0)))
     return ends

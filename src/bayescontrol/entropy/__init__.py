@@ -1,10 +1,10 @@
-"""The paper's D and C in bits: exactly on small interaction trees, by sampling on large ones.
+"""The relative entropies D and C of the paper in bits, exactly on small trees and by sampling.
 
     D(Pr) = Σ_m P(m) Σ_τ (D_m^{a_τ} + D_m^{o_τ})     histories weighted by P_m(ao_<τ)
     C(Pr) = Σ_m P(m) Σ_τ (C_m^{a_τ} + C_m^{o_τ})     past actions as interventions
 
-The naive mixture minimises D and the control rule minimises C, whatever the weights of the
-interventions. Both are read as codes as well: bits spent beyond what the right expert needs.
+The naive mixture minimises D; the control rule minimises C, whatever the weights of the
+interventions. Both are also code lengths: bits used beyond what the expert of the true mode needs.
 """
 
 from bayescontrol.entropy.exact import (

@@ -1,9 +1,21 @@
-"""Bits against the horizon, and the two sums that everything here is made of.
+"""D, C and I(m; history) by enumeration of the interaction tree, and code lengths.
 
+    D(Pr) = Σ_m P(m) Σ_τ (D_m^{a_τ} + D_m^{o_τ})
+    D_m^{a_τ} = Σ_{ao_<τ} P_m(ao_<τ) KL(P_m(· | ao_<τ) ‖ Pr(· | ao_<τ)), and D_m^{o_τ} alike
     H(p) = -Σ p log2 p          KL(p ‖ q) = Σ p log2 (p / q)
 
-0 log 0 = 0, and KL is infinite where q gives 0 to what p allows. A curve is cumulative: its
-entry t - 1 is the sum over the steps 1 … t.
+C treats past actions as interventions: P(âo_<τ | m) = Π P(o | m, ·) replaces P_m(ao_<τ), and each
+intervention is weighted. D of the naive mixture is I(m; ao_≤t). The observation part of C of the
+rule is I(m; âo_≤t), with actions drawn from the weighting. Here 0 log 0 = 0, and KL is infinite
+where q = 0 < p. A curve is cumulative: its entry t - 1 is the sum over steps 1 … t.
+
+The ideal code of an interaction, and the cost of learning:
+
+    L(ao_≤t) = -log2 Pr(ao_≤t) = -Σ_τ (log2 Pr(a_τ | ao_<τ) + log2 Pr(o_τ | ao_<τ a_τ))
+    cost     = L under the agent - L under the expert of the true mode m*
+
+On histories from P_m*, m* ~ P(m), the mean cost is D. The naive mixture contains every P_m with
+weight P(m), so it never pays more than -log2 P(m*); neither does the control rule for observations.
 """
 
 import math
@@ -16,11 +28,11 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.entropy.tree import (
-    GONE,
+    RULED_OUT,
     InteractionTree,
     Weighting,
-    ask,
-    expect,
+    conditional,
+    conditional_observation,
     require_system,
     weigh,
 )
@@ -30,7 +42,7 @@ from bayescontrol.protocols import IOSystem
 
 @dataclass(frozen=True)
 class Bits:
-    """Bits up to t = 1 … T, those for actions and those for observations: both cumulative.
+    """Cumulative bits up to t = 1 … T, for actions and for observations.
 
     >>> Bits(np.array([0.5, 1.0]), np.array([0.25, 0.25])).total
     array([0.75, 1.25])
@@ -41,7 +53,7 @@ class Bits:
 
     @property
     def total(self) -> FloatArray:
-        """Both parts together."""
+        """Return the sum of both parts."""
         return self.actions + self.observations
 
 
@@ -58,19 +70,19 @@ class Estimate:
 
     @classmethod
     def of(cls, samples: FloatArray) -> "Estimate":
-        """Mean and s/√n over the first axis; where a sample is infinite, so are both."""
+        """Return the mean and s/√n over the first axis; both are infinite if a sample is."""
         mean, error = np.full((2, samples.shape[1]), np.inf)
         finite = np.isfinite(samples).all(axis=0)
-        kept = samples[:, finite]
-        mean[finite] = kept.mean(axis=0)
+        finite_samples = samples[:, finite]
+        mean[finite] = finite_samples.mean(axis=0)
         if len(samples) > 1:
-            error[finite] = kept.std(axis=0, ddof=1) / math.sqrt(len(samples))
+            error[finite] = finite_samples.std(axis=0, ddof=1) / math.sqrt(len(samples))
         return cls(mean, error)
 
 
 @dataclass(frozen=True)
 class SampledBits:
-    """What `Bits` holds, estimated: each part with its standard error.
+    """Estimates of `Bits`: each part with its standard error.
 
     >>> one = Estimate(np.array([1.0]), np.array([0.1]))
     >>> SampledBits(one, one, one).total.error
@@ -83,7 +95,7 @@ class SampledBits:
 
 
 def kl(p: Mapping[Hashable, float], q: Mapping[Any, float]) -> float:
-    """KL(p ‖ q) = Σ p log2 (p / q), in bits.
+    """Return KL(p ‖ q) = Σ p log2 (p / q), in bits.
 
     >>> kl({"H": 1.0}, {"H": 0.25, "T": 0.75}), kl({"H": 0.5, "T": 0.5}, {"H": 1.0})
     (2.0, inf)
@@ -99,7 +111,7 @@ def kl(p: Mapping[Hashable, float], q: Mapping[Any, float]) -> float:
 
 
 def entropy_of(prior: npt.ArrayLike) -> float:
-    """H(prior) = -Σ_m P(m) log2 P(m), in bits.
+    """Return H(prior) = -Σ_m P(m) log2 P(m), in bits.
 
     >>> entropy_of([0.5, 0.25, 0.25])
     1.5
@@ -120,10 +132,10 @@ def relative_entropy(
     *,
     limit: float = 1_000_000,
 ) -> Bits:
-    """D(Pr) up to t = 1 … horizon, in bits: how far the agent is from the right expert.
+    """Return D(Pr) up to t = 1 … horizon, in bits: the divergence from the expert of the true mode.
 
-    Expert m tosses coin m. An agent that expects a fair coin loses half of what the bent
-    coin could tell, 1 - H(0.9) bits a toss.
+    Expert m expects coin m. An agent that always expects a fair coin pays 1 - H(0.9) bits per toss
+    if the coin is biased, which happens half of the time.
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -146,10 +158,10 @@ def intervened_relative_entropy(
     actions: Sequence[Any] | None = None,
     limit: float = 1_000_000,
 ) -> Bits:
-    """C(Pr) up to t = 1 … horizon, in bits, past actions being interventions.
+    """Return C(Pr) up to t = 1 … horizon, in bits, with past actions as interventions.
 
-    `weighting` says how interventions are weighted (see `bayescontrol.entropy.tree`);
-    "uniform" and "printed" need to know all `actions`.
+    `weighting` sets the weights of interventions (see `bayescontrol.entropy.tree`); "uniform" and
+    "printed" need the list of all `actions`.
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -177,9 +189,9 @@ def mutual_information(
     actions: Sequence[Any] | None = None,
     limit: float = 1_000_000,
 ) -> FloatArray:
-    """I(m; ao_≤t) for t = 1 … horizon, in bits: m ~ P(m), then the history from P_m.
+    """Return I(m; ao_≤t) for t = 1 … horizon, in bits: m ~ P(m), then the history from P_m.
 
-    With a weighting, actions are interventions drawn by it, and tell nothing by themselves.
+    With a weighting, actions are interventions drawn from it, and are no evidence by themselves.
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -197,10 +209,10 @@ def relative_entropy_on(
     q: Sequence[FloatArray],
     weights: Sequence[FloatArray] | None = None,
 ) -> Bits:
-    """Σ_{m,e} W[m, e] p[m, e] log2 (p[m, e] / q[e]): D, or with weights of interventions C.
+    """Return Σ_{m,e} W[m, e] p[m, e] log2 (p[m, e] / q[e]): D, or C with weights of interventions.
 
-    `q` is what `tree.tabulate` gives, `weights` what `weigh` gives. An agent that knows m,
-    the oracle, has q[m, e] = p[m, e].
+    `q` is the result of `tree.tabulate`, `weights` that of `weigh`. For an agent that knows m, the
+    oracle, q[m, e] = p[m, e].
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -223,7 +235,7 @@ def relative_entropy_on(
 def information_on(
     tree: InteractionTree, weights: Sequence[FloatArray] | None = None
 ) -> FloatArray:
-    """I(m; h) = Σ_{m,h} P(m, h) log2 (P(m, h) / (P(m) P(h))), h of length t = 1 … T.
+    """Return I(m; h) = Σ_{m,h} P(m, h) log2 (P(m, h) / (P(m) P(h))), h of length t = 1 … T.
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -237,8 +249,8 @@ def information_on(
             joint = W * stage.p
             if abs(joint.sum() - 1.0) > TOLERANCE * tree.horizon:
                 raise ValueError(
-                    f"the weights of interventions give {joint.sum():.6g} histories, not a "
-                    "probability distribution over them: 'printed' is no weighting for that"
+                    f"the weights of interventions sum to {joint.sum():.6g} over histories, not to "
+                    "1: use a weighting other than 'printed'"
                 )
             independent = tree.prior[:, None] * joint.sum(axis=0)
             allowed = joint > 0.0
@@ -247,10 +259,10 @@ def information_on(
 
 
 def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any]]) -> Bits:
-    """L(ao_≤t) = -log2 Pr(ao_≤t) for every t of a record, in bits, actions and observations apart.
+    """Return L(ao_≤t) = -log2 Pr(ao_≤t) for every t of a record, for actions and observations.
 
-    The record is a `Record` or any stream of pairs (a, o). A symbol that Pr rules out has an
-    infinitely long code; after such an action Pr may still expect observations.
+    The record is a `Record` or any iterable of pairs (a, o). A symbol of probability 0 has an
+    infinitely long code; after such an action Pr may still predict observations.
 
     >>> from bayescontrol import DiscreteMode, Record
     >>> from bayescontrol.systems import Situated
@@ -262,9 +274,9 @@ def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any
     s: Any = system.start()
     bits: list[tuple[float, float]] = []
     for a, o in record:
-        p_a = ask("the system", system.action_probabilities, s).get(a, 0.0)
-        p_o = expect("the system", system, s, a, p_a).get(o, 0.0)
-        s = system.advance(s, a, o) if p_o > 0.0 else GONE
+        p_a = conditional("the system", system.action_probabilities, s).get(a, 0.0)
+        p_o = conditional_observation("the system", system, s, a, p_a).get(o, 0.0)
+        s = system.advance(s, a, o) if p_o > 0.0 else RULED_OUT
         bits.append((_surprise(p_a), _surprise(p_o)))
     actions, observations = np.array(bits, np.float64).reshape(-1, 2).cumsum(axis=0).T
     return Bits(actions, observations)
@@ -275,10 +287,10 @@ def learning_cost(
     expert: IOSystem[Any, Any, Any],
     record: Iterable[tuple[Any, Any]],
 ) -> Bits:
-    """L(ao_≤t) under the agent minus L(ao_≤t) under the expert P_m*: bits that learning cost.
+    """Return L(ao_≤t) under the agent minus L(ao_≤t) under the expert P_m*: the cost of learning.
 
-    The part of the actions is -∞ once the record holds one that the expert would never take,
-    and NaN once neither would; that of the observations does not suffer from it.
+    The action part is -∞ once the record contains an action that the expert would never take, and
+    NaN once neither would take it. The observation part is not affected.
 
     >>> from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
     >>> from bayescontrol.systems import AgentSystem, Situated
@@ -287,10 +299,12 @@ def learning_cost(
     >>> learning_cost(agent, Situated(coin(1.0)), [("toss", "H")] * 3).observations.round(3)
     array([0.415, 0.678, 0.83 ])
     """
-    stream = list(record)
-    ours, best = code_length(agent, stream), code_length(expert, stream)
-    with np.errstate(invalid="ignore"):  # ∞ - ∞ where neither would have done it
-        return Bits(ours.actions - best.actions, ours.observations - best.observations)
+    history = list(record)
+    of_agent, of_expert = code_length(agent, history), code_length(expert, history)
+    with np.errstate(invalid="ignore"):  # ∞ - ∞ if both give the action probability 0
+        return Bits(
+            of_agent.actions - of_expert.actions, of_agent.observations - of_expert.observations
+        )
 
 
 def _surprise(p: float) -> float:

@@ -1,11 +1,11 @@
-"""D and C by sampling: for trees too large to enumerate.
+"""Estimate D and C by sampling, for trees that are too large to enumerate.
 
-    draw m ~ P(m) and a history: o_τ ~ P_m; a_τ ~ P_m for D, by the weighting for C
+    draw m ~ P(m) and a history: o_τ ~ P_m; a_τ ~ P_m for D, from the weighting for C
     at each history visited add  Σ_m w_m KL(P_m(· | history) ‖ Pr(· | history))
 
-with w_m = P(m | history), actions being evidence for D and interventions for C. Only the path
+with w_m = P(m | history), where actions are evidence for D and interventions for C. Only the path
 is random: the relative entropy of the next symbol and the average over m given the path are
-exact (Rao-Blackwell), so the estimate is unbiased and its spread small.
+exact (Rao-Blackwell), so the estimate is unbiased and has low variance.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.entropy.exact import Estimate, SampledBits, kl
 from bayescontrol.entropy.tree import (
-    GONE,
-    Law,
+    RULED_OUT,
+    Probabilities,
     Weighting,
-    acting,
-    ask,
+    as_policy,
     check_actions,
-    expect,
+    conditional,
+    conditional_observation,
     require_named,
     require_system,
 )
@@ -44,7 +44,7 @@ def sampled_relative_entropy(
     *,
     seed: int | Stream = 0,
 ) -> SampledBits:
-    """D(Pr) up to t = 1 … horizon, as means over sampled histories with standard errors.
+    """Estimate D(Pr) up to t = 1 … horizon: means over sampled histories with standard errors.
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -68,9 +68,9 @@ def sampled_intervened_relative_entropy(
     actions: Sequence[Any] | None = None,
     seed: int | Stream = 0,
 ) -> SampledBits:
-    """C(Pr) up to t = 1 … horizon, as means over sampled histories with standard errors.
+    """Estimate C(Pr) up to t = 1 … horizon: means over sampled histories with standard errors.
 
-    The weighting is one that can be drawn from: any but "printed".
+    The weighting must be a distribution: any but "printed".
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -86,15 +86,15 @@ def sampled_intervened_relative_entropy(
         require_named(weighting, actions)
         if weighting == "printed":
             raise ValueError(
-                "the weighting 'printed' gives every intervention weight one and cannot be drawn "
-                "from: use intervened_relative_entropy, or another weighting"
+                "the weighting 'printed' is not a distribution and cannot be sampled: use "
+                "intervened_relative_entropy, or another weighting"
             )
     sampler = _Sampler(agent, modes, prior, weighting, actions)
     return sampler.run(horizon, samples, as_stream(seed))
 
 
 class _Sampler:
-    """Draws histories and adds up relative entropies along them."""
+    """Draw histories and add up relative entropies along them."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class _Sampler:
         self.weighting = weighting
         self.actions = None if actions is None else tuple(dict.fromkeys(actions))
         named = weighting is None or isinstance(weighting, str)
-        self.policy = None if named else acting(weighting)
+        self.policy = None if named else as_policy(weighting)
 
     def run(self, horizon: int, samples: int, rng: Stream) -> SampledBits:
         if horizon < 1 or samples < 1:
@@ -130,56 +130,59 @@ class _Sampler:
         true = rng.categorical(self.prior)
         w = self.prior.copy()
         states = [
-            mode.start() if w_m > 0.0 else GONE for mode, w_m in zip(self.modes, w, strict=True)
+            mode.start() if w_m > 0.0 else RULED_OUT
+            for mode, w_m in zip(self.modes, w, strict=True)
         ]
         s, r = self.agent.start(), self.policy.start() if self.policy else None
         for t in range(bits.shape[1]):
-            laws = [
-                ask(f"mode {m}", mode.action_probabilities, x)
+            answers = [
+                conditional(f"mode {m}", mode.action_probabilities, x)
                 for m, (mode, x) in enumerate(zip(self.modes, states, strict=True))
             ]
-            q = ask("the agent", self.agent.action_probabilities, s)
-            bits[0, t] = _mean_kl(w, laws, q)
-            a = draw_from(laws[true] if self.weighting is None else self._weights(w, laws, r), rng)
+            q = conditional("the agent", self.agent.action_probabilities, s)
+            bits[0, t] = _mean_kl(w, answers, q)
+            a = draw_from(
+                answers[true] if self.weighting is None else self._weights(w, answers, r), rng
+            )
             if self.weighting is None:
-                w = _condition(w, laws, a)
-            states = [x if w_m > 0.0 else GONE for x, w_m in zip(states, w, strict=True)]
-            laws = [
-                ask(f"mode {m}", mode.observation_probabilities, x, a)
+                w = _condition(w, answers, a)
+            states = [x if w_m > 0.0 else RULED_OUT for x, w_m in zip(states, w, strict=True)]
+            answers = [
+                conditional(f"mode {m}", mode.observation_probabilities, x, a)
                 for m, (mode, x) in enumerate(zip(self.modes, states, strict=True))
             ]
-            q = expect("the agent", self.agent, s, a, q.get(a, 0.0))
-            bits[1, t] = _mean_kl(w, laws, q)
-            o = draw_from(laws[true], rng)
-            w = _condition(w, laws, o)
+            q = conditional_observation("the agent", self.agent, s, a, q.get(a, 0.0))
+            bits[1, t] = _mean_kl(w, answers, q)
+            o = draw_from(answers[true], rng)
+            w = _condition(w, answers, o)
             states = [
-                mode.advance(x, a, o) if w_m > 0.0 else GONE
+                mode.advance(x, a, o) if w_m > 0.0 else RULED_OUT
                 for mode, x, w_m in zip(self.modes, states, w, strict=True)
             ]
-            s = self.agent.advance(s, a, o) if q.get(o, 0.0) > 0.0 else GONE
+            s = self.agent.advance(s, a, o) if q.get(o, 0.0) > 0.0 else RULED_OUT
             r = self.policy.advance(r, a, o) if self.policy else None
 
-    def _weights(self, v: FloatArray, laws: list[Law], r: Any) -> Law:
-        """weight(â | ao_<t), of which the intervention is drawn."""
-        for m, law in enumerate(laws):
-            check_actions(f"mode {m}", law, self.actions)
+    def _weights(self, v: FloatArray, answers: list[Probabilities], r: Any) -> Probabilities:
+        """Return weight(â | ao_<t), from which the intervention is drawn."""
+        for m, policy in enumerate(answers):
+            check_actions(f"mode {m}", policy, self.actions)
         possible = self.actions or tuple(
-            dict.fromkeys(a for law in laws for a, p in law.items() if p > 0.0)
+            dict.fromkeys(a for policy in answers for a, p in policy.items() if p > 0.0)
         )
         if self.weighting == "uniform":
             return dict.fromkeys(possible, 1.0 / len(possible))
         if self.policy is None:
-            pairs = list(zip(v, laws, strict=True))
-            return {a: sum(float(v_m) * law.get(a, 0.0) for v_m, law in pairs) for a in possible}
-        law = ask("the weighting", self.policy.action_probabilities, r)
-        check_actions("the weighting", law, possible)
-        return law
+            pairs = list(zip(v, answers, strict=True))
+            return {a: sum(float(v_m) * p.get(a, 0.0) for v_m, p in pairs) for a in possible}
+        weights = conditional("the weighting", self.policy.action_probabilities, r)
+        check_actions("the weighting", weights, possible)
+        return weights
 
 
-def _mean_kl(w: FloatArray, laws: list[Law], q: Law) -> float:
-    return sum(float(w_m) * kl(p, q) for w_m, p in zip(w, laws, strict=True) if w_m > 0.0)
+def _mean_kl(w: FloatArray, answers: list[Probabilities], q: Probabilities) -> float:
+    return sum(float(w_m) * kl(p, q) for w_m, p in zip(w, answers, strict=True) if w_m > 0.0)
 
 
-def _condition(w: FloatArray, laws: list[Law], symbol: Any) -> FloatArray:
-    w = w * [law.get(symbol, 0.0) for law in laws]
+def _condition(w: FloatArray, answers: list[Probabilities], symbol: Any) -> FloatArray:
+    w = w * [answer.get(symbol, 0.0) for answer in answers]
     return np.asarray(w / w.sum(), np.float64)

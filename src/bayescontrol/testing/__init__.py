@@ -1,16 +1,16 @@
-"""The laws of the library, to be run on your own modes, beliefs and agents.
+"""Check the laws of the library on your modes, beliefs and agents.
 
-    1  conditioning is deterministic, drawing is the only randomness
-    2  actions are interventions: policies and acting leave the belief alone
+    1  conditioning is deterministic; drawing is the only randomness
+    2  actions are interventions: policies and acting do not change the belief
     3  independent implementations of one belief agree
     4  the order of exchangeable observations does not matter; merged evidence counts once
-    5  same seed, same record; saved and resumed, the same run
-    6  the compiled loop is the readable one, bit for bit
+    5  same seed, same record; a saved and resumed run is the same run
+    6  the compiled loop equals the readable one, bit for bit
     7  bad evidence raises a typed error and changes nothing
     8  E[posterior] = prior, the match rate, Ville's bound
 
-`check_modes` runs all that apply. A check raises `LawBroken`, an AssertionError that says
-what differs; the ones that simulate take a seed and a rate of false alarms.
+`check_modes` runs all that apply. A failed check raises `LawBroken`, an AssertionError that says
+what differs. Checks that simulate take a seed and a false-alarm rate.
 """
 
 from bayescontrol.testing.agent_laws import (

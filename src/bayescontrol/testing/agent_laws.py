@@ -1,8 +1,13 @@
-"""The same hypotheses with other policies: what the intervention law compares.
+"""Laws of acting: actions are interventions, and a run is a function of its seed.
+
+    P(m | âo_<t â_t) = P(m | âo_<t)
+
+Laws 2, 5 and 6. Agents and environments are passed as functions that return fresh ones. Law 2 is
+tested with the same hypotheses and other policies,
 
     (P(o | m, x, a), P(a | m, x))   →   (P(o | m, x, a), P(a | m', x)),   m' the next mode
 
-A belief that sees hypotheses and never policies cannot tell the two classes apart.
+which a belief that uses only hypotheses cannot distinguish.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +22,12 @@ from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import Stream
 from bayescontrol.testing.belief_laws import evidence, require, same_bits, through_disk
 
-ASKED_OF_HYPOTHESES = ("likelihood", "log_likelihood", "observation_probabilities")
-ASKED_OF_POLICIES = ("act", "action_probabilities")
+HYPOTHESIS_METHODS = ("likelihood", "log_likelihood", "observation_probabilities")
+POLICY_METHODS = ("act", "action_probabilities")
 
 
 def with_other_policies(modes: Any) -> Any:
-    """Modes with the hypotheses of these and the policies of their neighbours.
+    """Return modes with the hypotheses of these and the policies of their neighbours.
 
     >>> from bayescontrol import DiscreteMode
     >>> def mode(a, p):
@@ -33,7 +38,7 @@ def with_other_policies(modes: Any) -> Any:
     """
     if isinstance(modes, (ModeArray, LogModeArray)):
         return _CrossedArray(modes)
-    # A private state stands where the situation would: only modes of one kind can swap.
+    # Swap policies only among modes with a private state, and among those without.
     swapped: dict[int, Any] = {}
     for kind in (True, False):
         group = [m for m, mode in enumerate(modes) if isinstance(mode, Stateful) is kind]
@@ -47,25 +52,25 @@ def _crossed(hypothesis: Any, policy: Any) -> Any:
 
 
 class _Crossed:
-    """The hypothesis of one mode and the policy of another, with all they can do."""
+    """The hypothesis of one mode with the policy of another."""
 
     def __init__(self, hypothesis: Any, policy: Any) -> None:
         self.hypothesis, self.policy = hypothesis, policy
         for side, (part, methods) in enumerate(
-            ((hypothesis, ASKED_OF_HYPOTHESES), (policy, ASKED_OF_POLICIES))
+            ((hypothesis, HYPOTHESIS_METHODS), (policy, POLICY_METHODS))
         ):
             for method in methods:
                 if hasattr(part, method):
-                    setattr(self, method, self._asking(side, getattr(part, method)))
+                    setattr(self, method, self._bound(side, getattr(part, method)))
 
-    def _asking(self, side: int, method: Any) -> Any:
+    def _bound(self, side: int, method: Any) -> Any:
         return method
 
 
 class _CrossedStateful(_Crossed):
-    """The state is a pair: the hypothesis has one, the policy the other."""
+    """The state is a pair: that of the hypothesis and that of the policy."""
 
-    def _asking(self, side: int, method: Any) -> Any:
+    def _bound(self, side: int, method: Any) -> Any:
         return lambda s, *rest: method(s[side], *rest)
 
     def start(self) -> tuple[Any, Any]:
@@ -76,7 +81,7 @@ class _CrossedStateful(_Crossed):
 
 
 class _CrossedArray:
-    """An array of modes whose answers about actions are one place off."""
+    """A mode array whose action probabilities are shifted by one mode."""
 
     def __init__(self, modes: Any) -> None:
         self.modes = modes
@@ -84,7 +89,7 @@ class _CrossedArray:
             if hasattr(modes, method):
                 setattr(self, method, getattr(modes, method))
         if hasattr(modes, "action_probabilities"):
-            self.action_probabilities = self._of_neighbours
+            self.action_probabilities = self._shifted_policies
 
     def __len__(self) -> int:
         return len(self.modes)
@@ -92,24 +97,24 @@ class _CrossedArray:
     def __getitem__(self, m: int) -> Any:
         return self.modes[(m + 1) % len(self.modes)]
 
-    def _of_neighbours(self, x: Any) -> dict[Any, FloatArray]:
+    def _shifted_policies(self, x: Any) -> dict[Any, FloatArray]:
         return {a: np.roll(p, -1) for a, p in self.modes.action_probabilities(x).items()}
 
 
 MakeAgent = Callable[[], Any]
 MakeEnvironment = Callable[[], Any]
 
-#: Any probe makes `interact` take the readable loop.
+#: With any probe, `interact` uses the readable loop.
 LOOK = {"looked": Probe(lambda _agent, _a, _o: True)}
 
 
 def check_intervention(
     make: Callable[[Any], Any], modes: Any, history: Sequence[tuple[Any, Any]]
 ) -> None:
-    """Law 2: other policies with the same hypotheses leave the belief bitwise as it was.
+    """Law 2: replacing the policies and keeping the hypotheses leaves the belief bitwise equal.
 
-    `make(modes)` makes an agent with a belief over the modes; the history is (a, o) pairs,
-    issued and observed, whatever the agent itself would have done.
+    `make(modes)` returns an agent with a belief over the modes. The history consists of (a, o)
+    pairs that are issued and observed, whatever the agent would have done.
 
     >>> from bayescontrol import ControlRule, FiniteBelief, NaiveMixture
     >>> from bayescontrol.problems.tabular import random_modes
@@ -126,16 +131,16 @@ def check_intervention(
             if hasattr(agent, "issue"):
                 agent.issue(a)
             agent.observe(a, o)
-        mine, other = (agent.belief.posterior() for agent in agents)
+        first, second = (agent.belief.posterior() for agent in agents)
         require(
-            mine.tobytes() == other.tobytes(),
+            first.tobytes() == second.tobytes(),
             f"the belief of {type(agents[0]).__name__} depends on the policies after {t + 1} "
-            "steps: it takes actions for evidence",
+            "steps: it treats actions as evidence",
         )
 
 
 def check_acting(make: MakeAgent, make_environment: MakeEnvironment, steps: int = 20) -> None:
-    """Law 2: to act changes nothing in the belief; only to observe does.
+    """Law 2: acting does not change the belief; only observing does.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> modes = random_modes(3)
@@ -148,8 +153,8 @@ def check_acting(make: MakeAgent, make_environment: MakeEnvironment, steps: int 
         a = agent.act(p)
         require(
             same_bits(before, evidence(agent.belief)),
-            f"{type(agent).__name__} believes otherwise once it has done {a!r}: "
-            "an action of one's own is no evidence",
+            f"action {a!r} changed the belief of {type(agent).__name__}: an agent's actions are "
+            "not evidence",
         )
         agent.observe(a, environment.respond(a, q))
 
@@ -157,7 +162,7 @@ def check_acting(make: MakeAgent, make_environment: MakeEnvironment, steps: int 
 def check_same_seed(
     make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: int = 0
 ) -> None:
-    """Law 5: one seed, one record and one final state, bit for bit.
+    """Law 5: the same seed gives the same record and final state, bit for bit.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> modes = random_modes(3)
@@ -175,7 +180,7 @@ def check_probes(
     *,
     seed: int = 0,
 ) -> None:
-    """Probes never change a run: with and without them, the same actions and observations.
+    """Check that probes do not change the actions and observations of a run.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> from bayescontrol.record import log_score, posterior
@@ -184,16 +189,18 @@ def check_probes(
     """
     plain = _run(make, make_environment, steps, seed)
     _require_same(
-        plain, _run(make, make_environment, steps, seed, probes), f"the probes {[*probes]} show"
+        plain,
+        _run(make, make_environment, steps, seed, probes),
+        f"the probes {[*probes]} change the run",
     )
 
 
 def check_fused(
     make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: int = 0
 ) -> None:
-    """Law 6: the compiled loop gives the record and the final state of the readable one.
+    """Law 6: the compiled loop gives the record and final state of the readable one.
 
-    The environment is compared by what it does next.
+    The environments are compared by their next responses.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> modes = random_modes(3)
@@ -207,8 +214,8 @@ def check_fused(
         then = interact(agent, environment, 20, seed=seed + 1, probes=LOOK)
         ends.append((Record(record.actions, record.observations), state, then))
     (fused, state, then), (readable, other, later) = ends
-    _require_same((fused, state), (readable, other), "the compiled loop is not the readable one")
-    require(then == later, "the compiled loop left agent or environment somewhere else")
+    _require_same((fused, state), (readable, other), "the compiled and readable loops differ")
+    require(then == later, "the compiled loop left the agent or environment in another state")
 
 
 def check_resume(
@@ -219,7 +226,7 @@ def check_resume(
     at: int | None = None,
     seed: int = 0,
 ) -> None:
-    """Law 5: saved in mid-run and loaded into a fresh agent, the run goes on byte for byte.
+    """Law 5: a run saved half-way and loaded into a fresh agent continues bit for bit.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> modes = random_modes(3)
@@ -236,7 +243,7 @@ def check_resume(
     _require_same(
         (Record(*columns), resumed.save()),
         _run(make, make_environment, steps, seed),
-        f"saved and resumed at step {at}, the run is another one",
+        f"the run differs after saving and resuming at step {at}",
     )
 
 
@@ -256,8 +263,8 @@ def _run(
 
 
 def _require_same(one: End, two: End, message: str) -> None:
-    for t, (mine, other) in enumerate(zip(one[0], two[0], strict=True)):
-        require(repr(mine) == repr(other), f"{message}: at step {t + 1} {mine!r} and {other!r}")
+    for t, (step, other) in enumerate(zip(one[0], two[0], strict=True)):
+        require(repr(step) == repr(other), f"{message}: at step {t + 1} {step!r} and {other!r}")
     require(one[0] == two[0], f"{message}: {one[0]!r} and {two[0]!r}")
     differ = sorted(
         n for n in one[1].keys() | two[1].keys()

@@ -1,9 +1,13 @@
-"""What a law compares: states to the last bit, and the posterior in exact arithmetic.
+"""Laws of conditioning, which hold for any belief over modes.
 
-    evidence(belief)      what conditioning has made of it, without what drawing has
-    exact_posterior       P(m) Π_t ℓ_t(m) / Σ_m' P(m') Π_t ℓ_t(m'), with no rounding at all
+    P(m | âo_≤t) ∝ P(o_t | m, x, a_t) P(m | âo_<t)
 
-The exact posterior takes the floats it is given as the numbers they are.
+The posterior is a function of the history (law 1), independent of the policies (2), independent of
+how it is computed (3), a product and therefore independent of the order (4), and unchanged by an
+invalid observation (7). A belief is passed as a function that returns a fresh one, a history as
+events (x, a, o). States are compared bit for bit.
+
+    exact_posterior       P(m) Π_t ℓ_t(m) / Σ_m' P(m') Π_t ℓ_t(m'), without rounding
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,32 +24,25 @@ from bayescontrol.errors import BayesControlError, MissingCapability
 from bayescontrol.protocols import Persistent
 from bayescontrol.seeding import Stream
 
-#: One observation: the situation x, the action a, what was seen o.
+#: One step: the situation x, the action a, the observation o.
 Event: TypeAlias = tuple[Any, Any, Any]
 
-#: Arrays of a belief that drawing may change: they are no evidence.
-SAMPLER = ("drawn", "sampler/")
+#: Prefixes of the saved arrays that drawing may change; they hold no evidence.
+DRAWING = ("drawn", "sampler/")
 
 
 class LawBroken(AssertionError):
-    """A law of the library does not hold for what was checked.
-
-    >>> issubclass(LawBroken, AssertionError)
-    True
-    """
+    """A law of the library does not hold for the object that was checked."""
 
 
 def require(holds: object, message: str) -> None:
-    """Raise `LawBroken` unless it holds; unlike `assert`, also under `python -O`.
-
-    >>> require(2 > 1, "the order of numbers")
-    """
+    """Raise `LawBroken` unless `holds`; unlike `assert`, also under `python -O`."""
     if not holds:
         raise LawBroken(message)
 
 
 def evidence(belief: Any) -> Arrays:
-    """The saved arrays of a belief, without the state of its sampler.
+    """Return the saved arrays of a belief, without the state of its sampler.
 
     >>> from bayescontrol import FiniteBelief
     >>> class Sure:
@@ -54,12 +51,12 @@ def evidence(belief: Any) -> Arrays:
     False
     """
     if not isinstance(belief, Persistent):
-        raise MissingCapability(f"{belief!r} has no save and load: its state cannot be compared")
-    return {name: array for name, array in belief.save().items() if not name.startswith(SAMPLER)}
+        raise MissingCapability(f"{belief!r} lacks save and load: its state cannot be compared")
+    return {name: array for name, array in belief.save().items() if not name.startswith(DRAWING)}
 
 
 def same_bits(a: Arrays, b: Arrays) -> bool:
-    """The same names, types, shapes and bytes.
+    """Return whether names, types, shapes and bytes are equal.
 
     >>> same_bits({"v": np.array([0.0])}, {"v": np.array([-0.0])})
     False
@@ -71,11 +68,7 @@ def same_bits(a: Arrays, b: Arrays) -> bool:
 
 
 def through_disk(arrays: Arrays) -> Arrays:
-    """The arrays as a file gives them back; code cannot travel this way.
-
-    >>> through_disk({"v": np.array([1.0, 2.0])})
-    {'v': array([1., 2.])}
-    """
+    """Return the arrays after writing them to a file and reading them back, without pickle."""
     back = {}
     for name, array in arrays.items():
         file = BytesIO()
@@ -88,7 +81,7 @@ def through_disk(arrays: Arrays) -> Arrays:
 def exact_posterior(
     prior: Iterable[float], likelihoods: Iterable[Sequence[float]], *, log: bool = False
 ) -> list[Fraction]:
-    """P(m | ·) for the floats given: rational arithmetic, or 60 digits where they are logarithms.
+    """Return P(m | ·) for these floats in rational arithmetic; 60 digits for logarithms.
 
     >>> exact_posterior([0.5, 0.5], [[0.75, 0.25], [0.5, 0.25]])
     [Fraction(6, 7), Fraction(1, 7)]
@@ -97,7 +90,7 @@ def exact_posterior(
     columns = list(zip(*likelihoods, strict=True)) or [() for _ in v]
     if log:
         with localcontext(Context(prec=60, Emax=10**17, Emin=-(10**17))):
-            # Of e^-10000 nothing is left in a double.
+            # e^-10000 underflows to 0 in a double.
             sums = [sum(map(Decimal, column), Decimal(0)) for column in columns]
             top = max(s for p, s in zip(v, sums, strict=True) if p)
             v = [
@@ -111,7 +104,7 @@ def exact_posterior(
 
 
 def _product(factors: Sequence[float]) -> Fraction:
-    # Denominators are powers of two: integers multiply, and one fraction is reduced at the end.
+    # Denominators are powers of two: multiply integers and reduce a single fraction at the end.
     ratios = [float(f).as_integer_ratio() for f in factors]
     return Fraction(prod(n for n, _ in ratios), 1 << sum(d.bit_length() - 1 for _, d in ratios))
 
@@ -119,7 +112,9 @@ def _product(factors: Sequence[float]) -> Fraction:
 def relative_error(
     ours: Iterable[float], exact: Sequence[Fraction], least: float = 1e-250
 ) -> float:
-    """max |ours - exact| / exact over weights of at least `least`; smaller ones must be small.
+    """Return max |ours - exact| / exact over weights of at least `least`.
+
+    It is infinite if a smaller exact weight has an estimate above 2 `least`.
 
     >>> relative_error([0.5, 0.5], [Fraction(1, 2), Fraction(1, 2)])
     0.0
@@ -136,14 +131,14 @@ def relative_error(
 MakeBelief = Callable[[], Any]
 
 
-def _after(belief: Any, history: Sequence[Event]) -> Any:
+def _conditioned(belief: Any, history: Sequence[Event]) -> Any:
     for x, a, o in history:
         belief.observe(x, a, o)
     return belief
 
 
 def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: int = 0) -> None:
-    """Law 1: the same history gives the same belief, bit for bit; drawing leaves it alone.
+    """Law 1: the same history gives the same belief, bit for bit; drawing does not change it.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
@@ -162,14 +157,14 @@ def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: int
         two.observe(x, a, o)
         require(
             same_bits(evidence(one), evidence(two)),
-            f"one history gave two beliefs from step {t + 1} on, observation {o!r} after action "
-            f"{a!r}: {one.posterior().tolist()} and {two.posterior().tolist()}; "
+            f"the same history gave different beliefs from step {t + 1} on, observation {o!r} "
+            f"after action {a!r}: {one.posterior().tolist()} and {two.posterior().tolist()}; "
             "observe must not be random",
         )
 
 
 def check_save(make: MakeBelief, history: Sequence[Event]) -> None:
-    """Saved after half of the history, loaded into a fresh belief: the rest goes on bitwise.
+    """Check that a belief saved after half of the history and loaded continues bit for bit.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
@@ -177,13 +172,13 @@ def check_save(make: MakeBelief, history: Sequence[Event]) -> None:
     >>> check_save(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1)])
     """
     half = len(history) // 2
-    whole, resumed = _after(make(), history[:half]), make()
+    whole, resumed = _conditioned(make(), history[:half]), make()
     resumed.load(through_disk(whole.save()))
     for belief in (whole, resumed):
-        _after(belief, history[half:])
+        _conditioned(belief, history[half:])
     require(
         same_bits(whole.save(), resumed.save()),
-        f"a resumed belief went its own way: {resumed!r}, uninterrupted {whole!r}",
+        f"the resumed belief differs: {resumed!r}, uninterrupted {whole!r}",
     )
 
 
@@ -207,7 +202,9 @@ def check_agreement(
                 belief.observe(x, a, o)
         for name, belief in others:
             gap = _gap(belief.posterior(), reference.posterior())
-            require(gap <= tolerance, f"after {t} events {name!r} is {gap:.3g} from {first!r}")
+            require(
+                gap <= tolerance, f"after {t} events {name!r} differs from {first!r} by {gap:.3g}"
+            )
 
 
 def check_order(
@@ -215,7 +212,7 @@ def check_order(
 ) -> None:
     """Law 4: a shuffled history gives the same posterior, up to rounding.
 
-    For modes without private state: there each event carries its own situation.
+    Only for modes without private state, whose events carry their situation.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
@@ -223,37 +220,39 @@ def check_order(
     >>> check_order(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1), (0, 1, 0)])
     """
     shuffled = [history[i] for i in Stream(seed).permutation(len(history))]
-    gap = _gap(_after(make(), shuffled).posterior(), _after(make(), history).posterior())
+    gap = _gap(
+        _conditioned(make(), shuffled).posterior(), _conditioned(make(), history).posterior()
+    )
     require(
-        gap <= tolerance, f"the order of {len(history)} events moved the posterior by {gap:.3g}"
+        gap <= tolerance, f"the order of {len(history)} events changed the posterior by {gap:.3g}"
     )
 
 
 def check_merge(make: MakeBelief, history: Sequence[Event], *, tolerance: float = 1e-12) -> None:
-    """Law 4: two beliefs that saw one part each, merged, equal one belief that saw all.
+    """Law 4: merging two beliefs with half of the history each equals one belief with all of it.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
     >>> modes = random_modes(3)
     >>> check_merge(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1), (0, 1, 0)])
     """
-    one, two = _after(make(), history[::2]), _after(make(), history[1::2])
-    kept = evidence(two)
+    one, two = _conditioned(make(), history[::2]), _conditioned(make(), history[1::2])
+    before = evidence(two)
     one.merge(two)
-    require(same_bits(kept, evidence(two)), "merging changed the belief that was merged in")
-    gap = _gap(one.posterior(), _after(make(), history).posterior())
-    require(gap <= tolerance, f"merged beliefs are {gap:.3g} from the one that saw everything")
+    require(same_bits(before, evidence(two)), "merge changed its argument")
+    gap = _gap(one.posterior(), _conditioned(make(), history).posterior())
+    require(gap <= tolerance, f"merged beliefs differ from a belief over all events by {gap:.3g}")
 
 
 def check_bad_evidence(make: MakeBelief, history: Sequence[Event], bad: Sequence[Event]) -> None:
-    """Law 7: each bad event raises a typed error, and the belief is bitwise what it was.
+    """Law 7: each bad event raises a typed error and leaves the belief unchanged, bit for bit.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
     >>> modes = random_modes(3)
     >>> check_bad_evidence(lambda: FiniteBelief(modes), [(0, 0, 1)], [(0, 0, 2), (0, 0, None)])
     """
-    belief = _after(make(), history)
+    belief = _conditioned(make(), history)
     before = belief.save()
     for x, a, o in bad:
         event = f"observation {o!r} after action {a!r} in situation {x!r}"
@@ -262,13 +261,13 @@ def check_bad_evidence(make: MakeBelief, history: Sequence[Event], bad: Sequence
         except BayesControlError:
             pass
         except Exception as error:
-            raise LawBroken(f"{event} raised {error!r}: raise a BadEvidence instead") from error
+            raise LawBroken(f"{event} raised {error!r}: raise BadEvidence instead") from error
         else:
-            raise LawBroken(f"{event} was taken for evidence: give it likelihood 0, or raise")
-        require(same_bits(before, belief.save()), f"{event} was refused, but left its traces")
+            raise LawBroken(f"{event} was accepted as evidence: give it likelihood 0, or raise")
+        require(same_bits(before, belief.save()), f"{event} was refused, but changed the belief")
 
 
 def _gap(p: FloatArray, q: FloatArray) -> float:
-    """max |p - q| / max(p, q) over weights of at least 1e-250."""
+    """Return max |p - q| / max(p, q) over weights of at least 1e-250."""
     larger = np.maximum(np.maximum(p, q), 1e-250)
     return float((np.abs(p - q) / larger).max())

@@ -4,10 +4,10 @@
     P(m_t = m*) = E[Σ_m P(m | âo_<t)²]   when m_t is drawn     the match rate
     P(∃ t: P(m* | âo_≤t) < δ P(m*)) ≤ δ                        Ville
 
-An agent that takes its own actions for evidence breaks all three. They are tested on
-simulated runs. For n independent numbers from [0, 1] with mean p, Hoeffding's bound
-P(mean ≥ q) ≤ exp(-n KL(q ‖ p)) holds whatever their law, for q below p likewise: so the
-stated rates of false alarms are bounds, also where posteriors are sharp and modes many.
+An agent that treats its actions as evidence violates all three. They are tested on simulated runs.
+For n independent numbers from [0, 1] with mean p, Hoeffding's bound P(mean ≥ q) ≤ exp(-n KL(q ‖ p))
+holds for any distribution, and likewise for q below p. So the stated false-alarm rates are upper
+bounds, also for sharp posteriors and many modes.
 """
 
 import math
@@ -27,7 +27,7 @@ from bayescontrol.testing.belief_laws import LawBroken, require
 
 @dataclass(frozen=True)
 class Runs:
-    """What the identities are about, one entry per run.
+    """The data of the simulated runs, one entry per run.
 
     >>> runs = Runs(np.array([0.5, 0.5]), np.eye(2), np.ones((2, 1)), np.ones((2, 1)), np.ones(2))
     >>> len(runs)
@@ -36,12 +36,12 @@ class Runs:
 
     prior: FloatArray  #: P(m)
     last: FloatArray  #: P(m | âo_≤T), by run and mode
-    matched: FloatArray  #: [m_t = m*] by run and step; NaN while a mode is held
+    matched: FloatArray  #: whether m_t = m*, by run and step; NaN while a mode is held
     expected: FloatArray  #: Σ_m P(m | âo_<t)², by run and step
     lowest: FloatArray  #: min_t P(m* | âo_≤t) / P(m*)
 
     def __len__(self) -> int:
-        """The number of runs."""
+        """Return the number of runs."""
         return len(self.last)
 
 
@@ -53,7 +53,7 @@ def simulate(
     runs: int = 1000,
     seed: int = 0,
 ) -> Runs:
-    """Runs in worlds m* ~ P(m): `make()` an agent, `make_environment(m)` the world of mode m.
+    """Simulate runs with m* ~ P(m); `make_environment(m)` returns the world of mode m.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> modes = random_modes(2)
@@ -67,7 +67,7 @@ def simulate(
         truth = Stream.named(seed, run, "truth").categorical(prior)
         p, q = both_streams(seed, run)
         agent, environment = make(), make_environment(truth)
-        agent.schedule = drawn = _Watched(agent.schedule)
+        agent.schedule = drawn = _RecordingSchedule(agent.schedule)
         v, least = prior, 1.0
         for t in range(steps):
             expected[run, t], drawn.again = v @ v, agent.mode is None
@@ -78,8 +78,8 @@ def simulate(
                 agent.observe(a, environment.respond(a, q))
             except ImpossibleObservation as error:
                 raise LawBroken(
-                    f"run {run} came to what the agent had ruled out, in a world of its own "
-                    f"class: {error}"
+                    f"run {run}: the agent had ruled out an observation from a world of its class: "
+                    f"{error}"
                 ) from error
             v = agent.belief.posterior()
             least = min(least, v[truth] / prior[truth])
@@ -87,8 +87,8 @@ def simulate(
     return Runs(prior, last, matched, expected, lowest)
 
 
-class _Watched:
-    """A schedule that remembers whether a mode was drawn."""
+class _RecordingSchedule:
+    """A schedule that records whether a mode was drawn."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule, self.again = schedule, False
@@ -99,7 +99,7 @@ class _Watched:
 
 
 def check_prior_preserved(runs: Runs, *, false_alarm: float = 1e-6) -> None:
-    """E[P(m | âo_≤T)] = P(m), for every mode.
+    """Check E[P(m | âo_≤T)] = P(m) for every mode.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> modes = random_modes(2)
@@ -114,7 +114,7 @@ def check_prior_preserved(runs: Runs, *, false_alarm: float = 1e-6) -> None:
 
 
 def check_match_rate(runs: Runs, *, false_alarm: float = 1e-6) -> None:
-    """P(m_t = m*) = E[Σ_m P(m | âo_<t)²] at every step, in the runs that draw a mode there.
+    """Check P(m_t = m*) = E[Σ_m P(m | âo_<t)²] at every step, over the runs that draw a mode there.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> modes = random_modes(2)
@@ -122,21 +122,21 @@ def check_match_rate(runs: Runs, *, false_alarm: float = 1e-6) -> None:
     """
     steps = runs.matched.shape[1]
     for t in range(steps):
-        drew = ~np.isnan(runs.matched[:, t])
-        if not drew.any():
+        drawn = ~np.isnan(runs.matched[:, t])
+        if not drawn.any():
             continue
-        ours, stated = float(runs.matched[drew, t].mean()), float(runs.expected[drew, t].mean())
+        rate, expected = float(runs.matched[drawn, t].mean()), float(runs.expected[drawn, t].mean())
         require(
-            _chance(int(drew.sum()), ours, stated) >= false_alarm / (2 * steps),
-            f"at step {t + 1} the drawn mode is the true one in {ours:.4f} of {drew.sum()} runs, "
-            f"but E[Σ posterior²] is {stated:.4f}",
+            _chance(int(drawn.sum()), rate, expected) >= false_alarm / (2 * steps),
+            f"at step {t + 1} the drawn mode is the true one in {rate:.4f} of {drawn.sum()} runs, "
+            f"but E[Σ posterior²] is {expected:.4f}",
         )
 
 
 def check_ville(runs: Runs, delta: float = 0.05, *, false_alarm: float = 1e-6) -> None:
-    """P(∃ t: P(m* | âo_≤t) < δ P(m*)) ≤ δ.
+    """Check P(∃ t: P(m* | âo_≤t) < δ P(m*)) ≤ δ.
 
-    The rate of false alarms is that of the binomial law at δ, which bounds ours.
+    The false-alarm rate is that of a binomial test at δ, an upper bound.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> modes = random_modes(2)
@@ -159,7 +159,9 @@ def check_identities(
     seed: int = 0,
     false_alarm: float = 1e-6,
 ) -> None:
-    """All three identities on the same runs; a sound agent fails with at most `false_alarm`.
+    """Check all three identities on the same runs.
+
+    A correct agent fails with probability at most `false_alarm`.
 
     >>> from bayescontrol.problems.examples import THREE_MODES_PRIOR, three_modes
     >>> from bayescontrol import ControlRule, NaiveMixture
@@ -169,15 +171,15 @@ def check_identities(
     Traceback (most recent call last):
     bayescontrol.testing.belief_laws.LawBroken: E[posterior] of mode ...
     """
-    seen = simulate(make, make_environment, steps=steps, runs=runs, seed=seed)
-    check_prior_preserved(seen, false_alarm=false_alarm / 3)
-    check_match_rate(seen, false_alarm=false_alarm / 3)
-    check_ville(seen, false_alarm=false_alarm / 3)
+    simulated = simulate(make, make_environment, steps=steps, runs=runs, seed=seed)
+    check_prior_preserved(simulated, false_alarm=false_alarm / 3)
+    check_match_rate(simulated, false_alarm=false_alarm / 3)
+    check_ville(simulated, false_alarm=false_alarm / 3)
 
 
 def _chance(n: int, mean: float, p: float) -> float:
-    """exp(-n KL(mean ‖ p)): what the chance of such a mean, or one further off, cannot exceed."""
-    if abs(mean - p) < 1e-12:  # rounding is no deviation
+    """Return exp(-n KL(mean ‖ p)), a bound on the probability of a mean this far from p."""
+    if abs(mean - p) < 1e-12:  # ignore rounding
         return 1.0
     if not 0.0 < p < 1.0:
         return 0.0
@@ -186,7 +188,7 @@ def _chance(n: int, mean: float, p: float) -> float:
 
 
 def _binomial_tail(n: int, k: int, p: float) -> float:
-    """P(K ≥ k) for K ~ Binomial(n, p)."""
+    """Return P(K ≥ k) for K ~ Binomial(n, p)."""
     log_odds, log_rest = math.log(p) - math.log1p(-p), n * math.log1p(-p)
     terms = [
         math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * log_odds + log_rest

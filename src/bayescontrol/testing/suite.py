@@ -1,8 +1,8 @@
-"""Laws of a single mode: what it says are probabilities, and its past stays as it was.
+"""Run all laws on an agent or a class of modes, and check single modes.
 
     Σ_a P(a | m, x) = 1        Σ_o P(o | m, x, a) = 1        s' = advance(s, a, o), s unchanged
 
-They look at what a mode offers: exact probabilities and a private state are capabilities.
+The checks use what a mode offers: exact probabilities and a private state are optional.
 """
 
 import math
@@ -52,7 +52,7 @@ from bayescontrol.values import pack
 
 
 def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> None:
-    """Laws 1 and 7 for one mode, in the situations of a history: sums of one, states kept.
+    """Laws 1 and 7 for one mode along a history: probabilities sum to 1, states are not modified.
 
     >>> class Greedy:
     ...     def action_probabilities(self, x): return {"left": 0.7, "right": 0.7}
@@ -81,8 +81,8 @@ def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> No
             after = mode.advance(s, a, o)
             require(
                 pack(before, "the state").tobytes() == pack(s, "the state").tobytes(),
-                f"advance({before!r}, {a!r}, {o!r}) of {who} changed the state it was given: "
-                "return a new one",
+                f"advance({before!r}, {a!r}, {o!r}) of {who} modified the state it was given: "
+                "return a new state",
             )
             s = after
 
@@ -96,10 +96,10 @@ def check_agent(
     seed: int = 0,
     false_alarm: float = 1e-6,
 ) -> None:
-    """Every law of acting, for the agents that `make()` makes, in worlds `make_environment(m)`.
+    """Check every law of acting for agents from `make()` in worlds from `make_environment(m)`.
 
-    The identities of the posterior are tested on `runs` runs of `steps` steps. Errors that show
-    late need many steps. A sound agent fails with probability at most `false_alarm`, over seeds,
+    The identities of the posterior are tested on `runs` runs of `steps` steps. Errors that show up
+    late need many steps. A correct agent fails with probability at most `false_alarm` over seeds,
     whatever the number of steps.
 
     >>> from bayescontrol.problems.tabular import random_modes
@@ -135,13 +135,13 @@ def check_modes(
     seed: int = 0,
     false_alarm: float = 1e-6,
 ) -> None:
-    """Every law that applies, for a list of modes or an array of them.
+    """Check every law that applies to a list of modes or a mode array.
 
-    `environment(m)` is the world as mode m has it; modes with `observation_probabilities`
-    need none. `bad` are observations that can never be. The first law that does not hold
-    raises `LawBroken`; sound modes fail with probability at most `false_alarm`, over seeds.
-    The identities of the posterior are tested on `runs` runs of `steps` steps: give many steps
-    where the modes may be wrong by little, or late in a run.
+    `environment(m)` returns the world of mode m; modes with `observation_probabilities` do not need
+    it. `bad` are observations that can never occur. The first violated law raises `LawBroken`;
+    correct modes fail with probability at most `false_alarm` over seeds. The identities of the
+    posterior are tested on `runs` runs of `steps` steps: use many steps if errors may be small or
+    late.
 
     >>> class Coin:
     ...     def __init__(self, p): self.p = p
@@ -154,7 +154,7 @@ def check_modes(
     >>> check_modes([Careless(0.25), Careless(0.5)])
     Traceback (most recent call last):
     bayescontrol.testing.belief_laws.LawBroken: observation nan after action 'toss' in ...
-    was taken for evidence...
+    was accepted as evidence...
     """
     size, advance = len(modes), as_advance(situation, advance)
     make_environment = environment or _worlds(modes, situation, advance)
@@ -184,7 +184,7 @@ def check_modes(
     if all(isinstance(m, Likelihood) for m in one_by_one):
         forms["one by one"] = belief(one_by_one)
         forms["in logarithms"] = belief([in_logarithms(m) for m in one_by_one])
-    # The logarithm of a likelihood has its own rounding, before any belief sees it.
+    # Taking the logarithm of a likelihood rounds before the belief does.
     check_agreement(forms, history, tolerance=1e-10)
     check_intervention(agent, modes, [(a, o) for _, a, o in history])
     check_agent(agent, make_environment, steps=steps, runs=runs, seed=seed, false_alarm=false_alarm)
@@ -209,13 +209,13 @@ def _worlds(modes: Any, situation: Any, advance: Any) -> Callable[[int], Any]:
         if not isinstance(modes[m], ObservationProbabilities):
             raise MissingCapability(
                 f"mode {m} ({modes[m]!r}) has no observation_probabilities(x, a): add it, or "
-                "pass environment=, a function that gives the world as mode m has it"
+                "pass environment=, a function that returns the world of mode m"
             )
     return lambda m: ModeEnvironment(modes[m], situation, advance)
 
 
 def in_logarithms(mode: Any) -> Any:
-    """The same mode, answering ln P(o | m, x, a) only: another way through the belief.
+    """Return the same mode with log_likelihood only, to test the other code path of a belief.
 
     >>> class Coin:
     ...     def likelihood(self, x, a, o): return 0.5

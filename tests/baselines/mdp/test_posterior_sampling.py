@@ -84,7 +84,7 @@ def test_a_belief_that_takes_its_own_actions_for_evidence_is_caught() -> None:
         def issue(self, a: Any) -> None:
             self.belief.observe(self.x, a, (0.0, self.x))
 
-    with pytest.raises(LawBroken, match="no evidence"):
+    with pytest.raises(LawBroken, match="not evidence"):
         check_acting(
             lambda: Deluded(DirichletMDPBelief.on(TWO_STATES)), lambda: TWO_STATES.environment()
         )
