@@ -143,8 +143,8 @@ class BlindSpots:
     def of(cls, world: World, m: int) -> "BlindSpots":
         """Return the blind spots of m in this world."""
         reachable = world.reachable_while_possible(m)
-        parting = reaches_separation(world, world.takes(world.true, m), m)
-        return cls(world, m, reachable & ~parting, reachable)
+        separable = reaches_separation(world, world.takes(world.true, m), m)
+        return cls(world, m, reachable & ~separable, reachable)
 
     @cached_property
     def _pair_takes(self) -> BoolArray:
@@ -166,54 +166,55 @@ class BlindSpots:
     @cached_property
     def may_conflict(self) -> bool:
         """Return whether the policies differ in a situation that might occur for ever."""
-        apart = self.world.acts_differently(self.m)
+        differ = self.world.acts_differently(self.m)
         # The closed sets of the pair can last for ever, whatever other modes do.
-        return any(apart[stay].any() for stay in self._closed_sets) or bool(self.conflicts.any())
+        in_closed = any(differ[closed].any() for closed in self._closed_sets)
+        return in_closed or bool(self.conflicts.any())
 
     @cached_property
     def conflicts(self) -> BoolArray:
         """Return the situations that might occur for ever and in which m and m* act differently."""
-        apart = self.situations & self.world.acts_differently(self.m)
-        if not apart.any():
-            return apart
-        lasts = np.repeat((self.world.modes.prior > 0.0)[:, None], len(apart), axis=1)
-        for stay in self._closed_sets:
-            here = np.zeros(len(apart), bool)
-            here[stay] = True
-            lasts[self._refuted[:, stay].any(1)] &= ~can_reach(self._pair_graph, here)
+        differ = self.situations & self.world.acts_differently(self.m)
+        if not differ.any():
+            return differ
+        lasts = np.repeat((self.world.modes.prior > 0.0)[:, None], len(differ), axis=1)
+        for closed in self._closed_sets:
+            here = np.zeros(len(differ), bool)
+            here[closed] = True
+            lasts[self._refuted[:, closed].any(1)] &= ~can_reach(self._pair_graph, here)
         may = ((self.world.modes.policy > 0.0) & lasts[..., None]).any(0)
         may &= ~self.world.separates[self.m]
-        return apart & end_components(self.world.edges, may, self._pair_takes, self.situations)
+        return differ & end_components(self.world.edges, may, self._pair_takes, self.situations)
 
     def deadlock(self) -> Deadlock | None:
         """Return a deadlock of m and m*, or None if none is found."""
-        for stay in self._closed_sets:
-            for alive in self._modes_on_arrival(set(stay.tolist())):
-                found = self._extend(stay, alive)
+        for closed in self._closed_sets:
+            for alive in self._modes_on_arrival(set(closed.tolist())):
+                found = self._extend(closed, alive)
                 if found is not None:
                     return found
         return None
 
-    def _extend(self, stay: IntArray, alive: BoolArray) -> Deadlock | None:
+    def _extend(self, K: IntArray, alive: BoolArray) -> Deadlock | None:
         """Return the smallest J and C around the closed set K, or None if it is no deadlock."""
-        world, apart = self.world, self.world.acts_differently(self.m)
+        world, differ = self.world, self.world.acts_differently(self.m)
         C, J = np.zeros(len(self._pair_graph), bool), np.zeros(len(world.modes), bool)
-        C[stay] = J[[world.true, self.m]] = True
-        stays = [stay]
+        C[K] = J[[world.true, self.m]] = True
+        closed_sets = [K]
         while True:
-            J |= alive & np.any([~self._refuted[:, one].any(1) for one in stays], axis=0)
+            J |= alive & np.any([~self._refuted[:, K].any(1) for K in closed_sets], axis=0)
             takes = world.takes(*np.flatnonzero(J).tolist())
             reached = can_reach(world.graph(takes).T, C)
             if (world.separates[self.m, reached] & takes[reached]).any():
                 return None
             if (reached == C).all():
                 break
-            stays, C = closed_within(self._pair_graph, reached), reached
-        if not all(apart[one].any() for one in stays):
+            closed_sets, C = closed_within(self._pair_graph, reached), reached
+        if not all(differ[K].any() for K in closed_sets):
             if (world.separates[np.ix_(J, C)] & takes[C]).any():
                 return None
-            stays = [one for one in closed_within(world.graph(takes), C) if apart[one].any()]
-        where = sorted({int(x) for one in stays for x in one if apart[x]})
+            closed_sets = [K for K in closed_within(world.graph(takes), C) if differ[K].any()]
+        where = sorted({int(x) for K in closed_sets for x in K if differ[x]})
         return Deadlock(tuple(np.flatnonzero(J).tolist()), tuple(where)) if where else None
 
     def _modes_on_arrival(self, place: set[int]) -> Iterator[BoolArray]:
