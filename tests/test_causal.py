@@ -104,7 +104,7 @@ def test_the_intervention_is_p_prime_with_a_kronecker_delta(p: Tables) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(tables())
-def test_data_handed_in_alone_teaches_nothing(p: Tables) -> None:
+def test_setting_a_variable_alone_is_no_evidence(p: Tables) -> None:
     model = statistician(p)
     for x1, x2, _ in worlds(p):
         before = model.query("theta", given={"X1": x1})
@@ -115,7 +115,7 @@ def test_data_handed_in_alone_teaches_nothing(p: Tables) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(tables())
-def test_where_x3_ignores_x2_handing_in_x2_changes_nothing_at_all(p: Tables) -> None:
+def test_setting_x2_changes_nothing_if_x3_does_not_depend_on_it(p: Tables) -> None:
     deaf = np.repeat(p["X3"][:, :, :1], p["X3"].shape[2], axis=2)
     model = statistician(p | {"X3": deaf})
     for x1, x2, x3 in worlds(p):
@@ -179,7 +179,7 @@ def test_factorising_in_the_models_own_order_gives_the_model_back(p: Tables) -> 
         )
 
 
-def test_a_joint_does_not_tell_what_it_never_shows() -> None:
+def test_a_joint_does_not_determine_factors_at_impossible_values() -> None:
     # Y copies X and Z copies Y: the joint never shows X = 0 with Y = 1.
     def echo(*causes: int) -> dict[int, int]:
         return {causes[-1]: 1}
@@ -212,7 +212,7 @@ def arrow(strength: Fraction) -> CausalMixture:
     return CausalMixture(prior, {"X→Y": direct("X", "Y"), "Y→X": direct("Y", "X")})
 
 
-def test_seeing_leaves_the_causal_direction_open_and_setting_tells_it() -> None:
+def test_intervening_but_not_observing_reveals_the_causal_direction() -> None:
     model = arrow(F(3, 4))
     assert model.query("H", given={"X": 1, "Y": 1})["X→Y"] == HALF
     assert model.query("H", do={"X": 1})["X→Y"] == HALF
@@ -385,11 +385,11 @@ def test_intervening_leaves_the_model_itself_alone() -> None:
     ("make", "message"),
     [
         (lambda: Factor("X", BIT, [0.5, 0.6]), r"P\(X\) sums to 1.1"),
-        (lambda: Factor("X", BIT, [F(1, 2), F(1, 3)]), r"sums to 5/6, not to 1"),
-        (lambda: Factor("X", BIT, [1.5, -0.5]), r"P\(X\) holds -0.5"),
-        (lambda: Factor("X", BIT, [math.nan, 1.0]), "holds nan"),
+        (lambda: Factor("X", BIT, [F(1, 2), F(1, 3)]), r"sums to 5/6 instead of 1"),
+        (lambda: Factor("X", BIT, [1.5, -0.5]), r"P\(X\) contains -0.5"),
+        (lambda: Factor("X", BIT, [math.nan, 1.0]), "contains nan"),
         (lambda: Factor("X", BIT, [math.inf, 0.0]), "sums to inf"),
-        (lambda: Factor("X", BIT, ["1", "0"]), "holds '1'"),
+        (lambda: Factor("X", BIT, ["1", "0"]), "contains '1'"),
         (lambda: Factor("X", BIT, [0, 0]), "sums to 0"),
         (lambda: Factor("X", BIT, [1.0]), r"shape \(1,\)"),
         (lambda: Factor("X", BIT, [[0.5, 0.5], [1.0]], "Y"), "ragged"),
@@ -431,7 +431,7 @@ def test_intervening_leaves_the_model_itself_alone() -> None:
         ),
     ],
 )
-def test_a_bad_table_is_named(make: Callable[[], object], message: str) -> None:
+def test_an_invalid_table_raises_a_specific_error(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InvalidTable, match=message):
         make()
 
@@ -445,7 +445,7 @@ def test_rows_of_floats_may_be_off_by_rounding_and_rows_of_fractions_not_at_all(
 
 
 @pytest.mark.parametrize("model", [prize_or_frog(), arrow(HALF)])
-def test_unknown_names_and_values_are_named(model: Causal) -> None:
+def test_unknown_names_and_values_are_refused(model: Causal) -> None:
     last = model.names[-1]
     calls: list[Callable[[], object]] = [
         lambda: model.intervene(Z=1),
@@ -472,7 +472,7 @@ def test_unknown_names_and_values_are_named(model: Causal) -> None:
         CausalModel.factorise(model.joint(), model.names[1:])
 
 
-def test_other_lookups_are_named_too() -> None:
+def test_other_invalid_lookups_are_refused() -> None:
     with pytest.raises(UnknownVariable, match="X has no value 7"):
         Factor("X", BIT, {7: 1})
     with pytest.raises(UnknownVariable, match="pass one model for each"):

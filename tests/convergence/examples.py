@@ -1,7 +1,7 @@
-"""Constructed classes whose cores, consistency and verdicts are worked out by hand.
+"""Constructed classes whose cores, consistency and verdicts were found by hand.
 
-Each says in words why. A class is written as a picture: situation -> action -> where it leads
-(after any o, or after o = 0 and o = 1), what each mode expects, P(1 | m, x, a), and what it does.
+Each says why. A class is written as a graph: situation -> action -> where it leads (after any o, or
+after o = 0 and o = 1), the prediction P(1 | m, x, a) of each mode, and its policy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +93,7 @@ THREE_CYCLE: Moves = {
 }
 #: A start that is left for good.
 ONCE: Moves = {"start": {"a": "then", "b": "then"}, "then": {"a": "then", "b": "then"}}
-#: A coin decides, once and for all, for one side.
+#: A coin decides for one side for ever.
 FORK: Moves = {
     "start": {"a": ("left", "right"), "b": ("left", "right")},
     "left": {"a": "left", "b": "left"},
@@ -105,7 +105,7 @@ CROSSROADS: Moves = {
     "left": {"a": "left", "b": "left"},
     "right": {"a": "right", "b": "right"},
 }
-#: "step" leads into a pit if 1 is seen.
+#: "step" leads into a pit if 1 is observed.
 PIT: Moves = {
     "open": {"watch": "open", "step": ("open", "pit")},
     "pit": {"watch": "pit", "step": "pit"},
@@ -150,7 +150,7 @@ EXAMPLES = (
     Example(
         "a fork, one side of which tells, policies agree on the other",
         "On the left the wrong mode is refuted, on the right it acts as the true one does. The "
-        "policies differ on the left, where one may be late, so the theorem is silent.",
+        "policies differ on the left, where one may be late, so the theorem does not apply.",
         build(
             FORK,
             [only_in("left", 0.8, 0.5), only_in("left", 0.2, 0.5)],
@@ -198,14 +198,14 @@ EXAMPLES = (
     ),
     Example(
         "the mode that opens the trap has prior zero",
-        "Who has no weight never acts: the pit is out of reach, and in the open all differ.",
+        "A mode without weight never acts: the pit is not reachable, and in the open all differ.",
         tabulate(trap(), prior=[0.5, 0.5, 0.0]),
         ({0}, {1}, {2}),
     ),
     Example(
         "a trap in which all act alike",
         "In the pit nothing is learnt and nothing depends on it; outside, whoever is wrong is "
-        "refuted. In the open the third mode acts differently: the theorem is silent of it.",
+        "refuted. In the open the third mode acts differently: the theorem does not cover it.",
         build(
             {
                 "open": {"watch": "open", "step": "pit"},
@@ -220,7 +220,7 @@ EXAMPLES = (
     Example(
         "a fall that is a proof",
         "Only in the second world can one fall into the pit. There the first mode is ruled out by "
-        "the fall; before it, everything tells them apart.",
+        "the fall; before it, every action separates them.",
         build(
             PIT,
             [
@@ -272,27 +272,27 @@ EXAMPLES = (
     # -- the same, in one respect or in all --------------------------------------------------------
     Example(
         "identical modes",
-        "Nothing can tell them apart, and nothing has to.",
+        "Nothing separates them, and nothing needs to.",
         build(TWO_CYCLE, [0.4, 0.4], ["a", "a"]),
         BOTH,
     ),
     Example(
         "one hypothesis, two policies",
-        "Nothing can ever tell them apart, and they act differently.",
+        "Nothing ever separates them, and they act differently.",
         build(ROOM, [0.4, 0.4], ["a", "b"]),
         BOTH,
         {(0, 1): NEVER, (1, 0): NEVER},
     ),
     Example(
         "one hypothesis, two policies with the same support",
-        "A policy is a law: (1/2, 1/2) is not (2/3, 1/3).",
+        "Policies are compared as distributions: (1/2, 1/2) is not (2/3, 1/3).",
         build(ROOM, [0.4, 0.4], [{"a": 1 / 2, "b": 1 / 2}, {"a": 2 / 3, "b": 1 / 3}]),
         BOTH,
         {(0, 1): NEVER, (1, 0): NEVER},
     ),
     Example(
         "one policy, hypotheses that differ where nobody goes",
-        "They differ for b, which neither takes: not to be told apart, and no need to.",
+        "They differ for b, which neither takes: nothing separates them, and nothing needs to.",
         build(ROOM, [only_after("x", "b", 0.9, 0.5), only_after("x", "b", 0.1, 0.5)], ["a", "a"]),
         BOTH,
     ),
@@ -307,7 +307,7 @@ EXAMPLES = (
     # -- the paper's ---------------------------------------------------------------------------
     Example(
         "bias grid of levels .2 and .8",
-        "m* refutes who differs on an arm that it pulls. (.2, .2) and (.8, .8) pull both arms: "
+        "m* refutes modes that differ on an arm it pulls. (.2, .2) and (.8, .8) pull both arms: "
         "alone in their cores. (.2, .8) pulls the second: (.8, .8) agrees on it, and pulls the "
         "first too, which refutes it. No other mode pulls an arm on which it is not refuted.",
         bias_grid(2, (0.2, 0.8)),
@@ -350,14 +350,14 @@ EXAMPLES = (
     ),
     # -- seen once -------------------------------------------------------------------------------
     Example(
-        "a difference seen once",
+        "a difference observed once",
         "One noisy observation at the start is all the evidence there is, and it is finite.",
         build(ONCE, [only_in("start", 0.7, 0.5), only_in("start", 0.3, 0.5)], ["a", "b"]),
         BOTH,
         {(0, 1): NEVER, (1, 0): NEVER},
     ),
     Example(
-        "a difference seen once is proof",
+        "a difference observed once is proof",
         "As before, but the one observation is certain in either world: the wrong mode is ruled "
         "out at once. The core looks only at what comes later, and holds it.",
         build(ONCE, [only_in("start", 1.0, 0.5), only_in("start", 0.0, 0.5)], ["a", "b"]),
@@ -365,7 +365,7 @@ EXAMPLES = (
         {(0, 1): SETTLES, (1, 0): SETTLES},
     ),
     Example(
-        "a difference seen once may be proof",
+        "a difference observed once may be proof",
         "In the first world a one rules the second mode out, a zero does not. In the second only "
         "zeros come. Either way both may be left for ever.",
         build(ONCE, [only_in("start", 0.5, 0.5), only_in("start", 0.0, 0.5)], ["a", "b"]),
@@ -411,7 +411,7 @@ EXAMPLES = (
     ),
     Example(
         "a third mode lends a hand for ever",
-        "Neither of the first two takes c, which tells them apart; the third does, and shares the "
+        "Neither of the first two takes c, which separates them; the third does, and shares the "
         "hypothesis of the first. So the first and the third never part, in whichever world: in "
         "the first both stay, and act differently. In the second they fall together by the hand "
         "of the third. What becomes of the first two hangs on the third.",
@@ -446,8 +446,8 @@ EXAMPLES = (
         {(0, 1): NEVER, (1, 0): NEVER, (2, 0): SETTLES},
     ),
     Example(
-        "a third mode keeps the quarrel going",
-        "The first two rest in x and would quarrel in y only. The third, with the same hypothesis, "
+        "a third mode keeps the conflict going",
+        "The first two rest in x and differ in y only. The third, with the same hypothesis, "
         "goes to y again and again.",
         build(
             {"x": {"a": "x", "b": "x", "go": "y"}, "y": {"a": "x", "b": "x", "go": "x"}},
@@ -458,7 +458,7 @@ EXAMPLES = (
         {(i, j): NEVER for i in range(3) for j in range(3) if i != j},
     ),
     Example(
-        "a third mode with nothing to quarrel about any more",
+        "a third mode that ends the conflict",
         "As before, but the first two, resting in x, refute the third: in the end nobody goes to "
         "y. To the theorem y can occur at any time.",
         build(
@@ -473,7 +473,7 @@ EXAMPLES = (
         "a third mode that is ruled out before it can do harm",
         "At the start the third mode is ruled out, and only it would step into the pit later. R "
         "lets it act all the same, so the core holds everybody, and the check cannot be sure of "
-        "the first two, who are told apart in the open. But it must not say never. The third is "
+        "the first two, who are separated in the open. But it must not say never. The third is "
         "ruled out at once, and in its own world rules out the others.",
         build(
             {

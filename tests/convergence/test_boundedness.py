@@ -1,4 +1,4 @@
-"""Many runs: the same as one at a time, centred on their means, and Ville's inequality."""
+"""Test ensembles against single runs, their means, and Ville's inequality."""
 
 import math
 from typing import Any
@@ -27,7 +27,7 @@ def three_modes(seed: int = 1) -> TabularModes:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_ensemble_is_the_single_runs_to_the_last_bit(seed: int) -> None:
+def test_an_ensemble_equals_its_single_runs_bit_for_bit(seed: int) -> None:
     modes, true = three_modes(seed), seed % 3
     runs = simulate_divergences(modes, true, 30, 4, seed, at=range(31), first=2)
     for i in range(4):
@@ -64,7 +64,7 @@ def test_times_modes_and_parts_are_chosen_without_changing_a_run() -> None:
         part.excess(1)
 
 
-def test_bad_questions_are_refused_with_a_way_out() -> None:
+def test_invalid_arguments_are_refused_with_the_remedy() -> None:
     modes = three_modes()
     with pytest.raises(UnknownMode):
         simulate_divergences(modes, 3, 5, 5)
@@ -88,7 +88,7 @@ def test_bad_questions_are_refused_with_a_way_out() -> None:
         ville(np.empty((3, 2)), [0.1])
 
 
-def test_modes_go_by_their_names_too() -> None:
+def test_modes_can_be_given_by_name() -> None:
     modes = prize_or_frog(0.75)
     named = simulate_divergences(modes, "prize left", 5, 5, against=["prize right"])
     numbered = simulate_divergences(modes, 0, 5, 5, against=[1])
@@ -115,7 +115,7 @@ def test_an_agent_is_tabulated() -> None:
         simulate_divergences(None, 0, 20, 5)
 
 
-def test_one_record_is_no_ensemble_and_is_told_so() -> None:
+def test_a_record_instead_of_an_ensemble_is_refused() -> None:
     modes = prize_or_frog(0.75)
     record = interact(modes.agent(), modes.environment(0), 5)
     with pytest.raises(MissingCapability, match=r"simulate_divergences.*sub_divergences"):
@@ -127,16 +127,14 @@ def test_one_record_is_no_ensemble_and_is_told_so() -> None:
 
 
 @pytest.mark.parametrize("low", [[math.nan, 1.0], [1.0, -1.0], [math.inf]])
-def test_a_minimum_that_is_no_ratio_of_weights_is_refused(low: list[float]) -> None:
+def test_an_invalid_minimum_is_refused(low: list[float]) -> None:
     with pytest.raises(BadEvidence, match=r"runs\[\d\] = (nan|-1.0|inf) is invalid"):
         ville(low, [0.1])
 
 
-def test_ensembles_read_as_one_would_say_them() -> None:
+def test_the_repr_of_an_ensemble() -> None:
     one = simulate_divergences(prize_or_frog(0.75), 0, 1, 1)
-    assert repr(one) == (
-        "Ensemble(1 run of 1 step, mode 0 true: 1 time, 2 drawn modes, against 2)"
-    )
+    assert repr(one) == ("Ensemble(1 run of 1 step, mode 0 true: 1 time, 2 drawn modes, against 2)")
     assert repr(bands(one, 1)).startswith("Bands(1 run, t = 1: ")
 
 
@@ -144,7 +142,7 @@ def test_ensembles_read_as_one_would_say_them() -> None:
 
 
 def scores(modes: TabularModes) -> FloatArray:
-    """Mean of g - G in standard errors, by true mode, time, mode in charge and other mode."""
+    """Mean of g - G in standard errors, by true mode, time, drawn mode and other mode."""
     found = []
     for true in range(3):
         runs = simulate_divergences(modes, true, 40, 4_000, 11, at=[5, 40])
@@ -154,13 +152,13 @@ def scores(modes: TabularModes) -> FloatArray:
     return np.array(found)
 
 
-def test_sub_divergences_are_centred_on_their_means_by_mode_in_charge() -> None:
+def test_sub_divergences_are_centred_on_their_means_by_drawn_mode() -> None:
     """36 means, each beyond four standard errors once in 16,000: a false alarm in 400 seeds."""
     assert abs(scores(three_modes())).max() < 4.0
 
 
 def test_means_under_the_policy_of_the_true_mode_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planted bug: G is taken under m*'s policy, not under that of the mode in charge."""
+    """A planted bug: G is taken under m*'s policy, not under that of the drawn mode."""
     right = kernels.divergence.mean_tables
 
     def wrong(p: Any, h: Any, true: int, against: IntArray, out: FloatArray) -> None:
@@ -175,7 +173,7 @@ def test_means_under_the_policy_of_the_true_mode_are_off(monkeypatch: pytest.Mon
 
 
 def by_hand(excess: FloatArray, sup: FloatArray) -> Ensemble:
-    """An ensemble of one time, one mode in charge and one other mode."""
+    """An ensemble of one time, one drawn mode and one other mode."""
     shape = (excess.size, 1, 1, 1)
     g, far = excess.reshape(shape), sup.reshape(shape)
     none = np.zeros((excess.size, 1))
@@ -185,7 +183,7 @@ def by_hand(excess: FloatArray, sup: FloatArray) -> Ensemble:
     )
 
 
-def test_a_band_holds_the_share_of_runs_it_says_and_no_smaller_one_does() -> None:
+def test_a_band_is_the_smallest_that_contains_its_share_of_runs() -> None:
     excess, sup = np.arange(20.0) - 9.5, np.arange(20.0)
     read = bands(by_hand(excess, sup), 1, levels=(0.05, 0.5, 0.95), delta=0.1)
     assert read.quantiles[:, 0, 0].tolist() == [-9.5, -0.5, 8.5]
@@ -264,7 +262,7 @@ def test_how_often_it_happens_is_the_gamblers_ruin() -> None:
         assert abs(share - chance) < 4.0 * math.sqrt(chance * (1.0 - chance) / 10_000)
 
 
-def test_an_agent_that_takes_its_actions_for_evidence_breaks_the_inequality() -> None:
+def test_an_agent_that_treats_actions_as_evidence_violates_the_inequality() -> None:
     """The planted bug: the naive mixture, in the same world as the rule above."""
     modes, low = levers(), []
     for run in range(400):

@@ -1,4 +1,4 @@
-"""Divergence processes against their definition, for every kind of modes, and their bound."""
+"""Test divergence processes against their definition, for every kind of modes, and their bound."""
 
 import math
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def random_class(seed: int, modes: int = 4) -> TabularModes:
 
 
 def with_zeros(seed: int) -> TabularModes:
-    """A class in which a third of what might be seen is impossible under each mode."""
+    """A class in which a third of the observations is impossible under each mode."""
     rng = np.random.default_rng(seed)
     law = rng.dirichlet(np.ones(3), (4, 2, 2)) * (rng.random((4, 2, 2, 3)) > 0.33)
     law[..., 0] += 1e-3
@@ -54,7 +54,7 @@ def with_zeros(seed: int) -> TabularModes:
 
 
 def any_history(modes: TabularModes, steps: int, seed: int) -> Record:
-    """A history that no mode needs to like: uniform actions, observations of some mode each."""
+    """A history of uniform actions, with each observation from a random mode."""
     rng, x = np.random.default_rng(seed), modes.start
     actions, observations = [], []
     alive = np.ones(len(modes), bool)
@@ -78,7 +78,7 @@ def drawn_record(modes: TabularModes, true: int, steps: int, seed: int) -> Recor
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_it_reads_what_its_definition_says_to_twelve_digits(seed: int) -> None:
+def test_divergences_equal_their_definition_to_twelve_digits(seed: int) -> None:
     modes = random_class(seed)
     record = interact(modes.agent(), modes.environment(seed % 4), 400, seed=seed)
     read = divergences(record, modes.agent())
@@ -97,7 +97,7 @@ def test_it_reads_what_its_definition_says_to_twelve_digits(seed: int) -> None:
                 assert pairs[t, i, j] == pytest.approx(float(L[i] - L[j]), rel=1e-12, abs=1e-14)
 
 
-def test_close_modes_are_told_apart_to_twelve_digits_where_two_sums_of_logs_would_not() -> None:
+def test_divergences_of_close_modes_keep_twelve_digits_unlike_sums_of_logs() -> None:
     modes = TabularModes([[[1.0]]] * 2, [[[[0.3, 0.7]]], [[[0.3 + 1e-9, 0.7 - 1e-9]]]])
     observations = np.random.default_rng(0).integers(2, size=5_000)
     record = Record(np.zeros(5_000, np.int64), observations)
@@ -107,10 +107,10 @@ def test_close_modes_are_told_apart_to_twelve_digits_where_two_sums_of_logs_woul
         exact = float(sum(int((observations == o).sum()) * step[o] for o in (0, 1)))
     assert read.of(0, 1)[-1] == pytest.approx(exact, rel=1e-12)
     L = read.log_likelihoods
-    assert abs((L[-1, 0] - L[-1, 1]) / exact - 1.0) > 1e-12  # what a shortcut would lose
+    assert abs((L[-1, 0] - L[-1, 1]) / exact - 1.0) > 1e-12  # a difference of sums loses digits
 
 
-def test_pairs_are_the_processes_and_their_own_negatives() -> None:
+def test_pairs_are_antisymmetric() -> None:
     modes = random_class(3)
     read = divergences(interact(modes.agent(), modes.environment(0), 50), modes.agent())
     pairs = read.pairs()
@@ -120,7 +120,7 @@ def test_pairs_are_the_processes_and_their_own_negatives() -> None:
     np.testing.assert_allclose(pairs, -np.swapaxes(pairs, 1, 2), rtol=1e-12, atol=1e-14)
 
 
-def test_the_posterior_is_the_agents_own_to_the_last_bit() -> None:
+def test_the_posterior_equals_that_of_the_agent_bit_for_bit() -> None:
     modes = random_class(4)
     agent = modes.agent()
     record = interact(agent, modes.environment(1), 60, seed=4)
@@ -134,12 +134,12 @@ def test_the_posterior_is_the_agents_own_to_the_last_bit() -> None:
 
 def violation(posterior: FloatArray, bound: FloatArray) -> float:
     """The most by which a posterior exceeds its bound, relative to it."""
-    known = np.isfinite(bound)  # ∞ bounds nothing
+    known = np.isfinite(bound)  # an infinite bound holds trivially
     return float((posterior[known] - bound[known] * (1.0 + 1e-12)).max(initial=-1.0))
 
 
-def test_no_history_of_thousands_breaks_the_bound_whichever_mode_is_called_true() -> None:
-    """A deterministic inequality: there is no false alarm to speak of."""
+def test_no_history_of_thousands_violates_the_bound_for_any_true_mode() -> None:
+    """The inequality is deterministic: there are no false alarms."""
     histories = [(random_class(s), 40) for s in range(30)] + [
         (with_zeros(s), 12) for s in range(30)
     ]
@@ -156,8 +156,8 @@ def test_no_history_of_thousands_breaks_the_bound_whichever_mode_is_called_true(
     assert ruled_out > 1000
 
 
-def test_taking_actions_for_evidence_breaks_the_bound() -> None:
-    """What the test above would have caught: the weights of the naive mixture."""
+def test_treating_actions_as_evidence_violates_the_bound() -> None:
+    """The planted bug: the weights of the naive mixture."""
     worst = -1.0
     for seed in range(10):
         modes = random_class(seed)
@@ -168,7 +168,7 @@ def test_taking_actions_for_evidence_breaks_the_bound() -> None:
     assert worst > 0.1
 
 
-def test_where_prior_or_evidence_exclude_the_true_mode_the_bound_says_nothing() -> None:
+def test_the_bound_is_infinite_where_the_true_mode_is_excluded() -> None:
     modes = TabularModes(
         [[[1.0]]] * 3, [[[[1.0, 0.0]]], [[[0.5, 0.5]]], [[[0.2, 0.8]]]], prior=[0.5, 0.5, 0.0]
     )
@@ -192,7 +192,7 @@ def test_modes_that_are_ruled_out_make_the_process_infinite_and_both_make_it_nan
     assert "2 ruled out" in repr(read)
 
 
-def test_an_observation_that_nobody_explains_names_its_step() -> None:
+def test_an_impossible_observation_names_its_step() -> None:
     modes = TabularModes([[[1.0]]] * 2, [[[[1.0, 0.0]]]] * 2)
     with pytest.raises(ImpossibleObservation) as caught:
         divergences(Record([0, 0], [0, 1]), modes.agent())
@@ -263,7 +263,7 @@ class LogArray:
 
 
 class Private:
-    """One of the modes, that keeps the situation to itself."""
+    """One of the modes, with the situation as private state."""
 
     def __init__(self, modes: TabularModes, m: int) -> None:
         self.modes, self.m = modes, modes[m]
@@ -298,7 +298,7 @@ def same_class(modes: TabularModes) -> dict[str, ControlRule[Any, Any, Any, Any]
 
 @pytest.mark.parametrize("kind", ["list", "array", "private"])
 @pytest.mark.parametrize("make", [random_class, with_zeros])
-def test_kernels_read_as_the_readable_code_does_to_the_last_bit(make: Any, kind: str) -> None:
+def test_kernels_equal_the_readable_code_bit_for_bit(make: Any, kind: str) -> None:
     for seed in range(5):
         modes = make(seed)
         record = drawn_record(modes, seed % 4, 40, seed)
@@ -312,7 +312,7 @@ def test_kernels_read_as_the_readable_code_does_to_the_last_bit(make: Any, kind:
             np.testing.assert_array_equal(getattr(quick, name), getattr(readable, name))
 
 
-def test_modes_that_answer_in_logarithms_are_read_too() -> None:
+def test_modes_with_log_likelihoods_are_supported() -> None:
     modes = random_class(7)
     record = interact(modes.agent(), modes.environment(2), 100, seed=7)
     agent: ControlRule[Any, Any, Any, Any] = ControlRule(
@@ -326,7 +326,7 @@ def test_modes_that_answer_in_logarithms_are_read_too() -> None:
         sub_divergences(drawn_record(modes, 0, 5, 0), agent, 0, 1)
 
 
-def test_the_agent_is_never_changed_and_must_have_seen_nothing() -> None:
+def test_the_agent_must_be_fresh_and_is_not_changed() -> None:
     modes = random_class(0)
     record = drawn_record(modes, 0, 20, 0)
     for agent in (modes.agent(), *same_class(modes).values()):
@@ -338,7 +338,7 @@ def test_the_agent_is_never_changed_and_must_have_seen_nothing() -> None:
         divergences(record, agent)
 
 
-def test_an_empty_record_says_nothing() -> None:
+def test_an_empty_record_has_zero_divergence() -> None:
     read = divergences(Record([], []), prize_or_frog(0.75).agent())
     assert read.pairs().tolist() == [[[0.0, 0.0], [0.0, 0.0]]]
     split = sub_divergences(Record([], [], {"drawn": []}), prize_or_frog(0.75).agent(), 0, 1)
@@ -360,7 +360,7 @@ def test_the_parts_add_up_to_the_process_and_means_are_not_negative(seed: int) -
         assert (np.diff(split.G, axis=0) >= 0.0).all()
 
 
-def test_a_mode_that_is_held_stays_in_charge() -> None:
+def test_a_held_mode_stays_the_drawn_mode() -> None:
     modes = random_class(1)
     agent = modes.agent(schedule=Every(5))
     record = interact(agent, modes.environment(0), 50, seed=3, probes={"drawn": drawn_mode})
@@ -374,14 +374,14 @@ def test_a_mode_that_may_be_ruled_out_at_any_moment_has_an_infinite_mean() -> No
     modes = TabularModes([[[1.0, 0.0]], [[0.0, 1.0]]], law)
     record = Record([1, 0, 0], [1, 0, 1], {"drawn": [1, 0, 0]})
     split = sub_divergences(record, modes.agent(), 0, 1)
-    assert split.G[:, 1].tolist() == [0.0] * 4  # the other mode's action tells nothing
+    assert split.G[:, 1].tolist() == [0.0] * 4  # the other mode's action gives no evidence
     assert split.G[:, 0].tolist() == [0.0, 0.0, math.inf, math.inf]
     assert split.g[:, 0].tolist() == [0.0, 0.0, -math.log(2.0), math.inf]
     assert split.excess[2, 0] == -math.inf
     assert np.isnan(split.excess[3, 0])
 
 
-def test_a_record_that_does_not_say_who_was_in_charge_is_told_how_to() -> None:
+def test_a_record_without_drawn_modes_is_refused_with_the_remedy() -> None:
     modes = prize_or_frog(0.75)
     record = interact(modes.agent(), modes.environment(0), 5)
     with pytest.raises(MissingCapability, match=r'probes=\{"drawn": drawn_mode\}'):
@@ -402,7 +402,7 @@ def test_unknown_modes_and_other_beliefs_are_refused() -> None:
         divergences(record, object())  # type: ignore[arg-type]
 
 
-def test_modes_go_by_their_names_too() -> None:
+def test_modes_can_be_given_by_name() -> None:
     modes = prize_or_frog(0.75)
     record = drawn_record(modes, 0, 20, 0)
     read = divergences(record, modes.agent())
@@ -420,14 +420,14 @@ def test_modes_go_by_their_names_too() -> None:
 
 
 @pytest.mark.parametrize("record", [None, [(0, 1)], prize_or_frog(0.75).agent()])
-def test_what_is_no_record_is_told_where_to_get_one(record: Any) -> None:
+def test_an_object_that_is_not_a_record_is_refused(record: Any) -> None:
     with pytest.raises(MissingCapability, match=r"not a Record: pass the result of interact"):
         divergences(record, prize_or_frog(0.75).agent())
     with pytest.raises(MissingCapability, match=r"not a Record: pass the result of interact"):
         sub_divergences(record, prize_or_frog(0.75).agent(), 0, 1)
 
 
-def test_an_agent_that_only_holds_a_rule_is_asked_for_the_rule() -> None:
+def test_a_wrapped_rule_is_refused_with_the_remedy() -> None:
     modes = prize_or_frog(0.75)
     record = interact(modes.agent(), modes.environment(0), 5)
     holder: Any = SimpleNamespace(belief=modes.agent().belief)
@@ -436,18 +436,18 @@ def test_an_agent_that_only_holds_a_rule_is_asked_for_the_rule() -> None:
 
 
 def test_an_action_that_no_mode_takes_is_evidence_like_any_other() -> None:
-    """Hypotheses answer for every action: what the modes would do is no matter of evidence."""
+    """Hypotheses predict the outcome of every action, whatever the modes would do."""
     law = [[[[0.5, 0.5], [0.2, 0.8]]], [[[0.5, 0.5], [0.6, 0.4]]]]
-    modes = TabularModes([[[1.0, 0.0]]] * 2, law)  # nobody does 1
+    modes = TabularModes([[[1.0, 0.0]]] * 2, law)  # no mode takes action 1
     for agent in (modes.agent(), same_class(modes)["list"]):
         read = divergences(Record([1, 0], [1, 1]), agent)
         assert read.of(0, 1) == pytest.approx([0.0, math.log(2.0), math.log(2.0)])
         split = sub_divergences(Record([1], [1], {"drawn": [0]}), agent, 0, 1)
         assert split.g[-1].tolist() == pytest.approx([math.log(2.0), 0.0])
-        assert split.G[-1].tolist() == [0.0, 0.0]  # by what the modes do, nothing was to be seen
+        assert split.G[-1].tolist() == [0.0, 0.0]  # the modes' actions give no evidence
 
 
-def test_what_cannot_be_looked_up_in_a_law_is_bad_evidence() -> None:
+def test_unhashable_observations_are_bad_evidence() -> None:
     coin: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 0.5, 1: 0.5})
     agent: ControlRule[Any, Any, Any, Any] = ControlRule(FiniteBelief([coin]))
     with pytest.raises(BadEvidence, match=r"observation \[1\] must be hashable") as caught:
@@ -455,7 +455,7 @@ def test_what_cannot_be_looked_up_in_a_law_is_bad_evidence() -> None:
     assert "at step 2 of 2" in caught.value.__notes__[0]
 
 
-def test_divergences_read_as_one_would_say_them() -> None:
+def test_the_repr_of_divergences() -> None:
     modes = prize_or_frog(0.75)
     record = drawn_record(modes, 0, 1, 0)
     assert repr(divergences(record, modes.agent())).startswith("Divergences(1 step, 2 modes: d_1")
@@ -471,7 +471,7 @@ def test_divergences_read_as_one_would_say_them() -> None:
 
 
 def test_over_all_histories_of_four_steps_the_means_are_exact() -> None:
-    """E[d_t] and E[g] = E[G], by enumeration of who acts, what is done and what is seen."""
+    """E[d_t] and E[g] = E[G], by enumeration of drawn modes, actions and observations."""
     modes = random_modes(2, situations=2, seed=5)
     true, other, steps = 0, 1, 4
     d, g, G = np.zeros(5), np.zeros((5, 2)), np.zeros((5, 2))
@@ -493,7 +493,7 @@ def test_over_all_histories_of_four_steps_the_means_are_exact() -> None:
         mine = sub_divergences(
             Record(actions, observations, {"drawn": [true] * 4}), modes.agent(), true, other
         )
-        steps_G = np.diff(mine.G[:, true])  # the planted bug: m* is taken for the mode in charge
+        steps_G = np.diff(mine.G[:, true])  # the planted bug: m* instead of the drawn mode
         for m in range(2):
             wrong[1:, m] += probability * np.cumsum(np.where(np.array(drawn) == m, steps_G, 0.0))
     assert mass == pytest.approx(1.0, abs=1e-12)

@@ -39,12 +39,12 @@ from bayescontrol.situations import stay
 
 
 def world(mode: Any) -> ModeEnvironment:
-    """Where a mode has exact probabilities, it is its own world."""
+    """The world of a mode with exact probabilities."""
     return ModeEnvironment(mode)
 
 
 def exact_rate(modes: TabularModes, true: int, other: int, policy: int) -> float:
-    """Σ_x μ(x) Σ_a π(a | x) KL, with μ by powers of the chain: no code of the library."""
+    """Σ_x μ(x) Σ_a π(a | x) KL, with μ from powers of the chain, without code of the library."""
     p, q, pi = modes.hypothesis[true], modes.hypothesis[other], modes.policy[policy]
     moves = np.zeros((len(pi), len(pi)))
     for x, a, o in np.ndindex(*p.shape):
@@ -55,7 +55,7 @@ def exact_rate(modes: TabularModes, true: int, other: int, policy: int) -> float
 
 @dataclass
 class Silent:
-    """A mode that gives only what it must: `act` and `likelihood`."""
+    """A mode with the minimum of methods: `act` and `likelihood`."""
 
     inner: Any
 
@@ -90,8 +90,8 @@ def test_a_sampled_rate_agrees_with_the_exact_one(policy: int, silent: bool) -> 
     assert found.error < 0.1 * exact if not silent else found.error < 0.5 * exact
 
 
-def test_the_wrong_world_would_be_seen() -> None:
-    """The bug of observations drawn from the other mode: the rate is off by many errors."""
+def test_observations_from_the_wrong_world_are_detected() -> None:
+    """A planted bug, observations from the other mode: the rate is off by many errors."""
     table = TABLE | {"world": lambda m: MODES.environment(1)}
     found = sampled_rate(MODES[0], MODES[1], burn=20, steps=400, runs=30, seed=1, **table)
     silent = sampled_rate(
@@ -107,7 +107,7 @@ def test_conditional_means_have_less_noise_than_what_happened() -> None:
     assert means.error < 0.5 * happened.error
 
 
-def test_the_true_mode_acts_unless_told_otherwise() -> None:
+def test_the_true_mode_acts_by_default() -> None:
     own, named = (
         sampled_rate(MODES[0], MODES[1], policy=policy, steps=50, runs=3, **TABLE)
         for policy in (None, MODES[0])
@@ -123,7 +123,7 @@ def test_wandering_first_does_not_change_the_rate_of_a_chain_that_forgets() -> N
     assert abs(found.mean - exact_rate(MODES, 0, 1, 0)) < 3.0 * found.error
 
 
-def test_wandering_finds_the_trap_that_the_own_policy_avoids() -> None:
+def test_wandering_finds_the_trap_that_the_true_modes_policy_avoids() -> None:
     modes = trap()
     table: dict[str, Any] = {
         "world": lambda m: modes.environment(m.m),
@@ -147,7 +147,7 @@ def test_an_observation_that_the_other_rules_out_makes_the_rate_infinite() -> No
     assert sampled_rate(sure, law, world=world, steps=5, runs=2).mean == math.log(2.0)
 
 
-def test_modes_with_a_private_state_see_their_own() -> None:
+def test_modes_with_a_private_state_use_it() -> None:
     """Each hypothesis counts the heads so far; a rate with the shared x would divide by zero."""
 
     class Urn:
@@ -191,7 +191,7 @@ def test_shares_have_exact_intervals() -> None:
         clopper_pearson(5, 4)
 
 
-def test_a_rate_says_how_many_runs_would_clear_it_of_zero() -> None:
+def test_a_rate_gives_the_number_of_runs_needed() -> None:
     noise = mean_rate(np.array([1.0, -1.0, 2.0, -0.5]), steps=1)
     sd = float(np.std([1.0, -1.0, 2.0, -0.5], ddof=1))
     assert not noise.positive
@@ -199,8 +199,8 @@ def test_a_rate_says_how_many_runs_would_clear_it_of_zero() -> None:
     assert mean_rate(np.array([1.0]), 1).error == math.inf
 
 
-def test_numbers_read_as_one_would_say_them() -> None:
-    """An error of rounding is none, an unknown one is not infinite, and one run is not runs."""
+def test_the_repr_of_rates() -> None:
+    """Rounding errors are shown as 0, unknown errors are omitted, and "1 run" is singular."""
     assert repr(Rate(0.17432, 4.6e-18, 20, 10)) == "0.174 ± 0 nats per step (20 runs of 10 steps)"
     assert repr(Rate(0.17432, 4.6e-4, 20, 1)) == "0.174 ± 0.00046 nats per step (20 runs of 1 step)"
     assert repr(mean_rate(np.array([1.5]), 10)) == "0.15 nats per step (1 run of 10 steps)"
@@ -208,7 +208,7 @@ def test_numbers_read_as_one_would_say_them() -> None:
     assert repr(same) == "0.1 ± 0 nats per step (7 runs of 3 steps)"
 
 
-def test_a_rate_needs_no_more_runs_than_it_has_once_it_is_clear_of_zero() -> None:
+def test_a_positive_rate_needs_no_more_runs() -> None:
     assert Rate(1.0, 0.01, 20, 10).runs_needed == 20
 
 
@@ -241,7 +241,7 @@ CLASSES: dict[str, Callable[[], TabularModes]] = {
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_every_pair_is_judged_as_the_exact_check_judges_it(name: str) -> None:
+def test_the_sampled_verdict_on_every_pair_equals_the_exact_one(name: str) -> None:
     modes = CLASSES[name]()
     exact = check(modes)
     for pair in exact.pairs:
@@ -258,7 +258,7 @@ def test_a_trap_that_other_modes_open_is_found() -> None:
     assert pair.in_core
     assert 0 < found.blind < found.starts
     assert found.outcome is pair.outcome
-    # The bug of starting only at the start: it would not be found.
+    # A planted bug, without wandering the trap is not found.
     assert judged(modes, 0, 1, wander_steps=0).blind == 0
 
 
@@ -273,7 +273,7 @@ def levers(rng: Stream) -> DiscreteMode[Any, int, int]:
 
 
 def test_bandits_with_continuous_biases_settle() -> None:
-    """Two modes agree on the bias of a lever with probability zero: no pair is in a core."""
+    """Two modes agree on the bias of a lever with probability zero: cores are singletons."""
     found = sampled_check(levers, world=world, modes=40, steps=30, wander_steps=10)
     assert found.outcome is Outcome.THEOREM
     assert found.in_core.hits == 0
@@ -283,7 +283,7 @@ def test_bandits_with_continuous_biases_settle() -> None:
 
 
 def drift(theta: float, phi: float) -> DiscreteMode[Any, str, int]:
-    """θ shows in every observation, φ only in what the mode does: the blind direction."""
+    """Observations depend on θ; φ affects only the policy and is the blind direction."""
     return DiscreteMode(
         lambda x: {"left": phi, "right": 1.0 - phi}, lambda x, a: {1: theta, 0: 1.0 - theta}
     )
@@ -305,7 +305,7 @@ def test_a_direction_that_no_policy_reveals_never_settles() -> None:
         assert (pair.outcome is Outcome.NEVER) == (pair.blind > 0)
 
 
-def test_the_blind_direction_does_no_harm_if_nobody_acts_on_it() -> None:
+def test_the_blind_direction_does_no_harm_if_no_policy_depends_on_it() -> None:
     found = sampled_check(
         lambda rng: drift(0.3, 0.5), world=world, modes=34, steps=20, wander_steps=10
     )
@@ -314,7 +314,7 @@ def test_the_blind_direction_does_no_harm_if_nobody_acts_on_it() -> None:
     assert {pair.reason for pair in found.pairs} == {Reason.CONSISTENT.value}
 
 
-def test_other_modes_may_part_what_the_pair_cannot() -> None:
+def test_a_third_mode_may_separate_a_pair() -> None:
     """A lever that neither pulls shows the difference, a third mode pulls it: undecided."""
 
     def mode(pull: str, hidden: float) -> DiscreteMode[Any, str, int]:
@@ -363,7 +363,7 @@ def test_random_problems_settle() -> None:
 
 
 def test_parametric_modes_with_continuous_observations_settle() -> None:
-    """Only densities at hand: the realised g, and actions compared by the same random numbers."""
+    """Only densities: g is used, and actions are compared with the same random numbers."""
     from bayescontrol.kernels.random import normal
 
     def likelihoods(theta: Any, x: int, a: float, o: float) -> Any:
@@ -395,7 +395,7 @@ def test_parametric_modes_with_continuous_observations_settle() -> None:
 # -- what a sample cannot tell -------------------------------------------------------------------
 
 
-def test_few_starts_decide_nothing_and_the_rule_of_three_says_how_many_would() -> None:
+def test_too_few_starts_are_undecided_and_the_needed_number_is_given() -> None:
     found = sampled_check(levers, world=world, modes=34, starts=20, steps=10, wander_steps=5)
     assert found.outcome is Outcome.UNDECIDED
     assert found.needed == ("60 starts, to exclude a share of 0.05",)
@@ -411,8 +411,8 @@ def pairs_of(*outcomes: Outcome) -> tuple[SampledPair, ...]:
 GOOD, LATE, OPEN, NEVER = Outcome.THEOREM, Outcome.SETTLES, Outcome.UNDECIDED, Outcome.NEVER
 
 
-def test_one_pair_that_settles_decides_nothing_and_the_verdict_says_how_many_would() -> None:
-    """With one pair for evidence half of all pairs may do otherwise, and more."""
+def test_too_few_pairs_are_undecided_and_the_needed_number_is_given() -> None:
+    """With a single pair, more than half of all pairs may not settle."""
     found = sampled_check(levers, world=world, modes=3, steps=10, wander_steps=5)
     assert [pair.outcome for pair in found.pairs] == [GOOD]
     assert found.outcome is OPEN
@@ -421,7 +421,7 @@ def test_one_pair_that_settles_decides_nothing_and_the_verdict_says_how_many_wou
 
 
 @pytest.mark.parametrize("rare_pairs", [0.5, 0.2, 0.05, 0.01])
-def test_as_many_pairs_as_are_said_to_be_needed_decide_and_one_fewer_does_not(
+def test_the_needed_number_of_pairs_decides_and_one_fewer_does_not(
     rare_pairs: float,
 ) -> None:
     one = SampledVerdict(pairs_of(GOOD), 10, rare_pairs)
@@ -430,11 +430,11 @@ def test_as_many_pairs_as_are_said_to_be_needed_decide_and_one_fewer_does_not(
     assert (few.outcome, enough.outcome) == (OPEN, GOOD)
     assert enough.needed == ()
     assert few.at_least < 1.0 - rare_pairs <= enough.at_least
-    # What the bound means: were a share of rare_pairs bad, n good pairs would come up in 2.5 %.
+    # If a share of rare_pairs did not settle, n settling pairs would have probability 2.5 %.
     assert (1.0 - rare_pairs) ** n <= 0.025 < (1.0 - rare_pairs) ** (n - 1)
 
 
-def test_twenty_pairs_of_twenty_speak_for_five_sixths_of_all() -> None:
+def test_twenty_of_twenty_pairs_show_that_five_sixths_settle() -> None:
     found = SampledVerdict(pairs_of(*[GOOD] * 20), 10)
     assert found.at_least == pytest.approx(0.025 ** (1 / 20), rel=1e-12)
     assert repr(found).startswith("SampledVerdict(THEOREM for at least 83.2 % of pairs: 20 pairs")
@@ -451,7 +451,7 @@ def test_one_pair_that_never_settles_is_enough_however_few_there_are() -> None:
         assert "%" not in repr(undecided).splitlines()[0]
 
 
-def test_a_class_of_which_a_third_never_settles_is_rarely_said_to_settle() -> None:
+def test_a_class_in_which_a_third_never_settles_rarely_passes() -> None:
     """Were the outcome the worst over the pairs drawn, one pair would say so in 2 of 3 seeds.
 
     A share of 1/3 passes 17 pairs with probability (2/3)^17 = 1e-3, for each of four seeds.
@@ -459,7 +459,7 @@ def test_a_class_of_which_a_third_never_settles_is_rarely_said_to_settle() -> No
 
     def draw(rng: Stream) -> DiscreteMode[Any, str, int]:
         kind = rng.choice([0.2, 0.5, 0.8])
-        return drift(kind, rng.random())  # two of one kind never part, and act differently
+        return drift(kind, rng.random())  # two of one kind are never separated, and act differently
 
     settings: dict[str, Any] = {"world": world, "steps": 5, "wander_steps": 2, "slow": 0.05}
     alone = [sampled_check(draw, modes=2, seed=seed, **settings) for seed in range(12)]
@@ -505,10 +505,10 @@ def test_slow_evidence_is_not_called_never(seed: int) -> None:
     assert pair.blind > 30
     assert pair.silence == 0
     assert pair.outcome in (Outcome.SETTLES, Outcome.UNDECIDED)
-    assert pair.reason != Reason.THIRD_MODE.value  # there is no third
+    assert pair.reason != Reason.THIRD_MODE.value  # there is no third mode
 
 
-def test_never_says_how_long_it_was_silent() -> None:
+def test_never_reports_the_steps_without_evidence() -> None:
     found = sampled_check(
         lambda rng: drift(0.3, rng.random()), world=world, modes=2, steps=10, wander_steps=4
     )
@@ -524,7 +524,7 @@ def test_the_same_seed_gives_the_same_verdict() -> None:
     assert [p.rate for p in one.pairs] == [p.rate for p in two.pairs]
 
 
-def test_a_verdict_reads_without_the_paper() -> None:
+def test_the_repr_of_a_sampled_verdict() -> None:
     words = repr(
         sampled_check(
             lambda rng: drift(rng.choice([0.3, 0.7]), rng.random()),
@@ -542,14 +542,14 @@ def test_a_verdict_reads_without_the_paper() -> None:
 # -- bad input -----------------------------------------------------------------------------------
 
 
-def test_a_world_that_its_own_mode_rules_out_is_refused() -> None:
+def test_a_world_that_the_true_mode_rules_out_is_refused() -> None:
     heads: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 1.0})
     tails: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 1.0})
     with pytest.raises(BadEvidence, match="that the mode describes"):
         sampled_rate(heads, tails, world=lambda m: world(tails), steps=1, runs=1)
 
 
-def test_what_is_no_mode_or_no_world_is_named() -> None:
+def test_an_invalid_mode_or_world_is_refused() -> None:
     mode = levers(Stream(0))
     with pytest.raises(MissingCapability, match="lacks act"):
         sampled_rate(mode, object(), world=world)
@@ -572,14 +572,14 @@ def test_what_is_no_mode_or_no_world_is_named() -> None:
      {"rare_pairs": 0.0}, {"rare_pairs": 1.0}, {"rare_pairs": math.nan},
      {"modes": "many"}, {"steps": None}, {"starts": 2.5}],
 )  # fmt: skip
-def test_settings_that_make_no_sense_are_named(settings: dict[str, Any]) -> None:
+def test_invalid_settings_are_named(settings: dict[str, Any]) -> None:
     [name] = settings
     with pytest.raises(ValueError, match=f"{name}="):
         sampled_check(levers, world=world, **settings)
 
 
 class Lawless:
-    """A mode whose laws are what the test makes them."""
+    """A mode with the given distributions."""
 
     def __init__(self, observations: Any, actions: Any = None) -> None:
         self.observations, self.actions = observations, actions or {0: 1.0}
@@ -600,7 +600,7 @@ class Lawless:
 @pytest.mark.parametrize(
     "law", [{1: 0.9, 0: 0.9}, {1: 0.5}, {1: 1.5, 0: -0.5}, {1: math.nan}, [0.5, 0.5]]
 )
-def test_what_is_no_law_is_refused_whoever_gives_it(law: Any) -> None:
+def test_an_invalid_distribution_is_refused(law: Any) -> None:
     fair: dict[int, float] = {1: 0.5, 0: 0.5}
     for true, other in ((law, fair), (fair, law)):
         with pytest.raises(InvalidTable, match=r"the hypothesis of .*Lawless"):
@@ -611,13 +611,13 @@ def test_what_is_no_law_is_refused_whoever_gives_it(law: Any) -> None:
         sampled_check(lambda rng: Lawless(law), world=lambda m: m, modes=4, steps=2)
 
 
-def test_a_law_that_sums_to_more_than_one_says_to_how_much() -> None:
+def test_the_error_for_a_sum_above_one_contains_the_sum() -> None:
     draw: Callable[[Stream], Lawless] = lambda rng: Lawless({1: 0.9, 0: 0.9})  # noqa: E731
     with pytest.raises(InvalidTable, match=r"must sum to 1, the sum is 1\.8"):
         sampled_check(draw, world=lambda m: m, modes=4, steps=2)
 
 
-def test_an_observation_that_cannot_be_looked_up_is_named() -> None:
+def test_an_unhashable_observation_is_refused() -> None:
     class Lists(Lawless):
         def respond(self, a: int, rng: Stream) -> Any:
             return [1]

@@ -1,4 +1,4 @@
-"""How long until a wrong mode has lost its weight: exact times, bitwise runs, honest bounds."""
+"""Test the number of steps until a wrong mode is dropped: exact times, bitwise runs, bounds."""
 
 import math
 import time
@@ -26,7 +26,7 @@ NOT_YET = kernels.tabular.NOT_YET
 
 
 def coins(*heads: float, prior: list[float] | None = None) -> TabularModes:
-    """One action, a coin each: evidence comes at the same rate whoever acts."""
+    """One action, a coin for each mode: the rate of evidence does not depend on who acts."""
     law = np.array([[[[1.0 - p, p]]] for p in heads])
     return TabularModes(np.ones((len(heads), 1, 1)), law, prior=prior)
 
@@ -50,8 +50,8 @@ def test_holding_modes_turns_two_to_the_k_into_k() -> None:
     assert settling_times(chain(8), 0, runs=200).of(1).mean > 150.0  # 255 ± 18
 
 
-def test_a_wrong_hold_would_be_seen() -> None:
-    """The bug of drawing every k + 1 steps: its mean is off by far more than four errors."""
+def test_a_wrong_hold_is_detected() -> None:
+    """A planted bug, drawing every k + 1 steps: the mean is off by far more than four errors."""
     runs = 2000
     exact = identification_time(5, Every(2))
     wrong = settling_times(chain(5), 0, runs=runs, hold=3, seed=5).of(1)
@@ -134,7 +134,7 @@ def test_staying_below_comes_no_earlier_than_falling_below() -> None:
     assert found.of(1, for_good=True).mean > found.of(1).mean
 
 
-def test_asking_for_a_column_that_was_not_measured_says_how_to_get_it() -> None:
+def test_a_column_that_was_not_measured_is_refused_with_the_remedy() -> None:
     with pytest.raises(ValueError, match="for_good=True"):
         settling_times(chain(2), 0, runs=2).of(1, for_good=True)
 
@@ -142,7 +142,7 @@ def test_asking_for_a_column_that_was_not_measured_says_how_to_get_it() -> None:
 # -- modes that never fall, and modes that start low ---------------------------------------------
 
 
-def test_a_mode_that_nothing_parts_from_the_truth_is_not_waited_for() -> None:
+def test_runs_do_not_wait_for_tied_modes() -> None:
     found = settling_times(coins(0.5, 0.5, 0.9), 0, horizon=1_000_000, runs=50)
     assert found.tied.tolist() == [True, True, False]
     assert found.of(1).unfinished == 1.0
@@ -195,7 +195,7 @@ def test_a_long_list_is_cut_and_starts_with_the_slowest() -> None:
         ({"below": math.nan}, "below=nan"),
     ],
 )
-def test_settings_that_make_no_sense_are_named(settings: dict[str, float], words: str) -> None:
+def test_invalid_settings_are_named(settings: dict[str, float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         settling_times(chain(2), 0, **settings)  # type: ignore[arg-type]
 
@@ -207,7 +207,7 @@ def test_the_true_mode_must_exist_and_have_weight() -> None:
         settling_times(coins(0.5, 0.9, prior=[0.0, 1.0]), 0)
 
 
-def test_modes_go_by_their_names_too() -> None:
+def test_modes_can_be_given_by_name() -> None:
     found = settling_times(chain(3), true="A", hold=3, runs=2)
     assert found.of("B") == found.of(1)
     assert found.true == 0
@@ -244,12 +244,12 @@ def test_an_agent_that_holds_its_modes_is_simulated_as_it_holds_them() -> None:
 
 
 @pytest.mark.parametrize("modes", [None, 3, "chain", object(), {"A": 1}])
-def test_what_is_no_class_of_modes_is_named(modes: Any) -> None:
+def test_an_object_that_is_not_a_class_of_modes_is_refused(modes: Any) -> None:
     with pytest.raises(MissingCapability, match="neither a list of modes"):
         settling_times(modes, 0)
 
 
-def test_a_list_of_modes_that_look_at_a_situation_is_told_what_it_lacks() -> None:
+def test_a_list_of_modes_that_needs_a_situation_is_refused_with_the_remedy() -> None:
     climbs: DiscreteMode[int, str, bool] = DiscreteMode(
         lambda x: {"up": 1.0}, lambda x, a: {x > 3: 1.0}
     )
@@ -259,12 +259,12 @@ def test_a_list_of_modes_that_look_at_a_situation_is_told_what_it_lacks() -> Non
     assert settling_times(list(whole), 0, runs=2).of(1) == settling_times(whole, 0, runs=2).of(1)
 
 
-def test_an_agent_without_a_list_of_modes_is_told_where_to_go() -> None:
+def test_an_agent_without_a_list_of_modes_is_referred_to_sampled_check() -> None:
     with pytest.raises(MissingCapability, match="sampled_check"):
         settling_times(BernoulliBandit(2).agent(), 0)
 
 
-def test_times_read_as_one_would_say_them() -> None:
+def test_the_repr_of_settling_times() -> None:
     once = settling_times(chain(3), 0, runs=1, hold=3)
     assert "1 run, a new mode every 3 steps" in repr(once)
     assert repr(once.of(1)) == "B: 3 steps in the only run"
@@ -278,7 +278,7 @@ def test_times_read_as_one_would_say_them() -> None:
 # -- speed ---------------------------------------------------------------------------------------
 
 
-def test_a_hundred_modes_and_situations_take_seconds_for_every_truth() -> None:
+def test_a_hundred_modes_and_situations_take_seconds_for_every_true_mode() -> None:
     """About 0.6 s alone on one core; the bound leaves room for a busy machine."""
     modes = random_modes(100, situations=100, actions=4, observations=4, seed=0)
     settling_times(modes, 0, runs=1, horizon=1)

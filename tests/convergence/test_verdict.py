@@ -1,4 +1,4 @@
-"""The verdict against what happens: random classes, played for a long time."""
+"""Test the verdict against long simulations of random classes."""
 
 from collections.abc import Iterable
 
@@ -47,7 +47,7 @@ def late_distance(modes: TabularModes, true: int, run: int, steps: int = 20_000)
 
 
 def contradictions(seeds: Iterable[int], runs: int = 8) -> tuple[list[str], dict[Outcome, int]]:
-    """Where play and verdict disagree, and how many worlds had which verdict."""
+    """Return where simulation and verdict disagree, and the number of worlds by verdict."""
     found, counts = [], dict.fromkeys(Outcome, 0)
     for seed in seeds:
         modes = sparse_class(seed)
@@ -63,7 +63,7 @@ def contradictions(seeds: Iterable[int], runs: int = 8) -> tuple[list[str], dict
     return found, counts
 
 
-def test_play_agrees_with_the_verdict_on_random_classes() -> None:
+def test_simulations_agree_with_the_verdict_on_random_classes() -> None:
     # Seeds are fixed; a world that settles may take longer than a run, or one that may never
     # settle do so in eight runs by luck: neither happens on these.
     found, counts = contradictions((*range(30), *_WITH_A_TRAP, *_WITH_A_THIRD_MODE))
@@ -72,16 +72,16 @@ def test_play_agrees_with_the_verdict_on_random_classes() -> None:
 
 
 @pytest.mark.slow
-def test_play_agrees_with_the_verdict_on_many_random_classes() -> None:
+def test_simulations_agree_with_the_verdict_on_many_random_classes() -> None:
     # A run of 20,000 steps may be too short where the true mode lost most of its weight early.
     found, counts = contradictions(range(40, 400))
     assert len(found) <= 0.01 * sum(counts.values()), found
 
 
-def test_a_verdict_that_forgets_the_other_policies_is_contradicted_by_play(
+def test_a_verdict_that_ignores_other_policies_is_contradicted_by_simulations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The planted bug: R as the true mode's own policy reaches it, so that traps are overlooked.
+    # The planted bug: R is what the true mode's policy reaches, so that traps are missed.
     def only_its_own(self: World) -> object:
         return self.from_start(self.graph(self.takes(self.true)))
 
@@ -90,10 +90,10 @@ def test_a_verdict_that_forgets_the_other_policies_is_contradicted_by_play(
     assert found
 
 
-def test_a_verdict_that_forgets_third_modes_is_contradicted_by_play(
+def test_a_verdict_that_ignores_third_modes_is_contradicted_by_simulations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The planted bug: whoever else is there is refuted at once.
+    # The planted bug: all other modes count as refuted at once.
     def at_once(self: BlindSpots) -> object:
         refuted = np.ones(self.world.separated_by(self._pair_takes).shape, bool)
         refuted[[self.world.true, self.m]] = False
@@ -125,7 +125,7 @@ def test_the_verdict_agrees_with_core_and_consistency() -> None:
 
 
 def test_a_deadlock_in_one_world_is_one_in_the_other() -> None:
-    # Found anew in each world, not taken over from the first.
+    # Compute it in each world instead of reusing the first.
     seen = 0
     for seed in range(60):
         modes = sparse_class(seed)
@@ -182,14 +182,14 @@ def tower() -> TabularModes:
     return TabularModes(policy, hypothesis, successor)
 
 
-def test_modes_that_meet_for_ever_in_a_passage_are_not_said_to_settle() -> None:
+def test_modes_that_meet_for_ever_in_a_passage_are_not_declared_to_settle() -> None:
     verdict = check(tower())
     assert verdict.pair(0, 1).outcome is Outcome.UNDECIDED
     assert verdict.pair(1, 0).outcome is Outcome.UNDECIDED
 
 
 def test_a_mode_that_is_dead_on_arrival_leads_into_no_deadlock() -> None:
-    # The third mode alone would lead from K to C, where the others differ, but the start kills it.
+    # Only the third mode leads from K to C, where the others differ, but the start rules it out.
     policy = np.tile([1.0, 0.0], (3, 3, 1))
     policy[2, 1] = policy[1, 2] = 0.0, 1.0
     hypothesis = np.tile([1.0, 0.0], (3, 3, 2, 1))
@@ -199,7 +199,7 @@ def test_a_mode_that_is_dead_on_arrival_leads_into_no_deadlock() -> None:
     assert all(pair.outcome is not Outcome.NEVER for pair in verdict.pairs)
 
 
-def test_wrong_modes_that_cancel_are_in_each_others_way_all_the_same() -> None:
+def test_wrong_modes_that_cancel_are_still_a_deadlock() -> None:
     # One tosses a coin, one goes left, one right: in the coin's world the mixture is a coin too.
     modes = TabularModes([[[0.5, 0.5]], [[1.0, 0.0]], [[0.0, 1.0]]], np.ones((3, 1, 2, 1)))
     assert check(modes).pair(0, 1).outcome is Outcome.NEVER
@@ -215,7 +215,7 @@ def test_a_true_mode_without_weight_is_refused() -> None:
             ask()
 
 
-def test_modes_are_called_by_number_or_by_name() -> None:
+def test_modes_are_given_by_index_or_by_name() -> None:
     modes = prize_or_frog()
     verdict = check(modes)
     assert verdict.pair("prize left", "prize right") is verdict.pair(0, 1)
@@ -229,7 +229,7 @@ def test_a_list_of_modes_or_an_agent_is_checked_as_its_tables_are() -> None:
     assert _reasons(check(agent)) == _reasons(check(prize_or_frog()))
 
 
-def test_a_pair_that_is_none_is_a_clear_error() -> None:
+def test_an_invalid_pair_is_refused() -> None:
     verdict = check(random_modes(2))
     with pytest.raises(UnknownMode, match="two different modes"):
         verdict.pair(1, 1)

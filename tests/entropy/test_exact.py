@@ -77,7 +77,7 @@ def test_information_is_its_definition_over_all_strings(case: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_impossible_symbols_count_as_the_definition_has_it(cases: Any, seed: int) -> None:
-    """An agent that cannot condition on what it ruled out gives 0 to what follows."""
+    """After a history that an agent ruled out, it gives probability 0 to every symbol."""
     case = cases["remembering"](seed, least=0)
     for kind, agent in (("naive", case.naive()), ("rule", case.rule())):
         assert same(case.D(agent, T), case.mixture(T, None, kind))
@@ -99,7 +99,7 @@ def test_D_does_not_depend_on_the_actions_that_could_be_intervened_on(cases: Any
     np.testing.assert_allclose(D.total, case.D(case.naive(), T).total, rtol=0.0, atol=1e-12)
 
 
-def test_kl_and_entropy_know_zeros() -> None:
+def test_kl_and_entropy_handle_zeros() -> None:
     assert kl({0: 0.0, 1: 1.0}, {1: 1.0}) == 0.0
     assert kl({0: 0.5, 1: 0.5}, {1: 1.0}) == math.inf
     assert entropy_of([1.0, 0.0]) == 0.0
@@ -125,7 +125,7 @@ class Expert:
 
 
 def test_the_naive_mixture_is_infinitely_wrong_about_the_box_that_it_picked() -> None:
-    """It is sure that the prize is where it looks. D never notices, C does at once.
+    """It is certain that the prize is where it looks. This changes C, but not D.
 
     The rule pays one bit to choose a box and one to learn where the prize is: that one twice
     where both interventions have weight one.

@@ -1,4 +1,4 @@
-"""Sampling against enumeration. False-alarm rates are those of a normal law: 5 s.e. 6e-7."""
+"""Sampling against enumeration. False-alarm rates assume a normal distribution: 5 s.e. 6e-7."""
 
 import math
 from typing import Any
@@ -42,7 +42,7 @@ def test_sampling_finds_D_and_C_within_their_errors(cases: Any) -> None:
 
 
 def test_sampling_is_sharp_enough_to_tell_weightings_and_agents_apart(cases: Any) -> None:
-    """The planted bugs: another weighting, and actions as evidence where they are none."""
+    """The planted bugs: another weighting, and actions as evidence."""
     case = cases["tabular"](1, 3)
     estimate = sampled_C(case.naive(), case, "closed-loop", 200, seed=2).total
     wrong = [
@@ -54,7 +54,7 @@ def test_sampling_is_sharp_enough_to_tell_weightings_and_agents_apart(cases: Any
         assert abs(estimate.mean[-1] - value) > 5 * estimate.error[-1]
 
 
-def test_standard_errors_are_honest(cases: Any) -> None:
+def test_standard_errors_are_calibrated(cases: Any) -> None:
     """Σ z² of 60 estimates is chi-square with 60 degrees: outside 27 … 110 below 1e-4."""
     case = cases["tabular"](0, 1)
     truth = case.C(case.rule(), 3, "uniform").total[-1]

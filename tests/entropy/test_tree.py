@@ -1,4 +1,4 @@
-"""Trees that are too large, systems that are none, and weightings that do not fit."""
+"""Test trees that are too large, invalid systems and invalid weightings."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def modes() -> list[Any]:
     return list(random_modes(2, seed=1).systems())
 
 
-def test_too_large_a_tree_is_refused_at_once_with_its_size_and_the_way_out(modes: Any) -> None:
+def test_too_large_a_tree_is_refused_with_its_size_and_the_remedy(modes: Any) -> None:
     with pytest.raises(TooManyHistories, match="1,048,576 histories") as refusal:
         relative_entropy(modes[0], modes, PRIOR, horizon=10)
     assert "sampled_relative_entropy" in str(refusal.value)
@@ -60,19 +60,19 @@ def test_impossible_histories_take_no_room() -> None:
         ([np.nan, 1.0], "mode 0 is nan"),
     ],
 )
-def test_a_prior_that_is_none_is_refused(modes: Any, prior: Any, complaint: str) -> None:
+def test_an_invalid_prior_is_refused(modes: Any, prior: Any, complaint: str) -> None:
     with pytest.raises(InvalidPrior, match=complaint):
         relative_entropy(modes[0], modes, prior, 2)
     with pytest.raises(InvalidPrior, match=complaint):
         sampled_relative_entropy(modes[0], modes, prior, 2)
 
 
-def test_the_entropy_of_no_distribution_is_refused() -> None:
+def test_the_entropy_of_an_invalid_distribution_is_refused() -> None:
     with pytest.raises(InvalidPrior, match="sums to"):
         entropy_of([0.5, 0.25])
 
 
-def test_an_agent_that_is_no_system_is_told_how_to_become_one(modes: Any) -> None:
+def test_an_agent_that_is_not_an_io_system_is_refused_with_the_remedy(modes: Any) -> None:
     agent: Any = random_modes(2, seed=1).agent()
     for judge in (relative_entropy, intervened_relative_entropy, sampled_relative_entropy):
         with pytest.raises(MissingCapability, match="AgentSystem"):
@@ -83,7 +83,7 @@ def test_an_agent_that_is_no_system_is_told_how_to_become_one(modes: Any) -> Non
         relative_entropy(modes[0], [modes[0], agent], PRIOR, 2)
 
 
-def test_an_agent_cannot_win_with_more_probability_than_there_is(modes: Any) -> None:
+def test_probabilities_that_sum_to_more_than_one_are_refused(modes: Any) -> None:
     cheat = Situated(DiscreteMode(lambda x: {0: 1.0, 1: 1.0}, lambda x, a: {0: 0.5, 1: 0.5}))
     shy = Situated(DiscreteMode(lambda x: {0: 0.5, 1: 0.5}, lambda x, a: {}))
     negative = Situated(DiscreteMode(lambda x: {0: 1.5, 1: -0.5}, lambda x, a: {0: 1.0}))
@@ -114,7 +114,7 @@ def test_a_weighting_that_leaves_the_tree_is_refused(modes: Any) -> None:
             judge(modes[0], modes, PRIOR, 2, jump)
 
 
-def test_printed_weights_are_no_probabilities(modes: Any) -> None:
+def test_printed_weights_are_not_a_distribution(modes: Any) -> None:
     with pytest.raises(ValueError, match="cannot be sampled"):
         sampled_intervened_relative_entropy(modes[0], modes, PRIOR, 2, "printed", actions=[0, 1])
     with pytest.raises(ValueError, match="other than 'printed'"):

@@ -1,4 +1,4 @@
-"""Everything shipped that a law applies to, each as (modes, prior, situation, advance, world)."""
+"""Shipped classes of modes to which the laws apply: (modes, prior, situation, advance, world)."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from bayescontrol.situations import stay
 
 @dataclass(frozen=True)
 class Class:
-    """A class of modes with all that a law needs to know of it."""
+    """A class of modes with everything that the laws need."""
 
     modes: Any
     prior: Any = None
@@ -45,7 +45,7 @@ def coin(p: float, guess: str) -> DiscreteMode[None, str, int]:
 
 
 class Filter:
-    """A hidden state, shown with noise; the private state is the filter's."""
+    """A hidden state observed with noise; the private state is that of the filter."""
 
     def __init__(self, stay: float, show: float) -> None:
         self.stay, self.show = stay, show

@@ -1,4 +1,4 @@
-"""Each law fails on a bug that was planted for it."""
+"""Test that each law fails on a bug that was planted for it."""
 
 import math
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def test_drawing_must_leave_the_evidence_alone() -> None:
 
 def test_a_belief_that_forgets_fails_agreement_order_and_merging() -> None:
     class Forgetful(Base):
-        """Every tenth observation is taken twice."""
+        """Count every tenth observation twice."""
 
         def observe(self, x: Any, a: Any, o: Any) -> None:
             super().observe(x, a, o)
@@ -85,7 +85,7 @@ def test_a_prior_counted_twice_fails_merging() -> None:
         check_merge(lambda: Twice(MODES, [0.5, 0.3, 0.2]), HISTORY)
 
 
-def test_a_belief_that_saves_rounded_weights_is_noticed() -> None:
+def test_a_belief_that_saves_rounded_weights_is_detected() -> None:
     class Rounded(Base):
         def save(self) -> Any:
             arrays = super().save()
@@ -95,7 +95,7 @@ def test_a_belief_that_saves_rounded_weights_is_noticed() -> None:
         check_save(lambda: Rounded(MODES), HISTORY)
 
 
-def test_evidence_that_is_half_taken_in_is_noticed() -> None:
+def test_a_partial_update_is_detected() -> None:
     class Hasty(Base):
         def observe(self, x: Any, a: Any, o: Any) -> None:
             self.count += 1
@@ -115,7 +115,7 @@ def test_evidence_that_is_half_taken_in_is_noticed() -> None:
         check_bad_evidence(lambda: Lenient(MODES), HISTORY, bad)
 
 
-def test_an_error_without_a_type_is_no_answer_to_bad_evidence() -> None:
+def test_an_untyped_error_for_bad_evidence_is_detected() -> None:
     class Untyped(Base):
         def observe(self, x: Any, a: Any, o: Any) -> None:
             if o not in (0, 1):
@@ -126,7 +126,7 @@ def test_an_error_without_a_type_is_no_answer_to_bad_evidence() -> None:
         check_bad_evidence(lambda: Untyped(MODES), HISTORY, [(0, 0, 7)])
 
 
-def test_luck_from_elsewhere_breaks_the_seed() -> None:
+def test_random_numbers_from_another_source_are_detected() -> None:
     elsewhere = Stream(0)
 
     class Restless(ControlRule[TabularMode, int, int, int]):
@@ -144,13 +144,13 @@ def test_luck_from_elsewhere_breaks_the_seed() -> None:
         lambda agent, _a, _o: agent.act(Stream(0)),
     ],
 )
-def test_a_probe_that_meddles_is_noticed(meddle: Callable[..., Any]) -> None:
+def test_a_probe_that_changes_the_run_is_detected(meddle: Callable[..., Any]) -> None:
     with pytest.raises(LawBroken, match="probes"):
         check_probes(MODES.agent, world, {"meddling": Probe(meddle)})
 
 
 @pytest.mark.parametrize("bug", ["another action", "the belief is left behind"])
-def test_a_wrong_compiled_loop_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_compiled_loop_is_detected(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right = find_loop(MODES.agent(), world())
     assert right is not None
 
@@ -166,7 +166,7 @@ def test_a_wrong_compiled_loop_is_noticed(bug: str, monkeypatch: pytest.MonkeyPa
         check_fused(MODES.agent, world)
 
 
-def test_a_compiled_loop_that_leaves_the_environment_behind_is_noticed(
+def test_a_compiled_loop_that_does_not_update_the_environment_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     modes = random_modes(2, situations=5, concentration=0.1, seed=3)
@@ -200,7 +200,7 @@ class Coin:
         return {1: self.p, 0: 1.0 - self.p}
 
 
-def test_modes_that_expect_one_world_and_live_in_another_break_the_identities() -> None:
+def test_modes_in_a_world_that_they_do_not_describe_violate_the_identities() -> None:
     class Optimist(Coin):
         def observation_probabilities(self, x: object, a: str) -> dict[int, float]:
             return {1: self.p**3, 0: 1.0 - self.p**3}
@@ -238,7 +238,9 @@ class TossedCoin:
     ],
     ids=["slightly wrong", "wrong after 30 steps"],
 )
-def test_modes_that_go_wrong_late_are_noticed(coins: list[Mistaken], steps: int, runs: int) -> None:
+def test_modes_that_are_wrong_late_are_detected(
+    coins: list[Mistaken], steps: int, runs: int
+) -> None:
     """Twenty steps do not show it, not even in 500 runs; the steps that are asked for do.
 
     At the end more than nine runs in ten favour the wrong coin.
@@ -252,7 +254,7 @@ def test_modes_that_go_wrong_late_are_noticed(coins: list[Mistaken], steps: int,
         check_modes(coins, environment=worlds, steps=steps, runs=runs)
 
 
-def test_sound_modes_pass_over_many_steps() -> None:
+def test_correct_modes_pass_over_many_steps() -> None:
     """Seeds are fixed; over seeds, a false alarm in 1e-6 of the runs."""
     check_modes([Coin(0.45), Coin(0.55)], steps=600, runs=60)
 
@@ -269,7 +271,7 @@ def test_modes_without_exact_probabilities_need_a_world() -> None:
         check_modes([Guess()])
 
 
-def test_bad_observations_of_one_s_own_may_be_named() -> None:
+def test_custom_bad_observations_are_checked() -> None:
     class Strict(Coin):
         def likelihood(self, x: object, a: str, o: object) -> float:
             if o not in (0, 1):

@@ -1,4 +1,4 @@
-"""Every law on everything shipped, and what the naive agent makes of them."""
+"""Test every law on all shipped classes of modes, and on the naive agent."""
 
 from typing import Any
 
@@ -125,7 +125,7 @@ def test_each_identity_holds_for_the_rule_and_fails_for_the_naive_agent(
         check(deluded)
 
 
-def test_a_naive_agent_that_contradicts_itself_breaks_the_law_and_not_the_test() -> None:
+def test_a_naive_agent_that_contradicts_itself_raises_law_broken() -> None:
     modes = prize_or_frog(1.0)
     with pytest.raises(LawBroken, match="ruled out") as caught:
         check_identities(lambda: modes.agent(kind=NaiveMixture), modes.environment)
