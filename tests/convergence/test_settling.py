@@ -146,7 +146,9 @@ def test_runs_do_not_wait_for_tied_modes() -> None:
     found = settling_times(coins(0.5, 0.5, 0.9), 0, horizon=1_000_000, runs=50)
     assert found.tied.tolist() == [True, True, False]
     assert found.of(1).unfinished == 1.0
-    assert repr(found.of(1)) == "m1: more than 1000000 steps: nothing tells it from the true mode"
+    assert (
+        repr(found.of(1)) == "m1: more than 1000000 steps: nothing separates it from the true mode"
+    )
     assert found.of(2).unfinished == 0.0
 
 
@@ -245,7 +247,7 @@ def test_an_agent_that_holds_its_modes_is_simulated_as_it_holds_them() -> None:
 
 @pytest.mark.parametrize("modes", [None, 3, "chain", object(), {"A": 1}])
 def test_an_object_that_is_not_a_class_of_modes_is_refused(modes: Any) -> None:
-    with pytest.raises(MissingCapability, match="neither a list of modes"):
+    with pytest.raises(MissingCapability, match=r"list of modes|expected a list"):
         settling_times(modes, 0)
 
 
@@ -270,7 +272,7 @@ def test_the_repr_of_settling_times() -> None:
     assert repr(once.of(1)) == "B: 3 steps in the only run"
     assert repr(settling_times(chain(1), 0, runs=1, hold=1).of(1)) == "B: 1 step in the only run"
     never = settling_times(coins(0.5, 0.5), 0, runs=1, horizon=1).of(1)
-    assert repr(never) == "m1: more than 1 step: nothing tells it from the true mode"
+    assert repr(never) == "m1: more than 1 step: nothing separates it from the true mode"
     low = settling_times(coins(0.5, 0.6, 0.7, prior=[0.99, 0.005, 0.005]), 0, runs=2)
     assert "2 modes with prior below 0.01: T = 0 means nothing" in repr(low)
 
