@@ -32,8 +32,8 @@ INT64 = 2**63
 class Stream:
     """A reproducible stream of random numbers: xoshiro256++ under NumPy's method names.
 
-    Each method draws one number, or an array with `size`, which holds what so many single
-    draws would have given. Bad arguments raise a ValueError and draw nothing.
+    Each method draws one number. With `size` it draws an array, equal to the numbers of as many
+    single draws. Bad arguments raise a ValueError and draw nothing.
 
     >>> rng = Stream(7)
     >>> twin = rng.copy()

@@ -58,8 +58,8 @@ def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> M
     if settings and not is_function:
         raise classes.InvalidSetting(f"{attribute} is not a function, so it takes no --set")
     try:
-        made = classes.call_with_settings(attribute, found, settings) if is_function else found
-        return ModeSource(tabulate(made, limit=limit), *_schedule(made))
+        loaded = classes.call_with_settings(attribute, found, settings) if is_function else found
+        return ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
     except BayesControlError:
         raise
     except Exception as error:  # the user's code may raise anything
@@ -67,9 +67,9 @@ def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> M
         raise ModesBroke(f"{name} failed: {type(error).__name__}: {error}") from error
 
 
-def _schedule(made: Any) -> tuple[int, str]:
+def _schedule(loaded: Any) -> tuple[int, str]:
     """Return how many steps the agent holds a mode, and a remark if that is not simulated."""
-    schedule = made.schedule if isinstance(made, ControlRule) else every_step
+    schedule = loaded.schedule if isinstance(loaded, ControlRule) else every_step
     if schedule is every_step:
         return 1, ""
     if isinstance(schedule, Every):

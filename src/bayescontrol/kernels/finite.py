@@ -331,10 +331,10 @@ def condition_log(
             blocks[b, TOP] += most + beyond
         else:
             spread(w, e, blocks, b)
-            own = part(e, b)
+            exponents = part(e, b)
             for i in range(n):
                 v[i] *= p[i]
-                own[i] += k[i] + beyond
+                exponents[i] += k[i] + beyond
         if _outside(v, LOW_BITS, HIGH_BITS):
             normalise(w, e, blocks, b)
         summarise(w, e, blocks, b, scratch)
@@ -368,12 +368,12 @@ def total(blocks: FloatArray) -> tuple[float, int]:
     (0.5, 1)
     """
     reference = 0.0
-    seen = False
+    found = False
     for b in range(blocks.shape[0]):
         if blocks[b, SUM] > 0.0:
             _, k = math.frexp(blocks[b, SUM])
-            if not seen or blocks[b, TOP] + k > reference:
-                reference, seen = blocks[b, TOP] + k, True
+            if not found or blocks[b, TOP] + k > reference:
+                reference, found = blocks[b, TOP] + k, True
     s = 0.0
     for b in range(blocks.shape[0]):
         s += math.ldexp(blocks[b, SUM], shift(b, blocks, reference))
@@ -396,9 +396,9 @@ def log_ratio(after: FloatArray, before: FloatArray) -> float:
 
 
 @leaf
-def _share(v: float, own: Any, s: float, k: int) -> float:
-    """v 2^own / s 2^k."""
-    return math.ldexp(v / s, int(max(own - k, -4000)))
+def _share(v: float, power: Any, s: float, k: int) -> float:
+    """v 2^power / s 2^k."""
+    return math.ldexp(v / s, int(max(power - k, -4000)))
 
 
 @jit
@@ -412,8 +412,8 @@ def share(w: FloatArray, e: IntArray, blocks: FloatArray, m: int, s: float, k: i
     0.75
     """
     b = m // BLOCK
-    own = np.int64(blocks[b, TOP]) if blocks[b, FLAT] == 1.0 else e[m]
-    return _share(w[m], own, s, k)
+    power = np.int64(blocks[b, TOP]) if blocks[b, FLAT] == 1.0 else e[m]
+    return _share(w[m], power, s, k)
 
 
 @jit
@@ -431,8 +431,8 @@ def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -
         v, exponent, answer = part(w, b), part(e, b), part(out, b)
         flat, top = blocks[b, FLAT] == 1.0, np.int64(blocks[b, TOP])
         for i in range(v.shape[0]):
-            own = top if flat else exponent[i]
-            answer[i] = _share(v[i], own, s, k)
+            power = top if flat else exponent[i]
+            answer[i] = _share(v[i], power, s, k)
 
 
 @jit

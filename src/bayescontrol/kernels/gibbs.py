@@ -260,14 +260,14 @@ def tally(e: Evidence, c: Chain, states: int) -> None:
             total += e.s[i]
             pull += e.pull[i] - e.s[i] * Q[i]
             pairs += 1.0
-    into, level = 0.0, 0.0
+    inflow, level = 0.0, 0.0
     for y in range(np.uint64(states)):
         weight = e.prior[LAMBDA0] * e.from_prior[y] + e.prior[UNIT] * e.from_data[y]
-        into += weight * c.M[y]
+        inflow += weight * c.M[y]
         level += c.M[y]
     if e.prior[DECLARED] > 0.0:
-        into += e.prior[LAMBDA0] * pairs * level
-    c.scalars[PULL], c.scalars[TOTAL] = pull + into, total
+        inflow += e.prior[LAMBDA0] * pairs * level
+    c.scalars[PULL], c.scalars[TOTAL] = pull + inflow, total
     c.scalars[LEVEL], c.scalars[PAIRS] = level, pairs
 
 
@@ -294,10 +294,10 @@ def _draw_state(e: Evidence, c: Chain, x: int, state: UIntArray) -> None:
     for a in range(A):
         if e.s[i] > 0.0:
             first, end = e.first[i], e.first[i] + e.known[i]
-            into = from_all if first < end else from_all + from_itself
+            inflow = from_all if first < end else from_all + from_itself
             for t in range(first, end):
-                into += e.weight[t] * c.M[e.successor[t]]
-            q = (e.pull[i] + into) * e.inverse[i] - rho + sigma * e.spread[i] * normal(state)
+                inflow += e.weight[t] * c.M[e.successor[t]]
+            q = (e.pull[i] + inflow) * e.inverse[i] - rho + sigma * e.spread[i] * normal(state)
             outflow += e.s[i] * (q - c.Q[here, a])
             c.Q[here, a] = q
             top = max(top, q)

@@ -66,19 +66,19 @@ def compiled(
     >>> def likelihoods(theta, x, a, o): return theta[:, a] if o else 1 - theta[:, a]
     >>> def act(theta_m, x, state): return theta_m.argmax()
     >>> def advance(x, a, o): return x
-    >>> made = compiled(np.array([[0.5, 0.75]]), 0, int, likelihoods, act, advance, None)
-    >>> made.action, made.likelihoods(np.array([[0.5, 0.75]]), 0, 1, 0)
+    >>> functions = compiled(np.array([[0.5, 0.75]]), 0, int, likelihoods, act, advance, None)
+    >>> functions.action, functions.likelihoods(np.array([[0.5, 0.75]]), 0, 1, 0)
     (<class 'int'>, array([0.25]))
     """
     every, one, situation, state = (typeof(v) for v in (theta, theta[0], x, np.empty(4, np.uint64)))
     act, action = _number("act", act, one, situation, state)
-    seen = types.int64 if observation is int else types.float64
+    observed = types.int64 if observation is int else types.float64
     if respond is not None:
-        respond, seen = _number("respond", respond, one, situation, action, state)
-    advance = _following(advance, situation, action, seen)
-    likelihoods = _evidence(likelihoods, every, situation, action, seen)
+        respond, observed = _number("respond", respond, one, situation, action, state)
+    advance = _following(advance, situation, action, observed)
+    likelihoods = _evidence(likelihoods, every, situation, action, observed)
     loop = None if respond is None else _loop(likelihoods, act, advance, respond)
-    kinds = (int if t == types.int64 else float for t in (action, seen))
+    kinds = (int if t == types.int64 else float for t in (action, observed))
     return Functions(likelihoods, act, advance, respond, loop, *kinds)
 
 

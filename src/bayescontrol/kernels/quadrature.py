@@ -98,35 +98,35 @@ def miss(f: FloatArray) -> float:
 
 
 @leaf
-def enter(kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, own: FloatArray) -> float:
+def enter(kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray) -> float:
     """Fill the rows of all arms; return the point below which some F_j is 0.
 
-    >>> one, own = np.ones(2), np.empty((2, K))
-    >>> low = enter(NORMAL, 0.0 * one, one, one, own)
-    >>> low == -math.sqrt(2.0 * T), bool(own[0, HIGH] == -low)
+    >>> one, rows = np.ones(2), np.empty((2, K))
+    >>> low = enter(NORMAL, 0.0 * one, one, one, rows)
+    >>> low == -math.sqrt(2.0 * T), bool(rows[0, HIGH] == -low)
     (True, True)
     """
     N = a.shape[0]
     low, origin, narrowest = -math.inf, 0.0, math.inf
     for j in range(N):
-        own[j, MODE], own[j, PEAK], own[j, SCALE] = peak(kind, a[j], b[j], nu[j])
-        mode, scale = own[j, MODE], own[j, SCALE]
+        rows[j, MODE], rows[j, PEAK], rows[j, SCALE] = peak(kind, a[j], b[j], nu[j])
+        mode, scale = rows[j, MODE], rows[j, SCALE]
         low = max(low, mode - reach(kind, a[j], b[j], nu[j], mode, scale, -1.0, T))
     for j in range(N):
-        mode, scale = own[j, MODE], own[j, SCALE]
-        own[j, TAIL], own[j, HIGH] = 0.0, low
+        mode, scale = rows[j, MODE], rows[j, SCALE]
+        rows[j, TAIL], rows[j, HIGH] = 0.0, low
         if mode >= low or fall(kind, a[j], b[j], nu[j], mode, low - mode)[0] <= T:
-            own[j, HIGH] = mode + reach(kind, a[j], b[j], nu[j], mode, scale, 1.0, T)
+            rows[j, HIGH] = mode + reach(kind, a[j], b[j], nu[j], mode, scale, 1.0, T)
             if kind >= NORMAL and scale < narrowest:
                 narrowest, origin = scale, mode
     for j in range(N):
         # Relative to its mode the narrowest arm loses no precision, however far from 0 it is.
-        own[j, MODE], own[j, HIGH] = own[j, MODE] - origin, own[j, HIGH] - origin
+        rows[j, MODE], rows[j, HIGH] = rows[j, MODE] - origin, rows[j, HIGH] - origin
     return low - origin
 
 
 @leaf
-def _room(kind: int, a: float, b: float, own: FloatArray, left: float, y: float) -> float:
+def _room(kind: int, a: float, b: float, rows: FloatArray, left: float, y: float) -> float:
     """The left end of a wide panel in which ln f is linear to within ε, or has no finer detail.
 
     Λ is linear except for e^-y or e^y, which varies on the scale 1 however slowly f does; near one
@@ -135,30 +135,30 @@ def _room(kind: int, a: float, b: float, own: FloatArray, left: float, y: float)
     if kind == NORMAL:
         return left
     if kind == STUDENT:  # falls as a power of the distance: a panel is about as wide as it is far
-        away = y - own[MODE]
-        w = 0.7 * (away + own[SCALE]) if away > 0.0 else 4.0 * (own[SCALE] - away)
+        away = y - rows[MODE]
+        w = 0.7 * (away + rows[SCALE]) if away > 0.0 else 4.0 * (rows[SCALE] - away)
         return float(max(left, y - w))
-    tilt = 0.5 * (y - left) * own[SLOPE]  # ln f is concave: at the ends it is below the tangent
+    tilt = 0.5 * (y - left) * rows[SLOPE]  # ln f is concave: at the ends it is below the tangent
     n = a + b if kind == BETA else b
     if kind == INVERSE_GAMMA or (kind == BETA and y > 0.0):
-        if left < 0.0 or n * own[PEAK] * exp(tilt - own[DROP] - left) > EPSILON:
+        if left < 0.0 or n * rows[PEAK] * exp(tilt - rows[DROP] - left) > EPSILON:
             return max(left, min(log(n / EPSILON), y - 1.98 * WIDE))
-    elif n * own[PEAK] * exp(y - tilt - own[DROP]) > EPSILON:
+    elif n * rows[PEAK] * exp(y - tilt - rows[DROP]) > EPSILON:
         return max(left, y - 1.98 * WIDE)
     return left
 
 
 @leaf
 def lay(
-    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, own: FloatArray, left: float, y: float
+    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray, left: float, y: float
 ) -> float:
     """The left end of a panel up to y, at least `left`, such that the nodes resolve every arm.
 
     Writes fall, slope and n in the middle of the panel for each arm with mass in it.
 
-    >>> one, own = np.ones(2), np.empty((2, K))
-    >>> low = enter(NORMAL, 0.0 * one, one, one, own)
-    >>> lay(NORMAL, 0.0 * one, one, one, own, low, -low)  # the core begins at one scale
+    >>> one, rows = np.ones(2), np.empty((2, K))
+    >>> low = enter(NORMAL, 0.0 * one, one, one, rows)
+    >>> lay(NORMAL, 0.0 * one, one, one, rows, low, -low)  # the core begins at one scale
     1.0
     """
     N = a.shape[0]
@@ -166,7 +166,7 @@ def lay(
     while not stands:
         j = 0
         while j < N:
-            mode, high, scale = own[j, MODE], own[j, HIGH], own[j, SCALE]
+            mode, high, scale = rows[j, MODE], rows[j, HIGH], rows[j, SCALE]
             j += 1
             if high > left:
                 w, c = y - left, 0.5 * (y + left)
@@ -181,15 +181,15 @@ def lay(
             return math.nan
         stands, j = True, 0
         while stands and j < N:
-            if own[j, HIGH] > left:
-                mode = own[j, MODE]
-                own[j, DROP], own[j, SLOPE] = fall(kind, a[j], b[j], nu[j], mode, c - mode)
-                own[j, SIZE] = weight(kind, a[j], b[j], own[j, SLOPE])
+            if rows[j, HIGH] > left:
+                mode = rows[j, MODE]
+                rows[j, DROP], rows[j, SLOPE] = fall(kind, a[j], b[j], nu[j], mode, c - mode)
+                rows[j, SIZE] = weight(kind, a[j], b[j], rows[j, SLOPE])
                 room = left
-                if not abs(own[j, SLOPE]) * h <= MOST_FALL:
+                if not abs(rows[j, SLOPE]) * h <= MOST_FALL:
                     room = c
                 elif h > WIDE or kind == STUDENT:
-                    room = _room(kind, a[j], b[j], own[j], left, y)
+                    room = _room(kind, a[j], b[j], rows[j], left, y)
                 stands = room == left
                 left = room
             j += 1
@@ -198,17 +198,18 @@ def lay(
 
 @leaf
 def densities(
-    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, own: FloatArray, left: float,
+    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray, left: float,
     y: float, rest: float, f: FloatArray, D: FloatArray, u: FloatArray,
 ) -> float:  # fmt: skip
     """f_j ← h f_j at the nodes of [left, y]; returns the largest error of Gauss's rule.
 
     The error of F_j is weighted by Π_{i≠j} F_i, at most `rest` / F_j below y.
 
-    >>> one, own, f, D, u = np.ones(1), np.empty((1, K)), np.empty((1, K)), np.empty(K), np.empty(K)
-    >>> low = enter(NORMAL, 0.0 * one, one, one, own)
-    >>> left = lay(NORMAL, 0.0 * one, one, one, own, -1.0, 1.0)
-    >>> densities(NORMAL, 0.0 * one, one, one, own, left, 1.0, 1.0, f, D, u) < 1e-15
+    >>> one, rows, f = np.ones(1), np.empty((1, K)), np.empty((1, K))
+    >>> D, u = np.empty(K), np.empty(K)
+    >>> low = enter(NORMAL, 0.0 * one, one, one, rows)
+    >>> left = lay(NORMAL, 0.0 * one, one, one, rows, -1.0, 1.0)
+    >>> densities(NORMAL, 0.0 * one, one, one, rows, left, 1.0, 1.0, f, D, u) < 1e-15
     True
     >>> float((WEIGHT * f[0]).sum())  # P(|x| < 1)
     0.68268949213708...
@@ -218,47 +219,47 @@ def densities(
     apart = shape(kind, c, h, D, u)
     worst = 0.0
     for j in range(a.shape[0]):
-        if own[j, HIGH] <= left:
+        if rows[j, HIGH] <= left:
             continue
         if apart:
-            drop, slope, size = own[j, DROP], h * own[j, SLOPE], own[j, SIZE]
+            drop, slope, size = rows[j, DROP], h * rows[j, SLOPE], rows[j, SIZE]
             for k in range(K):
                 f[j, k] = drop + slope * NODE[k] + size * D[k]
         else:
-            mode = own[j, MODE]
+            mode = rows[j, MODE]
             for k in range(K):
                 f[j, k] = fall(kind, a[j], b[j], nu[j], mode, c - mode + h * NODE[k])[0]
-        height = h * own[j, PEAK]
+        height = h * rows[j, PEAK]
         for k in range(K):
             x, e = exp_split(-f[j, k] if f[j, k] < 700.0 else -700.0)
             f[j, k] = height * x * POWER[int(max(-e, 0.0))]
-        others = min(rest / max(1.0 - own[j, TAIL], 1e-16), 1.0)
+        others = min(rest / max(1.0 - rows[j, TAIL], 1e-16), 1.0)
         worst = larger(worst, others * miss(f[j]))
     return worst
 
 
 @leaf
 def products(
-    own: FloatArray, left: float, f: FloatArray, F: FloatArray, part: FloatArray, S: FloatArray,
+    rows: FloatArray, left: float, f: FloatArray, F: FloatArray, part: FloatArray, S: FloatArray,
     after: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
     """part_i ← h f_i Π_{j≠i} F_j and S ← their sum, at the nodes; Π_j F_j at both ends.
 
     >>> rows = np.zeros((5, K))
-    >>> own, f, F, part, S = (rows[i : i + 1] for i in range(5))
-    >>> own[0, HIGH], f[:] = 1.0, 0.25  # half of the mass
-    >>> at_right, at_left = products(own, 0.0, f, F, part, S[0], np.empty(K))
+    >>> rows, f, F, part, S = (rows[i : i + 1] for i in range(5))
+    >>> rows[0, HIGH], f[:] = 1.0, 0.25  # half of the mass
+    >>> at_right, at_left = products(rows, 0.0, f, F, part, S[0], np.empty(K))
     >>> at_right, round(at_left, 15), np.array_equal(S, f)
     (1.0, 0.5, True)
     """
-    N = own.shape[0]
+    N = rows.shape[0]
     at_right, at_left = 1.0, 1.0
     for k in range(K):
         S[k], after[k] = 1.0, 1.0
     for j in range(N):
-        if own[j, HIGH] <= left:
+        if rows[j, HIGH] <= left:
             continue
-        tail, mass = own[j, TAIL], 0.0
+        tail, mass = rows[j, TAIL], 0.0
         for k in range(K):
             F[j, k] = 1.0 - tail
         for i in range(K):
@@ -268,13 +269,13 @@ def products(
         for k in range(K):
             part[j, k] = f[j, k] * S[k]
             S[k] *= F[j, k]
-        own[j, MASS] = mass
+        rows[j, MASS] = mass
         at_right *= 1.0 - tail
         at_left *= 1.0 - tail - mass
     for k in range(K):
         S[k] = 0.0
     for j in range(N - 1, -1, -1):
-        if own[j, HIGH] > left:
+        if rows[j, HIGH] > left:
             for k in range(K):
                 part[j, k] *= after[k]
                 S[k] += part[j, k]
@@ -337,12 +338,12 @@ def best(
         if not _valid(kind, a[j], b[j], nu[j]):
             return INVALID
     f, F, part = scratch[:N], scratch[N : 2 * N], scratch[2 * N : 3 * N]
-    total, own = scratch[3 * N : 4 * N], scratch[4 * N : 5 * N]
+    total, rows = scratch[3 * N : 4 * N], scratch[4 * N : 5 * N]
     D, S, after = scratch[5 * N], scratch[5 * N + 1], scratch[5 * N + 2]
-    low = rounded_up(enter(kind, a, b, nu, own))
+    low = rounded_up(enter(kind, a, b, nu, rows))
     y = low
     for j in range(N):
-        y = max(y, own[j, HIGH])
+        y = max(y, rows[j, HIGH])
         for k in range(K):
             total[j, k] = 0.0
     epsilon = EPSILON + 4e-16 * N
@@ -350,20 +351,20 @@ def best(
     while y > low and rest > EPSILON:
         tried += 1
         start = y
-        left = lay(kind, a, b, nu, own, max(y - w, low), y)
+        left = lay(kind, a, b, nu, rows, max(y - w, low), y)
         if not left < y or tried > MOST_PANELS:
             return FAILED
-        error = densities(kind, a, b, nu, own, left, y, rest, f, D, after)
+        error = densities(kind, a, b, nu, rows, left, y, rest, f, D, after)
         if error <= epsilon:
-            at_right, at_left = products(own, left, f, F, part, S, after)
+            at_right, at_left = products(rows, left, f, F, part, S, after)
             mass = 0.0
             for k in range(K):
                 mass += WEIGHT[k] * S[k]
             error = larger(error, larger(abs(mass - (at_right - at_left)), miss(S)))
             if error <= epsilon:
                 for j in range(N):
-                    if own[j, HIGH] > left:
-                        own[j, TAIL] += own[j, MASS]
+                    if rows[j, HIGH] > left:
+                        rows[j, TAIL] += rows[j, MASS]
                         for k in range(K):
                             total[j, k] += part[j, k]
                 y, rest = left, at_left
@@ -375,12 +376,12 @@ def best(
         p = 0.0
         for k in range(K):
             p += WEIGHT[k] * total[j, k]
-        own[j, MASS] = max(p, 0.0)
-        whole += own[j, MASS]
+        rows[j, MASS] = max(p, 0.0)
+        whole += rows[j, MASS]
     if not abs(whole - 1.0) <= TOTAL:
         return FAILED
     for j in range(N):
-        P[j] = own[j, MASS] / whole
+        P[j] = rows[j, MASS] / whole
     return DONE
 
 

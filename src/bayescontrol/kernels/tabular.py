@@ -111,7 +111,7 @@ def settle(
     m = 0
     for t in range(horizon + 1):
         s, k = total(blocks)
-        kept = 0
+        remaining = 0
         for i in range(n):
             mode = waiting[i]
             fallen = share(w, e, blocks, mode, s, k) < below
@@ -123,9 +123,9 @@ def settle(
                 elif last[mode] == NOT_YET:
                     last[mode] = t
             if to_the_end or not fallen:
-                waiting[kept] = mode
-                kept += 1
-        n = kept
+                waiting[remaining] = mode
+                remaining += 1
+        n = remaining
         if n == 0 or t == horizon:
             return t
         if t % hold == 0:
