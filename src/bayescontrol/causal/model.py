@@ -279,7 +279,6 @@ class CausalMixture(Causal):
     the direction, the order must depend on h: X ← x then applies to every p_h, in its order, and
     leaves p(h) unchanged. All models have the same variables.
 
-    >>> from bayescontrol.causal.model import CausalModel
     >>> X, Y = Factor("X", (0, 1), [0.5, 0.5]), Factor("Y", (0, 1), [[1, 0], [0, 1]], ["X"])
     >>> lone = Factor("Y", (0, 1), [0.5, 0.5])
     >>> m = CausalMixture(Factor("H", ("linked", "apart"), [0.5, 0.5]),
@@ -313,7 +312,6 @@ class CausalMixture(Causal):
     def joint(self) -> Distribution:
         """Return p(h, x) = p(h) p_h(x), with the hypothesis as first variable.
 
-        >>> from bayescontrol.causal.model import CausalModel
         >>> H = Factor("H", ("low", "high"), [0.5, 0.5])
         >>> low, high = (CausalModel([Factor("X", (0, 1), [1 - p, p])]) for p in (0.25, 0.75))
         >>> CausalMixture(H, {"low": low, "high": high}).joint().probability(X=1)
@@ -328,7 +326,6 @@ class CausalMixture(Causal):
     def intervene(self, values: Values | None = None, /, **named: Hashable) -> Self:
         """Return the mixture after X ← x in every p_h; H ← h makes p(h) a Kronecker delta.
 
-        >>> from bayescontrol.causal.model import CausalModel
         >>> X, H = Factor("X", (0, 1), [0.5, 0.5]), Factor("H", ("one",), [1])
         >>> CausalMixture(H, {"one": CausalModel([X])}).intervene(X=1)
         CausalMixture: δ(H = 'one'), one: δ(X = 1)

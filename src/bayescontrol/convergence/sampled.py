@@ -26,12 +26,11 @@ from bayescontrol.seeding import Stream
 ROUNDING = 1e-12
 
 
-def with_error(value: float, error: float, digits: str = ".3g") -> str:
+def with_error(value: float, error: float) -> str:
     """Format x ± its standard error, which is 0 if it is rounding and omitted if infinite."""
-    shown = f"{value:{digits}}"
     if not error < math.inf:
-        return shown
-    return f"{shown} ± {error if error > ROUNDING * abs(value) else 0.0:.2g}"
+        return f"{value:.3g}"
+    return f"{value:.3g} ± {error if error > ROUNDING * abs(value) else 0.0:.2g}"
 
 
 class Rate(NamedTuple):
@@ -418,10 +417,8 @@ def _check_pair(walk: Callable[[int], Walk], plan: SamplingPlan) -> SampledPair:
         reason, rate = _taking_turns(both)
     outcome, words = reason.outcome, reason.value
     if rate is not None and not rate.positive:
-        outcome, words = (
-            Outcome.UNDECIDED,
-            "predictions differ, but the rate is not clearly positive",
-        )
+        outcome = Outcome.UNDECIDED
+        words = "predictions differ, but the rate is not clearly positive"
         needed = f"{counted(rate.runs_needed, 'start')}, for a rate of {rate!r}"
     elif outcome <= Outcome.SETTLES and plan.starts * plan.rare < 3.0 - 1e-9:
         outcome, words = Outcome.UNDECIDED, f"so far {words}"

@@ -301,7 +301,6 @@ BY_TURNS: Final = (Reason.TURNS, Reason.ALIKE_WHERE_BLIND)
 def advise(verdict: Verdict, most: int = 5) -> tuple[str, ...]:
     """Return at most `most` recommendations for this class, for the worst pairs first.
 
-    >>> from bayescontrol.convergence.verdict import check
     >>> from bayescontrol.problems.chain import chain
     >>> advise(check(chain(4)))
     ('Hold a mode for 4 steps once it is drawn (schedule=Every(4)): then A refutes B from \
@@ -325,7 +324,6 @@ wherever the agent is, without interruption by another mode.',)
 def advise_pair(pair: PairVerdict) -> tuple[str, ...]:
     """Return recommendations for this pair.
 
-    >>> from bayescontrol.convergence.verdict import check
     >>> from bayescontrol.problems.examples import consistency_diagram
     >>> for words in advise_pair(check(consistency_diagram()).pair(0, 1)):
     ...     print(words)
