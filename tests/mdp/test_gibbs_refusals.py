@@ -85,11 +85,11 @@ def test_an_undeclared_state_is_refused_under_prior_a() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"actions": 0}, InvalidTable, "no actions"),
+        ({"actions": 0}, InvalidTable, "at least one action"),
         ({"actions": "ab"}, InvalidTable, "actions='ab'"),
         ({"actions": ["a", "a"]}, InvalidTable, "two actions are called 'a'"),
         ({"actions": 2, "states": ["x", "x"]}, InvalidTable, "two states are called 'x'"),
-        ({"actions": 2, "states": []}, InvalidTable, "no states"),
+        ({"actions": 2, "states": []}, InvalidTable, "at least one state"),
         ({"actions": 2, "sweeps": 0}, InvalidPrior, "sweeps=0"),
         ({"actions": 2, "partial": -1}, InvalidPrior, "partial=-1"),
         ({"actions": 2, "partial": 1.5}, InvalidPrior, "partial=1.5"),
