@@ -8,7 +8,7 @@ Draw a mode, do what it would do. Observations are evidence; the agent's own act
 interventions (the hats) and are not.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -30,7 +30,7 @@ from bayescontrol.protocols import (
 from bayescontrol.schedules import Held, Schedule, every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import as_advance, independent_of_feedback
-from bayescontrol.values import pack, unpack
+from bayescontrol.values import pack, require_arrays, unpack
 
 M = TypeVar("M", bound=Policy[Any, Any])
 X = TypeVar("X")
@@ -233,11 +233,9 @@ class ControlRule(Generic[M, X, A, O]):
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned, for an agent with the same parts."""
-        if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as returned by `save`")
-        missing = {"clock", "situation", "drawn_in"} - arrays.keys()
-        if missing or not isinstance(self.belief, Persistent):
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {"clock", "situation", "drawn_in"})
+        if not isinstance(self.belief, Persistent):
+            raise IncompatibleState(f"{self.belief!r} cannot be loaded: it has no save and load")
         x, drawn_in, clock = (
             unpack(arrays["situation"]), unpack(arrays["drawn_in"]), arrays["clock"]
         )  # fmt: skip

@@ -9,7 +9,7 @@ renamed: `format_name` and `format_text`.
 
 import ast
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,17 @@ def unpack(array: npt.NDArray[Any]) -> Any:
         return ast.literal_eval(array.item())
     except (ValueError, SyntaxError, TypeError):
         raise IncompatibleState(f"{str(array)[:80]!r} is not a saved value") from None
+
+
+def require_arrays(arrays: Any, names: Iterable[str], what: str = "state") -> None:
+    """Raise `IncompatibleState` unless `arrays` is a mapping with these names, as from `save`."""
+    if not isinstance(arrays, Mapping):
+        raise IncompatibleState(
+            f"the saved {what} {arrays!r} is not a mapping of arrays as returned by `save`"
+        )
+    missing = set(names) - arrays.keys()
+    if missing:
+        raise IncompatibleState(f"the saved {what} lacks the arrays {sorted(missing)}")
 
 
 def format_name(cls: type, default: str) -> str:

@@ -9,7 +9,7 @@ Under tiny prior parameters several m_j may be the same double, for instance 1.0
 compared by their logarithms or log-odds (see `kernels.arms`). Remaining ties are broken at random.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -27,7 +27,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
-from bayescontrol.values import distinct_texts, format_text
+from bayescontrol.values import distinct_texts, format_text, require_arrays
 
 
 class MeanRewards:
@@ -382,11 +382,7 @@ class ArmsBelief(HasArms):
 
     def load(self, arrays: Arrays) -> None:
         """Restore a saved state with its arms; the family must be the same."""
-        if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by `save`")
-        missing = {"family", "prior", "rows", "drawn"} - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {"family", "prior", "rows", "drawn"})
         if str(arrays["family"]) != format_text(self.family):
             raise IncompatibleState(
                 f"the state was saved for {arrays['family']}, this belief has {self.family!r}"

@@ -13,7 +13,7 @@ other value will do, as in `agent(start=0)`.
 """
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -37,7 +37,7 @@ from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
-from bayescontrol.values import distinct_texts, format_text
+from bayescontrol.values import distinct_texts, format_text, require_arrays
 
 
 class LinearWeights:
@@ -277,11 +277,7 @@ class LinearBelief(HasArms):
 
     def load(self, arrays: Arrays) -> None:
         """Restore a saved state with its arms; the link must be the same."""
-        if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by `save`")
-        missing = {"link", "drawn"} - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {"link", "drawn"})
         if str(arrays["link"]) != format_text(self.link):
             raise IncompatibleState(
                 f"the state was saved for {arrays['link']}, this belief has {self.link!r}"
@@ -522,10 +518,7 @@ class SharedLinearBelief(HasArms):
 
     def load(self, arrays: Arrays) -> None:
         """Restore a saved state with its arms."""
-        if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by `save`")
-        if "drawn" not in arrays:
-            raise IncompatibleState("the saved state lacks the array 'drawn'")
+        require_arrays(arrays, {"drawn"})
         roster, one = Roster.loaded(arrays), self._one.copy()
         inner = {n.removeprefix(_SHARED): v for n, v in arrays.items() if n.startswith(_SHARED)}
         one.load({**inner, "drawn": arrays["drawn"]})

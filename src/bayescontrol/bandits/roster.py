@@ -14,7 +14,7 @@ import numpy as np
 from bayescontrol.arrays import Arrays, IntArray
 from bayescontrol.errors import IncompatibleState, UnknownArm
 from bayescontrol.problems.names import Names
-from bayescontrol.values import pack, unpack
+from bayescontrol.values import pack, require_arrays, unpack
 
 
 class Roster:
@@ -80,9 +80,7 @@ class Roster:
     @classmethod
     def loaded(cls, arrays: Arrays) -> "Roster":
         """The roster that was saved; IncompatibleState if the arrays are invalid."""
-        missing = {"arms", "active", "pulls"} - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {"arms", "active", "pulls"})
         try:
             roster = cls(unpack(arrays["arms"]))
             active = np.array([index(j) for j in arrays["active"]], np.int64)

@@ -19,7 +19,7 @@ The paper of the control rule prints α^-t, which grows with t; α^t is meant.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from operator import index
 from typing import Any, ClassVar, TypeVar
 
@@ -34,7 +34,7 @@ from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
-from bayescontrol.values import format_name, pack
+from bayescontrol.values import format_name, pack, require_arrays
 
 Self = TypeVar("Self", bound="CountingAgent")
 
@@ -136,12 +136,8 @@ class CountingAgent:
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned for an agent with the same settings."""
-        if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` returns it")
         mine = self.save()
-        missing = mine.keys() - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, mine.keys())
         for name in ("policy", "arms", "parameters"):
             if not np.array_equal(arrays[name], mine[name]):
                 raise IncompatibleState(

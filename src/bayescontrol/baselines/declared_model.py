@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction
 from bayescontrol.problems.names import Names
-from bayescontrol.values import pack, unpack
+from bayescontrol.values import pack, require_arrays, unpack
 
 #: Arrays of counts, which are never negative: n(x,a,y), n(x,a), steps and visits of an episode.
 COUNTS = ("n", "tried", "t", "visits")
@@ -125,9 +125,7 @@ class DeclaredModel:
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned for the same settings. On an error nothing changes."""
-        names = {"settings", "states", "actions", *self.arrays}
-        if missing := names - arrays.keys():
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {"settings", "states", "actions", *self.arrays})
         mine = {"settings": self.settings, "states": [*self.states], "actions": [*self.actions]}
         for name, here in mine.items():
             if (saved := unpack(arrays[name])) != here:

@@ -6,7 +6,7 @@ It is optimal for discounted rewards and independent arms (Gittins 1979). `act` 
 agent, so feedback can be late, reordered or missing.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
-from bayescontrol.values import pack
+from bayescontrol.values import pack, require_arrays
 
 
 class GittinsAgent:
@@ -146,12 +146,8 @@ class GittinsAgent:
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned for the same arms and the same table."""
-        if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays, as `save` returns it")
         mine = self.save()
-        missing = mine.keys() - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, mine.keys())
         for name in ("arms", "table"):
             if str(arrays[name]) != str(mine[name]):
                 raise IncompatibleState(

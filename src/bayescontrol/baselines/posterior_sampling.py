@@ -38,7 +38,7 @@ from bayescontrol.mdp.table import MDP, advance
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Held
 from bayescontrol.seeding import Stream
-from bayescontrol.values import format_text
+from bayescontrol.values import format_text, require_arrays
 
 #: ε of `kernels.mdp.solve_average_reward`, and its limit of policy improvements.
 RESTART, LIMIT = 1e-6, 200
@@ -482,9 +482,7 @@ class PosteriorSampling(ControlRule[SampledModel, Any, Any, Any]):
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned for an agent with the same settings."""
-        missing = {"episode/last", "episode/before"} - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {"episode/last", "episode/before"})
         before, last = arrays["episode/before"], arrays["episode/last"]
         if before.shape != self._before.shape or before.dtype != np.float64 or last.shape != ():
             raise IncompatibleState(

@@ -32,7 +32,7 @@ from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record, as_rows, select
 from bayescontrol.seeding import Stream
-from bayescontrol.values import pack, unpack
+from bayescontrol.values import pack, require_arrays, unpack
 
 if TYPE_CHECKING:
     from bayescontrol.kernels.td import QValues, RValues
@@ -267,9 +267,7 @@ class TabularLearner(ABC):
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned for a learner with the same settings."""
-        names = {"settings", "actions", "states", "x", *self._saved_arrays()}
-        if missing := names - arrays.keys():
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {"settings", "actions", "states", "x", *self._saved_arrays()})
         for name, mine in (("settings", self._settings), ("actions", list(self.actions))):
             if (saved := unpack(arrays[name])) != mine:
                 raise IncompatibleState(f"the saved {name} are {saved}, this agent has {mine}")

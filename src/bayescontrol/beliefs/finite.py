@@ -43,7 +43,7 @@ from bayescontrol.protocols import (
     PosteriorMeasure,
 )
 from bayescontrol.seeding import Stream
-from bayescontrol.values import pack, unpack
+from bayescontrol.values import pack, require_arrays, unpack
 
 M = TypeVar("M")
 K = TypeVar("K")
@@ -392,11 +392,7 @@ class FiniteBelief(Generic[M]):
 
     def load(self, arrays: Arrays) -> None:
         """Restore a state saved by a belief over the same modes."""
-        if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by `save`")
-        missing = {"prior", "count", "drawn", "log_base", "names"} - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {"prior", "count", "drawn", "log_base", "names"})
         require_same_names(self._hypotheses.names(), arrays["names"])
         states = list(self._hypotheses.states)
         for m in self._hypotheses.stateful_modes:

@@ -8,7 +8,7 @@ the only source of randomness. The particles are saved, so that a run resumes ex
 made of particles do not merge.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from operator import index
 from typing import Any, ClassVar, TypeAlias
 
@@ -26,6 +26,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.values import require_arrays
 
 #: draw(n, rng) -> θ of shape (n, d)
 Draw: TypeAlias = Callable[[int, Stream], Any]
@@ -310,11 +311,7 @@ class ParticleBelief:
 
     def load(self, arrays: Arrays) -> None:
         """Restore a state saved by a belief with the same functions."""
-        if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by `save`")
-        missing = self.save().keys() - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, self.save().keys())
         theta, drawn = arrays[_SAMPLER + "theta"], arrays["drawn"]
         try:
             count = index(arrays["count"][()])

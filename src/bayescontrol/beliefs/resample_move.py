@@ -28,7 +28,7 @@ from bayescontrol.beliefs.particles import (
 from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
-from bayescontrol.values import pack, unpack
+from bayescontrol.values import pack, require_arrays, unpack
 
 #: (x_t, a_t, o_t)
 Event: TypeAlias = tuple[Any, Any, Any]
@@ -131,8 +131,7 @@ class ResampleMoveBelief(ParticleBelief):
 
     def load(self, arrays: Arrays) -> None:
         """Restore a state saved by a belief with the same functions."""
-        if missing := {*_HISTORY, "sampler/accepted", "count"} - set(arrays):
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {*_HISTORY, "sampler/accepted", "count"})
         x, a, o = (_unpacked(arrays[key]) for key in _HISTORY)
         count = arrays["count"].item()
         if not len(x) == len(a) == len(o) == count:

@@ -9,7 +9,6 @@ There are two ways to combine it with an alarm: `Bumpless(Guarded(agent, …))` 
 fallback, while the fallback of `Guarded(Bumpless(agent, …))` acts immediately.
 """
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.seeding import Stream
-from bayescontrol.values import pack, unpack
+from bayescontrol.values import pack, require_arrays, unpack
 
 
 class Bumpless:
@@ -125,11 +124,7 @@ class Bumpless:
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for an agent built from the same parts."""
-        if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by save()")
-        missing = {"blend", "from", "last"} - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {"blend", "from", "last"})
         blend, start, last = arrays["blend"], *(unpack(arrays[n]) for n in ("from", "last"))
         if blend.shape != (3,) or blend.dtype.kind != "i" or not 0 <= blend[1] <= blend[0]:
             raise IncompatibleState(f"the saved state is damaged: the blend is {blend}")

@@ -9,7 +9,7 @@ A draw without a stabilising gain is rejected and counted. This conditions the p
 can be stabilised.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import log, pi
 from operator import index
 from typing import Any, ClassVar
@@ -26,6 +26,7 @@ from bayescontrol.linear.regression import SystemPrior, SystemRegression
 from bayescontrol.linear.system import Costs, LinearSystem, as_costs, state_and_cost
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
+from bayescontrol.values import require_arrays
 
 _PARTS = ("A", "B", "V", "P", "K", "Q", "R")
 
@@ -352,11 +353,7 @@ class SystemBelief:
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for the same dimensions, noise and kind of costs."""
-        if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by save()")
-        missing = {"noise", "sampler/redrawn", "sampler/diagonal"} - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {"noise", "sampler/redrawn", "sampler/diagonal"})
         fit, current = self._fit.restored(arrays), self.save()
         inner = {n[6:]: array for n, array in arrays.items() if n.startswith("costs/")}
         costs = self.costs.restored(inner)

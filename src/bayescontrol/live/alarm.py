@@ -29,8 +29,9 @@ from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.experts.mode import SimulatorNoise
-from bayescontrol.live.predictors import Predictor, saved_arrays
+from bayescontrol.live.predictors import Predictor
 from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities, Persistent
+from bayescontrol.values import require_arrays
 
 #: The largest φ/σ that the alarm accepts; it costs 0.03 nats in ten million steps.
 SMALL_FLOOR: Final = 0.01
@@ -278,7 +279,7 @@ class Alarm:
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for an alarm with the same δ and parts."""
-        arrays = saved_arrays(arrays, "alarm", "log_e", "clock", "delta")
+        require_arrays(arrays, {"log_e", "clock", "delta"}, "alarm")
         if not isinstance(self.predictor, Persistent):
             raise IncompatibleState(f"{self.predictor!r} cannot be loaded: it has no save and load")
         log_e, clock, delta = arrays["log_e"], arrays["clock"], arrays["delta"]

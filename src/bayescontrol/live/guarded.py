@@ -22,12 +22,13 @@ from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
 from bayescontrol.experts.bumpless import Bumpless
 from bayescontrol.live.alarm import Alarm, finite_belief, gives_probabilities, require_bound
-from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor, saved_arrays
+from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor
 from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.protocols import ActionProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
+from bayescontrol.values import require_arrays
 
 
 def as_fallback(fallback: Any) -> Any:
@@ -301,7 +302,7 @@ class Guarded:
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for an agent with the same parts and the same δ."""
-        arrays = saved_arrays(arrays, "agent")
+        require_arrays(arrays, ())
         rule, alarm = (
             {n.removeprefix(part): v for n, v in arrays.items() if n.startswith(part)}
             for part in ("rule/", "alarm/")

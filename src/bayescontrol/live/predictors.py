@@ -11,7 +11,7 @@ densities.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from operator import index
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
@@ -21,20 +21,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
-from bayescontrol.values import pack, unpack
-
-
-def saved_arrays(arrays: Any, what: str, *names: str) -> Arrays:
-    """Return saved arrays after checking that these names are present; `what` is for the error."""
-    if not isinstance(arrays, Mapping):
-        raise IncompatibleState(
-            f"the saved {what} is {arrays!r}: it must be a mapping of arrays as returned by save()"
-        )
-    missing = set(names) - arrays.keys()
-    if missing:
-        raise IncompatibleState(f"the saved {what} lacks the arrays {sorted(missing)}")
-    return dict(arrays)
-
+from bayescontrol.values import pack, require_arrays, unpack
 
 #: (x, a) -> the key of the statistics that the predictor uses.
 Key: TypeAlias = Callable[[Any, Any], Hashable]
@@ -92,7 +79,7 @@ class _Keyed(ABC):
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for a predictor with the same settings."""
-        arrays = saved_arrays(arrays, "predictor", "start", "keys", "rows")
+        require_arrays(arrays, {"start", "keys", "rows"}, "predictor")
         start, rows, keys = arrays["start"], arrays["rows"], unpack(arrays["keys"])
         if start.dtype != self._start.dtype or not np.array_equal(start, self._start):
             raise IncompatibleState("the saved predictor has different observations or prior")
@@ -208,7 +195,7 @@ class KrichevskyTrofimov(_Keyed):
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for a predictor of the same observations."""
-        arrays = saved_arrays(arrays, "predictor", "observations")
+        require_arrays(arrays, {"observations"}, "predictor")
         if unpack(arrays["observations"]) != list(self.observations):
             raise IncompatibleState("the saved predictor has different observations")
         super().load(arrays)

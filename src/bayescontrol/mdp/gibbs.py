@@ -44,7 +44,7 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import follows_state
-from bayescontrol.values import format_text, pack, unpack
+from bayescontrol.values import format_text, pack, require_arrays, unpack
 
 if TYPE_CHECKING:
     from bayescontrol.kernels.gibbs import GibbsSettings
@@ -368,11 +368,7 @@ class GibbsBelief:
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for a belief with the same settings."""
-        if not isinstance(arrays, Mapping):
-            raise IncompatibleState(f"{arrays!r} is not a mapping of arrays as returned by save()")
-        missing = {"settings", "drawn"} - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+        require_arrays(arrays, {"settings", "drawn"})
         if unpack(arrays["settings"]) != self._settings():
             raise IncompatibleState(
                 f"the saved settings {arrays['settings']} differ from {self._settings()} of this "

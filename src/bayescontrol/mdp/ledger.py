@@ -24,7 +24,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, UnknownAction
 from bayescontrol.problems.names import Names
-from bayescontrol.values import pack, unpack
+from bayescontrol.values import pack, require_arrays, unpack
 
 if TYPE_CHECKING:
     from bayescontrol.arrays import FloatArray
@@ -295,9 +295,7 @@ def to_arrays(ledger: Ledger) -> Arrays:
 
 def from_arrays(arrays: Arrays, like: Ledger) -> Ledger:
     """Return a ledger with the actions and prior of `like` and the data of `to_arrays`."""
-    missing = _NAMES - arrays.keys()
-    if missing:
-        raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+    require_arrays(arrays, _NAMES)
     states, actions = unpack(arrays["states"]), unpack(arrays["actions"])
     if actions != list(like.actions):
         raise IncompatibleState(
