@@ -448,7 +448,7 @@ def test_a_state_of_another_level_is_refused_and_changes_nothing() -> None:
         strict.load(loose.save())
     assert same_bits(before, strict.save())
     for nothing in (None, 3, ["rule"]):
-        with pytest.raises(IncompatibleState, match=r"is not a mapping of arrays"):
+        with pytest.raises(IncompatibleState, match="is not a mapping of arrays"):
             strict.load(nothing)  # type: ignore[arg-type]
     assert same_bits(before, strict.save())
 
