@@ -181,5 +181,5 @@ def test_ctrl_c_stops_a_local_cluster_quietly_and_keeps_what_is_done(tmp_path: P
     assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err, err
-    assert f"Finished replicas are kept in {tmp_path}; the same command goes on" in err
+    assert f"Finished replicas: {tmp_path}. Run the same command to continue" in err
     assert list(tmp_path.glob("pending/*.npz"))

@@ -122,7 +122,7 @@ def test_a_timeout_is_a_positive_number(timeout: float) -> None:
         ({"legs": 2}, "has no setting 'legs': it has arms, prior, schedule"),
         ({}, "the setting 'arms' is missing"),
         ({"arms": None}, "arms=None"),
-        ({"arms": 2, "prior": "x"}, "a prior of 'x'"),
+        ({"arms": 2, "prior": "x"}, "prior 'x'"),
         ({"arms": 2, "schedule": ["never"]}, "its name and its parameters"),
         ({"arms": 2, "schedule": None}, "its name and its parameters"),
     ],
@@ -166,7 +166,7 @@ def test_a_situation_given_to_an_agent_that_has_none_is_refused_in_the_words_of_
 def test_a_situation_given_to_an_agent_that_moves_by_its_observations_is_a_bad_situation() -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         robot = client.create("robot", GibbsMDP(["left", "right"], start="home"), seed=0)
-        with pytest.raises(BadSituation, match=r"situation='kitchen'.*is in 'home'"):
+        with pytest.raises(BadSituation, match=r"situation='kitchen'.*now 'home'"):
             robot.act("kitchen")
         with pytest.raises(BadSituation):
             robot.probabilities("kitchen")

@@ -294,10 +294,10 @@ def _draw_state(e: Evidence, c: Chain, x: int, state: UIntArray) -> None:
     for a in range(A):
         if e.s[i] > 0.0:
             first, end = e.first[i], e.first[i] + e.known[i]
-            inflow = from_all if first < end else from_all + from_itself
+            ahead = from_all if first < end else from_all + from_itself
             for t in range(first, end):
-                inflow += e.weight[t] * c.M[e.successor[t]]
-            q = (e.pull[i] + inflow) * e.inverse[i] - rho + sigma * e.spread[i] * normal(state)
+                ahead += e.weight[t] * c.M[e.successor[t]]
+            q = (e.pull[i] + ahead) * e.inverse[i] - rho + sigma * e.spread[i] * normal(state)
             outflow += e.s[i] * (q - c.Q[here, a])
             c.Q[here, a] = q
             top = max(top, q)

@@ -15,8 +15,8 @@ class Metrics(Collector):
 
     >>> metrics = Metrics()
     >>> metrics.problems.labels("overloaded").inc()
-    >>> print(metrics.text().splitlines()[-1])
-    bayescontrol_problems_total{problem="overloaded"} 1.0
+    >>> 'bayescontrol_problems_total{problem="overloaded"} 1.0' in metrics.text()
+    True
     """
 
     MEDIA_TYPE: Final = "text/plain; version=0.0.4"
