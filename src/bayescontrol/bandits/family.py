@@ -121,10 +121,6 @@ class ConjugateFamily:
         """Counts and sums add up."""
         return one + (two - prior)
 
-    def format_text(self) -> str:
-        """The name of the family in stored data, which is part of the format."""
-        raise NotImplementedError
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
