@@ -111,9 +111,10 @@ def test_a_retired_arm_is_not_pulled_by_a_held_mode_either() -> None:
     for seed in range(10):
         agent, rng = BernoulliBandit(3).agent(schedule=Every(50)), Stream(seed)
         held = agent.act(rng)
-        twin = agent.copy()
+        mode, twin = agent.mode, agent.copy()
         agent.belief.retire(held)
         assert held not in agent.batch(49, rng)
+        assert agent.mode is mode, "the held mode pulls its best remaining arm; none is drawn"
         assert twin.act(rng) == held, "a copy goes its own way"
 
 
