@@ -10,12 +10,12 @@ from bayescontrol.lab.chart import Chart, Heat, InvalidChart, Panel, Strokes, ar
 
 def test_a_shade_is_the_share_of_the_highest_value_and_never_more_than_all_colour() -> None:
     heat = Heat("share", np.array([[0.0, 0.05, 0.2, 0.9]]), 0.2)
-    assert heat.shades.tolist() == [[0.0, 0.25, 1.0, 1.0]]
+    assert heat.shade(heat.values).tolist() == [[0.0, 0.25, 1.0, 1.0]]
 
 
 def test_a_power_below_one_lifts_small_values() -> None:
     heat = Heat("share", np.array([[0.002, 0.2]]), 0.2, power=0.5)
-    np.testing.assert_allclose(heat.shades, [[0.1, 1.0]])
+    np.testing.assert_allclose(heat.shade(heat.values), [[0.1, 1.0]])
 
 
 def test_borders_go_round_every_cell_and_leave_walls_out() -> None:

@@ -10,22 +10,9 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab import conduct, find, names, run_replicas
-from bayescontrol.lab.chart import (
-    Area,
-    Chart,
-    Edge,
-    Graph,
-    Guide,
-    Heat,
-    Node,
-    Panel,
-    Region,
-    Series,
-    Strokes,
-    Word,
-    arrows,
-)
+from bayescontrol.lab.chart import Chart, Guide, Heat, Panel, Region, Series, Strokes, Word, arrows
 from bayescontrol.lab.experiment import Experiment
+from bayescontrol.lab.graph import Area, Edge, Graph, Node
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.store import ResultStore, Study
 

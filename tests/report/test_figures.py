@@ -19,16 +19,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
 from bayescontrol.errors import MissingExtra
-from bayescontrol.lab.chart import (
-    Chart,
-    Colour,
-    Graph,
-    Guide,
-    Heat,
-    Panel,
-    Series,
-    Strokes,
-)
+from bayescontrol.lab.chart import Chart, Colour, Guide, Heat, Panel, Series, Strokes
+from bayescontrol.lab.graph import Graph
 from bayescontrol.report import figures
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
 
@@ -113,7 +105,7 @@ def axes_of(chart: Chart) -> Iterable[tuple[Axes, Panel]]:
 
 def check_heat(heat: Heat, mesh: QuadMesh, borders: Line2D) -> None:
     shades: Any = np.ma.filled(np.ma.asarray(mesh.get_array()), np.nan)
-    np.testing.assert_array_equal(shades, heat.shades)
+    np.testing.assert_array_equal(shades, heat.shade(heat.values))
     x, y = np.moveaxis(np.asarray(mesh.get_coordinates(), float), -1, 0)
     np.testing.assert_array_equal([x[0, 0], x[0, -1], y[-1, 0], y[0, 0]], [*heat.x, *heat.y])
     colour = to_rgb(LIGHT[heat.colour])

@@ -23,16 +23,16 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import MissingExtra
 from bayescontrol.lab.chart import (
     Chart,
-    Edge,
-    Graph,
     Guide,
     Heat,
+    LabelledMark,
     Panel,
     Region,
     Series,
     Strokes,
     Word,
 )
+from bayescontrol.lab.graph import Edge, Graph
 from bayescontrol.report.palette import LIGHT, LIGHT_GROUND, VARIABLES
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ _BAND: Final = 0.18
 _AREA: Final = 0.1
 #: Font sizes of a graph in points: nodes, edges and areas.
 _NODE_TEXT, _EDGE_TEXT, _AREA_TEXT = 8.5, 7.5, 9.5
+_CENTRED: Final[Any] = {"ha": "center", "va": "center"}
 _DASHES: Final = {"solid": "-", "dash": "--", "dashdot": "-.", "dot": ":"}
 _MARKERS: Final = {
     "circle": "o",
@@ -152,19 +153,20 @@ def save(chart: Chart, stem: Path) -> tuple[Path, Path]:
     drawn = figure(chart)
     paths = (stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.pdf"))
     paths[0].write_bytes(_png(drawn))
-    with _matplotlib().rc_context(_STYLE):
-        drawn.savefig(
-            paths[1],
-            format="pdf",
-            metadata={"Creator": None, "Producer": None, "CreationDate": None},
-        )
+    no_metadata = dict.fromkeys(("Creator", "Producer", "CreationDate"))
+    paths[1].write_bytes(_write(drawn, "pdf", metadata=no_metadata))
     return paths
 
 
 def _png(fig: "Figure") -> bytes:
+    return _write(fig, "png", dpi=_DPI, metadata={"Software": None})
+
+
+def _write(fig: "Figure", file_format: str, salt: str | None = None, **options: Any) -> bytes:
+    """Return the figure as a file; the ids in an SVG depend on `salt`."""
     out = io.BytesIO()
-    with _matplotlib().rc_context(_STYLE):
-        fig.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
+    with _matplotlib().rc_context({**_STYLE, "svg.hashsalt": salt}):
+        fig.savefig(out, format=file_format, **options)
     return out.getvalue()
 
 
@@ -241,12 +243,9 @@ def _matplotlib() -> Any:
 
 
 def _svg(fig: "Figure", salt: str) -> str:
-    out = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    with _matplotlib().rc_context({**_STYLE, "svg.hashsalt": salt}):
-        fig.savefig(out, format="svg", transparent=True, metadata=nothing)
-    text = out.getvalue()
-    text = text[text.index("<svg") :]
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    written = _write(fig, "svg", salt, transparent=True, metadata=no_metadata)
+    text = written[written.index(b"<svg") :].decode()
     text = re.sub(r'(<\w+) id="group-(\d+)"', r'\1 data-group="\2"', text)
     text = re.sub(r'<g id="title ([^"]*)">', r"<g><title>\1</title>", text)
     text = re.sub(r'<g id="[^"]*">', "<g>", text)
@@ -277,12 +276,11 @@ def _draw_panel(ax: "Axes", panel: Panel, numbers: dict[str, int]) -> None:
         ax.set_xticks(panel.xticks)
     if panel.equal:
         ax.set_aspect("equal")
-    if not panel.framed:
+    if panel.is_map or not panel.framed:
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
     if panel.is_map:
-        ax.set(xticks=[], yticks=[], xlabel="", ylabel="", aspect="equal")
-        ax.spines[:].set_visible(False)
+        ax.set(xlabel="", ylabel="", aspect="equal")
         ax.grid(visible=False)
         for name in ("x", "y"):
             low, high = panel.extent(name)
@@ -326,7 +324,8 @@ def _add_legend_below(fig: "Figure", axes: "list[Axes]", width: float) -> None:
 def _shared_scale(chart: Chart) -> Heat | None:
     """Return a heat whose colour scale fits all maps of the chart, if there is one."""
     shaded = [p.heats[0] for p in chart.panels if p.heats and np.nanmax(p.heats[0].values) > 0]
-    return shaded[0] if len({heat.scale for heat in shaded}) == 1 else None
+    scales = {(heat.label, heat.high, heat.colour, heat.power) for heat in shaded}
+    return shaded[0] if len(scales) == 1 else None
 
 
 def _add_scale(fig: "Figure", heat: Heat, **layout: Any) -> None:
@@ -383,16 +382,11 @@ def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
 
 @_draw.register(Guide)
 def _draw_guide(mark: Guide, ax: "Axes", panel: Panel) -> list[Any]:
-    look: dict[str, Any] = {
-        "color": LIGHT[mark.colour],
-        "linestyle": _DASHES[mark.dash],
-        "linewidth": 1.0,
-        "label": _label(mark),
-    }
-    if mark.direction == "horizontal":
-        return [ax.axhline(mark.at, **look)]
-    if mark.direction == "vertical":
-        return [ax.axvline(mark.at, **look)]
+    look: dict[str, Any] = {"color": LIGHT[mark.colour], "linestyle": _DASHES[mark.dash]}
+    look |= {"linewidth": 1.0, "label": _label(mark)}
+    if mark.direction != "diagonal":
+        draw_line = ax.axhline if mark.direction == "horizontal" else ax.axvline
+        return [draw_line(mark.at, **look)]
     x = np.linspace(*panel.extent("x"), 101)
     return list(ax.plot(x, x, **look))
 
@@ -406,34 +400,23 @@ def _draw_region(mark: Region, ax: "Axes", panel: Panel) -> list[Any]:
 
 @_draw.register(Word)
 def _draw_word(mark: Word, ax: "Axes", panel: Panel) -> list[Any]:
-    colour = LIGHT[mark.colour]
-    text = ax.text(mark.x, mark.y, _literal(mark.text), color=colour, ha="center", va="center")
-    return [text]
+    return [ax.text(mark.x, mark.y, _literal(mark.text), color=LIGHT[mark.colour], **_CENTRED)]
 
 
 @_draw.register(Heat)
 def _draw_heat(mark: Heat, ax: "Axes", panel: Panel) -> list[Any]:
     rows, columns = mark.values.shape
-    cells = ax.pcolormesh(
-        np.arange(columns + 1), -np.arange(rows + 1), mark.shades, cmap=_colour_map(mark),
-        vmin=0, vmax=1,
-    )  # fmt: skip
+    x, y, colours = np.arange(columns + 1), -np.arange(rows + 1), _colour_map(mark)
+    cells = ax.pcolormesh(x, y, mark.shade(mark.values), cmap=colours, vmin=0, vmax=1)
     return [cells, *ax.plot(*mark.outline(), color=LIGHT_GROUND["grid"], linewidth=0.7)]
 
 
 @_draw.register(Strokes)
 def _draw_strokes(mark: Strokes, ax: "Axes", panel: Panel) -> list[Any]:
-    (line,) = ax.plot(
-        mark.x,
-        mark.y,
-        color=LIGHT[mark.colour],
-        linestyle=_DASHES[mark.dash],
-        linewidth=mark.width,
-        label=_label(mark),
-    )
-    line.set_solid_joinstyle("round")
-    line.set_solid_capstyle("round")
-    return [line]
+    look: dict[str, Any] = {"color": LIGHT[mark.colour], "linestyle": _DASHES[mark.dash]}
+    look |= {"linewidth": mark.width, "label": _label(mark)}
+    look |= {"solid_joinstyle": "round", "solid_capstyle": "round"}
+    return list(ax.plot(mark.x, mark.y, **look))
 
 
 @_draw.register(Graph)
@@ -441,27 +424,26 @@ def _draw_graph(mark: Graph, ax: "Axes", panel: Panel) -> list[Any]:
     """Draw outlines, then arrows, then nodes, then text."""
     for area, hull in zip(mark.areas, mark.outlines, strict=True):
         colour = LIGHT[area.colour]
-        ax.fill(*hull.T, facecolor=_with_opacity(colour, _AREA), edgecolor=colour, linewidth=1.4,
-                linestyle=_DASHES[area.dash])  # fmt: skip
+        look: dict[str, Any] = {"edgecolor": colour, "linestyle": _DASHES[area.dash]}
+        ax.fill(*hull.T, facecolor=_with_opacity(colour, _AREA), linewidth=1.4, **look)
     for edge, arrow in zip(mark.edges, mark.arrows, strict=True):
         colour = LIGHT_GROUND["axis"] if edge.faint else LIGHT[edge.colour]
-        (line,) = ax.plot(*arrow.line.T, color=colour, linestyle=_DASHES[edge.dash])
-        line.set(linewidth=edge.width, gid=f"title {_edge_title(edge)}")
-        line.set_solid_capstyle("butt")
+        look = {"color": colour, "linestyle": _DASHES[edge.dash], "linewidth": edge.width}
+        look |= {"solid_capstyle": "butt", "gid": f"title {_edge_title(edge)}"}
+        ax.plot(*arrow.line.T, **look)
         ax.fill(*arrow.head.T, facecolor=colour, linewidth=0)
     for node, disc in zip(mark.nodes, mark.discs, strict=True):
-        look: dict[str, Any] = {"edgecolor": LIGHT_GROUND["axis"], "linewidth": 1.0}
+        look = {"edgecolor": LIGHT_GROUND["axis"], "linewidth": 1.0}
         look["gid"] = f"title {node.description or node.name}"
         _fill_over(ax, disc, LIGHT[node.colour], node.shade, **look)
-    middle: dict[str, Any] = {"ha": "center", "va": "center"}
     for node in mark.nodes:
-        ax.text(node.x, node.y, _literal(node.name), fontsize=_NODE_TEXT, **middle)
+        ax.text(node.x, node.y, _literal(node.name), fontsize=_NODE_TEXT, **_CENTRED)
     # A background keeps crossing lines away from the text.
     behind = {"facecolor": LIGHT_GROUND["ground"], "edgecolor": "none", "pad": 0.3}
     for text, x, y in mark.edge_words:
-        ax.text(x, y, _literal(text), fontsize=_EDGE_TEXT, bbox=behind, **middle)
+        ax.text(x, y, _literal(text), fontsize=_EDGE_TEXT, bbox=behind, **_CENTRED)
     for text, x, y, name in mark.area_words:
-        look = {"fontsize": _AREA_TEXT, "fontweight": "bold", "color": LIGHT[name], **middle}
+        look = {"fontsize": _AREA_TEXT, "fontweight": "bold", "color": LIGHT[name], **_CENTRED}
         ax.text(x, y, _literal(text), **look)
     return []
 
@@ -486,7 +468,7 @@ def _with_opacity(colour: str, opacity: float) -> tuple[float, float, float, flo
     return red, green, blue, opacity
 
 
-def _label(mark: Series | Guide | Region | Strokes) -> str:
+def _label(mark: LabelledMark) -> str:
     # Matplotlib leaves a label that begins with _ out of the legend.
     return _literal(mark.label.lstrip("_") if mark.in_legend else f"_{mark.label}")
 

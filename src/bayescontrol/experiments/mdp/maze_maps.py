@@ -65,7 +65,7 @@ def _cells(maze: Maze, states: Sequence[int]) -> list[tuple[int, int]]:
 def _square(label: str, cell: tuple[int, int], colour: str, *, in_legend: bool) -> Region:
     i, j = cell
     x, y = np.array([j, j + 1, j + 1, j]), -np.array([i, i, i + 1, i + 1])
-    return Region(label, x, y, colour, 0.3, in_legend)  # type: ignore[arg-type]
+    return Region(label, x, y, colour, 0.3, in_legend=in_legend)  # type: ignore[arg-type]
 
 
 def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:

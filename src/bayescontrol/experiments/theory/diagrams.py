@@ -17,7 +17,8 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.worlds import World
-from bayescontrol.lab.chart import Area, Colour, Dash, Edge, Graph, Node, Panel
+from bayescontrol.lab.chart import Colour, Dash, Panel
+from bayescontrol.lab.graph import Area, Edge, Graph, Node
 from bayescontrol.mdp import MDP, stationary_distribution
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.record import Record

@@ -37,7 +37,8 @@ from bayescontrol.experiments.theory.diagrams import (
 )
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
-from bayescontrol.lab.chart import Area, Chart, Colour, Dash, Edge, Graph, Panel, Series
+from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
+from bayescontrol.lab.graph import Area, Edge, Graph
 from bayescontrol.lab.statistics.intervals import normal_quantile
 from bayescontrol.problems.examples import policy_diagram
 from bayescontrol.problems.tabular import TabularModes

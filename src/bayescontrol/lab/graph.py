@@ -12,25 +12,25 @@ its discs.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
+from itertools import combinations
+from typing import ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.chart.marks import (
+from bayescontrol.lab.chart import (
     Colour,
     Dash,
-    InvalidChart,
-    require_choice,
+    require,
+    require_choices,
+    require_position,
     require_share,
     require_text,
 )
-
-Side: TypeAlias = Literal["above", "below"]
 
 #: Number of corners of a disc and number of points on a curve.
 _DISC_CORNERS: Final = 48
@@ -70,10 +70,9 @@ class Node:
 
     def __post_init__(self) -> None:
         place = f"node {self.name!r}"
-        require_text(self.name, "a node", "name")
-        require_choice(self.colour, Colour, place, "colour")
-        if not (np.isfinite(self.x) and np.isfinite(self.y)):
-            raise InvalidChart(f"{place}: the position ({self.x}, {self.y}) is not finite")
+        require_text(self.name, place, "name")
+        require_choices(self, place)
+        require_position(self.x, self.y, place)
         require_share(self.shade, place, "shade")
 
 
@@ -82,9 +81,8 @@ class Edge:
     """An arrow between two nodes by name; its width grows with its probability.
 
     `bend` moves its middle to the left, as a share of its length; None separates it from other
-    arrows. `toward` is the direction of a loop in degrees, 90 is up; None finds free space. The
-    label is placed beside the point `at` of the arrow, 0 at the source and 1 at the target. A
-    `faint` edge is grey and half as wide.
+    arrows. A loop is drawn where there is most space. The label is placed beside the point `at` of
+    the arrow, 0 at the source and 1 at the target. A `faint` edge is grey and half as wide.
 
     >>> Edge("A", "B", 0.25, "go/quiet").width, Edge("A", "B", 0.25, faint=True).width
     (1.2, 0.6)
@@ -97,23 +95,20 @@ class Edge:
     colour: Colour = "ink"
     dash: Dash = "solid"
     bend: float | None = None
-    toward: float | None = None
     at: float = 0.5
     faint: bool = False
 
     def __post_init__(self) -> None:
-        require_choice(self.colour, Colour, self.place, "colour")
-        require_choice(self.dash, Dash, self.place, "dash")
-        if not 0 < self.probability <= 1 + 1e-9:
-            raise InvalidChart(
-                f"{self.place}: probability is {self.probability}, it must be above 0 and at "
-                "most 1; leave an impossible edge out"
-            )
+        require_choices(self, self.place)
+        require(
+            0 < self.probability <= 1 + 1e-9,
+            self.place,
+            f"probability is {self.probability}, it must be above 0 and at most 1; leave an "
+            "impossible edge out",
+        )
         require_share(self.at, self.place, "at")
-        for name in ("bend", "toward"):
-            value = getattr(self, name)
-            if value is not None and not np.isfinite(value):
-                raise InvalidChart(f"{self.place}: {name} is {value}, it must be finite")
+        is_finite = self.bend is None or np.isfinite(self.bend)
+        require(is_finite, self.place, f"bend is {self.bend}, it must be finite")
 
     @property
     def place(self) -> str:
@@ -141,19 +136,15 @@ class Area:
     colour: Colour = "blue"
     dash: Dash = "solid"
     room: float = 0.6
-    side: Side = "above"
+    side: Literal["above", "below"] = "above"
     named: bool = True
 
     def __post_init__(self) -> None:
         place = f"area {self.label!r}"
-        require_text(self.label, "an area", "label")
-        require_choice(self.colour, Colour, place, "colour")
-        require_choice(self.dash, Dash, place, "dash")
-        require_choice(self.side, Side, place, "side")
-        if not self.nodes:
-            raise InvalidChart(f"{place}: it has no nodes; leave it out")
-        if not 0 < self.room < np.inf:
-            raise InvalidChart(f"{place}: room is {self.room}, it must be positive")
+        require_text(self.label, place, "label")
+        require_choices(self, place)
+        require(self.nodes, place, "it has no nodes; leave it out")
+        require(0 < self.room < np.inf, place, f"room is {self.room}, it must be positive")
 
 
 class Arrow(NamedTuple):
@@ -184,7 +175,7 @@ class Graph:
     True
     >>> Graph("a coin", nodes, [Edge("A", "C")])
     Traceback (most recent call last):
-    bayescontrol.lab.chart.marks.InvalidChart: graph 'a coin': edge 'A' → 'C': no node is called 'C'
+    bayescontrol.lab.chart.InvalidChart: graph 'a coin': edge 'A' → 'C': no node is called 'C'
     """
 
     in_legend: ClassVar = False
@@ -196,30 +187,28 @@ class Graph:
     radius: float = 0.27
 
     def __post_init__(self) -> None:
-        require_text(self.label, "a graph", "label")
         place = f"graph {self.label!r}"
-        if not self.nodes or not 0 < self.radius < np.inf:
-            raise InvalidChart(f"{place}: {len(self.nodes)} nodes of radius {self.radius}")
+        require_text(self.label, place, "label")
+        is_drawable = self.nodes and 0 < self.radius < np.inf
+        require(is_drawable, place, f"{len(self.nodes)} nodes of radius {self.radius}")
         names = [node.name for node in self.nodes]
         twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise InvalidChart(f"{place}: two nodes are called {min(twice)!r}")
+        require(not twice, place, f"two nodes are called {min(twice, default='')!r}")
         used = [(edge.place, name) for edge in self.edges for name in (edge.source, edge.target)]
         used += [(f"area {area.label!r}", name) for area in self.areas for name in area.nodes]
         for which, name in used:
-            if name not in names:
-                raise InvalidChart(f"{place}: {which}: no node is called {name!r}")
-        for i, node in enumerate(self.nodes):
-            for other in self.nodes[:i]:
-                if np.hypot(node.x - other.x, node.y - other.y) < 2 * self.radius:
-                    raise InvalidChart(f"{place}: {other.name!r} and {node.name!r} overlap")
+            require(name in names, place, f"{which}: no node is called {name!r}")
+        for one, other in combinations(self.nodes, 2):
+            is_apart = np.hypot(one.x - other.x, one.y - other.y) >= 2 * self.radius
+            require(is_apart, place, f"{one.name!r} and {other.name!r} overlap")
         for area, hull in zip(self.areas, self.outlines, strict=True):
             for node in self.nodes:
-                if node.name not in area.nodes and contains(hull, (node.x, node.y)):
-                    raise InvalidChart(
-                        f"{place}: the outline of area {area.label!r} encloses {node.name!r}, "
-                        "which is not in it; move the node, or make two areas"
-                    )
+                require(
+                    node.name in area.nodes or not contains(hull, (node.x, node.y)),
+                    place,
+                    f"the outline of area {area.label!r} encloses {node.name!r}, which is not in "
+                    "it; move the node, or make two areas",
+                )
 
     @cached_property
     def _at(self) -> dict[str, FloatArray]:
@@ -248,8 +237,7 @@ class Graph:
             head = size * _HEAD_LENGTH, size * width
             p, q = self._at[edge.source], self._at[edge.target]
             if edge.source == edge.target:
-                toward = self._free_angle(edge.source) if edge.toward is None else edge.toward
-                shapes.append(loop(p, toward, self.radius, *head))
+                shapes.append(loop(p, self._free_angle(edge.source), self.radius, *head))
             else:
                 shapes.append(arrow(p, q, bend, self.radius, *head))
         return shapes
@@ -353,19 +341,6 @@ class Graph:
         return np.array([values.min(), values.max()])
 
 
-def ring(names: Iterable[str], radius: float = 1.6) -> dict[str, tuple[float, float]]:
-    """Place names on a circle, clockwise from the top: a default layout.
-
-    >>> ring("ABCD")["A"]
-    (0.0, 1.6)
-    """
-    known = list(names)
-    angles = np.pi / 2 - 2 * np.pi * np.arange(len(known)) / max(len(known), 1)
-    places = zip(np.cos(angles), np.sin(angles), strict=True)
-    at = [(round(radius * float(x), 9), round(radius * float(y), 9)) for x, y in places]
-    return dict(zip(known, at, strict=True))
-
-
 def disc(centre: npt.ArrayLike, radius: float) -> FloatArray:
     """Return points on the circle around a centre, counter-clockwise: shape (points, 2)."""
     angle = np.linspace(0.0, 2 * np.pi, _DISC_CORNERS, endpoint=False)
@@ -374,23 +349,10 @@ def disc(centre: npt.ArrayLike, radius: float) -> FloatArray:
 
 def outline(centres: npt.ArrayLike, radius: float) -> FloatArray:
     """Return the convex hull of the discs around all centres, counter-clockwise."""
+    from scipy.spatial import ConvexHull  # type: ignore[import-untyped] # takes long to load
+
     around = np.concatenate([disc(centre, radius) for centre in np.asarray(centres, np.float64)])
-    points = np.unique(around, axis=0)
-    return np.concatenate([_half_hull(points), _half_hull(points[::-1])])
-
-
-def _half_hull(points: FloatArray) -> FloatArray:
-    """Return one side of the hull of sorted points, without its last corner."""
-    hull: list[FloatArray] = []
-    for point in points:
-        while len(hull) > 1 and _cross(hull[-1] - hull[-2], point - hull[-2]) <= 0:
-            hull.pop()
-        hull.append(point)
-    return np.stack(hull[:-1])
-
-
-def _cross(u: FloatArray, v: FloatArray) -> float:
-    return float(u[0] * v[1] - u[1] * v[0])
+    return np.asarray(around[ConvexHull(around).vertices])
 
 
 def contains(hull: FloatArray, point: npt.ArrayLike) -> bool:

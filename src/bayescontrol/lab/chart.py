@@ -1,0 +1,567 @@
+"""Describe a figure as data, independent of any plotting library.
+
+    Chart      panels in a grid, a title and a sentence that explains how to read it
+    Panel      two labelled axes with marks; or a map of shaded cells; or a `Graph`
+
+    Series     y(x) with bounds low(x) <= y(x) <= high(x): a band around a line, bars at points
+    Guide      the line y = c, x = c or y = x, for comparison
+    Region     the filled polygon with corners (x_i, y_i)
+    Word       a text centred at (x, y)
+    Heat       cells of a map; cell (i, j) is the square j ≤ x ≤ j + 1, -i - 1 ≤ y ≤ -i, shaded
+               with (v / high)^power of the colour. A power below 1 makes small values visible:
+               with power 1/2, one hundredth of `high` gets a tenth of the colour.
+    Strokes    lines drawn over a map; `arrows` builds arrows from (x, y) - d/2 to (x, y) + d/2
+    Graph      nodes and arrows, in `bayescontrol.lab.graph`
+
+`bayescontrol.report.figures` draws a chart with Matplotlib. Values that are not finite are
+skipped: a line has a gap, a marker is missing, a band or error bar is left out. To add a kind of
+mark, add a class here and a drawing function there.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    get_args,
+    get_origin,
+)
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.errors import BayesControlError
+from bayescontrol.lab.statistics import mean_and_error
+
+if TYPE_CHECKING:
+    from bayescontrol.lab.graph import Graph
+
+Colour: TypeAlias = Literal[
+    "blue", "vermillion", "green", "orange", "sky", "purple", "ink", "yellow"
+]
+Dash: TypeAlias = Literal["solid", "dash", "dashdot", "dot"]
+#: An open marker is larger than a filled one, so that both can be drawn at the same point.
+Marker: TypeAlias = Literal[
+    "circle", "square", "diamond", "triangle-up", "triangle-down", "star", "square-open"
+]
+#: A logarithmic axis has its ticks at powers of ten or of two.
+Scale: TypeAlias = Literal["linear", "log", "log2"]
+#: Position of a printed legend: inside its panel, or below all panels. A page has one below.
+Place: TypeAlias = Literal[
+    "best", "upper left", "upper right", "lower left", "lower right", "center right", "below"
+]
+#: The ends of an axis; None means that the data decide.
+Limits: TypeAlias = tuple[float | None, float | None]
+
+#: Okabe and Ito's colour-blind safe palette; ink is black on a light ground, white on a dark one.
+PALETTE: Final[tuple[Colour, ...]] = get_args(Colour)
+
+#: Length of an arrow's barbs and their sideways offset, as shares of the arrow's length.
+_BARB_LENGTH: Final = 0.38
+_BARB_OFFSET: Final = 0.32
+
+
+class InvalidChart(BayesControlError, ValueError):
+    """A chart cannot be drawn or read: shapes differ, a label is missing, a value is invalid.
+
+    >>> Guide(" ")
+    Traceback (most recent call last):
+    bayescontrol.lab.chart.InvalidChart: guide ' ': the label is empty; a reader needs it
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledMark:
+    """A mark with a label; marks of one `group` are shown and hidden together in all panels.
+
+    The group is the label unless it is given.
+
+    >>> Guide("prior", 0.5).group
+    'prior'
+    """
+
+    label: str
+    in_legend: bool = field(default=True, kw_only=True)
+    group: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        require_text(self.label, self.place, "label")
+        require_choices(self, self.place)
+        object.__setattr__(self, "group", self.group or self.label)
+
+    @property
+    def place(self) -> str:
+        """The name of the mark in error messages."""
+        return f"{type(self).__name__.lower()} {self.label!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class Series(LabelledMark):
+    """y(x) as a line, a right-continuous step or points, with bounds as a band or error bars.
+
+    A marker on a line marks its data points.
+
+    >>> x = np.arange(3)
+    >>> Series("oracle", x, x**2, colour="green").group
+    'oracle'
+    >>> Series("oracle", x, x[:2])
+    Traceback (most recent call last):
+    bayescontrol.lab.chart.InvalidChart: series 'oracle': x has shape (3,), y (2,)...
+    """
+
+    x: npt.NDArray[Any]
+    y: npt.NDArray[Any]
+    low: npt.NDArray[Any] | None = None
+    high: npt.NDArray[Any] | None = None
+    kind: Literal["line", "step", "points"] = "line"
+    colour: Colour = "blue"
+    dash: Dash = "solid"
+    marker: Marker | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.marker is not None:
+            require_choice(self.marker, Marker, self.place, "marker")
+        elif self.kind == "points":
+            object.__setattr__(self, "marker", "circle")
+        both = (self.low is None) == (self.high is None)
+        require(both, self.place, "give both low and high, or neither")
+        _store_points(self, ("x", "y") if self.low is None else ("x", "y", "low", "high"), least=1)
+        is_finite = np.isfinite(self.x).all()
+        require(is_finite, self.place, "x holds NaN or infinities; only y, low and high may")
+        if self.low is not None and self.high is not None and np.any(self.low > self.high):
+            i = int(np.argmax(self.low > self.high))
+            raise InvalidChart(
+                f"{self.place}: at x = {self.x[i]:g} low is {self.low[i]:g}, above high, "
+                f"{self.high[i]:g}"
+            )
+
+    @classmethod
+    def of_runs(
+        cls, label: str, x: npt.NDArray[Any], runs: npt.NDArray[Any], **look: Any
+    ) -> "Series":
+        """Return the mean over the first axis, the runs, with bounds of ± 2 standard errors.
+
+        >>> series = Series.of_runs("share", np.arange(2), np.array([[0, 1], [0, 3]]))
+        >>> series.y.tolist(), series.high.tolist()
+        ([0.0, 2.0], [0.0, 4.0])
+        """
+        mean, error = mean_and_error(runs)
+        with np.errstate(invalid="ignore"):  # an infinite mean has no band
+            low, high = mean - 2 * error, mean + 2 * error
+        return cls(label, x, mean, low, high, **look)
+
+
+@dataclass(frozen=True)
+class Guide(LabelledMark):
+    """A thin line for comparison: y = at, x = at, or the diagonal y = x.
+
+    >>> Guide("prior", 0.5).direction
+    'horizontal'
+    """
+
+    at: float = 0.0
+    direction: Literal["horizontal", "vertical", "diagonal"] = "horizontal"
+    colour: Colour = "ink"
+    dash: Dash = "dot"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_valid = np.isfinite(self.at) and (self.direction != "diagonal" or not self.at)
+        require(is_valid, self.place, f"at is {self.at}; it must be finite, 0 for a diagonal")
+
+
+@dataclass(frozen=True, eq=False)
+class Region(LabelledMark):
+    """The polygon with corners (x_i, y_i), filled with a share `shade` of its colour.
+
+    A region hides what was drawn before it.
+
+    >>> Region("best", np.array([0, 1, 1]), np.array([0, 0, 1]), "sky").group
+    'best'
+    """
+
+    x: npt.NDArray[Any]
+    y: npt.NDArray[Any]
+    colour: Colour = "blue"
+    shade: float = 0.4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _store_points(self, ("x", "y"), least=3)
+        require(np.isfinite([self.x, self.y]).all(), self.place, "its corners must be finite")
+        require_share(self.shade, self.place, "shade")
+
+
+@dataclass(frozen=True)
+class Word:
+    """A text centred at (x, y). It does not appear in the legend.
+
+    >>> Word("m₁", 1.0, 0.0).in_legend
+    False
+    """
+
+    in_legend: ClassVar = False
+
+    text: str
+    x: float
+    y: float
+    colour: Colour = "ink"
+
+    def __post_init__(self) -> None:
+        place = f"word {self.text!r}"
+        require_text(self.text, place, "text")
+        require_choices(self, place)
+        require_position(self.x, self.y, place)
+
+
+@dataclass(frozen=True, eq=False)
+class Heat:
+    """Cells shaded by values[i, j] ≥ 0; NaN means that there is no cell.
+
+    `label` names the values on the colour scale; a heat does not appear in the legend.
+
+    >>> heat = Heat("share of the steps", np.array([[0.0, 0.1], [np.nan, 0.4]]), high=0.4)
+    >>> heat.shade(heat.values)
+    array([[0.  , 0.25],
+           [ nan, 1.  ]])
+    >>> heat.x, heat.y
+    (array([0., 2.]), array([-2.,  0.]))
+    """
+
+    in_legend: ClassVar = False
+
+    label: str
+    values: npt.NDArray[Any]
+    high: float
+    colour: Colour = "blue"
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        place = f"heat {self.label!r}"
+        require_text(self.label, place, "label")
+        require_choices(self, place)
+        _store_numbers(self, ("values",), place)
+        values = self.values
+        is_table = values.ndim == 2 and values.size > 0
+        require(is_table, place, f"values have shape {values.shape}; rows and columns")
+        is_shade = np.isnan(values) | (np.isfinite(values) & (values >= 0))
+        require(is_shade.all(), place, "values are at least 0 and finite, or NaN for no cell")
+        for name in ("high", "power"):
+            value = getattr(self, name)
+            require(0 < value < np.inf, place, f"{name} is {value}, it must be positive")
+
+    def shade(self, value: npt.ArrayLike) -> FloatArray:
+        """Return (v / high)^power, at most 1."""
+        shares = np.asarray(value, np.float64) / self.high
+        return np.asarray(np.minimum(shares, 1.0) ** self.power)
+
+    @property
+    def x(self) -> FloatArray:
+        """The left and right end of the map."""
+        return np.array([0.0, self.values.shape[1]])
+
+    @property
+    def y(self) -> FloatArray:
+        """The lower and upper end of the map."""
+        return np.array([-float(self.values.shape[0]), 0.0])
+
+    def ticks(self) -> FloatArray:
+        """Return the values to mark on the colour scale: 0, high and round values between.
+
+        >>> Heat("share", np.zeros((1, 1)), high=0.2, power=0.5).ticks()
+        array([0.  , 0.02, 0.05, 0.1 , 0.2 ])
+        """
+        decade = 10.0 ** np.floor(np.log10(self.high))
+        steps = np.array([0.1, 0.2, 0.5, 1, 2, 5]) if self.power < 1 else np.array([1, 2, 5])
+        between = [v for v in steps * decade if 0.05 * self.high < v < 0.95 * self.high]
+        return np.round([0.0, *between, self.high], 12)
+
+    def outline(self) -> tuple[FloatArray, FloatArray]:
+        """Return the borders of all cells as one line, with NaN between two cells.
+
+        >>> Heat("share", np.zeros((1, 1)), high=1.0).outline()[0]
+        array([ 0.,  1.,  1.,  0.,  0., nan])
+        """
+        i, j = np.nonzero(~np.isnan(self.values))
+        gap = np.full(i.size, np.nan)
+        x = np.stack([j, j + 1, j + 1, j, j, gap], axis=1)
+        y = -np.stack([i, i, i + 1, i + 1, i, gap], axis=1)
+        return np.ravel(x), np.ravel(y)
+
+
+@dataclass(frozen=True, eq=False)
+class Strokes(LabelledMark):
+    """Lines through the points (x_i, y_i) in order; a NaN starts a new line.
+
+    >>> Strokes("membrane", np.array([0.0, 1.0]), np.array([-1.0, -1.0])).group
+    'membrane'
+    """
+
+    x: npt.NDArray[Any]
+    y: npt.NDArray[Any]
+    colour: Colour = "ink"
+    dash: Dash = "solid"
+    width: float = 1.2
+    in_legend: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _store_points(self, ("x", "y"), least=0)
+
+
+def arrows(
+    label: str,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    dx: npt.ArrayLike,
+    dy: npt.ArrayLike,
+    **look: Any,
+) -> Strokes:
+    """Build arrows centred at (x_i, y_i) with the lengths and directions of (dx_i, dy_i).
+
+    >>> one = arrows("up", [0.5], [-0.5], [0.0], [1.0])
+    >>> one.x.size, float(one.y[1])
+    (6, 0.0)
+    """
+    middle = np.stack([np.ravel(x), np.ravel(y)]).astype(np.float64)
+    d = np.stack([np.ravel(dx), np.ravel(dy)]).astype(np.float64)
+    tail, tip, aside = middle - d / 2, middle + d / 2, _BARB_OFFSET * np.stack([-d[1], d[0]])
+    left, right = tip - _BARB_LENGTH * d + aside, tip - _BARB_LENGTH * d - aside
+    path = np.stack([tail, tip, left, tip, right, np.full_like(tip, np.nan)], axis=2)
+    return Strokes(label, path[0].ravel(), path[1].ravel(), **look)
+
+
+class Visible(NamedTuple):
+    """The drawable values of a series; NaN where nothing is drawn."""
+
+    y: FloatArray
+    low: FloatArray | None
+    high: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Two labelled axes and the marks between them.
+
+    A limit of None follows the data. `notes` explain lines, bands and markers. `legend` and
+    `legend_columns` place the printed legend. `equal` gives both axes the same unit length;
+    `framed=False` keeps the axis labels but draws no axes. A panel with heats or graphs is a map
+    without axes.
+
+    >>> x = np.arange(1, 5)
+    >>> Panel("Regret", "step t", "regret", [Series("rule", x, 1 / x)], yscale="log").ylabel
+    'regret'
+    >>> Panel("Regret", "step t", "", [Series("rule", x, 1 / x)])
+    Traceback (most recent call last):
+    bayescontrol.lab.chart.InvalidChart: panel 'Regret': the ylabel is empty...
+    """
+
+    title: str
+    xlabel: str
+    ylabel: str
+    series: Sequence[Series]
+    guides: Sequence[Guide] = ()
+    xscale: Scale = "linear"
+    yscale: Scale = "linear"
+    xlim: Limits = (None, None)
+    ylim: Limits = (None, None)
+    xticks: Sequence[float] | None = None
+    notes: Sequence[str] = ()
+    legend: Place = "best"
+    legend_columns: int = 1
+    regions: Sequence[Region] = ()
+    words: Sequence[Word] = ()
+    equal: bool = False
+    framed: bool = True
+    heats: Sequence[Heat] = ()
+    strokes: Sequence[Strokes] = ()
+    graphs: Sequence["Graph"] = ()
+
+    def __post_init__(self) -> None:
+        place = f"panel {self.title!r}"
+        require_text(self.xlabel, place, "xlabel")
+        require_text(self.ylabel, place, "ylabel")
+        require_choices(self, place)
+        has_marks = self.series or self.regions or self.heats or self.graphs
+        require(has_marks, place, "it has no series and no region; leave the panel out")
+        for axis in "xy":
+            self._check_axis(axis, place)
+
+    def _check_axis(self, axis: str, place: str) -> None:
+        scale, (low, high) = getattr(self, f"{axis}scale"), getattr(self, f"{axis}lim")
+        increases = low is None or high is None or low < high
+        require(increases, place, f"{axis}lim is ({low}, {high}), it must increase")
+        if scale == "linear":
+            return
+        lowest = min(bound for bound in (low, high, 1.0) if bound is not None)
+        require(lowest > 0, place, f"{axis}lim is ({low}, {high}) on a logarithmic axis")
+        flat = (*self.regions, *self.heats, *self.graphs)
+        marks = (*self.series, *flat) if axis == "x" else flat
+        lowest = min((getattr(mark, axis).min() for mark in marks), default=1.0)
+        require(lowest > 0, place, f"{axis} = 0 or less cannot be drawn on a logarithmic axis")
+
+    @property
+    def marks(self) -> "tuple[LabelledMark | Word | Heat | Graph, ...]":
+        """All marks in drawing order."""
+        return (
+            *self.heats, *self.regions, *self.series, *self.guides, *self.graphs, *self.strokes,
+            *self.words,
+        )  # fmt: skip
+
+    @property
+    def labelled(self) -> tuple[LabelledMark, ...]:
+        """The marks that have a label and belong to a group, in drawing order."""
+        return (*self.regions, *self.series, *self.guides, *self.strokes)
+
+    @property
+    def is_map(self) -> bool:
+        """Whether the panel shows cells or nodes and has no axes."""
+        return bool(self.heats or self.graphs)
+
+    def visible(self, series: Series) -> Visible:
+        """Return the drawable part of a series: finite, and positive on a logarithmic axis.
+
+        On a logarithmic axis a band that reaches zero ends at the lowest visible value.
+
+        >>> y, bound = np.array([1.0, np.nan, 4.0]), np.array([np.inf] * 3)
+        >>> series = Series("one run", np.arange(3), y, -bound, bound)
+        >>> Panel("", "t", "y", [series]).visible(series)
+        Visible(y=array([ 1., nan,  4.]), low=array([nan, nan, nan]), high=array([nan, nan, nan]))
+        """
+        logarithmic = self.yscale != "linear"
+        y = np.where(_shown(series.y, logarithmic), series.y, np.nan)
+        if series.low is None or series.high is None:
+            return Visible(y, None, None)
+        bounded = np.isfinite(series.low) & _shown(series.high, logarithmic) & np.isfinite(y)
+        low = np.where(bounded, series.low, np.nan)
+        if logarithmic:
+            low = np.where(low <= 0, self._lowest(), low)
+        return Visible(y, low, np.where(bounded, series.high, np.nan))
+
+    def extent(self, axis: Literal["x", "y"]) -> tuple[float, float]:
+        """Return the ends of an axis: its limits, or the range of the data.
+
+        >>> panel = Panel("", "t", "y", [Series("y", np.arange(1, 9), np.ones(8))], xlim=(0, None))
+        >>> panel.extent("x"), panel.extent("y")
+        ((0.0, 8.0), (1.0, 1.0))
+        """
+        drawn = [getattr(flat, axis) for flat in (*self.regions, *self.heats, *self.graphs)]
+        if axis == "x":
+            drawn += [series.x for series in self.series]
+        else:
+            drawn += [y for s in self.series for y in self.visible(s) if y is not None]
+        low, high = self.xlim if axis == "x" else self.ylim
+        values = np.concatenate(drawn)
+        finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.ones(1)
+        return (
+            float(finite.min() if low is None else low),
+            float(finite.max() if high is None else high),
+        )
+
+    def _lowest(self) -> float:
+        if self.ylim[0] is not None:
+            return self.ylim[0]
+        shown = (y for series in self.series for y in (series.y, series.low) if y is not None)
+        values = np.concatenate([y[_shown(y, logarithmic=True)] for y in shown])
+        return float(values.min(initial=np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """A figure: panels in a grid, filled row by row, and a sentence on how to read it.
+
+    `note` is a short remark on all panels, such as the number of runs and the kind of bands.
+
+    >>> x = np.arange(3)
+    >>> panel = Panel("", "step t", "reward", [Series("rule", x, x)])
+    >>> Chart("Reward", [panel], "Higher is better.").columns
+    1
+    """
+
+    title: str
+    panels: Sequence[Panel]
+    how_to_read: str
+    columns: int = 1
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        place = f"chart {self.title!r}"
+        require_text(self.title, place, "title")
+        require_text(self.how_to_read, place, "how_to_read")
+        sizes = f"{len(self.panels)} panels in {self.columns} columns"
+        fits = 1 <= self.columns <= len(self.panels)
+        require(fits, place, f"{sizes}; there must be a panel for each column")
+        if len(self.panels) > 1:
+            for panel in self.panels:
+                require_text(panel.title, f"a panel of {place}", "title")
+
+
+def _shown(values: FloatArray, logarithmic: bool) -> npt.NDArray[np.bool_]:
+    return np.isfinite(values) & (values > 0) if logarithmic else np.isfinite(values)
+
+
+def require(holds: object, place: str, problem: str) -> None:
+    """Raise `InvalidChart` with the place and the problem unless a condition holds."""
+    if not holds:
+        raise InvalidChart(f"{place}: {problem}")
+
+
+def require_text(text: str, place: str, name: str) -> None:
+    """Raise `InvalidChart` if a label is empty."""
+    require(text.strip(), place, f"the {name} is empty; a reader needs it")
+
+
+def require_choice(value: Any, kind: Any, place: str, name: str) -> None:
+    """Raise `InvalidChart` unless the value is one of a `Literal`'s."""
+    *most, last = get_args(kind)
+    expected = f"{', '.join(most)} or {last}"
+    require(value in get_args(kind), place, f"{name} is {value!r}, it must be {expected}")
+
+
+def require_choices(mark: Any, place: str) -> None:
+    """Raise `InvalidChart` unless every field with a `Literal` type has one of its values."""
+    for one in dataclasses.fields(mark):
+        if get_origin(one.type) is Literal:
+            require_choice(getattr(mark, one.name), one.type, place, one.name)
+
+
+def require_share(value: float, place: str, name: str) -> None:
+    """Raise `InvalidChart` unless 0 ≤ value ≤ 1."""
+    require(0 <= value <= 1, place, f"{name} is {value}, it must be between 0 and 1")
+
+
+def require_position(x: float, y: float, place: str) -> None:
+    """Raise `InvalidChart` unless x and y are finite."""
+    require(np.isfinite([x, y]).all(), place, f"the position ({x}, {y}) is not finite")
+
+
+def _store_points(mark: Any, names: Sequence[str], least: int) -> None:
+    """Replace the named fields by read-only arrays of points, at least `least` of them."""
+    _store_numbers(mark, names, mark.place)
+    shapes = [getattr(mark, name).shape for name in names]
+    listed = ", ".join(f"{name} {shape}" for name, shape in zip(names, shapes, strict=True))
+    require(
+        len(set(shapes)) == 1 and mark.x.ndim == 1 and mark.x.size >= least,
+        mark.place,
+        f"{listed.replace('x ', 'x has shape ', 1)}; they must be equal, with one axis and a "
+        f"length of at least {least}",
+    )
+
+
+def _store_numbers(mark: Any, names: Iterable[str], place: str) -> None:
+    """Replace the named fields by read-only float arrays."""
+    for name in names:
+        try:
+            array = np.array(getattr(mark, name), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidChart(f"{place}: {name} does not hold plain numbers: {error}") from error
+        array.flags.writeable = False
+        object.__setattr__(mark, name, array)
