@@ -9,16 +9,14 @@ import pytest
 from bayescontrol import interact
 from bayescontrol.convergence import check
 from bayescontrol.experiments.theory.convergence import (
-    CASES,
     FEWEST,
     LENGTH,
     WORDS,
     Settings,
-    case,
+    cases,
     chain_distance,
     distance,
     experiment,
-    outcome,
     times,
 )
 from bayescontrol.interaction import play
@@ -44,7 +42,7 @@ def claims(columns: Columns) -> dict[str, Any]:
 def test_every_claim_holds(columns: Columns) -> None:
     """The chain is compared at 1 false alarm in 1,000; all else is far from its threshold."""
     found = claims(columns)
-    verdicts = [f"verdict-{name.replace(' ', '-')}" for name in CASES]
+    verdicts = [f"verdict-{name.replace(' ', '-')}" for name in cases()]
     assert list(found) == [
         *verdicts, *(f"settles-{name}" for name in SETTLING),
         "chain-as-computed", "two-policies-never-settle", "trap-with-positive-probability",
@@ -52,10 +50,10 @@ def test_every_claim_holds(columns: Columns) -> None:
     assert all(claim.holds for claim in found.values())
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", list(cases()))
 def test_the_distance_is_that_of_the_agent_from_its_true_mode(name: str) -> None:
     """By another road: the agent is asked what it would do, step by step."""
-    modes, true = case(name)
+    modes, true, *_ = cases()[name]
     agent = modes.agent()
     stream = play(agent, modes.environment(true), seed=4, run=2)
     seen = []
@@ -64,7 +62,7 @@ def test_the_distance_is_that_of_the_agent_from_its_true_mode(name: str) -> None
         right = modes.policy[true, agent.x]
         seen.append(0.5 * sum(abs(law.get(a, 0.0) - right[a]) for a in modes.actions))
         next(stream)
-    assert distance(case(name), 25, seed=4, run=2) == pytest.approx(seen, abs=1e-12)
+    assert distance(cases()[name], 25, seed=4, run=2) == pytest.approx(seen, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", SETTLING)
@@ -90,11 +88,11 @@ def test_a_chain_of_another_length_is_found_out(columns: Columns) -> None:
 
 
 def test_in_the_chain_the_distance_is_a_half_until_it_is_identified() -> None:
-    modes, true = case("chain")
+    modes, true, *_ = cases()["chain"]
     record = interact(modes.agent(), modes.environment(true), 300, seed=0, run=5)
     known = first_run(record.actions, LENGTH)
     assert known is not None
-    found = distance(case("chain"), 300, seed=0, run=5)
+    found = distance(cases()["chain"], 300, seed=0, run=5)
     assert (found == np.where(np.arange(1, 301) <= known, 0.5, 0.0)).all()
 
 
@@ -108,10 +106,9 @@ def test_the_exact_curve_of_the_chain_starts_at_a_half_and_falls_to_nothing() ->
 
 
 def test_the_outcome_of_a_case_is_that_of_its_worst_pair() -> None:
-    for name in CASES:
-        modes, true = case(name)
-        found = [pair.outcome for pair in check(modes).pairs if pair.true == true]
-        assert outcome(name) is max(found) is CASES[name]
+    for one in cases().values():
+        found = [pair.outcome for pair in check(one.modes).pairs if pair.true == one.true]
+        assert one.exact_outcome() is max(found) is one.outcome
 
 
 def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
@@ -124,7 +121,7 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
 
 def test_tables_say_what_the_classes_are_and_what_the_distance_is(columns: Columns) -> None:
     who, far = experiment.score(SMALL, columns).tables
-    assert [row[0] for row in who.rows] == [row[0] for row in far.rows] == list(CASES)
+    assert [row[0] for row in who.rows] == [row[0] for row in far.rows] == list(cases())
     assert "total variation" in far.note
     assert far.rows[4][3] == "0.5"  # of two policies, exactly
 
@@ -138,5 +135,5 @@ def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:
 
 def test_every_panel_carries_its_verdict_in_words(columns: Columns) -> None:
     panels = experiment.figures(SMALL, columns)["convergence"].panels
-    assert [panel.notes[0] for panel in panels] == [WORDS[fate] for fate in CASES.values()]
+    assert [panel.notes[0] for panel in panels] == [WORDS[one.outcome] for one in cases().values()]
     assert all(panel.series[0].low is not None for panel in panels)

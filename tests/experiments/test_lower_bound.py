@@ -19,7 +19,6 @@ from bayescontrol.experiments.theory.lower_bound import (
     experiment,
     fallen,
     floor,
-    left,
     levers,
     naive,
     worlds,
@@ -104,9 +103,10 @@ def test_what_is_left_k_steps_behind_is_what_the_rule_believes() -> None:
     agent = worlds()["prize or frog"].modes.agent()
     for k in range(1, 6):
         agent.observe(0, 0)  # a frog where m* has the prize
-        assert agent.belief.posterior()[0] / 0.5 == pytest.approx(left(k), rel=1e-12)
-        assert behind_by(left(k) * 1.01) == k
-        assert behind_by(left(k) * 0.99) == k + 1
+        left = 2.0 / (1.0 + (RELIABILITY / (1.0 - RELIABILITY)) ** k)
+        assert agent.belief.posterior()[0] / 0.5 == pytest.approx(left, rel=1e-12)
+        assert behind_by(left * 1.01) == k
+        assert behind_by(left * 0.99) == k + 1
 
 
 def test_the_floor_is_kept_in_all_but_a_share_of_runs() -> None:

@@ -13,17 +13,21 @@ Beta-binomial distribution.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.statistics import bernstein, mean_and_error
+from bayescontrol.lab import Claim, mean_and_error
+from bayescontrol.lab.statistics import bernstein
 from bayescontrol.lab.statistics.intervals import t_quantile
 from bayescontrol.report.tables import with_error
 
 #: Rounding error, relative to the size of a value.
-_ROUNDING: Final = 1e-12
+ROUNDING: Final = 1e-12
+#: The origin of that threshold, for claims.
+ROUNDING_ORIGIN: Final = f"theory, {ROUNDING:g} allowed for rounding"
 _EXACT: Final = 1e-9
 #: Weights below this are shown as "below 1e-12".
 _SMALL: Final = 1e-12
@@ -80,6 +84,16 @@ class Pilot(NamedTuple):
         return float(sum(bernstein(self.sd**2, size, alarms / 2) for size in (n, self.runs)))
 
 
+def longest_pilot(pilots: Mapping[int, Pilot], steps: int) -> tuple[Pilot, str]:
+    """Return the longest pilot that is not longer than our runs, and its description.
+
+    >>> longest_pilot({200: Pilot(0.1, 0.2, 50), 500: Pilot(0.0, 0.1, 50)}, 400)[1]
+    'pilot on seed 1000, 50 runs of 200 steps'
+    """
+    size = max(n for n in pilots if n <= steps)
+    return pilots[size], f"pilot on seed 1000, {pilots[size].runs:,} runs of {size:,} steps"
+
+
 def least_successes(n: int, pilot: tuple[int, int], alarms: float) -> int:
     """Return the fewest successes in n new runs that chance explains.
 
@@ -120,6 +134,38 @@ def compare_means(runs: FloatArray, expected: FloatArray, alarms: float) -> Mean
     return MeanTest(float(z.max()), float(allowed), int(gap.size))
 
 
+def means_claim(
+    name: str,
+    claim: str,
+    runs: FloatArray,
+    expected: FloatArray,
+    alarms: float,
+    *,
+    shown: int = 0,
+    about: str = "",
+    also: bool = True,
+) -> Claim:
+    """Claim that the means of runs[run, k] are those expected; the claim shows mean `shown`.
+
+    `about` precedes the result in the reason; the claim holds only if `also` is true.
+    """
+    found = compare_means(runs, expected, alarms)
+    return Claim(
+        name, claim, "ours", float(expected[shown]), *measured(runs[:, shown]),
+        found.holds and also, about + found.sentence,
+        threshold_origin="theory: exact means, Student's margin",
+    )  # fmt: skip
+
+
+def zero_claim(name: str, claim: str, values: FloatArray, reason: str = "") -> Claim:
+    """Claim that all values are zero, except for rounding; the claim shows the largest."""
+    most = float(np.abs(values).max())
+    return Claim(
+        name, claim, "ours", 0.0, most, None, most <= ROUNDING, reason,
+        threshold_origin=ROUNDING_ORIGIN,
+    )  # fmt: skip
+
+
 def clearly_positive(differences: FloatArray) -> bool:
     """Return whether the mean difference is positive by more than two standard errors."""
     mean, error = mean_and_error(differences)
@@ -133,7 +179,7 @@ def measured(runs: FloatArray) -> tuple[float, float | None]:
     (2.0, (0.3, None))
     """
     mean, error = (float(value) for value in mean_and_error(runs))
-    if np.ptp(runs) <= _ROUNDING * max(1.0, abs(mean)):
+    if np.ptp(runs) <= ROUNDING * max(1.0, abs(mean)):
         return round(mean, 12) if abs(mean) > _SMALL else mean, None
     if error < _TINY:
         return (mean if abs(mean) > 1e3 * error else float(f"{mean:.1g}")), float(f"{error:.1g}")

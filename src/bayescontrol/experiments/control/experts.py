@@ -20,7 +20,6 @@ in which the rule identified and balanced the pole, followed its change, held th
 the hill in 40 of 40 episodes. The mean and the vote of the experts did not keep the pole up in any.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -29,24 +28,12 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.chance import least_successes
-from bayescontrol.experiments.control.experts_replica import (
-    AGENTS,
-    BUMPLESS,
-    CHANGES,
-    HILL_AGENTS,
-    HILL_STEPS,
-    MEAN,
-    NAIVE,
-    RIGHT,
-    ROD_AGENTS,
-    RULE,
-    VOTE,
-    Settings,
-    run,
-)
+from bayescontrol.experiments.control import experts_replica as replica
+from bayescontrol.experiments.control.experts_replica import RULE, Settings
+from bayescontrol.experiments.curves import by_name, share_of_runs
 from bayescontrol.experts import CARTPOLE_HYPOTHESES
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
-from bayescontrol.lab.chart import Chart, Colour, Guide, Marker, Panel, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
+from bayescontrol.lab.chart import Chart, Colour, Guide, Panel, Series
 from bayescontrol.report.tables import with_error
 
 #: A rod counts as held if it is upright for this share of the right expert's time.
@@ -92,32 +79,30 @@ def _enough(stands: npt.NDArray[np.bool_]) -> tuple[str, float, float, bool]:
 
 
 def _pole_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
-    stood = columns["survived"] == settings.steps
-    rule, mean, vote = (stood[:, AGENTS.index(name)] for name in (RULE, MEAN, VOTE))
+    stood = by_name(replica.AGENTS, columns["survived"] == settings.steps)
     times, wired = columns["identified"], columns["wired"]
-    found = np.isfinite(times)
-    survived = {name: columns["changed"][:, i] == settings.steps for i, name in enumerate(CHANGES)}
-    slower = min(CHANGES[1:], key=lambda name: survived[name].sum())
+    survived = by_name(replica.CHANGES, columns["changed"] == settings.steps)
+    slower = min(replica.CHANGES[1:], key=lambda name: survived[name].sum())
     followed, static = _enough(survived[slower]), _share(survived["static"])[0]
-    fair, unfair = _share(mean)[0], _share(vote)[0]
+    mean, unfair = _share(stood[replica.MEAN]), _share(stood[replica.VOTE])[0]
     return (
         Claim(
             "identifies",
             "the control rule identifies the pole, one of twenty: share of the episodes",
-            "ours", *_enough(found),
+            "ours", *_enough(np.isfinite(times)),
             f"median: the sign of the force after {np.median(wired):g} steps, the pole after "
             f"{np.median(times):g}", threshold_origin=_ORIGIN,
         ),
         Claim(
             "balances",
             f"the control rule keeps an unknown pole up for {settings.steps} steps",
-            "ours", *_enough(rule), threshold_origin=_ORIGIN,
+            "ours", *_enough(stood[RULE]), threshold_origin=_ORIGIN,
         ),
         Claim(
             "average-expert-fails",
             f"the mean of the experts' actions keeps the pole up for {settings.steps} steps in "
             "less than half of the episodes",
-            "ours", "< 0.5", *_share(mean), max(fair, unfair) < 0.5,
+            "ours", "< 0.5", *mean, max(mean[0], unfair) < 0.5,
             f"the vote of the experts: {unfair:g}. Half of the experts push the wrong way",
             threshold_origin=_NONE,
         ),
@@ -132,15 +117,16 @@ def _pole_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
 
 
 def _other_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
-    held = upright(settings, columns)
-    rule, right = (held[:, ROD_AGENTS.index(name)] for name in (RULE, RIGHT))
-    arrived = np.isfinite(columns["goal"][:, HILL_AGENTS.index(RULE)])
+    held = by_name(replica.ROD_AGENTS, upright(settings, columns))
+    rule, right = held[RULE], held[replica.RIGHT]
+    error = float(mean_and_error(rule)[1]) if rule.size > 1 else 0.0
+    arrived = np.isfinite(by_name(replica.HILL_AGENTS, columns["goal"])[RULE])
     return (
         Claim(
             "holds-the-rod",
             "an unknown rod is swung up and held: share of the last quarter of the steps, compared "
             "with the right expert",
-            "ours", float(right.mean()), float(rule.mean()), _error(rule),
+            "ours", float(right.mean()), float(rule.mean()), error,
             _enough(rule >= _MOST * right)[-1], threshold_origin=_ORIGIN,
         ),
         Claim(
@@ -151,14 +137,9 @@ def _other_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     )  # fmt: skip
 
 
-def _error(values: FloatArray) -> float:
-    return float(values.std(ddof=1) / math.sqrt(values.size)) if values.size > 1 else 0.0
-
-
 def _agents(settings: Settings, columns: Columns) -> Table:
     rows = []
-    for i, name in enumerate(AGENTS):
-        steps = columns["survived"][:, i]
+    for name, steps in by_name(replica.AGENTS, columns["survived"]).items():
         rows.append((name, with_error(*_share(steps == settings.steps)), float(np.median(steps))))
     return Table(
         f"CartPole, one of twenty: who is up after {settings.steps} steps",
@@ -173,9 +154,10 @@ def _experts(settings: Settings, columns: Columns) -> Table:
     rows = []
     for m, pole in enumerate(CARTPOLE_HYPOTHESES):
         same, wired = true == m, signs[true] == pole.sign
-        groups = (same, wired & ~same, ~wired)
-        shares = (_percent(stood[group, m]) for group in groups)
-        rows.append((pole.name, *shares))
+        groups = (stood[group, m] for group in (same, wired & ~same, ~wired))
+        rows.append(
+            (pole.name, *(f"{g.mean():.2f} ({g.size})" if g.size else "none" for g in groups))
+        )
     return Table(
         "Each expert by itself: share of the episodes survived",
         ("expert", "right", "right force, wrong pole", "wrong force"), tuple(rows),
@@ -183,13 +165,9 @@ def _experts(settings: Settings, columns: Columns) -> Table:
     )  # fmt: skip
 
 
-def _percent(stood: FloatArray) -> str:
-    return f"{stood.mean():.2f} ({stood.size})" if stood.size else "none"
-
-
 def _change(settings: Settings, columns: Columns) -> Table:
     rows = []
-    for i, name in enumerate(CHANGES):
+    for i, name in enumerate(replica.CHANGES):
         steps = columns["changed"][:, i]
         force, pole = np.moveaxis(columns["after"][:, i, :, settings.change :], 1, 0)
         knows = force >= 0.5
@@ -199,26 +177,20 @@ def _change(settings: Settings, columns: Columns) -> Table:
         rows.append((name, with_error(*_share(stood)), float(np.median(delay)), end))
     return Table(
         f"The motor is rewired after {settings.change} steps",
-        (
-            "belief",
-            "share that stands",
-            "steps until it believes in the new force",
-            "P(the pole) at the end",
-        ),
-        tuple(rows),
+        ("belief", "share that stands", "steps until it believes in the new force",
+         "P(the pole) at the end"), tuple(rows),
         f"hazard {settings.hazard:g}, forgetting {settings.forgetting:g}; median of the steps, "
         "mean of the probability",
-    )
+    )  # fmt: skip
 
 
 def _others(settings: Settings, columns: Columns) -> Table:
     held = upright(settings, columns)
     rows: list[tuple[str | float, ...]] = []
-    for i, name in enumerate(ROD_AGENTS):
+    for i, name in enumerate(replica.ROD_AGENTS):
         bump = f"{columns['bump'][:, i].mean():.2f}" if "rule" in name else ""
         rows.append(("Pendulum", name, f"{held[:, i].mean():.3f} upright", bump))
-    for i, name in enumerate(HILL_AGENTS):
-        goal = columns["goal"][:, i]
+    for name, goal in by_name(replica.HILL_AGENTS, columns["goal"]).items():
         reached = f"{np.isfinite(goal).mean():.3f} at the goal"
         rows.append(("MountainCar", name, reached, f"{np.median(goal):g} steps"))
     return Table(
@@ -228,16 +200,14 @@ def _others(settings: Settings, columns: Columns) -> Table:
     )  # fmt: skip
 
 
-_MARKERS: Final[tuple[Marker, ...]] = (
-    "circle", "square-open", "diamond", "triangle-up", "triangle-down",
-)  # fmt: skip
+_MARKERS: Final = ("circle", "square-open", "diamond", "triangle-up", "triangle-down")
 _LOOKS: Final[Mapping[str, Any]] = {
     RULE: {"colour": "blue", "dash": "solid"},
-    RIGHT: {"colour": "green", "dash": "dash"},
-    NAIVE: {"colour": "vermillion", "dash": "solid"},
-    MEAN: {"colour": "orange", "dash": "dashdot"},
-    VOTE: {"colour": "purple", "dash": "dot"},
-    BUMPLESS: {"colour": "sky", "dash": "dash"},
+    replica.RIGHT: {"colour": "green", "dash": "dash"},
+    replica.NAIVE: {"colour": "vermillion", "dash": "solid"},
+    replica.MEAN: {"colour": "orange", "dash": "dashdot"},
+    replica.VOTE: {"colour": "purple", "dash": "dot"},
+    replica.BUMPLESS: {"colour": "sky", "dash": "dash"},
     "static": {"colour": "vermillion", "dash": "solid"},
     "switching": {"colour": "blue", "dash": "solid"},
     "fading": {"colour": "sky", "dash": "dash"},
@@ -250,7 +220,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     return {
         "balance": Chart(
             "CartPole, one of twenty: who is still up",
-            [_survival(settings, columns["survived"], AGENTS, "")],
+            [_survival(settings, columns["survived"], replica.AGENTS, "")],
             "Higher is better. The control rule, which knows neither the pole nor the sign of the "
             "force, lasts as long as the expert who knows both. The mean of the experts and their "
             "vote fall at once: half of them push the wrong way. The naive mixture takes its first "
@@ -269,7 +239,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "change": Chart(
             "The motor is rewired while the pole stands",
             [
-                _survival(settings, columns["changed"], CHANGES, "Still up"),
+                _survival(settings, columns["changed"], replica.CHANGES, "Still up"),
                 _after(settings, columns),
             ],
             "At the dotted line the force changes its sign. A static posterior is so certain by "
@@ -300,11 +270,11 @@ def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], tit
         # An episode that ends at step t does not count at t, unless it lasted all steps.
         up = (steps[:, i, None] > t).sum(axis=0)
         up[-1] = (steps[:, i] == settings.steps).sum()
-        low, high = wilson(up[-1:], n)
         series.append(Series(name, t, up / n, kind="step", **_LOOKS[name]))
         look = {"colour": _LOOKS[name]["colour"], "marker": _MARKERS[i], "in_legend": False}
-        ends.append(Series(name, t[-1:], up[-1:] / n, low, high, "points", **look))
-    changes = names is CHANGES
+        end = steps[:, i, None] == settings.steps
+        ends.append(share_of_runs(name, t[-1:], end, z=1.96, kind="points", **look))
+    changes = names is replica.CHANGES
     return Panel(
         title, "step t", "share of the episodes", [*series, *ends],
         [Guide("rewired", settings.change, "vertical")] if changes else [],
@@ -323,24 +293,20 @@ def _known(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.steps + 1)
     known = _quartiles("median, quartiles", t, columns["posterior"])
     return Panel(
-        "Probability of the true pole",
-        "step t", "P(m* | past)", [known],
-        [Guide("prior", 0.05)], xscale="log", ylim=(0.0, 1.05), legend="lower right",
+        "Probability of the true pole", "step t", "P(m* | past)", [known], [Guide("prior", 0.05)],
+        xscale="log", ylim=(0.0, 1.05), legend="lower right",
     )  # fmt: skip
 
 
 def _times(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.steps + 1)
     series = []
-    looks: tuple[tuple[str, str, Colour], ...] = (
-        ("the sign of the force", "wired", "green"), ("the pole", "identified", "blue"),
-    )  # fmt: skip
-    for label, name, colour in looks:
+    for label, name in {"the sign of the force": "wired", "the pole": "identified"}.items():
         share = (columns[name][:, None] <= t).mean(axis=0)
+        colour: Colour = "green" if name == "wired" else "blue"
         series.append(Series(label, t, share, kind="step", colour=colour))
     return Panel(
-        "Identified: above .99 until the end",
-        "step t", "share of the episodes", series,
+        "Identified: above .99 until the end", "step t", "share of the episodes", series,
         xscale="log", ylim=(0.0, 1.05), legend="lower right",
     )  # fmt: skip
 
@@ -348,11 +314,11 @@ def _times(settings: Settings, columns: Columns) -> Panel:
 def _after(settings: Settings, columns: Columns) -> Panel:
     around = slice(max(0, settings.change - 10), min(settings.steps, settings.change + 40))
     t = np.arange(1, settings.steps + 1)[around]
-    series = []
-    for i, name in enumerate(CHANGES):
-        values = columns["after"][:, i, 0, around]
-        if np.isfinite(values).any():
-            series.append(_quartiles(name, t, values, in_legend=False, **_LOOKS[name]))
+    series = [
+        _quartiles(name, t, values, in_legend=False, **_LOOKS[name])
+        for name, values in by_name(replica.CHANGES, columns["after"][:, :, 0, around]).items()
+        if np.isfinite(values).any()
+    ]
     return Panel(
         "Belief in the new force", "step t", "probability", series,
         [Guide("rewired", settings.change, "vertical", in_legend=False)],
@@ -362,10 +328,10 @@ def _after(settings: Settings, columns: Columns) -> Panel:
 
 def _rods(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.rod_steps + 1)
-    series = []
-    for i, name in enumerate(ROD_AGENTS):
-        mean = columns["height"][:, i].mean(axis=0)
-        series.append(Series(name, t, mean, **_LOOKS[name]))
+    series = [
+        Series(name, t, height.mean(axis=0), **_LOOKS[name])
+        for name, height in by_name(replica.ROD_AGENTS, columns["height"]).items()
+    ]
     return Panel(
         "Pendulum: nine rods", "step t", "cos φ, mean", series,
         ylim=(-1.05, 1.05), legend="below",
@@ -373,11 +339,10 @@ def _rods(settings: Settings, columns: Columns) -> Panel:
 
 
 def _hills(settings: Settings, columns: Columns) -> Panel:
-    t = np.arange(1, HILL_STEPS + 1)
+    t = np.arange(1, replica.HILL_STEPS + 1)
     series = []
-    for i, name in enumerate(HILL_AGENTS):
-        share = (columns["goal"][:, i, None] <= t).mean(axis=0)
-        in_legend = name not in ROD_AGENTS
+    for name, goal in by_name(replica.HILL_AGENTS, columns["goal"]).items():
+        share, in_legend = (goal[:, None] <= t).mean(axis=0), name not in replica.ROD_AGENTS
         series.append(Series(name, t, share, kind="step", in_legend=in_legend, **_LOOKS[name]))
     return Panel(
         "MountainCar: ten hills", "step t", "share at the goal", series,
@@ -389,5 +354,5 @@ experiment = Experiment(
     name="experts",
     summary="experts for unknown plants: CartPole with either sign of force, rods, hills",
     settings=Settings, quick=Settings(runs=6), full=Settings(runs=200),
-    run=run, score=score, figures=draw,
+    run=replica.run, score=score, figures=draw,
 )  # fmt: skip

@@ -13,34 +13,20 @@ disturbed at every step, so that hypotheses near the truth are not refuted at on
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Annotated, Any, Final, TypeAlias
+from functools import cached_property, lru_cache, partial
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
+from bayescontrol import experts
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines import FixedExperts, NaiveMixture, dithered_mean, mean_action, vote
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.experiments.settings import Runs, Seed
-from bayescontrol.experts import (
-    CARTPOLE,
-    CARTPOLE_HYPOTHESES,
-    MOUNTAIN_CAR,
-    MOUNTAIN_CAR_HYPOTHESES,
-    PENDULUM,
-    PENDULUM_HYPOTHESES,
-    Bumpless,
-    Plant,
-    SimulatorMode,
-    SimulatorNoise,
-    cartpole_modes,
-    mountain_car_modes,
-    next_state,
-    pendulum_modes,
-)
+from bayescontrol.experts import CARTPOLE_HYPOTHESES, Plant, SimulatorMode, next_state
 from bayescontrol.interaction import play
 from bayescontrol.lab import Columns
 from bayescontrol.rule import ControlRule
@@ -77,18 +63,6 @@ class Settings:
     blend: Annotated[int, Meta(ge=1, description="bumpless rule: steps of a change")] = 5
 
 
-def truth(settings: Settings, run: int, plant: str, n: int) -> int:
-    """Draw m* of this run, uniform over n hypotheses."""
-    return int(Stream.named(settings.seed, run, f"which {plant}").integers(n))
-
-
-def streams(settings: Settings, run: int, agent: str, plant: str) -> tuple[Stream, Stream]:
-    """Return the stream of the agent, and that of the plant, which all agents share."""
-    return Stream.named(settings.seed, run, f"{plant}, {agent}"), Stream.named(
-        settings.seed, run, plant
-    )
-
-
 def control_rule(
     settings: Settings, modes: list[SimulatorMode], x: Any
 ) -> ControlRule[SimulatorMode, Any, Any, Any]:
@@ -97,8 +71,7 @@ def control_rule(
     return ControlRule(FiniteBelief(modes), x, next_state, schedule)
 
 
-@dataclass(frozen=True, eq=False)
-class Episode:
+class Episode(NamedTuple):
     """One episode: its length, actions and measurements, which are NaN after the end."""
 
     steps: int
@@ -107,31 +80,54 @@ class Episode:
     measured: FloatArray  #: [t, measurement]
 
 
-def episode(
-    agent: Any,
-    plant: Plant,
-    limit: int,
-    streams: tuple[Stream, Stream],
-    measure: Callable[[Any, FloatArray], Sequence[float]] | None = None,
-    change_at: int = 0,
-    change: Callable[[Plant], None] | None = None,
-) -> Episode:
-    """Play for `limit` steps, or until the plant terminates.
+@dataclass(frozen=True)
+class _Scene:
+    """A plant with one of its hypotheses true, on which several agents play an episode each."""
 
-    `measure(agent, o)` is called after each step, `change(plant)` after step `change_at`.
-    """
-    actions: list[Any] = []
-    measured: list[Sequence[float]] = []
-    for t, (a, o) in enumerate(play(agent, plant, streams=streams)):
-        actions.append(a)
-        measured.append(measure(agent, o) if measure else ())
-        if plant.terminated or t + 1 >= limit:
-            break
-        if change and t + 1 == change_at:
-            change(plant)
-    rows = np.full((limit, len(measured[0])), np.nan)
-    rows[: len(measured)] = measured
-    return Episode(plant.steps, plant.terminated, np.array(actions), rows)
+    settings: Settings
+    run: int
+    name: str
+    plant: experts.PlantModel
+    hypotheses: Sequence[Any]
+    process: tuple[float, ...]
+    steps: int
+
+    def _stream(self, name: str) -> Stream:
+        return Stream.named(self.settings.seed, self.run, name)
+
+    @cached_property
+    def true(self) -> int:
+        """m* of this run, drawn uniformly from the hypotheses."""
+        return int(self._stream(f"which {self.name}").integers(len(self.hypotheses)))
+
+    def play(
+        self,
+        name: str,
+        make: Callable[[FloatArray], Any],
+        measure: Callable[[Any, FloatArray], Sequence[float]] | None = None,
+        change: Callable[[Plant], None] | None = None,
+    ) -> Episode:
+        """Play one episode with the agent `make(x)`, until the plant terminates.
+
+        All agents share the random numbers of the plant. `measure(agent, o)` is called after each
+        step, `change(plant)` after step `settings.change`.
+        """
+        start, truth = self._stream(f"start of {self.name}"), self.hypotheses[self.true]
+        plant = self.plant.environment(start, process=self.process, **truth.attributes())
+        agent = make(plant.start)
+        streams = self._stream(f"{self.name}, {name}"), self._stream(self.name)
+        actions: list[Any] = []
+        measured: list[Sequence[float]] = []
+        for t, (a, o) in enumerate(play(agent, plant, streams=streams), start=1):
+            actions.append(a)
+            measured.append(measure(agent, o) if measure else ())
+            if plant.terminated or t >= self.steps:
+                break
+            if change and t == self.settings.change:
+                change(plant)
+        rows = np.full((self.steps, len(measured[0])), np.nan)
+        rows[: len(measured)] = measured
+        return Episode(plant.steps, plant.terminated, np.array(actions), rows)
 
 
 def identified(posterior: FloatArray, steps: int, level: float = 0.99) -> float:
@@ -153,40 +149,19 @@ CHANGES: Final = ("static", "switching", "fading")
 
 @lru_cache(maxsize=4)
 def _pole_modes(noise: float, floor: float) -> list[SimulatorMode]:
-    return cartpole_modes(SimulatorNoise((0.0, noise, 0.0, noise), floor))
-
-
-@dataclass(frozen=True)
-class _Scene:
-    """One pole, on which several agents play an episode each."""
-
-    settings: Settings
-    run: int
-    true: int
-
-    def play(self, name: str, make: Callable[[FloatArray], Any], **more: Any) -> Episode:
-        """Play one episode with the agent `make(x)`."""
-        s = self.settings
-        plant = CARTPOLE.environment(
-            Stream.named(s.seed, self.run, "start of pole"),
-            process=(0.0, s.noise, 0.0, s.noise),
-            **CARTPOLE_HYPOTHESES[self.true].attributes(),
-        )
-        both = streams(s, self.run, name, "pole")
-        return episode(make(plant.start), plant, s.steps, both, **more)
+    return experts.cartpole_modes(experts.SimulatorNoise((0.0, noise, 0.0, noise), floor))
 
 
 def poles(settings: Settings, run: int) -> Columns:
     """Record steps survived, posteriors, identification times, and the rewired motor."""
     modes = _pole_modes(settings.noise, settings.floor)
     policies = [mode.policy for mode in modes]
-    true = truth(settings, run, "pole", len(CARTPOLE_HYPOTHESES))
-    scene = _Scene(settings, run, true)
-    wired = [
-        m
-        for m, pole in enumerate(CARTPOLE_HYPOTHESES)
-        if pole.sign == CARTPOLE_HYPOTHESES[true].sign
-    ]
+    process = (0.0, settings.noise, 0.0, settings.noise)
+    scene = _Scene(
+        settings, run, "pole", experts.CARTPOLE, CARTPOLE_HYPOTHESES, process, settings.steps
+    )
+    true = scene.true
+    wired = _with_sign(CARTPOLE_HYPOTHESES[true].sign)
 
     def knows(agent: Any, _: FloatArray) -> tuple[float, float]:
         v = agent.belief.posterior()
@@ -200,13 +175,12 @@ def poles(settings: Settings, run: int) -> Columns:
         MEAN: lambda x: FixedExperts(policies, x, dithered_mean),
         VOTE: lambda x: FixedExperts(policies, x, vote),
     }
-    by_expert = [scene.play(RIGHT, partial(FixedExperts, [policy])) for policy in policies]
+    other_steps = [scene.play(name, others[name]).steps for name in AGENTS[1:]]
+    by_expert = [scene.play(RIGHT, partial(FixedExperts, [policy])).steps for policy in policies]
     return {
         "pole": np.array(true),
-        "survived": np.array(
-            [rule.steps, *(scene.play(name, others[name]).steps for name in AGENTS[1:])]
-        ),
-        "experts": np.array([e.steps for e in by_expert]),
+        "survived": np.array([rule.steps, *other_steps]),
+        "experts": np.array(by_expert),
         "posterior": known,
         "identified": np.array(identified(known, rule.steps)),
         "wired": np.array(identified(signed, rule.steps)),
@@ -214,15 +188,19 @@ def poles(settings: Settings, run: int) -> Columns:
     }
 
 
+def _with_sign(sign: int) -> list[int]:
+    """Return the hypotheses with this sign of the force."""
+    return [m for m, pole in enumerate(CARTPOLE_HYPOTHESES) if pole.sign == sign]
+
+
 def _rewired(scene: _Scene, modes: list[SimulatorMode]) -> Columns:
     settings, pole = scene.settings, CARTPOLE_HYPOTHESES[scene.true]
     after = pole._replace(sign=-pole.sign)
-    new = CARTPOLE_HYPOTHESES.index(after)
-    wired = [m for m, other in enumerate(CARTPOLE_HYPOTHESES) if other.sign == after.sign]
-    beliefs: Mapping[str, Callable[[], Any]] = {
-        "static": lambda: FiniteBelief(modes),
-        "switching": lambda: SwitchingBelief(modes, hazard=settings.hazard),
-        "fading": lambda: FadingBelief(modes, forgetting=settings.forgetting),
+    new, wired = CARTPOLE_HYPOTHESES.index(after), _with_sign(after.sign)
+    beliefs: Mapping[str, Any] = {
+        "static": FiniteBelief(modes),
+        "switching": SwitchingBelief(modes, hazard=settings.hazard),
+        "fading": FadingBelief(modes, forgetting=settings.forgetting),
     }
 
     def believes(agent: Any, _: FloatArray) -> tuple[float, float]:
@@ -232,16 +210,10 @@ def _rewired(scene: _Scene, modes: list[SimulatorMode]) -> Columns:
     def rewire(plant: Plant) -> None:
         plant.become(**after.attributes())
 
-    found = [
-        scene.play(
-            name,
-            partial(ControlRule, beliefs[name](), advance=next_state),
-            measure=believes,
-            change_at=settings.change,
-            change=rewire,
-        )
-        for name in CHANGES
-    ]
+    found = []
+    for name in CHANGES:
+        make = partial(ControlRule, beliefs[name], advance=next_state)
+        found.append(scene.play(name, make, believes, rewire))
     return {
         "changed": np.array([e.steps for e in found]),
         "after": np.array([e.measured.T for e in found]),
@@ -255,31 +227,26 @@ ROD_AGENTS: Final = (RULE, BUMPLESS, RIGHT, MEAN)
 
 @lru_cache(maxsize=4)
 def _rod_modes(noise: float, floor: float, limit: float) -> list[SimulatorMode]:
-    return pendulum_modes(SimulatorNoise((0.0, 0.0, noise), floor), limit=limit)
+    return experts.pendulum_modes(experts.SimulatorNoise((0.0, 0.0, noise), floor), limit=limit)
 
 
 def rods(settings: Settings, run: int) -> Columns:
     """Record cos φ at every step, and the largest jump of the torque at a change of modes."""
     modes = _rod_modes(settings.rod_noise, settings.floor, settings.limit)
     policies = [mode.policy for mode in modes]
-    true = truth(settings, run, "rod", len(PENDULUM_HYPOTHESES))
-    rule = partial(control_rule, settings, modes)
+    rods, process = experts.PENDULUM_HYPOTHESES, (0.0, settings.rod_noise)
+    scene = _Scene(settings, run, "rod", experts.PENDULUM, rods, process, settings.rod_steps)
+    true, rule = scene.true, partial(control_rule, settings, modes)
     make: Makers = {
         RULE: rule,
-        BUMPLESS: lambda x: Bumpless(rule(x), settings.blend),
+        BUMPLESS: lambda x: experts.Bumpless(rule(x), settings.blend),
         RIGHT: lambda x: FixedExperts([policies[true]], x),
         MEAN: lambda x: FixedExperts(policies, x, mean_action),
     }
     height, bump = [], []
     for name in ROD_AGENTS:
-        plant = PENDULUM.environment(
-            Stream.named(settings.seed, run, "start of rod"),
-            process=(0.0, settings.rod_noise),
-            **PENDULUM_HYPOTHESES[true].attributes(),
-        )
         # Both rules share a stream: they draw the same modes while their observations agree.
-        both = streams(settings, run, RULE, "rod")
-        found = episode(make[name](plant.start), plant, settings.rod_steps, both, _height_and_mode)
+        found = scene.play(RULE, make[name], _height_and_mode)
         changes = np.diff(found.measured[:, 1]) != 0.0
         height.append(found.measured[:, 0])
         bump.append(np.abs(np.diff(found.actions))[changes].max(initial=0.0))
@@ -301,29 +268,23 @@ _NOISE: Final = (1e-4, 1e-4)
 
 @lru_cache(maxsize=1)
 def _hill_modes() -> list[SimulatorMode]:
-    return mountain_car_modes(SimulatorNoise(_NOISE, floor=1e-5))
+    return experts.mountain_car_modes(experts.SimulatorNoise(_NOISE, floor=1e-5))
 
 
 def hills(settings: Settings, run: int) -> Columns:
     """Record the steps to the goal, ∞ if it was not reached."""
     modes = _hill_modes()
     policies = [mode.policy for mode in modes]
-    true = truth(settings, run, "hill", len(MOUNTAIN_CAR_HYPOTHESES))
+    hypotheses = experts.MOUNTAIN_CAR_HYPOTHESES
+    scene = _Scene(settings, run, "hill", experts.MOUNTAIN_CAR, hypotheses, _NOISE, HILL_STEPS)
+    true = scene.true
     make: Makers = {
         RULE: partial(control_rule, settings, modes),
         RIGHT: lambda x: FixedExperts([policies[true]], x),
         VOTE: lambda x: FixedExperts(policies, x, vote),
     }
-    steps = []
-    for name in HILL_AGENTS:
-        plant = MOUNTAIN_CAR.environment(
-            Stream.named(settings.seed, run, "start of hill"),
-            process=_NOISE,
-            **MOUNTAIN_CAR_HYPOTHESES[true].attributes(),
-        )
-        both = streams(settings, run, name, "hill")
-        found = episode(make[name](plant.start), plant, HILL_STEPS, both)
-        steps.append(found.steps if found.terminated else np.inf)
+    found = [scene.play(name, make[name]) for name in HILL_AGENTS]
+    steps = [episode.steps if episode.terminated else np.inf for episode in found]
     return {"hill": np.array(true), "goal": np.array(steps, np.float64)}
 
 

@@ -19,9 +19,9 @@ Where nothing can be learnt, the claims hold to 1e-12. The other two claims have
 of at most 1e-3 together.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -29,19 +29,14 @@ from msgspec import Meta
 
 from bayescontrol.convergence import check, core
 from bayescontrol.convergence.divergence import divergences
-from bayescontrol.experiments.chance import clearly_positive, compare_means, format_mean, measured
+from bayescontrol.convergence.verdict import Verdict
+from bayescontrol.experiments import chance
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
+from bayescontrol.experiments.theory import diagrams
 from bayescontrol.experiments.theory.core import rate
-from bayescontrol.experiments.theory.diagrams import (
-    Places,
-    mode_panel,
-    same_frame,
-    state_path,
-    with_policy,
-)
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Panel, Series
+from bayescontrol.lab.chart import Chart, Panel, Place, Series
 from bayescontrol.problems.examples import consistency_diagram, consistency_repaired
 from bayescontrol.problems.tabular import TabularModes
 
@@ -61,12 +56,8 @@ class Settings:
     seed: Seed = 0
     runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
     steps: Annotated[int, Meta(ge=10, description="steps in a replica")] = 200
-    weight: Annotated[float, Meta(gt=0, lt=1, description="prior weight of m1, the true mode")] = (
-        0.5
-    )
-    look: Annotated[float, Meta(gt=0, lt=1, description="how often a policy takes a look at B")] = (
-        0.1
-    )
+    weight: Annotated[float, Meta(gt=0, lt=1, description="prior of m1, the true mode")] = 0.5
+    look: Annotated[float, Meta(gt=0, lt=1, description="share of the steps that visit B")] = 0.1
 
 
 @cache
@@ -77,7 +68,7 @@ def modes(name: str, weight: float, look: float) -> TabularModes:
     if name == LOOK:
         out = np.array(known.labels.actions) == "out"
         policy = (1 - look) * policy + look * out
-    return with_policy(known, policy, prior=[weight, 1 - weight])
+    return diagrams.with_policy(known, policy, prior=[weight, 1 - weight])
 
 
 def run(settings: Settings, i: int) -> Columns:
@@ -85,29 +76,29 @@ def run(settings: Settings, i: int) -> Columns:
     weight, distance, strange = [], [], []
     for name in NAMES:
         two = _class(settings, name)
-        record = interact(
-            two.agent(), two.environment(TRUE), settings.steps, seed=settings.seed, run=i
-        )
-        v, x = divergences(record, two.agent()).posterior, state_path(two, record)
+        world = two.environment(TRUE)
+        record = interact(two.agent(), world, settings.steps, seed=settings.seed, run=i)
+        v, x = divergences(record, two.agent()).posterior, diagrams.state_path(two, record)
         policy = two.policy[:, x]
         mixture = np.einsum("tm,mta->ta", v, policy)
         weight.append(v[:, TRUE])
         distance.append(np.abs(mixture - policy[TRUE]).sum(-1) / 2)
         strange.append(policy[TRUE, np.arange(settings.steps), record.actions] == 0.0)
-    return {
-        "weight": np.stack(weight),
-        "distance": np.stack(distance),
-        "strange": np.stack(strange),
-    }
+    found = {"weight": weight, "distance": distance, "strange": strange}
+    return {name: np.stack(rows) for name, rows in found.items()}
 
 
 _ALARMS: Final = 1e-3 / 2
-_TOLERANCE: Final = 1e-12
-_ROUNDING: Final = f"theory, {_TOLERANCE:g} allowed for rounding"
 #: Expected evidence, in nats, from which on the claim about visits of B is made.
 _ENOUGH: Final = 5.0
 #: The outcomes in words.
 _WORDS: Final = {"NEVER": "never settles", "THEOREM": "settles, for sure"}
+#: The claim about each class, and its outcome.
+_VERDICTS: Final = {
+    AS_IT_WAS: ("verdict-never", "NEVER"),
+    REPAIRED: ("verdict-repaired", "THEOREM"),
+    LOOK: ("verdict-with-a-look", "THEOREM"),
+}
 
 
 def score(settings: Settings, columns: Columns) -> Score:
@@ -117,14 +108,9 @@ def score(settings: Settings, columns: Columns) -> Score:
         return Score((), (table,))
     claims = [
         _cores(settings),
-        _verdict(settings, AS_IT_WAS, "NEVER", "verdict-never"),
-        _verdict(settings, REPAIRED, "THEOREM", "verdict-repaired"),
-        _verdict(settings, LOOK, "THEOREM", "verdict-with-a-look"),
-        _frozen(settings, columns),
-        _apart(settings, columns),
-        _strange(settings, columns),
-        _at_once(columns),
-        _same_beliefs(settings, columns),
+        *(_verdict(settings, name) for name in NAMES),
+        *_stays_apart(settings, columns),
+        *_repaired(settings, columns),
     ]
     if settings.steps * rate(_class(settings, LOOK), TRUE, 1 - TRUE) >= _ENOUGH:
         claims.append(_told_apart(settings, columns))
@@ -151,77 +137,63 @@ def _cores(settings: Settings) -> Claim:
     )  # fmt: skip
 
 
-def _verdict(settings: Settings, name: str, expected: str, claim: str) -> Claim:
-    verdict = check(_class(settings, name))
-    found = _WORDS.get(verdict.outcome.name, verdict.outcome.name.lower())
+def _verdict(settings: Settings, name: str) -> Claim:
+    verdict, (claim, expected) = check(_class(settings, name)), _VERDICTS[name]
     return Claim(
         claim,
         f"{name}: does the agent come to act as the true mode does? Result of the exact check, "
         "without simulation",
-        "ours", _WORDS[expected], found, None, verdict.outcome.name == expected,
+        "ours", _WORDS[expected], _words(verdict), None, verdict.outcome.name == expected,
         reason="; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)),
         exact=True,
     )  # fmt: skip
 
 
-def _frozen(settings: Settings, columns: Columns) -> Claim:
-    off = float(np.abs(columns["weight"][:, 0] - settings.weight).max())
-    return Claim(
+def _words(verdict: Verdict) -> str:
+    return _WORDS.get(verdict.outcome.name, verdict.outcome.name.lower())
+
+
+def _stays_apart(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    other, d = 1 - settings.weight, columns["distance"][:, 0]
+    yield chance.zero_claim(
         "posterior-frozen",
         f"{AS_IT_WAS}: the posterior stays at the prior; the largest deviation, all runs and steps",
-        "ours", 0.0, off, None, off <= _TOLERANCE,
-        threshold_origin=_ROUNDING,
-    )  # fmt: skip
-
-
-def _apart(settings: Settings, columns: Columns) -> Claim:
-    d = columns["distance"][:, 0]
-    off = float(np.abs(d - (1 - settings.weight)).max())
-    return Claim(
+        columns["weight"][:, 0] - settings.weight,
+    )
+    off = float(np.abs(d - other).max())
+    yield Claim(
         "law-stays-apart",
         f"{AS_IT_WAS}: the distance of the agent's actions from those of m1 is the prior weight "
         "of m2, at every step of every run; the smallest distance",
-        "ours", 1 - settings.weight, float(d.min()), None, off <= _TOLERANCE,
+        "ours", other, float(d.min()), None, off <= chance.ROUNDING,
         reason=("the same in every run" if off == 0.0 else f"off by {off:.1g} at most")
         + ": mixing two policies in time never tells the modes apart; the paper (section 4.5) "
         "leaves open whether it does",
-        threshold_origin=_ROUNDING,
+        threshold_origin=chance.ROUNDING_ORIGIN,
     )  # fmt: skip
-
-
-def _strange(settings: Settings, columns: Columns) -> Claim:
-    runs = columns["strange"][:, 0].mean(axis=1)
-    exact = 1 - settings.weight
-    found = compare_means(runs[:, None], np.array([exact]), _ALARMS)
-    return Claim(
+    yield chance.means_claim(
         "wrong-actions-for-ever",
         f"{AS_IT_WAS}: share of the steps in which the agent takes an action that m1 never takes",
-        "ours", exact, *measured(runs), found.holds, reason=found.sentence,
-        threshold_origin="theory: the exact share, Student's margin",
-    )  # fmt: skip
+        columns["strange"][:, 0].mean(axis=1)[:, None],
+        np.array([other]),
+        _ALARMS,
+    )
 
 
-def _at_once(columns: Columns) -> Claim:
-    most = float(columns["distance"][:, 1].max())
-    return Claim(
+def _repaired(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    yield chance.zero_claim(
         "repaired-settles-at-once",
         "repaired: the agent acts as m1 does from the first step on; the largest distance, all "
         "runs and steps",
-        "ours", 0.0, most, None, most <= _TOLERANCE,
-        reason="modes that agree on A and stay in A must act alike there",
-        threshold_origin=_ROUNDING,
-    )  # fmt: skip
-
-
-def _same_beliefs(settings: Settings, columns: Columns) -> Claim:
-    off = float(np.abs(columns["weight"][:, 1] - settings.weight).max())
-    return Claim(
+        columns["distance"][:, 1],
+        "modes that agree on A and stay in A must act alike there",
+    )
+    yield chance.zero_claim(
         "repaired-need-not-know",
         "repaired: the agent never learns which mode is true, and does not need to; the largest "
         "change of its posterior",
-        "ours", 0.0, off, None, off <= _TOLERANCE,
-        threshold_origin=_ROUNDING,
-    )  # fmt: skip
+        columns["weight"][:, 1] - settings.weight,
+    )
 
 
 def _told_apart(settings: Settings, columns: Columns) -> Claim:
@@ -231,7 +203,7 @@ def _told_apart(settings: Settings, columns: Columns) -> Claim:
         f"visiting B in {settings.look:.0%} of the steps, the agent comes to act as m1 does; "
         f"mean distance after {settings.steps} steps",
         "ours", f"below {d[:, 0].mean():.3g}, that of the start",
-        *measured(d[:, -1]), clearly_positive(d[:, 0] - d[:, -1]),
+        *chance.measured(d[:, -1]), chance.clearly_positive(d[:, 0] - d[:, -1]),
         reason="in B the hypotheses differ, so a visit gives evidence",
         threshold_origin="theory: two standard errors of the differences, run by run",
     )  # fmt: skip
@@ -241,13 +213,10 @@ def _table(settings: Settings, columns: Columns) -> Table:
     rows = []
     for k, name in enumerate(NAMES):
         verdict = check(_class(settings, name))
-        measurements = (
-            format_mean(columns["weight"][:, k, -1]),
-            format_mean(columns["distance"][:, k, -1]),
-            format_mean(columns["strange"][:, k].mean(axis=1)),
-        )
-        words = _WORDS.get(verdict.outcome.name, verdict.outcome.name.lower())
-        rows.append((name, words, verdict.pairs[TRUE].reason.value, *measurements))
+        weight, distance = (columns[column][:, k, -1] for column in ("weight", "distance"))
+        means = weight, distance, columns["strange"][:, k].mean(axis=1)
+        why = verdict.pairs[TRUE].reason.value
+        rows.append((name, _words(verdict), why, *map(chance.format_mean, means)))
     return Table(
         f"Three classes, m1 true, after {settings.steps} steps",
         ("class", "the agent", "why: m1 against m2", "P(m1)", "distance", "wrong actions"),
@@ -260,7 +229,7 @@ def _table(settings: Settings, columns: Columns) -> Table:
     )
 
 
-_PLACES: Final[Places] = {
+_PLACES: Final[diagrams.Places] = {
     "A0": (1.5, 0.0), "A1": (0.0, 1.2), "A2": (0.0, -1.2), "B0": (3.9, 0.0),
 }  # fmt: skip
 _LOOKS: Final[Mapping[str, Any]] = {
@@ -268,8 +237,6 @@ _LOOKS: Final[Mapping[str, Any]] = {
     REPAIRED: {"colour": "green", "dash": "dash"},
     LOOK: {"colour": "blue", "dash": "dashdot"},
 }
-#: Bands contain 90 % of the runs.
-_BAND: Final = (0.05, 0.95)
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -279,16 +246,16 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 def _modes(settings: Settings) -> Chart:
     was, repaired = _class(settings, AS_IT_WAS), _class(settings, REPAIRED)
+    panel = partial(diagrams.mode_panel, places=_PLACES)
+    alike: Any = {"title": "H2, repaired", "note": "as P1 in A, where H1 and H2 agree"}
     panels = [
-        mode_panel(was, 0, _PLACES, title="H1 and its policy P1", policy="P1",
-                   look=("blue", "solid"), note="stays in A, by A1"),
-        mode_panel(was, 1, _PLACES, title="H2 and its policy P2", policy="P2",
-                   look=("vermillion", "dash"), note="stays in A, by A2"),
-        mode_panel(repaired, 1, _PLACES, title="H2, repaired", policy="P2",
-                   look=("green", "dashdot"), note="as P1 in A, where H1 and H2 agree"),
-    ]  # fmt: skip
+        panel(was, 0, colour="blue", dash="solid", note="stays in A, by A1"),
+        panel(was, 1, colour="vermillion", dash="dash", note="stays in A, by A2"),
+        panel(repaired, 1, colour="green", dash="dashdot", **alike),
+    ]
     return Chart(
-        "Two modes that agree on their predictions but not on their actions", same_frame(panels),
+        "Two modes that agree on their predictions but not on their actions",
+        diagrams.same_frame(panels),
         "Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise. "
         "The darker a state, the more probable a 1 is there under the hypothesis: H1 and H2 agree "
         "in region A and differ in region B. Coloured arrows are the transitions of a policy, the "
@@ -322,12 +289,12 @@ def _panel(title: str, ylabel: str, values: Any) -> Panel:
     series = []
     # In (b) the first two lines coincide; the dashes of the second show both.
     for k, name in enumerate(NAMES):
-        low, high = np.quantile(values[:, k], _BAND, axis=0)
         mean = values[:, k].mean(axis=0)
-        low, high = np.minimum(low, mean), np.maximum(high, mean)
-        series.append(Series(name, t, mean, low, high, **_LOOKS[name]))
-    return Panel(title, "step t", ylabel, series, ylim=(-0.03, 1.03), legend="upper right"
-                 if "Distance" in title else "lower right")  # fmt: skip
+        low, high = np.quantile(values[:, k], (0.05, 0.95), axis=0)
+        band = np.minimum(low, mean), np.maximum(high, mean)
+        series.append(Series(name, t, mean, *band, **_LOOKS[name]))
+    legend: Place = "upper right" if "Distance" in title else "lower right"
+    return Panel(title, "step t", ylabel, series, ylim=(-0.03, 1.03), legend=legend)
 
 
 experiment: Final = Experiment(

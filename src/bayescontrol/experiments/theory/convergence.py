@@ -43,7 +43,8 @@ from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence.divergence import replay
 from bayescontrol.convergence.verdict import Outcome as Fate
 from bayescontrol.convergence.verdict import Verdict, check
-from bayescontrol.experiments.chance import Pilot, format_mean, measured
+from bayescontrol.experiments.chance import Pilot, format_mean, measured, zero_claim
+from bayescontrol.experiments.curves import mean_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.five_modes import TRUE, five_modes
 from bayescontrol.interaction import interact
@@ -58,23 +59,6 @@ from bayescontrol.schedules import every_step
 
 #: The length of the chain.
 LENGTH: Final = 5
-CASES: Final = {
-    "five modes": Fate.THEOREM,
-    "goal worlds": Fate.THEOREM,
-    "chain": Fate.THEOREM,
-    "bias grid": Fate.SETTLES,
-    "two policies": Fate.NEVER,
-    "trap": Fate.NEVER,
-}
-#: A description of each class.
-ABOUT: Final = {
-    "five modes": "three levers, five guesses which of them wins how often",
-    "goal worlds": "a 5 × 5 grid, the goal in one of the corners",
-    "chain": f"a reward for {LENGTH} equal actions in a row, all A or all B",
-    "bias grid": "two arms that win with .2, .5 or .8 each",
-    "two policies": "predictions agree where both modes stay, actions do not",
-    "trap": "a third mode may lead to where nothing can be told apart",
-}
 #: The outcomes in words.
 WORDS: Final = {
     Fate.THEOREM: "it settles, by the theorem",
@@ -85,39 +69,56 @@ WORDS: Final = {
 
 
 class Case(NamedTuple):
-    """A class of modes, and the number of its true mode."""
+    """A class of modes, the number of its true mode, its outcome, a title and a description."""
 
     modes: TabularModes
     true: int
+    outcome: Fate
+    title: str
+    about: str
+
+    def exact_outcome(self) -> Fate:
+        """Return the exact verdict in the world of the true mode: that of its worst pair.
+
+        >>> cases()["bias grid"].exact_outcome().name
+        'SETTLES'
+        """
+        return max(pair.outcome for pair in _verdict(self.modes).pairs if pair.true == self.true)
 
 
 @cache
-def case(name: str) -> Case:
-    """Return the class of that name."""
-    if name == "five modes":
-        return Case(five_modes(), TRUE)
-    if name == "goal worlds":
-        return Case(goal_worlds(5, 5, goals=4), 0)
-    if name == "chain":
-        return Case(chain(LENGTH), 0)
-    if name == "bias grid":
-        return Case(bias_grid(), 7)
-    return Case(consistency_diagram() if name == "two policies" else trap(), 0)
+def _verdict(modes: TabularModes) -> Verdict:
+    return check(modes)
 
 
 @cache
-def _verdict(name: str) -> Verdict:
-    return check(case(name).modes)
-
-
-def outcome(name: str) -> Fate:
-    """Return the exact verdict on the class in the world of its true mode: that of its worst pair.
-
-    >>> outcome("bias grid").name
-    'SETTLES'
-    """
-    true = case(name).true
-    return max(pair.outcome for pair in _verdict(name).pairs if pair.true == true)
+def cases() -> dict[str, Case]:
+    """Return the six classes by name."""
+    return {
+        "five modes": Case(
+            five_modes(), TRUE, Fate.THEOREM, "Five modes, three levers",
+            "three levers, five guesses which of them wins how often",
+        ),
+        "goal worlds": Case(
+            goal_worlds(5, 5, goals=4), 0, Fate.THEOREM, "Grid-worlds, four goals",
+            "a 5 × 5 grid, the goal in one of the corners",
+        ),
+        "chain": Case(
+            chain(LENGTH), 0, Fate.THEOREM, f"Chain of {LENGTH}",
+            f"a reward for {LENGTH} equal actions in a row, all A or all B",
+        ),
+        "bias grid": Case(
+            bias_grid(), 7, Fate.SETTLES, "Bias grid", "two arms that win with .2, .5 or .8 each"
+        ),
+        "two policies": Case(
+            consistency_diagram(), 0, Fate.NEVER, "Two policies for one region",
+            "predictions agree where both modes stay, actions do not",
+        ),
+        "trap": Case(
+            trap(), 0, Fate.NEVER, "A trap",
+            "a third mode may lead to where nothing can be told apart",
+        ),
+    }  # fmt: skip
 
 
 #: With fewer runs no claims are made.
@@ -142,10 +143,10 @@ def times(settings: Settings) -> IntArray:
 def distance(one: Case, steps: int, seed: int, run: int) -> FloatArray:
     """Return the total variation distance of P(a_t | âo_<t) from P(a_t | m*, x_t), t = 1 … steps.
 
-    >>> distance(case("two policies"), 4, seed=0, run=0)
+    >>> distance(cases()["two policies"], 4, seed=0, run=0)
     array([0.5, 0.5, 0.5, 0.5])
     """
-    modes, true = one
+    modes, true, *_ = one
     record = interact(modes.agent(), modes.environment(true), steps, seed=seed, run=run)
     posterior = replay(record, modes.agent()).posterior[:-1]
     a, o = (np.asarray(column, np.int64) for column in (record.actions, record.observations))
@@ -158,8 +159,8 @@ def distance(one: Case, steps: int, seed: int, run: int) -> FloatArray:
 def run(settings: Settings, i: int) -> Columns:
     """Record the distance at `times`, and the largest in the last tenth, for each class."""
     columns = {}
-    for name in CASES:
-        found = distance(case(name), settings.steps, settings.seed, i)
+    for name, one in cases().items():
+        found = distance(one, settings.steps, settings.seed, i)
         columns[name] = found[times(settings) - 1]
         columns[f"{name} late"] = np.array(found[-settings.steps // 10 :].max())
     return columns
@@ -192,25 +193,27 @@ def score(settings: Settings, columns: Columns) -> Score:
     tables = _classes(), _table(columns)
     if len(columns["trap"]) < FEWEST:
         return Score((), tables)
-    claims = [_verdict_claim(name) for name in CASES]
-    claims += [_settles(name, columns) for name in CASES if CASES[name] <= Fate.SETTLES]
-    claims += [_exactly(settings, columns), _frozen(columns), _trapped(columns)]
-    return Score(tuple(claims), tables)
+    claims = (
+        *(_verdict_claim(name, one) for name, one in cases().items()),
+        *(_settles(name, columns) for name in _PILOT),
+        _exactly(settings, columns),
+        *_never_settles(columns),
+    )
+    return Score(claims, tables)
 
 
 def _hyphened(name: str) -> str:
     return name.replace(" ", "-")
 
 
-def _verdict_claim(name: str) -> Claim:
-    modes, true = case(name)
+def _verdict_claim(name: str, one: Case) -> Claim:
+    found = one.exact_outcome()
     return Claim(
         f"verdict-{_hyphened(name)}",
-        f"{name}, {modes.name(true)} is true: the exact verdict, without simulation, is the one "
-        "derived by hand",
-        "ours", CASES[name].name.lower(), outcome(name).name.lower(), None,
-        outcome(name) is CASES[name],
-        reason=WORDS[CASES[name]], exact=True,
+        f"{name}, {one.modes.name(one.true)} is true: the exact verdict, without simulation, is "
+        "the one derived by hand",
+        "ours", one.outcome.name.lower(), found.name.lower(), None, found is one.outcome,
+        reason=WORDS[one.outcome], exact=True,
     )  # fmt: skip
 
 
@@ -219,8 +222,8 @@ def _settles(name: str, columns: Columns) -> Claim:
     mean, error = measured(late)
     first = float(columns[name][:, 0].mean())
     left = float((late > NEAR).mean())
-    theorem = CASES[name] is Fate.THEOREM
-    most = _PILOT[name].mean + _PILOT[name].bounded_margin(len(late), _ALARMS)
+    theorem, pilot = cases()[name].outcome is Fate.THEOREM, _PILOT[name]
+    most = pilot.mean + pilot.bounded_margin(len(late), _ALARMS)
     return Claim(
         f"settles-{_hyphened(name)}",
         f"{name}: the agent's action probabilities P(a|past) converge to the true mode's policy"
@@ -230,7 +233,7 @@ def _settles(name: str, columns: Columns) -> Claim:
         reason=f"the distance, 0 to 1, is above {NEAR:g} in {100 * left:.3g} % of the runs",
         place="section 4.5, theorem 4" if theorem else "",
         threshold_origin="pilot on seed 1000, 1,000 runs of 300 steps: "
-        f"{_PILOT[name].mean:.2g}; at most {most:.2g} (false alarms: 1 in 1000)",
+        f"{pilot.mean:.2g}; at most {most:.2g} (false alarms: 1 in 1000)",
     )  # fmt: skip
 
 
@@ -254,39 +257,34 @@ def _exactly(settings: Settings, columns: Columns) -> Claim:
     )  # fmt: skip
 
 
-def _frozen(columns: Columns) -> Claim:
-    runs = columns["two policies"]
-    spread = float(np.abs(runs - 0.5).max())
-    return Claim(
-        "two-policies-never-settle",
-        "two policies: the distance from the true mode's policy is constant in every run; largest "
-        "change",
-        "ours", 0.0, spread, None, spread <= 1e-12,
-        reason="no action of either mode tells them apart: the posterior stays at the prior, and "
-        "the agent mixes the two policies for ever",
-        threshold_origin="theory, 1e-12 allowed for rounding",
-    )  # fmt: skip
-
-
-def _trapped(columns: Columns) -> Claim:
+def _never_settles(columns: Columns) -> tuple[Claim, Claim]:
     late = columns["trap late"]
     share = float((late > NEAR).mean())
-    return Claim(
-        "trap-with-positive-probability",
-        "trap: some runs are caught before they identify the true mode, and never act as it does; "
-        "their share",
-        "ours", "between 0 and 1", share, float(np.sqrt(share * (1 - share) / len(late))),
-        0.0 < share < 1.0,
-        reason="the verdict “never” means with positive probability; the other runs settle",
-        threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with 100 runs: below "
-        "1e-7)",
+    return (
+        zero_claim(
+            "two-policies-never-settle",
+            "two policies: the distance from the true mode's policy is constant in every run; "
+            "largest change",
+            columns["two policies"] - 0.5,
+            "no action of either mode tells them apart: the posterior stays at the prior, and "
+            "the agent mixes the two policies for ever",
+        ),
+        Claim(
+            "trap-with-positive-probability",
+            "trap: some runs are caught before they identify the true mode, and never act as it "
+            "does; their share",
+            "ours", "between 0 and 1", share, float(np.sqrt(share * (1 - share) / len(late))),
+            0.0 < share < 1.0,
+            reason="the verdict “never” means with positive probability; the other runs settle",
+            threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with 100 runs: "
+            "below 1e-7)",
+        ),
     )  # fmt: skip
 
 
 def _classes() -> Table:
     rows = tuple(
-        (name, len(case(name).modes), case(name).modes.name(case(name).true), ABOUT[name])
-        for name in CASES
+        (name, len(one.modes), one.modes.name(one.true), one.about) for name, one in cases().items()
     )
     return Table(
         "Six classes of modes", ("class", "modes", "true mode", "description"), rows,
@@ -296,17 +294,10 @@ def _classes() -> Table:
 
 def _table(columns: Columns) -> Table:
     rows = []
-    for name in CASES:
-        share = float((columns[f"{name} late"] > NEAR).mean())
-        rows.append(
-            (
-                name,
-                WORDS[outcome(name)],
-                float(f"{columns[name][:, 0].mean():.3g}"),
-                format_mean(columns[f"{name} late"]),
-                share,
-            )
-        )
+    for name, one in cases().items():
+        first, late = columns[name][:, 0], columns[f"{name} late"]
+        verdict, share = WORDS[one.exact_outcome()], float((late > NEAR).mean())
+        rows.append((name, verdict, float(f"{first.mean():.3g}"), format_mean(late), share))
     return Table(
         "How far the agent is from acting as the true mode does",
         ("class", "verdict", "first step", "last tenth", f"runs above {NEAR:g}"), tuple(rows),
@@ -323,14 +314,6 @@ _COLOURS: Final[Mapping[Fate, Colour]] = {
     Fate.UNDECIDED: "orange",
     Fate.NEVER: "vermillion",
 }
-_TITLES: Final = {
-    "five modes": "Five modes, three levers",
-    "goal worlds": "Grid-worlds, four goals",
-    "chain": f"Chain of {LENGTH}",
-    "bias grid": "Bias grid",
-    "two policies": "Two policies for one region",
-    "trap": "A trap",
-}
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -338,7 +321,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     return {
         "convergence": Chart(
             "Does the agent come to act as the true mode does?",
-            [_panel(settings, columns, k, name) for k, name in enumerate(CASES)],
+            [_panel(settings, columns, k, name) for k, name in enumerate(cases())],
             "The distance (total variation) is 0 if the agent acts exactly as the true mode, 1 if "
             "the two never act alike. Each panel states the verdict of the exact check. Blue: the "
             "convergence theorem covers the class. Green: it does not, and yet the agent settles. "
@@ -352,17 +335,16 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 
 def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
-    t, runs, fate = times(settings), columns[name], outcome(name)
-    low, high = np.quantile(runs, (0.05, 0.95), axis=0, method="inverted_cdf")
-    look: Any = {"colour": _COLOURS[fate]}
+    t, runs, fate = times(settings), columns[name], cases()[name].exact_outcome()
+    look: Any = {"colour": _COLOURS[fate], "group": name}
     series = [
-        Series("distance", t, runs.mean(0), low, high, group=name, **look),
+        mean_of_runs("distance", t, runs, "inverted_cdf", **look),
         Series(f"runs above {NEAR:g}", t, (runs > NEAR).mean(0), colour="ink", dash="dot"),
     ]
     if name == "chain":
         series.append(Series("exact mean", t, chain_distance(t), colour="orange", dash="dash"))
     return Panel(
-        f"({'abcdef'[k]}) {_TITLES[name]}", "step t", "distance", series, xscale="log",
+        f"({'abcdef'[k]}) {cases()[name].title}", "step t", "distance", series, xscale="log",
         ylim=(-0.02, 1.02), notes=[WORDS[fate]],
         legend="lower right" if name == "two policies" else "upper right",
     )  # fmt: skip

@@ -141,19 +141,18 @@ def mode_panel(
     modes: TabularModes,
     m: int,
     places: Places,
-    *,
-    title: str,
-    policy: str,
-    look: tuple[Colour, Dash],
+    colour: Colour,
+    dash: Dash,
     note: str,
+    title: str = "",
 ) -> Panel:
     """Draw mode m of a class whose state labels begin with the name of their region.
 
-    The shade of a state is P(1 | m, x). Coloured arrows are the transitions of the policy, which
-    is called `policy`; grey arrows are the others. Outlines are the regions, and the subset of
-    states that the policy selects.
+    The shade of a state is P(1 | m, x). Coloured arrows are the transitions of the policy; grey
+    arrows are the others. Outlines are the regions, and the subset of states that the policy
+    selects.
     """
-    colour, dash = look
+    policy = f"P{m + 1}"
     names, expected = modes.labels.situations, modes.hypothesis[m, :, 0, 1]
     mu = stationary_shares(markov_chain(modes, modes.policy[m], m))
     subset = tuple(name for name, share in zip(names, mu, strict=True) if share > 0)
@@ -178,7 +177,8 @@ def mode_panel(
             Area(f"where {policy} stays", subset, colour, dash, _SUBSET, named=False),
         ],
     )
-    return Panel(title, "states", "transitions", [], graphs=[graph], notes=[note] if note else [])
+    title = title or f"H{m + 1} and its policy {policy}"
+    return Panel(title, "states", "transitions", [], graphs=[graph], notes=[note])
 
 
 def _plain(edge: Edge, *, faint: bool) -> Edge:

@@ -21,7 +21,7 @@ four standard errors: the false-alarm rate of all claims together is 1e-3.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final
@@ -35,16 +35,12 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, simulate_divergences
 from bayescontrol.convergence.core import core
 from bayescontrol.convergence.worlds import World, mean_rates
-from bayescontrol.experiments.chance import compare_means, format_mean, measured
+from bayescontrol.experiments.chance import format_mean, longest_pilot, means_claim, measured
+from bayescontrol.experiments.curves import spread_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
+from bayescontrol.experiments.theory import five_modes as five
 from bayescontrol.experiments.theory.diagrams import markov_chain, stationary_shares
-from bayescontrol.experiments.theory.five_modes import (
-    MODES,
-    OUTSIDE,
-    TRUE,
-    five_modes,
-    under_policy,
-)
+from bayescontrol.experiments.theory.five_modes import MODES, TRUE, five_modes
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.lab.statistics.intervals import normal_quantile
@@ -103,7 +99,7 @@ def run(settings: Settings, i: int) -> Columns:
     when, far = times(settings), far_times(settings)
     modes = five_modes()
     rule, two = whole(settings, modes, i), whole(settings, five_modes(*PAIR), i)
-    under = [whole(settings, under_policy(policy), i) for policy in POLICIES]
+    under = [whole(settings, five.under_policy(policy), i) for policy in POLICIES]
     true = under[TRUE]
     above = rule.posterior > bound(modes, rule.d) * (1.0 + ROUNDING)
     size = np.maximum(np.abs(rule.g).sum(2), 1.0)
@@ -183,65 +179,51 @@ def score(settings: Settings, columns: Columns) -> Score:
     if len(growth) < FEWEST:
         return Score((), tables)
     claims = (
-        _bound(settings, columns),
-        _vanish(settings, columns),
-        _stay(columns),
-        _rates(growth),
-        _adds_up(columns),
-        _centred(columns),
-        _root(settings, columns),
-        _no_band(settings, columns),
+        *_posterior_claims(settings, columns),
+        *_part_claims(growth, columns),
+        *_band_claims(settings, columns),
     )
     return Score(claims, tables)
 
 
-def _bound(settings: Settings, columns: Columns) -> Claim:
-    number = int(columns["violations"].sum())
-    cases = len(columns["violations"]) * (settings.steps + 1) * len(MODES)
-    return Claim(
-        "posterior-bound",
-        "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d = d(m*‖m) is the "
-        "evidence for m* against m; violations in all runs, steps and modes",
-        "paper", 0, number, None, number == 0,
-        reason=f"{cases} comparisons, {ROUNDING:g} allowed for rounding; the ln that the paper "
-        "prints before the bound is a misprint",
-        place="section 4.2", threshold_origin="paper: no violation, in any run",
-    )  # fmt: skip
-
-
-def _names(inside: bool) -> list[str]:
+def _posterior_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
+    number, n = int(columns["violations"].sum()), len(columns["violations"])
     members = core(five_modes(), TRUE)
-    return [MODES[m] for m in _OTHERS if (m in members) is inside]
-
-
-def _vanish(settings: Settings, columns: Columns) -> Claim:
-    out = [MODES.index(name) for name in _names(inside=False)]
-    weight, error = measured(columns["posterior"][:, -1, out].sum(-1))
-    steps = max(n for n in OUTSIDE if n <= settings.steps)
-    most = OUTSIDE[steps].mean + OUTSIDE[steps].bounded_margin(len(columns["posterior"]), _VANISH)
-    return Claim(
-        "two-diverge",
-        f"the evidence against {' and '.join(_names(inside=False))} grows without end, so their "
-        "posteriors vanish; mean of their weight at the end",
-        "paper", "→ 0, from 0.4", weight, error, weight <= most,
-        reason="" if weight <= most else f"it is above {most:.2g}",
-        place="section 4.2, figure 3",
-        threshold_origin=f"pilot on seed 1000, {OUTSIDE[steps].runs:,} runs of {steps} steps: "
-        f"{OUTSIDE[steps].mean:.2g}; at most {most:.2g} (false alarms: 1 in 1000)",
-    )  # fmt: skip
-
-
-def _stay(columns: Columns) -> Claim:
-    inside = [MODES.index(name) for name in _names(inside=True)]
-    rates = [rate(TRUE, m) for m in inside]
-    weight = float(np.median(columns["posterior"][:, -1, inside].sum(-1)))
-    return Claim(
-        "two-stay",
-        f"the evidence against {' and '.join(_names(inside=True))} stays bounded: once the others "
-        "are refuted, nothing tells them from m*; its rate under the policy of m*, nats a step",
-        "paper", 0.0, max(rates), None, max(rates) == 0.0,
-        reason=f"in half of the runs they end with a weight of {weight:.2f} or more",
-        place="section 4.2, figure 3", exact=True,
+    inside, outside = ([m for m in _OTHERS if (m in members) is within] for within in (True, False))
+    stay, vanish = (" and ".join(MODES[m] for m in group) for group in (inside, outside))
+    weight, error = measured(columns["posterior"][:, -1, outside].sum(-1))
+    pilot, called = longest_pilot(five.OUTSIDE, settings.steps)
+    most = pilot.mean + pilot.bounded_margin(n, _VANISH)
+    fastest = max(rate(TRUE, m) for m in inside)
+    weight_inside = float(np.median(columns["posterior"][:, -1, inside].sum(-1)))
+    return (
+        Claim(
+            "posterior-bound",
+            "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d = d(m*‖m) is the "
+            "evidence for m* against m; violations in all runs, steps and modes",
+            "paper", 0, number, None, number == 0,
+            reason=f"{n * (settings.steps + 1) * len(MODES)} comparisons, {ROUNDING:g} allowed for "
+            "rounding; the ln that the paper prints before the bound is a misprint",
+            place="section 4.2", threshold_origin="paper: no violation, in any run",
+        ),
+        Claim(
+            "two-diverge",
+            f"the evidence against {vanish} grows without end, so their posteriors vanish; mean of "
+            "their weight at the end",
+            "paper", "→ 0, from 0.4", weight, error, weight <= most,
+            reason="" if weight <= most else f"it is above {most:.2g}",
+            place="section 4.2, figure 3",
+            threshold_origin=f"{called}: {pilot.mean:.2g}; at most {most:.2g} (false alarms: 1 in "
+            "1000)",
+        ),
+        Claim(
+            "two-stay",
+            f"the evidence against {stay} stays bounded: once the others are refuted, nothing "
+            "tells them from m*; its rate under the policy of m*, nats a step",
+            "paper", 0.0, fastest, None, fastest == 0.0,
+            reason=f"in half of the runs they end with a weight of {weight_inside:.2f} or more",
+            place="section 4.2, figure 3", exact=True,
+        ),
     )  # fmt: skip
 
 
@@ -253,23 +235,21 @@ def _growth(settings: Settings, columns: Columns) -> FloatArray:
     return np.asarray((d[:, :, -1] - d[:, :, half]) / (t[-1] - t[half]))
 
 
-def _rates(growth: FloatArray) -> Claim:
+def _part_claims(growth: FloatArray, columns: Columns) -> Iterator[Claim]:
     exact = np.array([rate(policy, SHOWN) for policy in POLICIES])
-    found = compare_means(growth, exact, _ALARMS)
     fastest = int(np.argmax(exact))
-    return Claim(
+    yield means_claim(
         "rates-by-policy",
         f"the growth rate of evidence against {MODES[SHOWN]} depends on who acts: three policies, "
         f"three rates; shown: that of {MODES[POLICIES[fastest]]}, nats a step",
-        "ours", float(exact[fastest]), *measured(growth[:, fastest]),
-        found.holds and len(set(exact.round(6))) == len(exact),
-        reason=found.sentence, threshold_origin="theory: exact rates, Student's margin",
-    )  # fmt: skip
-
-
-def _adds_up(columns: Columns) -> Claim:
+        growth,
+        exact,
+        _ALARMS,
+        shown=fastest,
+        also=len(set(exact.round(6))) == len(exact),
+    )
     worst = float(columns["unsplit"].max())
-    return Claim(
+    yield Claim(
         "parts-add-up",
         "the evidence d is the sum of its parts g, each collected while one mode was in charge "
         "(its policy acted); largest relative gap",
@@ -278,60 +258,53 @@ def _adds_up(columns: Columns) -> Claim:
         else "this is an identity: the program has a defect",
         place="section 4.2, figure 5", threshold_origin="paper: an identity, up to rounding",
     )  # fmt: skip
-
-
-def _centred(columns: Columns) -> Claim:
-    excess = columns["excess"][:, :, 1:]
-    flat = excess.reshape(len(excess), -1)
-    found = compare_means(flat, np.zeros(flat.shape[1]), _ALARMS)
-    return Claim(
+    excess = columns["excess"][:, :, 1:].reshape(len(growth), -1)
+    yield means_claim(
         "centred-on-its-mean",
         "G is g with every term replaced by its mean: g - G has mean zero, for every mode in "
         "charge and every other mode; shown: m* in charge, evidence against m1, at the end, nats",
-        "ours", 0.0, *measured(excess[:, TRUE, 0]), found.holds, reason=found.sentence,
-        threshold_origin="theory: mean zero, Student's margin",
-    )  # fmt: skip
-
-
-def _widths(settings: Settings, columns: Columns) -> tuple[FloatArray, int]:
-    """Return C_t over the runs, and the index at which t is a quarter of the steps."""
-    C = np.quantile(columns["far"], 1.0 - DELTA, axis=0, method="inverted_cdf")
-    return C, int(np.argmin(np.abs(far_times(settings) - settings.steps / 4)))
-
-
-def _root(settings: Settings, columns: Columns) -> Claim:
-    C, _ = _widths(settings, columns)
-    expected = float(band(settings.steps, TRUE, 1))
-    error = band_error(settings.steps, TRUE, 1, len(columns["far"]))
-    off, (errors, share) = abs(float(C[-1]) - expected), _BAND
-    return Claim(
-        "band-grows-like-root-t",
-        "C, the half-width of the band that contains |g - G| up to step t in 95 % of runs, is "
-        f"σ (2.24 √t - 0.58), where σ is the spread of a term; here t = {settings.steps}, in nats",
-        "ours", expected, float(C[-1]), error, off <= errors * error + share * expected,
-        reason=f"m* is always in charge; z = {off / error:.1f} standard errors off; allowed are "
-        f"{errors:g}, and {share:.0%} of C because the steps are few",
-        threshold_origin="theory: the quantile of a random walk, and its standard error",
-    )  # fmt: skip
-
-
-def _no_band(settings: Settings, columns: Columns) -> Claim:
-    C, quarter = _widths(settings, columns)
-    ratio, t = float(C[-1] / C[quarter]), (settings.steps, settings.steps / 4)
-    expected = float(np.divide(*band(t, TRUE, 1)))
-    error = expected * math.hypot(
-        *(band_error(s, TRUE, 1, len(columns["far"])) / float(band(s, TRUE, 1)) for s in t)
+        excess,
+        np.zeros(excess.shape[1]),
+        _ALARMS,
     )
-    return Claim(
-        "no-band-for-all-times",
-        "boundedness, which the theorems of the paper assume, would need one C for all times; here "
-        "C grows: C up to step t, divided by C up to t/4",
-        "ours", expected, ratio, error, ratio > _BOUNDED,
-        reason="while m* acts, the terms of g - G are independent given the room, so g - G is a "
-        "random walk: C doubles when t is multiplied by four. The posterior of m* is bounded from "
-        "below without boundedness (experiment lower-bound)",
-        threshold_origin=f"theory: a bounded process has 1; {_BOUNDED} is "
-        f"{(expected - _BOUNDED) / error:.1f} standard errors below a random walk",
+
+
+def _widths(far: FloatArray) -> FloatArray:
+    """Return C_t over the runs."""
+    return np.asarray(np.quantile(far, 1.0 - DELTA, axis=0, method="inverted_cdf"))
+
+
+def _band_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
+    C, t, n = _widths(columns["far"]), (settings.steps, settings.steps / 4), len(columns["far"])
+    quarter = int(np.argmin(np.abs(far_times(settings) - t[1])))
+    width, before = (float(band(s, TRUE, 1)) for s in t)
+    width_error, before_error = (band_error(s, TRUE, 1, n) for s in t)
+    off, (errors, share) = abs(float(C[-1]) - width), _BAND
+    ratio, growth = float(C[-1] / C[quarter]), width / before
+    growth_error = growth * math.hypot(width_error / width, before_error / before)
+    return (
+        Claim(
+            "band-grows-like-root-t",
+            "C, the half-width of the band that contains |g - G| up to step t in 95 % of runs, is "
+            "σ (2.24 √t - 0.58), where σ is the spread of a term; here t = "
+            f"{settings.steps}, in nats",
+            "ours", width, float(C[-1]), width_error,
+            off <= errors * width_error + share * width,
+            reason=f"m* is always in charge; z = {off / width_error:.1f} standard errors off; "
+            f"allowed are {errors:g}, and {share:.0%} of C because the steps are few",
+            threshold_origin="theory: the quantile of a random walk, and its standard error",
+        ),
+        Claim(
+            "no-band-for-all-times",
+            "boundedness, which the theorems of the paper assume, would need one C for all times; "
+            "here C grows: C up to step t, divided by C up to t/4",
+            "ours", growth, ratio, growth_error, ratio > _BOUNDED,
+            reason="while m* acts, the terms of g - G are independent given the room, so g - G is "
+            "a random walk: C doubles when t is multiplied by four. The posterior of m* is bounded "
+            "from below without boundedness (experiment lower-bound)",
+            threshold_origin=f"theory: a bounded process has 1; {_BOUNDED} is "
+            f"{(growth - _BOUNDED) / growth_error:.1f} standard errors below a random walk",
+        ),
     )  # fmt: skip
 
 
@@ -412,23 +385,13 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     }
 
 
-def spread_of_runs(label: str, x: Any, runs: FloatArray, share: float = 0.9, **look: Any) -> Series:
-    """Make a series of the median over the runs, with a band that contains a share of them."""
-    levels = ((1.0 - share) / 2.0, 0.5, (1.0 + share) / 2.0)
-    low, middle, high = np.quantile(runs, levels, axis=0, method="inverted_cdf")
-    return Series(label, x, middle, low, high, **look)
-
-
 def _realisations(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(settings.steps + 1)
     series = []
     for i, dash in zip(_EXAMPLES, _DASHES, strict=True):
         d = whole(settings, five_modes(), i).d[0]
-        series += [
-            Series(f"{MODES[m]}", t, d[:, m], colour=_COLOURS[m], dash=dash, in_legend=i == 0,
-                   group=MODES[m])
-            for m in range(1, len(MODES))
-        ]  # fmt: skip
+        look: Any = {"dash": dash, "in_legend": i == 0}
+        series += [Series(MODES[m], t, d[:, m], colour=_COLOURS[m], **look) for m in _OTHERS]
     level = float(np.quantile(columns["d"][:, :, 3:].max((1, 2)), 0.95))
     return Panel(
         "(a) Two diverge, two stay", "step t", "evidence against the mode, d(m*‖m) [nats]", series,
@@ -443,7 +406,7 @@ def _posteriors(settings: Settings, columns: Columns) -> Panel:
         "(b) Two posteriors vanish", "step t", "posterior probability of the mode",
         [
             spread_of_runs(MODES[m], times(settings), v[:, :, m], share=0.5, colour=_COLOURS[m])
-            for m in range(1, len(MODES))
+            for m in _OTHERS
         ],
         ylim=(0.0, 0.65), notes=["Lines: medians. Bands: half of the runs"], legend="upper right",
         legend_columns=2,
@@ -457,8 +420,8 @@ def _policies(settings: Settings, columns: Columns) -> Panel:
         label = f"{MODES[policy]} acts: {rate(policy, SHOWN):.3f} nats a step"
         colour = ("blue", "vermillion", "orange")[k]
         medians.append(spread_of_runs(label, t, columns["under"][:, k], colour=colour))
-        lines.append(Series("exact rates", t, rate(policy, SHOWN) * t, colour="ink", dash="dot",
-                            in_legend=k == 0))  # fmt: skip
+        look: Any = {"colour": "ink", "dash": "dot", "in_legend": k == 0}
+        lines.append(Series("exact rates", t, rate(policy, SHOWN) * t, **look))
     return Panel(
         f"(a) Evidence against {MODES[SHOWN]}, by who acts", "step t",
         f"d(m*‖{MODES[SHOWN]}) [nats]", [*medians, *lines],
@@ -497,9 +460,9 @@ def _around_mean(settings: Settings, columns: Columns) -> Panel:
         Series("half of the runs", t, mean, lower, upper, colour="blue", in_legend=False),
     ]
     for i, dash in zip(_EXAMPLES, _DASHES, strict=True):
-        g = whole(settings, under_policy(TRUE), i).g[0, :, TRUE, 1]
-        series.append(Series("g, three runs", every, g, colour="vermillion", dash=dash,
-                             in_legend=i == 0))  # fmt: skip
+        g = whole(settings, five.under_policy(TRUE), i).g[0, :, TRUE, 1]
+        look: Any = {"colour": "vermillion", "dash": dash, "in_legend": i == 0}
+        series.append(Series("g, three runs", every, g, **look))
     return Panel(
         "(a) Runs within bands around the mean", "step t", "g(m*) of d(m*‖m1), only m* acts [nats]",
         series, notes=["Bands contain 50 % and 90 % of the runs"], legend="upper left",
@@ -508,20 +471,14 @@ def _around_mean(settings: Settings, columns: Columns) -> Panel:
 
 def _widths_panel(settings: Settings, columns: Columns) -> Panel:
     t = far_times(settings)
-    wide = [columns["far"], columns["far of two"][:, :, 1]]
-    always, drawn = (np.quantile(far, 1 - DELTA, axis=0, method="inverted_cdf") for far in wide)
+    always, drawn = _widths(columns["far"]), _widths(columns["far of two"][:, :, 1])
+    other = f"{MODES[PAIR[1]]} in charge, when drawn"
     return Panel(
         "(b) The band that contains 95 % of runs up to step t", "step t",
         "C: sup |g − G| up to t [nats]",
         [
             Series("m* in charge, always", t, always, colour="blue", marker="circle"),
-            Series(
-                f"{MODES[PAIR[1]]} in charge, when drawn",
-                t,
-                drawn,
-                colour="vermillion",
-                marker="square",
-            ),
+            Series(other, t, drawn, colour="vermillion", marker="square"),
             Series("σ (2.24 √t − 0.58)", t, band(t, TRUE, 1), colour="ink", dash="dot"),
         ],
         xscale="log", yscale="log", legend="upper left",

@@ -26,7 +26,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Final, NamedTuple
+from itertools import product
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Meta
@@ -35,9 +36,10 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence.boundedness import simulate_divergences, ville
 from bayescontrol.experiments.chance import format_weight
+from bayescontrol.experiments.curves import share_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.diagrams import with_policy
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.lab.statistics import bernstein
 from bayescontrol.problems.examples import prize_or_frog
@@ -46,23 +48,16 @@ from bayescontrol.problems.tabular import TabularModes
 #: Probability that a box shows what it contains.
 RELIABILITY: Final = 0.75
 AGENTS: Final = ("rule", "naive")
-#: What a mode predicts and does, by world.
-DOES: Final = {
-    "three levers": "its lever wins with .6, the others with .4; pulls it 9 times in 10",
-    "prize or frog": "the prize is in its box, shown 3 times in 4; opens it",
-    "bias grid": "two arms win with .2, .5 or .8 each; pulls the better one",
-}
+#: The lowest P(m* | ·) / P(m*) of each run, by world and agent.
+Lowest: TypeAlias = Mapping[tuple[str, str], FloatArray]
 
 
 class World(NamedTuple):
-    """A class of modes with a uniform prior, and the number of the true mode."""
+    """A class of modes with a uniform prior, the true mode, and what a mode predicts and does."""
 
     modes: TabularModes
     true: int
-
-    def of(self, agent: str) -> TabularModes:
-        """Return the class that the agent of that name learns over."""
-        return naive(self.modes) if agent == "naive" else self.modes
+    about: str
 
 
 @cache
@@ -72,10 +67,13 @@ def worlds() -> dict[str, World]:
     >>> {name: world.modes.name(world.true) for name, world in worlds().items()}
     {'three levers': 'm0', 'prize or frog': 'prize left', 'bias grid': '(.8, .5)'}
     """
+    pays = "its lever wins with .6, the others with .4; pulls it 9 times in 10"
+    shows = "the prize is in its box, shown 3 times in 4; opens it"
+    wins = "two arms win with .2, .5 or .8 each; pulls the better one"
     return {
-        "three levers": World(levers(), 0),
-        "prize or frog": World(prize_or_frog(RELIABILITY), 0),
-        "bias grid": World(bias_grid(), 7),
+        "three levers": World(levers(), 0, pays),
+        "prize or frog": World(prize_or_frog(RELIABILITY), 0, shows),
+        "bias grid": World(bias_grid(), 7, wins),
     }
 
 
@@ -102,15 +100,6 @@ def naive(modes: TabularModes) -> TabularModes:
     twin = with_policy(modes, modes.policy)
     twin.by_mode = np.ascontiguousarray(np.moveaxis(modes.policy, 0, -1)[:, :, None] * twin.by_mode)
     return twin
-
-
-def left(k: int) -> float:
-    """Return P(m* | ·) / P(m*) when the true mode is k steps behind.
-
-    >>> [round(left(k), 4) for k in (0, 1, 2, 3)]
-    [1.0, 0.5, 0.2, 0.0714]
-    """
-    return 2.0 / (1.0 + (RELIABILITY / (1.0 - RELIABILITY)) ** k)
 
 
 def fallen(k: int, steps: int) -> float:
@@ -160,20 +149,22 @@ def times(settings: Settings) -> IntArray:
 
 @cache
 def _learnt(world: str, agent: str) -> TabularModes:
-    return worlds()[world].of(agent)
+    """Return the class that the agent of that name learns over."""
+    modes = worlds()[world].modes
+    return naive(modes) if agent == "naive" else modes
 
 
 def run(settings: Settings, i: int) -> Columns:
     """Record the posterior of m* and its lowest value so far, divided by P(m*), at `times`."""
     columns = {}
-    for name, (modes, true) in worlds().items():
-        for agent in AGENTS:
-            found = simulate_divergences(
-                _learnt(name, agent), true, settings.steps, 1, settings.seed,
-                at=times(settings), against=[], first=i,
-            )  # fmt: skip
-            columns[f"{name} {agent} low"] = found.low[0]
-            columns[f"{name} {agent} posterior"] = found.posterior[0, :, true] / modes.prior[true]
+    for name, agent in product(worlds(), AGENTS):
+        modes, true = _learnt(name, agent), worlds()[name].true
+        at, seed = times(settings), settings.seed
+        found = simulate_divergences(
+            modes, true, settings.steps, 1, seed, at=at, against=[], first=i
+        )
+        columns[f"{name} {agent} low"] = found.low[0]
+        columns[f"{name} {agent} posterior"] = found.posterior[0, :, true] / modes.prior[true]
     return columns
 
 
@@ -190,13 +181,10 @@ _BETWEEN: Final = (0.6, 0.3, 0.1, 0.05)
 _ALARMS: Final = 1e-3 / (3 * 3 * len(DELTAS))
 
 
-def lowest(columns: Columns) -> Mapping[tuple[str, str], FloatArray]:
+def lowest(columns: Columns) -> Lowest:
     """Return min_t P(m* | ·) / P(m*) of each run, by world and agent."""
-    return {
-        (world, agent): columns[f"{world} {agent} low"][:, -1]
-        for world in worlds()
-        for agent in AGENTS
-    }
+    pairs = product(worlds(), AGENTS)
+    return {(world, agent): columns[f"{world} {agent} low"][:, -1] for world, agent in pairs}
 
 
 def floor(low: FloatArray, delta: float) -> float:
@@ -216,14 +204,16 @@ def score(settings: Settings, columns: Columns) -> Score:
     tables = _worlds(), _table(settings, low)
     if len(next(iter(low.values()))) < FEWEST:
         return Score((), tables)
-    claims = [_theorem(settings, low)]
-    claims += [_ville(settings, world, low[world, "rule"]) for world in worlds()]
-    claims.append(_ruin(settings, low["prize or frog", "rule"]))
-    claims += [_naive(world, low[world, "naive"]) for world in worlds()]
-    return Score(tuple(claims), tables)
+    claims = (
+        _theorem(settings, low),
+        *(_ville(settings, world, low[world, "rule"]) for world in worlds()),
+        _ruin(settings, low["prize or frog", "rule"]),
+        *(_naive(world, low[world, "naive"]) for world in worlds()),
+    )
+    return Score(claims, tables)
 
 
-def _theorem(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Claim:
+def _theorem(settings: Settings, low: Lowest) -> Claim:
     floors = {world: floor(low[world, "rule"], _DELTA) for world in worlds()}
     worst = min(floors, key=floors.__getitem__)
     return Claim(
@@ -293,7 +283,7 @@ def _naive(world: str, low: FloatArray) -> Claim:
 
 def _worlds() -> Table:
     rows = tuple(
-        (name, len(world.modes), world.modes.name(world.true), DOES[name])
+        (name, len(world.modes), world.modes.name(world.true), world.about)
         for name, world in worlds().items()
     )
     return Table(
@@ -303,18 +293,16 @@ def _worlds() -> Table:
     )  # fmt: skip
 
 
-def _table(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Table:
-    rows = []
-    for world in worlds():
-        for agent in AGENTS:
-            read = ville(low[world, agent], DELTAS)
-            share = format_weight(floor(low[world, agent], _DELTA))
-            rows.append((world, agent, *map(float, read.share), share))
+def _table(settings: Settings, low: Lowest) -> Table:
+    rows: list[tuple[str | float, ...]] = []
+    for (world, agent), runs in low.items():
+        read, share = ville(runs, DELTAS), format_weight(floor(runs, _DELTA))
+        rows.append((world, agent, *map(float, read.share), share))
     return Table(
         "How often the posterior of m* ever falls below δ times its prior",
         ("world", "agent", *(f"δ = {delta:g}" for delta in DELTAS), f"λ at δ = {_DELTA:g}"),
         tuple(rows),
-        f"Shares of {len(low[world, agent])} runs of {settings.steps} steps; at most δ for the "
+        f"Shares of {len(runs)} runs of {settings.steps} steps; at most δ for the "
         "rule, by Ville's inequality. λ: the share of its prior that m* retains at all times, in "
         f"{100 * (1 - _DELTA):g} % of the runs.",
     )
@@ -360,19 +348,13 @@ def _looks(world: str, agent: str) -> dict[str, Any]:
     return {"colour": _COLOURS[agent], "dash": _DASHES[world], "group": world}
 
 
-def _shares(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Panel:
+def _shares(settings: Settings, low: Lowest) -> Panel:
     # These δ avoid the levels that the walk of prize or frog can reach.
     delta = np.geomspace(0.0051, 0.99, 200)
     series = []
-    for world in worlds():
-        for agent in AGENTS:
-            fell = (low[world, agent][:, None] < delta).sum(0)
-            bounds = wilson(fell, len(low[world, agent]), z=2.0)
-            share = fell / len(low[world, agent])
-            series.append(
-                Series(f"{world}, {agent}", delta, share, *bounds, "step",
-                       in_legend=agent == "rule", **_looks(world, agent))
-            )  # fmt: skip
+    for (world, agent), runs in low.items():
+        look = {"kind": "step", "in_legend": agent == "rule", **_looks(world, agent)}
+        series.append(share_of_runs(f"{world}, {agent}", delta, runs[:, None] < delta, **look))
     exact = np.array([fallen(behind_by(float(d)), settings.steps) for d in delta])
     series.append(Series("prize or frog, exact", delta, exact, colour="ink", kind="step"))
     return Panel(
@@ -384,19 +366,13 @@ def _shares(settings: Settings, low: Mapping[tuple[str, str], FloatArray]) -> Pa
     )  # fmt: skip
 
 
-def _floors(low: Mapping[tuple[str, str], FloatArray]) -> Panel:
+def _floors(low: Lowest) -> Panel:
     delta = np.linspace(0.01, 0.99, 99)
-    series = [
-        Series(
-            f"{world}, {agent}",
-            delta,
-            np.quantile(low[world, agent], delta, method="inverted_cdf"),
-            in_legend=False,
-            **_looks(world, agent),
-        )
-        for world in worlds()
-        for agent in AGENTS
-    ]
+    series = []
+    for (world, agent), runs in low.items():
+        floors = np.quantile(runs, delta, method="inverted_cdf")
+        look = {"in_legend": False, **_looks(world, agent)}
+        series.append(Series(f"{world}, {agent}", delta, floors, **look))
     return Panel(
         "(b) What does m* retain, in all but a share δ of runs?", "δ",
         "λ, lowest P(m*|·) / P(m*) over time", series,
@@ -407,12 +383,9 @@ def _floors(low: Mapping[tuple[str, str], FloatArray]) -> Panel:
 
 def _by_time(settings: Settings, columns: Columns) -> Panel:
     series = []
-    for agent in AGENTS:
-        fell = (columns[f"{_DRAWN_WORLD} {agent} low"] < _SHOWN).sum(0)
-        runs = len(columns[f"{_DRAWN_WORLD} {agent} low"])
-        bounds = wilson(fell, runs, z=2.0)
-        look: Any = {"colour": _COLOURS[agent]}
-        series.append(Series(agent, times(settings), fell / runs, *bounds, **look))
+    for agent, colour in _COLOURS.items():
+        fell = columns[f"{_DRAWN_WORLD} {agent} low"] < _SHOWN
+        series.append(share_of_runs(agent, times(settings), fell, colour=colour))
     return Panel(
         f"(c) {_DRAWN_WORLD.capitalize()}: runs that ever fell below δ = {_SHOWN:g}",
         "step t", "share of runs, by step t", series,
@@ -422,16 +395,12 @@ def _by_time(settings: Settings, columns: Columns) -> Panel:
 
 
 def _posterior(settings: Settings, columns: Columns) -> Panel:
-    prior = float(worlds()[_DRAWN_WORLD].modes.prior[worlds()[_DRAWN_WORLD].true])
-    series = [
-        Series.of_runs(
-            agent,
-            times(settings),
-            columns[f"{_DRAWN_WORLD} {agent} posterior"] * prior,
-            colour=_COLOURS[agent],
-        )
-        for agent in AGENTS
-    ]
+    world = worlds()[_DRAWN_WORLD]
+    prior = float(world.modes.prior[world.true])
+    series = []
+    for agent, colour in _COLOURS.items():
+        runs = columns[f"{_DRAWN_WORLD} {agent} posterior"] * prior
+        series.append(Series.of_runs(agent, times(settings), runs, colour=colour))
     return Panel(
         f"(d) {_DRAWN_WORLD.capitalize()}: belief in the true mode, on average", "step t",
         "mean of P(m*|·)", series, [Guide("prior", prior)], ylim=(-0.02, 1.02),

@@ -34,7 +34,7 @@ a pilot on another seed, `bayescontrol run misspecified --seed 1000`, the alarm 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Annotated, Any, Final
 
@@ -43,10 +43,11 @@ from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.chance import format_mean, measured
+from bayescontrol.experiments.curves import share_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Series
+from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, alarm_evidence
 from bayescontrol.problems.tabular import Labels, TabularModes
 from bayescontrol.report.tables import with_error
@@ -213,14 +214,9 @@ def score(settings: Settings, columns: Columns) -> Score:
     tables = _machines(), _table(settings, columns)
     if len(columns["step"]) < FEWEST:
         return Score((), tables)
-    claims = [_false_alarms(settings, columns), _false_alarm_cost(settings, columns)]
+    claims = [*_inside_claims(settings, columns)]
     if detectable(settings):
-        claims += [
-            _power(settings, columns),
-            _delay_bound(settings, columns),
-            _delay_order(settings, columns),
-            _fallback(settings, columns),
-        ]
+        claims += _outside_claims(settings, columns)
     if settings.steps * distances()[WORLDS[_STREAKS]] >= _PRICE / 2 + math.log(1 / settings.delta):
         claims.append(_streaks_claim(settings, columns))
     return Score(tuple(claims), tables)
@@ -241,99 +237,83 @@ def _error(share: float, runs: int) -> float:
     return float(high - low) / 2.0
 
 
-def _false_alarms(settings: Settings, columns: Columns) -> Claim:
+def _inside_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
     n, delta = settings.runs, settings.delta
     share = float(_raised(columns)[: len(INSIDE)].max())
-    return Claim(
-        "false-alarms",
-        f"under every mode the alarm is raised by step {settings.steps} in at most a share δ of "
-        "the runs; here the worst mode",
-        "ours", f"at most {delta:g}", share, _error(share, n),
-        share <= delta + _slack(delta, n),
-        "by Ville's inequality, even if it is checked after every step; chance explains up to "
-        f"{delta + _slack(delta, n):.2g}",
-        threshold_origin="theory: Ville's inequality, three standard errors and one run",
+    mean, error = _mean((columns["blind"] - columns["guarded"])[:, : len(INSIDE)].mean(axis=1))
+    return (
+        Claim(
+            "false-alarms",
+            f"under every mode the alarm is raised by step {settings.steps} in at most a share δ "
+            "of the runs; here the worst mode",
+            "ours", f"at most {delta:g}", share, _error(share, n),
+            share <= delta + _slack(delta, n),
+            "by Ville's inequality, even if it is checked after every step; chance explains up to "
+            f"{delta + _slack(delta, n):.2g}",
+            threshold_origin="theory: Ville's inequality, three standard errors and one run",
+        ),
+        Claim(
+            "false-alarm-cost",
+            "inside the class, where the alarm is false, resting after it costs at most δ times "
+            "the reward of the good lever, a step",
+            "ours", f"at most {delta * _BEST:.3g}", mean, error,
+            mean <= delta * _BEST + 3.0 * error + _BEST / n,
+            threshold_origin="theory: Ville's inequality, three standard errors and one run",
+        ),
     )  # fmt: skip
 
 
-def _false_alarm_cost(settings: Settings, columns: Columns) -> Claim:
-    cost = (columns["blind"] - columns["guarded"])[:, : len(INSIDE)].mean(axis=1)
-    mean, error = _mean(cost)
-    most = settings.delta * _BEST
-    return Claim(
-        "false-alarm-cost",
-        "inside the class, where the alarm is false, resting after it costs at most δ times the "
-        "reward of the good lever, a step",
-        "ours", f"at most {most:.3g}", mean, error,
-        mean <= most + 3.0 * error + _BEST / settings.runs,
-        threshold_origin="theory: Ville's inequality, three standard errors and one run",
-    )  # fmt: skip
-
-
-def _power(settings: Settings, columns: Columns) -> Claim:
-    n = settings.runs
-    share = float(_raised(columns)[detectable(settings)].min())
-    names = ", ".join(WORLDS[k] for k in detectable(settings))
-    return Claim(
-        "power",
-        f"outside the class the alarm is raised by step {settings.steps}; here the worst of "
-        f"{names}",
-        "ours", f"at least {_POWER:g}", share, _error(share, n),
-        share >= _POWER - _slack(_POWER, n),
-        threshold_origin="pilot on seed 1000: all of 400 runs in each world; three standard errors "
-        "and one run",
-    )  # fmt: skip
-
-
-def _delays(settings: Settings, columns: Columns) -> dict[int, tuple[float, float]]:
-    """Return the mean steps to the alarm with their errors; runs without one count all steps."""
+def _outside_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
+    n, found, far = settings.runs, detectable(settings), distances()
+    names = ", ".join(WORLDS[k] for k in found)
+    share = float(_raised(columns)[found].min())
+    # Runs without an alarm count all steps.
     steps = np.minimum(columns["step"], settings.steps)
-    return {k: _mean(steps[:, k]) for k in detectable(settings)}
-
-
-def _delay_bound(settings: Settings, columns: Columns) -> Claim:
-    bound, far = math.log(1.0 / settings.delta), distances()
-    spent = {
-        k: (mean * far[WORLDS[k]], error * far[WORLDS[k]])
-        for k, (mean, error) in _delays(settings, columns).items()
-    }
-    least = min(spent, key=lambda k: spent[k][0])
-    return Claim(
-        "delay-bound",
-        "every alarm needs at least ln 1/δ nats of evidence on average (steps times D); here the "
-        f"quickest, in {WORLDS[least]}",
-        "ours", f"at least {bound:.3g}", *spent[least],
-        all(nats >= bound - 3.0 * error for nats, error in spent.values()),
-        f"D is the evidence of one step; the rest of the {spent[least][0]:.3g} is the cost of "
-        "learning the world, about which the alarm assumes nothing",
-        threshold_origin="theory: no alarm is quicker; three standard errors",
-    )  # fmt: skip
-
-
-def _delay_order(settings: Settings, columns: Columns) -> Claim:
-    delays = list(_delays(settings, columns).values())
-    return Claim(
-        "delay-order",
-        "the farther the world is from the nearest mode, the sooner the alarm; mean steps in "
-        f"{', '.join(WORLDS[k] for k in detectable(settings))}",
-        "ours", "falling", ", ".join(f"{mean:.4g}" for mean, _ in delays), None,
-        all(near >= far - 3.0 * math.hypot(e, f) for (near, e), (far, f) in pairwise(delays)),
-        threshold_origin="theory: the order of D, three standard errors",
-    )  # fmt: skip
-
-
-def _fallback(settings: Settings, columns: Columns) -> Claim:
-    gains = {
-        k: _mean(columns["guarded"][:, k] - columns["blind"][:, k]) for k in detectable(settings)
-    }
-    least = min(gains, key=lambda k: gains[k][0])
-    mean, error = gains[least]
-    return Claim(
-        "fallback-gain",
-        "where ignoring the alarm loses, resting after it earns more, a step; here the smallest "
-        f"gain, {WORLDS[least]}",
-        "ours", "above 0", mean, error,
-        mean > 3.0 * error, threshold_origin="theory: above 0 by three standard errors",
+    delays = [_mean(steps[:, k]) for k in found]
+    bound = math.log(1.0 / settings.delta)
+    nats = [
+        (mean * far[WORLDS[k]], error * far[WORLDS[k]])
+        for k, (mean, error) in zip(found, delays, strict=True)
+    ]
+    quickest = min(range(len(found)), key=lambda i: nats[i][0])
+    gains = [_mean(columns["guarded"][:, k] - columns["blind"][:, k]) for k in found]
+    least = min(range(len(found)), key=lambda i: gains[i][0])
+    gain, gain_error = gains[least]
+    return (
+        Claim(
+            "power",
+            f"outside the class the alarm is raised by step {settings.steps}; here the worst of "
+            f"{names}",
+            "ours", f"at least {_POWER:g}", share, _error(share, n),
+            share >= _POWER - _slack(_POWER, n),
+            threshold_origin="pilot on seed 1000: all of 400 runs in each world; three standard "
+            "errors and one run",
+        ),
+        Claim(
+            "delay-bound",
+            "every alarm needs at least ln 1/δ nats of evidence on average (steps times D); here "
+            f"the quickest, in {WORLDS[found[quickest]]}",
+            "ours", f"at least {bound:.3g}", *nats[quickest],
+            all(mean >= bound - 3.0 * error for mean, error in nats),
+            f"D is the evidence of one step; the rest of the {nats[quickest][0]:.3g} is the cost "
+            "of learning the world, about which the alarm assumes nothing",
+            threshold_origin="theory: no alarm is quicker; three standard errors",
+        ),
+        Claim(
+            "delay-order",
+            "the farther the world is from the nearest mode, the sooner the alarm; mean steps in "
+            f"{names}",
+            "ours", "falling", ", ".join(f"{mean:.4g}" for mean, _ in delays), None,
+            all(near >= far - 3.0 * math.hypot(e, f) for (near, e), (far, f) in pairwise(delays)),
+            threshold_origin="theory: the order of D, three standard errors",
+        ),
+        Claim(
+            "fallback-gain",
+            "where ignoring the alarm loses, resting after it earns more, a step; here the "
+            f"smallest gain, {WORLDS[found[least]]}",
+            "ours", "above 0", gain, gain_error, gain > 3.0 * gain_error,
+            threshold_origin="theory: above 0 by three standard errors",
+        ),
     )  # fmt: skip
 
 
@@ -384,19 +364,12 @@ def _table(settings: Settings, columns: Columns) -> Table:
     rows = []
     for k, world in enumerate(WORLDS):
         step = columns["step"][:, k]
-        middle = float(np.median(step))
-        least = math.log(1.0 / settings.delta) / far[world] if far[world] else math.inf
-        rows.append(
-            (
-                world,
-                f"{far[world]:.4f}" if far[world] else "0",
-                with_error(float(share[k]), _error(float(share[k]), len(step))),
-                f"{middle:.0f}" if math.isfinite(middle) else "none",
-                f"{least:.1f}" if math.isfinite(least) else "never",
-                format_mean(columns["blind"][:, k]),
-                format_mean(columns["guarded"][:, k]),
-            )
-        )
+        middle, D = float(np.median(step)), far[world]
+        alarms = with_error(float(share[k]), _error(float(share[k]), len(step)))
+        median = f"{middle:.0f}" if math.isfinite(middle) else "none"
+        least = f"{math.log(1.0 / settings.delta) / D:.1f}" if D else "never"
+        earned = (format_mean(columns[agent][:, k]) for agent in ("blind", "guarded"))
+        rows.append((world, f"{D:.4f}" if D else "0", alarms, median, least, *earned))
     return Table(
         f"Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned a step",
         ("world", "D", "runs with an alarm", "median step", "ln(1/δ) / D", "ignores the alarm",
@@ -472,14 +445,13 @@ def _paths(settings: Settings, columns: Columns, k: int) -> Panel:
 
 
 def _shares(settings: Settings, columns: Columns, worlds: tuple[str, ...], title: str) -> Panel:
-    inside, runs = worlds is INSIDE, settings.runs
+    inside = worlds is INSIDE
     t = np.unique(np.append(checkpoints(settings), settings.steps))
     series = []
     for world in worlds:
         colour, dash = _LOOKS[world]
-        raised = (columns["step"][:, WORLDS.index(world), None] <= t).sum(axis=0)
-        low, high = wilson(raised, runs, z=2.0)
-        series.append(Series(world, t, raised / runs, low, high, colour=colour, dash=dash))
+        raised = columns["step"][:, WORLDS.index(world), None] <= t
+        series.append(share_of_runs(world, t, raised, colour=colour, dash=dash))
     top = max(1.9 * settings.delta, float(max(s.high.max() for s in series if s.high is not None)))
     return Panel(
         title, "step t", "share of runs with an alarm", series,
@@ -493,13 +465,9 @@ def _delay(settings: Settings, columns: Columns) -> Panel:
     for world in OUTSIDE:
         colour, _ = _LOOKS[world]
         step = np.minimum(columns["step"][:, WORLDS.index(world)], settings.steps)
-        low, middle, high = (np.array([q]) for q in np.quantile(step, [0.25, 0.5, 0.75]))
-        series.append(
-            Series(
-                world, np.array([far[world]]), middle, low, high,
-                kind="points", colour=colour, in_legend=False,
-            )
-        )  # fmt: skip
+        low, middle, high = np.quantile(step, [[0.25], [0.5], [0.75]])
+        look: Any = {"kind": "points", "colour": colour, "in_legend": False}
+        series.append(Series(world, np.array([far[world]]), middle, low, high, **look))
     D = np.geomspace(0.8 * min(far[w] for w in OUTSIDE), 1.25 * max(far.values()), 40)
     bound = Series("ln(1/δ) / D", D, math.log(1 / settings.delta) / D, colour="ink", dash="dash")
     return Panel(
@@ -510,19 +478,14 @@ def _delay(settings: Settings, columns: Columns) -> Panel:
 
 
 def _earned(columns: Columns) -> Panel:
-    x = np.arange(len(WORLDS))
-    series = []
-    looks: Mapping[str, tuple[str, Colour, Marker]] = {
-        "blind": ("ignores the alarm", "ink", "square-open"),
-        "guarded": ("rests after the alarm", "green", "circle"),
-    }
-    for name, (label, colour, marker) in looks.items():
-        look: Any = {"kind": "points", "colour": colour, "marker": marker}
-        series.append(Series.of_runs(label, x, columns[name], **look))
+    x, points = np.arange(len(WORLDS)), partial(Series.of_runs, kind="points")
+    series = [
+        points("ignores the alarm", x, columns["blind"], colour="ink", marker="square-open"),
+        points("rests after the alarm", x, columns["guarded"], colour="green", marker="circle"),
+    ]
     return Panel(
-        "(d) What was earned",
-        "world, by number", "reward a step",
-        series, [Guide("resting", 0.0)], xticks=x.tolist(), legend="lower left",
+        "(d) What was earned", "world, by number", "reward a step", series,
+        [Guide("resting", 0.0)], xticks=x.tolist(), legend="lower left",
         notes=["0 1 2: levers 0 1 2; 3 to 6: worn 0.25 to 1; 7: streaks"],
     )  # fmt: skip
 

@@ -13,30 +13,21 @@ exactly, and long runs are compared with them. A replica runs three agents from 
 The false-alarm rate of all claims together is at most 1e-3.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.chance import compare_means, format_mean, measured
+from bayescontrol.experiments.chance import ROUNDING, format_mean, means_claim
+from bayescontrol.experiments.curves import share_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
-from bayescontrol.experiments.theory.diagrams import (
-    Places,
-    chain_edges,
-    markov_chain,
-    nodes,
-    same_frame,
-    state_path,
-    stationary_shares,
-    transitions,
-    with_policy,
-)
+from bayescontrol.experiments.theory import diagrams
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
 from bayescontrol.lab.graph import Area, Edge, Graph
 from bayescontrol.lab.statistics.intervals import normal_quantile
@@ -80,7 +71,7 @@ def action_probabilities(who: str) -> FloatArray:
 @cache
 def chain(who: str) -> FloatArray:
     """Return P(s' | s) under one of POLICIES."""
-    return markov_chain(modes(), action_probabilities(who), TRUE)
+    return diagrams.markov_chain(modes(), action_probabilities(who), TRUE)
 
 
 @cache
@@ -90,7 +81,7 @@ def time_shares(who: str) -> FloatArray:
     >>> time_shares("P2").round(4).tolist()
     [0.0, 0.0, 0.0, 0.3478, 0.1739, 0.2609, 0.2174, 0.0]
     """
-    return stationary_shares(chain(who))
+    return diagrams.stationary_shares(chain(who))
 
 
 def selected(who: str) -> tuple[int, ...]:
@@ -105,7 +96,7 @@ def selected(who: str) -> tuple[int, ...]:
 @cache
 def _class(who: str, start: int) -> TabularModes:
     policy = modes().policy if who == BY_TURNS else action_probabilities(who)
-    return with_policy(modes(), policy, start)
+    return diagrams.with_policy(modes(), policy, start)
 
 
 def run(settings: Settings, i: int) -> Columns:
@@ -119,7 +110,7 @@ def run(settings: Settings, i: int) -> Columns:
         # P1 and P2 mirror each other: with equal random numbers their runs would be equal.
         number = len(POLICIES) * i + k
         record = interact(agent, world, settings.steps, seed=settings.seed, run=number)
-        states_visited = state_path(same, record)
+        states_visited = diagrams.state_path(same, record)
         late = states_visited[-(settings.steps // 2) :]
         visits.append(np.bincount(late, minlength=states))
         pairs = states * states_visited[:-1] + states_visited[1:]
@@ -135,8 +126,6 @@ def run(settings: Settings, i: int) -> Columns:
 
 #: The rate of false alarms of all claims together, shared by four families of tests.
 _ALARMS: Final = 1e-3 / 4
-_TOLERANCE: Final = 1e-12
-_ORIGIN: Final = "theory: exact stationary_shares, Student's margin"
 
 
 def score(settings: Settings, columns: Columns) -> Score:
@@ -144,15 +133,13 @@ def score(settings: Settings, columns: Columns) -> Score:
     table = _shares(columns)
     if len(columns["visits"]) < FEWEST:
         return Score((), (table,))
-    claims = [
-        _sums(),
-        *(_subset(k, columns) for k in range(2)),
+    claims = (
+        *_subset_claims(columns),
         *(_time(k, columns) for k in range(3)),
         _frequencies(columns),
-        _pulled(columns),
-        _turns(columns),
-    ]
-    return Score(tuple(claims), (table,))
+        *_entering_claims(columns),
+    )
+    return Score(claims, (table,))
 
 
 def inside_after(who: str, steps: int) -> FloatArray:
@@ -174,7 +161,7 @@ def entered_by(who: str) -> int:
     >>> entered_by("P1"), entered_by("P2")
     (2, 2)
     """
-    sure = inside_after(who, len(modes().labels.situations)).min(axis=1) >= 1 - _TOLERANCE
+    sure = inside_after(who, len(modes().labels.situations)).min(axis=1) >= 1 - ROUNDING
     return int(np.argmax(sure))
 
 
@@ -182,42 +169,40 @@ def _names(states: tuple[int, ...]) -> str:
     return " ".join(modes().labels.situations[x] for x in states)
 
 
-def _sums() -> Claim:
+def _subset_claims(columns: Columns) -> Iterator[Claim]:
     off = max(float(np.abs(chain(who).sum(-1) - 1.0).max()) for who in POLICIES)
-    return Claim(
+    yield Claim(
         "transitions-sum-to-1",
         "from every state s, the probabilities P(s'|m,s) of the next state s' under the policy of "
         "m sum to 1; the largest deviation",
-        "ours", 0.0, off, None, off <= _TOLERANCE, exact=True,
+        "ours", 0.0, off, None, off <= ROUNDING, exact=True,
     )  # fmt: skip
-
-
-def _subset(k: int, columns: Columns) -> Claim:
-    who = POLICIES[k]
-    visited = tuple(np.flatnonzero(columns["visits"][:, k].sum(axis=0)).tolist())
-    return Claim(
-        f"subset-{who.lower()}",
-        f"applying {who} means choosing a subset of the states: exactly these are visited for "
-        "ever",
-        "paper", _names(selected(who)), _names(visited), None, visited == selected(who),
-        reason="expected: where the exact stationary distribution is positive; ours: visited in "
-        f"the second halves of {len(columns['visits'])} runs",
-        place="section 4.1, figure 2",
-        threshold_origin="theory: the exact stationary distribution",
-    )  # fmt: skip
+    for k, who in enumerate(POLICIES[:2]):
+        visited = tuple(np.flatnonzero(columns["visits"][:, k].sum(axis=0)).tolist())
+        yield Claim(
+            f"subset-{who.lower()}",
+            f"applying {who} means choosing a subset of the states: exactly these are visited for "
+            "ever",
+            "paper", _names(selected(who)), _names(visited), None, visited == selected(who),
+            reason="expected: where the exact stationary distribution is positive; ours: visited "
+            f"in the second halves of {len(columns['visits'])} runs",
+            place="section 4.1, figure 2",
+            threshold_origin="theory: the exact stationary distribution",
+        )  # fmt: skip
 
 
 def _time(k: int, columns: Columns) -> Claim:
-    who, runs = POLICIES[k], _in_time(columns)[:, k]
+    who = POLICIES[k]
     x = int(np.argmax(time_shares(who)))
-    found = compare_means(runs, time_shares(who), _ALARMS / 3)
-    return Claim(
+    return means_claim(
         f"time-{who.lower().replace(' ', '-')}",
         f"{who}: runs spend the computed share of the time in every state; shown: {_names((x,))}",
-        "ours", float(time_shares(who)[x]), *measured(runs[:, x]), found.holds,
-        reason=f"all states: {found.sentence}",
-        threshold_origin=_ORIGIN,
-    )  # fmt: skip
+        _in_time(columns)[:, k],
+        time_shares(who),
+        _ALARMS / 3,
+        shown=x,
+        about="all states: ",
+    )
 
 
 def _in_time(columns: Columns) -> FloatArray:
@@ -229,10 +214,7 @@ def _frequencies(columns: Columns) -> Claim:
     """Compare with binomial margins: transitions are independent given their state."""
     within, pairs = 0, 0
     for k, who in enumerate(POLICIES):
-        P, moves = (
-            chain(who),
-            columns["moves"][:, k].sum(axis=0),
-        )
+        P, moves = chain(who), columns["moves"][:, k].sum(axis=0)
         left = np.maximum(moves.sum(axis=1, keepdims=True), 1)
         gap = np.where(moves.sum(axis=1, keepdims=True) > 0, np.abs(moves / left - P), 0.0)
         z = normal_quantile(1 - _ALARMS / (2 * P.size * len(POLICIES)))
@@ -250,32 +232,28 @@ def _frequencies(columns: Columns) -> Claim:
     )  # fmt: skip
 
 
-def _pulled(columns: Columns) -> Claim:
+def _entering_claims(columns: Columns) -> Iterator[Claim]:
     latest = max(entered_by(who) for who in POLICIES)
     early = min(latest, columns["inside"].shape[-1] - 1)
     share = float(columns["inside"][:, :2, early:].mean())
-    return Claim(
+    yield Claim(
         "wherever-it-starts",
         f"from every state, each policy is inside its subset after {latest} steps and stays "
         "there; share of the runs and steps from then on",
         "ours", 1.0, share, None, share == 1.0,
         threshold_origin="theory: by then the exact chain is inside with probability 1",
     )  # fmt: skip
-
-
-def _turns(columns: Columns) -> Claim:
     either = {*selected("P1"), *selected("P2")}
     new = tuple(x for x in selected(BY_TURNS) if x not in either)
-    runs = _in_time(columns)[:, 2, list(new)].sum(axis=1)
-    exact = float(time_shares(BY_TURNS)[list(new)].sum())
-    found = compare_means(runs[:, None], np.array([exact]), _ALARMS)
-    return Claim(
+    yield means_claim(
         "by-turns-leads-elsewhere",
         f"two policies by turns visit {_names(new)}, which neither visits for ever by itself: a "
         "mixture of policies selects more than the two subsets; share of the time",
-        "ours", exact, *measured(runs), bool(new) and found.holds, reason=found.sentence,
-        threshold_origin=_ORIGIN,
-    )  # fmt: skip
+        _in_time(columns)[:, 2, list(new)].sum(axis=1)[:, None],
+        time_shares(BY_TURNS)[list(new)].sum(keepdims=True),
+        _ALARMS,
+        also=bool(new),
+    )
 
 
 def _shares(columns: Columns) -> Table:
@@ -299,7 +277,8 @@ _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     "P2": ("vermillion", "dash"),
     BY_TURNS: ("green", "dot"),
 }
-_PLACES: Final[Places] = {
+_MARKERS: Final = ("circle", "triangle-up", "diamond")
+_PLACES: Final[diagrams.Places] = {
     "s0": (1.05, 1.3), "s1": (0.0, 0.0), "s2": (1.05, -1.3), "s3": (2.6, 0.0), "s4": (4.15, 1.3),
     "s5": (5.2, 0.0), "s6": (4.15, -1.3), "s7": (5.35, 2.2),
 }  # fmt: skip
@@ -319,7 +298,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 def _diagram() -> Chart:
     return Chart(
         "A policy diagram: states, transitions, and what each policy selects",
-        same_frame([_world(), _policy("P1"), _policy("P2")]),
+        diagrams.same_frame([_world(), _policy("P1"), _policy("P2")]),
         "A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: after "
         "action a and observation 0. The first graph shows all transitions of the world, the "
         "others those that remain once a policy has chosen the actions. The darker a state, the "
@@ -330,14 +309,11 @@ def _diagram() -> Chart:
 
 
 def _world() -> Panel:
-    states = list(_PLACES)
+    n, edges = len(_PLACES), diagrams.transitions(modes(), TRUE, [_LOOKS["P1"], _LOOKS["P2"]])
     graph = Graph(
         "eight states, all transitions between them, and the subsets of P1 and P2",
-        nodes(_PLACES, [0.0] * len(states), ["a state of the world"] * len(states), "ink"),
-        [
-            replace(_placed(edge), label="")
-            for edge in transitions(modes(), TRUE, [_LOOKS["P1"], _LOOKS["P2"]])
-        ],
+        diagrams.nodes(_PLACES, [0.0] * n, ["a state of the world"] * n, "ink"),
+        [replace(_placed(edge), label="") for edge in edges],
         [_area("P1"), _area("P2")],
     )
     return Panel(
@@ -361,13 +337,12 @@ def _policy(who: str) -> Panel:
     colour, _ = _LOOKS[who]
     mu, inside = time_shares(who), {modes().labels.situations[x] for x in selected(who)}
     action = modes().labels.actions[int(np.argmax(action_probabilities(who)[0]))]
+    edges = diagrams.chain_edges(modes(), action_probabilities(who), TRUE, colour=colour)
+    times = [f"{share:.1%} of the time" for share in mu]
     graph = Graph(
         f"the transitions that {who} takes, and the states in which it stays",
-        nodes(_PLACES, 0.9 * mu / mu.max(), [f"{share:.1%} of the time" for share in mu], colour),
-        [
-            replace(_placed(edge), faint=edge.source not in inside)
-            for edge in chain_edges(modes(), action_probabilities(who), TRUE, colour=colour)
-        ],
+        diagrams.nodes(_PLACES, 0.9 * mu / mu.max(), times, colour),
+        [replace(_placed(edge), faint=edge.source not in inside) for edge in edges],
         [_area(who)],
     )
     return Panel(
@@ -394,45 +369,32 @@ def _pull(settings: Settings, columns: Columns) -> Panel:
     lines, markers = [], []
     for k, who in enumerate(POLICIES[:2]):
         colour, dash = _LOOKS[who]
+        look: Any = {"colour": colour, "group": who}
         exact = inside_after(who, SHOWN).mean(axis=1)  # all starts are equally likely
-        lines.append(Series(f"{who}: exact", t, exact, colour=colour, dash=dash, group=who,
-                            in_legend=False))  # fmt: skip
-        found = columns["inside"][:, k].sum(axis=0)
-        bounds = wilson(found, len(columns["inside"]))
-        share = found / len(columns["inside"])
-        markers.append(Series(who, t, share, *bounds, "points", colour, group=who,
-                              marker="circle" if k == 0 else "square-open"))  # fmt: skip
+        lines.append(Series(f"{who}: exact", t, exact, dash=dash, in_legend=False, **look))
+        look |= {"kind": "points", "marker": "circle" if k == 0 else "square-open"}
+        markers.append(share_of_runs(who, t, columns["inside"][:, k], z=1.96, **look))
     return Panel(
-        "Inside the subset",
-        "step t", "P(inside the subset)", [*lines, *markers],
-        ylim=(0.0, 1.05),
-        notes=["Lines: exact. Markers: runs, 95 % intervals"],
+        "Inside the subset", "step t", "P(inside the subset)", [*lines, *markers],
+        ylim=(0.0, 1.05), notes=["Lines: exact. Markers: runs, 95 % intervals"],
         legend="lower right",
     )  # fmt: skip
 
 
 def _states(columns: Columns) -> Panel:
-    visits = columns["visits"]
-    mean, error = mean_and_error(visits / visits.sum(axis=-1, keepdims=True))
-    x = np.arange(visits.shape[-1])
+    runs = _in_time(columns)
+    x = np.arange(runs.shape[-1])
     exact, markers = [], []
-    for k, who in enumerate(POLICIES):
-        colour, _ = _LOOKS[who]
+    for k, (who, marker) in enumerate(zip(POLICIES, _MARKERS, strict=True)):
+        look: Any = {"kind": "points", "group": who, "colour": _LOOKS[who][0]}
+        square: Any = {"marker": "square-open", "in_legend": False, **look}
         beside = x + 0.22 * (k - 1)
-        exact.append(Series(f"{who}: exact", beside, time_shares(who), kind="points", colour=colour,
-                            marker="square-open", group=who, in_legend=False))  # fmt: skip
-        markers.append(
-            Series(who, beside, mean[k], mean[k] - 2 * error[k], mean[k] + 2 * error[k], "points",
-                   colour, marker=("circle", "triangle-up", "diamond")[k], group=who)
-        )  # fmt: skip
+        exact.append(Series(f"{who}: exact", beside, time_shares(who), **square))
+        markers.append(Series.of_runs(who, beside, runs[:, k], marker=marker, **look))
     return Panel(
-        "Time in each state",
-        "state s₀ … s₇", "share of the time", [*exact, *markers],
-        xticks=x.tolist(),
-        ylim=(-0.03, 0.45),
+        "Time in each state", "state s₀ … s₇", "share of the time", [*exact, *markers],
+        xticks=x.tolist(), ylim=(-0.03, 0.45), legend="upper right", legend_columns=3,
         notes=["Open squares: exact. Markers: runs, ± 2 standard errors"],
-        legend="upper right",
-        legend_columns=3,
     )  # fmt: skip
 
 

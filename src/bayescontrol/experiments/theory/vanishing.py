@@ -43,12 +43,13 @@ from bayescontrol.convergence.boundedness import simulate_divergences
 from bayescontrol.convergence.core import core
 from bayescontrol.convergence.verdict import Outcome as Fate
 from bayescontrol.convergence.verdict import PairVerdict, Verdict, check
-from bayescontrol.experiments.chance import Pilot, format_weight, measured
+from bayescontrol.experiments.chance import Pilot, format_weight, longest_pilot, measured
+from bayescontrol.experiments.curves import share_of_runs, spread_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
-from bayescontrol.experiments.theory.divergence import ROUNDING, bound, spread_of_runs
+from bayescontrol.experiments.theory.divergence import ROUNDING, bound
 from bayescontrol.experiments.theory.five_modes import OUTSIDE, TRUE, five_modes
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab.chart import Chart, Colour, Panel, Series
 from bayescontrol.problems.examples import core_diagram
 from bayescontrol.problems.tabular import TabularModes
 
@@ -151,10 +152,8 @@ def score(settings: Settings, columns: Columns) -> Score:
         return Score((), tables)
     claims = (
         *(_outside(settings, name, columns) for name in CLASSES),
-        _bound(columns),
-        _keeps(columns),
-        _own_policy(columns),
-        _like_one_over_t(settings, columns),
+        *_bound_and_inside(columns),
+        *_refutes_itself(settings, columns),
     )
     return Score(claims, tables)
 
@@ -170,14 +169,8 @@ def others(name: str, inside: bool) -> list[int]:
     return [m for m in range(len(modes)) if (m in members) is inside and m != true]
 
 
-def _pilot(pilots: Mapping[int, Pilot], steps: int) -> tuple[Pilot, str]:
-    """Return the longest pilot that is not longer than our runs, and its description."""
-    size = max(n for n in pilots if n <= steps)
-    return pilots[size], f"pilot on seed 1000, {pilots[size].runs:,} runs of {size:,} steps"
-
-
 def _outside(settings: Settings, name: str, columns: Columns) -> Claim:
-    pilot, called = _pilot(_OUTSIDE[name], int(times(settings, name)[-1]))
+    pilot, called = longest_pilot(_OUTSIDE[name], int(times(settings, name)[-1]))
     most = pilot.mean + pilot.bounded_margin(len(columns[f"{name} posterior"]), _ALARMS)
     out = others(name, inside=False)
     v = columns[f"{name} posterior"][:, -1, out].sum(-1)
@@ -199,71 +192,65 @@ def _outside(settings: Settings, name: str, columns: Columns) -> Claim:
 
 
 def _ours(mean: float, error: float | None) -> tuple[float | str, float | None]:
-    return (
-        (format_weight(mean), None) if format_weight(mean) == format_weight(0.0) else (mean, error)
-    )
+    shown = format_weight(mean)
+    return (shown, None) if shown == format_weight(0.0) else (mean, error)
 
 
-def _bound(columns: Columns) -> Claim:
+def _bound_and_inside(columns: Columns) -> tuple[Claim, Claim]:
     number = sum(int(columns[f"{name} violations"].sum()) for name in CLASSES)
     cases = sum(columns[f"{name} bound"].size for name in CLASSES)
-    return Claim(
-        "never-above-the-bound",
-        "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d is the evidence for the "
-        "true mode m* against m; violations",
-        "ours", 0, number, None, number == 0, reason=f"{cases} comparisons",
-        threshold_origin="theory: no violation, up to rounding",
-    )  # fmt: skip
-
-
-def _keeps(columns: Columns) -> Claim:
-    inside = others(FIVE, inside=True)
-    v = columns[f"{FIVE} posterior"][:, -1, inside].sum(-1)
+    modes, inside = class_of(FIVE), others(FIVE, inside=True)
     alike = all(pair(FIVE, m).consistent for m in inside)
-    middle, prior = float(np.median(v)), float(class_of(FIVE).prior[inside].sum())
-    return Claim(
-        "inside-the-core-stays",
-        f"{FIVE}: modes inside the core that act as m* does need not vanish "
-        f"({', '.join(class_of(FIVE).name(m) for m in inside)}); median of their weight at the end",
-        "ours", f"about {prior:g}", middle, None, alike and middle > prior / 2,
-        reason="no remaining mode takes the actions that would refute them; they do no harm",
-        threshold_origin="pilot on seed 1000, 1,000 runs: nine in ten are above half of the prior "
-        "(false alarms: below 1e-9)",
+    middle = float(np.median(columns[f"{FIVE} posterior"][:, -1, inside].sum(-1)))
+    prior = float(modes.prior[inside].sum())
+    return (
+        Claim(
+            "never-above-the-bound",
+            "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d is the evidence for "
+            "the true mode m* against m; violations",
+            "ours", 0, number, None, number == 0, reason=f"{cases} comparisons",
+            threshold_origin="theory: no violation, up to rounding",
+        ),
+        Claim(
+            "inside-the-core-stays",
+            f"{FIVE}: modes inside the core that act as m* does need not vanish "
+            f"({', '.join(modes.name(m) for m in inside)}); median of their weight at the end",
+            "ours", f"about {prior:g}", middle, None, alike and middle > prior / 2,
+            reason="no remaining mode takes the actions that would refute them; they do no harm",
+            threshold_origin="pilot on seed 1000, 1,000 runs: nine in ten are above half of the "
+            "prior (false alarms: below 1e-9)",
+        ),
     )  # fmt: skip
 
 
-def _own_policy(columns: Columns) -> Claim:
-    found = pair(BIASES, RIVAL)
-    v = columns[f"{BIASES} posterior"][:, -1, RIVAL]
+def _refutes_itself(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
+    found, powers = pair(BIASES, RIVAL), exponents(settings, columns)
     exact = found.in_core and bool(found.act_differently) and found.outcome is Fate.SETTLES
-    middle = float(np.median(v))
+    middle = float(np.median(columns[f"{BIASES} posterior"][:, -1, RIVAL]))
     prior = float(class_of(BIASES).prior[RIVAL])
-    return Claim(
-        "refuted-by-its-own-policy",
-        "bias grid: the mode (.8, .8) is in the core of the true one, (.8, .5), acts differently, "
-        "and vanishes nevertheless; median of its weight at the end",
-        "ours", f"→ 0, from {prior:.3g}", middle, None,
-        exact and middle < prior / 5,
-        reason="it predicts that the second arm wins with .8, pulls it half of the time, and is "
-        "refuted by the observations",
-        threshold_origin="pilot on seed 1000, 1,000 runs of 500 steps: eight in ten are below a "
-        "fifth of the prior (false alarms: below 1e-9)",
-    )  # fmt: skip
-
-
-def _like_one_over_t(settings: Settings, columns: Columns) -> Claim:
-    runs = exponents(settings, columns)
-    mean, error = measured(runs)
-    pilot, called = _pilot(_POWER, settings.long_steps)
-    slack = abs(pilot.mean + 1.0) + pilot.margin(len(runs), _ALARMS)
-    return Claim(
-        "slower-like-one-over-t",
-        "the weight w of (.8, .8) falls like 1/t, not exponentially: the power of t, over the last "
-        "three quarters of the steps",
-        "ours", -1.0, mean, error, abs(mean + 1.0) <= slack,
-        reason="its arm is pulled in proportion to its weight, so dw/dt ∝ -w²",
-        threshold_origin=f"{called}: {pilot.mean:.2g} at a finite time; within {slack:.2g} of -1 "
-        "(false alarms: 1 in 1000)",
+    mean, error = measured(powers)
+    pilot, called = longest_pilot(_POWER, settings.long_steps)
+    slack = abs(pilot.mean + 1.0) + pilot.margin(len(powers), _ALARMS)
+    return (
+        Claim(
+            "refuted-by-its-own-policy",
+            "bias grid: the mode (.8, .8) is in the core of the true one, (.8, .5), acts "
+            "differently, and vanishes nevertheless; median of its weight at the end",
+            "ours", f"→ 0, from {prior:.3g}", middle, None, exact and middle < prior / 5,
+            reason="it predicts that the second arm wins with .8, pulls it half of the time, and "
+            "is refuted by the observations",
+            threshold_origin="pilot on seed 1000, 1,000 runs of 500 steps: eight in ten are below "
+            "a fifth of the prior (false alarms: below 1e-9)",
+        ),
+        Claim(
+            "slower-like-one-over-t",
+            "the weight w of (.8, .8) falls like 1/t, not exponentially: the power of t, over the "
+            "last three quarters of the steps",
+            "ours", -1.0, mean, error, abs(mean + 1.0) <= slack,
+            reason="its arm is pulled in proportion to its weight, so dw/dt ∝ -w²",
+            threshold_origin=f"{called}: {pilot.mean:.2g} at a finite time; within {slack:.2g} of "
+            "-1 (false alarms: 1 in 1000)",
+        ),
     )  # fmt: skip
 
 
@@ -286,17 +273,12 @@ def _table(columns: Columns) -> Table:
             if m == true:
                 continue
             found = pair(name, m)
-            low, middle, high = np.quantile(v[:, m], (0.05, 0.5, 0.95), method="inverted_cdf")
-            rows.append(
-                (
-                    name,
-                    class_of(name).name(m),
-                    "inside" if found.in_core else "outside",
-                    "differently" if found.act_differently else "alike",
-                    format_weight(float(middle)),
-                    _between(float(low), float(high)),
-                )
-            )
+            ends = np.quantile(v[:, m], (0.05, 0.5, 0.95), method="inverted_cdf")
+            low, middle, high = (format_weight(float(end)) for end in ends)
+            core_of, acts = "inside" if found.in_core else "outside", found.act_differently
+            words = class_of(name).name(m), core_of, "differently" if acts else "alike"
+            between = low if low == high else f"{low} … {high}"
+            rows.append((name, *words, middle, between))
     return Table(
         "Posterior weights at the end, inside and outside the core",
         ("class", "mode", "core of m*", "acts", "median weight", "nine runs in ten"), tuple(rows),
@@ -304,11 +286,6 @@ def _table(columns: Columns) -> Table:
         "(inside). Acts: as m* does, or differently. Both are exact; weights are of "
         f"{len(v)} runs, (.8, .5) is a bandit whose arms win with .8 and .5.",
     )  # fmt: skip
-
-
-def _between(low: float, high: float) -> str:
-    """Format an interval of weights; one number if both ends look the same."""
-    return " … ".join(dict.fromkeys((format_weight(low), format_weight(high))))
 
 
 _COLOURS: Final[tuple[Colour, ...]] = ("ink", "vermillion", "orange", "blue", "green")
@@ -348,13 +325,11 @@ def _falls(settings: Settings, columns: Columns, name: str, title: str, lowest: 
     t = when[shown]
     posteriors, bounds = [], []
     for m in range(1, len(modes)):
-        found = pair(name, m)
+        in_core, runs = pair(name, m).in_core, columns[f"{name} posterior"][:, shown, m]
         look: Any = {"colour": _COLOURS[m]}
-        label = f"{modes.name(m)}, {'inside' if found.in_core else 'outside'}"
-        posteriors.append(
-            spread_of_runs(label, t, columns[f"{name} posterior"][:, shown, m], **look)
-        )
-        if not found.in_core:
+        label = f"{modes.name(m)}, {'inside' if in_core else 'outside'}"
+        posteriors.append(spread_of_runs(label, t, runs, **look))
+        if not in_core:
             middle = np.median(columns[f"{name} bound"][:, shown, m], axis=0)
             bounds.append(Series(f"bound on {modes.name(m)}", t, middle, dash="dash", **look))
     return Panel(
@@ -386,16 +361,12 @@ def _slowly(settings: Settings, columns: Columns) -> Panel:
 
 
 def _left(settings: Settings, columns: Columns) -> Panel:
-    looks: tuple[tuple[str, Colour, Dash], ...] = (
-        (FIVE, "blue", "solid"), (CORE, "green", "dash"), (BIASES, "vermillion", "dashdot"),
-    )  # fmt: skip
+    looks = {FIVE: ("blue", "solid"), CORE: ("green", "dash"), BIASES: ("vermillion", "dashdot")}
     series = []
-    for name, colour, dash in looks:
+    for name, (colour, dash) in looks.items():
         t = times(settings, name)
         v = columns[f"{name} posterior"][:, t >= 1][:, :, others(name, inside=False)].sum(-1)
-        left = (v > GONE).sum(0)
-        bounds = wilson(left, len(v), z=2.0)
-        series.append(Series(name, t[t >= 1], left / len(v), *bounds, colour=colour, dash=dash))
+        series.append(share_of_runs(name, t[t >= 1], v > GONE, colour=colour, dash=dash))
     return Panel(
         "(d) How many runs still have modes outside the core?", "step t",
         f"share of runs with more than {GONE:g} outside", series, xscale="log", ylim=(-0.02, 1.02),

@@ -1,0 +1,46 @@
+"""Columns by name, and series over the runs: medians with a band, shares with an interval."""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.lab import wilson
+from bayescontrol.lab.chart import Series
+
+
+def by_name(names: Iterable[str], column: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    """Split column[run, k, …] into the arrays of each k, which is known by its name.
+
+    >>> by_name(["a", "b"], np.array([[1, 2], [3, 4]]))["b"]
+    array([2, 4])
+    """
+    return dict(zip(names, np.moveaxis(column, 1, 0), strict=True))
+
+
+def spread_of_runs(label: str, x: Any, runs: FloatArray, share: float = 0.9, **look: Any) -> Series:
+    """Make a series of the median over the runs, with a band that contains a share of them."""
+    levels = ((1.0 - share) / 2.0, 0.5, (1.0 + share) / 2.0)
+    low, middle, high = np.quantile(runs, levels, axis=0, method="inverted_cdf")
+    return Series(label, x, middle, low, high, **look)
+
+
+def share_of_runs(label: str, x: Any, hits: Any, z: float = 2.0, **look: Any) -> Series:
+    """Make a series of the share of the runs in which hits[run, x] is true, with Wilson's interval.
+
+    >>> share_of_runs("found", np.arange(2), np.array([[True, False], [True, True]])).y.tolist()
+    [1.0, 0.5]
+    """
+    count = hits.sum(axis=0)
+    low, high = wilson(count, len(hits), z=z)
+    return Series(label, x, count / len(hits), low, high, **look)
+
+
+def mean_of_runs(
+    label: str, x: Any, runs: FloatArray, method: Literal["linear", "inverted_cdf"], **look: Any
+) -> Series:
+    """Make a series of the mean over the runs, with a band that contains 90 % of them."""
+    low, high = np.quantile(runs, (0.05, 0.95), axis=0, method=method)
+    return Series(label, x, runs.mean(axis=0), low, high, **look)
