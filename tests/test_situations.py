@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.arena import BAMCP, UCRL2
+from benchmarks.arena import BAMCP, UCRL2, PosteriorSampling
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, interact, play
-from bayescontrol.baselines import OptimalController, OptimalPolicy, PosteriorSampling, QLearning
+from bayescontrol.baselines import OptimalController, OptimalPolicy, QLearning
 from bayescontrol.convergence import sampled_check, sampled_rate
 from bayescontrol.errors import BadSituation
 from bayescontrol.experts import (

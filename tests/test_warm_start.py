@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.arena import PosteriorSampling
 
 from bayescontrol import (
     BernoulliBandit,
@@ -16,7 +17,7 @@ from bayescontrol import (
     Stream,
     interact,
 )
-from bayescontrol.baselines import PosteriorSampling, RLearning
+from bayescontrol.baselines import RLearning
 from bayescontrol.errors import BadEvidence, BayesControlError, MissingCapability
 from bayescontrol.interaction import Renewing, warm_start
 from bayescontrol.linear import LinearAgent, LinearPlant, LinearSystem, double_integrator

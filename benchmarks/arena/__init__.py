@@ -7,6 +7,15 @@ cached like those of the library.
 from benchmarks.arena.bamcp import BAMCP
 from benchmarks.arena.bandits import InformationDirected, KnowledgeGradient
 from benchmarks.arena.bayesian_q import BayesianQ
+from benchmarks.arena.posterior_sampling import DirichletMDPBelief, PosteriorSampling
 from benchmarks.arena.ucrl2 import UCRL2
 
-__all__ = ["BAMCP", "UCRL2", "BayesianQ", "InformationDirected", "KnowledgeGradient"]
+__all__ = [
+    "BAMCP",
+    "UCRL2",
+    "BayesianQ",
+    "DirichletMDPBelief",
+    "InformationDirected",
+    "KnowledgeGradient",
+    "PosteriorSampling",
+]

@@ -19,9 +19,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from benchmarks.arena.average_reward import draw_row
+from benchmarks.arena.declared_model import DeclaredModel, whole
 
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
-from bayescontrol.baselines.declared_model import DeclaredModel, between, whole
+from bayescontrol.baselines.td_learning import between
 from bayescontrol.errors import (
     ImpossibleObservation,
     IncompatibleState,
@@ -31,7 +33,6 @@ from bayescontrol.errors import (
 )
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import log
-from bayescontrol.kernels.mdp import draw_row
 from bayescontrol.kernels.random import below, categorical
 from bayescontrol.mdp.table import MDP, Step, advance
 from bayescontrol.seeding import Stream

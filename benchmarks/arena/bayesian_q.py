@@ -29,8 +29,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.baselines import TabularLearner
-from bayescontrol.baselines.declared_model import between
-from bayescontrol.baselines.td_learning import learner_loop
+from bayescontrol.baselines.td_learning import between, learner_loop
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import NORMAL_GAMMA, draw
 from bayescontrol.kernels.beta_distribution import beta_cdf

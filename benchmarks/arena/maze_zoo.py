@@ -26,11 +26,11 @@ from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import numpy as np
-from benchmarks.arena import UCRL2, BayesianQ
+from benchmarks.arena import UCRL2, BayesianQ, PosteriorSampling
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.baselines import OptimalPolicy, PosteriorSampling, QLearning, RLearning
+from bayescontrol.baselines import OptimalPolicy, QLearning, RLearning
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error

@@ -19,9 +19,10 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
+from benchmarks.arena.declared_model import DeclaredModel
 
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
-from bayescontrol.baselines.declared_model import DeclaredModel, between
+from bayescontrol.baselines.td_learning import between
 from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.mdp.table import MDP, advance

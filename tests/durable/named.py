@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from benchmarks import arena
+from benchmarks.arena.posterior_sampling import doubling_lengths
 
 from bayescontrol import (
     BernoulliBandit,
@@ -40,7 +41,6 @@ from bayescontrol.baselines import (
     CertaintyEquivalence,
     GittinsAgent,
     NaiveMixture,
-    doubling_lengths,
     lazy_thompson_sampling,
 )
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
@@ -520,7 +520,7 @@ BELIEFS: dict[str, Case] = {
         ),
         answer=_room,
     ),
-    "Dirichlet": Case(_named(lambda: baselines.PosteriorSampling.on(chain_mdp(3))), answer=_step),
+    "Dirichlet": Case(_named(lambda: arena.PosteriorSampling.on(chain_mdp(3))), answer=_step),
     "linear plant": Case(
         _named(lambda: LinearAgent.on(double_integrator(), start=[1.0, -1.0])),
         answer=_vector(2),
@@ -588,7 +588,7 @@ AGENTS: dict[str, Case] = {
     "Bayesian Q-learning": Case(_named(lambda: arena.BayesianQ(3, 2)), answer=_step),
     "posterior sampling, doubling": Case(
         _named(
-            lambda: baselines.PosteriorSampling.on(
+            lambda: arena.PosteriorSampling.on(
                 chain_mdp(3), start=2, ends=doubling_lengths, rewards="transition"
             )
         ),

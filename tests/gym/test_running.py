@@ -6,14 +6,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from benchmarks.arena import UCRL2
+from benchmarks.arena import UCRL2, DirichletMDPBelief, PosteriorSampling
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from bayescontrol import ControlRule, FiniteBelief, Record, Stream, interact
 from bayescontrol.baselines import (
-    DirichletMDPBelief,
     OptimalPolicy,
-    PosteriorSampling,
     QLearning,
     RLearning,
 )

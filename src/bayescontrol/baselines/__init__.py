@@ -37,15 +37,6 @@ from bayescontrol.baselines.non_learning import (
     vote,
 )
 from bayescontrol.baselines.optimal_policy import OptimalPolicy
-from bayescontrol.baselines.posterior_sampling import (
-    DirichletMDPBelief,
-    Episode,
-    ModelPrior,
-    PosteriorSampling,
-    at_once,
-    doubling_lengths,
-    tsde,
-)
 from bayescontrol.baselines.td_learning import QLearning, RLearning, TabularLearner
 
 __all__ = [
@@ -59,13 +50,10 @@ __all__ = [
     "CertaintyEquivalence",
     "CountingAgent",
     "DamagedCache",
-    "DirichletMDPBelief",
-    "Episode",
     "EpsilonGreedy",
     "FixedExperts",
     "GittinsAgent",
     "GittinsTable",
-    "ModelPrior",
     "NaiveMixture",
     "NotCertified",
     "OptimalController",
@@ -73,7 +61,6 @@ __all__ = [
     "Oracle",
     "Plan",
     "PlanTooLarge",
-    "PosteriorSampling",
     "QLearning",
     "RLearning",
     "Softmax",
@@ -81,14 +68,11 @@ __all__ = [
     "UCBTuned",
     "UniformLevers",
     "UniformSystem",
-    "at_once",
     "dithered_mean",
-    "doubling_lengths",
     "expected_total",
     "gittins_bounds",
     "gittins_index",
     "lazy_thompson_sampling",
     "mean_action",
-    "tsde",
     "vote",
 ]

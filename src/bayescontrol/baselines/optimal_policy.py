@@ -12,8 +12,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays
-from bayescontrol.baselines.declared_model import read_step
-from bayescontrol.baselines.td_learning import StepColumns
+from bayescontrol.baselines.td_learning import StepColumns, read_step
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.mdp.planning import Plan, policy_iteration
 from bayescontrol.mdp.table import MDP, MDPEnvironment, advance

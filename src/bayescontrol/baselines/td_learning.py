@@ -17,8 +17,10 @@ A learner stores arrays with one row per state, [x, a, …], and doubles them wh
 kernels update them in place.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -26,7 +28,6 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
-from bayescontrol.baselines.declared_model import between, read_step
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance
 from bayescontrol.problems.names import Names
@@ -41,6 +42,31 @@ L = TypeVar("L", bound="TabularLearner")
 
 #: The initial number of rows if the states are not declared.
 FIRST_ROWS = 16
+
+
+def between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:
+    """Return a setting as a float if it is in the interval; `ends` are its brackets."""
+    number = float(value) if isinstance(value, Real) else math.nan
+    above = number > low or (ends[0] == "[" and number == low)
+    below = number < high or (ends[1] == "]" and number == high)
+    if not (above and below):
+        raise ValueError(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
+    return number
+
+
+def read_step(x: Any, a: Any, o: Any) -> tuple[float, Any]:
+    """Return o as (r, y); raise `BadEvidence` unless it is a pair with a finite reward."""
+    try:
+        r, y = o
+    except (TypeError, ValueError):
+        raise BadEvidence(
+            f"observation {o!r} after action {a!r} in state {x!r}: it must be (reward, state)"
+        ) from None
+    if not (isinstance(r, Real) and math.isfinite(r)):
+        raise BadEvidence(
+            f"reward {r!r} after action {a!r} in state {x!r}: it must be a finite number"
+        )
+    return float(r), y
 
 
 def learner_loop(agent: Any, environment: Any) -> Any:

@@ -29,15 +29,16 @@ typeof: Any = numba.typeof
 types: Any = numba.types
 
 
-_IMPORT = re.compile(rb"^from bayescontrol\.kernels\.(\w+) import", re.MULTILINE)
+_IMPORT = re.compile(rb"^from [\w.]+\.(\w+) import", re.MULTILINE)
 
 
 def _sources(path: Path, found: dict[str, bytes]) -> dict[str, bytes]:
-    """The sources of a module with kernels and of all kernel modules that it imports, by name."""
-    if path.stem not in found:
+    """The sources of a module with kernels, and of the modules beside it or here that it imports."""
+    if path.stem not in found and path.is_file():
         found[path.stem] = path.read_bytes()
         for imported in _IMPORT.findall(found[path.stem]):
-            _sources(Path(__file__).parent / f"{imported.decode()}.py", found)
+            for folder in {Path(__file__).parent, path.parent}:
+                _sources(folder / f"{imported.decode()}.py", found)
     return found
 
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from bayescontrol import ControlRule, interact
-from bayescontrol.baselines import (
+from benchmarks.arena.posterior_sampling import (
     DirichletMDPBelief,
+    Ends,
     Episode,
     ModelPrior,
     PosteriorSampling,
@@ -16,7 +15,8 @@ from bayescontrol.baselines import (
     doubling_lengths,
     tsde,
 )
-from bayescontrol.baselines.posterior_sampling import Ends
+
+from bayescontrol import ControlRule, interact
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
 from bayescontrol.mdp import MDP, Maze, chain_mdp, random_mdp
 from bayescontrol.mdp.table import advance

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.arena import DirichletMDPBelief
+from benchmarks.arena.declared_model import DeclaredModel
+from benchmarks.arena.posterior_sampling import ModelPrior, SampledModel
 
 from bayescontrol import ControlRule, FiniteBelief
-from bayescontrol.baselines import DirichletMDPBelief, ModelPrior
-from bayescontrol.baselines.declared_model import DeclaredModel
-from bayescontrol.baselines.posterior_sampling import SampledModel
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,

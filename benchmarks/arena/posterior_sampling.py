@@ -23,10 +23,15 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from benchmarks.arena.average_reward import (
+    draw_rewards,
+    draw_transitions,
+    expected_rewards,
+    solve_average_reward,
+)
+from benchmarks.arena.declared_model import DeclaredModel
 
-from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
-from bayescontrol.baselines.declared_model import DeclaredModel
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
@@ -40,7 +45,7 @@ from bayescontrol.schedules import Held
 from bayescontrol.seeding import Stream
 from bayescontrol.values import format_text, require_arrays
 
-#: ε of `kernels.mdp.solve_average_reward`, and its limit of policy improvements.
+#: ε of `solve_average_reward`, and its limit of policy improvements.
 RESTART, LIMIT = 1e-6, 200
 
 
@@ -65,14 +70,14 @@ class SampledModel:
         self.precision = precision
         r = R.copy() if R.ndim == 2 else np.empty(R.shape[:2])
         if R.ndim == 3:
-            kernels.mdp.expected_rewards(P, R, r)
+            expected_rewards(P, R, r)
         #: r(x,a), -∞ where x does not offer a.
         self.r: FloatArray = np.where(declared.allowed, r, -np.inf)
         #: The number of the action π(x), and the bias h(x) relative to the first state.
         self.policy: IntArray = np.empty(len(declared.states), np.int64)
         self.bias: FloatArray = np.empty(len(declared.states))
         #: ρ, and bounds of the optimal average reward of this model.
-        self.gain, self.lower, self.upper = kernels.mdp.solve_average_reward(
+        self.gain, self.lower, self.upper = solve_average_reward(
             self.P, self.r, RESTART, LIMIT, self.policy, self.bias
         )
 
@@ -226,16 +231,16 @@ class DirichletMDPBelief:
 
     def sample(self, rng: Stream) -> SampledModel:
         """Draw a model from the posterior and solve it."""
-        arrays, kernel = self._declared.arrays, kernels.mdp
+        arrays = self._declared.arrays
         P = np.empty(self.alpha.shape)
-        kernel.draw_transitions(self.alpha, arrays["n"], P, rng.state)
+        draw_transitions(self.alpha, arrays["n"], P, rng.state)
         if self.reward is None:
             total = arrays["total"]
             n = arrays["tried"] if total.ndim == 2 else arrays["n"]
             p = self.prior
             R = np.empty(total.shape)
             numbers = np.array([p.mu0, p.lambda0, p.precision])
-            kernel.draw_rewards(n.ravel(), total.ravel(), numbers, R.ravel(), rng.state)
+            draw_rewards(n.ravel(), total.ravel(), numbers, R.ravel(), rng.state)
         else:
             R = self.reward
         self._last = self._sampled_model(P, R)

@@ -3,16 +3,15 @@
 x ∈ X and a ∈ A(x) ⊆ A declared        o = (r, y), r finite, y ∈ X
 """
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import Arrays
-from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction
+from bayescontrol.baselines.td_learning import read_step
+from bayescontrol.errors import IncompatibleState, UnknownAction
 from bayescontrol.problems.names import Names
 from bayescontrol.values import pack, require_arrays, unpack
 
@@ -26,31 +25,6 @@ def whole(name: str, value: Any, least: int) -> int:
     if not plain or value < least:
         raise ValueError(f"{name}={value!r}: it must be a whole number of at least {least}")
     return int(value)
-
-
-def between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:
-    """Return a setting as a float if it is in the interval; `ends` are its brackets."""
-    number = float(value) if isinstance(value, Real) else math.nan
-    above = number > low or (ends[0] == "[" and number == low)
-    below = number < high or (ends[1] == "]" and number == high)
-    if not (above and below):
-        raise ValueError(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
-    return number
-
-
-def read_step(x: Any, a: Any, o: Any) -> tuple[float, Any]:
-    """Return o as (r, y); raise `BadEvidence` unless it is a pair with a finite reward."""
-    try:
-        r, y = o
-    except (TypeError, ValueError):
-        raise BadEvidence(
-            f"observation {o!r} after action {a!r} in state {x!r}: it must be (reward, state)"
-        ) from None
-    if not (isinstance(r, Real) and math.isfinite(r)):
-        raise BadEvidence(
-            f"reward {r!r} after action {a!r} in state {x!r}: it must be a finite number"
-        )
-    return float(r), y
 
 
 class DeclaredModel:

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from benchmarks.arena.average_reward import draw_rewards, draw_transitions, solve_average_reward
 
-from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.mdp import (
     MDP,
@@ -19,7 +19,7 @@ from bayescontrol.seeding import Stream
 def solved(mdp: MDP, epsilon: float = 1e-6) -> tuple[float, float, float, IntArray]:
     policy, h = np.empty(len(mdp.states), np.int64), np.empty(len(mdp.states))
     r = np.where(mdp.allowed, mdp.reward, -np.inf)
-    bounds = kernels.mdp.solve_average_reward(mdp.transition, r, epsilon, 200, policy, h)
+    bounds = solve_average_reward(mdp.transition, r, epsilon, 200, policy, h)
     return *bounds, policy
 
 
@@ -97,7 +97,7 @@ def test_rows_never_vanish_however_small_alpha_is() -> None:
 def rows(alpha: FloatArray, draws: int) -> FloatArray:
     P = np.empty((draws, 1, alpha.size))
     weights = np.broadcast_to(alpha, P.shape).copy()
-    kernels.mdp.draw_transitions(weights, np.zeros(P.shape), P, Stream(3).state)
+    draw_transitions(weights, np.zeros(P.shape), P, Stream(3).state)
     return P[:, 0]
 
 
@@ -105,7 +105,7 @@ def test_rewards_have_their_posterior_mean_and_spread() -> None:
     """20,000 draws; within 5 standard errors: false alarm below 1e-6."""
     n, total = np.full(20_000, 3.0), np.full(20_000, 6.0)
     R = np.empty(20_000)
-    kernels.mdp.draw_rewards(n, total, np.array([1.0, 2.0, 4.0]), R, Stream(1).state)
+    draw_rewards(n, total, np.array([1.0, 2.0, 4.0]), R, Stream(1).state)
     mean, lam = (2.0 * 1.0 + 4.0 * 6.0) / 14.0, 14.0
     assert abs(R.mean() - mean) < 5 / np.sqrt(lam * R.size)
     assert abs(R.var() * lam - 1.0) < 5 * np.sqrt(2 / R.size)
