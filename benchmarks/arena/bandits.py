@@ -289,14 +289,10 @@ KNOWLEDGE_GRADIENT, INFORMATION = 9, 10
 
 @leaf
 def choose(
-    kind: int,
-    parameters: FloatArray,
-    n: FloatArray,
-    s: FloatArray,
-    scratch: FloatArray,
-    state: UIntArray,
+    kind: int, parameters: FloatArray, counts: FloatArray, scratch: FloatArray, state: UIntArray
 ) -> int:
     """The arm that the policy pulls next."""
+    n, s = counts[0], counts[1]
     if kind == INFORMATION:
         information(parameters[0], parameters[1], n, s, scratch)
         return draw_pair(scratch, state)
@@ -312,9 +308,7 @@ def choose(
 def interact(
     kind: int,
     parameters: FloatArray,
-    n: FloatArray,
-    s: FloatArray,
-    q: FloatArray,
+    counts: FloatArray,
     scratch: FloatArray,
     family: int,
     constants: FloatArray,
@@ -326,12 +320,12 @@ def interact(
 ) -> int:
     """Choose, pull, learn; return the steps done, fewer than requested at an invalid reward."""
     for t in range(actions.size):
-        a = choose(kind, parameters, n, s, scratch, agent)
+        a = choose(kind, parameters, counts, scratch, agent)
         r = respond(family, constants, truth[a], world)
         actions[t], rewards[t] = a, r
         if not accepts(BINARY, r):
             return t
-        learn(a, r, n, s, q)
+        learn(a, r, counts)
     return int(actions.size)
 
 
@@ -341,16 +335,14 @@ class _ArenaAgent(CountingAgent):
     support: ClassVar[int] = BINARY
 
     def _choose(self, rng: Stream) -> int:
-        n, s, _ = self._counts
-        return choose(self.kind, self._parameters, n, s, self._scratch, rng.state)
+        return choose(self.kind, self._parameters, self._counts, self._scratch, rng.state)
 
     def interact(
         self, environment: Any, p: Stream, q: Stream, actions: IntArray, rewards: FloatArray
     ) -> int:
         """Run the compiled loop with an `ArmsEnvironment`; return the number of steps done."""
-        n, s, squares = self._counts
         return interact(
-            self.kind, self._parameters, n, s, squares, self._scratch,
+            self.kind, self._parameters, self._counts, self._scratch,
             environment.family.kind, environment.family.constants, environment.truth,
             p.state, q.state, actions, rewards,
         )  # fmt: skip

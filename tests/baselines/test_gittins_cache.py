@@ -57,7 +57,7 @@ def test_what_was_asked_for_is_in_the_key(other: dict[str, object]) -> None:
 
 
 def test_without_sources_the_version_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gittins_table, "_sources", lambda _module, found: found)
+    monkeypatch.setattr(gittins_table, "_sources", list)
     assert gittins_table._code.__wrapped__() == f"version {version('bayescontrol')}"
 
 

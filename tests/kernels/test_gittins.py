@@ -100,6 +100,52 @@ def test_the_bound_of_what_follows_is_a_supersolution(
     assert h(p) >= gamma * (p * h(success) + (1.0 - p) * h(failure)) - 1e-12
 
 
+def one_level(
+    lam: float, b: int = 0, below: float = 0.0, near: float = 0.0, e: float = 0.0
+) -> gittins.Sweep:
+    """A pass over the first level only, (0, 0), in an interval that begins with it."""
+    zero = np.zeros(1, np.int64)
+    return gittins.Sweep(
+        lam, zero + b, np.full(1, below), np.full((1, 1), near), zero, np.full((1, 1), e)
+    )
+
+
+def test_a_chord_below_the_index_lifts_its_lower_bound() -> None:
+    lower = np.zeros(1)
+    gittins.lift(lower, one_level(0.1, near=0.3), one_level(0.2, near=0.2), 1)
+    assert lower[0] == pytest.approx(0.4, abs=1e-12)
+
+
+def test_chords_over_and_above_the_index_settle_both_bounds() -> None:
+    workspace = Workspace(Problem(1.0, 1.0, 0.9, 0), 1, 1e-6)
+    before, now = one_level(0.6, near=0.01), one_level(0.7, b=1, below=-0.03)
+    lower, upper = np.full(1, 0.5), np.ones(1)
+    then = one_level(0.8, b=1, below=-0.05)
+    error = gittins.settle(lower, upper, workspace.band, before, now, then)
+    assert (lower[0], upper[0], error) == pytest.approx((0.55, 0.625, 0.0375), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("found", "bounds", "undecided"),
+    [
+        (one_level(0.7, near=0.01), (0.7, 1.0), 0),
+        (one_level(0.7, b=1), (0.5, 0.7), 0),
+        (one_level(0.7, near=0.01, e=0.02), (0.5, 1.0), 1),
+    ],
+)
+def test_a_pass_splits_a_bracket_if_its_gap_is_small(
+    found: gittins.Sweep, bounds: tuple[float, float], undecided: int
+) -> None:
+    lower, upper, zero = np.full(1, 0.5), np.ones(1), np.zeros(1, np.int64)
+    assert gittins.split(lower, upper, zero, zero, found) == undecided
+    assert (lower[0], upper[0]) == bounds
+
+
+def test_slack_is_the_effect_of_the_gap_on_an_index() -> None:
+    before, now = one_level(0.1, near=0.3), one_level(0.2, near=0.2, e=0.001)
+    assert gittins.slack(before, now) == pytest.approx(0.001)
+
+
 def test_places_count_the_states_level_by_level() -> None:
     places = [gittins.place(s, n - s) for n in range(30) for s in range(n + 1)]
     assert places == list(range(len(places)))

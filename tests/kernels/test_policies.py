@@ -108,7 +108,7 @@ def test_bayes_ucb_is_the_quantile(c: float, prior: tuple[float, float]) -> None
         n, s, _ = counts(seed)
         t = n.sum()
         tail = 1.0 / ((t + 1) * math.log(1000.0) ** c)
-        out = filled(policies.bayes_ucb, t, c, 1000.0, *prior, n, s)
+        out = filled(policies.bayes_ucb, t, np.array([c, 1000.0, *prior]), n, s)
         exact = special.betainccinv(prior[0] + s, prior[1] + n - s, tail)
         assert out == pytest.approx(exact, abs=1e-12)
 
@@ -170,13 +170,11 @@ def pull(
     arms = len(n)
     scratch = np.empty((arena.ROWS + arms if kind == arena.INFORMATION else 1, arms))
     state, chosen = Stream(seed).state, np.zeros(arms)
-    n, s, q = (np.array(x, float) for x in (n, s, q))
-    values = np.array(parameters, float)
+    counts, values = np.array([n, s, q], float), np.array(parameters, float)
+    beyond = kind in (arena.KNOWLEDGE_GRADIENT, arena.INFORMATION)
+    choose = arena.choose if beyond else policies.choose
     for _ in range(draws):
-        if kind in (arena.KNOWLEDGE_GRADIENT, arena.INFORMATION):
-            chosen[arena.choose(kind, values, n, s, scratch, state)] += 1
-        else:
-            chosen[policies.choose(kind, values, n, s, q, scratch, state)] += 1
+        chosen[choose(kind, values, counts, scratch, state)] += 1
     return chosen / draws
 
 

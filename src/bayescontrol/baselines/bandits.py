@@ -81,9 +81,8 @@ class CountingAgent:
         return self._labels[self._choose(rng)]
 
     def _choose(self, rng: Stream) -> int:
-        n, s, q = self._counts
         return kernels.policies.choose(
-            self.kind, self._parameters, n, s, q, self._scratch, rng.state
+            self.kind, self._parameters, self._counts, self._scratch, rng.state
         )
 
     def observe(self, a: Any, o: Any) -> None:
@@ -95,13 +94,13 @@ class CountingAgent:
                 f"reward {o!r} of arm {a!r}: {type(self).__name__} learns from "
                 f"{_SUPPORT[self.support]}; rescale the rewards"
             )
-        kernels.policies.learn(j, r, *self._counts)
+        kernels.policies.learn(j, r, self._counts)
 
     def indices(self) -> dict[Any, float]:
         """The index of every arm; for a greedy agent, the estimated mean reward."""
         out = np.empty(len(self._labels))
-        n, s, q = self._counts
-        kernels.policies.index(self.kind, self._parameters, float(self.count), n, s, q, out)
+        t = float(self.count)
+        kernels.policies.index(self.kind, self._parameters, t, self._counts, out)
         return dict(zip(self._labels, out.tolist(), strict=True))
 
     @property
@@ -179,9 +178,8 @@ class CountingAgent:
         self, environment: Any, p: Stream, q: Stream, actions: IntArray, rewards: FloatArray
     ) -> int:
         """Run the compiled loop with an `ArmsEnvironment`; return the number of steps done."""
-        n, s, squares = self._counts
         return kernels.policies.interact(
-            self.kind, self._parameters, self.support, n, s, squares, self._scratch,
+            self.kind, self._parameters, self.support, self._counts, self._scratch,
             environment.family.kind, environment.family.constants, environment.truth,
             p.state, q.state, actions, rewards,
         )  # fmt: skip

@@ -25,12 +25,16 @@ better of μ and λ is chosen for ever.
 import math
 import operator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.errors import BayesControlError, InvalidPrior
+
+if TYPE_CHECKING:
+    from bayescontrol.kernels.gittins import Sweep
 
 #: States next to the boundary that are stored for each level, and gaps.
 NEAR, GAPS = 16, 48
@@ -62,30 +66,6 @@ class Problem:
         return self.alpha / (self.m0 + self.pulls)
 
 
-@dataclass
-class Sweep:
-    """The result of one pass: D at λ next to the boundary, and the gap of its interval."""
-
-    lam: float
-    #: Per level: the first state above the boundary, D just below it and D from it on.
-    b: IntArray
-    below: FloatArray
-    near: FloatArray
-    #: The boundary at the lower end of the interval, and the gaps from there on.
-    ref: IntArray
-    e: FloatArray
-
-    @classmethod
-    def empty(cls, rows: int, levels: int) -> "Sweep":
-        """Arrays for `levels` levels, of which the first `rows` are stored."""
-        b: IntArray = np.zeros(levels, np.int64)
-        return cls(0.0, b, np.zeros(rows), np.zeros((rows, NEAR)), b, np.zeros((rows, GAPS)))
-
-    def value(self) -> float:
-        """An upper bound of D at the first state, (0, 0)."""
-        return float(self.near[0, 0] if self.b[0] == 0 else self.below[0])
-
-
 class Workspace:
     """Arrays for passes over T levels with λ in [λ₀, λ₁]."""
 
@@ -95,14 +75,18 @@ class Workspace:
         self.low, self.high = math.inf, -math.inf
         ends = problem.lookahead is not None
         rate = kernels.gittins.rate(problem.gamma)
-        self._kappa = math.inf if ends else rate * (problem.m0 + levels + 1.0)
-        self._x = problem.alpha + np.arange(levels + 3.0)
         self._d, self._e = np.zeros(levels + 3), np.zeros(levels + 3)
-        self._inverse, self._beyond, self._ghost = np.empty((3, levels + 1))
-        self._cut: IntArray = np.empty(levels + 1, np.int64)
-        kernels.gittins.reach(
-            problem.m0, problem.gamma, problem.pulls, ghost, self._beyond, self._ghost
+        inverse, ghosts, self._beyond = np.empty((3, levels + 1))
+        self.band = kernels.gittins.Band(
+            x=problem.alpha + np.arange(levels + 3.0),
+            inverse=inverse,
+            ghost=ghosts,
+            cut=np.empty(levels + 1, np.int64),
+            m0=problem.m0,
+            gamma=problem.gamma,
+            kappa=math.inf if ends else rate * (problem.m0 + levels + 1.0),
         )
+        kernels.gittins.reach(problem.m0, problem.gamma, problem.pulls, ghost, self._beyond, ghosts)
 
     def deeper(self, times: float, finer: float = 0.1) -> "Workspace":
         """A workspace with `times` / ln(1/γ) more levels and a ghost of `finer` times the size."""
@@ -114,34 +98,24 @@ class Workspace:
 
     def open(self, low: float, high: float) -> None:
         """Set the interval [low, high] of λ, and the states that matter for it."""
-        p = self.problem
+        p, band = self.problem, self.band
         self.low, self.high = low, high
-        kernels.gittins.limits(p.alpha, p.m0, high, self._beyond, self._inverse, self._cut)
+        kernels.gittins.limits(p.alpha, p.m0, high, self._beyond, band.inverse, band.cut)
 
-    def sweep(self, lam: float, reuse: Sweep | None = None) -> Sweep:
+    def sweep(self, lam: float, reuse: "Sweep | None" = None) -> "Sweep":
         """Upper bounds of D(·; λ), λ in the current interval. Overwrites `reuse` if it fits."""
-        result = reuse
-        if result is None or result.b.size != self.levels + 1 or result.near.shape[0] != self.rows:
-            result = Sweep.empty(self.rows, self.levels + 1)
-        result.lam = lam
-        kernels.gittins.sweep(
-            *self._arrays(self._d), lam, self.problem.gamma, self._kappa,
-            result.b, result.below, result.near,
-        )  # fmt: skip
+        if reuse is None or reuse.b.size != self.levels + 1 or reuse.near.shape[0] != self.rows:
+            b, ref = np.zeros((2, self.levels + 1), np.int64)
+            near, e = np.zeros((self.rows, NEAR)), np.zeros((self.rows, GAPS))
+            reuse = kernels.gittins.Sweep(lam, b, np.zeros(self.rows), near, ref, e)
+        result = reuse._replace(lam=lam)
+        kernels.gittins.sweep(self._d, self.band, result)
         return result
 
-    def gap(self, at: Sweep) -> None:
+    def gap(self, at: "Sweep") -> None:
         """Bound the gap of the sweeps in the current interval, given the one at its lower end."""
-        at.ref, at.e = at.b.copy(), np.empty((self.rows, GAPS))
-        kernels.gittins.gap(
-            *self._arrays(self._e), self.low, self.high, self.problem.gamma, self._kappa,
-            at.ref, at.e,
-        )  # fmt: skip
-
-    def _arrays(
-        self, work: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, IntArray]:
-        return work, self._x, self._inverse, self._ghost, self._cut
+        at.ref[:] = at.b
+        kernels.gittins.gap(self._e, self.band, self.high, at)
 
 
 # -- all indices of a table -------------------------------------------------------------------
@@ -208,9 +182,8 @@ def _split(
             lam = float(0.5 * (last[i] + middle[i]))
             found = _interval(workspace, lam, 0.0)
             undecided += kernels.gittins.split(
-                lower, upper, levels, wide - levels * (levels + 1) // 2,
-                lam, found.b, found.near, found.e,
-            )  # fmt: skip
+                lower, upper, levels, wide - levels * (levels + 1) // 2, found
+            )
     return undecided
 
 
@@ -223,42 +196,30 @@ def _workspace_for(problem: Problem, tolerance: float) -> Workspace:
     lam = (problem.alpha + 0.5 * problem.pulls) / (problem.m0 + problem.pulls)
     for _ in range(PROBES):
         before = _interval(workspace, lam - 0.5 * tolerance, tolerance)
-        now = workspace.sweep(lam)
-        now.e = before.e
-        if levels is not None or _slack(before, now) <= SHARE * tolerance:
+        now = workspace.sweep(lam)._replace(e=before.e)
+        if levels is not None or kernels.gittins.slack(before, now) <= SHARE * tolerance:
             break
         workspace = workspace.deeper(0.3, 1.0)
     return workspace
 
 
-def _slack(before: Sweep, now: Sweep) -> float:
-    return kernels.gittins.slack(before.lam, now.lam, before.b, before.near, now.b, now.near, now.e)
-
-
 def _march_up(workspace: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
     """Step λ from the smallest posterior mean up until no state continues."""
-    problem, n = workspace.problem, np.arange(workspace.rows)
-    h, lam, extra, middle = tolerance, problem.least, 0.0, workspace
+    n, h, lam = np.arange(workspace.rows), tolerance, workspace.problem.least
+    extra, middle = 0.0, workspace
     before = _interval(workspace, lam - min(h, 0.5 * lam), h)
     now = _interval(workspace, lam, h)
     spare: Sweep | None = None
     while True:
-        kernels.gittins.lift(
-            lower, before.lam, now.lam, before.b, before.near,
-            now.b, now.near, now.ref, now.e, DEPTH,
-        )  # fmt: skip
+        kernels.gittins.lift(lower, before, now, DEPTH)
         then = _step(workspace, now.lam + h, now, spare)
         if then is None:
-            missing = _missing(_slack(before, now) / (SHARE * tolerance))
+            missing = _missing(kernels.gittins.slack(before, now) / (SHARE * tolerance))
             if abs(missing) > 0.2:
                 extra = max(-0.5, min(2.0, extra + missing))
                 workspace = middle.deeper(extra, 1.0)
             then = _interval(workspace, now.lam + h, h)
-        error = kernels.gittins.settle(
-            lower, upper, problem.alpha, problem.m0, problem.gamma,
-            np.array([before.lam, now.lam, then.lam]),
-            before.b, before.near, now.b, now.below, now.ref, now.e, then.b, then.below,
-        )  # fmt: skip
+        error = kernels.gittins.settle(lower, upper, workspace.band, before, now, then)
         if (before.b[: n.size] > n).all():
             return
         before, now, spare = now, then, before
@@ -272,18 +233,15 @@ def _missing(excess: float) -> float:
     return min(0.5, max(-0.5, math.log(excess))) if excess > 0.0 else 0.0
 
 
-def _step(workspace: Workspace, lam: float, now: Sweep, spare: Sweep | None) -> Sweep | None:
+def _step(workspace: Workspace, lam: float, now: "Sweep", spare: "Sweep | None") -> "Sweep | None":
     """The pass at λ, if the current interval covers it; else None."""
     if lam > workspace.high:
         return None
     then = workspace.sweep(lam, spare)
-    if not (then.b >= now.ref).all():
-        return None
-    then.ref, then.e = now.ref, now.e
-    return then
+    return then._replace(ref=now.ref, e=now.e) if (then.b >= now.ref).all() else None
 
 
-def _interval(workspace: Workspace, lam: float, h: float) -> Sweep:
+def _interval(workspace: Workspace, lam: float, h: float) -> "Sweep":
     """The pass at λ, with the gap over the next `STEPS` steps."""
     workspace.open(lam, lam + STEPS * h)
     found = workspace.sweep(lam)
@@ -369,6 +327,11 @@ def checked_problem(
     return Problem(alpha, beta, float(discount), pulls, lookahead)
 
 
+def _value_at_start(found: "Sweep") -> float:
+    """An upper bound of D at the first state, (0, 0)."""
+    return float(found.near[0, 0] if found.b[0] == 0 else found.below[0])
+
+
 class _Search:
     """Search for the zero of D between `low` and `high`; `left` are the points below it."""
 
@@ -381,7 +344,7 @@ class _Search:
     def _value(self, lam: float) -> float:
         self.workspace.open(lam, lam)
         self.found = self.workspace.sweep(lam, self.found)
-        return self.found.value()
+        return _value_at_start(self.found)
 
     def close_in(self, width: float) -> tuple[float, float]:
         """Bracket the zero of the upper bound of D, then derive proven bounds of the true zero."""
@@ -422,7 +385,7 @@ class _Search:
             self.workspace.open(lam, lam)
             found = self.workspace.sweep(lam)
             self.workspace.gap(found)
-            D, e = found.value(), float(found.e[0, 0])
+            D, e = _value_at_start(found), float(found.e[0, 0])
             if found.b[0] == 0 and e < D:
                 return max(lam * (1.0 - 2.0**-52), self.low)
             if lam == self.low:

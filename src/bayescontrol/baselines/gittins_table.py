@@ -13,13 +13,11 @@ Files are written atomically and ignored, with a warning, if the digest does not
 folder is not writable, tables are computed each time.
 """
 
-import ast
 import contextlib
 import hashlib
 import math
 import operator
 import os
-import tempfile
 import warnings
 from functools import lru_cache
 from importlib.metadata import version
@@ -29,15 +27,13 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines.gittins_solver import Problem, checked_problem, gittins_index, march
+from bayescontrol.baselines.gittins_solver import checked_problem, gittins_index, march
 from bayescontrol.errors import BadEvidence
+from bayescontrol.files import atomic_write
 
 #: A table of this many pulls has fifty million states.
 LARGEST_PULLS = 10_000
 _DIGEST = 32
-#: This module, and the packages of the sources on which its tables depend.
-_TABLE_MODULE = "bayescontrol.baselines.gittins_table"
-_PACKAGES = ("bayescontrol.baselines.gittins", "bayescontrol.kernels.")
 
 
 class GittinsTable:
@@ -93,7 +89,7 @@ class GittinsTable:
     @property
     def key(self) -> str:
         """The key of the table in the cache: its settings, and a digest of the code."""
-        return key_of(self.problem, self.tolerance)
+        return f"{self.problem!r} to {self.tolerance!r} code {_code()}"
 
     @property
     def pulls(self) -> int:
@@ -162,45 +158,19 @@ def folder() -> Path:
     return (Path(named) if named else Path.home() / ".cache") / "bayescontrol" / "gittins"
 
 
-def _imports(source: bytes) -> set[str]:
-    """The dotted names that a source imports; `kernels.name` also counts as an import."""
-    names = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            names.add(f"bayescontrol.{node.value.id}.{node.attr}")
-    return names
-
-
-def _sources(module: str, found: dict[str, bytes]) -> dict[str, bytes]:
-    """The sources of a module and of all it imports from `_PACKAGES`, by name."""
-    path = Path(__file__).parents[2].joinpath(*module.split(".")).with_suffix(".py")
-    if module not in found and path.is_file():
-        found[module] = path.read_bytes()
-        for name in _imports(found[module]):
-            if name.startswith(_PACKAGES):
-                _sources(name, found)
-    return found
+def _sources() -> list[Path]:
+    """The sources on which a table depends: those of the Gittins index, and all kernels."""
+    package = Path(__file__).parents[1]
+    return sorted([*package.glob("baselines/gittins*.py"), *package.glob("kernels/*.py")])
 
 
 @lru_cache
 def _code() -> str:
-    """A digest of all sources on which a table depends.
-
-    The version of the package if there are no source files, as in a zipped installation.
-    """
-    sources = _sources(_TABLE_MODULE, {})
-    if _TABLE_MODULE not in sources:
+    """A digest of `_sources`; the version of the package if there are none (as in a zip file)."""
+    sources = [path.read_bytes() for path in _sources()]
+    if not sources:
         return f"version {version('bayescontrol')}"
-    return hashlib.sha256(b"\0".join(sources[name] for name in sorted(sources))).hexdigest()[:16]
-
-
-def key_of(problem: Problem, tolerance: float) -> str:
-    """The key of a table: its settings to the last bit, and the digest of the code."""
-    return f"{problem!r} to {tolerance!r} code {_code()}"
+    return hashlib.sha256(b"\0".join(sources)).hexdigest()[:16]
 
 
 def _path(key: str) -> Path:
@@ -231,29 +201,13 @@ def _read(key: str, states: int) -> tuple[FloatArray, FloatArray] | None:
     return None
 
 
-def _write(key: str, nu: FloatArray, radius: FloatArray) -> bool:
-    """Write a table to the cache, atomically; return whether that succeeded."""
+def _write(key: str, nu: FloatArray, radius: FloatArray) -> None:
+    """Write a table to the cache, atomically, if the folder is writable."""
     rest = b"".join(
         (key.encode(), b"\n", nu.astype("<f8").tobytes(), radius.astype("<f8").tobytes())
     )
-    path, temporary = _path(key), None
-    try:
+    path = _path(key)
+    with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(hashlib.sha256(rest).digest())
-            file.write(rest)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(
-            0o666 & ~mask
-        )  # permissions of an ordinary file, so that a cache can be shared
-        temporary.replace(path)
-    except OSError:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-        return False
-    return True
+        with atomic_write(path) as file:
+            file.write(hashlib.sha256(rest).digest() + rest)

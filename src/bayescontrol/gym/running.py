@@ -28,7 +28,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from bayescontrol.baselines import OptimalPolicy, TabularLearner
 from bayescontrol.errors import MissingCapability
 from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space, gymnasium
 from bayescontrol.interaction import both_streams
@@ -133,17 +132,12 @@ def set_situation(agent: Any, x: Any) -> None:
     >>> agent.x, agent.belief.count
     ('away', 0)
     """
-    if isinstance(agent, TabularLearner):
-        agent.fast_forward(agent.number(x, enter=True))
-    elif isinstance(agent, OptimalPolicy):
-        agent.fast_forward(agent.mdp.states.place(x))
-    else:
-        try:
-            agent.x = x
-        except AttributeError:
-            raise MissingCapability(
-                f"cannot set the situation of {agent!r} to {x!r}: the agent has no attribute x"
-            ) from None
+    try:
+        agent.x = x
+    except AttributeError:
+        raise MissingCapability(
+            f"cannot set the situation of {agent!r} to {x!r}: the agent has no attribute x"
+        ) from None
 
 
 class _Lanes:

@@ -82,10 +82,7 @@ class BanditEnv(WorldEnv):
     """
 
     def __init__(
-        self,
-        arms: int = 10,
-        biases: npt.ArrayLike | None = None,
-        render_mode: str | None = None,
+        self, arms: int = 10, biases: npt.ArrayLike | None = None, render_mode: str | None = None
     ) -> None:
         self._biases = None if biases is None else np.array(biases, np.float64)
         self._bandit = BernoulliBandit(arms if self._biases is None else self._biases.size)

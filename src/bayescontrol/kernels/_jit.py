@@ -33,7 +33,7 @@ _IMPORT = re.compile(rb"^from [\w.]+\.(\w+) import", re.MULTILINE)
 
 
 def _sources(path: Path, found: dict[str, bytes]) -> dict[str, bytes]:
-    """The sources of a module with kernels, and of the modules beside it or here that it imports."""
+    """The sources of a module, and of all modules beside it or here that it imports, by name."""
     if path.stem not in found and path.is_file():
         found[path.stem] = path.read_bytes()
         for imported in _IMPORT.findall(found[path.stem]):

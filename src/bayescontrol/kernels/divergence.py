@@ -305,14 +305,18 @@ def differ(p: FloatArray, q: FloatArray, tolerance: float) -> bool:
 
 @jit
 def compare(
-    law: FloatArray, hypothesis: FloatArray, tolerance: float, nats: FloatArray, differs: FloatArray
+    truth: FloatArray,
+    hypothesis: FloatArray,
+    tolerance: float,
+    nats: FloatArray,
+    differs: FloatArray,
 ) -> None:
-    """Fill nats[m, x, a] = D and differs[m, x, a] for every mode m against `law[x, a, o]`.
+    """Fill nats[m, x, a] = D and differs[m, x, a] for every mode m against `truth[x, a, o]`.
 
     >>> import numpy as np
-    >>> law, others = np.array([[[1.0, 0.0]]]), np.array([[[[1.0, 0.0]]], [[[0.5, 0.5]]]])
+    >>> truth, others = np.array([[[1.0, 0.0]]]), np.array([[[[1.0, 0.0]]], [[[0.5, 0.5]]]])
     >>> nats, differs = np.empty((2, 1, 1)), np.empty((2, 1, 1), bool)
-    >>> compare(law, others, 1e-12, nats, differs)
+    >>> compare(truth, others, 1e-12, nats, differs)
     >>> nats.ravel(), differs.ravel()
     (array([0.        , 0.69314718]), array([False,  True]))
     """
@@ -320,7 +324,7 @@ def compare(
     for m in range(modes):
         for x in range(situations):
             for a in range(actions):
-                differs[m, x, a] = differ(law[x, a], hypothesis[m, x, a], tolerance)
+                differs[m, x, a] = differ(truth[x, a], hypothesis[m, x, a], tolerance)
                 nats[m, x, a] = 0.0
                 if differs[m, x, a]:
-                    nats[m, x, a] = relative_entropy(law[x, a], hypothesis[m, x, a])
+                    nats[m, x, a] = relative_entropy(truth[x, a], hypothesis[m, x, a])

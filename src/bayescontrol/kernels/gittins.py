@@ -14,6 +14,7 @@ rounding included; `gap` bounds its error for all λ of a short interval at once
 """
 
 import math
+from typing import NamedTuple
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
@@ -22,6 +23,32 @@ from bayescontrol.kernels.random import below as draw_below
 
 #: A step of `sweep` rounds each of its terms at most nine times, by half a unit in the last place.
 ROUNDING = 10.0 * 2.0**-53
+
+
+class Band(NamedTuple):
+    """What all passes over the levels 0 … T of one arm share."""
+
+    x: FloatArray  #: α + s
+    #: Per level: 1/m, the bound of g above the cut, and the cut.
+    inverse: FloatArray
+    ghost: FloatArray
+    cut: IntArray
+    m0: float  #: α + β
+    gamma: float
+    kappa: float  #: bounds the values after level T; ∞ if learning ends there
+
+
+class Sweep(NamedTuple):
+    """The result of a pass at λ, per level, and the gap of its interval."""
+
+    lam: float
+    #: The first s that continues, D at b - 1, and d from b on; -1 above the cut.
+    b: IntArray
+    below: FloatArray
+    near: FloatArray
+    #: b at the lower end of the interval, and the gaps from there on.
+    ref: IntArray
+    e: FloatArray
 
 
 @leaf
@@ -86,38 +113,16 @@ def _step(d: FloatArray, x: FloatArray, c0: float, c1: float, c2: float, gamma: 
 
 
 @leaf
-def sweep(
-    d: FloatArray,
-    x: FloatArray,
-    inverse: FloatArray,
-    ghost: FloatArray,
-    cut: IntArray,
-    lam: float,
-    gamma: float,
-    kappa: float,
-    b: IntArray,
-    below: FloatArray,
-    near: FloatArray,
-) -> None:
+def sweep(d: FloatArray, band: Band, out: Sweep) -> None:
     """An upper bound of D at every state of the band, level T = cut.size - 1 down to 0.
 
     Rounding is covered by a discount that is larger by `ROUNDING`, as d ≥ 0 increases with s.
 
-    x[s] = α + s; κ = `kappa` bounds the values after level T, ∞ if learning ends there. Writes
-    b[n], the first s that continues; below[n] = D at b[n] - 1; near[n, j] = d at b[n] + j, or -1
-    above the cut. D of an s < b[n] - 1 is (1-γ)(μ - λ): both its successors stop.
-
-    >>> import numpy as np
-    >>> x, d, below, near = np.arange(1.0, 44.0), np.empty(43), np.empty(1), np.empty((1, 1))
-    >>> beyond, ghost, inverse, cut, b = *np.empty((3, 41)), *np.empty((2, 41), int)
-    >>> reach(2.0, 0.5, 0, 1e-6, beyond, ghost)
-    >>> limits(1.0, 2.0, 0.6, beyond, inverse, cut)
-    >>> for lam in (0.559, 0.5591):  # the index of (1, 1) is .55902
-    ...     sweep(d, x, inverse, ghost, cut, lam, 0.5, np.inf, b, below, near)
-    ...     print(b[0])
-    0
-    1
+    Writes `b`, `below` and `near` of the pass at λ = out.lam; d is scratch. D of an s < b[n] - 1 is
+    (1-γ)(μ - λ): both its successors stop.
     """
+    x, inverse, cut, lam = band.x, band.inverse, band.cut, out.lam
+    gamma, kappa = band.gamma, band.kappa
     T = cut.size - 1
     more = gamma * (1.0 + ROUNDING)
     first = cut[T] + 1
@@ -129,10 +134,11 @@ def sweep(
         if kappa < math.inf:
             d[s] += exp(-kappa * y - 1.0) / kappa
         first = s
-    b[T] = first
+    out.b[T] = first
     for n in range(T - 1, -1, -1):
         if cut[n + 1] <= n:
-            d[cut[n + 1] + 1] = x[cut[n + 1] + 1] * inverse[n + 1] - lam + (ghost[n + 1] + ROUNDING)
+            beyond = x[cut[n + 1] + 1] * inverse[n + 1] - lam
+            d[cut[n + 1] + 1] = beyond + (band.ghost[n + 1] + ROUNDING)
         high = cut[n]
         c1, c2 = (1.0 - gamma) * inverse[n], more * inverse[n]
         c0 = (1.0 - gamma) * (lam - ROUNDING)
@@ -147,11 +153,11 @@ def sweep(
             under = v if v <= 0.0 else x[max(low - 1, 0)] * c1 - c0
         else:
             first = high + 1
-        b[n] = first
-        if n < near.shape[0]:
-            below[n] = min(under, 0.0)
-            for j in range(near.shape[1]):
-                near[n, j] = d[first + j] if first + j <= high else -1.0
+        out.b[n] = first
+        if n < out.near.shape[0]:
+            out.below[n] = min(under, 0.0)
+            for j in range(out.near.shape[1]):
+                out.near[n, j] = d[first + j] if first + j <= high else -1.0
 
 
 @leaf
@@ -162,35 +168,15 @@ def _spread(e: FloatArray, x: FloatArray, r0: float, r1: float, c2: float, gamma
 
 
 @leaf
-def gap(
-    e: FloatArray,
-    x: FloatArray,
-    inverse: FloatArray,
-    ghost: FloatArray,
-    cut: IntArray,
-    lam0: float,
-    lam1: float,
-    gamma: float,
-    kappa: float,
-    b: IntArray,
-    near: FloatArray,
-) -> None:
-    """near[n, j] ≥ D as `sweep` has it - D, at s = b[n] + j, for every λ in [lam0, lam1].
+def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
+    """at.e[n, j] ≥ D as `sweep` has it - D, at s = ref[n] + j, for every λ from at.lam to lam1.
 
-    It holds if no s < b[n] continues in `sweep`. Where the sweep continues,
+    It holds if no s < ref[n] continues in `sweep`. Where the sweep continues,
     e(s, f) ≤ γ [μ e(s+1, f) + (1-μ) e(s, f+1)]; where it stops, stopping is
-    optimal. The rounding of a step is added, in proportion to d ≤ μ - λ + 1/κ.
-
-    >>> import numpy as np
-    >>> x, d, below, near = np.arange(1.0, 44.0), np.empty(43), np.empty(1), np.empty((1, 1))
-    >>> beyond, ghost, inverse, cut, b = *np.empty((3, 41)), *np.empty((2, 41), int)
-    >>> reach(2.0, 0.5, 0, 1e-6, beyond, ghost)
-    >>> limits(1.0, 2.0, 0.6, beyond, inverse, cut)
-    >>> sweep(d, x, inverse, ghost, cut, 0.55, 0.5, 100.0, b, below, near)
-    >>> gap(d, x, inverse, ghost, cut, 0.55, 0.6, 0.5, 100.0, b, near)
-    >>> near[0, 0] < 1e-6
-    np.True_
+    optimal. The rounding of a step is added, in proportion to d ≤ μ - λ + 1/κ. `e` is scratch.
     """
+    x, inverse, cut, b, lam0 = band.x, band.inverse, band.cut, at.ref, at.lam
+    gamma, kappa = band.gamma, band.kappa
     T = cut.size - 1
     eta, r = rate(gamma), 2.0 * ROUNDING  # the rounding margin, and the rounding error
     for s in range(b[T], cut[T] + 1):
@@ -200,7 +186,7 @@ def gap(
             y = y0 if y0 > 0.0 else min(y1, 0.0)  # the one nearest to 0, where the bound is weakest
             e[s] += max(exp(-kappa * y - 1.0) / kappa + min(y, 0.0), 0.0)
     for n in range(T - 1, -1, -1):
-        e[cut[n + 1] + 1] = ghost[n + 1] + r
+        e[cut[n + 1] + 1] = band.ghost[n + 1] + r
         if b[n + 1] > 0:
             e[b[n + 1] - 1] = 0.0
         low, high = b[n], cut[n]
@@ -208,9 +194,9 @@ def gap(
             r0 = r * (2.0 * inverse[n] / eta + (1.0 - gamma) - lam0)
             r1, c2 = r * inverse[n], gamma * inverse[n]
             _spread(e[low : high + 2], x[low : high + 1], r0, r1, c2, gamma)
-        if n < near.shape[0]:
-            for j in range(near.shape[1]):
-                near[n, j] = e[low + j] if low + j <= high else -1.0
+        if n < at.e.shape[0]:
+            for j in range(at.e.shape[1]):
+                at.e[n, j] = e[low + j] if low + j <= high else -1.0
 
 
 # ------------------------------------------------------------------------------------------------
@@ -234,91 +220,51 @@ def place(s: int, f: int) -> int:
 
 
 @leaf
-def lift(
-    lower: FloatArray,
-    lam0: float,
-    lam1: float,
-    b0: IntArray,
-    near0: FloatArray,
-    b1: IntArray,
-    near1: FloatArray,
-    ref: IntArray,
-    e: FloatArray,
-    depth: int,
-) -> None:
+def lift(lower: FloatArray, before: Sweep, now: Sweep, depth: int) -> None:
     """lower(s, f) ← λ₁ + (λ₁ - λ₀) D₁ / (D₀ - D₁) if that is larger; D₀ from above, D₁ from below.
 
-    For the `depth` states of each level next to the boundary of λ₁; `e` begins at `ref`.
-
-    >>> import numpy as np
-    >>> lower, zero, e = np.zeros(1), np.zeros(1, int), np.zeros((1, 1))
-    >>> lift(lower, 0.1, 0.2, zero, np.full((1, 1), 0.3), zero, np.full((1, 1), 0.2), zero, e, 1)
-    >>> lower.round(12)
-    array([0.4])
+    For the `depth` states of each level next to the boundary of λ₁, the λ of `now`.
     """
-    for n in range(near1.shape[0]):
+    for n in range(now.near.shape[0]):
         for j in range(depth):
-            s = b1[n] + j
-            if s > n or near1[n, j] < 0.0 or s - ref[n] >= e.shape[1]:
+            s = now.b[n] + j
+            if s > n or now.near[n, j] < 0.0 or s - now.ref[n] >= now.e.shape[1]:
                 break
-            D1 = near1[n, j] - e[n, s - ref[n]]
+            D1 = now.near[n, j] - now.e[n, s - now.ref[n]]
             if D1 > 0.0:
-                nu = lam1
-                j0 = s - b0[n]
-                if 0 <= j0 < near0.shape[1] and near0[n, j0] > D1:
-                    nu += (lam1 - lam0) * D1 / (near0[n, j0] - D1)
+                nu = now.lam
+                j0 = s - before.b[n]
+                if 0 <= j0 < before.near.shape[1] and before.near[n, j0] > D1:
+                    nu += (now.lam - before.lam) * D1 / (before.near[n, j0] - D1)
                 k = place(s, n - s)
                 lower[k] = max(lower[k], nu)
 
 
 @leaf
 def settle(
-    lower: FloatArray,
-    upper: FloatArray,
-    alpha: float,
-    m0: float,
-    gamma: float,
-    lam: FloatArray,
-    b1: IntArray,
-    near1: FloatArray,
-    b2: IntArray,
-    below2: FloatArray,
-    ref: IntArray,
-    e: FloatArray,
-    b3: IntArray,
-    below3: FloatArray,
+    lower: FloatArray, upper: FloatArray, band: Band, before: Sweep, now: Sweep, then: Sweep
 ) -> float:
-    """Where D₁ > 0 ≥ D₂ for λ₁ < λ₂ < λ₃ = `lam`; returns half the widest bracket.
+    """Where D₁ > 0 ≥ D₂ for λ₁ < λ₂ < λ₃, those of the passes; returns half the widest bracket.
 
         upper ← λ₁ + (λ₂ - λ₁) D₁ / (D₁ - D₂)        lower ← λ₂ + (λ₃ - λ₂) D₂ / (D₂ - D₃)
 
     each if it improves the bound; D₁ and D₃ from above, D₂ from above, then from below.
-
-    >>> import numpy as np
-    >>> lower, upper, zero, one = np.full(1, 0.5), np.ones(1), np.zeros(1, int), np.ones(1, int)
-    >>> D1, e = np.full((1, 1), 0.01), np.zeros((1, 1))
-    >>> D2, D3 = np.full((2, 1), [[-0.03], [-0.05]])
-    >>> lam = np.array([0.6, 0.7, 0.8])
-    >>> settle(lower, upper, 1.0, 2.0, 0.9, lam, zero, D1, one, D2, zero, e, one, D3)
-    0.03...
-    >>> lower.round(12), upper.round(12)
-    (array([0.55]), array([0.625]))
     """
-    eta, widest = rate(gamma), 0.0
-    lam1, lam2, lam3 = lam[0], lam[1], lam[2]
-    for n in range(near1.shape[0]):
-        m = m0 + n
-        for s in range(b1[n], min(b2[n], n + 1)):
-            k, mu, j, nu = place(s, n - s), (alpha + s) / m, s - b1[n], lam2
+    eta, stays, widest = rate(band.gamma), 1.0 - band.gamma, 0.0
+    lam1, lam2, lam3 = before.lam, now.lam, then.lam
+    for n in range(before.near.shape[0]):
+        m = band.m0 + n
+        for s in range(before.b[n], min(now.b[n], n + 1)):
+            k, mu, j, nu = place(s, n - s), band.x[s] / m, s - before.b[n], lam2
             lower[k] = max(lower[k], mu)
-            D2 = below2[n] if s == b2[n] - 1 else (1.0 - gamma) * (mu - lam2)
-            if j < near1.shape[1] and near1[n, j] >= 0.0 and near1[n, j] > D2:
-                nu = lam1 + (lam2 - lam1) * near1[n, j] / (near1[n, j] - D2)
+            D2 = now.below[n] if s == now.b[n] - 1 else stays * (mu - lam2)
+            if j < before.near.shape[1] and before.near[n, j] >= 0.0 and before.near[n, j] > D2:
+                nu = lam1 + (lam2 - lam1) * before.near[n, j] / (before.near[n, j] - D2)
             upper[k] = min(upper[k], nu, mu + 1.0 / (eta * (m + 1.0)))
-            j = s - ref[n]
-            if s == b2[n] - 1 and 0 <= j < e.shape[1]:
-                D2 -= e[n, j]
-                D3 = below3[n] if s == b3[n] - 1 else (1.0 - gamma) * (mu - lam3)
+            j = s - now.ref[n]
+            if s == now.b[n] - 1 and 0 <= j < now.e.shape[1]:
+                D2 -= now.e[n, j]
+                D3 = then.below[n] if s == then.b[n] - 1 else stays * (mu - lam3)
                 if D2 > D3:
                     lower[k] = max(lower[k], lam2 + (lam3 - lam2) * D2 / (D2 - D3))
             widest = max(widest, upper[k] - lower[k])
@@ -327,63 +273,36 @@ def settle(
 
 @leaf
 def split(
-    lower: FloatArray,
-    upper: FloatArray,
-    levels: IntArray,
-    successes: IntArray,
-    lam: float,
-    b: IntArray,
-    near: FloatArray,
-    e: FloatArray,
+    lower: FloatArray, upper: FloatArray, levels: IntArray, successes: IntArray, found: Sweep
 ) -> int:
     """lower ← λ where D - e > 0, upper ← λ where D ≤ 0, for the given states around λ.
 
     Returns the number of undecided states.
-
-    >>> import numpy as np
-    >>> lower, upper, zero = np.full(1, 0.5), np.ones(1), np.zeros(1, int)
-    >>> split(lower, upper, zero, zero, 0.7, zero, np.full((1, 1), 0.01), np.zeros((1, 1)))
-    0
-    >>> lower, upper
-    (array([0.7]), array([1.]))
     """
-    open_still = 0
+    undecided = 0
     for i in range(levels.size):
         n, s = levels[i], successes[i]
         k = place(s, n - s)
-        if lower[k] < lam < upper[k]:
-            j = s - b[n]
+        if lower[k] < found.lam < upper[k]:
+            j = s - found.b[n]
             if j < 0:
-                upper[k] = lam
-            elif j < near.shape[1] and near[n, j] > e[n, j]:
-                lower[k] = lam
+                upper[k] = found.lam
+            elif j < found.near.shape[1] and found.near[n, j] > found.e[n, j]:
+                lower[k] = found.lam
             else:
-                open_still += 1
-    return open_still
+                undecided += 1
+    return undecided
 
 
 @leaf
-def slack(
-    lam0: float,
-    lam1: float,
-    b0: IntArray,
-    near0: FloatArray,
-    b1: IntArray,
-    near1: FloatArray,
-    e: FloatArray,
-) -> float:
-    """max_n e (λ₁ - λ₀) / (D₀ - D₁) at b₁: the approximate effect of the gap `e` on an index.
-
-    >>> import numpy as np
-    >>> zero, one = np.zeros(1, int), np.ones((1, 1))
-    >>> slack(0.1, 0.2, zero, 0.3 * one, zero, 0.2 * one, 0.001 * one)
-    0.001...
-    """
+def slack(before: Sweep, now: Sweep) -> float:
+    """max_n e (λ₁ - λ₀) / (D₀ - D₁) at b₁: the approximate effect of the gap on an index."""
     most = 0.0
-    for n in range(near1.shape[0]):
-        j0 = b1[n] - b0[n]
-        if b1[n] <= n and 0 <= j0 < near0.shape[1] and near0[n, j0] > near1[n, 0] >= 0.0:
-            most = max(most, e[n, 0] * (lam1 - lam0) / (near0[n, j0] - near1[n, 0]))
+    for n in range(now.near.shape[0]):
+        b, D1 = now.b[n], now.near[n, 0]
+        j = b - before.b[n]
+        if b <= n and 0 <= j < before.near.shape[1] and before.near[n, j] > D1 >= 0.0:
+            most = max(most, now.e[n, 0] * (now.lam - before.lam) / (before.near[n, j] - D1))
     return most
 
 

@@ -17,7 +17,7 @@ from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.random import gamma, normal
 from bayescontrol.kernels.regression import absorb
-from bayescontrol.kernels.riccati import Room, riccati
+from bayescontrol.kernels.riccati import Room, copy, riccati
 
 #: States and inputs beyond this are invalid: their squares would overflow.
 LARGEST = 1e100
@@ -176,8 +176,19 @@ def draw_noise(F: FloatArray, nu: float, V: FloatArray, state: UIntArray) -> Non
 
 
 @leaf
-def _read(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
-    """A and B hold the rows of R Θᵀ, transposed; turn them into Θ by substitution."""
+def _copy_z(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
+    """[A B] ← Zᵀ."""
+    n, m = B.shape
+    for i in range(n):
+        for k in range(n):
+            A[i, k] = F[k, n + m + i]
+        for k in range(m):
+            B[i, k] = F[n + k, n + m + i]
+
+
+@leaf
+def _substitute(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
+    """[A B]ᵀ ← R⁻¹[A B]ᵀ, in place."""
     n, m = B.shape
     d = n + m
     for i in range(n):
@@ -202,13 +213,8 @@ def mean_system(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
     >>> A.item(), B.item()
     (0.5, 0.5)
     """
-    n, m = B.shape
-    for i in range(n):
-        for k in range(n):
-            A[i, k] = F[k, n + m + i]
-        for k in range(m):
-            B[i, k] = F[n + k, n + m + i]
-    _read(F, A, B)
+    _copy_z(F, A, B)
+    _substitute(F, A, B)
 
 
 @leaf
@@ -226,11 +232,7 @@ def draw_system(
     (0.5, 1.0)
     """
     n, m = B.shape
-    for i in range(n):
-        for k in range(n):
-            A[i, k] = F[k, n + m + i]
-        for k in range(m):
-            B[i, k] = F[n + k, n + m + i]
+    _copy_z(F, A, B)
     for k in range(n + m):
         for j in range(n):
             noise = normal(state)
@@ -239,7 +241,7 @@ def draw_system(
                     A[i, k] += noise * V[j, i]
                 else:
                     B[i, k - n] += noise * V[j, i]
-    _read(F, A, B)
+    _substitute(F, A, B)
 
 
 @leaf
@@ -318,13 +320,11 @@ def copy_mode(source: Mode, target: Mode) -> None:
     >>> one.K.item()
     2.0
     """
-    n, m = source.B.shape
-    for i in range(n):
-        for j in range(n):
-            target.A[i, j], target.V[i, j] = source.A[i, j], source.V[i, j]
-            target.P[i, j] = source.P[i, j]
-        for j in range(m):
-            target.B[i, j], target.K[j, i] = source.B[i, j], source.K[j, i]
+    copy(source.A, target.A)
+    copy(source.B, target.B)
+    copy(source.V, target.V)
+    copy(source.P, target.P)
+    copy(source.K, target.K)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -345,7 +345,6 @@ AGE, DOUBLING, DETERMINANT = range(3)
 #: Indices of the clock: actions so far, the time of the last draw, whether there is a mode, and the
 #: number of systems without a stabilising gain.
 T, DRAWN_AT, HELD, FAILED = range(4)
-CLOCK = 4
 
 
 class LoopSettings(NamedTuple):

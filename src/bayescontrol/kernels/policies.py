@@ -125,23 +125,19 @@ def kl_ucb(t: float, c: float, n: FloatArray, s: FloatArray, out: FloatArray) ->
 
 @leaf
 def bayes_ucb(
-    t: float,
-    c: float,
-    horizon: float,
-    alpha: float,
-    beta: float,
-    n: FloatArray,
-    s: FloatArray,
-    out: FloatArray,
+    t: float, parameters: FloatArray, n: FloatArray, s: FloatArray, out: FloatArray
 ) -> None:
     """x with P(X > x) = 1/(t' (ln T)^c), X ~ Beta(α + s, β + n - s), t' = t + 1.
 
+    `parameters` are c, T, α and β.
+
     >>> import numpy as np
     >>> out = np.empty(1)
-    >>> bayes_ucb(3.0, 0.0, 100.0, 1.0, 1.0, np.array([1.0]), np.array([0.0]), out)
+    >>> bayes_ucb(3.0, np.array([0.0, 100.0, 1.0, 1.0]), np.array([1.0]), np.array([0.0]), out)
     >>> out.round(12)  # (1-x)² = 1/4
     array([0.5])
     """
+    c, horizon, alpha, beta = parameters[0], parameters[1], parameters[2], parameters[3]
     tail = 1.0 / (t + 1.0)
     if c != 0.0:
         tail *= exp(-c * log(log(horizon)))
@@ -184,18 +180,18 @@ def accepts(support: int, r: float) -> bool:
 
 
 @leaf
-def learn(a: int, r: float, n: FloatArray, s: FloatArray, q: FloatArray) -> None:
-    """Count reward r of arm a.
+def learn(a: int, r: float, counts: FloatArray) -> None:
+    """Count reward r of arm a; the rows of `counts` are n, s and q.
 
     >>> import numpy as np
-    >>> n, s, q = np.zeros((3, 2))
-    >>> learn(1, 0.5, n, s, q)
-    >>> n[1], s[1], q[1]
-    (np.float64(1.0), np.float64(0.5), np.float64(0.25))
+    >>> counts = np.zeros((3, 2))
+    >>> learn(1, 0.5, counts)
+    >>> counts[:, 1].tolist()
+    [1.0, 0.5, 0.25]
     """
-    n[a] += 1.0
-    s[a] += r
-    q[a] += r * r
+    counts[0, a] += 1.0
+    counts[1, a] += r
+    counts[2, a] += r * r
 
 
 @leaf
@@ -252,24 +248,16 @@ def weights(values: FloatArray, temperature: float, out: FloatArray) -> None:
 
 
 @leaf
-def index(
-    kind: int,
-    parameters: FloatArray,
-    t: float,
-    n: FloatArray,
-    s: FloatArray,
-    q: FloatArray,
-    out: FloatArray,
-) -> None:
+def index(kind: int, parameters: FloatArray, t: float, counts: FloatArray, out: FloatArray) -> None:
     """Write the index of every arm to `out`; for greedy policies, the estimated mean.
 
     >>> import numpy as np
-    >>> n, s, q = np.array([[2.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
-    >>> out = np.empty(2)
-    >>> index(EPSILON_GREEDY, np.array([0.1, 1.0]), 3.0, n, s, q, out)
+    >>> counts, out = np.array([[2.0, 1.0], [1.0, 1.0], [1.0, 1.0]]), np.empty(2)
+    >>> index(EPSILON_GREEDY, np.array([0.1, 1.0]), 3.0, counts, out)
     >>> out
     array([0.5, 1. ])
     """
+    n, s, q = counts[0], counts[1], counts[2]
     if kind == ORACLE:
         for j in range(out.size):
             out[j] = parameters[j]
@@ -282,38 +270,33 @@ def index(
     elif kind == KL_UCB:
         kl_ucb(t, parameters[0], n, s, out)
     elif kind == BAYES_UCB:
-        bayes_ucb(t, parameters[0], parameters[1], parameters[2], parameters[3], n, s, out)
+        bayes_ucb(t, parameters, n, s, out)
     else:
         estimates(n, s, out)
 
 
 @leaf
 def choose(
-    kind: int,
-    parameters: FloatArray,
-    n: FloatArray,
-    s: FloatArray,
-    q: FloatArray,
-    scratch: FloatArray,
-    state: UIntArray,
+    kind: int, parameters: FloatArray, counts: FloatArray, scratch: FloatArray, state: UIntArray
 ) -> int:
     """The arm that the policy pulls next; changes only the scratch and the stream.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> n, s, q = np.array([[2.0, 2.0], [0.0, 2.0], [0.0, 2.0]])
-    >>> choose(UCB1, np.empty(0), n, s, q, np.empty((1, 2)), Stream(1).state)
+    >>> counts = np.array([[2.0, 2.0], [0.0, 2.0], [0.0, 2.0]])
+    >>> choose(UCB1, np.empty(0), counts, np.empty((1, 2)), Stream(1).state)
     1
     """
+    arms = counts.shape[1]
     if kind == UNIFORM:
-        return below(state, n.size)
+        return below(state, arms)
     t = 0.0
-    for j in range(n.size):
-        t += n[j]
+    for j in range(arms):
+        t += counts[0, j]
     values = scratch[0]
     if kind == EPSILON_GREEDY and uniform(state) < fading(parameters[0], parameters[1], t):
-        return below(state, n.size)
-    index(kind, parameters, t, n, s, q, values)
+        return below(state, arms)
+    index(kind, parameters, t, counts, values)
     if kind == SOFTMAX:
         weights(values, fading(parameters[0], parameters[1], t), values)
         return categorical(state, values)
@@ -325,9 +308,7 @@ def interact(
     kind: int,
     parameters: FloatArray,
     support: int,
-    n: FloatArray,
-    s: FloatArray,
-    q: FloatArray,
+    counts: FloatArray,
     scratch: FloatArray,
     family: int,
     constants: FloatArray,
@@ -343,21 +324,20 @@ def interact(
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> n, s, q = np.zeros((3, 2))
     >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
-    >>> interact(UCB1, np.empty(0), UNIT, n, s, q, np.empty((1, 2)), 0, np.empty(0),
+    >>> interact(UCB1, np.empty(0), UNIT, np.zeros((3, 2)), np.empty((1, 2)), 0, np.empty(0),
     ...          np.array([[0.0], [1.0]]), Stream(1).state, Stream(2).state, actions, rewards)
     50
     >>> bool((rewards == actions).all())
     True
     """
     for t in range(actions.size):
-        a = choose(kind, parameters, n, s, q, scratch, agent)
+        a = choose(kind, parameters, counts, scratch, agent)
         r = respond(family, constants, truth[a], world)
         actions[t], rewards[t] = a, r
         if not accepts(support, r):
             return t
-        learn(a, r, n, s, q)
+        learn(a, r, counts)
     return int(actions.size)
 
 

@@ -316,12 +316,7 @@ def _root(x: float) -> float:
 
 @leaf
 def best(
-    kind: int,
-    a: FloatArray,
-    b: FloatArray,
-    nu: FloatArray,
-    P: FloatArray,
-    scratch: FloatArray,
+    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, P: FloatArray, scratch: FloatArray
 ) -> int:
     """P_i ← P(arm i is best); returns DONE, or the reason of failure with P unchanged.
 

@@ -184,12 +184,7 @@ LEAST_CURVATURE = 1e-200
 
 @leaf
 def draw_action(
-    R: FloatArray,
-    z: FloatArray,
-    active: IntArray,
-    x: FloatArray,
-    v: FloatArray,
-    state: UIntArray,
+    R: FloatArray, z: FloatArray, active: IntArray, x: FloatArray, v: FloatArray, state: UIntArray
 ) -> int:
     """arg max_j x·w_j over the active arms. Draws only the scores, which is d times cheaper than w.
 

@@ -92,7 +92,7 @@ def solve_linear(W: FloatArray, X: FloatArray) -> bool:
 
 
 @leaf
-def _copy(X: FloatArray, Z: FloatArray) -> None:
+def copy(X: FloatArray, Z: FloatArray) -> None:
     """Z ← X."""
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
@@ -165,16 +165,15 @@ def riccati(
     n = A.shape[0]
     a, g, w, t, xy, r, s = room
     # G = B R⁻¹ Bᵀ
-    _copy(R, r)
+    copy(R, r)
     for i in range(B.shape[1]):
         for j in range(n):
             s[i, j] = B[j, i]
     if not solve_linear(r, s):
         return False
     _product(B, s, g)
-    _copy(A, a)
-    _copy(Q, P)
-    solved = False
+    copy(A, a)
+    copy(Q, P)
     for _ in range(DOUBLINGS):
         if not _double(a, g, P, w, t, xy):
             return False
@@ -183,9 +182,8 @@ def riccati(
             return False
         # t is the last increment of P.
         if _largest(t) <= _NOTHING * size and _largest(a) <= _GONE:
-            solved = True
             break
-    if not solved:
+    else:
         return False
     # K = (R + BᵀPB)⁻¹ BᵀPA
     _transposed_product(B, P, s)
@@ -211,11 +209,7 @@ def _double(
     if not solve_linear(w, xy):
         return False
     # G ← G + (A W⁻¹G) Aᵀ
-    for i in range(n):
-        for j in range(n):
-            w[i, j] = 0.0
-            for k in range(n):
-                w[i, j] += a[i, k] * xy[k, n + j]
+    _product(a, xy[:, n:], w)
     for i in range(n):
         for j in range(n):
             t[i, j] = 0.0
@@ -223,20 +217,12 @@ def _double(
                 t[i, j] += w[i, k] * a[j, k]
     _add_symmetric(g, t)
     # H ← H + Aᵀ (H W⁻¹A)
-    for i in range(n):
-        for j in range(n):
-            w[i, j] = 0.0
-            for k in range(n):
-                w[i, j] += P[i, k] * xy[k, j]
+    _product(P, xy[:, :n], w)
     _transposed_product(a, w, t)
     _add_symmetric(P, t)
     # A ← A W⁻¹A
-    for i in range(n):
-        for j in range(n):
-            w[i, j] = 0.0
-            for k in range(n):
-                w[i, j] += a[i, k] * xy[k, j]
-    _copy(w, a)
+    _product(a, xy[:, :n], w)
+    copy(w, a)
     return True
 
 
@@ -249,8 +235,8 @@ def lyapunov(F: FloatArray, Q: FloatArray, P: FloatArray, room: Room) -> bool:
     (True, 1.333333333333)
     """
     a, w, t = room.a, room.w, room.t
-    _copy(F, a)
-    _copy(Q, P)
+    copy(F, a)
+    copy(Q, P)
     for _ in range(DOUBLINGS):
         _product(P, a, w)
         _transposed_product(a, w, t)
@@ -261,5 +247,5 @@ def lyapunov(F: FloatArray, Q: FloatArray, P: FloatArray, room: Room) -> bool:
         if _largest(t) <= _NOTHING * size and _largest(a) <= _GONE:
             return True
         _product(a, a, w)
-        _copy(w, a)
+        copy(w, a)
     return False

@@ -92,7 +92,7 @@ def test_a_compiled_loop_that_forgets_a_reward_is_noticed(monkeypatch: pytest.Mo
 
     def wrong(*arguments: Any) -> int:
         done: int = right(*arguments)
-        arguments[3][0] -= 1.0
+        arguments[3][0, 0] -= 1.0
         return done
 
     monkeypatch.setattr(kernels.policies, "interact", wrong)
