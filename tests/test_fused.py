@@ -55,7 +55,7 @@ PAIRS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "optimal policy": lambda: (rivals.OptimalPolicy(MDP), MDP.environment()),
     "Q-learning": lambda: (rivals.QLearning.on(MDP), MDP.environment()),
     "R-learning": lambda: (rivals.RLearning.on(MDP), MDP.environment()),
-    "gittins": lambda: (rivals.GittinsAgent(2, discount=0.9, pulls=20), ARMS.draw(0)),
+    "gittins": lambda: (rivals.GittinsAgent(2, rivals.GittinsTable(0.9, 20)), ARMS.draw(0)),
     "uniform": lambda: (rivals.UniformLevers(2), ARMS.draw(0)),
     "oracle": lambda: (rivals.Oracle(2, biases=[0.1, 0.9]), ARMS.draw(0)),
     "greedy": lambda: (rivals.EpsilonGreedy(2), ARMS.draw(0)),

@@ -173,7 +173,7 @@ class BayesianQ(TabularLearner):
     >>> record = interact(agent, mdp.environment(), 2_000)
     >>> float(record.observations["reward"][-300:].mean()) > 0.3
     True
-    >>> agent.means(0)[0] > agent.means(0)[1]
+    >>> agent.q_values(0)[0] > agent.q_values(0)[1]
     True
     """
 
@@ -207,7 +207,7 @@ class BayesianQ(TabularLearner):
         self._gamma, self._vpi = settings["gamma"], selection == "vpi"
         super().__init__(states, actions, start, allowed, settings)
 
-    def means(self, x: Any) -> dict[Any, float]:
+    def q_values(self, x: Any) -> dict[Any, float]:
         """E[q(x,·)] of the actions that x offers."""
         row = self._rows["beliefs"][self.number(x), :, 0]
         return {a: float(row[self.actions.place(a)]) for a in self.actions_in(x)}

@@ -14,7 +14,6 @@ from bayescontrol.bandits.bandit import (
     lai_robbins,
     normal_divergence,
 )
-from bayescontrol.baselines import GittinsAgent, GittinsTable
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
@@ -93,14 +92,6 @@ def test_a_resumed_agent_goes_on_alike_where_screening_ends() -> None:
     looped = bandit.agent()
     interact(looped, bandit.environment([0.5, 0.5, 0.5]), 3)
     assert looped.belief.chooses.startswith("by drawing every arm")
-
-
-def test_a_table_has_its_own_prior() -> None:
-    table = GittinsTable(0.9, 5, cache=False)
-    with pytest.raises(ValueError, match="its discount and prior"):
-        GittinsAgent(2, table, prior=(9.0, 1.0))
-    with pytest.raises(ValueError, match="not a GittinsTable"):
-        GittinsAgent(2, "table")  # type: ignore[arg-type]
 
 
 def test_regret_needs_one_mean_an_arm() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, Stream, interact
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines import BanditPlan, BayesOptimalBandit, PlanTooLarge, expected_total
 from bayescontrol.errors import (
@@ -64,6 +64,12 @@ def test_values_are_those_of_rational_recursion(prior: Any, n: int) -> None:
     assert BanditPlan(len(prior), n, prior).value() == pytest.approx(exact, rel=1e-14)
 
 
+def number(k: IntArray) -> int:
+    """#k = Σ_{i<d-1} C(s_i + i, i + 1), s_i = k_0 + … + k_i."""
+    sums = np.cumsum(k).tolist()[:-1]
+    return sum(comb(s + i, i + 1) for i, s in enumerate(sums))
+
+
 def test_counts_lie_each_at_its_number_and_children_are_found() -> None:
     d, n = 6, 5
     C = np.array([[comb(m, i) for i in range(d)] for m in range(n + d)])
@@ -74,10 +80,10 @@ def test_counts_lie_each_at_its_number_and_children_are_found() -> None:
         assert (table.sum(1) == t).all()
         place = np.empty(d, np.int64)
         for i, k in enumerate(table):
-            assert bandit_plan.number(k, C) == i
+            assert number(k) == i
             bandit_plan.children(k, C, place)
             more = k + np.eye(d, dtype=np.int64)
-            assert place.tolist() == [bandit_plan.number(row, C) for row in more]
+            assert place.tolist() == [number(row) for row in more]
 
 
 @pytest.mark.parametrize(("arms", "n"), [(2, 12), (3, 6)])
@@ -120,14 +126,14 @@ def test_it_explores_where_the_larger_mean_alone_would_not() -> None:
     """Beta(6, 4) pays .6 for sure, Beta(1, 1) pays .5 and may be far better: with time, try it."""
     plan = BanditPlan(2, 40, [(6, 4), (1, 1)])
     assert plan.action() == 1
-    assert plan.action(remaining=1) == 0
+    assert plan.after(np.zeros((2, 2)), horizon=1).action() == 0
 
 
-def test_another_number_of_pulls_to_go_is_planned_for_anew() -> None:
+def test_a_plan_from_counts_on_is_the_rest_of_the_plan() -> None:
     plan = BanditPlan(2, 10)
     counts = [[1, 0], [0, 1]]
-    assert plan.action(counts, remaining=8) == plan.action(counts)
-    assert plan.action(counts, 3) == plan.after(counts, 3).action()
+    assert plan.after(counts, 8).action() == plan.action(counts)
+    assert plan.after(counts, 8).value() == pytest.approx(plan.value(counts), rel=1e-14)
 
 
 def test_the_agent_plans_again_when_the_horizon_is_used_up() -> None:

@@ -40,6 +40,7 @@ from bayescontrol.baselines import (
     BayesOptimalBandit,
     CertaintyEquivalence,
     GittinsAgent,
+    GittinsTable,
     NaiveMixture,
     lazy_thompson_sampling,
 )
@@ -581,7 +582,7 @@ AGENTS: dict[str, Case] = {
     "information-directed": Case(_named(lambda: arena.InformationDirected(2))),
     "uniform levers": Case(_named(lambda: baselines.UniformLevers(3))),
     "oracle": Case(_named(lambda: baselines.Oracle(3, biases=[0.2, 0.9, 0.5]))),
-    "Gittins": Case(_named(lambda: GittinsAgent(["a", "b"], discount=0.9, pulls=20))),
+    "Gittins": Case(_named(lambda: GittinsAgent(["a", "b"], GittinsTable(0.9, 20)))),
     "Bayes-optimal": Case(_named(lambda: BayesOptimalBandit(BanditPlan(2, horizon=5)))),
     "Q-learning": Case(_named(lambda: baselines.QLearning(3, 2, gamma=0.9)), answer=_step),
     "R-learning": Case(_named(lambda: baselines.RLearning(3, 2)), answer=_step),

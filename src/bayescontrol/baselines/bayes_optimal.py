@@ -40,6 +40,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.seeding import Stream
+from bayescontrol.values import require_arrays
 
 X = TypeVar("X")
 A = TypeVar("A")
@@ -279,18 +280,13 @@ class BanditPlan:
         """V_n(k): the expected total reward of the remaining pulls."""
         return float(self.action_values(counts).max())
 
-    def action(self, counts: npt.ArrayLike | None = None, remaining: int | None = None) -> int:
-        """arg max_j Q_n(k, j), the first of equals, with n = `remaining` pulls.
-
-        Makes a new plan unless n is what the counts leave of the horizon, which is the default.
+    def action(self, counts: npt.ArrayLike | None = None) -> int:
+        """arg max_j Q_n(k, j), the first of equals.
 
         >>> BanditPlan(2, horizon=5).action([[0, 1], [0, 0]]), BanditPlan(2, horizon=5).action()
         (1, 0)
         """
-        k = self._checked_counts(counts)
-        if remaining is None or remaining == self.horizon - int(k.sum()):
-            return kernels.bandit_plan.first(self.action_values(counts))
-        return self.after(k.reshape(-1, 2), remaining).action()
+        return kernels.bandit_plan.first(self.action_values(counts))
 
     def after(self, counts: npt.ArrayLike, horizon: int | None = None) -> "BanditPlan":
         """A new plan from these counts on, by default with the same horizon."""
@@ -389,12 +385,8 @@ class BayesOptimalBandit:
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned; makes a new plan if its prior differs."""
-        try:
-            prior, counts = arrays["prior"], arrays["counts"]
-        except KeyError as error:
-            raise IncompatibleState(
-                f"the saved state lacks the array {error}: it has {sorted(arrays)}"
-            ) from None
+        require_arrays(arrays, ("prior", "counts"))
+        prior, counts = arrays["prior"], arrays["counts"]
         fits = prior.shape == counts.shape == self._counts.shape and counts.dtype == np.int64
         if not fits or (counts < 0).any() or counts.sum() > self.plan.horizon:
             raise IncompatibleState(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.baselines.gittins_table import GittinsTable
 from bayescontrol.errors import BadEvidence, IncompatibleState
@@ -28,7 +28,7 @@ class GittinsAgent:
     Ties are broken uniformly at random. For an arm with more pulls than the table the index is
     computed on demand, which takes some hundredths of a second.
 
-    >>> agent = GittinsAgent(["red", "blue"], discount=0.9, pulls=20)
+    >>> agent = GittinsAgent(["red", "blue"], GittinsTable(0.9, pulls=20))
     >>> agent.observe("red", 1)
     >>> agent.act(Stream(0)), agent.pulls
     ('red', {'red': 1, 'blue': 0})
@@ -36,29 +36,11 @@ class GittinsAgent:
 
     format_name: ClassVar[str] = "GittinsAgent"
 
-    def __init__(
-        self,
-        arms: int | Sequence[Hashable],
-        table: GittinsTable | None = None,
-        *,
-        discount: float | None = None,
-        pulls: int | None = None,
-        prior: tuple[float, float] | None = None,
-        lookahead: int | None = None,
-    ) -> None:
+    def __init__(self, arms: int | Sequence[Hashable], table: GittinsTable) -> None:
         self._labels = Names("arm", arms)
-        if table is None:
-            if discount is None or pulls is None:
-                raise ValueError(
-                    "GittinsAgent needs a table, or discount= and pulls= to compute one"
-                )
-            table = GittinsTable(discount, pulls, prior or (1.0, 1.0), lookahead=lookahead)
-        elif not isinstance(table, GittinsTable):
-            raise ValueError(f"table={table!r} is not a GittinsTable")
-        elif any(given is not None for given in (discount, pulls, prior, lookahead)):
-            raise ValueError(
-                "give GittinsAgent a table, which has its discount and prior, or discount= and "
-                "pulls= to compute one, not both"
+        if not isinstance(table, GittinsTable):
+            raise ValueError(  # noqa: TRY004 - invalid settings are a ValueError
+                f"table={table!r} is not a GittinsTable: pass GittinsTable(0.9, pulls=100)"
             )
         self.table = table
         self._counts: FloatArray = np.zeros((2, len(self._labels)))
@@ -110,10 +92,6 @@ class GittinsAgent:
     def count(self) -> int:
         """t, the number of rewards."""
         return int(self._counts.sum())
-
-    def loop_arrays(self) -> tuple[FloatArray, int, FloatArray, FloatArray]:
-        """Indices, pulls, successes, failures: arguments of `kernels.gittins.highest_index_arm`."""
-        return self.table.nu, self.table.pulls, self._counts[0], self._counts[1]
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:
@@ -174,17 +152,22 @@ class GittinsAgent:
     def __repr__(self) -> str:
         return f"GittinsAgent({len(self._labels)} arms after {self.count} rewards, {self.table!r})"
 
+    def interact(
+        self, environment: Any, p: Stream, q: Stream, actions: IntArray, rewards: FloatArray
+    ) -> int:
+        """Run the compiled loop; return the number of steps done, fewer if the table ends."""
+        r, f = self._counts
+        return kernels.policies.interact_gittins(
+            self.table.nu, self.table.pulls, r, f, environment.truth, p.state, q.state,
+            actions, rewards,
+        )  # fmt: skip
+
 
 def _run(
     agent: GittinsAgent, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream
 ) -> Record:
-    family = environment.family
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
-    nu, pulls, r, f = agent.loop_arrays()
-    done = kernels.policies.interact_gittins(
-        nu, pulls, r, f, family.kind, family.constants, environment.truth,
-        p.state, q.state, actions, rewards,
-    )  # fmt: skip
+    done = agent.interact(environment, p, q, actions, rewards)
     for t in range(done, steps):  # beyond the table: the indices are computed one by one
         a = agent.act(p)
         o = environment.respond(a, q)

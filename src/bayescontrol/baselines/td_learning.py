@@ -212,6 +212,14 @@ class TabularLearner(ABC):
         offered = self._offers(self.number(x))
         return [a for a, has in zip(self.actions, offered, strict=True) if has]
 
+    def q_values(self, x: Any) -> dict[Any, float]:
+        """Q(x,·) of the actions that x offers."""
+        return self._row("Q", x)
+
+    def _row(self, name: str, x: Any) -> dict[Any, float]:
+        row = self._rows[name][self.number(x)]
+        return {a: float(row[self.actions.place(a)]) for a in self.actions_in(x)}
+
     def number(self, x: Any, *, enter: bool = False, after: str = "") -> int:
         """The number of state x; `enter` adds an unknown state unless the states were declared."""
         try:
@@ -397,11 +405,6 @@ class QLearning(TabularLearner):
         """ε of the next step."""
         return float(self._scalars["epsilon"][0])
 
-    def q_values(self, x: Any) -> dict[Any, float]:
-        """Q(x,·) of the actions that x offers."""
-        row = self._rows["Q"][self.number(x)]
-        return {a: float(row[self.actions.place(a)]) for a in self.actions_in(x)}
-
     def _fresh(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
         return {"Q": np.where(offered, self._settings["initial"], -np.inf)}
 
@@ -482,15 +485,9 @@ class RLearning(TabularLearner):
         """ρ, the estimated average reward."""
         return float(self._scalars["rho"][0])
 
-    def q_values(self, x: Any) -> dict[Any, float]:
-        """Q(x,·) of the actions that x offers."""
-        row = self._rows["Q"][self.number(x)]
-        return {a: float(row[self.actions.place(a)]) for a in self.actions_in(x)}
-
     def tried(self, x: Any) -> dict[Any, int]:
         """F(x,·) of the actions that x offers."""
-        row = self._rows["F"][self.number(x)]
-        return {a: int(row[self.actions.place(a)]) for a in self.actions_in(x)}
+        return {a: int(count) for a, count in self._row("F", x).items()}
 
     def _fresh(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
         return {

@@ -20,22 +20,6 @@ TIE = 1e-12
 
 
 @leaf
-def number(k: IntArray, C: IntArray) -> int:
-    """#k, the number of these counts among all with the same sum.
-
-    >>> import numpy as np
-    >>> C = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 2, 1, 0], [1, 3, 3, 1]])
-    >>> [number(np.array(k), C) for k in ([0, 0, 0, 1], [0, 0, 1, 0], [1, 0, 0, 0])]
-    [0, 1, 3]
-    """
-    place, s = 0, 0
-    for i in range(k.shape[0] - 1):
-        s += k[i]
-        place += C[s + i, i + 1]
-    return place
-
-
-@leaf
 def _next(k: IntArray) -> None:
     """k ← the counts with the next number and the same sum; the first are (0, …, 0, t)."""
     i = 1

@@ -21,7 +21,7 @@ import math
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.arms import respond
+from bayescontrol.kernels.arms import BERNOULLI, respond
 from bayescontrol.kernels.beta_distribution import beta_quantile, divergence_bound
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.gittins import highest_index_arm
@@ -353,8 +353,6 @@ def interact_gittins(
     pulls: int,
     r: FloatArray,
     f: FloatArray,
-    family: int,
-    constants: FloatArray,
     truth: FloatArray,
     p: UIntArray,
     q: UIntArray,
@@ -367,15 +365,14 @@ def interact_gittins(
     >>> from bayescontrol.seeding import Stream
     >>> nu, (r, f), truth = np.array([0.7, 0.5, 0.8]), np.zeros((2, 2)), np.ones((2, 1))
     >>> actions, rewards = np.empty(3, np.int64), np.empty(3)
-    >>> interact_gittins(nu, 1, r, f, 0, np.empty(0), truth, Stream(1).state, Stream(2).state,
-    ...          actions, rewards)
+    >>> interact_gittins(nu, 1, r, f, truth, Stream(1).state, Stream(2).state, actions, rewards)
     2
     """
     for t in range(actions.size):
         a = highest_index_arm(nu, pulls, r, f, p)
         if a < 0:
             return t
-        o = respond(family, constants, truth[a], q)
+        o = respond(BERNOULLI, nu, truth[a], q)
         if o > 0.0:
             r[a] += 1.0
         else:

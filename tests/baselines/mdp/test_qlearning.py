@@ -70,7 +70,7 @@ def test_bayesian_q_learning_finds_the_way_to_work(selection: str) -> None:
         agent = BayesianQ.on(mdp, gamma=0.9, selection=selection)
         record = interact(agent, mdp.environment(), 3_000, run=run)
         assert record.observations["reward"][-500:].mean() > 0.95
-        assert agent.means(1)[1] > agent.means(1)[0]
+        assert agent.q_values(1)[1] > agent.q_values(1)[0]
         mu, kappa, alpha, _ = agent.belief(1, 1)
         assert 1.0 < mu < 10.0  # 1/(1-γ) is far for a mean of all that was ever expected
         assert alpha == 1.5 + 0.5 * (kappa - 1.0)
