@@ -125,18 +125,18 @@ def test_a_model_for_every_step() -> None:
 
 
 def test_a_schedule_of_ones_own_sees_the_episode() -> None:
-    seen: list[Episode] = []
+    observed: list[Episode] = []
 
     def ends(e: Episode) -> bool:
-        seen.append(e)
+        observed.append(e)
         return e.length == 3
 
     agent = PosteriorSampling.on(TWO_STATES, ends=ends)
     assert begun(agent, TWO_STATES, 10)[0] == [0, 3, 6, 9]
-    assert [(e.t, e.length, e.last) for e in seen[:5]] == [
+    assert [(e.t, e.length, e.last) for e in observed[:5]] == [
         (1, 1, 0), (2, 2, 0), (3, 3, 0), (4, 1, 3), (5, 2, 3),
     ]  # fmt: skip
-    assert (seen[3].before.sum(), seen[3].tried.sum()) == (3.0, 4.0)
+    assert (observed[3].before.sum(), observed[3].tried.sum()) == (3.0, 4.0)
 
 
 # -- what it earns -------------------------------------------------------------------------------

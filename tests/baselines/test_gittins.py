@@ -24,14 +24,14 @@ PUBLISHED = {
 
 
 def excess(
-    alpha: float, beta: float, gamma: float, lam: float, levels: int, *, told: bool = False
+    alpha: float, beta: float, gamma: float, lam: float, levels: int, *, theta_known: bool = False
 ) -> float:
     """D of the first state by the plain equation; from below, or from above with θ `told`."""
     m = alpha + beta + levels
     mu = (alpha + np.arange(levels + 1.0)) / m
     y = mu - lam
     v = mu * (1.0 - mu) / (m + 1.0)
-    d = 0.5 * (np.sqrt(v + y * y) + y) if told else np.maximum(y, 0.0)
+    d = 0.5 * (np.sqrt(v + y * y) + y) if theta_known else np.maximum(y, 0.0)
     D = d
     for n in range(levels - 1, -1, -1):
         mu = (alpha + np.arange(n + 1.0)) / (alpha + beta + n)
@@ -108,7 +108,7 @@ def test_the_bounds_hold_for_any_prior(alpha: float, beta: float, gamma: float) 
     levels = 40 + math.ceil(-math.log(1e-13) / -math.log(gamma))
     assert alpha / (alpha + beta) <= low <= high <= 1.0
     assert high - low < 2e-12
-    assert excess(alpha, beta, gamma, low - 1e-12, levels, told=True) > 0.0
+    assert excess(alpha, beta, gamma, low - 1e-12, levels, theta_known=True) > 0.0
     assert excess(alpha, beta, gamma, high + 1e-12, levels) <= 1e-16
 
 
@@ -117,7 +117,7 @@ def test_the_bounds_hold_for_discounts_near_one(gamma: float, levels: int, margi
     low, high = gittins_bounds(1.5, 2.0, gamma)
     assert high - low < (4e-12 if gamma < 0.9995 else 4e-11)
     assert excess(1.5, 2.0, gamma, low - margin, levels) > 0.0
-    assert excess(1.5, 2.0, gamma, high + margin, levels, told=True) < 0.0
+    assert excess(1.5, 2.0, gamma, high + margin, levels, theta_known=True) < 0.0
 
 
 # -- tables ---------------------------------------------------------------------------------

@@ -103,14 +103,14 @@ print(len(needed))
 def test_every_source_that_a_table_is_made_with_is_in_the_key(home: Path) -> None:
     package = Path(bayescontrol.__file__).parent
     shutil.copytree(package, home / package.name, ignore=shutil.ignore_patterns("__pycache__"))
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", EDITS],
         env=os.environ | {"PYTHONPATH": str(home), "NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,
         check=True,
     )
-    ignored, needed = told.stdout.splitlines()
+    ignored, needed = result.stdout.splitlines()
     assert ignored == ""
     # gittins_table and gittins_solver; the kernels gittins, elementary, random and _jit
     assert int(needed) >= 6

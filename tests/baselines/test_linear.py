@@ -63,12 +63,12 @@ def test_a_mean_without_a_gain_leaves_the_last_gain_in_use_and_counts() -> None:
     )
     p = Stream(0)
     agent.act(p)
-    kept = agent.mode
+    before = agent.mode
     for _ in range(30):
         agent.observe(np.zeros(1), 3.0 * agent.x + 1.0)
         agent.act(p)
     assert agent.failed > 0
-    assert kept is not None
+    assert before is not None
     assert agent.mode is not None
     assert abs(agent.mode.A.item()) < 1.0
 

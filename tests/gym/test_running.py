@@ -206,10 +206,10 @@ def test_what_is_not_there_is_refused() -> None:
 def test_a_box_world_goes_on_for_ever_and_its_past_does_not_change() -> None:
     world = Continuing(gymnasium.make("Pendulum-v1"), truncated="go on", reward=False)
     rng = Stream.named(0, 0, "agent")
-    seen = [world.respond(rng.random() - 0.5, rng) for _ in range(300)]
-    kept = [o.copy() for o in seen]
+    observed = [world.respond(rng.random() - 0.5, rng) for _ in range(300)]
+    saved = [o.copy() for o in observed]
     world.respond(0.0, rng)
-    assert all(np.array_equal(o, k) for o, k in zip(seen, kept, strict=True))
+    assert all(np.array_equal(o, k) for o, k in zip(observed, saved, strict=True))
     assert world.ends == 0
 
 
@@ -283,13 +283,13 @@ def test_a_truncated_episode_is_cut_or_ends_as_the_user_says(mode: AutoresetMode
             return 0
 
         def observe(self, a: int, o: Any) -> None:
-            seen.append((self.x, o.state))
+            observed.append((self.x, o.state))
 
     for truncated, last in (("mask", 0), ("transition", 36)):
-        seen: list[tuple[int, int]] = []
+        observed: list[tuple[int, int]] = []
         envs = lanes(1, mode, "CliffWalking-v1", max_episode_steps=3)
         record = drive(Up(), envs, 8, truncated=truncated)  # type: ignore[arg-type]
-        assert seen[:6] == [(36, 24), (24, 12), (12, last)] * 2
+        assert observed[:6] == [(36, 24), (24, 12), (12, last)] * 2
         assert record["ended"].tolist()[:3] == [False, False, True]
 
 

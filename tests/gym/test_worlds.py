@@ -158,10 +158,10 @@ def test_bad_arguments_are_refused() -> None:
 def test_a_linear_plant_shows_arrays_of_its_own() -> None:
     env = gymnasium.make("bayescontrol/LinearPlant-v0")
     first, _ = env.reset(seed=0)
-    seen = env.step(np.array([0.5]))[0]
+    observed = env.step(np.array([0.5]))[0]
     assert isinstance(first, np.ndarray)
-    assert isinstance(seen, np.ndarray)
-    assert env.observation_space.contains(seen)
+    assert isinstance(observed, np.ndarray)
+    assert env.observation_space.contains(observed)
 
 
 @pytest.mark.parametrize("plant", [None, 3, "lift"])

@@ -306,6 +306,6 @@ def test_evidence_that_is_far_from_every_mode_still_tells_them_apart(far: float,
     evidence[size // 2] += gap
     weighed = Weighed(np.full(size, 1.0 / size))
     assert finite.condition_log(weighed.w, weighed.e, weighed.blocks, evidence) == finite.OK
-    told = math.exp(min(evidence[size // 2] - far, 700.0))
-    expected = told / (told + size - 1)
+    odds = math.exp(min(evidence[size // 2] - far, 700.0))
+    expected = odds / (odds + size - 1)
     assert weighed.posterior()[size // 2] == pytest.approx(expected, rel=1e-12)

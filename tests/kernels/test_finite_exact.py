@@ -206,12 +206,12 @@ def test_after_a_million_steps_nine_digits_are_left(log: bool) -> None:
         if t % 10_000 == 0:
             farthest = max(farthest, int(np.ptp(finite.exponents(w, e, blocks))))
     assert farthest > 10_000  # binary orders
-    seen = np.bincount(order, minlength=30)
+    times = np.bincount(order, minlength=30)
     with mpmath.workdps(60):
         factors = [
-            mpmath.exp(mpmath.fsum(mpmath.mpf(rows[i, m]) * int(n) for i, n in enumerate(seen)))
+            mpmath.exp(mpmath.fsum(mpmath.mpf(rows[i, m]) * int(n) for i, n in enumerate(times)))
             if log
-            else mpmath.fprod(mpmath.mpf(rows[i, m]) ** int(n) for i, n in enumerate(seen))
+            else mpmath.fprod(mpmath.mpf(rows[i, m]) ** int(n) for i, n in enumerate(times))
             for m in range(4)
         ]
         exact = high_precision(np.full(4, 0.25), factors)

@@ -42,14 +42,14 @@ def masked_mdp(states: int = 5, actions: int = 3, seed: int = 3) -> MDP:
 def wanderer(mdp: MDP, steps: int, belief: GibbsBelief, seed: int = 0) -> list[tuple[Any, ...]]:
     """A walk at random, learnt by the belief; gives what happened."""
     p, q = both_streams(seed, 0)
-    world, seen = mdp.environment(), []
+    world, observed = mdp.environment(), []
     for _ in range(steps):
         x = world.x
         a = p.choice(mdp.actions_in(x))
         o = world.respond(a, q)
         belief.observe(x, a, o)
-        seen.append((x, a, o.state, o.reward))
-    return seen
+        observed.append((x, a, o.state, o.reward))
+    return observed
 
 
 def learnt(mdp: MDP, steps: int, **options: Any) -> GibbsBelief:
@@ -63,13 +63,13 @@ def terms_of(belief: GibbsBelief) -> list[Term]:
     mu0, lambda0, p = (float(v) for v in belief.ledger.prior[:3])
     names = belief.states
     place = {x: i for i, x in enumerate(names)}
-    seen: dict[tuple[int, int], dict[int, tuple[int, float]]] = defaultdict(dict)
+    observed: dict[tuple[int, int], dict[int, tuple[int, float]]] = defaultdict(dict)
     for (x, a, y), (n, mean) in belief.transitions().items():
-        seen[place[x], a][place[y]] = n, mean
+        observed[place[x], a][place[y]] = n, mean
     terms = []
     for x, name in enumerate(names):
         for a in belief.ledger.actions_of(name):
-            known = seen[x, a]
+            known = observed[x, a]
             successors = range(len(names)) if belief.ledger.declared else list(known) or [x]
             for y in successors:
                 n, mean = known.get(y, (0, 0.0))
@@ -94,9 +94,9 @@ def reference_sweep(
     for x in states:
         drawn = {}
         for a in range(Q.shape[1]):
-            if own := pairs.get((x, a)):
-                S = sum(t.lam for t in own)
-                mean = sum(t.lam * (t.mu - rho + M[t.y]) for t in own) / S
+            if transitions := pairs.get((x, a)):
+                S = sum(t.lam for t in transitions)
+                mean = sum(t.lam * (t.mu - rho + M[t.y]) for t in transitions) / S
                 drawn[a] = mean + sigma * z() / S**0.5
         for a, q in drawn.items():
             Q[x, a] = q
@@ -268,10 +268,10 @@ def test_the_sums_of_partial_sweeps_stay_what_adding_up_would_give(states: int |
         belief.draw_action(world.x, rng)
         e, c, size = chain_of(belief)
         if c.scalars[CURSOR]:
-            kept = c.scalars.copy()
+            before = c.scalars.copy()
             kernels.gibbs.tally(e, c, size)
-            np.testing.assert_allclose(kept, c.scalars, rtol=1e-12, atol=1e-10)
-            c.scalars[:] = kept
+            np.testing.assert_allclose(before, c.scalars, rtol=1e-12, atol=1e-10)
+            c.scalars[:] = before
 
 
 # -- one action per state: the linear-Gaussian case -----------------------------------------------
@@ -289,9 +289,9 @@ def linear_map(
         S = sum(t.lam for t in terms)
         rho = sum(t.lam * (with_mu * t.mu - Q[t.x] + M[t.y]) for t in terms) / S + z[0] / S**0.5
         for x in range(size):
-            own = [t for t in terms if t.x == x]
-            S = sum(t.lam for t in own)
-            mean = sum(t.lam * (with_mu * t.mu - rho + M[t.y]) for t in own) / S
+            transitions = [t for t in terms if t.x == x]
+            S = sum(t.lam for t in transitions)
+            mean = sum(t.lam * (with_mu * t.mu - rho + M[t.y]) for t in transitions) / S
             Q[x] = mean + z[1 + x] / S**0.5
         return Q
 
@@ -359,16 +359,16 @@ def test_the_precision_is_drawn_from_its_conditional(states: int | None) -> None
     prior = GibbsPrior(mu0=0.7, lambda0=1.3, precision=None, shape=1.5, rate=0.8)
     mdp = masked_mdp()
     belief = GibbsBelief(3, prior, allowed=mdp.actions_in, states=states)
-    seen = wanderer(mdp, 40, belief)
+    observed = wanderer(mdp, 40, belief)
     # Rewards that differ on one transition, far from zero: sums of squares would cancel.
     for r in (1000.0, 1002.0, 1001.0):
-        belief.observe(seen[0][0], seen[0][1], (r, seen[0][2]))
-        seen.append((*seen[0][:3], r))
+        belief.observe(observed[0][0], observed[0][1], (r, observed[0][2]))
+        observed.append((*observed[0][:3], r))
     belief.sample(Stream(3))
     e, c, size = chain_of(belief)
     place = {x: i for i, x in enumerate(belief.states)}
     rho, Q, M = float(c.scalars[RHO]), c.Q, c.M
-    residuals = [r - (Q[place[x], a] + rho - M[place[y]]) for x, a, y, r in seen]
+    residuals = [r - (Q[place[x], a] + rho - M[place[y]]) for x, a, y, r in observed]
     priors = [Q[t.x, t.a] + rho - M[t.y] - 0.7 for t in terms_of(belief)]
 
     def log_density(p: float) -> float:

@@ -19,7 +19,7 @@ def plain(problem: Problem, levels: int, lam: float, terminal: str) -> list[Floa
     y = (a + np.arange(levels + 1.0)) / (m0 + levels) - lam
     if terminal == "keep":
         d = np.maximum(y, 0.0)
-    else:  # E(θ - λ)⁺ ≤ (√(v + y²) + y) / 2 (Scarf 1958): as if θ were told
+    else:  # E(θ - λ)⁺ ≤ (√(v + y²) + y) / 2 (Scarf 1958): as if θ were known
         mu = y + lam
         d = 0.5 * (np.sqrt(mu * (1.0 - mu) / (m0 + levels + 1.0) + y * y) + y)
     out = []
@@ -59,7 +59,7 @@ def test_a_pass_and_its_gap_enclose_the_plain_dynamic_programme(
             least = most = plain(problem, levels, now, "keep")
         else:
             least = plain(problem, 3 * levels, now, "keep")
-            most = plain(problem, 3 * levels, now, "told")
+            most = plain(problem, 3 * levels, now, "known")
         for n in range(rows):
             b = int(found.b[n])
             if 0 < b <= n + 1:

@@ -48,8 +48,8 @@ class Payload:
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache that a real process has filled."""
     home = tmp_path_factory.mktemp("cache")
-    told = run(XDG_CACHE_HOME=str(home))
-    assert (told.stdout, told.stderr) == ("1.0\n", "")
+    result = run(XDG_CACHE_HOME=str(home))
+    assert (result.stdout, result.stderr) == ("1.0\n", "")
     return home / "bayescontrol"
 
 
@@ -87,19 +87,19 @@ def test_the_shared_temporary_folder_is_not_used_without_a_home(
 ) -> None:
     home, marker = planted
     (home / "bayescontrol").chmod(0o777)
-    told = run(TMPDIR=str(home))
-    assert told.stdout == "1.0\n"
+    result = run(TMPDIR=str(home))
+    assert result.stdout == "1.0\n"
     assert not marker.exists()
-    assert "compiled kernels are not kept on disk" in told.stderr
+    assert "compiled kernels are not kept on disk" in result.stderr
 
 
 def test_a_cache_that_others_can_write_to_is_not_used(planted: tuple[Path, Path]) -> None:
     home, marker = planted
     (home / "bayescontrol").chmod(0o777)
-    told = run(NUMBA_CACHE_DIR=str(home))
-    assert told.stdout == "1.0\n"
+    result = run(NUMBA_CACHE_DIR=str(home))
+    assert result.stdout == "1.0\n"
     assert not marker.exists()
-    assert "bayescontrol can be written by other users. Run chmod -R go-w on it" in told.stderr
+    assert "bayescontrol can be written by other users. Run chmod -R go-w on it" in result.stderr
 
 
 @as_root
@@ -110,10 +110,10 @@ def test_what_belongs_to_another_user_is_not_used(what: str, planted: tuple[Path
     chosen = [home / "bayescontrol"] if what == "the cache" else list(home.rglob("*.nbi"))
     for path in chosen:
         os.chown(path, ANOTHER, ANOTHER)
-    told = run(XDG_CACHE_HOME=str(home))
-    assert told.stdout == "1.0\n"
+    result = run(XDG_CACHE_HOME=str(home))
+    assert result.stdout == "1.0\n"
     assert not marker.exists()
-    assert "belongs to another user" in told.stderr
+    assert "belongs to another user" in result.stderr
 
 
 def open_to_readers(outer: Path) -> None:

@@ -39,12 +39,12 @@ def test_the_entry_is_the_first_whose_cumulative_probability_exceeds_the_uniform
 
 def frequencies_are_off(tables: kernels.mdp.Tables, mdp: MDP, pair: int, n: int) -> bool:
     rng, A = Stream(3), len(mdp.actions)
-    seen = np.zeros(mdp.size[pair])
+    observed = np.zeros(mdp.size[pair])
     for _ in range(n):
         entry = kernels.mdp.respond(tables, *divmod(pair, A), A, rng.state)
-        seen[entry - tables.first[pair]] += 1
+        observed[entry - tables.first[pair]] += 1
     p = mdp.probability[mdp.first[pair] :][: mdp.size[pair]]
-    return bool((np.abs(seen - n * p) > 4.9 * np.sqrt(n * p * (1 - p)) + 1e-9).any())
+    return bool((np.abs(observed - n * p) > 4.9 * np.sqrt(n * p * (1 - p)) + 1e-9).any())
 
 
 @pytest.mark.parametrize("pair", [0, 10 * 4, 24 * 4 + 1, 11])

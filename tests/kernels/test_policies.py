@@ -178,9 +178,9 @@ def pull(
     return chosen / draws
 
 
-def assert_law(shares: FloatArray, law: Sequence[float], draws: int) -> None:
+def assert_law(shares: FloatArray, distribution: Sequence[float], draws: int) -> None:
     """Within five standard errors each: a false alarm in 6e-7 of the seeds for each arm."""
-    p = np.array(law)
+    p = np.array(distribution)
     assert (np.abs(shares - p) <= 5.0 * np.sqrt(p * (1.0 - p) / draws) + 1e-12).all()
 
 
@@ -200,11 +200,11 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("kind", "parameters"), EVERY)
-@pytest.mark.parametrize("seen", [0.0, 6.0])
+@pytest.mark.parametrize("observed", [0.0, 6.0])
 def test_equal_arms_are_chosen_equally_often(
-    kind: int, parameters: list[float], seen: float
+    kind: int, parameters: list[float], observed: float
 ) -> None:
-    n = np.full(4, seen)
+    n = np.full(4, observed)
     shares = pull(kind, parameters, n, n / 3, n / 3, 4000)
     assert_law(shares, [0.25] * 4, 4000)
 
@@ -241,9 +241,9 @@ def test_epsilon_greedy_explores_with_its_probability(decay: float) -> None:
 @pytest.mark.parametrize("decay", [1.0, 0.9])
 def test_softmax_is_boltzmann_s_law(decay: float) -> None:
     tau = 0.5 * decay**7
-    law = np.exp(np.array([1.0, 0.5, 0.5]) / tau)
+    distribution = np.exp(np.array([1.0, 0.5, 0.5]) / tau)
     shares = pull(policies.SOFTMAX, [0.5, decay], [2, 4, 0], [2, 2, 0], [2, 2, 0], 20000)
-    assert_law(shares, (law / law.sum()).tolist(), 20000)
+    assert_law(shares, (distribution / distribution.sum()).tolist(), 20000)
 
 
 def test_softmax_freezes_into_the_best_arm() -> None:

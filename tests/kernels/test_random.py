@@ -246,9 +246,9 @@ def test_outside_their_domain_gamma_and_beta_are_nan_and_draw_nothing(bad: float
     words = state()
     assert math.isnan(random.gamma(words, bad))
     assert math.isnan(random.log_gamma(words, bad))
-    for law in (random.beta, random.log_odds):
-        assert math.isnan(law(words, bad, 2.0))
-        assert math.isnan(law(words, 2.0, bad))
+    for distribution in (random.beta, random.log_odds):
+        assert math.isnan(distribution(words, bad, 2.0))
+        assert math.isnan(distribution(words, 2.0, bad))
     assert np.array_equal(words, state())
 
 

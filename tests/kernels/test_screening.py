@@ -299,9 +299,9 @@ PLANTED: dict[str, tuple[tuple[str, str], Callable[[Any], float]]] = {
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_shows(name: str) -> None:
-    change, law = PLANTED[name]
-    assert law(interpreted()) > RATE
-    assert law(interpreted(change)) < RATE
+    change, distribution = PLANTED[name]
+    assert distribution(interpreted()) > RATE
+    assert distribution(interpreted(change)) < RATE
 
 
 # -- hard cases ------------------------------------------------------------------------------------
@@ -354,5 +354,5 @@ def test_learning_renews_what_is_kept_of_an_arm() -> None:
         screening._raise_ceiling(rows[1, 0], rows[1, 1], cache, 1)
         screening.learn(rows, cache, 1, r)
     assert rows.tolist() == [[1.0, 1.0], [4.0, 2.0]]
-    kept = slice(screening.D_ALPHA, screening.CEILING + 1)
-    assert cache[kept].tobytes() == prepared(rows)[kept].tobytes()
+    saved = slice(screening.D_ALPHA, screening.CEILING + 1)
+    assert cache[saved].tobytes() == prepared(rows)[saved].tobytes()

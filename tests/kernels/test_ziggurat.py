@@ -50,11 +50,11 @@ def without_wedges(layers: random.Layers, draws: int) -> FloatArray:
     return place * layers.outer[(256 * u).astype(np.int64)]
 
 
-@pytest.mark.parametrize("law", ["normal", "exponential"])
-def test_the_wedges_between_the_layers_are_filled_by_the_density(law: str) -> None:
+@pytest.mark.parametrize("distribution", ["normal", "exponential"])
+def test_the_wedges_between_the_layers_are_filled_by_the_density(distribution: str) -> None:
     """Limit 4.75: false-alarm rate 1e-6. It fails if the wedges are not tested against f."""
     x = np.empty(4_000_000)
-    if law == "normal":
+    if distribution == "normal":
         random.fill_normal(state(), x)
         layers, r = random.normal_layers(), float(random.NORMAL_R)
         planted = without_wedges(layers, x.size)
@@ -74,10 +74,10 @@ def test_the_wedges_between_the_layers_are_filled_by_the_density(law: str) -> No
     assert body_z(planted, r, cdf) > 4.75
 
 
-@pytest.mark.parametrize("law", ["normal", "exponential"])
-def test_layers_have_equal_area_and_end_at_the_top(law: str) -> None:
+@pytest.mark.parametrize("distribution", ["normal", "exponential"])
+def test_layers_have_equal_area_and_end_at_the_top(distribution: str) -> None:
     with mpmath.workdps(40):
-        if law == "normal":
+        if distribution == "normal":
             r, v = random.NORMAL_R, random.NORMAL_V
             layers = random.normal_layers()
             tail = mpmath.sqrt(mpmath.pi / 2) * mpmath.erfc(mpmath.mpf(str(r)) / mpmath.sqrt(2))
@@ -87,7 +87,7 @@ def test_layers_have_equal_area_and_end_at_the_top(law: str) -> None:
             tail = mpmath.exp(-mpmath.mpf(str(r)))
 
         def f(x: mpmath.mpf) -> mpmath.mpf:
-            return mpmath.exp(-x * x / 2) if law == "normal" else mpmath.exp(-x)
+            return mpmath.exp(-x * x / 2) if distribution == "normal" else mpmath.exp(-x)
 
         r, v = mpmath.mpf(str(r)), mpmath.mpf(str(v))
         assert abs(r * f(r) + tail - v) < mpmath.mpf("1e-35")
@@ -96,7 +96,11 @@ def test_layers_have_equal_area_and_end_at_the_top(law: str) -> None:
             assert layers.outer[i] == float(x)
             top = f(x) + v / x
             if i < 255:
-                x = mpmath.sqrt(-2 * mpmath.log(top)) if law == "normal" else -mpmath.log(top)
+                x = (
+                    mpmath.sqrt(-2 * mpmath.log(top))
+                    if distribution == "normal"
+                    else -mpmath.log(top)
+                )
             assert layers.floor[i] == pytest.approx(float(top - v / mpmath.mpf(layers.outer[i])))
         assert abs(top - 1) < mpmath.mpf("1e-31")
 

@@ -248,9 +248,9 @@ def tally(e: Evidence, c: Chain, states: int) -> None:
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
     >>> c = belief.ledger.chain
-    >>> kept = c.scalars.copy()
+    >>> before = c.scalars.copy()
     >>> tally(belief.ledger.evidence, c, 2)
-    >>> bool((kept == c.scalars).all())
+    >>> bool((before == c.scalars).all())
     True
     """
     Q = c.Q.reshape(-1)

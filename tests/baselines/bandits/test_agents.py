@@ -301,12 +301,12 @@ def test_damaged_and_foreign_states_are_refused_and_change_nothing() -> None:
 def test_what_was_saved_is_not_changed_by_going_on() -> None:
     agent = after(UCB1(4), SEEN)
     saved = agent.save()
-    kept = {name: array.copy() for name, array in saved.items()}
+    stored = {name: array.copy() for name, array in saved.items()}
     fresh = UCB1(4)
     fresh.load(saved)
     after(fresh, SEEN)
     after(agent, SEEN)
-    assert same_bits(saved, kept)
+    assert same_bits(saved, stored)
 
 
 def test_an_agent_says_what_it_is() -> None:

@@ -102,11 +102,11 @@ def gradient(mine: list[float], all_: list[list[float]]) -> float:
 def test_every_action_has_the_largest_index(
     agent: Any, world: Any, index: Index, each_once: bool, seed: int
 ) -> None:
-    seen: list[list[float]] = [[] for _ in range(ARMS)]
+    observed: list[list[float]] = [[] for _ in range(ARMS)]
     for a, o in islice(play(agent(ARMS), world(), seed=seed), STEPS):
-        if each_once and not all(seen):
-            assert not seen[a]
+        if each_once and not all(observed):
+            assert not observed[a]
         else:
-            indices = [index(rewards, seen) for rewards in seen]
+            indices = [index(rewards, observed) for rewards in observed]
             assert indices[a] == pytest.approx(max(indices), abs=1e-10)
-        seen[a].append(o)
+        observed[a].append(o)
