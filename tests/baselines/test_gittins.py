@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescontrol.baselines import GittinsTable, gittins_bounds, gittins_index
-from bayescontrol.baselines.gittins_solver import Problem, Sweep, Workspace, march
+from bayescontrol.baselines.gittins_solver import Problem, Workspace, march
 from bayescontrol.errors import BadEvidence, InvalidPrior
+from bayescontrol.kernels.gittins import Sweep
 
 STATES = [(1, 1), (1, 2), (2, 1), (2, 2), (3, 3), (1, 3), (3, 1)]
 PUBLISHED = {
@@ -165,7 +166,7 @@ def test_the_stated_error_is_honest(
 
 def test_a_table_that_forgets_the_gap_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def careless(workspace: Workspace, at: Sweep) -> None:
-        at.ref, at.e = at.b.copy(), np.zeros((workspace.rows, 48))
+        at.ref[:], at.e[:] = at.b, 0.0
 
     monkeypatch.setattr(Workspace, "gap", careless)
     table = GittinsTable(0.99, 150, cache=False)
