@@ -93,6 +93,19 @@ def atomic_write(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
     flush_folder(path.parent)
 
 
+def create_folder(folder: Path) -> None:
+    """Create a folder and its parents; raise `Unwritable` if that is impossible."""
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def write_file(path: Path, content: bytes) -> Path:
+    """Write a file atomically; raise `Unwritable` if that is impossible."""
+    with writing_to(path.parent), atomic_write(path) as file:
+        file.write(content)
+    return path
+
+
 def flush_folder(folder: Path) -> None:
     """Flush the names of the files in the folder to disk."""
     if not hasattr(os, "O_DIRECTORY"):  # some systems cannot open a folder

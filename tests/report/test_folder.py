@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from bayescontrol.files import Unwritable
+from bayescontrol.files import Unwritable, create_folder
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import Point, plain
 from bayescontrol.report.folder import (
     as_object,
     paths_of,
-    prepare,
-    sweep_as_object,
     sweep_table,
     write_claims,
     write_sweep_claims,
@@ -94,15 +92,9 @@ def test_the_claims_of_a_sweep_can_be_read_by_a_spreadsheet(
     assert math.isnan(float(rows[0]["error"]))
 
 
-def test_the_object_of_a_sweep_tells_its_values_and_points(result: Result) -> None:
-    content = sweep_as_object("evil", {"slope": [1, math.inf]}, [as_object(result)])
-    assert content["sweep"] == {"slope": [1, "Infinity"]}
-    assert content["points"][0]["experiment"] == "evil"
-
-
 def test_a_file_in_the_way_is_named(tmp_path: Path, result: Result) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(Unwritable, match=r"cannot write to .*taken: .*; use another folder"):
-        prepare(tmp_path / "taken")
+        create_folder(tmp_path / "taken")
     with pytest.raises(Unwritable, match="cannot write to"):
         write_claims(result, tmp_path / "taken")

@@ -1,9 +1,10 @@
 """`bayescontrol check`: does the agent converge for a class of modes, and if not, why."""
 
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import click
 from rich.text import Text
 
 from bayescontrol.cli.check_output import EXIT_CODES, Times, as_object, print_headline, print_pairs
-from bayescontrol.cli.screen import print_json, print_message, screen, stdout_to_stderr
+from bayescontrol.cli.screen import open_console, print_json
 from bayescontrol.convergence.settling import settling_times
-from bayescontrol.convergence.verdict import PairVerdict, Verdict
+from bayescontrol.convergence.verdict import Verdict
 from bayescontrol.convergence.verdict import check as check_modes
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.progress import live
@@ -63,7 +64,6 @@ def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> M
     except BayesControlError:
         raise
     except Exception as error:  # the user's code may raise anything
-        print_message(traceback.format_exc())
         raise ModesBroke(f"{name} failed: {type(error).__name__}: {error}") from error
 
 
@@ -86,6 +86,7 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
 
 
 @click.command(
+    context_settings={"show_default": True},
     epilog="Exit codes: 0 the convergence theorem covers every pair, 10 converges without it, "
     "11 undecided, 12 may never converge, 2 usage error, 3 your modes raised an error.",
 )
@@ -97,27 +98,14 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
     "--runs",
     type=click.IntRange(min=0),
     default=100,
-    show_default=True,
     help="Simulated runs for each true mode; 0 for none.",
 )
-@click.option(
-    "--horizon",
-    type=_from_one,
-    default=10_000,
-    show_default=True,
-    help="Length of a simulated run.",
-)
+@click.option("--horizon", type=_from_one, default=10_000, help="Length of a simulated run.")
 @click.option(
     "--hold", type=_from_one, help="Steps for which a mode is held.  [default: the agent's]"
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of the simulated runs.")
-@click.option(
-    "--limit",
-    type=_from_one,
-    default=10_000,
-    show_default=True,
-    help="Maximum number of situations.",
-)
+@click.option("--seed", default=0, help="Seed of the simulated runs.")
+@click.option("--limit", type=_from_one, default=10_000, help="Maximum number of situations.")
 @click.option("--all", "everything", is_flag=True, help="Show every pair.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every pair.")
 def check(
@@ -142,38 +130,25 @@ def check(
     if modes is None:
         _list_classes()
         return
-    with stdout_to_stderr():
+    with redirect_stdout(sys.stderr):
         source = load_modes(modes, settings_of(settings), limit)
         verdict = _chosen(check_modes(source.modes), true, other)
     held = hold or source.hold
+    simulate = partial(_simulate, verdict, runs=runs, horizon=horizon, hold=held, seed=seed)
     if as_json:
-        with stdout_to_stderr():
-            times = _simulate(source.modes, verdict.pairs, runs, horizon, held, seed)
+        with redirect_stdout(sys.stderr):
+            times = simulate()
         print_json({"class": modes, **as_object(verdict, times)})
     else:
-        _print(modes, source, verdict, everything, runs, horizon, held, seed)
+        console = open_console()
+        size = repr(source.modes).partition("(")[2].removesuffix(")")
+        console.print(Text.assemble((modes, "bold"), f": {size}\n"))
+        print_headline(console, verdict, held)
+        if source.note:
+            console.print(Text(source.note, style="yellow"))
+        if verdict.pairs:  # print the exact part first: simulation may take a while
+            print_pairs(console, verdict, simulate(), len(verdict.pairs) if everything else _SHOWN)
     sys.exit(EXIT_CODES[verdict.outcome])
-
-
-def _print(
-    name: str,
-    source: ModeSource,
-    verdict: Verdict,
-    everything: bool,
-    runs: int,
-    horizon: int,
-    hold: int,
-    seed: int,
-) -> None:
-    console = screen()
-    size = repr(source.modes).partition("(")[2].removesuffix(")")
-    console.print(Text.assemble((name, "bold"), f": {size}\n"))
-    print_headline(console, verdict, hold)
-    if source.note:
-        console.print(Text(source.note, style="yellow"))
-    if verdict.pairs:  # print the exact part first: simulation may take a while
-        times = _simulate(source.modes, verdict.pairs, runs, horizon, hold, seed)
-        print_pairs(console, verdict, times, len(verdict.pairs) if everything else _SHOWN)
 
 
 def _chosen(verdict: Verdict, true: str | None, other: str | None) -> Verdict:
@@ -195,32 +170,24 @@ def _chosen(verdict: Verdict, true: str | None, other: str | None) -> Verdict:
     return Verdict(verdict.modes, pairs)
 
 
-def _simulate(
-    modes: TabularModes,
-    pairs: Sequence[PairVerdict],
-    runs: int,
-    horizon: int,
-    hold: int,
-    seed: int,
-) -> Times:
+def _simulate(verdict: Verdict, runs: int, **simulation: Any) -> Times:
     """Simulate how long convergence takes, for each true mode."""
-    worlds = sorted({pair.true for pair in pairs}) if runs else []
+    worlds = sorted({pair.true for pair in verdict.pairs}) if runs else []
     # With many modes, each has little weight from the start.
-    below = min(0.01, modes.prior[modes.prior > 0.0].min() / 10.0)
+    prior = verdict.modes.prior
+    below = min(0.01, prior[prior > 0.0].min() / 10.0)
     times = {}
     with live("simulated") as progress:
         for i, true in enumerate(worlds):
             progress.advance(i * runs, len(worlds) * runs)
-            times[true] = settling_times(
-                modes, true, below=below, runs=runs, horizon=horizon, hold=hold, seed=seed
-            )
+            times[true] = settling_times(verdict.modes, true, below=below, runs=runs, **simulation)
         if worlds:
             progress.advance(len(worlds) * runs, len(worlds) * runs)
     return times
 
 
 def _list_classes() -> None:
-    console = screen()
+    console = open_console()
     for name in classes.names():
         about = classes.describe(name)
         settings = ", ".join(f"{s.name}={s.default}" for s in about.settings)

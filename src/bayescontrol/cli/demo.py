@@ -8,29 +8,18 @@ from bayescontrol.cli.screen import print_message
 from bayescontrol.cli.serve import PORT, Finite, wrong_calls
 
 
-@click.command()
+@click.command(context_settings={"show_default": True})
+@click.option("--seconds", type=Finite(1.0, 86_400.0), default=120.0, help="How long it runs.")
 @click.option(
-    "--seconds",
-    type=Finite(min=1.0, max=86_400.0),
-    default=120.0,
-    show_default=True,
-    help="How long it runs.",
+    "--port", type=PORT, default=0, show_default=False, help="The port.  [default: any free one]"
 )
-@click.option("--port", type=PORT, default=0, help="The port.  [default: any free one]")
 @click.option(
     "--rate",
     type=Finite(min=0.0, max=10_000.0, min_open=True),
     default=40.0,
-    show_default=True,
     help="Visitors a second.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of the visitors.",
-)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the visitors.")
 @click.option("--store", metavar="STORE", help="Keep the logs here.  [default: they are deleted]")
 def demo(seconds: float, port: int, rate: float, seed: int, store: str | None) -> None:
     """Show the live page with a simulated stream of visitors, for a bounded time.

@@ -3,7 +3,6 @@
 import errno
 import os
 import sys
-import traceback
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any
@@ -16,50 +15,11 @@ from rich.text import Text
 from bayescontrol.cli import check, demo, reproduce, results_folder, run, serve
 from bayescontrol.cli.check import ModesBroke
 from bayescontrol.cli.results_folder import RESULTS_FOLDER
-from bayescontrol.cli.screen import print_message, screen
-from bayescontrol.errors import (
-    InvalidPrior,
-    InvalidTable,
-    MissingCapability,
-    MissingExtra,
-    UnknownMode,
-)
-from bayescontrol.files import Busy, Unwritable
-from bayescontrol.lab.executors import ClusterUnavailable
+from bayescontrol.cli.screen import UsageError, open_console, print_failure, print_message
+from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed
-from bayescontrol.lab.manifest import NoResults
-from bayescontrol.lab.registry import CannotImport, UnknownExperiment, find, names
-from bayescontrol.lab.sealed_npz import Damaged
-from bayescontrol.lab.settings import InvalidSettings, describe
-from bayescontrol.lab.shards import CannotMerge
-from bayescontrol.lab.store import OtherResults
-from bayescontrol.problems.classes import InvalidSetting, UnknownClass
-from bayescontrol.problems.tabulate import TooManySituations
-
-_USAGE_ERRORS = (
-    Busy,
-    CannotImport,
-    CannotMerge,
-    ClusterUnavailable,
-    Damaged,
-    InvalidPrior,
-    InvalidSetting,
-    InvalidSettings,
-    InvalidTable,
-    MissingCapability,
-    MissingExtra,
-    NoResults,
-    OtherResults,
-    TooManySituations,
-    UnknownClass,
-    UnknownExperiment,
-    UnknownMode,
-    Unwritable,
-)
-
-
-class _UsageError(click.ClickException):
-    exit_code = 2
+from bayescontrol.lab.registry import UnknownExperiment, find, names
+from bayescontrol.lab.settings import describe
 
 
 class _Commands(click.Group):
@@ -68,17 +28,12 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except _USAGE_ERRORS as error:
-            raise _UsageError(str(error)) from error
-        except ModesBroke as error:
-            print_message(f"Error: {error}")
-            ctx.exit(3)
-        except ExperimentFailed as error:
-            if error.__cause__ is not None:
-                print_message("".join(traceback.format_exception(error.__cause__)))
-            print_message(f"Error: {error}")
+        except (ExperimentFailed, ModesBroke) as error:
+            print_failure(error)
             _print_where_results_are(ctx)
             ctx.exit(3)
+        except BayesControlError as error:
+            raise UsageError(str(error)) from error
         except OSError as error:
             # Standard output is closed or its disk is full; this says nothing about the claims.
             with suppress(OSError):
@@ -124,7 +79,7 @@ def main() -> None:
 @click.argument("name", required=False)
 def list_(name: str | None) -> None:
     """List the experiments, or the settings of the one called NAME."""
-    console = screen()
+    console = open_console()
     if name is not None:
         _show_settings(find(name), console)
         return
@@ -155,9 +110,7 @@ def _show_settings(experiment: Experiment[Any], console: Console) -> None:
         console.print(Text(f"reproduce --{size}: {', '.join(differs) or 'the defaults'}"))
 
 
-_COMMANDS = (
-    run.run, results_folder.merge, results_folder.report, reproduce.reproduce, check.check,
-    serve.serve, demo.demo,
-)  # fmt: skip
-for _command in _COMMANDS:
+for _command in (run.run, results_folder.merge, results_folder.report, reproduce.reproduce):
+    main.add_command(_command)
+for _command in (check.check, serve.serve, demo.demo):
     main.add_command(_command)

@@ -1,6 +1,7 @@
 """`bayescontrol reproduce`: run all experiments and write one report."""
 
 import sys
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,19 +9,12 @@ from typing import Any
 
 import click
 
+from bayescontrol.cli import screen
 from bayescontrol.cli.results_folder import (
     exclusive_folder,
     publish,
     run_into,
     run_or_record_failure,
-)
-from bayescontrol.cli.screen import (
-    print_json,
-    print_message,
-    print_report_path,
-    print_tables,
-    screen,
-    stdout_to_stderr,
 )
 from bayescontrol.cli.workers import WorkerPool, worker_options
 from bayescontrol.lab.executors import available_cores
@@ -71,13 +65,14 @@ def reproduce(
             manifest_of(out / experiment.name, Study.of(experiment, sizes[name]))
         for position, (name, experiment) in enumerate(chosen.items(), 1):
             label = f"{experiment.name} ({position} of {len(chosen)})"
-            work = partial(_one, out / experiment.name, experiment, sizes[name], pool, name, label)
-            with stdout_to_stderr():
+            known = {"found": from_anywhere(name), "label": label}
+            work = partial(_one, out / experiment.name, experiment, sizes[name], pool, **known)
+            with redirect_stdout(sys.stderr):
                 finished = run_or_record_failure(experiment.name, work, pool, broken)
             if finished is not None:
                 done.append(finished)
                 if not as_json:
-                    print_tables(screen(), finished[0].result)
+                    screen.print_tables(screen.open_console(), finished[0].result)
         tried = tuple(dict.fromkeys((*(e.name for e in chosen.values()), *broken)))
         manifest = Reproduction(folders=tried, broken=broken)
         write_manifest(out, manifest)
@@ -86,25 +81,19 @@ def reproduce(
     results = [section.result for section, _ in done]
     if as_json:
         objects = [folders.as_object(section.result, paths) for section, paths in done]
-        print_json({"experiments": objects, "artifacts": [str(index)]})
+        screen.print_json({"experiments": objects, "artifacts": [str(index)]})
     else:
-        screen().print(claims_table(results))
-        print_report_path(index)
+        screen.open_console().print(claims_table(results))
+        screen.print_report_path(index)
     if broken:
         sys.exit(3)
     sys.exit(0 if all(all_ours_hold(result.score.claims) for result in results) else 1)
 
 
 def _one(
-    folder: Path,
-    experiment: Experiment[Any],
-    settings: Any,
-    pool: WorkerPool,
-    name: str,
-    label: str,
+    folder: Path, experiment: Experiment[Any], settings: Any, pool: WorkerPool, **names: Any
 ) -> tuple[Section, tuple[Path, ...]]:
-    found = from_anywhere(name)
-    return publish(run_into(folder, experiment, settings, pool, found=found, label=label))
+    return publish(run_into(folder, experiment, settings, pool, **names))
 
 
 def _every(broken: dict[str, str]) -> dict[str, Experiment[Any]]:
@@ -114,6 +103,6 @@ def _every(broken: dict[str, str]) -> dict[str, Experiment[Any]]:
         try:
             found[name] = find(name)
         except UnknownExperiment as error:
-            print_message(f"Error: {error}")
+            screen.print_message(f"Error: {error}")
             broken[name] = str(error)
     return found

@@ -1,27 +1,19 @@
 """Results folders: run missing replicas, publish the results, `merge` and `report`."""
 
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
-from bayescontrol.cli.screen import (
-    print_json,
-    print_message,
-    print_report_path,
-    print_result,
-    screen,
-    stdout_to_stderr,
-)
+from bayescontrol.cli import screen
 from bayescontrol.cli.workers import WorkerPool
-from bayescontrol.files import lock_folder
+from bayescontrol.files import create_folder, lock_folder
 from bayescontrol.lab import shards
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed, all_ours_hold
-from bayescontrol.lab.manifest import Manifest, NoResults, Reproduction, Sweep, read_manifest
+from bayescontrol.lab.manifest import AnyManifest, NoResults, Reproduction, read_manifest
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.runner import run_replicas, wanted_runs
 from bayescontrol.lab.shards import Shard
@@ -53,12 +45,10 @@ def run_into(
         left = sum(map(len, store.missing(wanted)))
         if left < len(wanted):
             rest = f"{left} to run" if left else "nothing to run"
-            print_message(f"{label}: {len(wanted) - left} of {len(wanted)} replicas found, {rest}")
-        if not left:
-            run_replicas(experiment, settings, store=store, shard=shard)
-            return store.results
+            found_runs = f"{len(wanted) - left} of {len(wanted)} replicas found"
+            screen.print_message(f"{label}: {found_runs}, {rest}")
         executor = pool.executor() if left > 1 else None
-        with live(label) as progress:
+        with live(label) if left else nullcontext() as progress:
             run_replicas(
                 experiment, settings, 1, progress, executor=executor, store=store, shard=shard
             )
@@ -82,11 +72,9 @@ T = TypeVar("T")
 
 
 @contextmanager
-def exclusive_folder(
-    folder: Path, is_ours: Callable[[Manifest | Sweep | Reproduction], bool]
-) -> Iterator[None]:
+def exclusive_folder(folder: Path, is_ours: Callable[[AnyManifest], bool]) -> Iterator[None]:
     """Lock a folder with several results, after checking that it is empty or ours."""
-    folders.prepare(folder)
+    create_folder(folder)
     with lock_folder(folder):
         try:
             there = read_manifest(folder)
@@ -111,9 +99,7 @@ def run_or_record_failure(
     try:
         return work()
     except ExperimentFailed as error:
-        if error.__cause__ is not None:
-            print_message("".join(traceback.format_exception(error.__cause__)))
-        print_message(f"Error: {error}")
+        screen.print_failure(error)
         broken[name] = str(error)
         pool.renew()
         return None
@@ -130,15 +116,15 @@ _folder = click.Path(path_type=Path)
 )
 def merge(out: Path, parts: tuple[Path, ...], as_json: bool) -> None:
     """Join folders written by run --shard into OUT, and check the claims."""
-    with stdout_to_stderr():
+    with redirect_stdout(sys.stderr):
         shards.merge(out, parts)
         section, paths = publish(out)
         paths = (*paths, write_page(section.heading, [section], out))
     if as_json:
-        print_json(folders.as_object(section.result, paths))
+        screen.print_json(folders.as_object(section.result, paths))
     else:
-        print_result(screen(), section.result)
-        print_report_path(paths[-1])
+        screen.print_result(screen.open_console(), section.result)
+        screen.print_report_path(paths[-1])
     sys.exit(0 if all_ours_hold(section.result.score.claims) else 1)
 
 
@@ -149,6 +135,6 @@ def merge(out: Path, parts: tuple[Path, ...], as_json: bool) -> None:
 )
 def report(results: Path, out: Path | None) -> None:
     """Write the page and the figures for a results folder again."""
-    with stdout_to_stderr():
+    with redirect_stdout(sys.stderr):
         index = build(results, out)
-    print_report_path(index)
+    screen.print_report_path(index)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,18 +11,12 @@ from typing import Any
 import click
 from rich.text import Text
 
+from bayescontrol.cli import screen
 from bayescontrol.cli.results_folder import (
     exclusive_folder,
     publish,
     run_into,
     run_or_record_failure,
-)
-from bayescontrol.cli.screen import (
-    print_json,
-    print_report_path,
-    print_result,
-    screen,
-    stdout_to_stderr,
 )
 from bayescontrol.cli.workers import WorkerPool, worker_options
 from bayescontrol.lab.experiment import Experiment, Score, all_ours_hold
@@ -29,7 +24,7 @@ from bayescontrol.lab.manifest import Sweep, write_manifest
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.registry import find, from_anywhere
 from bayescontrol.lab.runner import Result, conduct
-from bayescontrol.lab.settings import InvalidSettings, Point, axes, parse, points, values_of
+from bayescontrol.lab.settings import InvalidSettings, Point, axes, parse, plain, points, values_of
 from bayescontrol.lab.shards import Shard
 from bayescontrol.report import folder as folders
 from bayescontrol.report import tables
@@ -109,31 +104,29 @@ def _single(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    paths: tuple[Path, ...] = ()
-    with stdout_to_stderr():
-        if out is None:
-            with live(experiment.name) as progress:
-                result = conduct(experiment, settings, 1, progress, executor=pool.executor())
+    with redirect_stdout(sys.stderr):
+        if shard is not None and out is not None:
+            run_into(out, experiment, settings, pool, found=found, shard=shard)
+            result = Result(experiment, settings, {}, Score(()))
+            paths = folders.paths_of(out, ())[:2]
         else:
-            results = run_into(out, experiment, settings, pool, found=found, shard=shard)
-            if shard is not None:
-                result = Result(experiment, settings, {}, Score(()))
-                paths = folders.paths_of(out, ())[:2]
-            else:
-                section, paths = publish(results)
-                result = section.result
-                paths = (*paths, write_page(experiment.name, [section], out))
+            done = _run_point(
+                experiment, found, Point(settings, {}, ""), pool, out, experiment.name
+            )
+            result, paths = done.result, done.paths
+            if out is not None and done.section is not None:
+                paths = (*paths, write_page(experiment.name, [done.section], out))
     if as_json:
-        print_json(folders.as_object(result, paths))
+        screen.print_json(folders.as_object(result, paths))
     elif shard is not None:
         click.echo(f"Shard {shard}: {paths[1]}; join all shards with `bayescontrol merge OUT ...`")
     else:
-        console = screen()
+        console = screen.open_console()
         console.print(Text.assemble((experiment.name, "bold"), f": {experiment.summary}"))
         console.print(Text(str(settings), style="dim"))
-        print_result(console, result)
+        screen.print_result(console, result)
         if out is not None:
-            print_report_path(paths[-1])
+            screen.print_report_path(paths[-1])
     return 0 if all_ours_hold(result.score.claims) else 1
 
 
@@ -157,6 +150,25 @@ class _Done:
     section: Section | None = None
 
 
+def _run_point(
+    experiment: Experiment[Any],
+    found: str,
+    point: Point,
+    pool: WorkerPool,
+    out: Path | None,
+    label: str,
+) -> _Done:
+    """Run an experiment in memory, or in the point's folder of `out`."""
+    if out is None:
+        with live(label) as progress:
+            result = conduct(experiment, point.settings, 1, progress, executor=pool.executor())
+        return _Done(point, replace(result, columns={}))
+    folder = out / point.folder
+    results = run_into(folder, experiment, point.settings, pool, found=found, label=label)
+    section, paths = publish(results, swept=point.swept)
+    return _Done(point, section.result, paths, replace(section, folder=point.folder))
+
+
 def sweep(
     experiment: Experiment[Any],
     found: str,
@@ -166,91 +178,47 @@ def sweep(
     as_json: bool,
 ) -> int:
     """Run all points and print their claims; the exit code."""
-    broken: dict[str, str] = {}
-    with stdout_to_stderr():
-        if out is None:
-            done = _in_memory(experiment, points, pool, broken)
-            artifacts: tuple[Path, ...] = ()
-        else:
-            manifest = Sweep(
-                experiment=experiment.name,
-                found=found,
-                sweep=axes(points),
-                folders=tuple(point.folder for point in points),
-                broken=broken,
+    manifest = Sweep(
+        experiment=experiment.name,
+        found=found,
+        sweep=axes(points),
+        folders=tuple(point.folder for point in points),
+        broken={},
+    )
+
+    def is_ours(there: object) -> bool:
+        return isinstance(there, Sweep) and there.experiment == manifest.experiment
+
+    done: list[_Done] = []
+    artifacts: tuple[Path, ...] = ()
+    with redirect_stdout(sys.stderr), exclusive_folder(out, is_ours) if out else nullcontext():
+        for position, point in enumerate(points, 1):
+            label = f"{experiment.name}, {point.label} ({position} of {len(points)})"
+            work = partial(_run_point, experiment, found, point, pool, out, label)
+            finished = run_or_record_failure(point.folder, work, pool, manifest.broken)
+            done += [] if finished is None else [finished]
+        scores = [(one.point, one.result.score) for one in done]
+        if out is not None:
+            sections = [one.section for one in done if one.section is not None]
+            artifacts = (
+                write_manifest(out, manifest),
+                folders.write_sweep_claims(scores, out),
+                write_page(title_of(manifest), sections, out, manifest.broken),
             )
-            done, artifacts = _on_disk(experiment, manifest, points, pool, out)
     if as_json:
         objects = [folders.as_object(one.result, one.paths) for one in done]
-        print_json(folders.sweep_as_object(experiment.name, axes(points), objects, artifacts))
+        content = {"experiment": experiment.name, "sweep": plain(manifest.sweep), "points": objects}
+        screen.print_json({**content, "artifacts": [str(path) for path in artifacts]})
     else:
-        console = screen()
+        console = screen.open_console()
         console.print(Text.assemble((experiment.name, "bold"), f": {experiment.summary}"))
         for one in done:
             for table in one.result.score.tables:
                 titled = replace(table, title=f"{table.title}, {one.point.label}")
                 console.print(tables.table(titled))
-        claims = folders.sweep_table([(one.point, one.result.score) for one in done])
-        console.print(tables.table(claims))
+        console.print(tables.table(folders.sweep_table(scores)))
         if artifacts:
-            print_report_path(artifacts[-1])
-    if broken:
+            screen.print_report_path(artifacts[-1])
+    if manifest.broken:
         return 3
     return 0 if all(all_ours_hold(one.result.score.claims) for one in done) else 1
-
-
-def _in_memory(
-    experiment: Experiment[Any], points: Sequence[Point], pool: WorkerPool, broken: dict[str, str]
-) -> list[_Done]:
-    def one(point: Point) -> _Done:
-        with live(_label(experiment, point, points)) as progress:
-            executor = pool.executor()
-            result = conduct(experiment, point.settings, 1, progress, executor=executor)
-        return _Done(point, replace(result, columns={}))
-
-    tried = [
-        run_or_record_failure(point.folder, partial(one, point), pool, broken) for point in points
-    ]
-    return [one for one in tried if one is not None]
-
-
-def _on_disk(
-    experiment: Experiment[Any],
-    manifest: Sweep,
-    points: Sequence[Point],
-    pool: WorkerPool,
-    out: Path,
-) -> tuple[list[_Done], tuple[Path, ...]]:
-    def one(point: Point) -> _Done:
-        folder = out / point.folder
-        label = _label(experiment, point, points)
-        found = manifest.found
-        results = run_into(folder, experiment, point.settings, pool, found=found, label=label)
-        section, paths = publish(results, swept=point.swept)
-        return _Done(point, section.result, paths, replace(section, folder=point.folder))
-
-    def is_ours(there: object) -> bool:
-        return isinstance(there, Sweep) and there.experiment == manifest.experiment
-
-    with exclusive_folder(out, is_ours):
-        broken = manifest.broken
-        tried = [
-            run_or_record_failure(point.folder, partial(one, point), pool, broken)
-            for point in points
-        ]
-        done = [one for one in tried if one is not None]
-        artifacts = (
-            write_manifest(out, manifest),
-            folders.write_sweep_claims([(one.point, one.result.score) for one in done], out),
-            write_page(
-                title_of(manifest),
-                [one.section for one in done if one.section is not None],
-                out,
-                manifest.broken,
-            ),
-        )
-    return done, artifacts
-
-
-def _label(experiment: Experiment[Any], point: Point, points: Sequence[Point]) -> str:
-    return f"{experiment.name}, {point.label} ({points.index(point) + 1} of {len(points)})"

@@ -4,8 +4,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,19 @@ from bayescontrol.lab.runner import Result
 from bayescontrol.report import tables
 
 
+class UsageError(click.ClickException):
+    """An error that the user can correct."""
+
+    exit_code = 2
+
+
 class _Screen(Console):
     def on_broken_pipe(self) -> None:
         """Raise, because Rich would exit with code 1, which means that a claim fails."""
         raise BrokenPipeError(errno.EPIPE, "the reader of standard output has gone")
 
 
-def screen() -> Console:
+def open_console() -> Console:
     """Return a console on standard output; 120 columns wide in a file or a pipe."""
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     return _Screen(width=None if known else 120, highlight=False)
@@ -50,13 +55,13 @@ def print_message(words: str) -> None:
     click.echo(words, err=True)
 
 
+def print_failure(error: Exception) -> None:
+    """Print the traceback of the cause of an error, and its message."""
+    if error.__cause__ is not None:
+        print_message("".join(traceback.format_exception(error.__cause__)))
+    print_message(f"Error: {error}")
+
+
 def print_report_path(index: Path) -> None:
     """Print the path of the report."""
     click.echo(f"Report: {index.resolve()}")
-
-
-@contextmanager
-def stdout_to_stderr() -> Iterator[None]:
-    """Redirect what experiments print to standard error."""
-    with redirect_stdout(sys.stderr):
-        yield

@@ -3,20 +3,32 @@
 import math
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from bayescontrol.cli.screen import print_message
+from bayescontrol.cli.screen import UsageError, print_message
 from bayescontrol.durable.models import Model, as_model
 from bayescontrol.errors import BayesControlError, MissingExtra
 from bayescontrol.lab.registry import module_at
 
 #: Valid ports; 0 selects any free port.
 PORT: Final = click.IntRange(0, 65_535)
+#: Options that set a limit of the server: the option, the name of the limit, its default and help.
+_LIMITS: Final = (
+    ("--max-body", "body", 1_048_576, "Maximum bytes of a request."),
+    ("--max-head", "head", 65_536, "Maximum bytes of a request's head."),
+    ("--max-connections", "connections", 512, "Maximum number of connections."),
+    ("--idle", "idle", 30.0, "Seconds until an idle connection is closed."),
+    ("--rate", "rate", None, "Maximum requests a second from one caller.  [default: unlimited]"),
+    ("--concurrency", "concurrency", 256, "Maximum requests in progress."),
+    ("--deadline", "deadline", 10.0, "Maximum seconds for a request."),
+    ("--max-agents", "agents", 1_000, "Maximum number of agents in the store."),
+    ("--grace", "grace", 10.0, "Seconds to finish pending requests when the server stops."),
+)
 
 
 class Finite(click.FloatRange):
@@ -38,12 +50,6 @@ class Finite(click.FloatRange):
         return converted
 
 
-class WrongCall(click.ClickException):
-    """An error that the user can correct."""
-
-    exit_code = 2
-
-
 @contextmanager
 def wrong_calls() -> Iterator[None]:
     """Convert errors of the library and missing extras into messages without a traceback.
@@ -52,14 +58,24 @@ def wrong_calls() -> Iterator[None]:
     >>> with wrong_calls():
     ...     raise UnknownStore("url='shop.db': write sqlite:///shop.db")
     Traceback (most recent call last):
-    bayescontrol.cli.serve.WrongCall: url='shop.db': write sqlite:///shop.db
+    bayescontrol.cli.screen.UsageError: url='shop.db': write sqlite:///shop.db
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        raise WrongCall(str(MissingExtra.of("the server", str(error.name), "serve"))) from error
+        raise UsageError(str(MissingExtra.of("the server", str(error.name), "serve"))) from error
     except (BayesControlError, ValueError) as error:
-        raise WrongCall(str(error)) from error
+        raise UsageError(str(error)) from error
+
+
+def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of all limits to a command."""
+    for option, name, default, text in reversed(_LIMITS):
+        kind = float if default is None else type(default)
+        command = click.option(
+            option, name, type=kind, default=default, show_default=True, help=text
+        )(command)
+    return command
 
 
 @click.command(
@@ -86,32 +102,7 @@ def wrong_calls() -> Iterator[None]:
 @click.option(
     "--allow-host", multiple=True, metavar="NAME", help="Another host name of the server."
 )
-@click.option(
-    "--max-body", default=1_048_576, show_default=True, help="Maximum bytes of a request."
-)
-@click.option(
-    "--max-head", default=65_536, show_default=True, help="Maximum bytes of a request's head."
-)
-@click.option(
-    "--max-connections", default=512, show_default=True, help="Maximum number of connections."
-)
-@click.option(
-    "--idle", default=30.0, show_default=True, help="Seconds until an idle connection is closed."
-)
-@click.option(
-    "--rate", type=float, help="Maximum requests a second from one caller.  [default: unlimited]"
-)
-@click.option("--concurrency", default=256, show_default=True, help="Maximum requests in progress.")
-@click.option("--deadline", default=10.0, show_default=True, help="Maximum seconds for a request.")
-@click.option(
-    "--max-agents", default=1_000, show_default=True, help="Maximum number of agents in the store."
-)
-@click.option(
-    "--grace",
-    default=10.0,
-    show_default=True,
-    help="Seconds to finish pending requests when the server stops.",
-)
+@limit_options
 def serve(
     store: str,
     host: str,
@@ -119,15 +110,7 @@ def serve(
     token_file: Path | None,
     models: tuple[str, ...],
     allow_host: tuple[str, ...],
-    max_body: int,
-    max_head: int,
-    max_connections: int,
-    idle: float,
-    rate: float | None,
-    concurrency: int,
-    deadline: float,
-    max_agents: int,
-    grace: float,
+    **limits: Any,
 ) -> None:
     """Serve the agents of STORE over HTTP, until SIGTERM or Ctrl-C.
 
@@ -140,14 +123,10 @@ def serve(
         from bayescontrol.serve.server import Server
         from bayescontrol.serve.tokens import Tokens
 
-        limits = Limits(
-            body=max_body, head=max_head, connections=max_connections, idle=idle, rate=rate,
-            concurrency=concurrency, deadline=deadline, agents=max_agents, grace=grace,
-        )  # fmt: skip
         tokens = Tokens.found(token_file)
         user_models = [_model(name) for name in models]
         server = Server(
-            store, host=host, port=port, tokens=tokens, limits=limits,
+            store, host=host, port=port, tokens=tokens, limits=Limits(**limits),
             models={model.name: model for model in user_models}, allow_hosts=allow_host,
         )  # fmt: skip
     # Uvicorn handles the signal first; when it has finished, it raises the signal again.
@@ -160,8 +139,8 @@ def serve(
 def _model(name: str) -> Model:
     path, _, attribute = name.rpartition(":")
     if not path.endswith(".py"):
-        raise WrongCall(f"--model {name}: write FILE.py:NAME")
+        raise UsageError(f"--model {name}: write FILE.py:NAME")
     found: Any = getattr(module_at(Path(path)), attribute, None)
     if found is None:
-        raise WrongCall(f"--model {name}: {path} has no {attribute!r}")
+        raise UsageError(f"--model {name}: {path} has no {attribute!r}")
     return as_model(found() if callable(found) and not isinstance(found, Model) else found)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, suppress
-from types import TracebackType
 from typing import Any, Self
 
 import click
@@ -55,21 +54,14 @@ class WorkerPool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._open.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._open.__exit__(*error)
 
 
 def worker_options(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options --workers and --dask to a command."""
     dask = click.option(
-        "--dask",
-        metavar="ADDRESS",
-        help="Dask scheduler: tcp://HOST:PORT, or local.",
+        "--dask", metavar="ADDRESS", help="Dask scheduler: tcp://HOST:PORT, or local."
     )
     workers = click.option(
         "--workers",

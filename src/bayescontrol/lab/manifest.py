@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from bayescontrol.errors import BayesControlError
-from bayescontrol.files import atomic_write, writing_to
+from bayescontrol.files import write_file
 from bayescontrol.lab.columns import progressions, span
 from bayescontrol.lab.provenance import Provenance
 from bayescontrol.lab.sealed_npz import SealedFile
@@ -83,7 +83,10 @@ class Reproduction(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     broken: dict[str, str] = {}
 
 
-def read_manifest(folder: Path) -> Manifest | Sweep | Reproduction:
+AnyManifest: TypeAlias = Manifest | Sweep | Reproduction
+
+
+def read_manifest(folder: Path) -> AnyManifest:
     """Read the manifest of a folder.
 
     >>> read_manifest(Path("no-such-folder"))
@@ -106,12 +109,10 @@ def read_manifest(folder: Path) -> Manifest | Sweep | Reproduction:
         ) from error
 
 
-def write_manifest(folder: Path, manifest: Manifest | Sweep | Reproduction) -> Path:
+def write_manifest(folder: Path, manifest: AnyManifest) -> Path:
     """Write manifest.json atomically."""
-    path = folder / _FILE
-    with writing_to(path.parent), atomic_write(path) as file:
-        file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-    return path
+    content = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+    return write_file(folder / _FILE, content)
 
 
 def results_in(folder: Path) -> tuple[Path, ...]:

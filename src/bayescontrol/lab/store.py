@@ -16,13 +16,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import msgspec
 
 from bayescontrol.errors import BayesControlError
-from bayescontrol.files import leftovers, lock_folder, writing_to
+from bayescontrol.files import create_folder, leftovers, lock_folder, writing_to
 from bayescontrol.lab.columns import assemble, missing, require_same, span
 from bayescontrol.lab.experiment import Columns, Experiment
 from bayescontrol.lab.manifest import (
@@ -165,8 +164,7 @@ class ResultStore:
         self._lock = ExitStack()
 
     def __enter__(self) -> Self:
-        with writing_to(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+        create_folder(self.folder)
         self._lock.enter_context(lock_folder(self.folder))
         try:
             self._read_folder()
@@ -175,12 +173,7 @@ class ResultStore:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.close()
 
     @property
@@ -306,8 +299,7 @@ class ResultStore:
                     self._write_pending(runs, columns, part.provenance)
 
     def _write_pending(self, runs: range, columns: Columns, provenance: Provenance) -> None:
-        with writing_to(self._pending):
-            self._pending.mkdir(exist_ok=True)
+        create_folder(self._pending)
         path = self._pending / f"runs-{runs[0]:08d}-{runs[-1]:08d}.npz"
         header = Header(self.study.key, span(runs), provenance, _now())
         self.files.append(SealedFile(path, header, write_sealed(path, columns, header)))

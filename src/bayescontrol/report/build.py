@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bayescontrol.files import atomic_write, writing_to
+from bayescontrol.files import create_folder, write_file, writing_to
 from bayescontrol.lab.chart import Chart
 from bayescontrol.lab.experiment import ExperimentFailed
 from bayescontrol.lab.manifest import (
+    AnyManifest,
     Manifest,
     NoResults,
-    Reproduction,
     RunsProvenance,
     Sweep,
     read_manifest,
@@ -59,8 +59,8 @@ def build(results: Path, out: Path | None = None) -> Path:
 def section(result: Result, folder: Path) -> Section:
     """Write the figures of a result to `folder` and return its section of a page."""
     charts = charts_of(result)
+    create_folder(folder)
     with writing_to(folder):
-        folder.mkdir(parents=True, exist_ok=True)
         for name, chart in charts.items():
             figures.save(chart, folder / name)
     # A page for many results must not hold all their columns.
@@ -90,18 +90,12 @@ def charts_of(result: Result) -> dict[str, Chart]:
 
 
 def write_page(
-    title: str,
-    sections: Sequence[Section],
-    folder: Path,
-    broken: Mapping[str, str] | None = None,
+    title: str, sections: Sequence[Section], folder: Path, broken: Mapping[str, str] | None = None
 ) -> Path:
     """Write the page of one or more results to FOLDER/index.html, atomically."""
-    path = folder / "index.html"
-    with writing_to(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as file:
-            file.write(page(title, sections, versions(), broken or {}).encode())
-    return path
+    create_folder(folder)
+    content = page(title, sections, versions(), broken or {}).encode()
+    return write_file(folder / "index.html", content)
 
 
 def section_of(
@@ -130,7 +124,7 @@ def section_of(
     )
 
 
-def title_of(manifest: Manifest | Sweep | Reproduction) -> str:
+def title_of(manifest: AnyManifest) -> str:
     """Return the title of the page of a folder."""
     if isinstance(manifest, Manifest):
         return manifest.experiment

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bayescontrol.files import atomic_write, writing_to
+from bayescontrol.files import write_file
 from bayescontrol.lab.experiment import Score, Table
 from bayescontrol.lab.provenance import versions
 from bayescontrol.lab.runner import Result
@@ -49,39 +49,6 @@ def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
     }
 
 
-def sweep_as_object(
-    experiment: str,
-    sweep: dict[str, list[Any]],
-    points: Sequence[dict[str, Any]],
-    artifacts: Sequence[Path] = (),
-) -> dict[str, Any]:
-    """Return {experiment, sweep, points, artifacts}, the output of `--json` for a sweep.
-
-    `sweep` lists the values of each swept setting; `points` has one object of `as_object` for each
-    point that did not fail, in the order of the product.
-
-    >>> list(sweep_as_object("chain", {"k": [1, 2]}, []))
-    ['experiment', 'sweep', 'points', 'artifacts']
-    """
-    return {
-        "experiment": experiment,
-        "sweep": plain(sweep),
-        "points": list(points),
-        "artifacts": [str(path) for path in artifacts],
-    }
-
-
-def prepare(folder: Path) -> None:
-    """Create the folder, before any time is spent on a run.
-
-    >>> prepare(Path(__file__) / "report")
-    Traceback (most recent call last):
-    bayescontrol.files.Unwritable: cannot write to .../report: ...
-    """
-    with writing_to(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-
-
 def paths_of(folder: Path, figures: Sequence[str]) -> tuple[Path, ...]:
     """Return the files of one result other than its page.
 
@@ -99,11 +66,8 @@ def write_claims(result: Result, folder: Path) -> Path:
     for claim, written in zip(result.score.claims, content["claims"], strict=True):
         written["reason"] = claim.reason
     content["versions"] = versions()
-    path = folder / "claims.json"
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    with writing_to(path.parent), atomic_write(path) as file:
-        file.write(f"{text}\n".encode())
-    return path
+    return write_file(folder / "claims.json", f"{text}\n".encode())
 
 
 def sweep_table(scores: Sequence[tuple[Point, Score]]) -> Table:
@@ -115,7 +79,7 @@ def sweep_table(scores: Sequence[tuple[Point, Score]]) -> Table:
     names = tuple(scores[0][0].swept) if scores else ()
     rows = tuple(
         (
-            *(number(value) if isinstance(value, float) else str(value) for value in swept),
+            *(number(value) if isinstance(value, float) else str(value) for value in values),
             claim.name,
             claim.source,
             number(claim.expected),
@@ -123,7 +87,7 @@ def sweep_table(scores: Sequence[tuple[Point, Score]]) -> Table:
             claim.verdict,
         )
         for point, score in scores
-        for swept in (point.swept.values(),)
+        for values in (point.swept.values(),)
         for claim in score.claims
     )
     header = (*names, "claim", "source", "expected", "ours", "verdict")
@@ -146,7 +110,4 @@ def write_sweep_claims(scores: Sequence[tuple[Point, Score]], folder: Path) -> P
         for claim in score.claims:
             values, added = ([plain(getattr(claim, k)) for k in keys] for keys in (_KEYS, _ADDED))
             lines.writerow((*point.swept.values(), *values, point.folder, *added))
-    path = folder / "claims.csv"
-    with writing_to(path.parent), atomic_write(path) as file:
-        file.write(text.getvalue().encode())
-    return path
+    return write_file(folder / "claims.csv", text.getvalue().encode())
