@@ -14,7 +14,7 @@ from bayescontrol import (
     interact,
 )
 from bayescontrol.bandits import Bandit
-from bayescontrol.testing import Event
+from bayescontrol.testing.belief_laws import Event
 
 
 @dataclass(frozen=True)

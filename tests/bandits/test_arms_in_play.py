@@ -16,11 +16,8 @@ from bayescontrol.errors import (
 )
 from bayescontrol.schedules import Every
 from bayescontrol.seeding import Stream
-from bayescontrol.testing import (
-    check_fused,
-    evidence,
-    same_bits,
-)
+from bayescontrol.testing import check_fused, same_bits
+from bayescontrol.testing.belief_laws import evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.exact import exact_posterior
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Floor, NaiveMixture
 from bayescontrol.arrays import FloatArray
@@ -21,7 +22,9 @@ from bayescontrol.errors import (
 )
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.situations import stay
-from bayescontrol.testing import evidence, exact_posterior, in_logarithms, same_bits
+from bayescontrol.testing import same_bits
+from bayescontrol.testing.belief_laws import evidence
+from bayescontrol.testing.suite import InLogarithms
 
 Coin = DiscreteMode[None, str, object]
 
@@ -82,7 +85,7 @@ def test_predictions_sum_to_one_and_are_what_surprise_says(modes: TabularModes, 
 
 @given(classes, st.integers(0, 60))
 def test_the_code_length_is_the_sum_of_surprises(modes: TabularModes, steps: int) -> None:
-    for belief in (FiniteBelief(modes), FiniteBelief([in_logarithms(m) for m in modes])):
+    for belief in (FiniteBelief(modes), FiniteBelief([InLogarithms(m) for m in modes])):
         bits = []
         for x, a, o in histories(modes, steps):
             bits.append(belief.surprise(x, a, o))
@@ -121,7 +124,7 @@ def test_a_list_an_array_and_logarithms_give_the_same_numbers(
 ) -> None:
     """List and array bit for bit; logarithms up to the rounding of the logarithms."""
     listed, array = FiniteBelief(list(modes)), FiniteBelief(modes)
-    logs = [FiniteBelief([in_logarithms(m) for m in modes]), FiniteBelief(LogClass(modes))]
+    logs = [FiniteBelief([InLogarithms(m) for m in modes]), FiniteBelief(LogClass(modes))]
     for x, a, o in histories(modes, steps):
         for belief in (listed, array, *logs):
             belief.observe(x, a, o)
@@ -191,7 +194,7 @@ def test_modes_must_answer_one_way_or_the_other() -> None:
     with pytest.raises(MissingCapability, match="log_likelihood"):
         FiniteBelief([coin(0.5), Mute()])
     with pytest.raises(MissingCapability, match="action_probabilities"):
-        ControlRule(FiniteBelief([in_logarithms(coin(0.5))])).action_probabilities()
+        ControlRule(FiniteBelief([InLogarithms(coin(0.5))])).action_probabilities()
 
 
 # -- countable classes -------------------------------------------------------------------
@@ -271,7 +274,7 @@ def test_what_cannot_join_changes_nothing() -> None:
 
     belief = FiniteBelief(coins(0.5))
     before = belief.save()
-    for newcomer in (Mute(), in_logarithms(coin(0.5))):
+    for newcomer in (Mute(), InLogarithms(coin(0.5))):
         with pytest.raises(MissingCapability):
             belief.add(newcomer, 0.5)  # type: ignore[arg-type]
     with pytest.raises(MissingCapability, match="cannot grow"):

@@ -23,9 +23,9 @@ from bayescontrol.testing import (
     check_resume,
     check_same_seed,
     check_save,
-    evidence,
     same_bits,
 )
+from bayescontrol.testing.belief_laws import evidence
 
 ARMS = 2
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exact import exact_posterior, relative_error
 
 from bayescontrol import Stream
 from bayescontrol.arrays import Arrays, FloatArray
@@ -20,7 +21,7 @@ from bayescontrol.errors import (
     InvalidPrior,
 )
 from bayescontrol.priors import as_prior
-from bayescontrol.testing import exact_posterior, relative_error, same_bits
+from bayescontrol.testing import same_bits
 
 positive = st.floats(1e-300, 1e300)
 likelihoods = st.one_of(st.floats(0.0, 1.0), st.floats(0.0, 1e300), st.sampled_from([0.0, 1.0]))

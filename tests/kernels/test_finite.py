@@ -7,10 +7,10 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from tests.exact import exact_posterior, relative_error
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.kernels import finite
-from bayescontrol.testing import exact_posterior, relative_error
 
 SIZES = (1, 2, 511, 512, 513, 1025)
 LOW, HIGH = 2.0**-400, 2.0**400

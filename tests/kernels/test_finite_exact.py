@@ -7,11 +7,11 @@ from itertools import islice
 import mpmath
 import numpy as np
 import pytest
+from tests.exact import exact_posterior, relative_error
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.weights import Weights
 from bayescontrol.kernels import finite
-from bayescontrol.testing import exact_posterior, relative_error
 
 Rows = Callable[[np.random.Generator, tuple[int, int]], FloatArray]
 

@@ -12,18 +12,20 @@ from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.schedules import Every, Geometric, MinimumDwell, doubling
 from bayescontrol.testing import (
     LawBroken,
-    Runs,
     check_acting,
     check_agent,
     check_fused,
     check_identities,
     check_intervention,
-    check_match_rate,
     check_modes,
-    check_prior_preserved,
     check_probes,
     check_resume,
     check_same_seed,
+)
+from bayescontrol.testing.identities import (
+    Runs,
+    check_match_rate,
+    check_prior_preserved,
     check_ville,
     simulate,
 )

@@ -20,10 +20,8 @@ from bayescontrol.testing.agent_laws import (
     check_probes,
     check_resume,
     check_same_seed,
-    with_other_policies,
 )
 from bayescontrol.testing.belief_laws import (
-    Event,
     LawBroken,
     check_agreement,
     check_bad_evidence,
@@ -31,25 +29,13 @@ from bayescontrol.testing.belief_laws import (
     check_merge,
     check_order,
     check_save,
-    evidence,
-    exact_posterior,
-    relative_error,
     same_bits,
 )
-from bayescontrol.testing.identities import (
-    Runs,
-    check_identities,
-    check_match_rate,
-    check_prior_preserved,
-    check_ville,
-    simulate,
-)
-from bayescontrol.testing.suite import check_agent, check_mode, check_modes, in_logarithms
+from bayescontrol.testing.identities import check_identities
+from bayescontrol.testing.suite import check_agent, check_mode, check_modes
 
 __all__ = [
-    "Event",
     "LawBroken",
-    "Runs",
     "check_acting",
     "check_agent",
     "check_agreement",
@@ -58,22 +44,13 @@ __all__ = [
     "check_fused",
     "check_identities",
     "check_intervention",
-    "check_match_rate",
     "check_merge",
     "check_mode",
     "check_modes",
     "check_order",
-    "check_prior_preserved",
     "check_probes",
     "check_resume",
     "check_same_seed",
     "check_save",
-    "check_ville",
-    "evidence",
-    "exact_posterior",
-    "in_logarithms",
-    "relative_error",
     "same_bits",
-    "simulate",
-    "with_other_policies",
 ]

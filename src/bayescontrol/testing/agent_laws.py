@@ -11,12 +11,14 @@ which a belief that uses only hypotheses cannot distinguish.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.interaction import both_streams, interact
+from bayescontrol.modes import PairedMode
 from bayescontrol.protocols import LogModeArray, ModeArray, Stateful
 from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import Stream
@@ -43,16 +45,14 @@ def with_other_policies(modes: Any) -> Any:
     for kind in (True, False):
         group = [m for m, mode in enumerate(modes) if isinstance(mode, Stateful) is kind]
         swapped |= {m: modes[n] for m, n in zip(group, group[1:] + group[:1], strict=True)}
-    return [_crossed(mode, swapped[m]) for m, mode in enumerate(modes)]
+    return [
+        (_CrossedStateful if isinstance(mode, Stateful) else PairedMode)(mode, swapped[m])
+        for m, mode in enumerate(modes)
+    ]
 
 
-def _crossed(hypothesis: Any, policy: Any) -> Any:
-    kind = _CrossedStateful if isinstance(hypothesis, Stateful) else _Crossed
-    return kind(hypothesis, policy)
-
-
-class _Crossed:
-    """The hypothesis of one mode with the policy of another."""
+class _CrossedStateful:
+    """The hypothesis of one mode with the policy of another; the state is a pair of theirs."""
 
     def __init__(self, hypothesis: Any, policy: Any) -> None:
         self.hypothesis, self.policy = hypothesis, policy
@@ -61,23 +61,17 @@ class _Crossed:
         ):
             for method in methods:
                 if hasattr(part, method):
-                    setattr(self, method, self._bound(side, getattr(part, method)))
-
-    def _bound(self, side: int, method: Any) -> Any:
-        return method
-
-
-class _CrossedStateful(_Crossed):
-    """The state is a pair: that of the hypothesis and that of the policy."""
-
-    def _bound(self, side: int, method: Any) -> Any:
-        return lambda s, *rest: method(s[side], *rest)
+                    setattr(self, method, partial(_call_with_part, getattr(part, method), side))
 
     def start(self) -> tuple[Any, Any]:
         return self.hypothesis.start(), self.policy.start()
 
     def advance(self, s: tuple[Any, Any], a: Any, o: Any) -> tuple[Any, Any]:
         return self.hypothesis.advance(s[0], a, o), self.policy.advance(s[1], a, o)
+
+
+def _call_with_part(method: Callable[..., Any], side: int, s: tuple[Any, Any], *rest: Any) -> Any:
+    return method(s[side], *rest)
 
 
 class _CrossedArray:

@@ -142,9 +142,11 @@ def check_ville(runs: Runs, delta: float = 0.05, *, false_alarm: float = 1e-6) -
     >>> modes = random_modes(2)
     >>> check_ville(simulate(modes.agent, modes.environment, runs=100))
     """
+    from scipy.stats import binom  # type: ignore[import-untyped]
+
     n, k = len(runs), int((runs.lowest < delta).sum())
     require(
-        _binomial_tail(n, k, delta) >= false_alarm,
+        binom.sf(k - 1, n, delta) >= false_alarm,
         f"the true mode fell below {delta} of its prior in {k} of {n} runs, "
         f"more than a share of {delta} can explain",
     )
@@ -185,13 +187,3 @@ def _chance(n: int, mean: float, p: float) -> float:
         return 0.0
     parts = ((mean, p), (1.0 - mean, 1.0 - p))
     return math.exp(-n * sum(q * math.log(q / r) for q, r in parts if q > 0.0))
-
-
-def _binomial_tail(n: int, k: int, p: float) -> float:
-    """Return P(K ≥ k) for K ~ Binomial(n, p)."""
-    log_odds, log_rest = math.log(p) - math.log1p(-p), n * math.log1p(-p)
-    terms = [
-        math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * log_odds + log_rest
-        for i in range(k, n + 1)
-    ]
-    return math.fsum(map(math.exp, terms))

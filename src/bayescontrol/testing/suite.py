@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.interaction import both_streams
-from bayescontrol.mode_queries import ModeEnvironment, name_of
+from bayescontrol.mode_queries import ModeEnvironment, name_of, safe_log
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import (
     ActionProbabilities,
@@ -29,24 +29,8 @@ from bayescontrol.record import drawn_mode, log_score, posterior
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import as_advance
-from bayescontrol.testing.agent_laws import (
-    check_acting,
-    check_fused,
-    check_intervention,
-    check_probes,
-    check_resume,
-    check_same_seed,
-)
-from bayescontrol.testing.belief_laws import (
-    Event,
-    check_agreement,
-    check_bad_evidence,
-    check_deterministic,
-    check_merge,
-    check_order,
-    check_save,
-    require,
-)
+from bayescontrol.testing import agent_laws, belief_laws
+from bayescontrol.testing.belief_laws import Event, require
 from bayescontrol.testing.identities import check_identities
 from bayescontrol.values import pack
 
@@ -110,13 +94,13 @@ def check_agent(
     def world() -> Any:
         return make_environment(0)
 
-    check_acting(make, world, steps)
-    check_same_seed(make, world, steps, seed=seed)
-    check_probes(
+    agent_laws.check_acting(make, world, steps)
+    agent_laws.check_same_seed(make, world, steps, seed=seed)
+    agent_laws.check_probes(
         make, world, {"v": posterior, "bits": log_score, "m": drawn_mode}, steps, seed=seed
     )
-    check_fused(make, world, steps, seed=seed)
-    check_resume(make, world, steps, seed=seed)
+    agent_laws.check_fused(make, world, steps, seed=seed)
+    agent_laws.check_resume(make, world, steps, seed=seed)
     check_identities(
         make, make_environment, steps=steps, runs=runs, seed=seed, false_alarm=false_alarm
     )
@@ -172,21 +156,21 @@ def check_modes(
     many = isinstance(modes, (ModeArray, LogModeArray))
     for m, mode in enumerate([] if many else modes):
         check_mode(mode, history, f"mode {m} ({name_of(modes, m)})")
-    check_deterministic(belief, history, seed=seed)
-    check_save(belief, history)
-    check_bad_evidence(belief, history, [(x, a, o) for o in bad])
+    belief_laws.check_deterministic(belief, history, seed=seed)
+    belief_laws.check_save(belief, history)
+    belief_laws.check_bad_evidence(belief, history, [(x, a, o) for o in bad])
     stateful = not many and any(isinstance(mode, Stateful) for mode in modes)
     if not stateful:
-        check_order(belief, history, seed=seed)
-        check_merge(belief, history)
+        belief_laws.check_order(belief, history, seed=seed)
+        belief_laws.check_merge(belief, history)
     forms = {"as given": belief()}
     one_by_one = [modes[m] for m in range(size)]
     if all(isinstance(m, Likelihood) for m in one_by_one):
         forms["one by one"] = belief(one_by_one)
-        forms["in logarithms"] = belief([in_logarithms(m) for m in one_by_one])
+        forms["in logarithms"] = belief([InLogarithms(m) for m in one_by_one])
     # Taking the logarithm of a likelihood rounds before the belief does.
-    check_agreement(forms, history, tolerance=1e-10)
-    check_intervention(agent, modes, [(a, o) for _, a, o in history])
+    belief_laws.check_agreement(forms, history, tolerance=1e-10)
+    agent_laws.check_intervention(agent, modes, [(a, o) for _, a, o in history])
     check_agent(agent, make_environment, steps=steps, runs=runs, seed=seed, false_alarm=false_alarm)
 
 
@@ -214,29 +198,13 @@ def _worlds(modes: Any, situation: Any, advance: Any) -> Callable[[int], Any]:
     return lambda m: ModeEnvironment(modes[m], situation, advance)
 
 
-def in_logarithms(mode: Any) -> Any:
-    """Return the same mode with log_likelihood only, to test the other code path of a belief.
+class InLogarithms:
+    """The same mode with `log_likelihood` only, to test the other code path of a belief."""
 
-    >>> class Coin:
-    ...     def likelihood(self, x, a, o): return 0.5
-    >>> in_logarithms(Coin()).log_likelihood(None, "toss", 1)
-    -0.6931471805599453
-    """
-    return (_StatefulInLogarithms if isinstance(mode, Stateful) else _InLogarithms)(mode)
-
-
-class _InLogarithms:
     def __init__(self, mode: Any) -> None:
         self.mode = mode
+        if isinstance(mode, Stateful):
+            self.start, self.advance = mode.start, mode.advance
 
     def log_likelihood(self, x: Any, a: Any, o: Any) -> float:
-        p = self.mode.likelihood(x, a, o)
-        return math.log(p) if p > 0.0 else -math.inf
-
-
-class _StatefulInLogarithms(_InLogarithms):
-    def start(self) -> Any:
-        return self.mode.start()
-
-    def advance(self, s: Any, a: Any, o: Any) -> Any:
-        return self.mode.advance(s, a, o)
+        return safe_log(self.mode.likelihood(x, a, o))
