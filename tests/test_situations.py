@@ -14,10 +14,10 @@ from bayescontrol.convergence import sampled_check, sampled_rate
 from bayescontrol.errors import BadSituation
 from bayescontrol.experts import (
     MOUNTAIN_CAR,
+    MOUNTAIN_CAR_HYPOTHESES,
     Bumpless,
     SimulatorMode,
     SimulatorNoise,
-    mountain_car_modes,
     next_state,
 )
 from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
@@ -89,7 +89,7 @@ def expert(x: Any) -> Any:
 
 
 def climber(x: Any) -> Any:
-    modes = mountain_car_modes(SimulatorNoise(0.01))[:2]
+    modes = [theta.mode(SimulatorNoise(0.01)) for theta in MOUNTAIN_CAR_HYPOTHESES[:2]]
     return ControlRule(FiniteBelief(modes), x, next_state)
 
 

@@ -6,16 +6,14 @@ from typing import Any
 
 import pytest
 
-from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, interact
+from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture
 from bayescontrol.errors import MissingCapability
-from bayescontrol.mode_queries import ModeEnvironment
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.schedules import Every
 from bayescontrol.systems import (
     AgentSystem,
     Coupled,
     Situated,
-    SystemAgent,
     best_utility,
     expected_utility,
     known,
@@ -143,13 +141,6 @@ def test_a_mode_is_tailored_if_its_world_is_known_and_the_outcome_is_desired() -
     assert tailored(p, p, [0, 1], 3, lambda _g: True)
     assert not tailored(p, p, [0, 1], 3, lambda _g: False)
     assert not tailored(p, q, [0, 1], 3, lambda _g: True)
-
-
-def test_a_system_may_play_either_part() -> None:
-    """The same luck, so the same stream as the table's own environment."""
-    p, q = MODES.systems()[:2]
-    record = interact(SystemAgent(p), ModeEnvironment(q), 50, seed=3)
-    assert record == interact(SystemAgent(p), MODES.environment(1), 50, seed=3)
 
 
 def test_a_mode_with_private_state_keeps_it_as_a_system() -> None:

@@ -24,14 +24,13 @@ from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.fused import find_loop
 from bayescontrol.protocols import Agent, Environment, MixingBelief
 from bayescontrol.record import Probe, Record
-from bayescontrol.rule import ControlRule
+from bayescontrol.rule import ControlRule, Rule
 from bayescontrol.seeding import Stream, as_stream
 from bayescontrol.situations import require_same_start
 
 T = TypeVar("T")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
-M = TypeVar("M", bound=Any)
 
 
 def both_streams(seed: int, run: int) -> tuple[Stream, Stream]:
@@ -146,7 +145,7 @@ class Renewing(Protocol):
 
 
 def warm_start(
-    agent: ControlRule[M, Any, Any, Any],
+    agent: Rule,
     log: Record | Iterable[tuple[Any, ...]],
     demonstration: bool = False,
     *,
@@ -215,7 +214,7 @@ def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _replay(
-    agent: ControlRule[Any, Any, Any, Any],
+    agent: Rule,
     steps: list[tuple[Any, ...]],
     demonstration: bool,
     rng: Stream,

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import IntArray
+from bayescontrol.errors import MissingCapability
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,40 @@ class Probe:
     def __post_init__(self) -> None:
         if self.when not in ("before", "after"):
             raise ValueError(f"when={self.when!r}: expected 'before' or 'after'")
+        if self.measure.__doc__:  # for help(probe)
+            object.__setattr__(self, "__doc__", self.measure.__doc__)
+
+
+def _belief_method(agent: Any, name: str) -> Callable[..., Any]:
+    belief = getattr(agent, "belief", None)
+    method: Callable[..., Any] | None = getattr(belief, name, None)
+    if method is None:
+        has = "no belief" if belief is None else f"the belief {belief!r} without {name}()"
+        raise MissingCapability(f"cannot measure the {name}: {agent!r} has {has}")
+    return method
+
+
+def _posterior(agent: Any, _a: Any, _o: Any) -> Any:
+    """P(m | âo_≤t) for every m: an array (M,) that sums to one, over T steps (T, M).
+
+    It is measured after the agent has observed o_t.
+    """
+    return _belief_method(agent, "posterior")()
+
+
+def _log_score(agent: Any, a: Any, o: Any) -> float:
+    """-log2 P(o_t | âo_<t â_t), in bits: a number, over T steps (T,); ∞ if all modes rule o out.
+
+    It is measured before the agent observes o_t. Its sum over the steps is the code length of the
+    observations.
+    """
+    return float(_belief_method(agent, "surprise")(agent.x, a, o))
 
 
 #: P(m | âo_≤t) for all m.
-posterior = Probe(lambda agent, _a, _o: agent.belief.posterior())
+posterior = Probe(_posterior)
 #: -log2 P(o_t | âo_<t â_t): the agent's surprise, in bits.
-log_score = Probe(lambda agent, a, o: agent.belief.surprise(agent.x, a, o), "before")
+log_score = Probe(_log_score, "before")
 #: The index of the mode that chose a_t.
 drawn_mode = Probe(lambda agent, _a, _o: agent.belief.drawn, "before")
 #: x_t, the situation in which a_t was chosen.

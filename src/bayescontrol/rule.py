@@ -9,7 +9,7 @@ interventions (the hats) and are not.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -266,3 +266,7 @@ class ControlRule(Generic[M, X, A, O]):
         html = getattr(self.belief, "_repr_html_", None)
         body = html() if html else ""
         return f"<div><b>{type(self).__name__}</b>, t={self._t}, situation {self.x!r}{body}</div>"
+
+
+#: A control rule over any modes.
+Rule: TypeAlias = ControlRule[Any, Any, Any, Any]

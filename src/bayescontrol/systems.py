@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from bayescontrol.errors import MissingCapability
-from bayescontrol.mode_queries import draw_from
 from bayescontrol.protocols import IOSystem
-from bayescontrol.rule import ControlRule
+from bayescontrol.rule import Rule
 from bayescontrol.schedules import every_step
-from bayescontrol.seeding import Stream
 from bayescontrol.situations import Advance, as_advance
 
 S = TypeVar("S")
@@ -65,7 +63,7 @@ class AgentSystem:
     {'toss': 1.0}
     """
 
-    def __init__(self, agent: ControlRule[Any, Any, Any, Any]) -> None:
+    def __init__(self, agent: Rule) -> None:
         if agent.schedule is not every_step:
             raise MissingCapability(
                 f"{agent.schedule!r} holds modes: the history does not determine P(a_t | ao_<t): "
@@ -73,25 +71,21 @@ class AgentSystem:
             )
         self._agent = agent.copy()
 
-    def start(self) -> ControlRule[Any, Any, Any, Any]:
+    def start(self) -> Rule:
         """Return the agent before the first step."""
         return self._agent
 
-    def action_probabilities(self, s: ControlRule[Any, Any, Any, Any]) -> dict[Any, float]:
+    def action_probabilities(self, s: Rule) -> dict[Any, float]:
         """P(a_t | ao_<t)."""
         return s.action_probabilities()
 
-    def observation_probabilities(
-        self, s: ControlRule[Any, Any, Any, Any], a: Any
-    ) -> dict[Any, float]:
+    def observation_probabilities(self, s: Rule, a: Any) -> dict[Any, float]:
         """P(o_t | ao_<t a_t): the prediction of the agent after it has issued a_t."""
         s = s.copy()
         s.issue(a)
         return s.predictive(a)
 
-    def advance(
-        self, s: ControlRule[Any, Any, Any, Any], a: Any, o: Any
-    ) -> ControlRule[Any, Any, Any, Any]:
+    def advance(self, s: Rule, a: Any, o: Any) -> Rule:
         """Return the agent after a_t and o_t."""
         s = s.copy()
         s.issue(a)
@@ -128,28 +122,6 @@ class Coupled(Generic[S, T, A, O]):
     def advance(self, s: tuple[S, T], a: A, o: O) -> tuple[S, T]:
         """Advance both systems by (a, o)."""
         return self.agent.advance(s[0], a, o), self.environment.advance(s[1], a, o)
-
-
-class SystemAgent(Generic[A, O]):
-    """Use an I/O system P as the agent: a_t ~ P(a_t | ao_<t).
-
-    >>> from bayescontrol import DiscreteMode
-    >>> agent = SystemAgent(Situated(DiscreteMode(lambda x: {"wait": 1.0}, lambda x, a: {})))
-    >>> agent.act(rng=None)
-    'wait'
-    """
-
-    def __init__(self, system: IOSystem[Any, A, O]) -> None:
-        self.system = system
-        self.s = system.start()
-
-    def act(self, rng: Stream) -> A:
-        """Draw a_t."""
-        return draw_from(self.system.action_probabilities(self.s), rng)
-
-    def observe(self, a: A, o: O) -> None:
-        """Advance the state."""
-        self.s = self.system.advance(self.s, a, o)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,6 +125,7 @@ def test_a_list_an_array_and_logarithms_give_the_same_numbers(
 ) -> None:
     """List and array bit for bit; logarithms up to the rounding of the logarithms."""
     listed, array = FiniteBelief(list(modes)), FiniteBelief(modes)
+    logs: list[FiniteBelief[Any]]
     logs = [FiniteBelief([InLogarithms(m) for m in modes]), FiniteBelief(LogClass(modes))]
     for x, a, o in histories(modes, steps):
         for belief in (listed, array, *logs):
@@ -193,8 +195,9 @@ def test_modes_must_answer_one_way_or_the_other() -> None:
 
     with pytest.raises(MissingCapability, match="log_likelihood"):
         FiniteBelief([coin(0.5), Mute()])
+    silent: Any = InLogarithms(coin(0.5))
     with pytest.raises(MissingCapability, match="action_probabilities"):
-        ControlRule(FiniteBelief([InLogarithms(coin(0.5))])).action_probabilities()
+        ControlRule(FiniteBelief([silent])).action_probabilities()
 
 
 # -- countable classes -------------------------------------------------------------------

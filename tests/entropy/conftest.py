@@ -13,9 +13,10 @@ from itertools import product
 from typing import Any
 
 import pytest
+from tests.entropy.judged import intervened_relative_entropy, relative_entropy
 
 from bayescontrol import ControlRule, FiniteBelief, NaiveMixture
-from bayescontrol.entropy import Bits, intervened_relative_entropy, relative_entropy
+from bayescontrol.entropy import Bits
 from bayescontrol.mode_queries import draw_from
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.systems import AgentSystem, Situated

@@ -5,13 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.entropy.judged import relative_entropy, sampled_intervened_relative_entropy
 
 from bayescontrol import DiscreteMode, Stream
-from bayescontrol.entropy import (
-    relative_entropy,
-    sampled_intervened_relative_entropy,
-    sampled_relative_entropy,
-)
+from bayescontrol.entropy import sampled_relative_entropy
 from bayescontrol.systems import Situated
 
 T = 4

@@ -4,6 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.entropy.judged import (
+    intervened_relative_entropy,
+    mutual_information,
+    relative_entropy,
+    sampled_intervened_relative_entropy,
+)
 
 from bayescontrol import DiscreteMode
 from bayescontrol.entropy import (
@@ -11,10 +17,6 @@ from bayescontrol.entropy import (
     TooManyHistories,
     code_length,
     entropy_of,
-    intervened_relative_entropy,
-    mutual_information,
-    relative_entropy,
-    sampled_intervened_relative_entropy,
     sampled_relative_entropy,
     weigh,
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, NaiveMixture, Stream
-from bayescontrol.entropy import InteractionTree, relative_entropy_on
+from bayescontrol.entropy import InteractionTree, relative_entropy
 from bayescontrol.experiments.interventions import entropy
 from bayescontrol.experiments.interventions.entropy import Settings, experiment
 from bayescontrol.lab import Claim, conduct
@@ -61,10 +61,8 @@ def test_C_with_the_modes_own_actions_as_weights_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The planted bug: C in which histories are weighted by P_m, as in D."""
-    honest = relative_entropy_on
-    monkeypatch.setattr(
-        entropy, "relative_entropy_on", lambda tree, q, weights=None: honest(tree, q)
-    )
+    honest = relative_entropy
+    monkeypatch.setattr(entropy, "relative_entropy", lambda tree, q, weights=None: honest(tree, q))
     claims = named(conduct(experiment, SMALL))
     assert claims["rule-minimises-C"].verdict == "refuted"
 

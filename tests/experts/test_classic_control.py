@@ -25,16 +25,25 @@ from bayescontrol.experts import (
     Plant,
     SimulatorMode,
     SimulatorNoise,
-    cartpole_modes,
     limited,
     linearise,
-    mountain_car_modes,
     next_state,
-    pendulum_modes,
 )
 from bayescontrol.schedules import Every, MinimumDwell
 
 SHAKEN = (0.0, 0.02, 0.0, 0.02)
+
+
+def cartpole_modes(noise: SimulatorNoise | None = None) -> list[SimulatorMode]:
+    return [hypothesis.mode(noise) for hypothesis in CARTPOLE_HYPOTHESES]
+
+
+def mountain_car_modes(noise: SimulatorNoise | None = None) -> list[SimulatorMode]:
+    return [hypothesis.mode(noise) for hypothesis in MOUNTAIN_CAR_HYPOTHESES]
+
+
+def pendulum_modes(noise: SimulatorNoise | None = None) -> list[SimulatorMode]:
+    return [hypothesis.mode(noise) for hypothesis in PENDULUM_HYPOTHESES]
 
 
 def lasts(agent: Any, plant: Plant, steps: int, change: Callable[[], None] | None = None) -> int:

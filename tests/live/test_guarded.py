@@ -144,14 +144,13 @@ def raised(fallback: Any) -> Guarded:
 
 def test_what_is_done_and_expected_can_be_asked_before_and_after_the_alarm() -> None:
     agent = guarded(outside(), fallback=2)
-    assert agent.agent is agent.rule
-    assert agent.action_probabilities() == agent.rule.action_probabilities()
-    assert agent.predictive(1) == agent.rule.predictive(1)
+    assert agent.action_probabilities() == agent.agent.action_probabilities()
+    assert agent.predictive(1) == agent.agent.predictive(1)
     for fallback, law in ((1, {1: 1.0}), ((4, 2), {(4, 2): 1.0})):
         assert raised(fallback).action_probabilities() == law
     agent = raised(RARE[0])
     assert agent.action_probabilities() == RARE[0].action_probabilities(agent.x)
-    assert agent.predictive(0) == agent.rule.predictive(0)
+    assert agent.predictive(0) == agent.agent.predictive(0)
     for silent in (lambda x, rng: 0, np.array([1.0])):
         with pytest.raises(MissingCapability, match=r"action_probabilities|not hashable"):
             raised(silent).action_probabilities()
@@ -219,12 +218,12 @@ def test_without_a_fallback_the_alarm_is_raised_and_the_belief_raises_its_error(
     calls: list[Guarded] = []
     agent.on_alarm.append(calls.append)
     agent.observe(0, 1)
-    before, x = agent.rule.save(), agent.x
+    before, x = agent.agent.save(), agent.x
     with pytest.raises(ImpossibleObservation, match="Widen the class") as caught:
         agent.observe(0, 2)
     assert "the alarm is raised" in caught.value.__notes__[0]
     assert (agent.alarm.step, calls) == (2, [agent])
-    assert same_bits(before, agent.rule.save())
+    assert same_bits(before, agent.agent.save())
     assert agent.x == x
 
 
@@ -667,7 +666,7 @@ def test_the_situation_can_be_set() -> None:
         ControlRule(FiniteBelief([Tossed(0.8)]), 0, stay), Alarm(KrichevskyTrofimov(2), 0.01)
     )
     agent.x = 3
-    assert agent.x == agent.rule.x == 3
+    assert agent.x == agent.agent.x == 3
 
 
 @pytest.mark.parametrize("x", [(0.5, 1), 0.5, ((1, 0.5), "left"), [0.5], np.zeros(2)])
@@ -684,8 +683,8 @@ def test_a_real_situation_or_action_that_comes_later_needs_a_key_too() -> None:
         agent = Guarded(rule, Alarm(StudentPredictor(), 0.01))
         agent.observe(0, 0.5)
         before = agent.save()
-        agent.rule.x = x
+        agent.agent.x = x
         with pytest.raises(MissingCapability, match="key="):
             agent.observe(a, 0.5)
-        agent.rule.x = (1, 2)
+        agent.agent.x = (1, 2)
         assert same_bits(before, agent.save())

@@ -15,20 +15,17 @@ from bayescontrol.live import (
     KrichevskyTrofimov,
     alarm_evidence,
     effective_modes,
-    mixture_surprise,
     mode_surprise,
-    posterior,
 )
 from bayescontrol.problems.tabular import random_modes
-from bayescontrol.record import Probe, log_score
-from bayescontrol.record import posterior as weights
+from bayescontrol.record import Probe, log_score, posterior
 from bayescontrol.testing.agent_laws import check_probes
 
 ALL = {
     "v": posterior,
     "count": effective_modes,
     "bits": mode_surprise,
-    "mixture": mixture_surprise,
+    "mixture": log_score,
 }
 
 
@@ -52,15 +49,6 @@ def test_surprises_are_those_of_the_modes_before_the_update() -> None:
         assert record["mixture"][t] == pytest.approx(-math.log2(v @ p), rel=1e-9)
         v = v * p / (v @ p)
         x = modes.advance(x, a, o)
-
-
-def test_the_surprise_of_the_mixture_is_the_log_score_to_the_last_bit() -> None:
-    modes = random_modes(3, situations=2, seed=4)
-    probes = {"mixture": mixture_surprise, "score": log_score, "v": posterior, "w": weights}
-    record = interact(modes.agent(), modes.environment(1), 30, probes=probes)
-    assert record["mixture"].tobytes() == record["score"].tobytes()
-    assert record["v"].tobytes() == record["w"].tobytes()
-    assert mixture_surprise.when == log_score.when == "before"
 
 
 def test_probes_never_change_a_run() -> None:
@@ -95,11 +83,11 @@ def test_beliefs_without_finitely_many_modes_are_told_what_is_missing() -> None:
             probe.measure(agent, 0, 1)
     with pytest.raises(MissingCapability, match="no belief"):
         effective_modes.measure(object(), 0, 1)
-    for probe in (posterior, mixture_surprise):
+    for probe in (posterior, log_score):
         with pytest.raises(MissingCapability, match="no belief"):
             probe.measure(object(), 0, 1)
     with pytest.raises(MissingCapability, match=r"without surprise"):
-        mixture_surprise.measure(SimpleNamespace(belief="a hunch"), 0, 1)
+        log_score.measure(SimpleNamespace(belief="a hunch"), 0, 1)
     with pytest.raises(MissingCapability, match="has no alarm"):
         alarm_evidence.measure(agent, 0, 1)
 

@@ -29,9 +29,8 @@ from bayescontrol.mode_queries import ModeArrayQueries, ModeListQueries, name_of
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities
 from bayescontrol.record import Record
-from bayescontrol.rule import ControlRule
+from bayescontrol.rule import ControlRule, Rule
 
-Rule: TypeAlias = ControlRule[Any, Any, Any, Any]
 Hypotheses: TypeAlias = ModeListQueries[Any] | ModeArrayQueries[Any]
 
 

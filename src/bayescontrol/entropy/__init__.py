@@ -13,38 +13,27 @@ from bayescontrol.entropy.exact import (
     SampledBits,
     code_length,
     entropy_of,
-    information_on,
-    intervened_relative_entropy,
     kl,
     learning_cost,
     mutual_information,
     relative_entropy,
-    relative_entropy_on,
 )
-from bayescontrol.entropy.sampling import (
-    sampled_intervened_relative_entropy,
-    sampled_relative_entropy,
-)
-from bayescontrol.entropy.tree import InteractionTree, Stage, TooManyHistories, Weighting, weigh
+from bayescontrol.entropy.sampling import sampled_relative_entropy
+from bayescontrol.entropy.tree import InteractionTree, TooManyHistories, Weighting, weigh
 
 __all__ = [
     "Bits",
     "Estimate",
     "InteractionTree",
     "SampledBits",
-    "Stage",
     "TooManyHistories",
     "Weighting",
     "code_length",
     "entropy_of",
-    "information_on",
-    "intervened_relative_entropy",
     "kl",
     "learning_cost",
     "mutual_information",
     "relative_entropy",
-    "relative_entropy_on",
-    "sampled_intervened_relative_entropy",
     "sampled_relative_entropy",
     "weigh",
 ]

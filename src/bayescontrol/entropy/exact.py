@@ -30,11 +30,9 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.entropy.tree import (
     RULED_OUT,
     InteractionTree,
-    Weighting,
     conditional,
     conditional_observation,
     require_system,
-    weigh,
 )
 from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.protocols import IOSystem
@@ -121,18 +119,14 @@ def entropy_of(prior: npt.ArrayLike) -> float:
     return float(-(p * np.log2(p)).sum()) + 0.0
 
 
-Modes = Sequence[IOSystem[Any, Any, Any]]
-
-
 def relative_entropy(
-    agent: IOSystem[Any, Any, Any],
-    modes: Modes,
-    prior: npt.ArrayLike,
-    horizon: int,
-    *,
-    limit: float = 1_000_000,
+    tree: InteractionTree, q: Sequence[FloatArray], weights: Sequence[FloatArray] | None = None
 ) -> Bits:
-    """Return D(Pr) up to t = 1 … horizon, in bits: the divergence from the expert of the true mode.
+    """Return Σ_{m,e} W[m, e] p[m, e] log2 (p[m, e] / q[e]) up to t = 1 … T, in bits.
+
+    It is D, or C with weights of interventions: the divergence of the agent from the expert of the
+    true mode. `q` is the result of `tree.tabulate(agent)`, `weights` that of `weigh`. For an agent
+    that knows m, the oracle, q[m, e] = p[m, e].
 
     Expert m expects coin m. An agent that always expects a fair coin pays 1 - H(0.9) bits per toss
     if the coin is biased, which happens half of the time.
@@ -141,85 +135,22 @@ def relative_entropy(
     >>> from bayescontrol.systems import Situated
     >>> def coin(p): return Situated(DiscreteMode(lambda x: {"toss": 1.0},
     ...                                           lambda x, a: {"H": p, "T": 1 - p}))
-    >>> relative_entropy(coin(0.5), [coin(0.5), coin(0.9)], [0.5, 0.5], horizon=3).total.round(4)
+    >>> tree = InteractionTree([coin(0.5), coin(0.9)], [0.5, 0.5], horizon=3)
+    >>> relative_entropy(tree, tree.tabulate(coin(0.5))).total.round(4)
     array([0.2655, 0.531 , 0.7965])
-    """
-    tree = InteractionTree(modes, prior, horizon, limit=limit)
-    return relative_entropy_on(tree, tree.tabulate(agent))
 
+    With past actions as interventions:
 
-def intervened_relative_entropy(
-    agent: IOSystem[Any, Any, Any],
-    modes: Modes,
-    prior: npt.ArrayLike,
-    horizon: int,
-    weighting: Weighting = "closed-loop",
-    *,
-    actions: Sequence[Any] | None = None,
-    limit: float = 1_000_000,
-) -> Bits:
-    """Return C(Pr) up to t = 1 … horizon, in bits, with past actions as interventions.
-
-    `weighting` sets the weights of interventions (see `bayescontrol.entropy.tree`); "uniform" and
-    "printed" need the list of all `actions`.
-
-    >>> from bayescontrol import DiscreteMode
-    >>> from bayescontrol.systems import Situated
     >>> def expert(box): return Situated(DiscreteMode(lambda x: {box: 1.0},
     ...                                               lambda x, a: {a == box: 1.0}))
     >>> fair = Situated(DiscreteMode(lambda x: {0: 0.5, 1: 0.5},
     ...                              lambda x, a: {True: 0.5, False: 0.5}))
-    >>> experts, prior = [expert(0), expert(1)], [0.5, 0.5]
+    >>> tree = InteractionTree([expert(0), expert(1)], [0.5, 0.5], horizon=2, actions=[0, 1])
     >>> for weighting in ("closed-loop", "uniform", "printed"):
-    ...     intervened_relative_entropy(fair, experts, prior, 2, weighting, actions=[0, 1]).total
+    ...     relative_entropy(tree, tree.tabulate(fair), weigh(tree, weighting)).total
     array([2., 4.])
     array([2., 4.])
     array([3., 9.])
-    """
-    tree = InteractionTree(modes, prior, horizon, actions=actions, limit=limit)
-    return relative_entropy_on(tree, tree.tabulate(agent), weigh(tree, weighting))
-
-
-def mutual_information(
-    modes: Modes,
-    prior: npt.ArrayLike,
-    horizon: int,
-    weighting: Weighting | None = None,
-    *,
-    actions: Sequence[Any] | None = None,
-    limit: float = 1_000_000,
-) -> FloatArray:
-    """Return I(m; ao_≤t) for t = 1 … horizon, in bits: m ~ P(m), then the history from P_m.
-
-    With a weighting, actions are interventions drawn from it, and are no evidence by themselves.
-
-    >>> from bayescontrol import DiscreteMode
-    >>> from bayescontrol.systems import Situated
-    >>> def expert(box): return Situated(DiscreteMode(lambda x: {box: 0.75, 1 - box: 0.25},
-    ...                                               lambda x, a: {a == box: 1.0}))
-    >>> mutual_information([expert(0), expert(1)], [0.5, 0.5], horizon=2)
-    array([1., 1.])
-    """
-    tree = InteractionTree(modes, prior, horizon, actions=actions, limit=limit)
-    return information_on(tree, None if weighting is None else weigh(tree, weighting))
-
-
-def relative_entropy_on(
-    tree: InteractionTree,
-    q: Sequence[FloatArray],
-    weights: Sequence[FloatArray] | None = None,
-) -> Bits:
-    """Return Σ_{m,e} W[m, e] p[m, e] log2 (p[m, e] / q[e]): D, or C with weights of interventions.
-
-    `q` is the result of `tree.tabulate`, `weights` that of `weigh`. For an agent that knows m, the
-    oracle, q[m, e] = p[m, e].
-
-    >>> from bayescontrol import DiscreteMode
-    >>> from bayescontrol.systems import Situated
-    >>> coin = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5}))
-    >>> tree = InteractionTree([coin], [1.0], horizon=1)
-    >>> relative_entropy_on(tree, [np.array([1.0]), np.array([0.25, 0.75])]).total.round(6)
-    array([0.207519])
     """
     bits = np.zeros((2, tree.horizon))
     for k, (stage, W) in enumerate(tree.walk(weights)):
@@ -232,15 +163,18 @@ def relative_entropy_on(
     return Bits(*bits.cumsum(axis=1))
 
 
-def information_on(
+def mutual_information(
     tree: InteractionTree, weights: Sequence[FloatArray] | None = None
 ) -> FloatArray:
     """Return I(m; h) = Σ_{m,h} P(m, h) log2 (P(m, h) / (P(m) P(h))), h of length t = 1 … T.
 
+    In bits, for m ~ P(m) and a history h from P_m. With `weights`, actions are interventions and
+    are no evidence by themselves.
+
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
     >>> def sure(o): return Situated(DiscreteMode(lambda x: {"look": 1.0}, lambda x, a: {o: 1.0}))
-    >>> information_on(InteractionTree([sure(0), sure(1)], [0.5, 0.5], horizon=1))
+    >>> mutual_information(InteractionTree([sure(0), sure(1)], [0.5, 0.5], horizon=1))
     array([1.])
     """
     bits = []

@@ -32,19 +32,21 @@ from bayescontrol.priors import as_prior
 from bayescontrol.protocols import IOSystem
 from bayescontrol.seeding import Stream, as_stream
 
-Modes = Sequence[IOSystem[Any, Any, Any]]
-
 
 def sampled_relative_entropy(
     agent: IOSystem[Any, Any, Any],
-    modes: Modes,
+    modes: Sequence[IOSystem[Any, Any, Any]],
     prior: npt.ArrayLike,
     horizon: int,
     samples: int = 1000,
     *,
+    weighting: Weighting | None = None,
+    actions: Sequence[Any] | None = None,
     seed: int | Stream = 0,
 ) -> SampledBits:
-    """Estimate D(Pr) up to t = 1 … horizon: means over sampled histories with standard errors.
+    """Estimate D(Pr), or C(Pr) with a weighting, up to t = 1 … horizon: means and standard errors.
+
+    The weighting must be a distribution: any but "printed".
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -53,33 +55,12 @@ def sampled_relative_entropy(
     >>> D = sampled_relative_entropy(coin(0.5), [coin(0.5), coin(0.9)], [0.5, 0.5], 30, samples=99)
     >>> bool(abs(D.total.mean[-1] - 30 * 0.2655) < 5 * D.total.error[-1])
     True
-    """
-    return _Sampler(agent, modes, prior, None, None).run(horizon, samples, as_stream(seed))
-
-
-def sampled_intervened_relative_entropy(
-    agent: IOSystem[Any, Any, Any],
-    modes: Modes,
-    prior: npt.ArrayLike,
-    horizon: int,
-    weighting: Weighting = "closed-loop",
-    samples: int = 1000,
-    *,
-    actions: Sequence[Any] | None = None,
-    seed: int | Stream = 0,
-) -> SampledBits:
-    """Estimate C(Pr) up to t = 1 … horizon: means over sampled histories with standard errors.
-
-    The weighting must be a distribution: any but "printed".
-
-    >>> from bayescontrol import DiscreteMode
-    >>> from bayescontrol.systems import Situated
     >>> def expert(box): return Situated(DiscreteMode(lambda x: {box: 1.0},
     ...                                               lambda x, a: {a == box: 1.0}))
     >>> fair = Situated(DiscreteMode(lambda x: {0: 0.5, 1: 0.5},
     ...                              lambda x, a: {True: 0.5, False: 0.5}))
-    >>> C = sampled_intervened_relative_entropy(fair, [expert(0), expert(1)], [0.5, 0.5], 3)
-    >>> C.total
+    >>> sampled_relative_entropy(fair, [expert(0), expert(1)], [0.5, 0.5], 3,
+    ...                          weighting="closed-loop").total
     Estimate(mean=array([2., 4., 6.]), error=array([0., 0., 0.]))
     """
     if isinstance(weighting, str):
@@ -87,10 +68,18 @@ def sampled_intervened_relative_entropy(
         if weighting == "printed":
             raise ValueError(
                 "the weighting 'printed' is not a distribution and cannot be sampled: use "
-                "intervened_relative_entropy, or another weighting"
+                "relative_entropy, or another weighting"
             )
-    sampler = _Sampler(agent, modes, prior, weighting, actions)
-    return sampler.run(horizon, samples, as_stream(seed))
+    if horizon < 1 or samples < 1:
+        raise ValueError(f"horizon={horizon}, samples={samples}: both must be at least 1")
+    sampler, rng = _Sampler(agent, modes, prior, weighting, actions), as_stream(seed)
+    bits = np.zeros((2, samples, horizon))
+    for i in range(samples):
+        sampler.draw_path(bits[:, i], rng)
+    of_actions, of_observations = bits.cumsum(axis=2)
+    return SampledBits(
+        *(Estimate.of(part) for part in (of_actions, of_observations, of_actions + of_observations))
+    )
 
 
 class _Sampler:
@@ -99,7 +88,7 @@ class _Sampler:
     def __init__(
         self,
         agent: IOSystem[Any, Any, Any],
-        modes: Modes,
+        modes: Sequence[IOSystem[Any, Any, Any]],
         prior: npt.ArrayLike,
         weighting: Weighting | None,
         actions: Sequence[Any] | None,
@@ -114,18 +103,7 @@ class _Sampler:
         named = weighting is None or isinstance(weighting, str)
         self.policy = None if named else as_policy(weighting)
 
-    def run(self, horizon: int, samples: int, rng: Stream) -> SampledBits:
-        if horizon < 1 or samples < 1:
-            raise ValueError(f"horizon={horizon}, samples={samples}: both must be at least 1")
-        bits = np.zeros((2, samples, horizon))
-        for i in range(samples):
-            self._path(bits[:, i], rng)
-        actions, observations = bits.cumsum(axis=2)
-        return SampledBits(
-            Estimate.of(actions), Estimate.of(observations), Estimate.of(actions + observations)
-        )
-
-    def _path(self, bits: FloatArray, rng: Stream) -> None:
+    def draw_path(self, bits: FloatArray, rng: Stream) -> None:
         """Fill bits[0, t] for a_t and bits[1, t] for o_t along one history."""
         true = rng.categorical(self.prior)
         w = self.prior.copy()

@@ -249,8 +249,7 @@ def _check_size(horizon: int, left: int, before: int, now: int, limit: float) ->
         shown = f"{10**digits:,.0f}" if digits < 12 else f"10^{digits:.0f}"
         raise TooManyHistories(
             f"horizon {horizon} has about {shown} histories, more than limit={limit:,}: "
-            "shorten the horizon, raise the limit, or use sampled_relative_entropy or "
-            "sampled_intervened_relative_entropy"
+            "shorten the horizon, raise the limit, or use sampled_relative_entropy"
         )
 
 

@@ -11,9 +11,6 @@ from bayescontrol.experts.classic_control import (
     CartPole,
     MountainCar,
     Pendulum,
-    cartpole_modes,
-    mountain_car_modes,
-    pendulum_modes,
 )
 from bayescontrol.experts.mode import Noise, SimulatorMode, SimulatorNoise, limited, next_state
 from bayescontrol.experts.plant import Plant, PlantModel, linearise
@@ -34,10 +31,7 @@ __all__ = [
     "PlantModel",
     "SimulatorMode",
     "SimulatorNoise",
-    "cartpole_modes",
     "limited",
     "linearise",
-    "mountain_car_modes",
     "next_state",
-    "pendulum_modes",
 ]

@@ -19,7 +19,32 @@ from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, require_arrays, unpack
 
 
-class Bumpless:
+class WrappedAgent:
+    """An agent around another one, whose belief and situation it shares."""
+
+    agent: Any
+
+    @property
+    def belief(self) -> Any:
+        """P(m | âo_<t)."""
+        return self.agent.belief
+
+    @property
+    def x(self) -> Any:
+        """The situation."""
+        return self.agent.x
+
+    @x.setter
+    def x(self, x: Any) -> None:
+        self.agent.x = x
+
+    @property
+    def mode(self) -> Any:
+        """The current mode."""
+        return self.agent.mode
+
+
+class Bumpless(WrappedAgent):
     """Wrap an agent so that its input is blended over `steps` steps whenever its mode changes.
 
     Inputs must be floats or arrays of floats; integers and names are discrete choices and raise an
@@ -86,28 +111,9 @@ class Bumpless:
         self.agent.observe(u, o)
 
     @property
-    def belief(self) -> Any:
-        """P(m | âo_<t)."""
-        return self.agent.belief
-
-    @property
-    def x(self) -> Any:
-        """The situation."""
-        return self.agent.x
-
-    @x.setter
-    def x(self, x: Any) -> None:
-        self.agent.x = x
-
-    @property
     def advance(self) -> Any:
         """T(x, u, o), the next situation."""
         return self.agent.advance
-
-    @property
-    def mode(self) -> Any:
-        """The current mode."""
-        return self.agent.mode
 
     # -- state ---------------------------------------------------------------------------------
 

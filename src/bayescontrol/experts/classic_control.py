@@ -29,7 +29,7 @@ the linear regulator u = -K s.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -112,18 +112,6 @@ CARTPOLE_HYPOTHESES: Final = tuple(
 )
 
 
-def cartpole_modes(
-    noise: SimulatorNoise | None = None, hypotheses: Iterable[CartPole] = CARTPOLE_HYPOTHESES
-) -> list[SimulatorMode]:
-    """Return a mode for each hypothesis, by default twenty.
-
-    >>> modes = cartpole_modes()
-    >>> len(modes), modes[3].name
-    (20, 'force +, half-length 0.5, mass 0.5')
-    """
-    return [hypothesis.mode(noise) for hypothesis in hypotheses]
-
-
 #: Gymnasium's MountainCar-v0.
 MOUNTAIN_CAR: Final = PlantModel("MountainCar-v0")
 
@@ -185,17 +173,6 @@ MOUNTAIN_CAR_HYPOTHESES: Final = tuple(
     for sign in (1, -1)
     for gravity in (0.0015, 0.002, 0.0025, 0.003, 0.0035)
 )
-
-
-def mountain_car_modes(
-    noise: SimulatorNoise | None = None, hypotheses: Iterable[MountainCar] = MOUNTAIN_CAR_HYPOTHESES
-) -> list[SimulatorMode]:
-    """Return a mode for each hypothesis, by default ten; the default noise floor is 1e-5.
-
-    >>> mountain_car_modes()[9].name
-    'gravity 0.0035, force -'
-    """
-    return [hypothesis.mode(noise) for hypothesis in hypotheses]
 
 
 def _observed(s: Any) -> tuple[float, float, float]:
@@ -277,17 +254,3 @@ class Pendulum(NamedTuple):
 
 #: Three masses, three lengths.
 PENDULUM_HYPOTHESES: Final = tuple(Pendulum(m, l) for m in (0.7, 1.0, 1.4) for l in (0.7, 1.0, 1.4))  # noqa: E741
-
-
-def pendulum_modes(
-    noise: SimulatorNoise | None = None,
-    hypotheses: Iterable[Pendulum] = PENDULUM_HYPOTHESES,
-    *,
-    limit: float = _TORQUE,
-) -> list[SimulatorMode]:
-    """Return a mode for each hypothesis, by default nine; `limit` bounds the torque.
-
-    >>> [mode.name for mode in pendulum_modes()][:2]
-    ['mass 0.7, length 0.7', 'mass 0.7, length 1.0']
-    """
-    return [hypothesis.mode(noise, limit) for hypothesis in hypotheses]

@@ -3,13 +3,7 @@
 from bayescontrol.live.alarm import Alarm
 from bayescontrol.live.guarded import Guarded
 from bayescontrol.live.predictors import KrichevskyTrofimov, Predictor, StudentPredictor
-from bayescontrol.live.probes import (
-    alarm_evidence,
-    effective_modes,
-    mixture_surprise,
-    mode_surprise,
-    posterior,
-)
+from bayescontrol.live.probes import alarm_evidence, effective_modes, mode_surprise
 
 __all__ = [
     "Alarm",
@@ -19,7 +13,5 @@ __all__ = [
     "StudentPredictor",
     "alarm_evidence",
     "effective_modes",
-    "mixture_surprise",
     "mode_surprise",
-    "posterior",
 ]

@@ -27,7 +27,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
 from bayescontrol.experts.mode import SimulatorNoise
 from bayescontrol.live.predictors import Predictor
 from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities, Persistent
@@ -195,7 +195,7 @@ class Alarm:
             )
         out = np.empty(len(p))
         kernels.tabular.weigh(
-            self._padded(len(p)), np.ones(len(p)) if w is None else w, p, log_q, out
+            self.log_evidence(len(p)), np.ones(len(p)) if w is None else w, p, log_q, out
         )
         return out
 
@@ -234,7 +234,7 @@ class Alarm:
                 f"join({modes!r}): the number of modes must be an integer of at least 1"
             )
         if self._log_e.size:
-            self._log_e = self._padded(self._log_e.size + int(modes))
+            self._log_e = self.log_evidence(self._log_e.size + int(modes))
 
     def reset(self) -> None:
         """Restart the e-process with E = 1; it has its own false-alarm probability δ.
@@ -246,16 +246,13 @@ class Alarm:
 
     def _modes(self) -> str:
         count = self._log_e.size
-        return f"{count} mode{'s' * (count != 1)}" if count else "all modes"
-
-    def _padded(self, modes: int) -> FloatArray:
-        return np.concatenate([self._log_e, np.zeros(modes - len(self._log_e))])
+        return counted(count, "mode") if count else "all modes"
 
     # -- for compiled loops ----------------------------------------------------------------
 
     def log_evidence(self, modes: int) -> FloatArray:
-        """Return a copy of ln E_t(m) for `modes` modes, for a compiled loop."""
-        return self._padded(modes)
+        """Return a copy of ln E_t(m); it is 0 for modes that were added since."""
+        return np.concatenate([self._log_e, np.zeros(modes - len(self._log_e))])
 
     def fast_forward(self, steps: int, log_e: FloatArray) -> bool:
         """Advance by `steps` steps to ln E_t(m); return True if the last step raised the alarm."""

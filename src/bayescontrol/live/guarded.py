@@ -17,10 +17,9 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
-from bayescontrol.experts.bumpless import Bumpless
+from bayescontrol.experts.bumpless import Bumpless, WrappedAgent
 from bayescontrol.live.alarm import Alarm, finite_belief, gives_probabilities, require_bound
 from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor
 from bayescontrol.problems.tabular import TabularEnvironment
@@ -82,7 +81,7 @@ def fallback_probabilities(fallback: Any, x: Any) -> dict[Any, float]:
 
 
 def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
-    modes, rule, alarm = environment.modes, agent.rule, agent.alarm
+    modes, rule, alarm = environment.modes, agent.agent, agent.alarm
     situations, actions, _ = modes.successor.shape
     columns = np.empty((3, steps), np.int64)
     fallback = -1 if agent.fallback is None else agent.fallback
@@ -117,7 +116,7 @@ def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Reco
 AlarmCallback: TypeAlias = Callable[[Any], object]
 
 
-class Guarded:
+class Guarded(WrappedAgent):
     """A control rule with an alarm; after the alarm the `fallback` acts, if there is one.
 
     `fallback` is an action, a function of (x, rng), or a policy with `act(x, rng)`. `on_alarm` is a
@@ -172,7 +171,7 @@ class Guarded:
             alarm.predictor.require_key(agent.x)
         self._modes = len(agent.belief)
         #: The wrapped agent.
-        self.rule: Any = agent
+        self.agent = agent
         self.alarm = alarm
         self.fallback = as_fallback(fallback)
         #: Functions to call with this agent when the alarm is raised.
@@ -180,29 +179,9 @@ class Guarded:
         alarm.watch(agent)
 
     @property
-    def agent(self) -> Any:
-        """The wrapped agent, the same as `rule`."""
-        return self.rule
-
-    @property
-    def belief(self) -> FiniteBelief[Any]:
-        """P(m | âo_<t); it continues to learn after the alarm."""
-        belief: FiniteBelief[Any] = self.rule.belief
-        return belief
-
-    @property
-    def x(self) -> Any:
-        """The situation."""
-        return self.rule.x
-
-    @x.setter
-    def x(self, x: Any) -> None:
-        self.rule.x = x
-
-    @property
     def mode(self) -> Any:
         """The current mode, or the fallback."""
-        return self.fallback if self.fallen_back else self.rule.mode
+        return self.fallback if self.fallen_back else self.agent.mode
 
     @property
     def fallen_back(self) -> bool:
@@ -212,22 +191,22 @@ class Guarded:
     def act(self, rng: Stream) -> Any:
         """Return a_t of the rule, or of the fallback after the alarm."""
         if self.fallen_back:
-            return fallback_action(self.fallback, self.rule.x, rng)
-        return self.rule.act(rng)
+            return fallback_action(self.fallback, self.agent.x, rng)
+        return self.agent.act(rng)
 
     def action_probabilities(self) -> dict[Any, float]:
         """Return P(a_t | âo_<t) of the rule, or of the fallback after the alarm."""
         if self.fallen_back:
-            return fallback_probabilities(self.fallback, self.rule.x)
-        if isinstance(self.rule, Bumpless):
+            return fallback_probabilities(self.fallback, self.agent.x)
+        if isinstance(self.agent, Bumpless):
             raise MissingCapability(
-                f"{self.rule!r} blends its inputs, so it has no action probabilities"
+                f"{self.agent!r} blends its inputs, so it has no action probabilities"
             )
-        return dict(self.rule.action_probabilities())
+        return dict(self.agent.action_probabilities())
 
     def predictive(self, a: Any) -> dict[Any, float]:
         """Return P(o_t | âo_<t â_t) of the modes, also after the alarm."""
-        return self.belief.predictive(self.x, a)
+        return dict(self.belief.predictive(self.x, a))
 
     def observe(self, a: Any, o: Any) -> None:
         """Update the alarm, the belief and the situation. Bad evidence changes nothing.
@@ -235,17 +214,17 @@ class Guarded:
         The exception is an observation that every mode rules out: it raises the alarm. Then, if
         there is no fallback, the belief's `on_impossible` applies, which may raise an error.
         """
-        x = self.rule.x
+        x = self.agent.x
         log_e = self._weighed(x, a, o)
         try:
-            self.rule.observe(a, o)
+            self.agent.observe(a, o)
         except ImpossibleObservation as error:
             if self.fallback is None:
                 error.add_note("the alarm is raised; with a fallback the agent would continue")
                 self._take(x, a, o, log_e)
                 raise
-            after = self.rule.advance(x, a, o)
-            self.rule.x = after.copy() if isinstance(after, np.ndarray) else after
+            after = self.agent.advance(x, a, o)
+            self.agent.x = after.copy() if isinstance(after, np.ndarray) else after
         self._take(x, a, o, log_e)
 
     def _weighed(self, x: Any, a: Any, o: Any) -> FloatArray:
@@ -289,7 +268,7 @@ class Guarded:
             and not agent.on_alarm
             and len(predictor.observations) >= observations
             and (fallback is None or (type(fallback) is int and 0 <= fallback < actions))
-            and TabularEnvironment.fused_loop(agent.rule, environment) is not None
+            and TabularEnvironment.fused_loop(agent.agent, environment) is not None
         )
         return _run if fits else None
 
@@ -297,7 +276,7 @@ class Guarded:
 
     def save(self) -> Arrays:
         """Return named arrays of rule and alarm; the fallback is not saved."""
-        rule = {f"rule/{name}": array for name, array in self.rule.save().items()}
+        rule = {f"rule/{name}": array for name, array in self.agent.save().items()}
         return rule | {f"alarm/{name}": array for name, array in self.alarm.save().items()}
 
     def load(self, arrays: Arrays) -> None:
@@ -310,7 +289,7 @@ class Guarded:
         before = self.alarm.save()
         self.alarm.load(alarm)
         try:
-            self.rule.load(rule)
+            self.agent.load(rule)
         except BaseException:
             self.alarm.load(before)
             raise
@@ -318,12 +297,12 @@ class Guarded:
     def copy(self) -> "Guarded":
         """Return an independent copy with the same `on_alarm` functions."""
         return Guarded(
-            self.rule.copy(), self.alarm.copy(), self.fallback, on_alarm=list(self.on_alarm)
+            self.agent.copy(), self.alarm.copy(), self.fallback, on_alarm=list(self.on_alarm)
         )
 
     def __repr__(self) -> str:
         fallback = "" if self.fallback is None else f", fallback {self.fallback!r}"
-        return f"Guarded({self.rule!r}, {self.alarm!r}{fallback})"
+        return f"Guarded({self.agent!r}, {self.alarm!r}{fallback})"
 
 
 def _functions(on_alarm: Any) -> list[AlarmCallback]:

@@ -13,19 +13,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from operator import index
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
-from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
 from bayescontrol.values import pack, require_arrays, unpack
 
 #: (x, a) -> the key of the statistics that the predictor uses.
 Key: TypeAlias = Callable[[Any, Any], Hashable]
-Self = TypeVar("Self", bound="_Keyed")
 
 LN_PI: Final = math.log(math.pi)
 
@@ -65,7 +64,7 @@ class _Keyed(ABC):
         return self._rows.get(key, self._start)
 
     def _keys(self) -> str:
-        return f"{len(self._rows)} key{'s' * (len(self._rows) != 1)}"
+        return counted(len(self._rows), "key")
 
     def save(self) -> Arrays:
         """Return named arrays; keys must be plain values, like situations."""
@@ -95,7 +94,7 @@ class _Keyed(ABC):
     def _valid(self, rows: npt.NDArray[Any]) -> bool:
         """Return whether these are possible statistics of this predictor."""
 
-    def copy(self: Self) -> Self:
+    def copy(self) -> Self:
         """Return an independent copy."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
@@ -201,8 +200,8 @@ class KrichevskyTrofimov(_Keyed):
         super().load(arrays)
 
     def __repr__(self) -> str:
-        K = len(self.observations)
-        return f"KrichevskyTrofimov({K} observation{'s' * (K != 1)}, {self._keys()})"
+        size = counted(len(self.observations), "observation")
+        return f"KrichevskyTrofimov({size}, {self._keys()})"
 
 
 class StudentPredictor(_Keyed):

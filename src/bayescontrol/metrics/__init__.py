@@ -17,7 +17,7 @@ It uses mean rewards, not the observed ones, to exclude chance.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,12 +32,9 @@ from bayescontrol.errors import (
     UnknownArm,
 )
 from bayescontrol.record import Record
-from bayescontrol.rule import ControlRule
+from bayescontrol.rule import Rule
 
 __all__ = ["Delusion", "best_share", "delusion", "regret"]
-
-
-Rule: TypeAlias = ControlRule[Any, Any, Any, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -149,7 +149,8 @@ CHANGES: Final = ("static", "switching", "fading")
 
 @lru_cache(maxsize=4)
 def _pole_modes(noise: float, floor: float) -> list[SimulatorMode]:
-    return experts.cartpole_modes(experts.SimulatorNoise((0.0, noise, 0.0, noise), floor))
+    disturbance = experts.SimulatorNoise((0.0, noise, 0.0, noise), floor)
+    return [hypothesis.mode(disturbance) for hypothesis in CARTPOLE_HYPOTHESES]
 
 
 def poles(settings: Settings, run: int) -> Columns:
@@ -227,7 +228,8 @@ ROD_AGENTS: Final = (RULE, BUMPLESS, RIGHT, MEAN)
 
 @lru_cache(maxsize=4)
 def _rod_modes(noise: float, floor: float, limit: float) -> list[SimulatorMode]:
-    return experts.pendulum_modes(experts.SimulatorNoise((0.0, 0.0, noise), floor), limit=limit)
+    disturbance = experts.SimulatorNoise((0.0, 0.0, noise), floor)
+    return [hypothesis.mode(disturbance, limit) for hypothesis in experts.PENDULUM_HYPOTHESES]
 
 
 def rods(settings: Settings, run: int) -> Columns:
@@ -268,7 +270,8 @@ _NOISE: Final = (1e-4, 1e-4)
 
 @lru_cache(maxsize=1)
 def _hill_modes() -> list[SimulatorMode]:
-    return experts.mountain_car_modes(experts.SimulatorNoise(_NOISE, floor=1e-5))
+    disturbance = experts.SimulatorNoise(_NOISE, floor=1e-5)
+    return [hypothesis.mode(disturbance) for hypothesis in experts.MOUNTAIN_CAR_HYPOTHESES]
 
 
 def hills(settings: Settings, run: int) -> Columns:

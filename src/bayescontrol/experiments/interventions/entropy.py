@@ -22,8 +22,8 @@ from bayescontrol.baselines import NaiveMixture, UniformSystem
 from bayescontrol.entropy import (
     InteractionTree,
     entropy_of,
-    information_on,
-    relative_entropy_on,
+    mutual_information,
+    relative_entropy,
     weigh,
 )
 from bayescontrol.experiments.settings import Seed
@@ -95,26 +95,26 @@ def run(settings: Settings, i: int) -> Columns:
         for w, u in zip(random_system(tree, rng)[::2], weights["uniform"], strict=True)
     )
 
-    D = np.array([relative_entropy_on(tree, q).total for q in agents])
+    D = np.array([relative_entropy(tree, q).total for q in agents])
     C = np.array(
-        [[relative_entropy_on(tree, q, weights[w]).total for q in agents] for w in WEIGHTINGS]
+        [[relative_entropy(tree, q, weights[w]).total for q in agents] for w in WEIGHTINGS]
     )
     rivals = Stream.named(settings.seed, i, "competitors")
     to_naive = [rule, *competitors(tree, naive, settings.competitors, rivals)]
     to_rule = [naive, *competitors(tree, rule, settings.competitors, rivals)]
-    D_rivals = [relative_entropy_on(tree, q).total[-1] for q in to_naive]
+    D_rivals = [relative_entropy(tree, q).total[-1] for q in to_naive]
     C_rivals = [
-        [relative_entropy_on(tree, q, weights[w]).total[-1] for q in to_rule] for w in WEIGHTINGS
+        [relative_entropy(tree, q, weights[w]).total[-1] for q in to_rule] for w in WEIGHTINGS
     ]
-    observed = relative_entropy_on(tree, rule, weights["closed-loop"]).observations
+    observed = relative_entropy(tree, rule, weights["closed-loop"]).observations
     return {
         "D": D,
         "C": C,
         "D_margin": np.array(D_rivals) - D[0, -1],
         "C_margin": np.array(C_rivals) - C[:, 1, -1:],
-        "information": information_on(tree),
+        "information": mutual_information(tree),
         "C_observations": observed,
-        "intervened_information": information_on(tree, weights["closed-loop"]),
+        "intervened_information": mutual_information(tree, weights["closed-loop"]),
         "H": np.array(entropy_of(prior)),
     }
 

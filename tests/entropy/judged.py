@@ -1,0 +1,57 @@
+"""D, C and I(m; history) of a class of modes: the tree, its weights and the sum in one call."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.entropy import (
+    Bits,
+    InteractionTree,
+    SampledBits,
+    Weighting,
+    exact,
+    sampled_relative_entropy,
+    weigh,
+)
+
+
+def relative_entropy(agent: Any, modes: Sequence[Any], prior: Any, horizon: int) -> Bits:
+    tree = InteractionTree(modes, prior, horizon)
+    return exact.relative_entropy(tree, tree.tabulate(agent))
+
+
+def intervened_relative_entropy(
+    agent: Any,
+    modes: Sequence[Any],
+    prior: Any,
+    horizon: int,
+    weighting: Weighting = "closed-loop",
+    actions: Sequence[Any] | None = None,
+) -> Bits:
+    tree = InteractionTree(modes, prior, horizon, actions=actions)
+    return exact.relative_entropy(tree, tree.tabulate(agent), weigh(tree, weighting))
+
+
+def mutual_information(
+    modes: Sequence[Any],
+    prior: Any,
+    horizon: int,
+    weighting: Weighting | None = None,
+    actions: Sequence[Any] | None = None,
+) -> FloatArray:
+    tree = InteractionTree(modes, prior, horizon, actions=actions)
+    return exact.mutual_information(tree, None if weighting is None else weigh(tree, weighting))
+
+
+def sampled_intervened_relative_entropy(
+    agent: Any,
+    modes: Sequence[Any],
+    prior: Any,
+    horizon: int,
+    weighting: Weighting = "closed-loop",
+    samples: int = 1000,
+    **settings: Any,
+) -> SampledBits:
+    return sampled_relative_entropy(
+        agent, modes, prior, horizon, samples, weighting=weighting, **settings
+    )
