@@ -18,11 +18,13 @@ from bayescontrol.causal import (
     CausalModel,
     Distribution,
     Factor,
+)
+from bayescontrol.errors import (
+    BayesControlError,
     ImpossibleCondition,
     InvalidTable,
     UnknownVariable,
 )
-from bayescontrol.errors import BayesControlError
 
 F = Fraction
 BIT = (0, 1)

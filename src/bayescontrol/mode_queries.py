@@ -20,7 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
+from bayescontrol.errors import (
+    BadEvidence,
+    IncompatibleState,
+    InvalidTable,
+    MissingCapability,
+    UnknownMode,
+)
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray, Stateful
 from bayescontrol.seeding import Stream
@@ -100,6 +106,18 @@ def name_of(modes: Any, m: int) -> str:
     'm0'
     """
     return str(getattr(modes[m], "name", "") or f"m{m}")
+
+
+def mode_index(m: object, names: Sequence[str]) -> int:
+    """Return the index of mode m, given by index or by name."""
+    if isinstance(m, str) and names.count(m) == 1:
+        return names.index(m)
+    if isinstance(m, bool) or not isinstance(m, int | np.integer) or not 0 <= m < len(names):
+        shown = ", ".join(names[:8]) + ", …" * (len(names) > 8)
+        ambiguous = isinstance(m, str) and m in names
+        problem = f"more than one mode is named {m!r}" if ambiguous else f"no mode {m!r}"
+        raise UnknownMode(f"{problem}: use an index 0 … {len(names) - 1} or a name of {shown}")
+    return int(m)
 
 
 def require(subject: Any, capability: type, who: str) -> None:
@@ -355,6 +373,7 @@ class ModeArrayQueries(Generic[M]):
     def __init__(self, modes: ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]) -> None:
         self.modes = modes
         self.shape = (len(modes),)
+        self.states: list[Any] = []
         self._supports: dict[type, bool] = {}
         self.log = not isinstance(modes, ModeArray)
         self._likelihoods: Callable[[Any, Any, Any], FloatArray] = (
@@ -377,19 +396,12 @@ class ModeArrayQueries(Generic[M]):
 
     def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
-        answer: Any = self._likelihoods(x, a, o)
-        if not (
-            isinstance(answer, np.ndarray)
-            and answer.dtype == np.float64
-            and answer.flags.c_contiguous
-        ):
-            answer = np.ascontiguousarray(answer, dtype=np.float64)
-        if answer.shape != self.shape:
+        likelihoods = np.ascontiguousarray(self._likelihoods(x, a, o), np.float64)
+        if likelihoods.shape != self.shape:
             raise BadEvidence(
-                f"{self.modes!r} returned an array of shape {answer.shape} for x={x!r}, a={a!r}, "
-                f"o={o!r}: expected {self.shape}"
+                f"{self.modes!r} returned an array of shape {likelihoods.shape} for x={x!r}, "
+                f"a={a!r}, o={o!r}: expected {self.shape}"
             )
-        likelihoods: FloatArray = answer
         return likelihoods
 
     def names(self) -> npt.NDArray[np.str_]:
@@ -413,15 +425,6 @@ class ModeArrayQueries(Generic[M]):
     def advanced_states(self, a: Any, o: Any) -> list[Any]:
         """No private states."""
         return []
-
-    @property
-    def states(self) -> list[Any]:
-        """No private states."""
-        return []
-
-    @states.setter
-    def states(self, states: list[Any]) -> None:
-        """No private states."""
 
     def copy(self) -> "ModeArrayQueries[M]":
         """Return self: it has no state."""

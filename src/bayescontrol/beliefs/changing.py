@@ -20,14 +20,13 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief, Modes
-from bayescontrol.beliefs.weights import OnImpossible, Weights
+from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.mode_queries import NOT_GIVEN
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import Stateful
 
 M = TypeVar("M")
-LN2 = 0.6931471805599453
 _STATEFUL_SWITCHING = (
     "modes with private state cannot be switched exactly: a filter also processes the data from "
     "the time in which another mode was true. Use FadingBelief"

@@ -18,19 +18,19 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
-from bayescontrol.beliefs.weights import OnImpossible, Weights
+from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
     IncompatibleState,
     InvalidPrior,
-    UnknownMode,
     counted,
 )
 from bayescontrol.mode_queries import (
     NOT_GIVEN,
     ModeArrayQueries,
     ModeListQueries,
+    mode_index,
     name_of,
     queries_for,
     require_same_names,
@@ -47,7 +47,6 @@ from bayescontrol.values import pack, require_arrays, unpack
 
 M = TypeVar("M")
 K = TypeVar("K")
-LN2 = 0.6931471805599453
 
 #: A list of modes, or one object that answers for all of them.
 Modes: TypeAlias = Sequence[M] | ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]
@@ -206,13 +205,7 @@ class FiniteBelief(Generic[M]):
 
     def surprise(self, x: Any, a: Any, o: Any) -> float:
         """-log2 P(o | âo_<t â_t), in bits; ∞ if every mode rules o out. Changes nothing."""
-        after = self._weights.copy()
-        after.on_impossible = "raise"
-        try:
-            after.condition(self._hypotheses.likelihoods(x, a, o), self._hypotheses.log)
-        except ImpossibleObservation:
-            return float("inf")
-        return -after.log_total(self._weights) / LN2 + 0.0
+        return self._weights.surprise(self._hypotheses.likelihoods(x, a, o), self._hypotheses.log)
 
     def reweigh(
         self, capability: type, query: Callable[[Any], float | FloatArray], what: str
@@ -346,7 +339,7 @@ class FiniteBelief(Generic[M]):
         >>> belief.retire(1), belief.posterior()
         (0.5, array([1., 0.]))
         """
-        m = self._index(mode)
+        m = mode_index(mode, [self.name(m) for m in range(len(self))])
         mass = float(self.posterior()[m])
         before = self._weights.copy()
         self._weights.remove(m)
@@ -360,18 +353,6 @@ class FiniteBelief(Generic[M]):
     def is_retired(self, mode: M) -> bool:
         """Whether the mode drawn last has been retired."""
         return self._drawn < 0
-
-    def _index(self, mode: int | str) -> int:
-        names = [self.name(m) for m in range(len(self))] if isinstance(mode, str) else []
-        if names.count(str(mode)) == 1:
-            return names.index(str(mode))
-        if names:
-            raise UnknownMode(
-                f"not exactly one mode is called {mode!r}: there are {', '.join(names)}"
-            )
-        if not isinstance(mode, int | np.integer) or not 0 <= mode < len(self):
-            raise UnknownMode(f"no mode {mode!r}: the belief has modes 0 to {len(self) - 1}")
-        return int(mode)
 
     # -- saving, merging, copying -----------------------------------------------------------
 

@@ -19,10 +19,10 @@ from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
-    ImpossibleObservation,
     IncompatibleState,
     InvalidPrior,
     MissingCapability,
+    counted,
 )
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream, as_stream
@@ -37,7 +37,6 @@ Act: TypeAlias = Callable[[FloatArray, Any, Stream], Any]
 #: move(θ, rng) -> θ' of the same shape
 Move: TypeAlias = Callable[[FloatArray, Stream], Any]
 
-_LN2 = 0.6931471805599453
 _SAMPLER = "sampler/"
 # A saved state identifies its prior by this many draws from it.
 _SAMPLE = 8
@@ -268,13 +267,7 @@ class ParticleBelief:
 
     def surprise(self, x: Any, a: Any, o: Any) -> float:
         """-log2 Σ_i w_i P(o | θ_i, x, a), in bits; ∞ if every particle rules o out."""
-        after = self._weights.copy()
-        after.on_impossible = "raise"
-        try:
-            after.condition(self._ask(x, a, o), log=True)
-        except ImpossibleObservation:
-            return float("inf")
-        return -after.log_total(self._weights) / _LN2 + 0.0
+        return self._weights.surprise(self._ask(x, a, o), log=True)
 
     @property
     def impossible(self) -> int:
@@ -354,7 +347,6 @@ class ParticleBelief:
     def __repr__(self) -> str:
         n, d = self._theta.shape
         return (
-            f"{type(self).__name__}({n} particles of {d} parameter{'s' * (d != 1)} after "
-            f"{self.count} observation{'s' * (self.count != 1)}, "
-            f"effective size {self.effective_size:.4g})"
+            f"{type(self).__name__}({n} particles of {counted(d, 'parameter')} after "
+            f"{counted(self.count, 'observation')}, effective size {self.effective_size:.4g})"
         )

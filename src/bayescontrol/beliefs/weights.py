@@ -16,6 +16,8 @@ from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, IncompatibleState, InvalidPrior
 from bayescontrol.seeding import Stream
 
+LN2 = 0.6931471805599453
+
 
 @dataclass(frozen=True)
 class Floor:
@@ -129,6 +131,16 @@ class Weights:
         """
         base = ONE if before is None else before._blocks
         return float(kernels.finite.log_ratio(self._blocks, base))
+
+    def surprise(self, evidence: FloatArray, log: bool = False) -> float:
+        """-log2 Σ_m P(m | ·) ℓ_m, in bits; ∞ if every mode gives 0. Changes nothing."""
+        after = self.copy()
+        after.on_impossible = "raise"
+        try:
+            after.condition(evidence, log)
+        except ImpossibleObservation:
+            return math.inf
+        return -after.log_total(self) / LN2 + 0.0
 
     def copy(self) -> "Weights":
         """Return an independent copy."""

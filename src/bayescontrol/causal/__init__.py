@@ -85,7 +85,6 @@ True
 
 from bayescontrol.causal.distribution import Distribution
 from bayescontrol.causal.model import Causal, CausalMixture, CausalModel, Factor
-from bayescontrol.errors import ImpossibleCondition, InvalidTable, UnknownVariable
 
 __all__ = [
     "Causal",
@@ -93,7 +92,4 @@ __all__ = [
     "CausalModel",
     "Distribution",
     "Factor",
-    "ImpossibleCondition",
-    "InvalidTable",
-    "UnknownVariable",
 ]

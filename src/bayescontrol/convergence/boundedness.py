@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.convergence.divergence import mode_index
-from bayescontrol.convergence.settling import tables_and_hold
+from bayescontrol.convergence.settling import require_counts, tables_and_hold
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability, UnknownMode, counted
 from bayescontrol.interaction import both_streams
+from bayescontrol.mode_queries import mode_index
 from bayescontrol.record import Record
 
 #: Maximum size of an ensemble, in bytes.
@@ -124,10 +124,7 @@ def simulate_divergences(
         )
     names = tuple(modes.name(m) for m in range(len(modes)))
     m_star = mode_index(true, names)
-    if steps < 0 or runs < 1 or first < 0:
-        raise ValueError(
-            f"steps={steps}, runs={runs}, first={first}: expected steps >= 0, runs >= 1, first >= 0"
-        )
+    require_counts(steps=(steps, 0), runs=(runs, 1), first=(first, 0))
     if not modes.prior[m_star] > 0.0:
         raise InvalidPrior(
             f"the true mode {m_star} ({modes.name(m_star)}) has prior 0, so it is never drawn: "

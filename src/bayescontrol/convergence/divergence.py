@@ -13,9 +13,9 @@ Kernels process the records of tabular classes. Other records are replayed step 
 bitwise equal results.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,49 +25,19 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownMode, counted
-from bayescontrol.mode_queries import ModeArrayQueries, ModeListQueries, name_of, queries_for
+from bayescontrol.mode_queries import (
+    ModeArrayQueries,
+    ModeListQueries,
+    mode_index,
+    name_of,
+    queries_for,
+)
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule, Rule
 
 Hypotheses: TypeAlias = ModeListQueries[Any] | ModeArrayQueries[Any]
-
-
-class Replay(NamedTuple):
-    """The evidence and the posteriors of T steps for M modes."""
-
-    #: P(o_t | m, x_t, a_t), or its logarithm; shape (T, M).
-    evidence: FloatArray
-    #: Whether `evidence` holds logarithms.
-    logs: bool
-    #: P(m | âo_≤t); shape (T + 1, M).
-    posterior: FloatArray
-
-
-def replay(record: Record, agent: Rule) -> Replay:
-    """Return the evidence of every step of the record; `agent` is fresh, as before the record.
-
-    >>> from bayescontrol.problems.examples import FROG, prize_or_frog
-    >>> replay(Record([0], [FROG]), prize_or_frog(0.75).agent())
-    Replay(evidence=array([[0.25, 0.75]]), logs=False, posterior=array([[0.5 , 0.5 ],
-           [0.25, 0.75]]))
-    """
-    belief = _belief(record, agent)
-    posterior = np.empty((len(record) + 1, len(belief)))
-    table = _table(record, agent)
-    if table is not None:
-        evidence = np.ascontiguousarray(table[0].by_mode[table[1:]])
-        weights = belief.copy().weight_arrays()
-        if kernels.divergence.posteriors(*weights, evidence, posterior) == len(record):
-            return Replay(evidence, False, posterior)
-    # The step-by-step code also raises the error for invalid evidence.
-    hypotheses = queries_for(belief.modes)
-    evidence = np.empty((len(record), len(belief)))
-    posterior[0] = belief.posterior()
-    for t, step in enumerate(_replay_steps(record, agent, hypotheses)):
-        _, evidence[t], posterior[t + 1] = step
-    return Replay(evidence, hypotheses.log, posterior)
 
 
 def expected_terms(
@@ -349,16 +319,35 @@ def divergences(record: Record, agent: Rule) -> Divergences:
     array([[ 0.        ,  2.19722458],
            [-2.19722458,  0.        ]])
     """
-    found = replay(record, agent)
-    modes = found.posterior.shape[1]
-    L = np.empty((modes, len(record) + 1))
-    sure = np.zeros(len(record)) if found.logs else np.ones(len(record))
-    for m in range(modes):
-        pair = np.stack([found.evidence[:, m], sure], axis=-1)
-        kernels.divergence.ratios(pair, found.logs, 0, 1, terms := np.empty(len(record)))
+    evidence, logs, posterior = _replay(record, agent)
+    T, M = evidence.shape
+    L = np.empty((M, T + 1))
+    sure = np.zeros(T) if logs else np.ones(T)
+    for m in range(M):
+        pair = np.stack([evidence[:, m], sure], axis=-1)
+        kernels.divergence.ratios(pair, logs, 0, 1, terms := np.empty(T))
         kernels.divergence.accumulate(terms, L[m])
-    names = tuple(name_of(agent.belief.modes, m) for m in range(modes))
-    return Divergences(*found, log_likelihoods=np.ascontiguousarray(L.T), names=names)
+    names = tuple(name_of(agent.belief.modes, m) for m in range(M))
+    return Divergences(evidence, logs, posterior, np.ascontiguousarray(L.T), names)
+
+
+def _replay(record: Record, agent: Rule) -> tuple[FloatArray, bool, FloatArray]:
+    """Return P(o_t | m, x_t, a_t), whether it is in logarithms, and P(m | âo_≤t)."""
+    belief = _belief(record, agent)
+    posterior = np.empty((len(record) + 1, len(belief)))
+    table = _table(record, agent)
+    if table is not None:
+        evidence = np.ascontiguousarray(table[0].by_mode[table[1:]])
+        weights = belief.copy().weight_arrays()
+        if kernels.divergence.posteriors(*weights, evidence, posterior) == len(record):
+            return evidence, False, posterior
+    # The step-by-step code also raises the error for invalid evidence.
+    hypotheses = queries_for(belief.modes)
+    evidence = np.empty((len(record), len(belief)))
+    posterior[0] = belief.posterior()
+    for t, step in enumerate(_replay_steps(record, agent, hypotheses)):
+        _, evidence[t], posterior[t + 1] = step
+    return evidence, hypotheses.log, posterior
 
 
 def sub_divergences(
@@ -390,18 +379,6 @@ def sub_divergences(
     kernels.divergence.demultiplex(terms, drawn, g)
     kernels.divergence.demultiplex(means, drawn, G)
     return SubDivergences(m_star, m, drawn, d, g, G)
-
-
-def mode_index(m: object, names: Sequence[str]) -> int:
-    """Return the index of mode m, given by index or by name."""
-    if isinstance(m, str) and names.count(m) == 1:
-        return names.index(m)
-    if isinstance(m, bool) or not isinstance(m, int | np.integer) or not 0 <= m < len(names):
-        shown = ", ".join(names[:8]) + ", …" * (len(names) > 8)
-        ambiguous = isinstance(m, str) and m in names
-        problem = f"more than one mode is named {m!r}" if ambiguous else f"no mode {m!r}"
-        raise UnknownMode(f"{problem}: use an index 0 … {len(names) - 1} or a name of {shown}")
-    return int(m)
 
 
 def _drawn(record: Record, modes: int) -> IntArray:

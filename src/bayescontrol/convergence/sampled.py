@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.convergence.settling import require_counts
 from bayescontrol.convergence.verdict import Outcome, Reason
 from bayescontrol.convergence.walks import Walk
 from bayescontrol.errors import MissingCapability, counted
@@ -213,7 +214,7 @@ def sampled_rate(
     >>> sampled_rate(coin(0.5), coin(0.75), world=world, steps=10, runs=3)  # ln(2/√3), exactly
     0.144 ± 0 nats per step (3 runs of 10 steps)
     """
-    _check_counts(steps=(steps, 1), runs=(runs, 1), burn=(burn, 0), wander_steps=(wander_steps, 0))
+    require_counts(steps=(steps, 1), runs=(runs, 1), burn=(burn, 0), wander_steps=(wander_steps, 0))
     modes = [true, other, true if policy is None else policy, *wander]
     acting = 0 if policy is None else 2
     nats = np.empty(runs)
@@ -245,8 +246,6 @@ class SampledPair:
     rate: Rate
     #: Starts from which the two, taking turns, gave no evidence; None if not simulated.
     blind_both: int | None = None
-    #: Rate under both policies, taking turns.
-    rate_both: Rate | None = None
     #: Steps of the two, taking turns, from a blind start without evidence.
     silence: int = 0
     #: The sample size that would decide, if this one does not.
@@ -383,8 +382,9 @@ def sampled_check(
     >>> verdict.outcome.name, verdict.in_core.hits
     ('NEVER', 4)
     """
-    _check_counts(modes=(modes, 2), starts=(starts, 2), steps=(steps, 1))
-    _check_counts(wander_steps=(wander_steps, 0))
+    require_counts(
+        modes=(modes, 2), starts=(starts, 2), steps=(steps, 1), wander_steps=(wander_steps, 0)
+    )
     for name, chance in (("rare", rare), ("slow", slow), ("rare_pairs", rare_pairs)):
         if not 0.0 < chance < 1.0:
             raise ValueError(f"{name}={chance} is invalid: expected a probability between 0 and 1")
@@ -426,8 +426,7 @@ def _check_pair(walk: Callable[[int], Walk], plan: SamplingPlan) -> SampledPair:
     true, other = walk(0).modes[:2]
     return SampledPair(
         true, other, outcome, words, plan.starts, single.blind, single.differ, single.rate,
-        both.blind if both else None, both.rate if both else None,
-        plan.patience if both and both.silent else 0, needed,
+        both.blind if both else None, plan.patience if both and both.silent else 0, needed,
     )  # fmt: skip
 
 
@@ -438,9 +437,3 @@ def _taking_turns(both: StartStatistics) -> tuple[Reason, Rate | None]:
     if both.silent == 0:
         return Reason.ALIKE_WHERE_BLIND, None
     return (Reason.DEADLOCK if both.stuck else Reason.THIRD_MODE), None
-
-
-def _check_counts(**counts: tuple[Any, int]) -> None:
-    for name, (value, least) in counts.items():
-        if not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name}={value!r} is invalid: expected an integer >= {least}")

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import BoolArray, FloatArray, IntArray
-from bayescontrol.convergence.divergence import mode_index
 from bayescontrol.convergence.worlds import World
-from bayescontrol.errors import BayesControlError, InvalidPrior, MissingCapability, counted
+from bayescontrol.errors import BayesControlError, MissingCapability, counted
 from bayescontrol.interaction import both_streams
+from bayescontrol.mode_queries import mode_index
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.rule import ControlRule
@@ -178,16 +178,9 @@ def settling_times(
     modes, agent_hold = tables_and_hold(modes)
     hold = agent_hold if hold is None else hold
     m_star = mode_index(true, _names(modes))
-    for name, value, least in (("runs", runs, 1), ("horizon", horizon, 0), ("hold", hold, 1)):
-        if value != int(value) or value < least:
-            raise ValueError(f"{name}={value!r} is invalid: expected an integer >= {least}")
+    require_counts(runs=(runs, 1), horizon=(horizon, 0), hold=(hold, 1))
     if not 0.0 < below <= 1.0:
         raise ValueError(f"below={below} is invalid: expected 0 < below <= 1")
-    if not modes.prior[m_star] > 0.0:
-        raise InvalidPrior(
-            f"mode {modes.name(m_star)} is the true mode but has prior 0, so it is never drawn: "
-            "give it a positive prior"
-        )
     world = World(modes, m_star)
     acting = world.takes(*np.flatnonzero(modes.prior).tolist()) & world.reachable[:, None]
     tied: BoolArray = ~np.asarray(world.separated_by(acting).any(-1))
@@ -230,6 +223,13 @@ def tables_and_hold(modes: Any) -> tuple[TabularModes, int]:
             "on a situation, pass tabulate(modes, situation, advance) or the agent"
         ) from error
     return tables, schedule.k if isinstance(schedule, Every) else 1
+
+
+def require_counts(**counts: tuple[Any, int]) -> None:
+    """Raise ValueError unless each value is an integer of at least the number given with it."""
+    for name, (value, least) in counts.items():
+        if not isinstance(value, int | np.integer) or value < least:
+            raise ValueError(f"{name}={value!r} is invalid: expected an integer >= {least}")
 
 
 def _names(modes: TabularModes) -> list[str]:

@@ -27,6 +27,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.weights import LN2
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
 from bayescontrol.experts.mode import SimulatorNoise
 from bayescontrol.live.predictors import Predictor
@@ -91,7 +92,6 @@ def require_bound(belief: FiniteBelief[Any], first: int = 0) -> None:
             )
 
 
-LN2: Final = 0.6931471805599453
 #: A probability may exceed 1 by this rounding error.
 ROUNDING: Final = 1e-6
 

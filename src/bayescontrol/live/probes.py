@@ -15,8 +15,9 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.particles import ParticleBelief
+from bayescontrol.beliefs.weights import LN2
 from bayescontrol.errors import MissingCapability
-from bayescontrol.live.alarm import LN2, finite_belief
+from bayescontrol.live.alarm import finite_belief
 from bayescontrol.record import Probe
 
 

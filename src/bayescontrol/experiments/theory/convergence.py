@@ -40,7 +40,7 @@ from msgspec import Meta
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.joint import bias_grid
-from bayescontrol.convergence.divergence import replay
+from bayescontrol.convergence.divergence import divergences
 from bayescontrol.convergence.verdict import Outcome as Fate
 from bayescontrol.convergence.verdict import Verdict, check
 from bayescontrol.experiments.chance import Pilot, format_mean, measured, zero_claim
@@ -148,7 +148,7 @@ def distance(one: Case, steps: int, seed: int, run: int) -> FloatArray:
     """
     modes, true, *_ = one
     record = interact(modes.agent(), modes.environment(true), steps, seed=seed, run=run)
-    posterior = replay(record, modes.agent()).posterior[:-1]
+    posterior = divergences(record, modes.agent()).posterior[:-1]
     a, o = (np.asarray(column, np.int64) for column in (record.actions, record.observations))
     x = np.empty(steps, np.int64)
     kernels.divergence.follow(modes.successor, modes.start, a, o, x)
