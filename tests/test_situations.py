@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.arena import BAMCP, UCRL2, PosteriorSampling
+from tests.convergence.sampled_rate import sampled_rate
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, interact, play
 from bayescontrol.baselines import OptimalController, OptimalPolicy, QLearning
-from bayescontrol.convergence import sampled_check, sampled_rate
+from bayescontrol.convergence import sampled_check
 from bayescontrol.errors import BadSituation
 from bayescontrol.experts import (
     MOUNTAIN_CAR,

@@ -8,18 +8,16 @@ Any object with the methods of `bayescontrol.protocols.Mode` is a mode too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 from bayescontrol.errors import MissingCapability
 from bayescontrol.mode_queries import ModeEnvironment, checked_probabilities, draw_from, safe_log
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import Advance
 
-K = TypeVar("K")
 X = TypeVar("X")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
-H = TypeVar("H")
 
 
 class DiscreteMode(Generic[X, A, O]):
@@ -125,11 +123,9 @@ class PairedMode:
         return f"PairedMode({self.hypothesis!r}, {self.policy!r}{label})"
 
 
-@overload
-def tailor(models: Mapping[Any, H], planner: Callable[[H], Any]) -> list[PairedMode]: ...
-@overload
-def tailor(models: Iterable[H], planner: Callable[[H], Any]) -> list[PairedMode]: ...
-def tailor(models: Mapping[Any, H] | Iterable[H], planner: Callable[[H], Any]) -> list[PairedMode]:
+def tailor(
+    models: Mapping[Any, Any] | Iterable[Any], planner: Callable[[Any], Any]
+) -> list[PairedMode]:
     """m_θ = (θ, π*), π* = planner(θ) = arg max_π E[U | θ, π], for every model θ in the class.
 
     >>> class Bandit:

@@ -9,7 +9,7 @@ import pytest
 from bayescontrol import ControlRule, ParticleBelief, Probe, Stream, interact
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import BernoulliBandit
-from bayescontrol.beliefs.resample_move import ResampleMoveBelief
+from bayescontrol.beliefs import ResampleMoveBelief
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.testing import (
     check_acting,

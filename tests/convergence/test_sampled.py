@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.convergence.sampled_rate import sampled_rate
 
 from bayescontrol import DiscreteMode, Stream
 from bayescontrol.bandits.joint import JointBandit
@@ -20,7 +21,6 @@ from bayescontrol.convergence.sampled import (
     clopper_pearson,
     mean_rate,
     sampled_check,
-    sampled_rate,
 )
 from bayescontrol.convergence.verdict import Outcome, Reason, check
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability

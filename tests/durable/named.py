@@ -44,9 +44,9 @@ from bayescontrol.baselines import (
     NaiveMixture,
     lazy_thompson_sampling,
 )
+from bayescontrol.beliefs import ResampleMoveBelief
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.particles import ParticleBelief
-from bayescontrol.beliefs.resample_move import ResampleMoveBelief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.durable import Model, named_model
 from bayescontrol.experts import Bumpless, SimulatorMode, SimulatorNoise, next_state

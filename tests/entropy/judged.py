@@ -9,7 +9,7 @@ from bayescontrol.entropy import (
     InteractionTree,
     SampledBits,
     Weighting,
-    exact,
+    bits,
     sampled_relative_entropy,
     weigh,
 )
@@ -17,7 +17,7 @@ from bayescontrol.entropy import (
 
 def relative_entropy(agent: Any, modes: Sequence[Any], prior: Any, horizon: int) -> Bits:
     tree = InteractionTree(modes, prior, horizon)
-    return exact.relative_entropy(tree, tree.tabulate(agent))
+    return bits.relative_entropy(tree, tree.tabulate(agent))
 
 
 def intervened_relative_entropy(
@@ -29,7 +29,7 @@ def intervened_relative_entropy(
     actions: Sequence[Any] | None = None,
 ) -> Bits:
     tree = InteractionTree(modes, prior, horizon, actions=actions)
-    return exact.relative_entropy(tree, tree.tabulate(agent), weigh(tree, weighting))
+    return bits.relative_entropy(tree, tree.tabulate(agent), weigh(tree, weighting))
 
 
 def mutual_information(
@@ -40,7 +40,7 @@ def mutual_information(
     actions: Sequence[Any] | None = None,
 ) -> FloatArray:
     tree = InteractionTree(modes, prior, horizon, actions=actions)
-    return exact.mutual_information(tree, None if weighting is None else weigh(tree, weighting))
+    return bits.mutual_information(tree, None if weighting is None else weigh(tree, weighting))
 
 
 def sampled_intervened_relative_entropy(

@@ -9,7 +9,7 @@ from tests.entropy.judged import intervened_relative_entropy, mutual_information
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines import UniformSystem
-from bayescontrol.entropy import InteractionTree, entropy_of, exact, weigh
+from bayescontrol.entropy import InteractionTree, bits, entropy_of, weigh
 
 T = 3
 WEIGHTINGS = ["uniform", "closed-loop", "printed", "policy"]
@@ -57,9 +57,9 @@ def competitors(optimum: Any, case: Any) -> list[Any]:
 def test_the_naive_mixture_minimises_D_strictly(case: Any) -> None:
     naive = case.naive()
     tree = InteractionTree(case.modes, case.p, T)
-    best = exact.relative_entropy(tree, tree.tabulate(naive)).total[-1]
+    best = bits.relative_entropy(tree, tree.tabulate(naive)).total[-1]
     for rival in [case.rule(), *competitors(naive, case)]:
-        assert exact.relative_entropy(tree, tree.tabulate(rival)).total[-1] > best + 1e-9
+        assert bits.relative_entropy(tree, tree.tabulate(rival)).total[-1] > best + 1e-9
 
 
 def test_the_rule_minimises_C_strictly_under_every_weighting(case: Any) -> None:
@@ -68,9 +68,9 @@ def test_the_rule_minimises_C_strictly_under_every_weighting(case: Any) -> None:
     rivals = [tree.tabulate(q) for q in (case.naive(), *competitors(rule, case))]
     for name in WEIGHTINGS:
         weights = weigh(tree, case.weighting(name))
-        best = exact.relative_entropy(tree, tree.tabulate(rule), weights).total[-1]
+        best = bits.relative_entropy(tree, tree.tabulate(rule), weights).total[-1]
         for rival in rivals:
-            assert exact.relative_entropy(tree, rival, weights).total[-1] > best + 1e-9
+            assert bits.relative_entropy(tree, rival, weights).total[-1] > best + 1e-9
 
 
 def test_a_weighting_that_never_tries_an_action_leaves_the_rule_a_minimiser(case: Any) -> None:
@@ -144,6 +144,6 @@ def test_a_passive_observer_is_naive_and_causal_at_once(cases: Any) -> None:
 def test_the_oracle_pays_nothing(case: Any) -> None:
     tree = InteractionTree(case.modes, case.p, T, actions=range(case.actions))
     oracle = [stage.p for stage, _ in tree.walk()]
-    assert not exact.relative_entropy(tree, oracle).total.any()
-    assert not exact.relative_entropy(tree, oracle, weigh(tree, "uniform")).total.any()
+    assert not bits.relative_entropy(tree, oracle).total.any()
+    assert not bits.relative_entropy(tree, oracle, weigh(tree, "uniform")).total.any()
     assert not relative_entropy(case.modes[0], case.modes[:1], [1.0], T).total.any()

@@ -14,7 +14,7 @@ import pytest
 
 from bayescontrol import ControlRule, ParticleBelief, Stream, interact
 from bayescontrol.arrays import FloatArray
-from bayescontrol.beliefs.resample_move import ResampleMoveBelief
+from bayescontrol.beliefs import ResampleMoveBelief
 from bayescontrol.interaction import warm_start
 from bayescontrol.record import Record
 

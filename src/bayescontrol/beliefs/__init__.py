@@ -2,8 +2,7 @@
 
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.beliefs.particles import Particle, ParticleBelief
-from bayescontrol.beliefs.resample_move import ResampleMoveBelief
+from bayescontrol.beliefs.particles import Particle, ParticleBelief, ResampleMoveBelief
 from bayescontrol.beliefs.weights import Floor
 
 __all__ = [

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol import kernels
+from bayescontrol import kernels, mode_queries
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import (
@@ -25,15 +25,6 @@ from bayescontrol.errors import (
     IncompatibleState,
     InvalidPrior,
     counted,
-)
-from bayescontrol.mode_queries import (
-    NOT_GIVEN,
-    ModeArrayQueries,
-    ModeListQueries,
-    mode_index,
-    name_of,
-    queries_for,
-    require_same_names,
 )
 from bayescontrol.priors import as_prior, cut
 from bayescontrol.protocols import (
@@ -83,7 +74,7 @@ class FiniteBelief(Generic[M]):
         *,
         on_impossible: OnImpossible = "raise",
     ) -> None:
-        self._hypotheses: ModeListQueries[M] | ModeArrayQueries[M] = queries_for(modes)
+        self._hypotheses = mode_queries.queries_for(modes)
         self._prior = as_prior(prior, len(self._hypotheses))
         self._weights = Weights(self._prior, on_impossible)
         #: The number of observations, including skipped ones.
@@ -167,7 +158,7 @@ class FiniteBelief(Generic[M]):
         An array of modes is queried once and returns arrays.
         """
         v = self.posterior()
-        if isinstance(self._hypotheses, ModeArrayQueries):
+        if isinstance(self._hypotheses, mode_queries.ModeArrayQueries):
             answers = self._hypotheses.query_each(capability, query)
             return {k: float(np.dot(v, np.broadcast_to(p, v.shape))) for k, p in answers.items()}
         mixed: dict[K, float] = {}
@@ -264,7 +255,7 @@ class FiniteBelief(Generic[M]):
 
     def name(self, m: int) -> str:
         """The `name` of mode m if it has one, else "m" and its index."""
-        return name_of(self._hypotheses.modes, m)
+        return mode_queries.name_of(self._hypotheses.modes, m)
 
     def distinct_names(self) -> list[str]:
         """Return a different name for each mode: modes of one name get their number too.
@@ -303,7 +294,7 @@ class FiniteBelief(Generic[M]):
 
     # -- adding and retiring modes ---------------------------------------------------------
 
-    def add(self, mode: M, mass: float, *, state: Any = NOT_GIVEN) -> int:
+    def add(self, mode: M, mass: float, *, state: Any = mode_queries.NOT_GIVEN) -> int:
         """Add a mode with P(m | âo_<t) = mass, scale the others by 1 - mass, return its index.
 
         The mode is treated as if it had predicted the past exactly as the mixture did. The belief
@@ -339,7 +330,7 @@ class FiniteBelief(Generic[M]):
         >>> belief.retire(1), belief.posterior()
         (0.5, array([1., 0.]))
         """
-        m = mode_index(mode, [self.name(m) for m in range(len(self))])
+        m = mode_queries.mode_index(mode, [self.name(m) for m in range(len(self))])
         mass = float(self.posterior()[m])
         before = self._weights.copy()
         self._weights.remove(m)
@@ -374,7 +365,7 @@ class FiniteBelief(Generic[M]):
     def load(self, arrays: Arrays) -> None:
         """Restore a state saved by a belief over the same modes."""
         require_arrays(arrays, {"prior", "count", "drawn", "log_base", "names"})
-        require_same_names(self._hypotheses.names(), arrays["names"])
+        mode_queries.require_same_names(self._hypotheses.names(), arrays["names"])
         states = list(self._hypotheses.states)
         for m in self._hypotheses.stateful_modes:
             if f"state/{m}" not in arrays:
@@ -398,7 +389,7 @@ class FiniteBelief(Generic[M]):
         """Add the evidence of `other`; the prior counts once: P(m) Π P(o|m,·) Π P(o'|m,·)."""
         if not isinstance(other, FiniteBelief):
             raise IncompatibleState(f"{other!r} is not a FiniteBelief and cannot be merged")
-        require_same_names(self._hypotheses.names(), other._hypotheses.names())
+        mode_queries.require_same_names(self._hypotheses.names(), other._hypotheses.names())
         if self._prior.tobytes() != other._prior.tobytes():
             raise IncompatibleState("beliefs can be merged only if they have the same prior")
         if self._hypotheses.stateful or other._hypotheses.stateful:

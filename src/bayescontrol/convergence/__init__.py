@@ -13,7 +13,7 @@ The agent *settles* if, whichever mode is true, its policy becomes that of the t
 from bayescontrol.convergence.boundedness import bands, simulate_divergences, ville
 from bayescontrol.convergence.core import consistent, core
 from bayescontrol.convergence.divergence import divergences, sub_divergences
-from bayescontrol.convergence.sampled import sampled_check, sampled_rate
+from bayescontrol.convergence.sampled import sampled_check
 from bayescontrol.convergence.settling import settling_times
 from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdict, advise, check
 
@@ -29,7 +29,6 @@ __all__ = [
     "core",
     "divergences",
     "sampled_check",
-    "sampled_rate",
     "settling_times",
     "simulate_divergences",
     "sub_divergences",

@@ -186,49 +186,6 @@ def follow_starts(
 OTHER_MODES = 8
 
 
-def sampled_rate(
-    true: Any,
-    other: Any,
-    *,
-    world: Callable[[Any], Any],
-    policy: Any = None,
-    situation: Any = None,
-    advance: Callable[[Any, Any, Any], Any] | None = None,
-    wander: Sequence[Any] = (),
-    wander_steps: int = 100,
-    burn: int = 0,
-    steps: int = 1000,
-    runs: int = 30,
-    seed: int = 0,
-) -> Rate:
-    """Estimate (1/n) Σ_t G_t of `other` from `true` in the world of `true`, over n = `steps` steps.
-
-    `policy` acts, by default the true mode. The modes in `wander` take turns first, for a random
-    number of steps up to `wander_steps`. The first `burn` steps of the policy are not counted; use
-    them if the chain mixes slowly. The rate is infinite if `other` rules out an observation that
-    occurs, or that may occur.
-
-    >>> from bayescontrol import DiscreteMode
-    >>> def coin(p): return DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {1: p, 0: 1 - p})
-    >>> world = lambda mode: mode.environment()
-    >>> sampled_rate(coin(0.5), coin(0.75), world=world, steps=10, runs=3)  # ln(2/√3), exactly
-    0.144 ± 0 nats per step (3 runs of 10 steps)
-    """
-    require_counts(steps=(steps, 1), runs=(runs, 1), burn=(burn, 0), wander_steps=(wander_steps, 0))
-    modes = [true, other, true if policy is None else policy, *wander]
-    acting = 0 if policy is None else 2
-    nats = np.empty(runs)
-    for run in range(runs):
-        walk = Walk(modes, world, situation, advance, seed=seed, run=run)
-        if wander:
-            for _ in walk.turns(range(3, len(modes)), walk.chance.integers(wander_steps + 1)):
-                pass
-        for _ in range(burn):
-            walk.step(acting)
-        nats[run] = sum(walk.step(acting).nats for _ in range(steps))
-    return mean_rate(nats, steps)
-
-
 @dataclass(frozen=True, eq=False)
 class SampledPair:
     """The sampled verdict on mode `other` when `true` is true."""

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import BoolArray, FloatArray, IntArray
+from bayescontrol.arrays import BoolArray, IntArray
 from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import BayesControlError, MissingCapability, counted
 from bayescontrol.interaction import both_streams
@@ -91,11 +90,6 @@ class Settling:
     #: Modes that predict like m* wherever the class can go; runs do not wait for them.
     tied: BoolArray
 
-    @property
-    def starts_below(self) -> BoolArray:
-        """Return the modes with a prior below `below`: their T_m = 0 means nothing."""
-        return np.asarray(self.modes.prior < self.below)
-
     def of(self, m: int | str, *, for_good: bool = False) -> SettlingTime:
         """Return T_m, or T_m^good, over the runs; the mode is given by index or name."""
         times = self.for_good if for_good else self.first
@@ -115,31 +109,14 @@ class Settling:
             self.horizon, bool(self.tied[m]),
         )  # fmt: skip
 
-    @property
-    def means(self) -> FloatArray:
-        """Return E min(T_m, horizon) for every mode; nan for the true one."""
-        missing = self.first == kernels.tabular.NOT_YET
-        return self._of_others(np.where(missing, self.horizon, self.first))
-
-    @property
-    def unfinished(self) -> FloatArray:
-        """Return the share of unfinished runs for every mode; nan for the true one."""
-        return self._of_others(self.first == kernels.tabular.NOT_YET)
-
-    def _of_others(self, values: npt.NDArray[Any]) -> FloatArray:
-        mean = np.asarray(values.mean(0), np.float64)
-        mean[self.true] = np.nan
-        return mean
-
     def __repr__(self) -> str:
         often = "" if self.hold == 1 else f", a new mode every {self.hold} steps"
         others = [m for m in range(len(self.modes)) if m != self.true]
-        missing, means = self.unfinished, self.means
-        shown = sorted(others, key=lambda m: (-missing[m], -means[m]))[:8]
-        lines = [f"  {self.of(m)!r}" for m in shown]
-        if len(others) > len(shown):
-            lines.append(f"  … and {len(others) - len(shown)} faster ones")
-        early = [m for m in others if self.starts_below[m]]
+        times = sorted(map(self.of, others), key=lambda time: (-time.unfinished, -time.mean))
+        lines = [f"  {time!r}" for time in times[:8]]
+        if len(times) > 8:
+            lines.append(f"  … and {len(times) - 8} faster ones")
+        early = [m for m in others if self.modes.prior[m] < self.below]
         if early:
             modes = counted(len(early), "mode")
             lines.append(f"  {modes} with prior below {self.below:g}: T = 0 means nothing")

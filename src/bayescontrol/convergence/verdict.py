@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bayescontrol.arrays import BoolArray, FloatArray
+from bayescontrol.arrays import BoolArray
 from bayescontrol.convergence.core import (
     BlindSpots,
     Deadlock,
@@ -37,7 +37,6 @@ from bayescontrol.convergence.worlds import (
     World,
     can_reach,
     divergence_rates,
-    mean_rates,
 )
 from bayescontrol.errors import UnknownMode
 from bayescontrol.problems.tabular import TabularModes
@@ -211,20 +210,6 @@ and they act differently), ...)
         raise UnknownMode(
             f"no pair ({true}, {other}): give two different modes with positive prior"
         )
-
-    def core(self, true: int | str) -> tuple[int, ...]:
-        """Return [m*] as indices of modes with positive prior."""
-        m = self.modes.place(true)
-        inside = [pair.other for pair in self.pairs if pair.true == m and pair.in_core]
-        return tuple(sorted([m, *inside]))
-
-    def rates(self) -> FloatArray:
-        """Return the rates of d_t(m*‖m) under the policy of m*, in nats per step, as [m*, m]."""
-        worlds = {pair.true: pair.world for pair in self.pairs}
-        table = np.zeros((len(self.modes), len(self.modes)))
-        for true, world in worlds.items():
-            table[true] = mean_rates(world, true)
-        return table
 
     def __repr__(self) -> str:
         counts = [f"{self.count(o)} {o.name.lower()}" for o in Outcome if self.count(o)]

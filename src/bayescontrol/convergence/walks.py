@@ -84,10 +84,7 @@ class Walk:
         self._agent, self._world = both_streams(seed, run)
         #: Random numbers that decide which mode acts, and for how long.
         self.chance = Stream.named(seed, run, "walk")
-        self._coin, self._same = (
-            Stream.named(seed, run, "compare"),
-            Stream.named(seed, run, "compare"),
-        )
+        self._coin, self._same = (Stream.named(seed, run, "compare") for _ in range(2))
 
     def turns(self, who: Sequence[int], steps: int) -> Iterator[StepEvidence]:
         """Let these modes take turns of random length 1, 2, 4, …; yield the evidence of each step.

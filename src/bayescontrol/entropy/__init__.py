@@ -7,7 +7,7 @@ The naive mixture minimises D; the control rule minimises C, whatever the weight
 interventions. Both are also code lengths: bits used beyond what the expert of the true mode needs.
 """
 
-from bayescontrol.entropy.exact import (
+from bayescontrol.entropy.bits import (
     Bits,
     Estimate,
     SampledBits,
@@ -17,8 +17,8 @@ from bayescontrol.entropy.exact import (
     learning_cost,
     mutual_information,
     relative_entropy,
+    sampled_relative_entropy,
 )
-from bayescontrol.entropy.sampling import sampled_relative_entropy
 from bayescontrol.entropy.tree import InteractionTree, TooManyHistories, Weighting, weigh
 
 __all__ = [

@@ -12,19 +12,12 @@ from typing import Any
 
 import numpy.typing as npt
 
+from bayescontrol import protocols
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.interaction import both_streams
 from bayescontrol.mode_queries import ModeEnvironment, name_of, safe_log
 from bayescontrol.priors import TOLERANCE
-from bayescontrol.protocols import (
-    ActionProbabilities,
-    Likelihood,
-    LogModeArray,
-    ModeArray,
-    ObservationProbabilities,
-    Stateful,
-)
 from bayescontrol.record import drawn_mode, log_score, posterior
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
@@ -44,23 +37,23 @@ def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> No
     Traceback (most recent call last):
     bayescontrol.testing.belief_laws.LawBroken: the policy of the mode sums to 1.4 in situation None
     """
-    s = mode.start() if isinstance(mode, Stateful) else None
+    s = mode.start() if isinstance(mode, protocols.Stateful) else None
     for x, a, o in history:
-        here = s if isinstance(mode, Stateful) else x
-        if isinstance(mode, ActionProbabilities):
+        here = s if isinstance(mode, protocols.Stateful) else x
+        if isinstance(mode, protocols.ActionProbabilities):
             total = sum(mode.action_probabilities(here).values())
             require(
                 abs(total - 1.0) <= TOLERANCE,
                 f"the policy of {who} sums to {total:.9g} in situation {here!r}",
             )
-        if isinstance(mode, ObservationProbabilities):
+        if isinstance(mode, protocols.ObservationProbabilities):
             total = sum(mode.observation_probabilities(here, a).values())
             require(
                 abs(total - 1.0) <= TOLERANCE,
                 f"the hypothesis of {who} sums to {total:.9g} in situation {here!r} "
                 f"after action {a!r}",
             )
-        if isinstance(mode, Stateful):
+        if isinstance(mode, protocols.Stateful):
             before = deepcopy(s)
             after = mode.advance(s, a, o)
             require(
@@ -153,19 +146,19 @@ def check_modes(
     history = _history(agent(), make_environment(truth), steps, seed)
     x, a, _ = history[-1]
 
-    many = isinstance(modes, (ModeArray, LogModeArray))
+    many = isinstance(modes, (protocols.ModeArray, protocols.LogModeArray))
     for m, mode in enumerate([] if many else modes):
         check_mode(mode, history, f"mode {m} ({name_of(modes, m)})")
     belief_laws.check_deterministic(belief, history, seed=seed)
     belief_laws.check_save(belief, history)
     belief_laws.check_bad_evidence(belief, history, [(x, a, o) for o in bad])
-    stateful = not many and any(isinstance(mode, Stateful) for mode in modes)
+    stateful = not many and any(isinstance(mode, protocols.Stateful) for mode in modes)
     if not stateful:
         belief_laws.check_order(belief, history, seed=seed)
         belief_laws.check_merge(belief, history)
     forms = {"as given": belief()}
     one_by_one = [modes[m] for m in range(size)]
-    if all(isinstance(m, Likelihood) for m in one_by_one):
+    if all(isinstance(m, protocols.Likelihood) for m in one_by_one):
         forms["one by one"] = belief(one_by_one)
         forms["in logarithms"] = belief([InLogarithms(m) for m in one_by_one])
     # Taking the logarithm of a likelihood rounds before the belief does.
@@ -190,7 +183,7 @@ def _worlds(modes: Any, situation: Any, advance: Any) -> Callable[[int], Any]:
         worlds: Callable[[int], Any] = modes.environment
         return worlds
     for m in range(len(modes)):
-        if not isinstance(modes[m], ObservationProbabilities):
+        if not isinstance(modes[m], protocols.ObservationProbabilities):
             raise MissingCapability(
                 f"mode {m} ({modes[m]!r}) has no observation_probabilities(x, a): add it, or "
                 "pass environment=, a function that returns the world of mode m"
@@ -203,7 +196,7 @@ class InLogarithms:
 
     def __init__(self, mode: Any) -> None:
         self.mode = mode
-        if isinstance(mode, Stateful):
+        if isinstance(mode, protocols.Stateful):
             self.start, self.advance = mode.start, mode.advance
 
     def log_likelihood(self, x: Any, a: Any, o: Any) -> float:
