@@ -131,12 +131,7 @@ LAST = 1e-15
 
 
 class NotCertified(BayesControlError, ArithmeticError):
-    """Double precision does not suffice to certify the indices to the requested tolerance.
-
-    >>> GittinsTable(0.9999, 1000, tolerance=1e-8, cache=False)  # doctest: +SKIP
-    Traceback (most recent call last):
-    bayescontrol.baselines.gittins_solver.NotCertified: the indices of Problem(...) cannot be ...
-    """
+    """Double precision does not suffice to certify the indices to the requested tolerance."""
 
 
 def march(problem: Problem, tolerance: float) -> tuple[FloatArray, FloatArray]:

@@ -145,11 +145,7 @@ class GittinsTable:
 
 
 class DamagedCache(UserWarning):
-    """A cached table is damaged or belongs to another key; the table is computed again.
-
-    >>> import warnings
-    >>> warnings.simplefilter("ignore", DamagedCache)  # compute silently
-    """
+    """A cached table is damaged or belongs to another key; the table is computed again."""
 
 
 def folder() -> Path:

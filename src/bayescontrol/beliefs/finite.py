@@ -138,7 +138,8 @@ class FiniteBelief(Generic[M]):
     def sample(self, rng: Stream) -> M:
         """Draw m ~ P(m | âo_<t); nothing else here is random."""
         self._drawn = self._weights.draw(rng)
-        return self._hypotheses.mode(self._drawn)
+        mode: M = self._hypotheses.mode(self._drawn)
+        return mode
 
     # -- queries -------------------------------------------------------------------------
 
