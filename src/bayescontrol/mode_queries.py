@@ -12,7 +12,7 @@ Beliefs, tables, entropies and convergence checks all ask and check modes by the
 import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -178,8 +178,7 @@ def as_mode_list(modes: Any) -> list[Any]:
     """The modes as a new list; MissingCapability for a mapping, a text or a single object."""
     if isinstance(modes, Mapping):
         raise MissingCapability(
-            "the modes are a mapping, expected a list: use list(modes.values()), and give each "
-            "mode a `name`"
+            "the modes are a mapping: use list(modes.values()), and give each mode a `name`"
         )
     if isinstance(modes, str) or not isinstance(modes, Iterable):
         raise MissingCapability(
@@ -268,9 +267,8 @@ class ModeListQueries(Generic[M]):
             raise MissingCapability(f"{who} has no private state: leave state={state!r} out")
         if starts and state is NOT_GIVEN and missed:
             raise IncompatibleState(
-                f"{who} has a private state and {missed} observations were made before it was "
-                "added: pass state=, the result of mode.advance over them, or state=mode.start() "
-                "to start it now"
+                f"{who} has a private state and missed {missed} observations: pass state=, the "
+                "result of mode.advance over them, or state=mode.start() to start it now"
             )
         if starts and state is NOT_GIVEN:
             state = mode.start()
@@ -347,11 +345,9 @@ class ModeListQueries(Generic[M]):
     def copy(self) -> "ModeListQueries[M]":
         """Copy the list and the private states; the modes are shared."""
         if not self.stateful:
-            twin = ModeListQueries.__new__(ModeListQueries)
-            twin.__dict__.update(self.__dict__)
-            twin.modes, twin._bound, twin._methods, twin._states = (
-                self.modes[:], self._bound[:], self._methods[:], self._states[:]
-            )  # fmt: skip
+            twin = copy(self)
+            for name in ("modes", "_bound", "_methods", "_states"):
+                setattr(twin, name, getattr(self, name)[:])
             return twin
         twin = ModeListQueries(self.modes)
         twin.states = deepcopy(self._states)  # a mode may keep references into its state
@@ -386,8 +382,7 @@ class ModeArrayQueries(Generic[M]):
     def add(self, mode: M, state: Any = NOT_GIVEN, missed: int = 0) -> None:
         """Raise MissingCapability: an array of modes has a fixed size."""
         raise MissingCapability(
-            f"cannot add {mode!r} to {self.modes!r}: an array of modes cannot grow; "
-            "give the belief a list of modes"
+            f"cannot add {mode!r} to {self.modes!r}, an array of modes: use a list of modes"
         )
 
     def mode(self, m: int) -> M:

@@ -9,6 +9,7 @@ interventions (the hats) and are not.
 """
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -30,7 +31,7 @@ from bayescontrol.protocols import (
 from bayescontrol.schedules import Held, Schedule, every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import as_advance, independent_of_feedback
-from bayescontrol.values import pack, require_arrays, unpack
+from bayescontrol.values import pack, part_of, require_arrays, unpack
 
 M = TypeVar("M", bound=Policy[Any, Any])
 X = TypeVar("X")
@@ -236,23 +237,20 @@ class ControlRule(Generic[M, X, A, O]):
         require_arrays(arrays, {"clock", "situation", "drawn_in"})
         if not isinstance(self.belief, Persistent):
             raise IncompatibleState(f"{self.belief!r} cannot be loaded: it has no save and load")
-        x, drawn_in, clock = (
-            unpack(arrays["situation"]), unpack(arrays["drawn_in"]), arrays["clock"]
-        )  # fmt: skip
+        x, drawn_in = unpack(arrays["situation"]), unpack(arrays["drawn_in"])
+        clock = arrays["clock"]
         if clock.shape != (3,) or clock.dtype.kind != "i" or not 0 <= clock[1] <= clock[0]:
             raise IncompatibleState(
                 f"the saved clock is {clock}: expected the integers t, drawn_at, held"
             )
         t, drawn_at, held = (int(n) for n in clock)
-        inner = {n.removeprefix("belief/"): v for n, v in arrays.items() if n.startswith("belief/")}
-        self.belief.load(inner)
+        self.belief.load(part_of(arrays, "belief/"))
         self.x, self._drawn_in, self._t, self._drawn_at = x, drawn_in, t, drawn_at
         self.mode = self._able(Resumable).last() if held else None
 
     def copy(self) -> "ControlRule[M, X, A, O]":
         """Return an independent copy of the agent."""
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin = copy(self)
         twin.belief = self._able(Resumable).copy()
         if self.mode is not None:
             twin.mode = twin._able(Resumable).last()

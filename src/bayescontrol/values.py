@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol.arrays import Arrays
 from bayescontrol.errors import IncompatibleState, MissingCapability
 
 NUMERIC = "biufc"
@@ -58,6 +59,11 @@ def require_arrays(arrays: Any, names: Iterable[str], what: str = "state") -> No
     missing = set(names) - arrays.keys()
     if missing:
         raise IncompatibleState(f"the saved {what} lacks the arrays {sorted(missing)}")
+
+
+def part_of(arrays: Arrays, prefix: str) -> Arrays:
+    """Return the saved arrays whose names begin with the prefix, without it."""
+    return {n.removeprefix(prefix): v for n, v in arrays.items() if n.startswith(prefix)}
 
 
 def format_name(cls: type, default: str) -> str:

@@ -72,7 +72,7 @@ def test_invalid_arguments_are_refused_with_the_remedy() -> None:
         simulate_divergences(modes, 0, 5, 5, against=[4])
     with pytest.raises(ValueError, match="between 0 and steps=5"):
         simulate_divergences(modes, 0, 5, 5, at=[6])
-    with pytest.raises(ValueError, match="expected steps >= 0, runs >= 1"):
+    with pytest.raises(ValueError, match="expected an integer >="):
         simulate_divergences(modes, 0, 5, 0)
     with pytest.raises(ValueError, match="fewer times `at`"):
         simulate_divergences(modes, 0, 10_000, 100_000, at=range(10_000))

@@ -196,7 +196,7 @@ def test_invalid_settings_are_named(settings: dict[str, float], words: str) -> N
 def test_the_true_mode_must_exist_and_have_weight() -> None:
     with pytest.raises(UnknownMode):
         settling_times(chain(2), 2)
-    with pytest.raises(InvalidPrior, match="m0 is the true mode but has prior 0"):
+    with pytest.raises(InvalidPrior, match="mode m0 has prior 0"):
         settling_times(coins(0.5, 0.9, prior=[0.0, 1.0]), 0)
 
 

@@ -8,6 +8,7 @@ actions: actions are interventions.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from html import escape
 from math import isfinite
 from operator import index
@@ -24,6 +25,7 @@ from bayescontrol.errors import (
     ImpossibleObservation,
     IncompatibleState,
     InvalidPrior,
+    MissingCapability,
     counted,
 )
 from bayescontrol.priors import as_prior, cut
@@ -403,8 +405,7 @@ class FiniteBelief(Generic[M]):
 
     def copy(self) -> "FiniteBelief[M]":
         """Return an independent copy; the modes are shared."""
-        twin = FiniteBelief.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin = copy(self)
         twin._weights = self._weights.copy()
         twin._hypotheses = self._hypotheses.copy()
         twin._prior = self._prior.copy()
@@ -445,3 +446,15 @@ class FiniteBelief(Generic[M]):
         explained = type(error)(f"{text}; {where}")
         explained.mode = error.mode
         return explained
+
+
+def finite_belief(agent: Any, what: str) -> FiniteBelief[Any]:
+    """Return the agent's belief over finitely many modes; `what` needs it, says the error."""
+    belief = getattr(agent, "belief", None)
+    if not isinstance(belief, FiniteBelief):
+        has = "no belief" if belief is None else f"the belief {belief!r}"
+        raise MissingCapability(
+            f"{what} needs finitely many modes, but the agent has {has}: use a FiniteBelief, for "
+            "example over a grid of parameters"
+        )
+    return belief

@@ -21,8 +21,9 @@ each time the evidence doubles.
 
 import math
 from collections.abc import Callable
+from copy import copy
 from operator import index
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +41,7 @@ from bayescontrol.errors import (
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, as_stream
-from bayescontrol.values import pack, require_arrays, unpack
+from bayescontrol.values import pack, part_of, require_arrays, unpack
 
 #: draw(n, rng) -> θ of shape (n, d)
 Draw: TypeAlias = Callable[[int, Stream], Any]
@@ -346,15 +347,14 @@ class ParticleBelief:
         if not np.isfinite(theta).all():
             raise IncompatibleState("the saved state is damaged: a parameter is not finite")
         weights = self._weights.copy()
-        weights.load({n.removeprefix(_SAMPLER): v for n, v in arrays.items()})
+        weights.load(part_of(arrays, _SAMPLER))
         self._theta, self._weights = np.array(theta, order="C"), weights
         self.count, self.renewals = count, renewals
         self._last = Particle(np.array(drawn, np.float64), self._act) if drawn.size else None
 
-    def copy(self) -> "ParticleBelief":
+    def copy(self) -> Self:
         """Return an independent copy."""
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin = copy(self)
         twin._theta, twin._weights = self._theta.copy(), self._weights.copy()
         return twin
 
@@ -480,10 +480,9 @@ class ResampleMoveBelief(ParticleBelief):
         self._history = [(x, a, o) for x, (a, o) in zip(situations, Record(a, o), strict=True)]
         self.accepted = float(arrays["sampler/accepted"])
 
-    def copy(self) -> "ResampleMoveBelief":
+    def copy(self) -> Self:
         """Return an independent copy."""
         twin = super().copy()
-        assert isinstance(twin, ResampleMoveBelief)
         twin._history = list(self._history)
         return twin
 

@@ -182,8 +182,7 @@ class Distribution:
         if not (total := _total(p)):
             event = ", ".join(f"{name}={value!r}" for name, value in given.items())
             raise ImpossibleCondition(
-                f"P({event}) = 0: condition on an event of positive probability, or intervene to "
-                "set it"
+                f"P({event}) = 0: condition on another event, or intervene to set this one"
             )
         rest = {name: values for name, values in self.domains.items() if name not in given}
         return Distribution(rest, p / total)

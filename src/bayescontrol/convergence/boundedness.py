@@ -217,9 +217,8 @@ def bands(
     """
     if not isinstance(ensemble, Ensemble):
         raise MissingCapability(
-            f"ensemble={ensemble!r} is not an Ensemble: pass the result of "
-            "simulate_divergences(modes, true, steps, runs); for a single record use "
-            "sub_divergences"
+            f"ensemble={ensemble!r} is not an Ensemble: pass the result of simulate_divergences; "
+            "for a single record use sub_divergences"
         )
     for level in (*levels, 1.0 - delta):
         if not 0.0 < level < 1.0:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownMode, counted
 from bayescontrol.mode_queries import (
@@ -61,23 +61,16 @@ def expected_terms(
 def _belief(record: Record, agent: Rule) -> FiniteBelief[Any]:
     if not isinstance(record, Record):
         raise MissingCapability(
-            f"record={record!r} is not a Record: pass the result of interact(agent, environment, "
-            "steps) or Record(actions, observations), and then the agent"
+            f"record={record!r} is not a Record: pass the result of interact, then the agent"
         )
-    belief = getattr(agent, "belief", None)
-    if not isinstance(belief, FiniteBelief):
-        raise MissingCapability(
-            f"divergences need a list of modes, but {agent!r} has none: pass an agent over a "
-            "FiniteBelief"
-        )
+    belief = finite_belief(agent, "the divergence of modes")
     if not isinstance(agent, ControlRule):
         raise MissingCapability(
             f"{agent!r} is not a ControlRule: for a guarded agent pass its `.agent`"
         )
     if belief.count:
         raise ValueError(
-            f"the agent has already seen {counted(belief.count, 'observation')}: pass a fresh "
-            "agent, as it was before the record"
+            f"the agent has made {counted(belief.count, 'observation')}: pass a fresh agent"
         )
     return belief
 

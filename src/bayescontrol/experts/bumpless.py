@@ -16,7 +16,7 @@ import numpy as np
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.seeding import Stream
-from bayescontrol.values import pack, require_arrays, unpack
+from bayescontrol.values import pack, part_of, require_arrays, unpack
 
 
 class WrappedAgent:
@@ -142,9 +142,7 @@ class Bumpless(WrappedAgent):
         for name, u in (("from", start), ("last", last)):
             if (u is not None or age < steps) and not _is_real(u):
                 raise IncompatibleState(f"the saved state is damaged: {name!r} is {u!r}")
-        self.agent.load(
-            {n.removeprefix("agent/"): v for n, v in arrays.items() if n.startswith("agent/")}
-        )
+        self.agent.load(part_of(arrays, "agent/"))
         self._from, self._last, self._age = start, last, age
         self._mode = self._in_charge() if same else None
 

@@ -75,8 +75,7 @@ class SimulatorNoise:
             )
         if len(inverse) != d:
             raise BadEvidence(
-                f"{self!r} has {len(inverse)} components, but the observation has {d}: give one "
-                f"std, or {d}"
+                f"{self!r} does not fit an observation of {d} components: give one std, or {d}"
             )
         squares = 0.0
         values = o.tolist() if isinstance(o, np.ndarray) else o
@@ -197,8 +196,7 @@ class SimulatorMode:
         self.noise: Noise = SimulatorNoise() if noise is None else noise
         if not hasattr(self.noise, "log_density"):
             raise MissingCapability(
-                f"SimulatorMode {name!r}: noise={noise!r} has no log_density(o, mean); use "
-                "SimulatorNoise(std)"
+                f"SimulatorMode {name!r}: noise={noise!r} has no log_density(o, mean)"
             )
 
     def act(self, x: Any, rng: Stream) -> Any:
@@ -290,8 +288,7 @@ def limited(
             )
         if shape and value.shape != shape:
             raise UnknownAction(
-                f"the policy {who} returned {u!r} of shape {value.shape}: the limits have shape "
-                f"{shape}"
+                f"the policy {who} returned {u!r} of shape {value.shape}: expected {shape}"
             )
         return u if value.ndim == 0 else np.asarray(u)
 

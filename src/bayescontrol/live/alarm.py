@@ -17,6 +17,7 @@ against σ; if σ = 0, the loss grows with every step.
 """
 
 import math
+from copy import copy
 from operator import index
 from typing import Any, Final
 
@@ -32,22 +33,10 @@ from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapabilit
 from bayescontrol.experts.mode import SimulatorNoise
 from bayescontrol.live.predictors import Predictor
 from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities, Persistent
-from bayescontrol.values import require_arrays
+from bayescontrol.values import part_of, require_arrays
 
 #: The largest φ/σ that the alarm accepts; it costs 0.03 nats in ten million steps.
 SMALL_FLOOR: Final = 0.01
-
-
-def finite_belief(agent: Any, what: str) -> FiniteBelief[Any]:
-    """Return the agent's belief over finitely many modes; `what` names the user in the error."""
-    belief = getattr(agent, "belief", None)
-    if not isinstance(belief, FiniteBelief):
-        has = "no belief" if belief is None else f"the belief {belief!r}"
-        raise MissingCapability(
-            f"{what} needs finitely many modes, but the agent has {has}: use a FiniteBelief, for "
-            "example over a grid of parameters"
-        )
-    return belief
 
 
 def gives_probabilities(belief: FiniteBelief[Any]) -> bool:
@@ -70,9 +59,8 @@ def require_bound(belief: FiniteBelief[Any], first: int = 0) -> None:
     """
     if isinstance(belief, FadingBelief | SwitchingBelief):
         raise MissingCapability(
-            f"the alarm does not support a {type(belief).__name__}: it tests whether one constant "
-            "mode explains all observations, so every change of the world would raise it; use a "
-            "FiniteBelief"
+            f"the alarm does not support a {type(belief).__name__}: it tests whether one mode "
+            "explains all observations, so every change would raise it; use a FiniteBelief"
         )
     modes: Any = belief.modes
     weights = belief.posterior()
@@ -184,14 +172,12 @@ class Alarm:
             m = int(p.argmax())
             raise BadEvidence(
                 f"the likelihood {math.exp(min(p[m], 700.0)):.3g} of observation {o!r} under mode "
-                f"{m} is a density, but {self.predictor!r} gives probabilities: use "
-                "StudentPredictor or another predictor that gives densities"
+                f"{m} is a density, but {self.predictor!r} gives probabilities: use densities"
             )
         log_q = float(self.predictor.log_predict(x, a, o))
         if not log_q < math.inf:
             raise BadEvidence(
-                f"the log-likelihood of observation {o!r} under {self.predictor!r} is {log_q}, "
-                "which is invalid"
+                f"the log-likelihood of {o!r} under {self.predictor!r} is invalid: {log_q}"
             )
         out = np.empty(len(p))
         kernels.tabular.weigh(
@@ -282,15 +268,13 @@ class Alarm:
         log_e, clock, delta = arrays["log_e"], arrays["clock"], arrays["delta"]
         if delta.shape != () or delta[()] != self.delta:
             raise IncompatibleState(
-                f"the saved alarm has δ = {delta}, this one has δ = {self.delta:g}: create it with "
-                "the saved δ"
+                f"the saved alarm has δ = {delta}, this one {self.delta:g}: use the saved δ"
             )
         if log_e.ndim != 1 or log_e.dtype != np.float64 or np.isnan(log_e).any():
             raise IncompatibleState(f"the saved alarm is damaged: log_e is {log_e}")
         if clock.shape != (2,) or clock.dtype.kind != "i" or not -1 <= clock[1] <= clock[0]:
             raise IncompatibleState(f"the saved alarm is damaged: its clock is {clock}")
-        size = len("predictor/")
-        self.predictor.load({n[size:]: v for n, v in arrays.items() if n.startswith("predictor/")})
+        self.predictor.load(part_of(arrays, "predictor/"))
         t, step = (index(n) for n in clock)
         self._log_e, self.t, self.step = log_e.copy(), t, None if step < 0 else step
 
@@ -298,8 +282,7 @@ class Alarm:
         """Return an independent copy."""
         if not hasattr(self.predictor, "copy"):
             raise MissingCapability(f"{self.predictor!r} cannot be copied: it has no copy()")
-        twin = Alarm.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin = copy(self)
         twin.predictor, twin._log_e = self.predictor.copy(), self._log_e.copy()
         twin._watched = None
         return twin
@@ -308,8 +291,7 @@ class Alarm:
         """Bind the alarm to an agent; raise `IncompatibleState` if it is bound to another."""
         if self._watched is not None and self._watched is not agent:
             raise IncompatibleState(
-                f"the alarm already watches another agent, {self._watched!r}: create an alarm and "
-                "a predictor for each agent"
+                f"the alarm already watches {self._watched!r}: create one for each agent"
             )
         self._watched = agent
 

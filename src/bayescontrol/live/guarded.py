@@ -17,17 +17,18 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.beliefs.finite import finite_belief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
 from bayescontrol.experts.bumpless import Bumpless, WrappedAgent
-from bayescontrol.live.alarm import Alarm, finite_belief, gives_probabilities, require_bound
+from bayescontrol.live.alarm import Alarm, gives_probabilities, require_bound
 from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor
 from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.protocols import ActionProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
-from bayescontrol.values import require_arrays
+from bayescontrol.values import part_of, require_arrays
 
 
 def as_fallback(fallback: Any) -> Any:
@@ -238,8 +239,7 @@ class Guarded(WrappedAgent):
                 hash(o)
             except TypeError:
                 raise BadEvidence(
-                    f"observation {o!r} is not hashable, as the modes require: use a number, a "
-                    "string or a tuple"
+                    f"observation {o!r} is not hashable: use a number, a string or a tuple"
                 ) from None
             raise
         if isinstance(self.belief.on_impossible, Floor):
@@ -282,14 +282,10 @@ class Guarded(WrappedAgent):
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for an agent with the same parts and the same δ."""
         require_arrays(arrays, ())
-        rule, alarm = (
-            {n.removeprefix(part): v for n, v in arrays.items() if n.startswith(part)}
-            for part in ("rule/", "alarm/")
-        )
         before = self.alarm.save()
-        self.alarm.load(alarm)
+        self.alarm.load(part_of(arrays, "alarm/"))
         try:
-            self.agent.load(rule)
+            self.agent.load(part_of(arrays, "rule/"))
         except BaseException:
             self.alarm.load(before)
             raise

@@ -12,6 +12,7 @@ densities.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
+from copy import copy
 from operator import index
 from typing import Any, ClassVar, Final, Protocol, Self, TypeAlias
 
@@ -96,8 +97,7 @@ class _Keyed(ABC):
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin = copy(self)
         twin._rows = {key: row.copy() for key, row in self._rows.items()}
         return twin
 
@@ -127,8 +127,7 @@ class KrichevskyTrofimov(_Keyed):
             self._number = {o: k for k, o in enumerate(alphabet)}
         except TypeError:
             raise MissingCapability(
-                f"observations={observations!r}: give their number, or a list of numbers, strings "
-                "or tuples"
+                f"observations={observations!r}: give their number, or a list of hashable values"
             ) from None
         #: The possible observations, in order.
         self.observations: tuple[Any, ...] = alphabet
@@ -181,8 +180,7 @@ class KrichevskyTrofimov(_Keyed):
             shown = ", ".join(map(repr, self.observations[:8]))
             more = ", …" if len(self.observations) > 8 else ""
             raise BadEvidence(
-                f"observation {o!r} is not one of {shown}{more}: add it to "
-                "KrichevskyTrofimov(observations)"
+                f"observation {o!r} is not one of {shown}{more}: add it to the predictor"
             ) from None
 
     def _valid(self, rows: npt.NDArray[Any]) -> bool:
@@ -309,13 +307,9 @@ class StudentPredictor(_Keyed):
         self.log_predict(x, a, o)  # raises if o is invalid
         mu, beta, kappa, alpha = self._parts(x, a)
         gap = self._value(o) - mu
-        self._rows[self._at(x, a)] = np.concatenate(
-            [
-                mu + gap / (kappa + 1.0),
-                beta + kappa * gap**2 / (2.0 * (kappa + 1.0)),
-                [kappa + 1.0, alpha + 0.5],
-            ]
-        )
+        mu = mu + gap / (kappa + 1.0)
+        beta = beta + kappa * gap**2 / (2.0 * (kappa + 1.0))
+        self._rows[self._at(x, a)] = np.concatenate([mu, beta, [kappa + 1.0, alpha + 0.5]])
 
     def _valid(self, rows: npt.NDArray[Any]) -> bool:
         d = len(self._start) // 2 - 1

@@ -14,10 +14,10 @@ from typing import Any, Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.beliefs.finite import finite_belief
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.beliefs.weights import LN2
 from bayescontrol.errors import MissingCapability
-from bayescontrol.live.alarm import finite_belief
 from bayescontrol.record import Probe
 
 

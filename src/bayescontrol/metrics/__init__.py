@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.finite import finite_belief
 from bayescontrol.errors import (
     ImpossibleCondition,
     ImpossibleObservation,
@@ -88,7 +88,7 @@ def delusion(record: Record, agent: Rule) -> Delusion:
     >>> result.total_bits       # after both picks, the naive agent excludes both boxes
     array([ 2., inf])
     """
-    shape = steps, _ = len(record), len(_belief(agent))
+    shape = steps, _ = len(record), len(finite_belief(agent, "the delusion meter"))
     causal = agent.copy()
     naive: Rule | None = agent.copy()
     result = Delusion(
@@ -106,21 +106,12 @@ def delusion(record: Record, agent: Rule) -> Delusion:
         result.step_bits[t] = _relative_entropy(log_w, log_v)
         causal.observe(a, o)
         log_v = _log_posterior(causal)
-        result.causal[t] = _belief(causal).posterior()
+        result.causal[t] = causal.belief.posterior()
         naive = None if naive is None else _advanced(naive, a, o)
         if naive is not None:
-            result.naive[t] = _belief(naive).posterior()
+            result.naive[t] = naive.belief.posterior()
             result.total_bits[t] = _relative_entropy(_log_posterior(naive), log_v)
     return result
-
-
-def _belief(agent: Rule) -> FiniteBelief[Any]:
-    if not isinstance(agent.belief, FiniteBelief):
-        raise MissingCapability(
-            f"delusion needs the weight of every mode, which {agent.belief!r} does not have: use "
-            "an agent with a FiniteBelief"
-        )
-    return agent.belief
 
 
 def _conditioned(agent: Rule, a: Any, t: int) -> Rule:
@@ -148,7 +139,7 @@ def _advanced(naive: Rule, a: Any, o: Any) -> Rule | None:
 
 def _log_posterior(agent: Rule) -> FloatArray:
     """Return log2 P(m | ·), which is finite even for a probability of 10^-2000."""
-    w, e, blocks = _belief(agent).weight_arrays()
+    w, e, blocks = agent.belief.weight_arrays()
     with np.errstate(divide="ignore"):
         log_v = np.log2(w) + kernels.finite.exponents(w, e, blocks)
     return np.asarray(log_v - np.logaddexp2.reduce(log_v))
@@ -187,8 +178,7 @@ def _means(record: Record, world: _World, start: Any) -> tuple[FloatArray, Float
         pulled = [index[a] for a in record.actions.tolist()]
     except KeyError as error:
         raise UnknownArm(
-            f"the record contains arm {error}, which this world does not have: pass the world of "
-            "the run"
+            f"the record contains arm {error}, unknown in this world: pass the world of the run"
         ) from None
     rows = np.broadcast_to(rows, (len(pulled), len(index)))
     return rows.max(1), rows[np.arange(len(pulled)), pulled]

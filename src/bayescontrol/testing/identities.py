@@ -78,8 +78,7 @@ def simulate(
                 agent.observe(a, environment.respond(a, q))
             except ImpossibleObservation as error:
                 raise LawBroken(
-                    f"run {run}: the agent had ruled out an observation from a world of its class: "
-                    f"{error}"
+                    f"run {run}: an observation from a world of its class was ruled out: {error}"
                 ) from error
             v = agent.belief.posterior()
             least = min(least, v[truth] / prior[truth])
