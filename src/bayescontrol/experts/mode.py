@@ -274,8 +274,9 @@ def limited(
     if not (least < most).all():
         raise ValueError(f"limits low={low!r}, high={high!r}: low must be below high")
     shape, who = (least + most).shape, getattr(policy, "__qualname__", repr(policy))
+    bounds = (least, most) if shape else (float(least), float(most))
 
-    def checked(x: Any) -> Any:
+    def clipped(x: Any) -> Any:
         u = policy(x)
         reject_pair(u, f"the policy {who}")
         try:
@@ -290,14 +291,8 @@ def limited(
             raise UnknownAction(
                 f"the policy {who} returned {u!r} of shape {value.shape}: expected {shape}"
             )
-        return u if value.ndim == 0 else np.asarray(u)
+        if value.ndim or isinstance(u, np.ndarray):
+            return np.clip(u, *bounds)
+        return min(max(u, bounds[0]), bounds[1])
 
-    if shape:
-        return lambda x: np.clip(checked(x), least, most)
-    bottom, top = float(least), float(most)
-
-    def within(x: Any) -> Any:
-        u = checked(x)
-        return np.clip(u, bottom, top) if isinstance(u, np.ndarray) else min(max(u, bottom), top)
-
-    return within
+    return clipped
