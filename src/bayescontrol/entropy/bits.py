@@ -157,6 +157,7 @@ def relative_entropy(
 
     With past actions as interventions:
 
+    >>> from bayescontrol.entropy import weigh
     >>> def expert(box): return Situated(DiscreteMode(lambda x: {box: 1.0},
     ...                                               lambda x, a: {a == box: 1.0}))
     >>> fair = Situated(DiscreteMode(lambda x: {0: 0.5, 1: 0.5},
