@@ -168,7 +168,7 @@ def test_the_next_state_is_a_copy_and_an_array() -> None:
 
 
 def test_the_length_of_std_has_words_of_its_own() -> None:
-    with pytest.raises(BadEvidence, match="2 components, but the observation has 3"):
+    with pytest.raises(BadEvidence, match="an observation of 3 components"):
         SimulatorNoise([0.1, 0.1]).log_density(np.zeros(3), np.zeros(3))
 
 

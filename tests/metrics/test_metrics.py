@@ -263,7 +263,7 @@ def test_a_belief_without_weights_is_refused() -> None:
         def sample(self, rng: Any) -> Any: ...
         def observe(self, x: Any, a: Any, o: Any) -> None: ...
 
-    with pytest.raises(MissingCapability, match="use an agent with a FiniteBelief"):
+    with pytest.raises(MissingCapability, match="use a FiniteBelief"):
         delusion(Record([0], [0]), ControlRule(Blind()))
 
 

@@ -172,7 +172,8 @@ class Alarm:
             m = int(p.argmax())
             raise BadEvidence(
                 f"the likelihood {math.exp(min(p[m], 700.0)):.3g} of observation {o!r} under mode "
-                f"{m} is a density, but {self.predictor!r} gives probabilities: use densities"
+                f"{m} is a density, but {self.predictor!r} gives probabilities: use a predictor of "
+                "densities, such as StudentPredictor"
             )
         log_q = float(self.predictor.log_predict(x, a, o))
         if not log_q < math.inf:
