@@ -178,7 +178,7 @@ def as_mode_list(modes: Any) -> list[Any]:
     """The modes as a new list; MissingCapability for a mapping, a text or a single object."""
     if isinstance(modes, Mapping):
         raise MissingCapability(
-            "the modes are a mapping: use list(modes.values()), and give each mode a `name`"
+            "the modes are a mapping, expected a list: use list(modes.values())"
         )
     if isinstance(modes, str) or not isinstance(modes, Iterable):
         raise MissingCapability(
@@ -382,7 +382,7 @@ class ModeArrayQueries(Generic[M]):
     def add(self, mode: M, state: Any = NOT_GIVEN, missed: int = 0) -> None:
         """Raise MissingCapability: an array of modes has a fixed size."""
         raise MissingCapability(
-            f"cannot add {mode!r} to {self.modes!r}, an array of modes: use a list of modes"
+            f"cannot add {mode!r}: an array of modes cannot grow; use a list of modes"
         )
 
     def mode(self, m: int) -> M:
