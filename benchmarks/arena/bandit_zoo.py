@@ -22,23 +22,26 @@ from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import numpy as np
-from benchmarks.arena import InformationDirected, KnowledgeGradient
+from benchmarks.arena import (
+    KLUCB,
+    MOSS,
+    BayesUCB,
+    InformationDirected,
+    KnowledgeGradient,
+    UCBTuned,
+)
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.baselines import (
-    KLUCB,
-    MOSS,
     UCB1,
-    BayesUCB,
     EpsilonGreedy,
     GittinsAgent,
     GittinsTable,
     Oracle,
     Softmax,
-    UCBTuned,
     UniformLevers,
 )
 from bayescontrol.experiments.settings import Runs, Seed

@@ -26,13 +26,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+from benchmarks.arena.beta_quantiles import beta_cdf
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.baselines import TabularLearner
 from bayescontrol.baselines.td_learning import between, learner_loop
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import NORMAL_GAMMA, draw
-from bayescontrol.kernels.beta_distribution import beta_cdf
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling
 from bayescontrol.kernels.mdp import Tables, respond
 

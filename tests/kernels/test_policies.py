@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from benchmarks.arena import bandits as arena
+from benchmarks.arena import optimism
 from scipy import special  # type: ignore[import-untyped]
 
 from bayescontrol.arrays import FloatArray
@@ -42,10 +43,10 @@ def test_ucb1_ucb_tuned_and_moss_are_their_formulas(seed: int, whole: bool) -> N
         x + np.sqrt(2 * np.log(t) / n), rel=1e-14
     )
     V = q / n - x**2 + np.sqrt(2 * np.log(t) / n)
-    assert filled(policies.ucb_tuned, t, n, s, q) == pytest.approx(
+    assert filled(optimism.ucb_tuned, t, n, s, q) == pytest.approx(
         x + np.sqrt(np.log(t) / n * np.minimum(0.25, V)), rel=1e-13
     )
-    assert filled(policies.moss, 500.0, n, s) == pytest.approx(
+    assert filled(optimism.moss, 500.0, n, s) == pytest.approx(
         x + np.sqrt(np.maximum(np.log(500 / (6 * n)), 0) / n), rel=1e-14
     )
 
@@ -55,18 +56,18 @@ def test_ucb1_ucb_tuned_and_moss_by_hand() -> None:
     n, s, q = np.array([2.0, 6.0]), np.array([1.0, 3.0]), np.array([1.0, 1.5])
     assert filled(policies.ucb1, 8.0, n, s, arms=2) == pytest.approx([1.942026, 1.332555])
     # The variances seen are 1/4 and 0; with √(2 ln 8 / n) both are above the 1/4 of any arm.
-    assert filled(policies.ucb_tuned, 8.0, n, s, q, arms=2) == pytest.approx(
+    assert filled(optimism.ucb_tuned, 8.0, n, s, q, arms=2) == pytest.approx(
         [0.5 + math.sqrt(math.log(8) / 8), 0.5 + math.sqrt(math.log(8) / 24)]
     )
     # T = 12: ln 12/(2·2) = ln 3 and ln 12/(2·6) = 0.
-    assert filled(policies.moss, 12.0, n, s, arms=2) == pytest.approx(
+    assert filled(optimism.moss, 12.0, n, s, arms=2) == pytest.approx(
         [0.5 + math.sqrt(math.log(3) / 2), 0.5]
     )
 
 
 def test_the_variance_of_ucb_tuned_shows_once_an_arm_is_known() -> None:
     n, s, q = np.full(2, 1e5), np.full(2, 5e4), np.array([5e4, 2.5e4])
-    noisy, steady = filled(policies.ucb_tuned, 2e5, n, s, q, arms=2)
+    noisy, steady = filled(optimism.ucb_tuned, 2e5, n, s, q, arms=2)
     assert noisy - 0.5 == pytest.approx(math.sqrt(math.log(2e5) / 1e5 / 4), rel=1e-12)
     floor = math.sqrt(2 * math.log(2e5) / 1e5)
     assert steady - 0.5 == pytest.approx(math.sqrt(math.log(2e5) / 1e5 * floor), rel=1e-12)
@@ -79,7 +80,7 @@ def test_kl_ucb_is_the_root_in_thirty_digits(c: float) -> None:
             n, s, _ = counts(seed, whole=seed % 2 == 0)
             t = n.sum()
             level = mpmath.log(t + 1) + c * mpmath.log(mpmath.log(t + 1))
-            for x, n_j, s_j in zip(filled(policies.kl_ucb, t, c, n, s), n, s, strict=True):
+            for x, n_j, s_j in zip(filled(optimism.kl_ucb, t, c, n, s), n, s, strict=True):
                 p = mpmath.mpf(s_j) / n_j
                 if p in (0, 1):
                     assert x == pytest.approx(float(1 - mpmath.exp(-level / n_j)) if p == 0 else 1)
@@ -97,7 +98,7 @@ def test_kl_ucb_is_the_root_in_thirty_digits(c: float) -> None:
 def test_kl_ucb_leaves_ln_ln_out_while_it_is_negative() -> None:
     n, s = np.array([1.0]), np.array([0.0])
     for c in (0.0, 3.0):
-        out = filled(policies.kl_ucb, 1.0, c, n, s, arms=1)
+        out = filled(optimism.kl_ucb, 1.0, c, n, s, arms=1)
         assert out == pytest.approx([0.5])  # ln 1/(1-x) = ln 2
 
 
@@ -108,7 +109,7 @@ def test_bayes_ucb_is_the_quantile(c: float, prior: tuple[float, float]) -> None
         n, s, _ = counts(seed)
         t = n.sum()
         tail = 1.0 / ((t + 1) * math.log(1000.0) ** c)
-        out = filled(policies.bayes_ucb, t, np.array([c, 1000.0, *prior]), n, s)
+        out = filled(optimism.bayes_ucb, t, np.array([c, 1000.0, *prior]), n, s)
         exact = special.betainccinv(prior[0] + s, prior[1] + n - s, tail)
         assert out == pytest.approx(exact, abs=1e-12)
 
@@ -171,10 +172,11 @@ def pull(
     scratch = np.empty((arena.ROWS + arms if kind == arena.INFORMATION else 1, arms))
     state, chosen = Stream(seed).state, np.zeros(arms)
     counts, values = np.array([n, s, q], float), np.array(parameters, float)
-    beyond = kind in (arena.KNOWLEDGE_GRADIENT, arena.INFORMATION)
-    choose = arena.choose if beyond else policies.choose
+    home: Any = policies if kind <= policies.UCB1 else optimism
+    if kind in (arena.KNOWLEDGE_GRADIENT, arena.INFORMATION):
+        home = arena
     for _ in range(draws):
-        chosen[choose(kind, values, counts, scratch, state)] += 1
+        chosen[home.choose(kind, values, counts, scratch, state)] += 1
     return chosen / draws
 
 
@@ -190,10 +192,10 @@ EVERY = [
     (policies.EPSILON_GREEDY, [0.1, 0.9]),
     (policies.SOFTMAX, [0.1, 0.9]),
     (policies.UCB1, []),
-    (policies.UCB_TUNED, []),
-    (policies.MOSS, [100.0]),
-    (policies.KL_UCB, [0.0]),
-    (policies.BAYES_UCB, [0.0, 100.0, 1.0, 1.0]),
+    (optimism.UCB_TUNED, []),
+    (optimism.MOSS_POLICY, [100.0]),
+    (optimism.KL_UCB, [0.0]),
+    (optimism.BAYES_UCB, [0.0, 100.0, 1.0, 1.0]),
     (arena.KNOWLEDGE_GRADIENT, [100.0, 1.0, 1.0, 1.0]),
     (arena.INFORMATION, [1.0, 1.0]),
 ]
@@ -210,7 +212,7 @@ def test_equal_arms_are_chosen_equally_often(
 
 
 @pytest.mark.parametrize(
-    "kind", [policies.UCB1, policies.UCB_TUNED, policies.MOSS, policies.KL_UCB]
+    "kind", [policies.UCB1, optimism.UCB_TUNED, optimism.MOSS_POLICY, optimism.KL_UCB]
 )
 def test_untried_arms_come_first_in_any_order(kind: int) -> None:
     shares = pull(kind, [100.0], [3, 0, 5, 0], [3, 0, 5, 0], [3, 0, 5, 0], 4000)

@@ -1,15 +1,11 @@
 """Agents to compare the control rule with, from the paper and from the literature."""
 
 from bayescontrol.baselines.bandits import (
-    KLUCB,
-    MOSS,
     UCB1,
-    BayesUCB,
     CountingAgent,
     EpsilonGreedy,
     Oracle,
     Softmax,
-    UCBTuned,
     UniformLevers,
 )
 from bayescontrol.baselines.bayes_optimal import (
@@ -40,13 +36,10 @@ from bayescontrol.baselines.optimal_policy import OptimalPolicy
 from bayescontrol.baselines.td_learning import QLearning, RLearning, TabularLearner
 
 __all__ = [
-    "KLUCB",
-    "MOSS",
     "UCB1",
     "BanditPlan",
     "BayesOptimal",
     "BayesOptimalBandit",
-    "BayesUCB",
     "CertaintyEquivalence",
     "CountingAgent",
     "DamagedCache",
@@ -65,7 +58,6 @@ __all__ = [
     "RLearning",
     "Softmax",
     "TabularLearner",
-    "UCBTuned",
     "UniformLevers",
     "UniformSystem",
     "dithered_mean",

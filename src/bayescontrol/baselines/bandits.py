@@ -6,11 +6,7 @@
     oracle       arg max_j m_j, given the true mean rewards m
     ε-greedy     with probability ε α^(t+1) any arm, else arg max_j x̄_j      Sutton & Barto (1998)
     softmax      arm j with probability ∝ e^(x̄_j / τ α^(t+1))                Sutton & Barto (1998)
-    UCB1         x̄ + √(2 ln t / n)                                        Auer, Cesa-Bianchi &
-    UCB-tuned    x̄ + √(ln t / n · min(¼, V)),  V = q/n - x̄² + √(2 ln t / n)  Fischer (2002)
-    MOSS         x̄ + √(max(0, ln T/(N n)) / n)                            Audibert & Bubeck (2009)
-    KL-UCB       max{x : n KL(x̄ ‖ x) ≤ ln(t+1) + c max(0, ln ln(t+1))}    Garivier & Cappé (2011)
-    Bayes-UCB    x with P(θ_j > x) = 1/((t+1) (ln T)^c), θ_j ~ Beta       Kaufmann et al. (2012)
+    UCB1         x̄ + √(2 ln t / n)              Auer, Cesa-Bianchi & Fischer (2002)
 
 `act` does not change the agent and the clock t counts rewards, so decisions can be requested in
 batches, and feedback can be late, reordered or missing. Ties, including those between arms without
@@ -20,7 +16,6 @@ The paper of the control rule prints α^-t, which grows with t; α^t is meant.
 
 import math
 from collections.abc import Hashable, Sequence
-from operator import index
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -30,7 +25,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.family import number
-from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
+from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
@@ -301,12 +296,12 @@ class Softmax(CountingAgent):
 
 
 # -- optimism --------------------------------------------------------------------------------
-# Rewards are in [0, 1]. Every arm is pulled once before any is pulled twice. The papers leave the
-# order open or begin with the first arm; here it is random.
 
 
 class UCB1(CountingAgent):
-    """arg max_j x̄_j + √(2 ln t / n_j).
+    """arg max_j x̄_j + √(2 ln t / n_j). Rewards in [0, 1].
+
+    Every arm is pulled once, in random order, before any is pulled twice.
 
     >>> agent = UCB1(2)
     >>> for arm, reward in ((0, 1), (1, 0), (0, 0)):
@@ -324,105 +319,6 @@ class UCB1(CountingAgent):
         super().__init__(arms)
 
 
-class UCBTuned(CountingAgent):
-    """arg max_j x̄_j + √(ln t / n_j · min(¼, V_j)), V from the sample variance.
-
-    No regret bound is proven for it.
-
-    >>> agent = UCBTuned(2)
-    >>> for arm, reward in ((0, 1), (1, 0), (0, 0)):
-    ...     agent.observe(arm, reward)
-    >>> {a: round(i, 4) for a, i in agent.indices().items()}
-    {0: 0.8706, 1: 0.5241}
-    """
-
-    format_name: ClassVar[str] = "UCBTuned"
-
-    kind: ClassVar[int] = 5
-    fused_loop = staticmethod(counting_loop)
-
-    def __init__(self, arms: int | Sequence[Hashable]) -> None:
-        super().__init__(arms)
-
-
-class MOSS(CountingAgent):
-    """arg max_j x̄_j + √(max(0, ln T/(N n_j)) / n_j), for T = `horizon` pulls in all.
-
-    After T pulls it continues with the same formula.
-
-    >>> agent = MOSS(2, horizon=1000)
-    >>> agent.observe(0, 1)
-    >>> {a: round(i, 4) for a, i in agent.indices().items()}
-    {0: 3.4929, 1: inf}
-    """
-
-    format_name: ClassVar[str] = "MOSS"
-
-    kind: ClassVar[int] = 6
-    fused_loop = staticmethod(counting_loop)
-
-    def __init__(self, arms: int | Sequence[Hashable], *, horizon: int) -> None:
-        horizon = horizon_of(horizon)
-        super().__init__(arms, [horizon], horizon=horizon)
-
-
-class KLUCB(CountingAgent):
-    """arg max_j of the largest x with n_j KL(x̄_j ‖ x) ≤ ln(t+1) + c ln ln(t+1), for Bernoulli KL.
-
-    The proof needs c = 3, the authors recommend 0. A negative ln ln counts as 0.
-
-    >>> agent = KLUCB(2)
-    >>> for arm, reward in ((0, 1), (1, 0), (0, 0)):
-    ...     agent.observe(arm, reward)
-    >>> {a: round(i, 4) for a, i in agent.indices().items()}
-    {0: 0.933, 1: 0.75}
-    """
-
-    format_name: ClassVar[str] = "KLUCB"
-
-    kind: ClassVar[int] = 7
-    fused_loop = staticmethod(counting_loop)
-
-    def __init__(self, arms: int | Sequence[Hashable], *, c: float = 0.0) -> None:
-        c = real("c", c, 0.0, 1e6)
-        super().__init__(arms, [c], c=c)
-
-
-class BayesUCB(CountingAgent):
-    """arg max_j of the posterior quantile of level 1 - 1/((t+1) (ln T)^c). Rewards are 0 or 1.
-
-    `prior` is the (α, β) of every arm. The proof needs c = 5; the authors recommend 0, which needs
-    no `horizon` T. Before the first reward all quantiles are 0, and any arm is pulled.
-
-    >>> agent = BayesUCB(2)
-    >>> agent.observe(0, 1)
-    >>> {a: round(i, 4) for a, i in agent.indices().items()}  # medians: √½ and ½
-    {0: 0.7071, 1: 0.5}
-    """
-
-    format_name: ClassVar[str] = "BayesUCB"
-
-    kind: ClassVar[int] = 8
-    support: ClassVar[int] = 2
-    fused_loop = staticmethod(counting_loop)
-
-    def __init__(
-        self,
-        arms: int | Sequence[Hashable],
-        *,
-        c: float = 0.0,
-        horizon: int | None = None,
-        prior: tuple[float, float] = (1.0, 1.0),
-    ) -> None:
-        c, (alpha, beta) = real("c", c, 0.0, 1e6), beta_prior(prior)
-        if c and horizon is None:
-            raise ValueError(
-                f"c={c:g} needs a horizon: the quantile has the level 1 - 1/(t (ln T)^c)"
-            )
-        T = math.inf if horizon is None else horizon_of(horizon, 3)
-        super().__init__(arms, [c, T, alpha, beta], c=c, horizon=horizon, prior=(alpha, beta))
-
-
 # -- validation of parameters ----------------------------------------------------------------
 
 
@@ -436,28 +332,3 @@ def real(name: str, value: Any, low: float, high: float, *, open_low: bool = Fal
         where = f"above {low:g} and at most {high:g}" if open_low else f"from {low:g} to {high:g}"
         raise ValueError(f"{name}={value!r} must be a number {where}")
     return x
-
-
-def horizon_of(value: Any, least: int = 1) -> int:
-    """Return a number of pulls if it is an integer of at least `least`."""
-    try:
-        horizon = index(value)
-    except TypeError:
-        horizon = -1
-    if horizon < least or isinstance(value, bool):
-        raise ValueError(f"horizon={value!r} must be a whole number of at least {least}")
-    return horizon
-
-
-def beta_prior(prior: Any, least: float = 0.0) -> tuple[float, float]:
-    """Return (α, β), the Beta prior of every arm, if both are positive and at least `least`."""
-    try:
-        alpha, beta = (float(x) for x in prior)
-    except (TypeError, ValueError):
-        raise InvalidPrior(f"prior={prior!r}: give (α, β), one pair for all arms") from None
-    if not (least <= min(alpha, beta) and min(alpha, beta) > 0.0 and max(alpha, beta) < 1e12):
-        raise InvalidPrior(
-            f"prior={prior!r}: α and β must be {f'at least {least:g}' if least else 'positive'} "
-            "and below 1e12"
-        )
-    return alpha, beta

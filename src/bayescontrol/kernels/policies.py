@@ -1,16 +1,12 @@
 """Bandit policies on counts: their indices, choices and compiled loops.
 
-    n_j rewards of arm j, s_j their sum, q_j the sum of their squares, x̄ = s/n, t = Σ_j n_j, K arms
+    n_j rewards of arm j, s_j their sum, q_j the sum of their squares, x̄ = s/n, t = Σ_j n_j
     ε-greedy     with probability ε α^(t+1) any arm, else arg max x̄_j
     softmax      arm j with probability ∝ e^(x̄_j/τ_t),  τ_t = τ α^(t+1)
     UCB1         x̄ + √(2 ln t / n)                                   (Auer et al. 2002)
-    UCB-tuned    x̄ + √(ln t / n · min(¼, q/n - x̄² + √(2 ln t / n)))  (Auer et al. 2002)
-    MOSS         x̄ + √(max(0, ln T/(K n)) / n),  horizon T            (Audibert & Bubeck 2009)
-    KL-UCB       max{x : n KL(x̄ ‖ x) ≤ ln t' + c ln ln t'},  t' = t + 1  (Garivier & Cappé 2011)
-    Bayes-UCB    x with P(X > x) = 1/(t' (ln T)^c)                    (Kaufmann et al. 2012)
 
-X ~ Beta(α, β) is the posterior of the arm. An arm without a reward has the index ∞ in UCB1,
-UCB-tuned, MOSS and KL-UCB; greedy policies assume a mean of ½. Ties are broken uniformly.
+An arm without a reward has the index ∞ in UCB1; greedy policies assume a mean of ½. Ties are broken
+uniformly.
 
 A policy is a number, because Numba cannot cache a kernel that takes another as an argument. The
 clock t counts rewards, not decisions, so a policy is a function of its evidence, and late, missing
@@ -22,7 +18,6 @@ import math
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
-from bayescontrol.kernels.beta_distribution import beta_quantile, divergence_bound
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.gittins import highest_index_arm
 from bayescontrol.kernels.random import below, categorical, uniform
@@ -57,94 +52,6 @@ def ucb1(t: float, n: FloatArray, s: FloatArray, out: FloatArray) -> None:
         out[j] = s[j] / n[j] + math.sqrt(2.0 * log_t / n[j]) if n[j] > 0.0 else math.inf
 
 
-@leaf
-def ucb_tuned(t: float, n: FloatArray, s: FloatArray, q: FloatArray, out: FloatArray) -> None:
-    """x̄ + √(ln t / n · min(¼, V)), V = q/n - x̄² + √(2 ln t / n).
-
-    >>> import numpy as np
-    >>> out = np.empty(1)
-    >>> ucb_tuned(1.0, np.array([1.0]), np.array([0.5]), np.array([0.25]), out)
-    >>> out
-    array([0.5])
-    """
-    log_t = log(t)
-    for j in range(n.size):
-        if n[j] > 0.0:
-            mean = s[j] / n[j]
-            # Rounding can make the variance of equal rewards negative.
-            V = max(q[j] / n[j] - mean * mean, 0.0) + math.sqrt(2.0 * log_t / n[j])
-            out[j] = mean + math.sqrt(log_t / n[j] * min(0.25, V))
-        else:
-            out[j] = math.inf
-
-
-@leaf
-def moss(horizon: float, n: FloatArray, s: FloatArray, out: FloatArray) -> None:
-    """x̄ + √(max(0, ln T/(K n)) / n).
-
-    >>> import numpy as np
-    >>> out = np.empty(2)
-    >>> moss(8.0, np.array([4.0, 0.0]), np.array([3.0, 0.0]), out)
-    >>> out
-    array([0.75,  inf])
-    """
-    for j in range(n.size):
-        if n[j] > 0.0:
-            level = max(log(horizon / (n.size * n[j])), 0.0)
-            out[j] = s[j] / n[j] + math.sqrt(level / n[j])
-        else:
-            out[j] = math.inf
-
-
-@leaf
-def kl_ucb(t: float, c: float, n: FloatArray, s: FloatArray, out: FloatArray) -> None:
-    """max{x : n KL(x̄ ‖ x) ≤ ln t' + c max(0, ln ln t')}, t' = t + 1.
-
-    >>> import numpy as np
-    >>> out = np.empty(2)
-    >>> kl_ucb(3.0, 0.0, np.array([2.0, 1.0]), np.array([0.0, 1.0]), out)
-    >>> out  # 2 ln 1/(1-x) = ln 4, and nothing above 1
-    array([0.5, 1. ])
-    """
-    level = log(t + 1.0)
-    if c != 0.0 and level > 1.0:
-        level += c * log(level)
-    for j in range(n.size):
-        misses = n[j] - s[j]
-        if not n[j] > 0.0:
-            out[j] = math.inf
-        elif not misses > 0.0:
-            out[j] = 1.0
-        elif not level > 0.0:
-            out[j] = s[j] / n[j]
-        elif not s[j] > 0.0:
-            out[j] = 1.0 - exp(-level / n[j])
-        else:
-            out[j] = 1.0 / (1.0 + exp(-divergence_bound(s[j], misses, level)))
-
-
-@leaf
-def bayes_ucb(
-    t: float, parameters: FloatArray, n: FloatArray, s: FloatArray, out: FloatArray
-) -> None:
-    """x with P(X > x) = 1/(t' (ln T)^c), X ~ Beta(α + s, β + n - s), t' = t + 1.
-
-    `parameters` are c, T, α and β.
-
-    >>> import numpy as np
-    >>> out = np.empty(1)
-    >>> bayes_ucb(3.0, np.array([0.0, 100.0, 1.0, 1.0]), np.array([1.0]), np.array([0.0]), out)
-    >>> out.round(12)  # (1-x)² = 1/4
-    array([0.5])
-    """
-    c, horizon, alpha, beta = parameters[0], parameters[1], parameters[2], parameters[3]
-    tail = 1.0 / (t + 1.0)
-    if c != 0.0:
-        tail *= exp(-c * log(log(horizon)))
-    for j in range(n.size):
-        out[j] = beta_quantile(alpha + s[j], beta + (n[j] - s[j]), tail)
-
-
 # ------------------------------------------------------------------------------------------------
 # Choices, learning and the loop of all policies.
 
@@ -154,10 +61,6 @@ ORACLE = 1  # the mean reward of every arm
 EPSILON_GREEDY = 2  # ε, α
 SOFTMAX = 3  # τ, α
 UCB1 = 4  # nothing
-UCB_TUNED = 5  # nothing
-MOSS = 6  # T
-KL_UCB = 7  # c
-BAYES_UCB = 8  # c, T, α, β
 
 #: The sum of squares of larger rewards would overflow.
 MOST_REWARD = 1e150
@@ -257,22 +160,13 @@ def index(kind: int, parameters: FloatArray, t: float, counts: FloatArray, out: 
     >>> out
     array([0.5, 1. ])
     """
-    n, s, q = counts[0], counts[1], counts[2]
     if kind == ORACLE:
         for j in range(out.size):
             out[j] = parameters[j]
     elif kind == UCB1:
-        ucb1(t, n, s, out)
-    elif kind == UCB_TUNED:
-        ucb_tuned(t, n, s, q, out)
-    elif kind == MOSS:
-        moss(parameters[0], n, s, out)
-    elif kind == KL_UCB:
-        kl_ucb(t, parameters[0], n, s, out)
-    elif kind == BAYES_UCB:
-        bayes_ucb(t, parameters, n, s, out)
+        ucb1(t, counts[0], counts[1], out)
     else:
-        estimates(n, s, out)
+        estimates(counts[0], counts[1], out)
 
 
 @leaf

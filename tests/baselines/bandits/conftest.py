@@ -4,17 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from benchmarks.arena import InformationDirected, KnowledgeGradient
+from benchmarks.arena import KLUCB, MOSS, BayesUCB, InformationDirected, KnowledgeGradient, UCBTuned
 
 from bayescontrol.baselines import (
-    KLUCB,
-    MOSS,
     UCB1,
-    BayesUCB,
     EpsilonGreedy,
     Oracle,
     Softmax,
-    UCBTuned,
     UniformLevers,
 )
 

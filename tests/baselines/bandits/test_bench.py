@@ -6,18 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from benchmarks.arena import InformationDirected, KnowledgeGradient
+from benchmarks.arena import KLUCB, MOSS, BayesUCB, InformationDirected, KnowledgeGradient, UCBTuned
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.baselines import (
-    KLUCB,
-    MOSS,
     UCB1,
-    BayesUCB,
     EpsilonGreedy,
     Oracle,
-    UCBTuned,
     UniformLevers,
 )
 from bayescontrol.interaction import both_streams, interact
