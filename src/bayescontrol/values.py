@@ -66,6 +66,29 @@ def part_of(arrays: Arrays, prefix: str) -> Arrays:
     return {n.removeprefix(prefix): v for n, v in arrays.items() if n.startswith(prefix)}
 
 
+def require_shapes(
+    arrays: Any, shapes: Mapping[str, tuple[int, ...]], dtype: type = np.float64
+) -> None:
+    """Raise `IncompatibleState` unless these arrays exist, fit their shapes and are finite."""
+    require_arrays(arrays, shapes)
+    for name, shape in shapes.items():
+        array = arrays[name]
+        if array.shape != shape or array.dtype != dtype or not np.isfinite(array).all():
+            raise IncompatibleState(
+                f"the saved array {name!r} is {array.dtype}{list(array.shape)}: expected finite "
+                f"{np.dtype(dtype)}{list(shape)}"
+            )
+
+
+def require_triangular(arrays: Any, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise `IncompatibleState` unless these arrays hold upper triangles, positive diagonals."""
+    require_shapes(arrays, shapes)
+    for name in shapes:
+        positive = np.diagonal(arrays[name], axis1=-2, axis2=-1) > 0.0
+        if np.tril(arrays[name], -1).any() or not positive.all():
+            raise IncompatibleState(f"the saved array {name!r} is not a triangular factor")
+
+
 def format_name(cls: type, default: str) -> str:
     """Return the name of a class in stored data: the `format_name` that the class declares.
 

@@ -31,17 +31,13 @@ from bayescontrol.bandits.regression import (
     Link,
     Logit,
     Prior,
-    Regressions,
     RewardAndContext,
     as_context,
     comparable,
     next_context,
+    regressions,
 )
-from bayescontrol.errors import (
-    BadEvidence,
-    InvalidTable,
-    counted,
-)
+from bayescontrol.errors import BadEvidence, InvalidTable, counted
 from bayescontrol.fused import learner
 from bayescontrol.problems.description import ModelKind
 from bayescontrol.problems.names import Names
@@ -254,7 +250,7 @@ class ContextualBandit:
         self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
     ) -> None:
         self.link, self.labels, self.prior = link, Names("arm", arms), prior
-        self._fits = Regressions(len(self.labels), features, prior)
+        self._fits = regressions(prior, len(self.labels), features)
         self.features = self._fits.features
 
     def belief(self) -> LinearBelief:

@@ -28,9 +28,9 @@ from bayescontrol.bandits.regression import (
     Link,
     NoContext,
     Prior,
-    Regressions,
     as_context,
     comparable,
+    regressions,
     reward_of,
 )
 from bayescontrol.bandits.roster import HasArms, Roster
@@ -107,7 +107,7 @@ class LinearBelief(HasArms):
     ) -> None:
         self.link = link
         self._roster = Roster(arms)
-        self._fits = Regressions(len(self._roster), features, prior)
+        self._fits = regressions(prior, len(self._roster), features)
         self._last: LinearWeights | None = None
 
     # -- the Belief protocol ----------------------------------------------------------------
@@ -235,7 +235,7 @@ class LinearBelief(HasArms):
         """
         roster, fits = self._roster.copy(), self._fits.copy()
         roster.add(arm)
-        fits.append(prior)
+        fits.append(regressions(prior, 1, self.features))
         self._roster, self._fits = roster, fits
 
     def retire(self, arm: Hashable) -> None:

@@ -1,4 +1,4 @@
-"""Contexts, links from scores to rewards, and the Gaussian regressions of contextual bandits.
+"""Contexts, links from scores to rewards, and the priors of contextual bandits.
 
     context     x_t ∈ ℝᵈ,   o_t = (r_t, x_{t+1}),   T(x, a, o) = the context in o
     score       x·w_a | past ~ N(s, q)
@@ -14,9 +14,7 @@ reward (streaming Laplace): the current Gaussian is the prior, and the new mean 
     μ' = μ + Λ⁻¹x (r - σ(η)),  η = x·μ'        Λ' = Λ + σ(η) σ(-η) x xᵀ
 
 at constant cost: Newton's method solves for the scalar η. The update equations are kernels
-(`kernels.contextual`), selected by the number `kind` of the link.
-
-Each regression is stored as a triangular R_j and a vector z_j with Λ_j = R_jᵀ R_j, z_j = R_j μ_j.
+(`kernels.regression`), selected by the number `kind` of the link.
 """
 
 import math
@@ -28,10 +26,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.family import number, zero_or_one
-from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
+from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.problems.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
+from bayescontrol.problems.regressions import Regressions
 from bayescontrol.situations import accept_late_feedback
 
 #: Larger numbers are rejected, so that squares and sums stay finite.
@@ -318,8 +317,14 @@ class Logit:
 Prior: TypeAlias = Sequence[npt.ArrayLike] | None
 
 
-def _factors(prior: Prior, arms: int, d: int) -> tuple[FloatArray, FloatArray]:
-    """R and z of a prior (mean, precision), one per arm."""
+def regressions(prior: Prior, arms: int, features: int) -> Regressions:
+    """The regressions with a prior (mean, precision), one per arm."""
+    try:
+        d = index(features)
+    except TypeError:
+        d = 0
+    if d < 1:
+        raise InvalidPrior(f"features={features!r}: expected a whole number of at least 1")
     if prior is not None and (not hasattr(prior, "__len__") or len(prior) != 2):
         raise InvalidPrior(f"prior={prior!r}: expected a pair (mean, precision)")
     try:
@@ -348,114 +353,4 @@ def _factors(prior: Prior, arms: int, d: int) -> tuple[FloatArray, FloatArray]:
                 f"the prior precision of arm {j} is not positive definite: every direction needs "
                 f"a precision of at least {1.0 / LARGEST:g}"
             )
-    return R, np.einsum("jki,ji->jk", R, means)
-
-
-class Regressions:
-    """The posteriors of N weight vectors with d features.
-
-    >>> one = Regressions(1, 2, None)
-    >>> kernels.regression.absorb(one.R[0], one.z[0], np.array([1.0, 0.0]), 1.0, 3.0, one.v)
-    >>> one.mean(0).round(12), one.precision(0).round(12)
-    (array([1.5, 0. ]), array([[2., 0.],
-           [0., 1.]]))
-    """
-
-    def __init__(self, arms: int, features: int, prior: Prior) -> None:
-        try:
-            self.features = index(features)
-        except TypeError:
-            self.features = 0
-        if self.features < 1:
-            raise InvalidPrior(f"features={features!r}: expected a whole number of at least 1")
-        self._prior = _factors(prior, arms, self.features)
-        self.R, self.z = (part.copy() for part in self._prior)
-        self.v: FloatArray = np.empty(self.features)
-
-    def __len__(self) -> int:
-        """The number of regressions."""
-        return len(self.z)
-
-    def append(self, prior: Prior) -> None:
-        """Add a regression with this prior."""
-        R, z = _factors(prior, 1, self.features)
-        self.R, self.z = np.vstack([self.R, R]), np.vstack([self.z, z])
-        self._prior = np.vstack([self._prior[0], R]), np.vstack([self._prior[1], z])
-
-    def score(self, j: int, x: FloatArray) -> tuple[float, float]:
-        """Mean and variance of x·w_j."""
-        return kernels.regression.score(self.R[j], self.z[j], x, self.v)
-
-    def mean(self, j: int) -> FloatArray:
-        """μ_j."""
-        mu = np.empty(self.features)
-        kernels.regression.solve_upper(self.R[j], self.z[j], mu)
-        return mu
-
-    def precision(self, j: int) -> FloatArray:
-        """Λ_j."""
-        return np.asarray(self.R[j].T @ self.R[j])
-
-    def draw(self, j: int, state: Any, w: FloatArray) -> None:
-        """Draw w_j ~ N(μ_j, Λ_j⁻¹) into w."""
-        kernels.regression.draw_weights(self.R[j], self.z[j], self.v, w, state)
-
-    def same_prior(self, other: "Regressions") -> bool:
-        """Whether both have the same prior, bit for bit."""
-        pairs = zip(self._prior, other._prior, strict=True)
-        return all(p.shape == q.shape and p.tobytes() == q.tobytes() for p, q in pairs)
-
-    def merge(self, other: "Regressions") -> None:
-        """Λ + Λ' - Λ₀ and Λμ + Λ'μ' - Λ₀μ₀: add the evidence of `other`, the prior counts once."""
-        R, z = np.empty_like(self.R), np.empty_like(self.z)
-        parts = ((1.0, self.R, self.z), (1.0, other.R, other.z), (-1.0, *self._prior))
-        for j in range(len(self)):
-            Lambda = sum((sign * (S[j].T @ S[j]) for sign, S, _ in parts), np.zeros(R[j].shape))
-            shift = sum((sign * (S[j].T @ y[j]) for sign, S, y in parts), np.zeros(z[j].shape))
-            if not kernels.regression.cholesky(Lambda, R[j]):
-                raise IncompatibleState(
-                    f"arm {j}: the evidence is smaller than the rounding of the prior and cannot "
-                    "be merged; learn the rewards one by one instead"
-                )
-            kernels.regression.score(R[j], z[j], shift, self.v)
-            z[j] = self.v
-        self.R, self.z = R, z
-
-    def save(self) -> Arrays:
-        """Named arrays: `factor`, `target`, and the same of the prior."""
-        return {
-            "factor": self.R.copy(),
-            "target": self.z.copy(),
-            "prior_factor": self._prior[0].copy(),
-            "prior_target": self._prior[1].copy(),
-        }
-
-    def loaded(self, arrays: Arrays, arms: int) -> "Regressions":
-        """The regressions of a saved state; IncompatibleState if the arrays are invalid."""
-        twin, d = self.copy(), self.features
-        shapes = {"factor": (arms, d, d), "target": (arms, d)}
-        for name, shape in list(shapes.items()):
-            shapes[f"prior_{name}"] = shape
-        for name, shape in shapes.items():
-            array = arrays.get(name)
-            if array is None:
-                raise IncompatibleState(f"the saved state lacks the array {name!r}")
-            if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-                raise IncompatibleState(
-                    f"the saved array {name!r} is {array.dtype}{list(array.shape)}, it must be "
-                    f"finite float64{list(shape)}"
-                )
-            if name.endswith("factor"):
-                diagonals = np.diagonal(array, axis1=1, axis2=2)
-                if np.tril(array, -1).any() or not (diagonals > 0.0).all():
-                    raise IncompatibleState(f"the saved array {name!r} is not a triangular factor")
-        twin.R, twin.z = arrays["factor"].copy(), arrays["target"].copy()
-        twin._prior = arrays["prior_factor"].copy(), arrays["prior_target"].copy()
-        return twin
-
-    def copy(self) -> "Regressions":
-        """Return an independent copy."""
-        twin = Regressions.__new__(Regressions)
-        twin.features, twin._prior = self.features, self._prior
-        twin.R, twin.z, twin.v = self.R.copy(), self.z.copy(), self.v.copy()
-        return twin
+    return Regressions(R, np.einsum("jki,ji->jk", R, means))

@@ -202,7 +202,7 @@ def _schedule(schedule: Any) -> tuple[int, float] | None:
 
 
 def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
-    loop, belief, fit = kernels.lqr, agent.belief, agent.belief.fit
+    loop, belief = kernels.lqr, agent.belief
     kind, number = _schedule(agent.schedule) or (0, 0.0)
     mode, trial, diagonal, room, nu = belief.loop_parts()
     how = loop.LoopSettings(
@@ -212,11 +212,11 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
     t, drawn_at, drawn_in = agent.clock()
     clock = np.array([t, drawn_at, agent.mode is not None, 0], np.int64)
     before = np.empty(4, np.uint64)
-    rooms = loop.Rooms(room, trial, fit.row, fit.v, fit.zero, diagonal, before)
+    rooms = loop.Rooms(room, trial, belief.row, belief.v, belief.zero, diagonal, before)
     x, drawn_in = plant.x, np.array(drawn_in, np.float64)
     inputs, states = np.empty((steps, belief.inputs)), np.empty((steps, belief.states))
     done, why = loop.interact(
-        fit.F, how, mode, clock, rooms, *plant.loop_arrays(), x, drawn_in,
+        belief.F, how, mode, clock, rooms, *plant.loop_arrays(), x, drawn_in,
         p.state, q.state, inputs, states,
     )  # fmt: skip
     plant.fast_forward(x)

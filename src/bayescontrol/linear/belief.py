@@ -12,7 +12,7 @@ can be stabilised.
 from collections.abc import Sequence
 from math import log, pi
 from operator import index
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from bayescontrol.linear.regression import SystemPrior, SystemRegression
 from bayescontrol.linear.system import Costs, LinearSystem, as_costs, state_and_cost
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
-from bayescontrol.values import require_arrays
+from bayescontrol.values import require_arrays, require_shapes
 
 _PARTS = ("A", "B", "V", "P", "K", "Q", "R")
 
@@ -83,22 +83,12 @@ class LinearMode:
     @classmethod
     def restore(cls, arrays: Arrays, n: int, m: int) -> "LinearMode | None":
         """Return the mode that `save` stored, for n states and m inputs; None if there is none."""
-        names = {name for name in arrays if name.startswith("drawn/")}
-        if not names:
+        if not any(name.startswith("drawn/") for name in arrays):
             return None
-        shapes = dict(
-            zip(_PARTS, ((n, n), (n, m), (n, n), (n, n), (m, n), (n, n), (m, m)), strict=True)
-        )
-        parts = []
-        for name, shape in shapes.items():
-            part = arrays.get(f"drawn/{name}")
-            if part is None or part.shape != shape or part.dtype != np.float64:
-                raise IncompatibleState(f"the saved mode has no {name} of shape {shape}")
-            if not np.isfinite(part).all():
-                raise IncompatibleState(
-                    f"the saved state is damaged: 'drawn/{name}' has an entry that is not finite"
-                )
-            parts.append(part.copy())
+        sizes = (n, n), (n, m), (n, n), (n, n), (m, n), (n, n), (m, m)
+        shapes = {f"drawn/{part}": size for part, size in zip(_PARTS, sizes, strict=True)}
+        require_shapes(arrays, shapes)
+        parts = [arrays[name].copy() for name in shapes]
         return cls(parts[:5], Costs(*parts[5:]))
 
     def __repr__(self) -> str:
@@ -108,7 +98,7 @@ class LinearMode:
 _LN2 = 0.6931471805599453
 
 
-class SystemBelief:
+class SystemBelief(SystemRegression):
     """P(A, B, W | âo_<t), with known costs or with a `CostBelief` that learns them.
 
     `noise` is W if it is known. At most `tries` systems are drawn for one mode.
@@ -147,14 +137,14 @@ class SystemBelief:
         if index(tries) < 1:
             raise InvalidPrior(f"tries={tries}: it must be at least 1")
         self.tries = index(tries)
-        self._fit = SystemRegression(n, m, SystemPrior() if prior is None else prior)
+        super().__init__(n, m, SystemPrior() if prior is None else prior)
         self._V: FloatArray | None = None
         if noise is not None:
             self._V = np.empty((n, n))
             kernels.regression.cholesky(as_definite(noise, n, "the noise"), self._V)
         self._room = kernels.riccati.room(n, m)
         self._last: LinearMode | None = None
-        self._diagonal = self._fit.R.diagonal().copy()
+        self._diagonal = self.R.diagonal().copy()
         #: Number of rejected draws: no stabilising gain, or costs that are not definite.
         self.redrawn = 0
 
@@ -167,7 +157,7 @@ class SystemBelief:
         """
         v, u, y, cost = self._event(x, a, o)
         self.costs.learn(v, u, cost)
-        self._fit.learn(v, u, y)
+        self.learn(v, u, y)
 
     def _event(
         self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any
@@ -191,7 +181,7 @@ class SystemBelief:
                 break
             draws = left if self.costs.known else 1  # draw unknown costs again after each failure
             failed = kernels.lqr.draw_mode(
-                self._fit.F, self._freedom(), *costs, solved, draws, self._room, rng.state
+                self.F, self._freedom(), *costs, solved, draws, self._room, rng.state
             )
             if failed >= 0:
                 return self._adopt(solved, costs, self.tries - left + failed)
@@ -208,7 +198,7 @@ class SystemBelief:
             kernels.regression.cholesky(part, np.empty_like(part)) for part in costs
         )
         if not definite or not kernels.lqr.mean_mode(
-            self._fit.F, self._freedom(), *costs, solved, self._room
+            self.F, self._freedom(), *costs, solved, self._room
         ):
             return None
         return self._adopt(solved, costs, 0)
@@ -221,62 +211,29 @@ class SystemBelief:
         """Keep the last mode because no new one was found; counts in `redrawn`."""
         if self._last is not None:
             self.redrawn += 1
-            self._diagonal = self._fit.R.diagonal().copy()
+            self._diagonal = self.R.diagonal().copy()
         return self._last
 
     def _blank(self) -> Any:
         n, m = self.states, self.inputs
         V = np.empty((n, n)) if self._V is None else self._V.copy()
-        shapes = ((n, n), (n, m)), ((n, n), (m, n))
-        (A, B), (P, K) = ((np.empty(shape) for shape in pair) for pair in shapes)
+        A, B, P, K = (np.empty(shape) for shape in ((n, n), (n, m), (n, n), (m, n)))
         return kernels.lqr.Mode(A, B, V, P, K)
 
     def _adopt(self, solved: Any, costs: Costs, failed: int) -> LinearMode:
         self.redrawn += failed
-        self._diagonal = self._fit.R.diagonal().copy()
+        self._diagonal = self.R.diagonal().copy()
         self._last = LinearMode(solved, costs)
         return self._last
 
     # -- the posterior -----------------------------------------------------------------------
-
-    @property
-    def states(self) -> int:
-        """n, the dimension of the state."""
-        return self._fit.n
-
-    @property
-    def inputs(self) -> int:
-        """m, the dimension of the input."""
-        return self._fit.m
-
-    @property
-    def count(self) -> int:
-        """Number of observations."""
-        return self._fit.count
-
-    @property
-    def nu(self) -> float:
-        """ν = ν₀ + t, the degrees of freedom of the noise."""
-        return self._fit.nu
-
-    def mean(self) -> FloatArray:
-        """Return E[A B], n × (n + m)."""
-        return self._fit.mean()
-
-    def precision(self) -> FloatArray:
-        """Return Λ; row i of [A B] has covariance W_ii Λ⁻¹."""
-        return self._fit.precision()
-
-    def scatter(self) -> FloatArray:
-        """Return Ψ of the noise's inverse Wishart distribution."""
-        return self._fit.scatter()
 
     def noise(self) -> FloatArray:
         """Return W if it is known, else E[W] = Ψ / (ν - n - 1), or Ψ / ν if that is infinite."""
         V = self._V
         if V is None:
             V = np.empty((self.states, self.states))
-            kernels.lqr.mean_noise(self._fit.F, self.nu, V)
+            kernels.lqr.mean_noise(self.F, self.nu, V)
         return np.asarray(V.T @ V)
 
     def covariance(self, row: int) -> FloatArray:
@@ -295,12 +252,12 @@ class SystemBelief:
 
     def growth(self) -> float:
         """Return the factor by which det Λ has grown since the last draw."""
-        return kernels.lqr.growth(self._fit.F, self._diagonal)
+        return kernels.lqr.growth(self.F, self._diagonal)
 
     def log_predictive(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> float:
         """Return ln P(o | âo_<t â_t): Student's t, or Gaussian if the noise is known."""
         v, u, y, cost = self._event(x, a, o)
-        state = self._fit.log_predictive(np.concatenate([v, u]), y, self._V)
+        state = self.log_density(np.concatenate([v, u]), y, self._V)
         return state + self.costs.log_predictive(v, u, cost)
 
     def surprise(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> float:
@@ -319,11 +276,6 @@ class SystemBelief:
 
     # -- for compiled loops --------------------------------------------------------------------
 
-    @property
-    def fit(self) -> SystemRegression:
-        """The regression, which the kernels update in place."""
-        return self._fit
-
     def loop_parts(self) -> tuple[Any, Any, FloatArray, Any, float]:
         """Return the current mode, a blank one, diag R at its draw, workspace, and ν."""
         mode = self._blank() if self._last is None else self._last.arrays()
@@ -331,8 +283,8 @@ class SystemBelief:
         return copied, self._blank(), self._diagonal.copy(), self._room, self._freedom()
 
     def fast_forward(self, observed: int, mode: Any, diagonal: FloatArray, failed: int) -> None:
-        """Synchronise with a compiled loop that has updated `fit`."""
-        self._fit.count += observed
+        """Synchronise with a compiled loop that has updated F."""
+        self.count += observed
         self.redrawn += failed
         self._diagonal = diagonal
         if mode is not None:
@@ -343,7 +295,7 @@ class SystemBelief:
     def save(self) -> Arrays:
         """Return named arrays for an exact `load`."""
         return {
-            **self._fit.save(),
+            **super().save(),
             **{f"costs/{name}": array for name, array in self.costs.save().items()},
             **({} if self._last is None else self._last.save()),
             "noise": np.empty((0, 0)) if self._V is None else self._V.copy(),
@@ -353,28 +305,24 @@ class SystemBelief:
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for the same dimensions, noise and kind of costs."""
-        require_arrays(arrays, {"noise", "sampler/redrawn", "sampler/diagonal"})
-        fit, current = self._fit.restored(arrays), self.save()
+        require_arrays(arrays, ())
         inner = {n[6:]: array for n, array in arrays.items() if n.startswith("costs/")}
-        costs = self.costs.restored(inner)
-        for name in ("noise", "sampler/diagonal", "sampler/redrawn"):
-            expected = current[name]
-            if arrays[name].shape != expected.shape or arrays[name].dtype != expected.dtype:
-                raise IncompatibleState(
-                    f"the saved array {name!r} has the wrong shape or type for this belief"
-                )
-        if arrays["noise"].tobytes() != current["noise"].tobytes():
+        costs, noise = self.costs.restored(inner), self.save()["noise"]
+        require_shapes(arrays, {"noise": noise.shape, "sampler/diagonal": self._diagonal.shape})
+        require_shapes(arrays, {"sampler/redrawn": ()}, np.int64)
+        if arrays["noise"].tobytes() != noise.tobytes():
             raise IncompatibleState("the saved belief has a different known noise")
         diagonal, redrawn = arrays["sampler/diagonal"], int(arrays["sampler/redrawn"])
-        if not ((diagonal > 0.0) & (diagonal < np.inf)).all() or redrawn < 0:
+        if not (diagonal > 0.0).all() or redrawn < 0:
             raise IncompatibleState(
                 f"the saved state is damaged: sampler/diagonal={diagonal}, redrawn={redrawn}"
             )
         last = LinearMode.restore(arrays, self.states, self.inputs)
-        self._fit, self.costs, self._last = fit, costs, last
+        super().load(arrays)
+        self.costs, self._last = costs, last
         self._diagonal, self.redrawn = diagonal.copy(), redrawn
 
-    def merge(self, other: "SystemBelief") -> None:
+    def merge(self, other: SystemRegression) -> None:
         """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, SystemBelief):
             raise IncompatibleState(f"cannot merge {other!r}: it is not a SystemBelief")
@@ -382,16 +330,14 @@ class SystemBelief:
             raise IncompatibleState("cannot merge a belief with itself: evidence would count twice")
         if self.save()["noise"].tobytes() != other.save()["noise"].tobytes():
             raise IncompatibleState("beliefs can be merged only if their known noise is equal")
-        fit, costs = self._fit.copy(), self.costs.copy()
-        fit.merge(other._fit)
+        costs = self.costs.copy()
         costs.merge(other.costs)
-        self._fit, self.costs = fit, costs
+        super().merge(other)
+        self.costs = costs
 
-    def copy(self) -> "SystemBelief":
+    def copy(self) -> Self:
         """Return an independent copy."""
-        twin = SystemBelief.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._fit = self._fit.copy()
+        twin = super().copy()
         twin._diagonal = self._diagonal.copy()
         twin._room = kernels.riccati.room(self.states, self.inputs)
         twin.costs = self.costs.copy()

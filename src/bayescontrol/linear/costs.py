@@ -16,7 +16,9 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, counted
 from bayescontrol.linear.matrices import LARGEST
 from bayescontrol.linear.system import Costs
+from bayescontrol.problems.regressions import Regressions
 from bayescontrol.seeding import Stream
+from bayescontrol.values import require_shapes
 
 
 def _features(v: FloatArray) -> FloatArray:
@@ -108,18 +110,16 @@ class CostBelief:
             if not 1e-50 < value < 1e50:
                 raise InvalidPrior(f"{name}={value!r}: it must be a positive number")
         self.n, self.m, self.noise = n, m, float(noise)
-        size = (n * (n + 1) + m * (m + 1)) // 2
-        self._v: FloatArray = np.empty(size)
         mu = np.concatenate([mean * np.eye(k)[np.triu_indices(k)] for k in (n, m)])
-        self._prior = np.eye(size) / deviation, mu / deviation
-        self._R, self._z = (part.copy() for part in self._prior)
+        self._fit = Regressions(np.eye(len(mu))[None] / deviation, mu[None] / deviation)
         #: Number of observed costs.
         self.count = 0
 
     def learn(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
         """Learn from one observed cost. An error changes nothing."""
-        phi, c = self._event(x, u, cost)
-        kernels.regression.absorb(self._R, self._z, phi, 1.0 / self.noise, c / self.noise, self._v)
+        (phi, c), fit = self._event(x, u, cost), self._fit
+        scale = 1.0 / self.noise
+        kernels.regression.absorb(fit.R[0], fit.z[0], phi, scale, c / self.noise, fit.v)
         self.count += 1
 
     def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
@@ -143,9 +143,9 @@ class CostBelief:
 
     def draw(self, rng: Stream, tries: int) -> tuple[Costs | None, int]:
         """Draw Q ≻ 0 and R ≻ 0; return them, or None, and the number of rejected draws."""
-        w = np.empty_like(self._v)
+        w = np.empty(self._fit.features)
         for failed in range(tries):
-            kernels.regression.draw_weights(self._R, self._z, self._v, w, rng.state)
+            self._fit.draw(0, rng.state, w)
             costs = self._costs(w)
             if all(kernels.regression.cholesky(part, np.empty_like(part)) for part in costs):
                 return costs, failed
@@ -153,9 +153,7 @@ class CostBelief:
 
     def mean(self) -> Costs:
         """Return E[Q] and E[R] of the Gaussian, which need not be positive definite."""
-        w = np.empty_like(self._v)
-        kernels.regression.solve_upper(self._R, self._z, w)
-        return self._costs(w)
+        return self._costs(self._fit.mean(0))
 
     def _costs(self, w: FloatArray) -> Costs:
         cut = self.n * (self.n + 1) // 2
@@ -164,64 +162,39 @@ class CostBelief:
     def log_predictive(self, x: FloatArray, u: FloatArray, cost: float | None) -> float:
         """Return ln P(c | past, x, u), ignoring the restriction to definite matrices."""
         phi, c = self._event(x, u, cost)
-        mean, variance = kernels.regression.score(self._R, self._z, phi, self._v)
+        mean, variance = self._fit.score(0, phi)
         variance += self.noise**2
         return -0.5 * (log(2 * pi * variance) + (c - mean) ** 2 / variance)
 
     def posterior(self) -> FloatArray:
         """Return μ stacked on Λ."""
-        w = np.empty_like(self._v)
-        kernels.regression.solve_upper(self._R, self._z, w)
-        return np.vstack([w, self._R.T @ self._R])
+        return np.vstack([self._fit.mean(0), self._fit.precision(0)])
 
     def merge(self, other: object) -> None:
         """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, CostBelief):
             raise IncompatibleState("cannot merge known costs with costs that are learnt")
         same = (self.n, self.m, self.noise) == (other.n, other.m, other.noise)
-        pairs = zip(self._prior, other._prior, strict=True)
-        if not same or any(p.tobytes() != q.tobytes() for p, q in pairs):
+        if not same or not self._fit.same_prior(other._fit):
             raise IncompatibleState("beliefs about costs can be merged only with equal priors")
-        parts = ((1.0, self._R, self._z), (1.0, other._R, other._z), (-1.0, *self._prior))
-        Lambda = np.add.reduce([sign * (S.T @ S) for sign, S, _ in parts])
-        shift = np.add.reduce([sign * (S.T @ y) for sign, S, y in parts])
-        R = np.empty_like(Lambda)
-        if not kernels.regression.cholesky(Lambda, R):
-            raise IncompatibleState(
-                "the beliefs about costs cannot be merged: one is lost in rounding beside the other"
-            )
-        kernels.regression.score(R, self._z, shift, self._v)
-        self._R, self._z, self.count = R, self._v.copy(), self.count + other.count
+        self._fit.merge(other._fit)
+        self.count += other.count
 
     def save(self) -> Arrays:
         """Return named arrays for an exact `restored`."""
-        return {
-            "factor": self._R.copy(),
-            "target": self._z.copy(),
-            "prior_factor": self._prior[0].copy(),
-            "prior_target": self._prior[1].copy(),
-            "count": np.array(self.count),
-            "noise": np.array(self.noise),
-        }
+        parts = {name: part[0] for name, part in self._fit.save().items()}
+        return parts | {"count": np.array(self.count), "noise": np.array(self.noise)}
 
     def restored(self, arrays: Arrays) -> "CostBelief":
         """Return the belief that `save` stored, for the same dimensions and noise."""
-        missing = self.save().keys() - arrays.keys()
-        if missing:
-            raise IncompatibleState(f"the saved costs lack the arrays {sorted(missing)}")
-        for name, like in self.save().items():
-            array, same = arrays[name], (arrays[name].shape, arrays[name].dtype)
-            if same != (like.shape, like.dtype) or not np.isfinite(array).all():
-                raise IncompatibleState(
-                    f"the saved array {name!r} of the costs has the wrong shape, type or values"
-                )
+        require_shapes(arrays, {"noise": ()})
+        require_shapes(arrays, {"count": ()}, np.int64)
         if float(arrays["noise"]) != self.noise:
             raise IncompatibleState(
                 f"the saved costs have noise {arrays['noise']}, this belief has {self.noise}"
             )
         twin = self.copy()
-        twin._R, twin._z = arrays["factor"].copy(), arrays["target"].copy()
-        twin._prior = arrays["prior_factor"].copy(), arrays["prior_target"].copy()
+        twin._fit = self._fit.loaded({name: part[None] for name, part in arrays.items()}, 1)
         twin.count = int(arrays["count"])
         return twin
 
@@ -229,7 +202,7 @@ class CostBelief:
         """Return an independent copy."""
         twin = CostBelief.__new__(CostBelief)
         twin.__dict__.update(self.__dict__)
-        twin._R, twin._z, twin._v = self._R.copy(), self._z.copy(), self._v.copy()
+        twin._fit = self._fit.copy()
         return twin
 
     def __repr__(self) -> str:

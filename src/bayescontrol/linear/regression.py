@@ -15,6 +15,7 @@ Evidence is additive in FᵀF, so regressions merge: add both and subtract the p
 from dataclasses import dataclass
 from math import lgamma, log, log1p, pi
 from operator import index
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidSystem
 from bayescontrol.linear.matrices import as_definite, as_matrix
+from bayescontrol.values import require_triangular
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +100,8 @@ class SystemRegression:
     """
 
     def __init__(self, n: int, m: int, prior: SystemPrior) -> None:
-        self.n, self.m = n, m
+        #: n and m, the dimensions of state and input.
+        self.states, self.inputs = n, m
         self._prior = prior.factor(n, m)
         self._nu0 = prior.freedom(n)
         self.F = self._prior.copy()
@@ -108,13 +111,13 @@ class SystemRegression:
 
     @property
     def nu(self) -> float:
-        """ν = ν₀ + t."""
+        """ν = ν₀ + t, the degrees of freedom of the noise."""
         return self._nu0 + self.count
 
     @property
     def R(self) -> FloatArray:  # noqa: N802 - the field's symbol
         """The factor R of the precision, as a view of F."""
-        return self.F[: self.n + self.m, : self.n + self.m]
+        return self.F[: self.states + self.inputs, : self.states + self.inputs]
 
     def learn(self, x: FloatArray, u: FloatArray, y: FloatArray) -> None:
         """Add one observation; the vectors must have been validated."""
@@ -122,26 +125,26 @@ class SystemRegression:
         self.count += 1
 
     def mean(self) -> FloatArray:
-        """Return the posterior mean of [A B]."""
-        A, B = np.empty((self.n, self.n)), np.empty((self.n, self.m))
+        """Return E[A B], the posterior mean, n × (n + m)."""
+        A, B = np.empty((self.states, self.states)), np.empty((self.states, self.inputs))
         kernels.lqr.mean_system(self.F, A, B)
         return np.hstack([A, B])
 
     def precision(self) -> FloatArray:
-        """Return Λ."""
+        """Return Λ; row i of [A B] has covariance W_ii Λ⁻¹."""
         return np.asarray(self.R.T @ self.R)
 
     def scatter(self) -> FloatArray:
-        """Return Ψ."""
-        S = self.F[self.n + self.m :, self.n + self.m :]
+        """Return Ψ of the noise's inverse Wishart distribution."""
+        S = self.F[self.states + self.inputs :, self.states + self.inputs :]
         return np.asarray(S.T @ S)
 
-    def log_predictive(self, z: FloatArray, y: FloatArray, V: FloatArray | None) -> float:
+    def log_density(self, z: FloatArray, y: FloatArray, V: FloatArray | None) -> float:
         """Return ln P(y | z): Student's t with ν - n + 1 degrees of freedom, or Gaussian.
 
         It is Gaussian if W = VᵀV is known.
         """
-        v, n = np.linalg.solve(self.R.T, z), self.n
+        v, n = np.linalg.solve(self.R.T, z), self.states
         spread, e = 1.0 + float(v @ v), y - self.mean() @ z
         scale = self.scatter() if V is None else V.T @ V
         quadratic = float(e @ np.linalg.solve(scale, e)) / spread
@@ -154,9 +157,9 @@ class SystemRegression:
 
     def merge(self, other: "SystemRegression") -> None:
         """Add the evidence of `other`, FᵀF + F'ᵀF' - F₀ᵀF₀; the prior counts once."""
-        if (self.n, self.m, self._nu0) != (other.n, other.m, other._nu0) or (
-            self._prior.tobytes() != other._prior.tobytes()
-        ):
+        shape = self.states, self.inputs, self._nu0
+        same_shape = shape == (other.states, other.inputs, other._nu0)
+        if not same_shape or not np.array_equal(self._prior, other._prior):
             raise IncompatibleState("beliefs can be merged only if they have the same prior")
         gram = self.F.T @ self.F + other.F.T @ other.F - self._prior.T @ self._prior
         F = np.empty_like(self.F)
@@ -176,38 +179,22 @@ class SystemRegression:
             "count": np.array(self.count),
         }
 
-    def restored(self, arrays: Arrays) -> "SystemRegression":
-        """Return the regression that `save` stored, for the same dimensions."""
-        twin = self.copy()
-        for name in ("factor", "prior_factor"):
-            array = arrays.get(name)
-            if array is None:
-                raise IncompatibleState(f"the saved state lacks the array {name!r}")
-            if array.shape != self.F.shape or array.dtype != np.float64:
-                raise IncompatibleState(
-                    f"the saved array {name!r} is {array.dtype}{list(array.shape)}, which does not "
-                    f"fit {self.n} states and {self.m} inputs"
-                )
-            triangular = not np.tril(array, -1).any() and array.diagonal().min() > 0.0
-            if not (triangular and np.isfinite(array).all()):
-                raise IncompatibleState(
-                    f"the saved state is damaged: {name!r} is not a triangular factor"
-                )
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned, for the same dimensions. An error changes nothing."""
+        require_triangular(arrays, dict.fromkeys(("factor", "prior_factor"), self.F.shape))
         try:
             count, nu0 = index(arrays["count"][()]), float(arrays["freedom"][()])
         except (KeyError, TypeError, ValueError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        if count < 0 or not self.n - 1 < nu0 < np.inf:
+        if count < 0 or not self.states - 1 < nu0 < np.inf:
             raise IncompatibleState(f"the saved state is damaged: count={count}, freedom={nu0}")
-        twin.F, twin._prior = arrays["factor"].copy(), arrays["prior_factor"].copy()
-        twin.count, twin._nu0 = count, nu0
-        return twin
+        self.F, self._prior = arrays["factor"].copy(), arrays["prior_factor"].copy()
+        self.count, self._nu0 = count, nu0
 
-    def copy(self) -> "SystemRegression":
+    def copy(self) -> Self:
         """Return an independent copy."""
-        twin = SystemRegression.__new__(SystemRegression)
+        twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin.F, twin.row, twin.v, twin.zero = (
-            self.F.copy(), self.row.copy(), self.v.copy(), self.zero.copy()
-        )  # fmt: skip
+        for name in ("F", "row", "v", "zero"):
+            setattr(twin, name, getattr(self, name).copy())
         return twin
