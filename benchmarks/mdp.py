@@ -34,8 +34,7 @@ from rich.table import Table
 from bayescontrol import Stream, interact
 from bayescontrol.baselines import RLearning
 from bayescontrol.experiments.mdp.maze import AGENTS, RULES, Settings, world
-from bayescontrol.mdp import Maze
-from bayescontrol.mdp.gibbs import mdp_agent
+from bayescontrol.mdp import GibbsMDP, Maze
 from bayescontrol.report import figures
 
 __all__ = ["GYMNASIUM", "NUMPY", "full_table", "gibbs_step", "r_learning_step"]
@@ -52,7 +51,7 @@ def gibbs_step() -> dict[str, Timing]:
     mdp = Maze("three-cups").mdp()
     worlds = [GymnasiumStyle(mdp) for _ in range(2)]
     plain, dense = PlainSweep(worlds[0].shape), DenseSweep(worlds[1].shape)
-    agent, environment = mdp_agent(4, start=0), mdp.environment(0)
+    agent, environment = GibbsMDP(4, start=0).agent(), mdp.environment(0)
     streams = Stream(1), Stream(2)
     return _per_step(
         {

@@ -16,8 +16,7 @@ from benchmarks.timing import Timing, take_turns
 
 from bayescontrol import Stream, interact
 from bayescontrol.lab.chart import Chart, Colour, Marker, Panel, Series
-from bayescontrol.mdp import MDP
-from bayescontrol.mdp.gibbs import mdp_agent
+from bayescontrol.mdp import MDP, GibbsMDP
 
 __all__ = ["SIZES", "SWEEPS", "WORLDS", "Growth", "chart", "grid", "growth", "ring"]
 
@@ -65,7 +64,7 @@ class Growth:
 
 def _going_on(mdp: MDP, partial: int) -> tuple[Callable[[int], object], int]:
     """Play so many steps more, with every transition seen; and how many transitions there are."""
-    agent = mdp_agent(len(mdp.actions), start=0, partial=partial)
+    agent = GibbsMDP(len(mdp.actions), start=0, partial=partial).agent()
     for x in mdp.states:
         for a in mdp.actions:
             for step in mdp.outcomes(x, a):

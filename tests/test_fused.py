@@ -12,7 +12,7 @@ from bayescontrol.fused import find_loop, learner
 from bayescontrol.kernels.random import uniform
 from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
-from bayescontrol.mdp import chain_mdp, mdp_agent
+from bayescontrol.mdp import GibbsMDP, chain_mdp
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
@@ -49,7 +49,7 @@ PAIRS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "parametric": parametric,
     "arms": lambda: (ARMS.agent(), ARMS.draw(0)),
     "linear bandit": linear_bandit,
-    "gibbs": lambda: (mdp_agent(list(MDP.actions), MDP.states[0]), MDP.environment()),
+    "gibbs": lambda: (GibbsMDP(list(MDP.actions), MDP.states[0]).agent(), MDP.environment()),
     "linear": lambda: (LinearAgent.on(SYSTEM), LinearPlant(SYSTEM)),
     "certainty": lambda: (rivals.CertaintyEquivalence.on(SYSTEM), LinearPlant(SYSTEM)),
     "optimal gain": lambda: (rivals.OptimalController(SYSTEM), LinearPlant(SYSTEM)),

@@ -22,7 +22,7 @@ from bayescontrol.experts import (
     next_state,
 )
 from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
-from bayescontrol.mdp import chain_mdp, mdp_agent
+from bayescontrol.mdp import GibbsMDP, chain_mdp
 from bayescontrol.mode_queries import ModeEnvironment
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabulate import tabulate
@@ -95,7 +95,7 @@ def climber(x: Any) -> Any:
 
 
 AGENTS: dict[str, Callable[[Any], Any]] = {
-    "gibbs": lambda x: mdp_agent(2, start=x),
+    "gibbs": lambda x: GibbsMDP(2, start=x).agent(),
     "q-learning": lambda x: QLearning.on(MDP, start=x),
     "posterior sampling": lambda x: PosteriorSampling.on(MDP, start=x),
     "ucrl2": lambda x: UCRL2.on(MDP, start=x),
@@ -133,7 +133,7 @@ def test_an_agent_that_has_learnt_can_be_moved_to_the_state_of_another_world(nam
 
 
 def test_a_run_may_go_on_where_it_ended_and_not_in_a_new_world() -> None:
-    agent, world = mdp_agent(2, start=0), MDP.environment()
+    agent, world = GibbsMDP(2, start=0).agent(), MDP.environment()
     interact(agent, world, 7)
     interact(agent, world, 7)
     elsewhere = next(x for x in MDP.states if x != agent.x)
@@ -184,8 +184,8 @@ def test_an_agent_that_starts_elsewhere_than_a_gymnasium_world_is_refused() -> N
     from bayescontrol.gym import Continuing
 
     world = Continuing(gymnasium.make("CliffWalking-v1"))
-    agent = mdp_agent(world.actions, 0)
+    agent = GibbsMDP(world.actions, 0).agent()
     with pytest.raises(BadSituation, match="agent starts in state 0, the environment in state 36"):
         interact(agent, world, 10)
     assert agent.belief.count == 0
-    assert len(interact(mdp_agent(world.actions, world.x), world, 10)) == 10
+    assert len(interact(GibbsMDP(world.actions, world.x).agent(), world, 10)) == 10

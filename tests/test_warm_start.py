@@ -21,7 +21,7 @@ from bayescontrol.baselines import RLearning
 from bayescontrol.errors import BadEvidence, BayesControlError, MissingCapability
 from bayescontrol.interaction import Renewing, warm_start
 from bayescontrol.linear import LinearAgent, LinearPlant, LinearSystem, double_integrator
-from bayescontrol.mdp import chain_mdp, mdp_agent
+from bayescontrol.mdp import GibbsMDP, chain_mdp
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import situation
 from bayescontrol.testing import same_bits
@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Callable[[], Any], Record, Any]] = {
         (7, 1),
     ),
     "MDP": (
-        lambda: mdp_agent(2, 0),
+        lambda: GibbsMDP(2, 0).agent(),
         log_of(Anything(2), CHAIN.environment()),
         (0, (np.nan, 1)),
     ),

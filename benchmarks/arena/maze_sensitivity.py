@@ -52,8 +52,8 @@ from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Scale, Series
-from bayescontrol.mdp import MDP, Maze, Plan, policy_iteration
-from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
+from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration
+from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
 
@@ -196,7 +196,7 @@ def _agent(mdp: MDP, start: int, declared: bool, variant: Variant) -> Any:
         options |= changed
     else:
         prior = replace(prior, **changed)
-    return mdp_agent(len(mdp.actions), start, prior, **options)
+    return GibbsMDP(len(mdp.actions), start, prior, **options).agent()
 
 
 def run(settings: Settings, run: int) -> Columns:

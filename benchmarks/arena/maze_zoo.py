@@ -36,8 +36,16 @@ from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.lab.statistics.intervals import t_quantile
-from bayescontrol.mdp import MDP, Maze, Plan, chain_mdp, policy_iteration, stationary_distribution
-from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
+from bayescontrol.mdp import (
+    MDP,
+    GibbsMDP,
+    Maze,
+    Plan,
+    chain_mdp,
+    policy_iteration,
+    stationary_distribution,
+)
+from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.mdp.maze import LAYOUTS
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
@@ -81,7 +89,7 @@ def plan(name: str) -> Plan:
 
 
 def _rule(mdp: MDP, start: int, prior: GibbsPrior | None = None, **options: Any) -> Any:
-    return mdp_agent(len(mdp.actions), start, prior, **options)
+    return GibbsMDP(len(mdp.actions), start, prior, **options).agent()
 
 
 #: The constructor of each agent, in the order of the columns.

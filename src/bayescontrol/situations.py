@@ -85,8 +85,8 @@ def require_same_start(agent: Any, environment: Any) -> None:
     This is checked if the environment declares with `shows_state` that observations show its
     state `x`, and the agent's `advance` declares with `follows_state` that the situation is it.
 
-    >>> from bayescontrol.mdp import chain_mdp, mdp_agent
-    >>> require_same_start(mdp_agent(2, start=0), chain_mdp(3).environment(start=1))
+    >>> from bayescontrol.mdp import chain_mdp, GibbsMDP
+    >>> require_same_start(GibbsMDP(2, start=0).agent(), chain_mdp(3).environment(start=1))
     Traceback (most recent call last):
     bayescontrol.errors.BadSituation: the agent starts in state 0, the environment in state 1: ...
     """

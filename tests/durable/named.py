@@ -58,7 +58,7 @@ from bayescontrol.linear import (
     double_integrator,
 )
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor
-from bayescontrol.mdp import GibbsMDP, GibbsPrior, chain_mdp, mdp_agent, mdp_modes
+from bayescontrol.mdp import GibbsMDP, GibbsPrior, MDPModes, chain_mdp
 from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes, random_modes
@@ -432,11 +432,11 @@ BELIEFS: dict[str, Case] = {
     ),
     "MDPs": Case(
         _named(
-            lambda: mdp_modes(
+            lambda: MDPModes(
                 [chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1], start=1
             ).agent()
         ),
-        answer=lambda x, a, rng: _possible(mdp_modes([chain_mdp(3)], start=1), x, a, rng),
+        answer=lambda x, a, rng: _possible(MDPModes([chain_mdp(3)], start=1), x, a, rng),
     ),
     "joint": Case(_named(lambda: JointBandit([[0.9, 0.1], [0.3, 0.9]], prior=[0.3, 0.7]).agent())),
     "growing chain": Case(
@@ -507,17 +507,18 @@ BELIEFS: dict[str, Case] = {
         _fraction,
     ),
     # MDPs and plants
-    "Gibbs": Case(_named(lambda: mdp_agent(["left", "right"], "home", _GIBBS)), answer=_room),
+    "Gibbs": Case(
+        _named(lambda: GibbsMDP(["left", "right"], "home", _GIBBS).agent()), answer=_room
+    ),
     "Gibbs, declared states": Case(
         _named(
-            lambda: mdp_agent(
+            lambda: GibbsMDP(
                 ["left", "right", "wait"],
                 "home",
                 _GIBBS,
                 allowed=_allowed,
                 states=["home", "room 0", "room 1", "room 2"],
-                schedule=Every(2),
-            )
+            ).agent(schedule=Every(2))
         ),
         answer=_room,
     ),
@@ -669,8 +670,8 @@ PROBLEMS: dict[str, Case] = {
     "tabular, one situation": Case(_one_situation()),
     "tabular, home": Case(_tables(), schedule=WhenSituationReturns(0)),
     "tabular, MDPs, dwell, home": Case(
-        mdp_modes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1], start=1),
-        answer=lambda x, a, rng: _possible(mdp_modes([chain_mdp(3)], start=1), x, a, rng),
+        MDPModes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1], start=1),
+        answer=lambda x, a, rng: _possible(MDPModes([chain_mdp(3)], start=1), x, a, rng),
         schedule=MinimumDwell(2, WhenSituationReturns()),
     ),
     "growing chain": Case(

@@ -28,7 +28,7 @@ from bayescontrol.bandits import (
 )
 from bayescontrol.durable import DurableAgent
 from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
-from bayescontrol.mdp import GibbsMDP, GibbsPrior, chain_mdp, mdp_modes
+from bayescontrol.mdp import GibbsMDP, GibbsPrior, MDPModes, chain_mdp
 from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.problems.classes import make, names
 from bayescontrol.problems.tabular import TabularModes, random_modes
@@ -57,7 +57,7 @@ PROBLEMS: dict[str, Any] = {
     "contextual, 0 or 1": ContextualBandit(Logit(), ["a", "b"], 2, prior=(0.1, 2.0)),
     "correlated": LogitNormalBandit([0.1, 1 / 3], [[1.0, 0.9], [0.9, 1.0]], particles=200),
     "tables": random_modes(4, situations=3, seed=1),
-    "MDPs": mdp_modes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1], start=1),
+    "MDPs": MDPModes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1], start=1),
     "growing chain": GrowingChain(scale=2),
     "linear plant": LinearQuadratic.on(double_integrator(), start=[1.0, -1 / 3]),
     "linear plant, known noise": LinearQuadratic(

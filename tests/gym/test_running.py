@@ -18,7 +18,8 @@ from bayescontrol.baselines import (
 from bayescontrol.errors import MissingCapability, UnknownAction
 from bayescontrol.gym import Continuing, drive, set_situation
 from bayescontrol.interaction import both_streams
-from bayescontrol.mdp import MDP, Step, chain_mdp, is_communicating, mdp_agent, policy_iteration
+from bayescontrol.mdp import MDP, GibbsMDP, Step, chain_mdp, policy_iteration
+from bayescontrol.mdp.structure import require_communicating
 
 
 def newest(name: str) -> str:
@@ -58,7 +59,7 @@ def table(name: str) -> MDP:
 
 
 AGENTS: dict[str, Callable[[Continuing], Any]] = {
-    "Gibbs": lambda world: mdp_agent(world.actions, world.x),
+    "Gibbs": lambda world: GibbsMDP(world.actions, world.x).agent(),
     "R-learning": lambda world: RLearning(None, world.actions, start=world.x),
     "Q-learning": lambda world: QLearning(world.states, world.actions, start=world.x),
     "posterior sampling": lambda world: PosteriorSampling(
@@ -84,8 +85,8 @@ def test_along_the_cliff_every_step_is_that_of_the_compiled_loop() -> None:
     """The cliff has no luck: `step` and the table agree to the bit."""
     mdp, world = table(CLIFF), Continuing(make(CLIFF))
     start = world.x
-    real = interact(mdp_agent(4, start), world, 4000)
-    ours = interact(mdp_agent(4, start), mdp.environment(start), 4000)
+    real = interact(GibbsMDP(4, start).agent(), world, 4000)
+    ours = interact(GibbsMDP(4, start).agent(), mdp.environment(start), 4000)
     assert np.array_equal(real.actions, ours.actions)
     for what in ("reward", "state"):
         assert np.array_equal(real.observations[what], ours.observations[what])
@@ -95,7 +96,7 @@ def test_along_the_cliff_every_step_is_that_of_the_compiled_loop() -> None:
 def share(name: str, steps: int, run: int) -> float:
     """(mean reward of the last quarter) / (the best one)."""
     world = Continuing(make(name), seed=run)
-    record = interact(mdp_agent(world.actions, world.x), world, steps, run=run)
+    record = interact(GibbsMDP(world.actions, world.x).agent(), world, steps, run=run)
     late = float(record.observations["reward"][-steps // 4 :].mean())
     return late / policy_iteration(table(name)).gain
 
@@ -108,7 +109,7 @@ def test_the_agent_learns_to_drive_a_taxi() -> None:
     """
     mdp = table(TAXI)
     assert len(mdp.states) == 400
-    assert is_communicating(mdp)
+    require_communicating(mdp)
     assert policy_iteration(mdp).gain == pytest.approx(0.6067329763)
     assert share(TAXI, 24_000, run=0) > 0.6
 
@@ -122,7 +123,7 @@ def test_a_taxi_comes_to_95_percent_of_the_best() -> None:
 def test_the_same_seed_gives_the_same_record() -> None:
     def play(seed: int) -> Any:
         world = Continuing(make(LAKE), seed=seed)
-        return interact(mdp_agent(4, world.x), world, 400)
+        return interact(GibbsMDP(4, world.x).agent(), world, 400)
 
     assert play(1) == play(1)
     assert play(1) != play(2)
@@ -184,7 +185,7 @@ def test_composite_actions_and_states_are_driven_by_tuples() -> None:
             return {"dials": np.array(action)}, float(open_), open_, False, {}
 
     world = Continuing(Locks())
-    agent = mdp_agent(world.actions, world.x)
+    agent = GibbsMDP(world.actions, world.x).agent()
     record = interact(agent, world, 600)
     assert world.x in world.states
     assert (1, 2) not in {o.state for _, o in record}
@@ -240,7 +241,7 @@ def rows(record: Record) -> list[Any]:
 @pytest.mark.parametrize("envs", [1, 5])
 def test_the_step_that_resets_is_never_learnt_from(mode: AutoresetMode, envs: int) -> None:
     """Its transition, from a hole to the start whatever is done, is not in the table."""
-    agent = mdp_agent(4, 0)
+    agent = GibbsMDP(4, 0).agent()
     record = drive(agent, lanes(envs, mode, max_episode_steps=-1), 400)
     may = allowed()
     assert all(tuple(o) in may[x, a] for x, a, o in rows(record))
@@ -253,8 +254,8 @@ def test_the_step_that_resets_is_never_learnt_from(mode: AutoresetMode, envs: in
 
 def test_one_lane_is_the_same_stream_in_both_modes_and_in_a_single_environment() -> None:
     """To the bit, as far as the shorter one goes: a step that only resets takes its time."""
-    records = [drive(mdp_agent(4, 0), lanes(1, mode), 500) for mode in MODES]
-    records.append(drive(mdp_agent(4, 0), gymnasium.make(LAKE), 500))
+    records = [drive(GibbsMDP(4, 0).agent(), lanes(1, mode), 500) for mode in MODES]
+    records.append(drive(GibbsMDP(4, 0).agent(), gymnasium.make(LAKE), 500))
     n = len(records[0])
     assert n < 500 == len(records[1])
     assert rows(records[0]) == rows(records[1])[:n]
@@ -263,10 +264,12 @@ def test_one_lane_is_the_same_stream_in_both_modes_and_in_a_single_environment()
 
 def test_a_single_environment_is_what_a_continuing_world_is() -> None:
     """Same agent, same luck: `drive` with every end a transition is `interact`."""
-    driven = drive(mdp_agent(4, 0), gymnasium.make(LAKE), 300, seed=5, truncated="transition")
+    driven = drive(
+        GibbsMDP(4, 0).agent(), gymnasium.make(LAKE), 300, seed=5, truncated="transition"
+    )
     luck = both_streams(5, 0)[1].integers(2**31 - 1)
     world = Continuing(gymnasium.make(LAKE), seed=luck)
-    played = interact(mdp_agent(4, 0), world, 300, seed=5)
+    played = interact(GibbsMDP(4, 0).agent(), world, 300, seed=5)
     assert np.array_equal(driven.actions, played.actions)
     assert np.array_equal(driven.observations["state"], played.observations["state"])
     assert world.ends == driven["ended"].sum()
@@ -312,7 +315,7 @@ def test_composite_observations_are_found_where_gymnasium_puts_the_last_one() ->
 
     for mode in MODES:
         envs = SyncVectorEnv([Count, Count], autoreset_mode=mode)
-        agent = mdp_agent(2, (0,))
+        agent = GibbsMDP(2, (0,)).agent()
         drive(agent, envs, 40, terminated="mask")
         pairs = {(x, y) for x, _, y in agent.belief.transitions()}
         assert pairs == {((0,), (1,)), ((1,), (2,)), ((2,), (3,))}
@@ -441,7 +444,7 @@ def test_an_expert_mixture_swings_the_real_pendulum_up() -> None:
 
 
 def test_what_cannot_be_driven_is_refused() -> None:
-    agent = mdp_agent(4, 0)
+    agent = GibbsMDP(4, 0).agent()
     with pytest.raises(MissingCapability, match="autoreset mode Disabled"):
         drive(agent, lanes(1, AutoresetMode.DISABLED), 1)
     with pytest.raises(TypeError, match="neither"):
@@ -470,7 +473,7 @@ def test_what_cannot_be_driven_is_refused() -> None:
 
 def test_the_same_seed_and_run_give_the_same_record() -> None:
     def play(run: int) -> Record:
-        return drive(mdp_agent(4, 0), lanes(3, AutoresetMode.NEXT_STEP), 80, seed=4, run=run)
+        return drive(GibbsMDP(4, 0).agent(), lanes(3, AutoresetMode.NEXT_STEP), 80, seed=4, run=run)
 
     assert play(1) == play(1)
     assert play(1) != play(2)

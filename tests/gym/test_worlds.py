@@ -17,7 +17,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.gym import WORLDS, Continuing, drive, register
 from bayescontrol.linear import DeterminantDoubling, LinearAgent, LinearPlant
-from bayescontrol.mdp import Maze, mdp_agent
+from bayescontrol.mdp import GibbsMDP, Maze
 from bayescontrol.seeding import as_stream
 
 
@@ -117,15 +117,15 @@ def test_our_agent_earns_in_our_world_through_gymnasium_what_it_earns_without() 
     without: both bounds are 4 spreads away or more.
     """
     world = Continuing(gymnasium.make("bayescontrol/Maze-v0", start=0), seed=1)
-    through = interact(mdp_agent(4, 0), world, 20_000).observations["reward"]
-    without = interact(mdp_agent(4, 0), Maze().environment(0), 20_000).observations["reward"]
+    through = interact(GibbsMDP(4, 0).agent(), world, 20_000).observations["reward"]
+    without = interact(GibbsMDP(4, 0).agent(), Maze().environment(0), 20_000).observations["reward"]
     for reward in (through, without):
         assert reward[10_000:].mean() > 0.3
 
 
 def test_our_worlds_can_be_driven_in_lanes() -> None:
     envs = gymnasium.make_vec("bayescontrol/Maze-v0", 3, vectorization_mode="sync")
-    record = drive(mdp_agent(4, 0), envs, 40)
+    record = drive(GibbsMDP(4, 0).agent(), envs, 40)
     assert len(record) == 120
     assert not record["ended"].any()
 
@@ -173,6 +173,6 @@ def test_a_plant_that_is_none_is_refused(plant: Any) -> None:
 def test_a_box_of_states_is_refused_with_the_way_out() -> None:
     world = Continuing(gymnasium.make("CartPole-v1"))
     with pytest.raises(MissingCapability, match=r"finitely many states.*drive"):
-        mdp_agent(world.actions, world.x)
+        GibbsMDP(world.actions, world.x).agent()
     with pytest.raises(TypeError, match="drive with bayescontrol"):
         _ = world.states

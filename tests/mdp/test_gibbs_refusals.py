@@ -19,8 +19,8 @@ from bayescontrol.errors import (
 )
 from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams, interact
-from bayescontrol.mdp import MDP, chain_mdp, random_mdp
-from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, mdp_agent
+from bayescontrol.mdp import MDP, GibbsMDP, chain_mdp, random_mdp
+from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior
 from bayescontrol.record import Probe
 from bayescontrol.situations import stay
 from bayescontrol.testing import check_bad_evidence, same_bits
@@ -64,7 +64,7 @@ def test_bad_evidence_is_refused_by_name_and_changes_nothing(name: str) -> None:
     check_bad_evidence(make, good, [(x, a, o)])
     with pytest.raises(error, match=message):
         make().observe(x, a, o)
-    agent = mdp_agent(3, "x", allowed=offers)
+    agent = GibbsMDP(3, "x", allowed=offers).agent()
     agent.x = x  # also where no agent would start
     before = agent.belief.save()
     with pytest.raises(error):
@@ -116,14 +116,14 @@ def test_a_prior_that_makes_no_sense_is_not_built(name: str, value: Any) -> None
 @pytest.mark.parametrize("start", [9, [0], math.nan], ids=["undeclared", "unhashable", "nan"])
 def test_an_agent_does_not_start_where_it_could_not_go_on(start: Any) -> None:
     with pytest.raises(BadEvidence, match="given as start"):
-        mdp_agent(2, start, states=[0, 1])
+        GibbsMDP(2, start, states=[0, 1]).agent()
 
 
 def test_a_chain_that_has_left_the_doubles_says_so_in_either_loop() -> None:
     """No real history leads there; the chain is broken by hand."""
     mdp, ends = random_mdp(4, 2), []
     for compiled in (True, False):
-        agent, environment = mdp_agent(2, 0), mdp.environment()
+        agent, environment = GibbsMDP(2, 0).agent(), mdp.environment()
         interact(agent, environment, 50)
         agent.belief.ledger.chain.M[0] = math.inf
         look = None if compiled else {"looked": Probe(lambda _p, _a, _o: True)}
@@ -139,7 +139,7 @@ def test_a_world_that_does_not_offer_the_action_says_so_in_either_loop() -> None
     may[2, 1:] = False
     mdp, ends = MDP(full.transition, full.reward, allowed=may), []
     for compiled in (True, False):
-        agent = mdp_agent(3, 0)  # it thinks that every state offers everything
+        agent = GibbsMDP(3, 0).agent()  # it thinks that every state offers everything
         environment, streams = mdp.environment(), both_streams(3, 0)
         look = None if compiled else {"looked": Probe(lambda _p, _a, _o: True)}
         with pytest.raises(UnknownAction, match="is not available in state"):
@@ -152,7 +152,7 @@ def test_a_world_that_does_not_offer_the_action_says_so_in_either_loop() -> None
 def test_a_world_with_a_state_that_was_not_declared_says_so_in_either_loop() -> None:
     mdp, ends = chain_mdp(3), []
     for compiled in (True, False):
-        agent, environment = mdp_agent(2, 0, states=[0, 1]), mdp.environment()
+        agent, environment = GibbsMDP(2, 0, states=[0, 1]).agent(), mdp.environment()
         streams = both_streams(0, 0)
         look = None if compiled else {"looked": Probe(lambda _p, _a, _o: True)}
         with pytest.raises(BadEvidence, match="state 2 after action 0 in state 1"):
@@ -164,13 +164,13 @@ def test_a_world_with_a_state_that_was_not_declared_says_so_in_either_loop() -> 
 
 def test_where_agent_and_world_do_not_fit_there_is_no_compiled_loop() -> None:
     mdp = chain_mdp(3)
-    assert find_loop(mdp_agent(2, 1), mdp.environment()) is None
-    assert find_loop(mdp_agent(2, "elsewhere"), mdp.environment()) is None
-    assert find_loop(mdp_agent(3, 0), mdp.environment()) is None
-    assert find_loop(mdp_agent(["a", "b"], 0), mdp.environment()) is None
+    assert find_loop(GibbsMDP(2, 1).agent(), mdp.environment()) is None
+    assert find_loop(GibbsMDP(2, "elsewhere").agent(), mdp.environment()) is None
+    assert find_loop(GibbsMDP(3, 0).agent(), mdp.environment()) is None
+    assert find_loop(GibbsMDP(["a", "b"], 0).agent(), mdp.environment()) is None
     assert find_loop(ControlRule(GibbsBelief(2), 0, stay), mdp.environment()) is None
     rich = MDP([[[1.0]]], [[1e200]])
-    assert find_loop(mdp_agent(1, 0), rich.environment()) is None
+    assert find_loop(GibbsMDP(1, 0).agent(), rich.environment()) is None
 
 
 # -- saved arrays ------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ DAMAGE: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", [*DAMAGE, "a missing one", "no arrays"])
 def test_damaged_arrays_are_refused_and_change_nothing(name: str) -> None:
-    agent = mdp_agent(2, 0)
+    agent = GibbsMDP(2, 0).agent()
     interact(agent, random_mdp(5, 2).environment(), 30)
     belief = agent.belief
     belief.sample(Stream(0))

@@ -14,8 +14,9 @@ import pytest
 from benchmarks.arena.maze_sensitivity import cliff_walk, frozen_lake
 
 from bayescontrol.interaction import interact
-from bayescontrol.mdp import MDP, Step, is_communicating, policy_iteration
-from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, mdp_agent
+from bayescontrol.mdp import MDP, GibbsMDP, Step, policy_iteration
+from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior
+from bayescontrol.mdp.structure import require_communicating
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 
@@ -73,7 +74,7 @@ def learn(
     name: str, precision: float | None, world: Any, steps: int, run: int
 ) -> tuple[GibbsBelief, Record]:
     """What the default agent believes after a run, and the run."""
-    agent = mdp_agent(4, START[name], GibbsPrior(precision=precision))
+    agent = GibbsMDP(4, START[name], GibbsPrior(precision=precision)).agent()
     record = interact(agent, world, steps, run=run)
     assert isinstance(agent.belief, GibbsBelief)
     return agent.belief, record
@@ -102,7 +103,7 @@ def test_the_table_of_the_real_world_is_ours(
         for a in range(4):
             seen = {(r, real.states.place(y)) for r, y in real.outcomes(x, a)}
             assert seen == set(mine.outcomes(place, a))
-    assert is_communicating(real)
+    require_communicating(real)
     for mdp in (real, mine):
         assert policy_iteration(mdp).gain == pytest.approx(gain, rel=1e-12)
 

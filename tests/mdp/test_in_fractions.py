@@ -12,14 +12,15 @@ from bayescontrol.errors import NotCommunicating
 from bayescontrol.mdp import (
     MDP,
     gain_and_bias,
-    is_communicating,
-    is_unichain,
-    is_weakly_communicating,
     policy_iteration,
     relative_value_iteration,
 )
 from bayescontrol.mdp.planning import gain_bounds
-from bayescontrol.mdp.structure import closed_classes, recurrent_classes
+from bayescontrol.mdp.structure import (
+    closed_classes,
+    recurrent_classes,
+    require_weakly_communicating,
+)
 
 #: weights[x][a][y], not all zero, and rewards[x][a]: small integers.
 Weights = list[list[list[int]]]
@@ -118,11 +119,9 @@ def test_the_classes_are_those_found_by_walking(problem: tuple[Weights, Rewards]
     weights, _ = problem
     mdp = mdp_of(*problem)
     assert [c.tolist() for c in closed_classes(mdp)] == closed(union_edges(weights))
-    assert is_communicating(mdp) == (closed(union_edges(weights)) == [[*range(len(weights))]])
     for policy in policies(weights):
         classes = closed(edges_under(weights, policy))
         assert [c.tolist() for c in recurrent_classes(mdp, policy)] == classes
-        assert is_unichain(mdp, policy) == (len(classes) == 1)
 
 
 def weakly_communicating(weights: Weights) -> bool:
@@ -137,7 +136,12 @@ def weakly_communicating(weights: Weights) -> bool:
 
 @given(problems())
 def test_weakly_communicating_is_decided_as_defined(problem: tuple[Weights, Rewards]) -> None:
-    assert is_weakly_communicating(mdp_of(*problem)) == weakly_communicating(problem[0])
+    mdp = mdp_of(*problem)
+    if weakly_communicating(problem[0]):
+        require_weakly_communicating(mdp)
+    else:
+        with pytest.raises(NotCommunicating):
+            require_weakly_communicating(mdp)
 
 
 # -- evaluation ---------------------------------------------------------------------------

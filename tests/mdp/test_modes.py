@@ -14,7 +14,6 @@ from bayescontrol.mdp import (
     Maze,
     Step,
     chain_mdp,
-    mdp_modes,
     random_mdp,
     stationary_distribution,
 )
@@ -63,20 +62,20 @@ def earns_the_optimum(modes: MDPModes, m: int) -> bool:
 @pytest.mark.parametrize("m", [0, 6, 15])
 def test_the_rule_finds_the_goal_and_earns_the_optimum(m: int) -> None:
     """False alarm about 1e-6."""
-    modes = mdp_modes(goals(4))
+    modes = MDPModes(goals(4))
     agent, _ = last_rewards(modes, m, 3_000, 1)
     assert agent.belief.posterior()[m] > 0.999
     assert earns_the_optimum(modes, m)
 
 
 def test_modes_with_the_wrong_policies_are_noticed() -> None:
-    modes = mdp_modes(goals(4))
+    modes = MDPModes(goals(4))
     modes.policy[:] = modes.policy[::-1].copy()
     assert not earns_the_optimum(modes, 0)
 
 
 def test_the_loop_is_compiled_and_equal_to_the_readable_one() -> None:
-    modes = mdp_modes(goals(3))
+    modes = MDPModes(goals(3))
     assert find_loop(modes.agent(), modes.environment(0)) is not None
     one = interact(modes.agent(), modes.environment(4), 300, seed=2)
     two = interact(
@@ -89,7 +88,7 @@ def test_the_loop_is_compiled_and_equal_to_the_readable_one() -> None:
 
 def test_a_hypothesis_is_the_law_of_its_mdp() -> None:
     mdps = [random_mdp(4, 2, seed=s) for s in range(3)]
-    modes = mdp_modes(mdps)
+    modes = MDPModes(mdps)
     for m, mdp in enumerate(mdps):
         for x in range(4):
             for a in range(2):
@@ -102,14 +101,14 @@ def test_ties_are_shared_or_go_to_the_lowest() -> None:
     """At the goal all four actions do the same."""
     maze = Maze("no-cups")
     mdp, [goal] = maze.mdp(), maze.goals
-    shared, lowest = mdp_modes([mdp]), mdp_modes([mdp], ties="lowest")
+    shared, lowest = MDPModes([mdp]), MDPModes([mdp], ties="lowest")
     assert shared.policy[0, goal].tolist() == [0.25, 0.25, 0.25, 0.25]
     assert lowest.policy[0, goal].tolist() == [1.0, 0.0, 0.0, 0.0]
     assert (lowest.policy.max(-1) == 1.0).all()
 
 
 def test_names_prior_and_start_are_kept() -> None:
-    modes = mdp_modes(
+    modes = MDPModes(
         [chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.75, 0.25], start=2, names=["A", "B"]
     )
     agent = modes.agent()
@@ -123,7 +122,7 @@ def test_names_prior_and_start_are_kept() -> None:
 
 def test_actions_that_no_state_offers_are_never_taken() -> None:
     mdp = MDP(np.full((2, 2, 2), 0.5), [[0, 1], [0, 1]], allowed=[[True, False], [True, True]])
-    modes = mdp_modes([mdp, mdp])
+    modes = MDPModes([mdp, mdp])
     assert modes.policy[:, 0, 1].tolist() == [0.0, 0.0]
     interact(modes.agent(), modes.environment(0), 50)
 
@@ -131,17 +130,17 @@ def test_actions_that_no_state_offers_are_never_taken() -> None:
 def test_what_is_no_class_is_refused() -> None:
     one = chain_mdp(3)
     with pytest.raises(InvalidTable, match="at least one"):
-        mdp_modes([])
+        MDPModes([])
     with pytest.raises(InvalidTable, match="MDP 1 and MDP 0 differ in their states"):
-        mdp_modes([one, chain_mdp(4)])
+        MDPModes([one, chain_mdp(4)])
     with pytest.raises(InvalidTable, match="ties='random'"):
-        mdp_modes([one], ties="random")  # type: ignore[arg-type]
+        MDPModes([one], ties="random")  # type: ignore[arg-type]
     with pytest.raises(InvalidPrior, match="sums to"):
-        mdp_modes([one, one], prior=[0.5, 0.6])
+        MDPModes([one, one], prior=[0.5, 0.6])
     with pytest.raises(NotCommunicating):
-        mdp_modes([MDP([[[1, 0]], [[0, 1]]], [[0], [0]])])
+        MDPModes([MDP([[[1, 0]], [[0, 1]]], [[0], [0]])])
     with pytest.raises(BadEvidence, match="is impossible in all 1 MDPs"):
-        mdp_modes([one]).number(Step(1.0, 2))
+        MDPModes([one]).number(Step(1.0, 2))
 
 
 def test_by_default_every_cell_is_a_goal() -> None:

@@ -45,9 +45,9 @@ class Continuing:
 
     >>> import gymnasium
     >>> from bayescontrol import interact
-    >>> from bayescontrol.mdp import mdp_agent
+    >>> from bayescontrol.mdp import GibbsMDP
     >>> world = Continuing(gymnasium.make("CliffWalking-v1"))
-    >>> agent = mdp_agent(world.actions, world.x)
+    >>> agent = GibbsMDP(world.actions, world.x).agent()
     >>> interact(agent, world, 100)
     Record(100 steps: actions int64, observations (reward float64, state int64))
     """
@@ -126,8 +126,8 @@ _COLUMNS = ("situation", "lane", "reward", "ended")
 def set_situation(agent: Any, x: Any) -> None:
     """Set the agent's situation x_t ← x; the agent learns nothing from the change.
 
-    >>> from bayescontrol.mdp import mdp_agent
-    >>> agent = mdp_agent(2, start="home")
+    >>> from bayescontrol.mdp import GibbsMDP
+    >>> agent = GibbsMDP(2, start="home").agent()
     >>> set_situation(agent, "away")
     >>> agent.x, agent.belief.count
     ('away', 0)
@@ -180,9 +180,9 @@ def drive(
     ended.
 
     >>> import gymnasium
-    >>> from bayescontrol.mdp import mdp_agent
+    >>> from bayescontrol.mdp import GibbsMDP
     >>> envs = gymnasium.make_vec("FrozenLake-v1", num_envs=4)
-    >>> record = drive(mdp_agent(4, start=0), envs, 50)
+    >>> record = drive(GibbsMDP(4, start=0).agent(), envs, 50)
     >>> ended, lanes = record["ended"], sorted(set(record["lane"].tolist()))
     >>> bool(len(record) < 4 * 50), bool(ended.any()), lanes   # steps that reset are left out
     (True, True, [0, 1, 2, 3])

@@ -79,7 +79,7 @@ class FiniteSpace:
         if self.size > MOST:
             raise InvalidTable(
                 f"{self.space} has {self.size} elements, too many to list: use an agent that adds "
-                "states when it observes them, such as mdp_agent"
+                "states when it observes them, such as GibbsMDP"
             )
         ranges = [range(first, first + n) for first, n in self._ranges]
         return list(ranges[0]) if self._plain else list(product(*ranges))

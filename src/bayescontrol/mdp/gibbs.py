@@ -32,7 +32,6 @@ from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
     InvalidPrior,
-    MissingCapability,
     NotConverged,
     UnknownState,
 )
@@ -40,8 +39,7 @@ from bayescontrol.mdp.ledger import Ledger, from_arrays, to_arrays
 from bayescontrol.mdp.table import MDPEnvironment, Step, advance
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record, as_rows, select
-from bayescontrol.rule import ControlRule
-from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import follows_state
 from bayescontrol.values import format_text, pack, require_arrays, unpack
@@ -265,20 +263,6 @@ class GibbsBelief:
         """Raise `BadEvidence` unless x is a known state or a valid new one."""
         self._ledger.find(x, where)
 
-    def q_values(self, x: Any) -> dict[Any, float]:
-        """Return Q(x,·) of the last draw.
-
-        >>> belief = GibbsBelief(2)
-        >>> belief.observe("a", 1, (1.0, "b"))
-        >>> sorted(belief.q_values("a"))
-        [0, 1]
-        """
-        place = self._ledger.place(x)
-        if place is None:
-            return {}
-        row, has = self._ledger.chain.Q[place], self._ledger.available(x)
-        return {a: float(q) for a, q, h in zip(self._ledger.actions, row, has, strict=True) if h}
-
     def transitions(self) -> dict[tuple[Any, Any, Any], tuple[int, float]]:
         """(x, a, y) -> n(x,a,y) and the mean reward.
 
@@ -424,33 +408,6 @@ def next_state(x: Any, a: Any, o: Any) -> Any:
     except (TypeError, ValueError):
         return x  # the belief raises the error
     return y
-
-
-def mdp_agent(
-    actions: int | Sequence[Hashable],
-    start: Any,
-    prior: GibbsPrior | None = None,
-    *,
-    schedule: Schedule = every_step,
-    **options: Any,
-) -> ControlRule[QValues, Any, Any, Any]:
-    """Return the control rule over modes (Q, ρ) in state `start`.
-
-    `options` are those of `GibbsBelief`.
-
-    >>> agent = mdp_agent(["left", "right"], start="home")
-    >>> agent.observe("left", (1.0, "away"))
-    >>> agent.x
-    'away'
-    """
-    if isinstance(start, np.ndarray):
-        raise MissingCapability(
-            f"start={start!r} is an array, and this agent needs finitely many states: discretise "
-            "the observations, or use bayescontrol.experts with gym.drive"
-        )
-    belief = GibbsBelief(actions, prior, **options)
-    belief.require_state(start, "given as start")
-    return ControlRule(belief, start, advance=next_state, schedule=schedule)
 
 
 def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stream) -> Record:

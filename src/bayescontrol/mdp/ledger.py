@@ -24,7 +24,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, UnknownAction
 from bayescontrol.problems.names import Names
-from bayescontrol.values import pack, require_arrays, unpack
+from bayescontrol.values import pack, require_arrays, require_shapes, unpack
 
 if TYPE_CHECKING:
     from bayescontrol.arrays import FloatArray
@@ -264,11 +264,6 @@ class Ledger:
         return twin
 
 
-_NUMBERS = ("r", "scatter", "times", "rewards", "sampler/Q", "sampler/M", "sampler/scalars")
-_WHOLE = ("known", "successor")
-_NAMES = {"states", "actions", "offered", *_NUMBERS, *_WHOLE}
-
-
 def to_arrays(ledger: Ledger) -> Arrays:
     """Return the ledger as named arrays, without unused capacity."""
     size, e, c = len(ledger), ledger.evidence, ledger.chain
@@ -295,7 +290,7 @@ def to_arrays(ledger: Ledger) -> Arrays:
 
 def from_arrays(arrays: Arrays, like: Ledger) -> Ledger:
     """Return a ledger with the actions and prior of `like` and the data of `to_arrays`."""
-    require_arrays(arrays, _NAMES)
+    require_arrays(arrays, ("states", "actions", "offered", "known", "successor"))
     states, actions = unpack(arrays["states"]), unpack(arrays["actions"])
     if actions != list(like.actions):
         raise IncompatibleState(
@@ -340,19 +335,12 @@ def _check(arrays: Arrays, states: object, actions: int) -> None:
         )
     size = len(states)
     pairs, transitions = (size * actions,), arrays["successor"].shape
-    shapes = {
-        "offered": (size, actions), "known": pairs, "r": pairs, "scatter": pairs,
-        "successor": transitions, "times": transitions, "rewards": transitions,
-        "sampler/Q": (size, actions), "sampler/M": (size,), "sampler/scalars": (SCALARS,),
-    }  # fmt: skip
-    wrong = [name for name, shape in shapes.items() if arrays[name].shape != shape]
-    wrong += [name for name in _WHOLE if arrays[name].dtype.kind != "i"]
-    wrong += [name for name in _NUMBERS if arrays[name].dtype != np.float64]
-    wrong += ["offered"] if arrays["offered"].dtype != bool else []
-    if wrong:
-        raise IncompatibleState(
-            f"the saved state is damaged: {wrong[0]} has the wrong shape or type"
-        )
+    shapes = dict.fromkeys(("r", "scatter"), pairs)
+    shapes |= dict.fromkeys(("times", "rewards"), transitions)
+    sampler = {"Q": (size, actions), "M": (size,), "scalars": (SCALARS,)}
+    require_shapes(arrays, shapes | {f"sampler/{name}": shape for name, shape in sampler.items()})
+    require_shapes(arrays, {"known": pairs, "successor": transitions}, np.int64)
+    require_shapes(arrays, {"offered": (size, actions)}, np.bool_)
     known, y, n = arrays["known"], arrays["successor"], arrays["times"]
     scalars = arrays["sampler/scalars"]
     good = {
@@ -364,7 +352,6 @@ def _check(arrays: Arrays, states: object, actions: int) -> None:
         and not known.reshape(size, actions)[~arrays["offered"]].any(),
         "sampler/scalars": scalars[1] > 0.0 and 0.0 <= scalars[2] <= size,
     }
-    good |= {name: good.get(name, True) and np.isfinite(arrays[name]).all() for name in _NUMBERS}
     for name, fine in good.items():
         if not fine:
             raise IncompatibleState(f"the saved state is damaged: {name} is {arrays[name]}")

@@ -27,15 +27,21 @@ from bayescontrol.problems.tabular import Labels, TabularModes
 
 
 class MDPModes(TabularModes):
-    """`TabularModes` of solved MDPs; situations, actions and observations are integers.
+    """One mode for each MDP; situations, actions and observations are integers.
+
+    All MDPs must have the same states and actions. Among several best actions a mode chooses
+    uniformly, or with `ties="lowest"` the first one. Raises `NotCommunicating` for an MDP that is
+    not weakly communicating.
 
     >>> from bayescontrol.mdp import chain_mdp
-    >>> modes = mdp_modes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1])
+    >>> modes = MDPModes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1])
     >>> modes.steps
     [Step(reward=0.0, state=0), Step(reward=0.0, state=1), Step(reward=0.0, state=2), \
 Step(reward=1.0, state=0)]
     >>> modes.number(Step(1.0, 0)), modes.rewards
     (3, array([0., 0., 0., 1.]))
+    >>> modes.agent().action_probabilities()
+    {0: 0.9, 1: 0.1}
     """
 
     format_name: ClassVar[str] = "MDPModes"
@@ -43,29 +49,35 @@ Step(reward=1.0, state=0)]
 
     def __init__(
         self,
-        plans: Sequence[Plan],
+        mdps: Sequence[MDP],
         prior: npt.ArrayLike | None = None,
         *,
         start: Hashable | None = None,
         ties: Literal["uniform", "lowest"] = "uniform",
         names: Sequence[str] | None = None,
     ) -> None:
-        mdps = [plan.mdp for plan in plans]
+        if not mdps:
+            raise InvalidTable("MDPModes needs at least one MDP")
+        first = mdps[0]
+        for m, mdp in enumerate(mdps):
+            same = mdp.states == first.states and mdp.actions == first.actions
+            if not same or (mdp.allowed != first.allowed).any():
+                raise InvalidTable(f"MDP {m} and MDP 0 differ in their states or actions")
         #: The solutions of the problems.
-        self.plans = tuple(plans)
+        self.plans = tuple(policy_iteration(mdp) for mdp in mdps)
         steps, hypothesis = _hypotheses(mdps)
         #: The (reward, next state) of each observation.
-        self.steps = [Step(float(r), mdps[0].states[int(y)]) for r, y in steps]
+        self.steps = [Step(float(r), first.states[int(y)]) for r, y in steps]
         super().__init__(
-            _policies(plans, ties),
+            _policies(self.plans, ties),
             hypothesis,
             np.broadcast_to(steps[:, 1].astype(np.int64), hypothesis.shape[1:]),
-            start=0 if start is None else mdps[0].states.place(start),
+            start=0 if start is None else first.states.place(start),
             names=names,
             prior=prior,
             labels=Labels(
-                tuple(map(str, mdps[0].states)),
-                tuple(map(str, mdps[0].actions)),
+                tuple(map(str, first.states)),
+                tuple(map(str, first.actions)),
                 tuple(f"reward {step.reward:g}, then {step.state}" for step in self.steps),
             ),
         )
@@ -82,37 +94,6 @@ Step(reward=1.0, state=0)]
 
     def __repr__(self) -> str:
         return "MDP" + super().__repr__().removeprefix("Tabular")
-
-
-def mdp_modes(
-    mdps: Sequence[MDP],
-    prior: npt.ArrayLike | None = None,
-    *,
-    start: Hashable | None = None,
-    ties: Literal["uniform", "lowest"] = "uniform",
-    names: Sequence[str] | None = None,
-) -> MDPModes:
-    """Return one mode for each MDP; all must have the same states and actions.
-
-    Among several best actions a mode chooses uniformly, or with `ties="lowest"` the first one.
-    Raises `NotCommunicating` for an MDP that is not weakly communicating.
-
-    >>> from bayescontrol.mdp import chain_mdp
-    >>> modes = mdp_modes([chain_mdp(2), chain_mdp(2, pays=1)])
-    >>> modes
-    MDPModes(2 modes, 2 situations, 2 actions, 3 observations)
-    >>> modes.agent().action_probabilities()
-    {0: 0.5, 1: 0.5}
-    """
-    if not mdps:
-        raise InvalidTable("mdp_modes needs at least one MDP")
-    first = mdps[0]
-    for m, mdp in enumerate(mdps):
-        same = mdp.states == first.states and mdp.actions == first.actions
-        if not same or (mdp.allowed != first.allowed).any():
-            raise InvalidTable(f"MDP {m} and MDP 0 differ in their states or actions")
-    plans = [policy_iteration(mdp) for mdp in mdps]
-    return MDPModes(plans, prior, start=start, ties=ties, names=names)
 
 
 def _policies(plans: Sequence[Plan], ties: str) -> FloatArray:
@@ -165,9 +146,7 @@ def goal_worlds(
         ).mdp(named=True)
         for goal in cells
     ]
-    return mdp_modes(
-        mdps, start=(rows // 2, columns // 2), names=[f"goal {goal}" for goal in cells]
-    )
+    return MDPModes(mdps, start=(rows // 2, columns // 2), names=[f"goal {goal}" for goal in cells])
 
 
 def goal_cells(rows: int, columns: int, goals: int | None = None) -> list[tuple[int, int]]:

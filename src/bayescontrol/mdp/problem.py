@@ -5,12 +5,14 @@
 Each draw continues the sampler's chain, so replaying a log repeats all draws.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Final
 
-from bayescontrol.errors import counted
-from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
+import numpy as np
+
+from bayescontrol.errors import MissingCapability, counted
+from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, QValues, next_state
 from bayescontrol.mdp.table import MDP, MDPEnvironment
 from bayescontrol.problems.description import ModelKind, SettingDoc, SizeLimit
 from bayescontrol.rule import ControlRule
@@ -61,13 +63,18 @@ _KIND: Final = ModelKind(
 
 
 class GibbsMDP:
-    """The settings of `mdp_agent` as plain values, without `allowed`, which is a function.
+    """An MDP with unknown transitions and rewards; `start` is the first state.
+
+    The other arguments are those of `GibbsBelief`. A log cannot store a problem with `allowed`,
+    which is a function.
 
     >>> problem = GibbsMDP(["left", "right"], start="home")
     >>> problem
     GibbsMDP(2 actions, unknown states, start 'home')
-    >>> problem.agent()
-    ControlRule(GibbsBelief(0 states, 2 actions after 0 transitions: ρ = 0), situation 'home', t=0)
+    >>> agent = problem.agent()
+    >>> agent.observe("left", (1.0, "away"))
+    >>> agent
+    ControlRule(GibbsBelief(2 states, 2 actions after 1 transitions: ρ = 0), situation 'away', t=0)
     >>> problem.settings()["actions"]
     ['left', 'right']
     """
@@ -81,34 +88,37 @@ class GibbsMDP:
         prior: GibbsPrior | Mapping[str, Any] | None = None,
         *,
         states: int | Sequence[Hashable] | None = None,
+        allowed: Callable[[Any], Iterable[Any]] | None = None,
         sweeps: int = 1,
         partial: int = 0,
         recentre: bool = True,
     ) -> None:
-        self.actions = list(range(actions)) if isinstance(actions, int) else list(actions)
-        self.states = list(range(states)) if isinstance(states, int) else states and list(states)
-        self.start = start
+        if isinstance(start, np.ndarray):
+            raise MissingCapability(
+                f"start={start!r} is an array, and this agent needs finitely many states: "
+                "discretise the observations, or use bayescontrol.experts with gym.drive"
+            )
+        self.start, self.allowed = start, allowed
         self.prior = prior if isinstance(prior, GibbsPrior) else GibbsPrior(**(prior or {}))
         self.options: dict[str, Any] = {"sweeps": sweeps, "partial": partial, "recentre": recentre}
-        self.agent()  # validate the settings now
+        belief = GibbsBelief(actions, self.prior, states=states, allowed=allowed, **self.options)
+        belief.require_state(start, "given as start")
+        self.actions = list(belief.ledger.actions)
+        self.states = None if states is None else list(belief.states)
+        self._prior_belief = belief
 
     def settings(self) -> dict[str, Any]:
         """Return all constructor arguments as plain values, as logs store them."""
+        if self.allowed is not None:
+            raise MissingCapability(f"{self!r} cannot be stored: its `allowed` is a function")
         return {
             "actions": self.actions, "start": self.start, "states": self.states,
             "prior": asdict(self.prior), **self.options,
         }  # fmt: skip
 
-    def agent(self, *, schedule: Schedule = every_step) -> ControlRule[Any, Any, Any, Any]:
-        """Return a new agent in its first state."""
-        return mdp_agent(
-            self.actions,
-            self.start,
-            self.prior,
-            schedule=schedule,
-            states=self.states,
-            **self.options,
-        )
+    def agent(self, *, schedule: Schedule = every_step) -> ControlRule[QValues, Any, Any, Any]:
+        """Return the control rule over modes (Q, ρ) in the first state."""
+        return ControlRule(self._prior_belief.copy(), self.start, next_state, schedule)
 
     def environment(self, mdp: MDP) -> MDPEnvironment:
         """Return the environment with these true transitions and rewards, in the first state.

@@ -108,37 +108,6 @@ def recurrent_classes(mdp: MDP, policy: npt.ArrayLike) -> list[IntArray]:
     return closed_sets(induced(mdp, policy)[0])
 
 
-def is_unichain(mdp: MDP, policy: npt.ArrayLike) -> bool:
-    """Return whether this policy has exactly one recurrent class.
-
-    >>> mdp = MDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 0], [1, 0]])
-    >>> is_unichain(mdp, [1, 0]), is_unichain(mdp, [0, 0])  # action 0 stays
-    (True, False)
-    """
-    return len(recurrent_classes(mdp, policy)) == 1
-
-
-def is_communicating(mdp: MDP) -> bool:
-    """Return whether every state can be reached from every other by some policy.
-
-    >>> is_communicating(MDP([[[0, 1]], [[0, 1]]], [[0], [0]]))  # no way back to state 0
-    False
-    """
-    return len(closed_classes(mdp)[0]) == len(mdp.states)
-
-
-def is_weakly_communicating(mdp: MDP) -> bool:
-    """Return whether there is one closed communicating set and all other states are transient.
-
-    Transient means here: transient under every policy.
-
-    >>> is_weakly_communicating(MDP([[[0, 1]], [[0, 1]]], [[0], [0]]))
-    True
-    """
-    classes = closed_classes(mdp)
-    return len(classes) == 1 and not _avoiding(mdp, classes[0]).size
-
-
 def _avoiding(mdp: MDP, closed: IntArray) -> IntArray:
     """Return the states from which some policy can stay outside `closed` for ever.
 

@@ -12,7 +12,7 @@ may have several rewards. The agent observes the state, so its situation is the 
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,8 @@ class MDPEnvironment:
         return f"MDPEnvironment({self.mdp!r} in state {self.x!r})"
 
 
+#: The indices of the states or actions of a list of transitions.
+Column: TypeAlias = npt.NDArray[Any]
 #: Allowed rounding error in the sum of the probabilities of a pair; they are then normalised.
 TOLERANCE = 1e-9
 
@@ -142,8 +144,7 @@ class MDP:
         if r.ndim == 2:
             r = np.broadcast_to(r[:, :, None], p.shape)
         x, a, y = np.nonzero(np.broadcast_to(may[:, :, None], p.shape))
-        self._check(x, a, y, p[x, a, y], r[x, a, y])
-        self._fill(x * shape[1] + a, y, p[x, a, y], r[x, a, y])
+        self._fill(x, a, y, p[x, a, y], r[x, a, y])
 
     @classmethod
     def from_transitions(
@@ -179,19 +180,11 @@ class MDP:
         xs, as_, ys = (column.astype(np.int64) for column in (xs, as_, ys))
         mdp = cls.__new__(cls)
         mdp.states, mdp.actions = Names("state", states), Names("action", actions)
-        mdp._check(xs, as_, ys, p, r)
-        mdp._fill(xs * len(mdp.actions) + as_, ys, p, r)
+        mdp._fill(xs, as_, ys, p, r)
         return mdp
 
-    def _check(
-        self,
-        x: npt.NDArray[Any],
-        a: npt.NDArray[Any],
-        y: npt.NDArray[Any],
-        p: FloatArray,
-        r: FloatArray,
-    ) -> None:
-        """Raise `InvalidTable` for an index, a probability or a reward that is out of range."""
+    def _fill(self, x: Column, a: Column, y: Column, p: FloatArray, r: FloatArray) -> None:
+        """Check the entries, merge equal ones, sort by falling probability, and index the pairs."""
         for column, names in ((x, self.states), (a, self.actions), (y, self.states)):
             outside = np.flatnonzero((column < 0) | (column >= len(names)))
             if outside.size:
@@ -210,11 +203,7 @@ class MDP:
                     f"{self._pair(x[i] * len(self.actions) + a[i])}: "
                     f"{what} state {self.states[y[i]]!r} is {column[i]}"
                 )
-
-    def _fill(
-        self, pair: npt.NDArray[Any], y: npt.NDArray[Any], p: FloatArray, r: FloatArray
-    ) -> None:
-        """Merge equal entries, sort each pair by falling probability, and index the pairs."""
+        pair = x * len(self.actions) + a
         shape = len(self.states), len(self.actions)
         pairs = shape[0] * shape[1]
         offered = np.unique(pair)

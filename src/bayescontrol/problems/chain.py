@@ -28,11 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.errors import InvalidTable, MissingCapability, UnknownMode
+from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.problems.description import ModelKind, SettingDoc
+from bayescontrol.problems.mode_class import ClassMode, ModeClass
 from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, Geometric, Held, Schedule, doubling, every_step
 from bayescontrol.seeding import Stream
 
@@ -40,9 +39,10 @@ from bayescontrol.seeding import Stream
 Trailing: TypeAlias = tuple[int, int, int]
 
 
-def chain(k: int) -> TabularModes:
-    """Modes A and B, each always takes its action (0 or 1), which pays every k-th time in a row.
+def chain(k: int = 3) -> TabularModes:
+    """Two worlds that pay only for k equal actions in a row, A or B.
 
+    Modes A and B always take their action (0 or 1), which pays every k-th time in a row.
     Situation 0 is the start of the chain, also after k equal actions. Situations 1 … k-1 stand for
     1 … k-1 actions A in a row, k … 2k-2 for 1 … k-1 actions B.
 
@@ -85,7 +85,21 @@ def first_run(actions: npt.ArrayLike, k: int) -> int | None:
     return int(starts[long[0]]) + k if long.size else None
 
 
-class GrowingChain:
+class GrowingMode(ClassMode):
+    """A mode of the growing chain: it always takes action m.
+
+    >>> GrowingChain()[1].act((0, 0, 0), rng=None)
+    1
+    """
+
+    __slots__ = ()
+
+    def act(self, x: Trailing, rng: Stream) -> int:
+        """a = m."""
+        return self.m
+
+
+class GrowingChain(ModeClass[GrowingMode, Trailing, int, int]):
     """The chain with k_t = ⌈scale · √t⌉: step t pays if the last k_t actions were all right.
 
     One object answers for both modes, as in `TabularModes`. The first step that can pay is
@@ -107,12 +121,13 @@ class GrowingChain:
         observation=0,
         feedback="0 or 1",
     )
+    mode_type = GrowingMode
     start: Trailing = (0, 0, 0)
     actions = range(2)
-    names = ("A", "B")
 
     def __init__(self, scale: int = 10) -> None:
         _at_least_one("GrowingChain", "scale", scale)
+        super().__init__(2, ("A", "B"))
         self.scale = scale
 
     def settings(self) -> dict[str, Any]:
@@ -122,16 +137,6 @@ class GrowingChain:
     def required(self, t: int) -> int:
         """k_t = ⌈scale √t⌉, in integer arithmetic."""
         return math.isqrt(self.scale**2 * t - 1) + 1
-
-    def __len__(self) -> int:
-        """2, the modes A and B."""
-        return 2
-
-    def __getitem__(self, m: int) -> "GrowingMode":
-        """Mode m."""
-        if m not in (0, 1):
-            raise UnknownMode(f"no mode {m}: there are 0 (A) and 1 (B)")
-        return GrowingMode(m)
 
     def advance(self, x: Trailing, a: int, o: int) -> Trailing:
         """T(x, a, o): the run of equal actions continues or restarts."""
@@ -153,37 +158,12 @@ class GrowingChain:
         """P(a | m, x) for both modes, by action."""
         return {a: np.eye(2)[a] for a in self.actions}
 
-    def agent(
-        self, prior: npt.ArrayLike | None = None, *, schedule: Schedule = every_step
-    ) -> ControlRule["GrowingMode", Trailing, int, int]:
-        """The control rule over the two modes."""
-        belief: FiniteBelief[GrowingMode] = FiniteBelief(self, prior)
-        return ControlRule(belief, self.start, self.advance, schedule)
-
     def environment(self, m: int) -> "GrowingEnvironment":
         """Q_m, the world in which mode m is true."""
         return GrowingEnvironment(self, self[m].m)
 
     def __repr__(self) -> str:
         return f"GrowingChain(scale={self.scale})"
-
-
-class GrowingMode:
-    """A mode of the growing chain: it always takes action m.
-
-    >>> GrowingChain()[1].act((0, 0, 0), rng=None)
-    1
-    """
-
-    def __init__(self, m: int) -> None:
-        self.m, self.name = m, GrowingChain.names[m]
-
-    def act(self, x: Trailing, rng: Stream) -> int:
-        """a = m."""
-        return self.m
-
-    def __repr__(self) -> str:
-        return f"GrowingMode({self.m}, {self.name!r})"
 
 
 class GrowingEnvironment:
@@ -204,7 +184,7 @@ class GrowingEnvironment:
         return o
 
     def __repr__(self) -> str:
-        return f"GrowingEnvironment({self.modes.names[self.m]} of {self.modes!r}, x={self.x})"
+        return f"GrowingEnvironment({self.modes[self.m].name} of {self.modes!r}, x={self.x})"
 
 
 def _at_least_one(what: str, name: str, value: int) -> None:

@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple, get_type_hints
 import msgspec
 
 from bayescontrol.errors import BayesControlError
-from bayescontrol.problems import chain as chains
 from bayescontrol.problems import examples
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
@@ -26,13 +25,13 @@ _GROUP: Final = "bayescontrol.classes"
 _HERE: Final = "bayescontrol.problems"
 _OURS: Final = {
     "bias-grid": "bayescontrol.bandits.joint:bias_grid",
-    "chain": f"{_HERE}.classes:_chain",
+    "chain": f"{_HERE}.chain:chain",
     "consistency": f"{_HERE}.examples:consistency_diagram",
     "consistency-repaired": f"{_HERE}.examples:consistency_repaired",
     "core": f"{_HERE}.examples:core_diagram",
     "goals": "bayescontrol.mdp.modes:goal_worlds",
     "policy-diagram": f"{_HERE}.examples:policy_diagram",
-    "prize-or-frog": f"{_HERE}.classes:_prize_or_frog",
+    "prize-or-frog": f"{_HERE}.examples:prize_or_frog",
     "three-modes": f"{_HERE}.classes:_three_modes",
     "trap": f"{_HERE}.examples:trap",
 }
@@ -210,16 +209,6 @@ def _in_words(hint: Any) -> str:
     if bracket and kind in ("Sequence", "tuple", "list"):
         return f"several {inner.rstrip(']').removesuffix(', ...')}"
     return text
-
-
-def _chain(k: int = 3) -> TabularModes:
-    """Two worlds that pay only for k equal actions in a row, A or B."""
-    return chains.chain(k)
-
-
-def _prize_or_frog(reliability: float = 0.9) -> TabularModes:
-    """Two boxes, one prize: each mode opens its box; observations are noisy."""
-    return examples.prize_or_frog(reliability)
 
 
 def _three_modes() -> TabularModes:

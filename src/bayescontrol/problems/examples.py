@@ -33,8 +33,9 @@ THREE_MODES_PRIOR: Final = (0.5, 0.3, 0.2)
 
 
 def prize_or_frog(reliability: float = 0.9) -> TabularModes:
-    """Two boxes, one prize: P(a | m) = δ(a, m), P(prize | m, a) = r if a = m, else 1 - r.
+    """Two boxes, one prize: each mode opens its box; observations are noisy.
 
+    P(a | m) = δ(a, m) and P(prize | m, a) = r if a = m, else 1 - r.
     `reliability` is r in (1/2, 1], the probability that an opened box shows its true content.
     With r = 1 the naive agent contradicts itself: its pick has ruled out the other box, the frog
     rules out this one, and no mode is left (`ImpossibleObservation`). With r < 1 it continues and

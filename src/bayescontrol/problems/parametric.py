@@ -10,6 +10,7 @@ The functions are plain Python in Numba's subset, written with array operations,
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from operator import index
 from typing import Any, ClassVar, TypeAlias
 
@@ -18,7 +19,6 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import (
     BadEvidence,
     BayesControlError,
@@ -26,10 +26,8 @@ from bayescontrol.errors import (
     MissingCapability,
     UnknownMode,
 )
-from bayescontrol.fused import learner
+from bayescontrol.problems.mode_class import ClassMode, ModeClass
 from bayescontrol.record import Record
-from bayescontrol.rule import ControlRule
-from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import as_advance, stay
 
@@ -44,7 +42,29 @@ class NotCompilable(BayesControlError, TypeError):
     """Numba cannot compile one of the functions."""
 
 
-class ParametricModes:
+class ParametricMode(ClassMode):
+    """One mode: θ_m with the functions of its class.
+
+    >>> coins = ParametricModes([0.25, 0.75], act=lambda theta_m, x, state: 0,
+    ...                         likelihoods=lambda theta, x, a, o: theta if o else 1 - theta,
+    ...                         compiled=False)
+    >>> coins[1].likelihood(0, 0, 1)
+    0.75
+    """
+
+    __slots__ = ("theta",)
+
+    def __init__(self, modes: "ParametricModes", m: int) -> None:
+        super().__init__(modes, m)
+        self.theta = modes.theta[m]
+
+    def act(self, x: Situation, rng: Stream) -> Number:
+        """a ~ P(a | m, x)."""
+        a: Number = self.modes.act(self.theta, x, rng)
+        return a
+
+
+class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
     """Modes θ_0 … θ_{M-1}, the rows of `theta`, with functions that they share.
 
     Actions and observations are numbers, int or float as the functions return them. Situations
@@ -75,6 +95,7 @@ class ParametricModes:
     """
 
     format_name: ClassVar[str] = "ParametricModes"
+    mode_type = ParametricMode
     not_stored_because: ClassVar[str] = "its functions are code"
 
     def __init__(
@@ -93,12 +114,10 @@ class ParametricModes:
         self.theta: FloatArray = _parameters(theta)
         if self.theta.ndim == 0 or self.theta.size == 0:
             raise InvalidTable(f"theta has shape {self.theta.shape}: give one row per mode")
-        if names is not None and len(names) != len(self):
-            raise InvalidTable(f"{len(names)} names for {len(self)} modes")
+        super().__init__(len(self.theta), names)
         if observation not in (int, float):
             raise InvalidTable(f"observation={observation!r}: expected the type int or float")
         self.start: Situation = _situation(0 if start is None else start)
-        self.names = tuple(names) if names is not None else None
         self.compiled = compiled
         advance = as_advance(start, None) if advance is None else advance
         self._given = (likelihoods, act, advance, respond)
@@ -122,16 +141,6 @@ class ParametricModes:
                 "(numbers, NumPy arrays, kernels.random), or pass compiled=False to run it as "
                 "plain Python"
             ) from error
-
-    def __len__(self) -> int:
-        """The number of modes."""
-        return int(self.theta.shape[0])
-
-    def __getitem__(self, m: int) -> "ParametricMode":
-        """Mode m."""
-        if not 0 <= m < len(self):
-            raise UnknownMode(f"no mode {m}: there are 0 … {len(self) - 1}")
-        return ParametricMode(self, m)
 
     # -- the functions, with arguments converted to the compiled types ---------------------------
 
@@ -193,19 +202,6 @@ class ParametricModes:
             return type(x) is type(self.start)
         return x.dtype == np.float64 and x.ndim == self.start.ndim and x.flags.carray
 
-    # -- agents and worlds ------------------------------------------------------------------------
-
-    def agent(
-        self,
-        prior: npt.ArrayLike | None = None,
-        *,
-        kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule,
-        schedule: Schedule = every_step,
-    ) -> ControlRule["ParametricMode", Any, Any, Any]:
-        """The control rule over this class; `kind` may be a subclass such as `NaiveMixture`."""
-        belief: FiniteBelief[ParametricMode] = FiniteBelief(self, prior)
-        return kind(belief, _copied(self.start), self.advance, schedule)
-
     def environment(
         self, m: int | None = None, *, theta: npt.ArrayLike | None = None
     ) -> "ParametricEnvironment":
@@ -230,38 +226,6 @@ class ParametricModes:
         )
 
 
-class ParametricMode:
-    """One mode: θ_m with the functions of its class.
-
-    >>> coins = ParametricModes([0.25, 0.75], act=lambda theta_m, x, state: 0,
-    ...                         likelihoods=lambda theta, x, a, o: theta if o else 1 - theta,
-    ...                         compiled=False)
-    >>> coins[1].likelihood(0, 0, 1)
-    0.75
-    """
-
-    __slots__ = ("m", "modes", "theta")
-
-    def __init__(self, modes: ParametricModes, m: int) -> None:
-        self.modes, self.m, self.theta = modes, m, modes.theta[m]
-
-    @property
-    def name(self) -> str:
-        """The name of the mode, or an empty text."""
-        return self.modes.names[self.m] if self.modes.names else ""
-
-    def act(self, x: Situation, rng: Stream) -> Number:
-        """a ~ P(a | m, x)."""
-        return self.modes.act(self.theta, x, rng)
-
-    def likelihood(self, x: Situation, a: Number, o: Number) -> float:
-        """P(o | m, x, a)."""
-        return float(self.modes.likelihoods(x, a, o)[self.m])
-
-    def __repr__(self) -> str:
-        return f"ParametricMode({self.m}{f', {self.name!r}' if self.name else ''})"
-
-
 class ParametricEnvironment:
     """A world Q: o ~ P(o | θ*, x, a), x ← T(x, a, o).
 
@@ -275,7 +239,7 @@ class ParametricEnvironment:
     """
 
     def __init__(self, modes: ParametricModes, theta: Any) -> None:
-        self.modes, self.theta, self.x = modes, theta, _copied(modes.start)
+        self.modes, self.theta, self.x = modes, theta, copy(modes.start)
 
     def respond(self, a: Number, rng: Stream) -> Number:
         """Draw o and move to the next situation."""
@@ -287,25 +251,11 @@ class ParametricEnvironment:
     def fused_loop(agent: Any, environment: Any) -> Any:
         """Return the compiled loop if the agent is the rule over the environment's class."""
         modes = environment.modes
-        fits = (
-            modes.compiled
-            and type(learner(agent)) is FiniteBelief
-            and agent.belief.modes is modes
-            and agent.belief.on_impossible == "raise"
-            and agent.schedule is every_step
-            and agent.advance == modes.advance
-            and modes.fits(agent.x)
-            and modes.fits(environment.x)
-        )
-        return _run if fits else None
+        fits = modes.compiled and modes.fits_rule(agent) and modes.fits(agent.x)
+        return _run if fits and modes.fits(environment.x) else None
 
     def __repr__(self) -> str:
         return f"ParametricEnvironment(theta {self.theta!r}, situation {self.x!r})"
-
-
-def _copied(x: Situation) -> Situation:
-    """A copy if x is an array, so that agent and world do not share it."""
-    return x.copy() if isinstance(x, np.ndarray) else x
 
 
 def _parameters(theta: Any) -> FloatArray:
@@ -390,8 +340,8 @@ def _steps(
         np.empty(steps, kind) for kind in (np.int64, code.action, code.observation)
     )
     done, drawn_in, x, y = code.loop(
-        *belief.weight_arrays(), modes.theta, environment.theta, _copied(agent.x),
-        _copied(environment.x), p.state, q.state, drawn, actions, observations, step,
+        *belief.weight_arrays(), modes.theta, environment.theta, copy(agent.x),
+        copy(environment.x), p.state, q.state, drawn, actions, observations, step,
     )  # fmt: skip
     environment.x = y
     acted = min(done + 1, steps)

@@ -7,7 +7,7 @@ Every finite I/O process can be written in this form. Its quantities can be comp
 object answers for all modes, and the interaction runs in a compiled loop.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,14 +15,11 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode, counted
-from bayescontrol.fused import learner
 from bayescontrol.priors import as_prior
 from bayescontrol.problems.description import ModelKind, SettingDoc
+from bayescontrol.problems.mode_class import ClassMode, ModeClass
 from bayescontrol.record import Record
-from bayescontrol.rule import ControlRule
-from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_stream
 from bayescontrol.systems import Situated
 
@@ -56,7 +53,34 @@ def _stochastic(table: npt.ArrayLike, name: str, axes: int) -> FloatArray:
     return p
 
 
-class TabularModes:
+class TabularMode(ClassMode):
+    """One mode of a tabular class.
+
+    >>> mode = random_modes(2, seed=0)[1]
+    >>> round(sum(mode.action_probabilities(0).values()), 12)
+    1.0
+    """
+
+    __slots__ = ()
+
+    def act(self, x: int, rng: Stream) -> int:
+        """a ~ P(a | m, x)."""
+        return rng.categorical(self.modes.policy[self.m, x])
+
+    def action_probabilities(self, x: int) -> dict[int, float]:
+        """P(a | m, x), without zeros."""
+        return {a: float(p) for a, p in enumerate(self.modes.policy[self.m, x]) if p > 0.0}
+
+    def observation_probabilities(self, x: int, a: int) -> dict[int, float]:
+        """P(o | m, x, a), without zeros."""
+        return {o: float(p) for o, p in enumerate(self.modes.hypothesis[self.m, x, a]) if p > 0.0}
+
+    def environment(self) -> "TabularEnvironment":
+        """The world in which this mode is true."""
+        return TabularEnvironment(self.modes, self.m)
+
+
+class TabularModes(ModeClass[TabularMode, int, int, int]):
     """A class of modes as three tables; `start` is the situation before the first step.
 
     `prior` is P(m), uniform by default. `names` are the names of the modes, `labels` those of the
@@ -74,6 +98,7 @@ class TabularModes:
     """
 
     format_name: ClassVar[str] = "TabularModes"
+    mode_type = TabularMode
     model_kind: ClassVar[ModelKind] = ModelKind(
         "tabular-modes",
         "M modes as tables of probabilities. Situations x, actions a and observations o are "
@@ -131,20 +156,16 @@ class TabularModes:
             raise InvalidTable(f"successor contains a situation outside 0 … {situations - 1}")
         if not 0 <= start < situations:
             raise InvalidTable(f"start={start} is not a situation: expected 0 … {situations - 1}")
-        if names is not None and len(names) != len(self):
-            raise InvalidTable(f"{len(names)} names for {len(self)} modes")
         if labels is not None and tuple(map(len, labels)) != shape:
             raise InvalidTable(
                 f"labels for {tuple(map(len, labels))} situations, actions and observations, but "
                 f"the tables have {shape}"
             )
+        super().__init__(len(self.policy), names)
         self.start = start
         #: Names of situations, actions and observations; their numbers by default.
         self.labels = Labels.numbers(*shape) if labels is None else labels
-        #: P(m), the default prior of agents.
-        self.prior = as_prior(prior, len(self))
-        self.names = tuple(names) if names is not None else None
-        self._modes: dict[int, TabularMode] = {}
+        self.prior: FloatArray = as_prior(prior, len(self))
         # Modes on the last axis: the likelihoods of one observation are contiguous.
         self.by_mode = np.ascontiguousarray(np.moveaxis(self.hypothesis, 0, -1))
 
@@ -168,23 +189,6 @@ class TabularModes:
     def actions(self) -> range:
         """The actions, 0 … A-1."""
         return range(self.policy.shape[2])
-
-    def __len__(self) -> int:
-        """The number of modes."""
-        return int(self.policy.shape[0])
-
-    def __getitem__(self, m: int) -> "TabularMode":
-        """Mode m."""
-        mode = self._modes.get(m)
-        if mode is None:
-            if not 0 <= m < len(self):
-                raise UnknownMode(f"no mode {m}: there are 0 … {len(self) - 1}")
-            mode = self._modes[m] = TabularMode(self, m)
-        return mode
-
-    def __iter__(self) -> Iterator["TabularMode"]:
-        """Iterate over the modes."""
-        return (TabularMode(self, m) for m in range(len(self)))
 
     def likelihoods(self, x: int, a: int, o: int) -> FloatArray:
         """P(o | m, x, a) for all m."""
@@ -215,29 +219,13 @@ class TabularModes:
             f"below {situations}, {actions} and {observations}"
         )
 
-    def agent(
-        self,
-        prior: npt.ArrayLike | None = None,
-        *,
-        kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule,
-        schedule: Schedule = every_step,
-    ) -> ControlRule["TabularMode", int, int, int]:
-        """The control rule over this class, by default with the prior of the class.
-
-        `kind` may be a subclass such as `NaiveMixture`.
-        """
-        belief: FiniteBelief[TabularMode] = FiniteBelief(
-            self, self.prior if prior is None else prior
-        )
-        return kind(belief, self.start, self.advance, schedule)
-
     def environment(self, m: int) -> "TabularEnvironment":
         """Q_m, the world in which mode m is true."""
         return TabularEnvironment(self, self[m].m)
 
     def systems(self) -> list[Situated]:
         """The modes as I/O systems P_m, for exact computation."""
-        return [Situated(self[m], self.start, self.advance) for m in range(len(self))]
+        return [Situated(mode, self.start, self.advance) for mode in self]
 
     def settings(self) -> dict[str, Any]:
         """Return the tables as plain values, as logs store them; not `labels`."""
@@ -254,48 +242,6 @@ class TabularModes:
         words = ("mode", "situation", "action", "observation")
         counts = zip(self.hypothesis.shape, words, strict=True)
         return f"TabularModes({', '.join(counted(n, word) for n, word in counts)})"
-
-
-class TabularMode:
-    """One mode of a tabular class.
-
-    >>> mode = random_modes(2, seed=0)[1]
-    >>> round(sum(mode.action_probabilities(0).values()), 12)
-    1.0
-    """
-
-    __slots__ = ("m", "modes")
-
-    def __init__(self, modes: TabularModes, m: int) -> None:
-        self.modes, self.m = modes, m
-
-    @property
-    def name(self) -> str:
-        """The name of the mode, or an empty text."""
-        return self.modes.names[self.m] if self.modes.names else ""
-
-    def act(self, x: int, rng: Stream) -> int:
-        """a ~ P(a | m, x)."""
-        return rng.categorical(self.modes.policy[self.m, x])
-
-    def likelihood(self, x: int, a: int, o: int) -> float:
-        """P(o | m, x, a)."""
-        return float(self.modes.likelihoods(x, a, o)[self.m])
-
-    def action_probabilities(self, x: int) -> dict[int, float]:
-        """P(a | m, x), without zeros."""
-        return {a: float(p) for a, p in enumerate(self.modes.policy[self.m, x]) if p > 0.0}
-
-    def observation_probabilities(self, x: int, a: int) -> dict[int, float]:
-        """P(o | m, x, a), without zeros."""
-        return {o: float(p) for o, p in enumerate(self.modes.hypothesis[self.m, x, a]) if p > 0.0}
-
-    def environment(self) -> "TabularEnvironment":
-        """The world in which this mode is true."""
-        return self.modes.environment(self.m)
-
-    def __repr__(self) -> str:
-        return f"TabularMode({self.m}{f', {self.name!r}' if self.name else ''})"
 
 
 class TabularEnvironment:
@@ -320,13 +266,9 @@ class TabularEnvironment:
         """Return the compiled loop if the agent is the rule over the environment's class."""
         modes = environment.modes
         fits = (
-            type(learner(agent)) is FiniteBelief
-            and agent.belief.modes is modes
-            and agent.belief.on_impossible == "raise"
-            and agent.schedule is every_step
+            modes.fits_rule(agent)
             and isinstance(agent.x, int)
             and 0 <= agent.x < modes.policy.shape[1]
-            and agent.advance == modes.advance
         )
         return _run if fits else None
 

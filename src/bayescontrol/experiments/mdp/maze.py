@@ -44,8 +44,8 @@ from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
 from bayescontrol.lab.chart import Chart, Guide, Panel, Series
 from bayescontrol.lab.statistics import Comparison, compare, holm
-from bayescontrol.mdp import MDP, Maze, Plan, policy_iteration, stationary_distribution
-from bayescontrol.mdp.gibbs import GibbsPrior, mdp_agent
+from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
+from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
@@ -102,7 +102,7 @@ def learner(constant: int) -> str:
 
 def _rule(settings: Settings, mdp: MDP, start: int, states: int | None) -> Any:
     prior = GibbsPrior(settings.mu0, settings.lambda0, settings.precision)
-    return mdp_agent(len(mdp.actions), start, prior, states=states)
+    return GibbsMDP(len(mdp.actions), start, prior, states=states).agent()
 
 
 def _learner(settings: Settings, mdp: MDP, start: int, constant: int) -> Any:
