@@ -19,8 +19,8 @@ from scipy.linalg import solve_discrete_are  # type: ignore[import-untyped]
 from bayescontrol import Probe, interact
 from bayescontrol.linear import (
     DeterminantDoubling,
-    LinearAgent,
     LinearPlant,
+    LinearQuadratic,
     LinearSystem,
     random_stable,
 )
@@ -64,7 +64,7 @@ def play_by_hand(system: LinearSystem, steps: int, seed: int) -> Any:
 
 def play_ours(system: LinearSystem, steps: int, seed: int, schedule: Any, probes: Any) -> Any:
     """Our agent at our plant; gives the last gain."""
-    agent = LinearAgent.on(system, schedule=schedule)
+    agent = LinearQuadratic.on(system).agent(schedule=schedule)
     interact(agent, LinearPlant(system), steps, seed=seed, probes=probes)
     return agent.gain
 

@@ -20,7 +20,7 @@ from bayescontrol import (
 from bayescontrol.baselines import RLearning
 from bayescontrol.errors import BadEvidence, BayesControlError, MissingCapability
 from bayescontrol.interaction import Renewing, warm_start
-from bayescontrol.linear import LinearAgent, LinearPlant, LinearSystem, double_integrator
+from bayescontrol.linear import LinearPlant, LinearQuadratic, LinearSystem, double_integrator
 from bayescontrol.mdp import GibbsMDP, chain_mdp
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import situation
@@ -96,7 +96,7 @@ CASES: dict[str, tuple[Callable[[], Any], Record, Any]] = {
         (0, (np.nan, 1)),
     ),
     "linear": (
-        lambda: LinearAgent.on(double_integrator()),
+        lambda: LinearQuadratic.on(double_integrator()).agent(),
         log_of(Regulator(), LinearPlant(double_integrator())),
         (np.zeros(1), np.array([np.nan, 0.0])),
     ),
@@ -243,7 +243,7 @@ def regret(seed: int) -> tuple[float, float]:
 
 
 def test_a_regression_has_no_modes_that_a_demonstration_could_weigh() -> None:
-    agent = LinearAgent.on(double_integrator())
+    agent = LinearQuadratic.on(double_integrator()).agent()
     log = [(np.zeros(1), np.zeros(2))]
     with pytest.raises(MissingCapability, match="cannot do that"):
         warm_start(agent, log, demonstration=True)
@@ -261,7 +261,7 @@ def test_rows_of_an_array_are_a_log() -> None:
 
 def test_pairs_of_vectors_in_one_array_are_a_log() -> None:
     system = LinearSystem(np.eye(2), np.eye(2), np.eye(2), np.eye(2))
-    stacked, pairs = LinearAgent.on(system), LinearAgent.on(system)
+    stacked, pairs = LinearQuadratic.on(system).agent(), LinearQuadratic.on(system).agent()
     log = np.arange(12.0).reshape(3, 2, 2)
     assert warm_start(stacked, log) == 3
     warm_start(pairs, [(u, o) for u, o in log])

@@ -11,3 +11,11 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 UIntArray: TypeAlias = npt.NDArray[np.uint64]
 #: State as named arrays: what `save` gives and `load` takes. Never pickled code.
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+
+
+def as_numbers(value: Any, what: str, error: type[Exception]) -> FloatArray:
+    """Return a new array of floats; raise `error`, which names `what`, if these are no numbers."""
+    try:
+        return np.array(value, np.float64, order="C")
+    except (TypeError, ValueError) as reason:
+        raise error(f"{what}: {reason}") from None

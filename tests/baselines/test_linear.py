@@ -34,6 +34,7 @@ def test_certainty_equivalence_uses_the_gain_of_the_mean() -> None:
     interact(agent, plant, 50)
     A, B = np.hsplit(agent.belief.mean(), [2])
     agent.act(Stream(0))
+    assert agent.mode is not None
     assert np.allclose(agent.mode.A, A)
     assert np.allclose(agent.mode.B, B)
 

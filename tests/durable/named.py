@@ -52,7 +52,6 @@ from bayescontrol.durable import Model, named_model
 from bayescontrol.experts import Bumpless, SimulatorMode, SimulatorNoise, next_state
 from bayescontrol.linear import (
     DeterminantDoubling,
-    LinearAgent,
     LinearQuadratic,
     SystemPrior,
     double_integrator,
@@ -524,13 +523,13 @@ BELIEFS: dict[str, Case] = {
     ),
     "Dirichlet": Case(_named(lambda: arena.PosteriorSampling.on(chain_mdp(3))), answer=_step),
     "linear plant": Case(
-        _named(lambda: LinearAgent.on(double_integrator(), start=[1.0, -1.0])),
+        _named(lambda: LinearQuadratic.on(double_integrator(), start=[1.0, -1.0]).agent()),
         answer=_vector(2),
     ),
     "linear plant, known noise, held": Case(
         _named(
-            lambda: LinearAgent.on(
-                double_integrator(), noise="known", schedule=DeterminantDoubling()
+            lambda: LinearQuadratic.on(double_integrator(), noise="known").agent(
+                schedule=DeterminantDoubling()
             )
         ),
         answer=_vector(2),

@@ -8,13 +8,15 @@ import pytest
 from bayescontrol import Stream
 from bayescontrol.durable import named_model, open_agent, replay
 from bayescontrol.errors import FeedbackDue
-from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
+from bayescontrol.linear import LinearPlant, LinearQuadratic, double_integrator
 from bayescontrol.schedules import Every
 
 
 def test_a_linear_agent_survives_and_every_input_is_drawn_again(tmp_path: Path) -> None:
     system = double_integrator()
-    model = named_model("cart", version=1, build=lambda: LinearAgent.on(system, schedule=Every(3)))
+    model = named_model(
+        "cart", version=1, build=lambda: LinearQuadratic.on(system).agent(schedule=Every(3))
+    )
     plant, q = LinearPlant(system), Stream(0)
     store = f"sqlite:///{tmp_path}/cart.db"
     with open_agent(store, "cart", model) as agent:

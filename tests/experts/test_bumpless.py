@@ -12,7 +12,7 @@ from bayescontrol.baselines import OptimalController
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.experts import Bumpless, SimulatorMode, SimulatorNoise, next_state
-from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
+from bayescontrol.linear import LinearPlant, LinearQuadratic, double_integrator
 from bayescontrol.live import Alarm, Guarded, StudentPredictor
 from bayescontrol.schedules import Every
 from bayescontrol.testing import check_resume, same_bits
@@ -122,8 +122,10 @@ def test_an_impossible_observation_moves_a_guarded_bumpless_agent() -> None:
 def test_an_agent_of_one_gain_is_not_blended_at_every_step() -> None:
     """A belief over systems has no number for the mode drawn: the mode itself counts."""
     system = double_integrator()
-    plain = LinearAgent.on(system, start=[1.0, 0.0], schedule=Every(1000))
-    agent = Bumpless(LinearAgent.on(system, start=[1.0, 0.0], schedule=Every(1000)), steps=5)
+    plain = LinearQuadratic.on(system, start=[1.0, 0.0]).agent(schedule=Every(1000))
+    agent = Bumpless(
+        LinearQuadratic.on(system, start=[1.0, 0.0]).agent(schedule=Every(1000)), steps=5
+    )
     for t in range(4):
         u, v = plain.act(Stream(t)), agent.act(Stream(t))
         assert u.tolist() == v.tolist()

@@ -23,6 +23,7 @@ from bayescontrol.linear import (
     DeterminantDoubling,
     LinearAgent,
     LinearPlant,
+    LinearQuadratic,
     LinearSystem,
     SystemBelief,
     SystemPrior,
@@ -55,7 +56,7 @@ def plant() -> LinearPlant:
 @pytest.mark.parametrize("noise", ["known", "unknown"])
 def test_the_laws_of_acting_hold(schedule: Any, noise: str) -> None:
     def make() -> Any:
-        return LinearAgent.on(SYSTEM, noise=noise, schedule=schedule)  # type: ignore[arg-type]
+        return LinearQuadratic.on(SYSTEM, noise=noise).agent(schedule=schedule)  # type: ignore[arg-type]
 
     check_acting(make, plant)
     check_same_seed(make, plant)
@@ -70,7 +71,9 @@ def test_the_compiled_loop_is_the_readable_one_at_every_plant(name: str, schedul
     system = PLANTS[name]()
     for steps in (0, 1, 2, 80):
         check_fused(
-            lambda: LinearAgent.on(system, schedule=schedule), lambda: LinearPlant(system), steps
+            lambda: LinearQuadratic.on(system).agent(schedule=schedule),
+            lambda: LinearPlant(system),
+            steps,
         )
 
 
@@ -95,12 +98,12 @@ def test_the_compiled_loop_of_the_optimal_controller_is_the_readable_one(name: s
 
 
 def test_a_compiled_loop_is_there_just_where_it_fits() -> None:
-    agent = LinearAgent.on(SYSTEM)
+    agent = LinearQuadratic.on(SYSTEM).agent()
     assert find_loop(agent, plant()) is not None
     assert find_loop(agent, LinearPlant(SYSTEM, start=[1.0, 0.0])) is None  # not where the plant is
     assert find_loop(agent, LinearPlant(SYSTEM, cost_noise=1.0)) is None
     assert find_loop(agent, LinearPlant(random_stable())) is None
-    assert find_loop(LinearAgent.on(SYSTEM, schedule=Geometric(0.5)), plant()) is None
+    assert find_loop(LinearQuadratic.on(SYSTEM).agent(schedule=Geometric(0.5)), plant()) is None
     assert find_loop(LinearAgent(SystemBelief(CostBelief(2, 1))), plant()) is None
 
 
@@ -139,7 +142,7 @@ def test_a_belief_without_a_mode_says_so_in_both_loops() -> None:
 
 
 def test_determinant_doubling_draws_when_the_determinant_has_doubled() -> None:
-    agent = LinearAgent.on(SYSTEM, schedule=DeterminantDoubling())
+    agent = LinearQuadratic.on(SYSTEM).agent(schedule=DeterminantDoubling())
     world, p, q = plant(), Stream(5), Stream(2)
     det, draws = None, 0
     for _ in range(400):
@@ -172,7 +175,10 @@ def test_determinant_doubling_needs_a_linear_agent() -> None:
 def test_the_plain_rule_over_the_belief_acts_as_the_linear_agent_does() -> None:
     start: Any = np.zeros(2)
     rule: Any = ControlRule(SystemBelief(SYSTEM.costs), start, next_state)
-    one, two = interact(rule, plant(), 60), interact(LinearAgent.on(SYSTEM), plant(), 60)
+    one, two = (
+        interact(rule, plant(), 60),
+        interact(LinearQuadratic.on(SYSTEM).agent(), plant(), 60),
+    )
     assert one == two
 
 
@@ -182,7 +188,7 @@ def test_the_gain_in_use_comes_near_the_best_cost(schedule: Any) -> None:
     for system in (double_integrator(), random_stable()):
         excess = []
         for run in range(12):
-            agent = LinearAgent.on(system, schedule=schedule)
+            agent = LinearQuadratic.on(system).agent(schedule=schedule)
             interact(agent, LinearPlant(system), 3000, run=run)
             excess.append(system.cost(agent.gain) / system.best_cost)
         assert 1.0 <= np.median(excess) < 1.02
@@ -209,22 +215,22 @@ def test_an_agent_with_unknown_costs_may_be_saved_and_resumed() -> None:
 
 def test_a_start_must_fit() -> None:
     with pytest.raises(InvalidSystem, match="the start has shape"):
-        LinearAgent.on(aircraft(), start=[1.0])
+        LinearQuadratic.on(aircraft(), start=[1.0]).agent()
     with pytest.raises(InvalidSystem, match="'known' or 'unknown'"):
-        LinearAgent.on(aircraft(), noise="loud")  # type: ignore[arg-type]
-    assert np.isnan(LinearAgent.on(aircraft()).gain).all()
+        LinearQuadratic.on(aircraft(), noise="loud").agent()  # type: ignore[arg-type]
+    assert np.isnan(LinearQuadratic.on(aircraft()).agent().gain).all()
 
 
 @pytest.mark.parametrize("noise", ["known", "unknown"])
 def test_a_saved_agent_without_numbers_is_refused_and_changes_nothing(noise: Any) -> None:
-    saved = LinearAgent.on(SYSTEM, noise=noise)
+    saved = LinearQuadratic.on(SYSTEM, noise=noise).agent()
     interact(saved, plant(), 5)
     good = saved.save()
     floats = [name for name, a in good.items() if a.dtype == np.float64 and a.size]
     assert {"situation", "drawn_in", "belief/drawn/K", "belief/sampler/diagonal"} <= set(floats)
     for name in floats:
         for bad in (np.nan, np.inf):
-            agent = LinearAgent.on(SYSTEM, noise=noise)
+            agent = LinearQuadratic.on(SYSTEM, noise=noise).agent()
             before = agent.save()
             broken = good[name].copy()
             broken.flat[0] = bad
@@ -236,12 +242,12 @@ def test_a_saved_agent_without_numbers_is_refused_and_changes_nothing(noise: Any
 @pytest.mark.parametrize("arrays", [None, 3, "state"])
 def test_what_is_no_mapping_is_not_loaded(arrays: Any) -> None:
     with pytest.raises(IncompatibleState, match="mapping"):
-        LinearAgent.on(SYSTEM).load(arrays)
+        LinearQuadratic.on(SYSTEM).agent().load(arrays)
 
 
 @pytest.mark.parametrize("o", ["x", ([0, 0], 1.0), None, [[1.0], 2.0]])
 def test_an_observation_that_is_no_state_is_refused_and_moves_nothing(o: Any) -> None:
-    agent = LinearAgent.on(double_integrator(), start=[1.0, 2.0])
+    agent = LinearQuadratic.on(double_integrator(), start=[1.0, 2.0]).agent()
     with pytest.raises(BadEvidence):
         agent.observe(np.zeros(1), o)
     assert agent.x.tolist() == [1.0, 2.0]

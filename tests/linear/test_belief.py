@@ -19,8 +19,8 @@ from bayescontrol.linear import (
     PLANTS,
     CostBelief,
     Costs,
-    LinearAgent,
     LinearPlant,
+    LinearQuadratic,
     Measured,
     SystemBelief,
     SystemPrior,
@@ -81,7 +81,7 @@ def test_the_posterior_is_batch_regression_to_1e_9_after_thousands_of_steps() ->
 def test_the_posterior_of_a_run_of_the_rule_is_batch_regression_to_1e_9(name: str) -> None:
     """Transients included: the first states may be a thousand times the later ones."""
     system = PLANTS[name]()
-    agent, plant = LinearAgent.on(system), LinearPlant(system)
+    agent, plant = LinearQuadratic.on(system).agent(), LinearPlant(system)
     record = interact(agent, plant, 3000, seed=1)
     X = np.vstack([np.zeros(system.states), record.observations])
     Z = np.hstack([X[:-1], record.actions])

@@ -18,7 +18,7 @@ from bayescontrol.interaction import both_streams, interact
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Step, random_mdp, relative_value_iteration
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior
 from bayescontrol.record import Probe
-from bayescontrol.schedules import Every, doubling
+from bayescontrol.schedules import Every, doubling, every_step
 from bayescontrol.testing import (
     check_acting,
     check_deterministic,
@@ -67,11 +67,13 @@ def world(request: pytest.FixtureRequest) -> MDP:
     return WORLDS[request.param]()
 
 
-def agent_for(mdp: MDP, *, declare: bool = False, **options: Any) -> Any:
+def agent_for(
+    mdp: MDP, *, declare: bool = False, schedule: Any = every_step, **options: Any
+) -> Any:
     states = list(mdp.states) if declare else None
     return GibbsMDP(
         list(mdp.actions), mdp.states[0], states=states, allowed=mdp.actions_in, **options
-    ).agent()
+    ).agent(schedule=schedule)
 
 
 def walk(mdp: MDP, steps: int, seed: int = 0) -> list[Any]:

@@ -16,15 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_numbers
 from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals
 from bayescontrol.bandits.roster import HasArms, Roster
-from bayescontrol.errors import (
-    BadEvidence,
-    IncompatibleState,
-    InvalidPrior,
-    MissingCapability,
-)
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
 from bayescontrol.values import distinct_texts, format_text, require_arrays
@@ -395,10 +390,7 @@ class ArmsBelief(HasArms):
         except (InvalidPrior, TypeError, ValueError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
         self._require_same(roster, prior)
-        try:
-            last = np.array(arrays["drawn"], np.float64)
-        except (TypeError, ValueError) as error:
-            raise IncompatibleState(f"the saved state is damaged: {error}") from None
+        last = as_numbers(arrays["drawn"], "the saved array 'drawn' is damaged", IncompatibleState)
         means, logs = last if last.ndim == 2 and len(last) == 2 else (last, None)
         known = np.flatnonzero(~np.isnan(means))
         damaged = means.shape not in ((0,), (size,)) or (last.size > 0 and not known.size)

@@ -8,7 +8,7 @@ The bound holds for every consistent agent (Lai & Robbins 1985). KL(j ‖ *) is 
 rewards of the best arm from those of arm j.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from math import inf, log
 from typing import Any, ClassVar
 
@@ -170,35 +170,20 @@ def bernoulli_divergence(p: float, q: float) -> float:
     return _term(p, q) + _term(1.0 - p, 1.0 - q)
 
 
-def normal_divergence(sd: float) -> Callable[[float, float], float]:
-    """KL(μ ‖ ν) = (μ - ν)² / 2σ², for Gaussian rewards of known standard deviation.
-
-    >>> normal_divergence(2.0)(0.0, 4.0)
-    2.0
-    """
-    if not 0.0 < sd < inf:
-        raise InvalidTable(f"sd={sd}: the standard deviation must be positive and finite")
-    return lambda mu, nu: 0.5 * ((mu - nu) / sd) ** 2
-
-
-def lai_robbins(
-    means: npt.ArrayLike, divergence: Callable[[float, float], float] = bernoulli_divergence
-) -> float:
-    """Σ_j Δ_j / KL(j ‖ *), with Δ_j = μ* - μ_j; Bernoulli arms by default.
+def lai_robbins(means: npt.ArrayLike) -> float:
+    """Σ_j Δ_j / KL(j ‖ *) of Bernoulli arms, with Δ_j = μ* - μ_j.
 
     An arm with KL = ∞ adds nothing.
 
     >>> round(lai_robbins([0.5] + 9 * [0.4]), 3)
     44.697
-    >>> lai_robbins([1.0, 0.0], normal_divergence(1.0))  # 2σ²/Δ
-    2.0
     """
     mu = np.asarray(means, np.float64)
     if mu.ndim != 1 or mu.size == 0 or not np.isfinite(mu).all():
         raise InvalidTable(f"means {means!r}: give one finite number per arm")
     best = float(mu.max())
     below = [float(m) for m in mu if m < best]
-    return sum(((best - m) / divergence(m, best) for m in below), 0.0)
+    return sum(((best - m) / bernoulli_divergence(m, best) for m in below), 0.0)
 
 
 def _term(p: float, q: float) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, as_numbers
 from bayescontrol.bandits.linear_belief import (
     FeatureMap,
     LinearBelief,
@@ -73,10 +73,7 @@ class LinearEnvironment:
         contexts: Contexts = "normal",
         start: npt.ArrayLike | None = None,
     ) -> None:
-        try:
-            truth = np.array(weights, np.float64, order="C")
-        except (TypeError, ValueError) as error:
-            raise InvalidTable(f"the true weights: {error}") from None
+        truth = as_numbers(weights, "the true weights", InvalidTable)
         if truth.ndim != 2 or len(truth) != len(arms) or not truth.shape[1]:
             raise InvalidTable(
                 f"weights of shape {truth.shape} for {len(arms)} arms: give one row per arm"
@@ -133,7 +130,7 @@ class LinearEnvironment:
         self._context, self._steps = x, self._steps + steps
 
     def mean_rewards(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
-        """E[r | x_t, a] at each step t of a run, for every arm a.
+        """E[r | x_t, a] at each step t of a run, for every arm a; see `metrics.regret`.
 
         `start` is the context at the start of the run. It may be omitted if the world was used for
         this run only, or not at all: then it is the context with which the world was made. If the
@@ -170,22 +167,6 @@ class LinearEnvironment:
                     "world.start before a run and pass it as start=..."
                 )
         return self._first
-
-    def regret(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
-        """R_t = Σ_{τ≤t} (max_a E[r | x_τ, a] - E[r | x_τ, a_τ]), for every step t of the record.
-
-        The same as `metrics.regret(record, world, start)`. See `mean_rewards` for `start`.
-
-        >>> from bayescontrol import LinearBandit, interact
-        >>> bandit = LinearBandit(2, features=2)
-        >>> world = bandit.draw(0)
-        >>> regret = world.regret(interact(bandit.agent(world.start), world, 400))
-        >>> bool(regret[399] - regret[199] < regret[199])
-        True
-        """
-        means = self.mean_rewards(record, start)
-        pulled = [self.labels.place(a) for a in record.actions.tolist()]
-        return np.asarray(np.cumsum(means.max(1) - means[np.arange(len(pulled)), pulled]))
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:
@@ -325,12 +306,12 @@ class LinearBandit(ContextualBandit):
 
     >>> bandit = LinearBandit(["red", "blue"], features=2, sd=0.5)
     >>> agent = bandit.agent()
-    >>> from bayescontrol import Stream, interact
+    >>> from bayescontrol import Stream, interact, metrics
     >>> _, a = agent.decide([1.0, 0.3], Stream(0))      # now
     >>> agent.learn([1.0, 0.3], a, 0.7)                 # when the reward is known
     >>> world = bandit.environment([[1, 0], [0, 1]])
     >>> record = interact(bandit.agent(start=world.start), world, 500)
-    >>> regret = world.regret(record)                   # cumulative
+    >>> regret = metrics.regret(record, world)          # cumulative
     >>> bool((regret[499] - regret[249]) / 250 < 0.1)
     True
     """

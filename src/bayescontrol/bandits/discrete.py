@@ -16,11 +16,11 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, as_numbers
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.bandits.family import (
-    ConjugateFamily,
+    Family,
     number,
     parameter_rows,
     true_rows,
@@ -53,7 +53,7 @@ _BERNOULLI: Final = ModelKind(
 )
 
 
-class Bernoulli(ConjugateFamily):
+class Bernoulli(Family):
     """Rewards of 0 and 1; the biases have Beta(α, β) priors, uniform by default.
 
     >>> Bernoulli().prior(None, 2).tolist()
@@ -63,7 +63,7 @@ class Bernoulli(ConjugateFamily):
     """
 
     model_kind: ClassVar[ModelKind] = _BERNOULLI
-    kind: Final = 0
+    kind = 0
     columns = ("alpha", "beta")
     default = (1.0, 1.0)
 
@@ -154,7 +154,7 @@ _CATEGORICAL: Final = ModelKind(
 )
 
 
-class Categorical(ConjugateFamily):
+class Categorical(Family):
     """Rewards from a list of values; their probabilities have Dirichlet(α) priors.
 
     >>> family = Categorical([0, 1, 5])
@@ -167,22 +167,17 @@ class Categorical(ConjugateFamily):
     """
 
     model_kind: ClassVar[ModelKind] = _CATEGORICAL
-    kind: Final = 5
+    kind = 5
 
     def __init__(self, values: npt.ArrayLike) -> None:
-        try:
-            v = np.array(values, np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidTable(f"values={values!r}: {error}") from None
+        v = as_numbers(values, f"values={values!r}", InvalidTable)
         if v.ndim != 1 or v.size == 0:
             raise InvalidTable(f"values={values!r}: expected a list of possible rewards")
         if not (np.abs(v) <= LARGEST).all():
             raise InvalidTable(f"values={values!r}: each must be finite, up to ±{LARGEST:g}")
         if np.unique(v).size < v.size:
             raise InvalidTable(f"values={values!r}: a value occurs twice")
-        self.constants: FloatArray = (
-            v + 0.0
-        )  # turns -0.0 into 0.0, so that equal values have equal text
+        self.constants = v + 0.0  # turns -0.0 into 0.0, so that equal values have equal text
         self.columns = tuple(f"alpha[{value}]" for value in self.constants)
         self.default = (1.0,) * v.size
 
@@ -249,8 +244,7 @@ class Categorical(ConjugateFamily):
         """The name of the family in stored data, which is part of the format."""
         return f"Categorical({self.constants.tolist()})"
 
-    def __repr__(self) -> str:
-        return f"Categorical({self.constants.tolist()})"
+    __repr__ = format_text
 
 
 class CategoricalBandit(Bandit):

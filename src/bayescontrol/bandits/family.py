@@ -13,41 +13,40 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, as_numbers
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
 
 
 class Family(Protocol):
-    """What the belief, the environment and the compiled loops need from a family."""
+    """What the belief, the environment and the compiled loops need from a family.
 
-    @property
-    def kind(self) -> int:
-        """Its number in `kernels.arms`."""
+    The defaults are for families whose parameters are positive and whose evidence adds up.
+    """
 
-    @property
-    def constants(self) -> FloatArray:
-        """Known parameters: a standard deviation, or the possible rewards."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the parameters in a posterior row."""
-
-    @property
-    def default(self) -> tuple[float, ...]:
-        """The default prior of an arm, in the form in which users give it."""
+    #: Its number in `kernels.arms`.
+    kind: int
+    #: Known parameters: a standard deviation, or the possible rewards.
+    constants: FloatArray = np.empty(0)
+    #: The names of the parameters in a posterior row.
+    columns: tuple[str, ...]
+    #: The default prior of an arm, in the form in which users give it.
+    default: tuple[float, ...]
 
     def settings(self) -> dict[str, Any]:
         """The arguments of the family as plain values, as logs store them."""
+        return {}
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
         """Rows of shape (arms, columns) of a user's prior: one for all arms, or one per arm.
 
-        An invalid prior raises InvalidPrior.
+        The default is `default` for all arms. An invalid prior raises InvalidPrior.
         """
+        return self.rows(self.default if given is None else given, arms)
 
     def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
         """Check saved rows of shape (arms, columns); invalid ones raise InvalidPrior."""
+        return parameter_rows(saved, arms, self.columns, self.columns)
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
         """True parameters for `kernels.arms.respond`, one row per arm; else InvalidTable."""
@@ -59,7 +58,8 @@ class Family(Protocol):
         """o as a number if an arm of this family can pay it, else BadEvidence."""
 
     def means(self, truth: FloatArray) -> FloatArray:
-        """The mean reward of each arm, given the true parameters."""
+        """The mean reward of each arm: by default the first true parameter."""
+        return truth[:, 0].copy()
 
     def expected(self, rows: FloatArray) -> FloatArray:
         """E[r_j], the posterior mean reward of each arm; inf or nan where it does not exist."""
@@ -68,7 +68,11 @@ class Family(Protocol):
         """ln P(r | past) of the arm's next reward; a density where rewards are continuous."""
 
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
-        """The evidence of both rows, with the prior counted once."""
+        """The evidence of both rows, with the prior counted once: counts and sums add up."""
+        return one + (two - prior)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
 
 @runtime_checkable
@@ -93,47 +97,12 @@ class Intervals(Protocol):
         """The m with P(m_j ≤ m | past) = p for each p of `tails`, shape (arms, tails)."""
 
 
-class ConjugateFamily:
-    """Defaults for families whose parameters are positive and whose evidence adds up."""
-
-    constants: FloatArray = np.empty(0)
-    columns: tuple[str, ...]
-    #: The default prior, one row.
-    default: tuple[float, ...]
-
-    def settings(self) -> dict[str, Any]:
-        """The arguments of the family as plain values, as logs store them."""
-        return {}
-
-    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
-        """The prior rows, `default` for all arms if none is given."""
-        return self.rows(self.default if given is None else given, arms)
-
-    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
-        """Check rows of positive parameters."""
-        return parameter_rows(saved, arms, self.columns, self.columns)
-
-    def means(self, truth: FloatArray) -> FloatArray:
-        """m_j, the first true parameter."""
-        return truth[:, 0].copy()
-
-    def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
-        """Counts and sums add up."""
-        return one + (two - prior)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
 def parameter_rows(
     given: npt.ArrayLike, arms: int, columns: tuple[str, ...], positive: tuple[str, ...]
 ) -> FloatArray:
     """`given` as rows of finite parameters; those named in `positive` must be above zero."""
     expected = f"give one row ({', '.join(columns)}) for all arms, or one per arm"
-    try:
-        table = np.asarray(given, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidPrior(f"prior {given!r}: {error}; {expected}") from None
+    table = as_numbers(given, f"prior {given!r}", InvalidPrior)
     if table.shape not in ((len(columns),), (arms, len(columns))):
         raise InvalidPrior(f"a prior of shape {table.shape} for {arms} arms: {expected}")
     rows = np.empty((arms, len(columns)))
@@ -149,10 +118,7 @@ def parameter_rows(
 
 def true_rows(given: npt.ArrayLike, arms: int, what: str, low: float, high: float) -> FloatArray:
     """One true parameter per arm, from [low, high], as a column."""
-    try:
-        values = np.array(given, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidTable(f"{what} of the arms: {error}") from None
+    values = as_numbers(given, f"{what} of the arms", InvalidTable)
     if values.shape != (arms,):
         raise InvalidTable(f"{what} of shape {values.shape} for {arms} arms: give one per arm")
     good = np.isfinite(values) & (low <= values) & (values <= high)
@@ -164,10 +130,7 @@ def true_rows(given: npt.ArrayLike, arms: int, what: str, low: float, high: floa
 
 def true_table(given: npt.ArrayLike, arms: int, columns: tuple[str, ...]) -> FloatArray:
     """A row of finite true parameters per arm."""
-    try:
-        table = np.array(given, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidTable(f"the true parameters of the arms: {error}") from None
+    table = as_numbers(given, "the true parameters of the arms", InvalidTable)
     if table.shape != (arms, len(columns)):
         raise InvalidTable(
             f"true parameters of shape {table.shape} for {arms} arms: give each arm a row "
@@ -196,3 +159,16 @@ def zero_or_one(o: Any, arm: str = "Bernoulli") -> float:
     if r not in (0.0, 1.0):
         raise BadEvidence(f"reward {o!r} is invalid for a {arm} arm: expected 0 or 1")
     return r
+
+
+def standard_deviation(sd: Any, largest: float) -> float:
+    """sd as a number from 1/largest to `largest`, else InvalidPrior."""
+    try:
+        value = 0.0 if isinstance(sd, str | bytes) else float(sd)  # float() would parse text
+    except (TypeError, ValueError):
+        value = 0.0
+    if not 1.0 / largest <= value <= largest:
+        raise InvalidPrior(
+            f"sd={sd!r}: expected a standard deviation from {1.0 / largest:g} to {largest:g}"
+        )
+    return value

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import gamma_best
-from bayescontrol.bandits.family import ConjugateFamily, number, true_rows
+from bayescontrol.bandits.family import Family, number, true_rows
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.problems.description import ARMS, ModelKind, prior_rows
 from bayescontrol.seeding import Stream
@@ -59,7 +59,7 @@ def _checked_means(means: list[float], least: float, largest: float, advice: str
     return np.array(means)[:, None]
 
 
-class Poisson(ConjugateFamily):
+class Poisson(Family):
     """Rewards 0, 1, 2, …, Poisson with mean m; the means have Gamma(a, rate b) priors.
 
     >>> family = Poisson()
@@ -70,7 +70,7 @@ class Poisson(ConjugateFamily):
     """
 
     model_kind: ClassVar[ModelKind] = _POISSON
-    kind: Final = 3
+    kind = 3
     columns = ("a", "b")
     default = (1.0, 1.0)  # the mean reward is exponential with mean 1
 
@@ -115,7 +115,7 @@ class Poisson(ConjugateFamily):
         return "Poisson()"
 
 
-class Exponential(ConjugateFamily):
+class Exponential(Family):
     """Rewards ≥ 0, exponential with mean m = 1/θ; the rates θ have Gamma(a, rate b) priors.
 
     >>> family = Exponential()
@@ -126,7 +126,7 @@ class Exponential(ConjugateFamily):
     """
 
     model_kind: ClassVar[ModelKind] = _EXPONENTIAL
-    kind: Final = 4
+    kind = 4
     columns = ("a", "b")
     default = (2.0, 1.0)  # the expected mean reward is b / (a - 1) = 1
 

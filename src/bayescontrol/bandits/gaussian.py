@@ -21,9 +21,10 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import QuadratureFailed, normal_best, student_best
 from bayescontrol.bandits.family import (
-    ConjugateFamily,
+    Family,
     number,
     parameter_rows,
+    standard_deviation,
     true_rows,
     true_table,
 )
@@ -55,7 +56,7 @@ _KIND: Final = ModelKind(
 )
 
 
-class _GaussianFamily(ConjugateFamily):
+class _GaussianFamily(Family):
     """Checks for rows that start with a mean whose square is finite."""
 
     #: The parameters that must be positive.
@@ -96,23 +97,14 @@ class GaussianRewards(_GaussianFamily):
     """
 
     model_kind: ClassVar[ModelKind] = _KIND
-    kind: Final = 1
+    kind = 1
     columns = ("mu", "lam")
     positive = ("lam",)
     default = (0.0, 1.0)  # mean and standard deviation of m
 
     def __init__(self, sd: float = 1.0) -> None:
-        try:
-            sigma = float(sd)
-        except (TypeError, ValueError):
-            sigma = math.nan
-        if not 1.0 / LARGEST <= sigma <= LARGEST:
-            raise InvalidPrior(
-                f"sd={sd!r}: the standard deviation of the rewards must be a positive number, or "
-                "None to learn it"
-            )
-        self.sd = sigma
-        self.constants: FloatArray = np.array([sigma])
+        self.sd = standard_deviation(sd, LARGEST)
+        self.constants = np.array([self.sd])
 
     def settings(self) -> dict[str, Any]:
         """σ."""
@@ -184,7 +176,7 @@ class NormalGamma(_GaussianFamily):
     """
 
     model_kind: ClassVar[ModelKind] = _KIND
-    kind: Final = 2
+    kind = 2
     columns = ("mu", "kappa", "alpha", "beta")
     positive = ("kappa", "alpha", "beta")
     default = (0.0, 1.0, 1.0, 1.0)

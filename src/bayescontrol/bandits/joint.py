@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, as_numbers
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.discrete import BernoulliBandit
 from bayescontrol.bandits.family import zero_or_one
@@ -64,10 +64,7 @@ class JointBandit(TabularModes):
     )
 
     def __init__(self, biases: npt.ArrayLike, prior: npt.ArrayLike | None = None) -> None:
-        try:
-            b = np.array(biases, np.float64) + 0.0  # turns -0.0 into 0.0 for the digest
-        except (TypeError, ValueError) as error:
-            raise InvalidTable(f"biases: {error}") from None
+        b = as_numbers(biases, "biases", InvalidTable) + 0.0  # turns -0.0 into 0.0 for the digest
         if b.ndim != 2 or not b.size:
             raise InvalidTable(f"biases of shape {b.shape}: expected biases[hypothesis, arm]")
         bad = np.argwhere(~((b >= 0.0) & (b <= 1.0)))
@@ -227,13 +224,8 @@ class LogitNormalBandit:
     def __init__(
         self, mean: npt.ArrayLike, covariance: npt.ArrayLike, particles: int = 1000
     ) -> None:
-        try:
-            mu, Sigma = np.array(mean, np.float64), np.array(covariance, np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidPrior(
-                f"mean {mean!r}: expected a vector, the mean log-odds of every arm, and a matrix, "
-                f"their covariance ({error})"
-            ) from None
+        mu = as_numbers(mean, f"mean {mean!r}", InvalidPrior)
+        Sigma = as_numbers(covariance, f"covariance {covariance!r}", InvalidPrior)
         if mu.ndim != 1 or not mu.size or Sigma.shape != (mu.size, mu.size):
             raise InvalidPrior(
                 f"mean of shape {mu.shape} and covariance of shape {Sigma.shape}: expected shapes "

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.bandits.family import number, zero_or_one
+from bayescontrol.bandits.family import number, standard_deviation, zero_or_one
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.problems.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol.problems.regressions import Regressions
@@ -179,25 +179,12 @@ class GaussianNoise:
     """
 
     model_kind: ClassVar[ModelKind] = LINEAR_KIND
+    kind: Final = 0
     additive: Final = True
 
     def __init__(self, sd: float = 1.0) -> None:
-        given: Any = sd
-        try:
-            value = (
-                0.0 if isinstance(given, str | bytes) else float(given)
-            )  # float() would parse text
-        except (TypeError, ValueError):
-            value = 0.0
-        if not 1e-25 <= value <= 1e25:
-            raise InvalidPrior(f"sd={sd!r}: expected a standard deviation from 1e-25 to 1e25")
-        self.sd = value
+        self.sd = standard_deviation(sd, 1e25)
         self.constants: Final = np.array([self.sd])
-
-    @property
-    def kind(self) -> int:
-        """Its number in `kernels.regression`."""
-        return kernels.regression.GAUSSIAN
 
     def settings(self) -> dict[str, Any]:
         """σ."""
@@ -224,8 +211,7 @@ class GaussianNoise:
         """The name of the link in stored data, which is part of the format."""
         return f"GaussianNoise(sd={self.sd:g})"
 
-    def __repr__(self) -> str:
-        return f"GaussianNoise(sd={self.sd:g})"
+    __repr__ = format_text
 
 
 LOGISTIC_KIND: Final = ModelKind(
@@ -261,13 +247,9 @@ class Logit:
     """
 
     model_kind: ClassVar[ModelKind] = LOGISTIC_KIND
+    kind: Final = 1
     additive: Final = False
     constants: Final = np.empty(0)
-
-    @property
-    def kind(self) -> int:
-        """Its number in `kernels.regression`."""
-        return kernels.regression.LOGIT
 
     def settings(self) -> dict[str, Any]:
         """It has none."""
@@ -309,8 +291,7 @@ class Logit:
         """The name of the link in stored data, which is part of the format."""
         return "Logit()"
 
-    def __repr__(self) -> str:
-        return "Logit()"
+    __repr__ = format_text
 
 
 #: (mean, precision): numbers, or a vector and a matrix, for all arms or one per arm.

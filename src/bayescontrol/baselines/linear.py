@@ -11,7 +11,7 @@ Exploration has the rate of Simchowitz & Foster, "Naive exploration is optimal f
 """
 
 from operator import index
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable, counted
 from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent, gain_loop, linear_loop
 from bayescontrol.linear.belief import LinearMode, SystemBelief
+from bayescontrol.linear.problem import LinearQuadratic
+from bayescontrol.linear.regression import SystemPrior
 from bayescontrol.linear.system import LinearSystem, next_state
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream
@@ -120,6 +122,19 @@ class CertaintyEquivalence(LinearAgent):
             raise InvalidSystem(f"warm_up={warm_up}: it must be at least 0 steps")
         self.exploration, self.warm_up = float(exploration), index(warm_up)
 
+    @classmethod
+    def on(
+        cls,
+        system: LinearSystem,
+        *,
+        prior: SystemPrior | None = None,
+        start: npt.ArrayLike | None = None,
+        **options: Any,
+    ) -> Self:
+        """Create the controller of a system whose costs are known, in the state `start`."""
+        agent = LinearQuadratic.on(system, prior=prior, start=start).agent()
+        return cls(agent.belief, agent.x, **options)
+
     @property
     def failed(self) -> int:
         """How often the mean had no stabilising gain."""
@@ -147,11 +162,11 @@ class CertaintyEquivalence(LinearAgent):
 def lazy_thompson_sampling(
     system: LinearSystem, *, factor: float = 2.0, **options: Any
 ) -> LinearAgent:
-    """The control rule that draws when det Λ has grown by `factor`; options of `LinearAgent.on`.
+    """The control rule that draws when det Λ has grown by `factor`; see `LinearQuadratic.on`.
 
     >>> from bayescontrol.linear import double_integrator
     >>> lazy_thompson_sampling(double_integrator()).schedule
     DeterminantDoubling(factor=2.0)
     """
-    agent: LinearAgent = LinearAgent.on(system, schedule=DeterminantDoubling(factor), **options)
-    return agent
+    problem = LinearQuadratic.on(system, **options)
+    return problem.agent(schedule=DeterminantDoubling(factor))

@@ -432,10 +432,11 @@ def interact(
 
     x is the state and `drawn_in` the one in which the current mode was drawn; both are updated.
 
-    >>> from bayescontrol.linear import LinearAgent, LinearPlant, double_integrator
+    >>> from bayescontrol.linear import LinearPlant, LinearQuadratic, double_integrator
     >>> from bayescontrol.fused import find_loop
     >>> from bayescontrol.seeding import Stream
-    >>> agent, plant = LinearAgent.on(double_integrator()), LinearPlant(double_integrator())
+    >>> system = double_integrator()
+    >>> agent, plant = LinearQuadratic.on(system).agent(), LinearPlant(system)
     >>> find_loop(agent, plant)(agent, plant, 5, Stream(1), Stream(2))
     Record(5 steps: actions float64×1, observations float64×2)
     """

@@ -7,18 +7,17 @@ draw again when det Λ_t ≥ 2 det Λ at the last draw          `DeterminantDoub
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidSystem, MissingCapability
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.matrices import as_start, as_vector
-from bayescontrol.linear.regression import SystemPrior
-from bayescontrol.linear.system import LinearPlant, LinearSystem, next_state
+from bayescontrol.linear.system import LinearPlant, next_state
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, Held, Schedule, doubling, every_step
@@ -107,10 +106,11 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     """The Bayesian control rule over linear systems; `start` is the initial state, by default 0.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.linear import DeterminantDoubling, LinearPlant, double_integrator
+    >>> from bayescontrol.linear import LinearQuadratic, double_integrator
     >>> system = double_integrator()
-    >>> agent = LinearAgent.on(system, schedule=DeterminantDoubling())
-    >>> record = interact(agent, LinearPlant(system), 2000)
+    >>> problem = LinearQuadratic.on(system)
+    >>> agent = problem.agent(schedule=DeterminantDoubling())
+    >>> record = interact(agent, problem.environment(system), 2000)
     >>> round(system.cost(agent.gain) / system.best_cost, 1)
     1.0
     """
@@ -131,30 +131,6 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         schedule: Schedule = every_step,
     ) -> None:
         super().__init__(belief, as_start(start, belief.states), next_state, schedule)
-
-    @classmethod
-    def on(
-        cls,
-        system: LinearSystem,
-        *,
-        noise: Literal["known", "unknown"] = "unknown",
-        prior: SystemPrior | None = None,
-        start: npt.ArrayLike | None = None,
-        **options: Any,
-    ) -> Any:
-        """Create an agent that knows the costs of a system, and W if `noise` is "known".
-
-        `start` must be the state of the plant. Otherwise the agent would treat the difference as
-        evidence about A and B.
-
-        >>> from bayescontrol.linear import double_integrator
-        >>> LinearAgent.on(double_integrator()).belief
-        SystemBelief(2 states, 1 input, unknown noise, after 0 observations)
-        """
-        if noise not in ("known", "unknown"):
-            raise InvalidSystem(f"noise={noise!r}: it must be 'known' or 'unknown'")
-        W = system.W if noise == "known" else None
-        return cls(SystemBelief(system.costs, noise=W, prior=prior), start, **options)
 
     @property
     def gain(self) -> FloatArray:

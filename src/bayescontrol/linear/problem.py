@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, as_numbers
 from bayescontrol.errors import BadEvidence, InvalidSystem
 from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent
 from bayescontrol.linear.belief import SystemBelief
@@ -133,6 +133,9 @@ class LinearQuadratic:
     ) -> "LinearQuadratic":
         """Return the problem of a system whose costs are known, and W too if `noise` is "known".
 
+        `start` must be the state of the plant. Otherwise the agent would treat the difference as
+        evidence about A and B.
+
         >>> from bayescontrol.linear import double_integrator
         >>> LinearQuadratic.on(double_integrator(), noise="known")
         LinearQuadratic(2 states, 1 input, known noise, known costs)
@@ -205,7 +208,4 @@ def _cost_belief(costs: Mapping[str, Any]) -> CostBelief:
 
 
 def _numbers(value: npt.ArrayLike, what: str) -> FloatArray:
-    try:
-        return np.array(value, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidSystem(f"{what} is not a matrix of numbers: {error}") from None
+    return as_numbers(value, f"{what} is not a matrix of numbers", InvalidSystem)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import FloatArray, IntArray, as_numbers
 from bayescontrol.errors import InvalidTable, UnknownAction
 from bayescontrol.problems.names import Names
 from bayescontrol.seeding import Stream, as_stream
@@ -121,7 +121,8 @@ class MDP:
         actions: Sequence[Hashable] | None = None,
         allowed: npt.ArrayLike | None = None,
     ) -> None:
-        p, r = _numbers(transition, "transition"), _numbers(reward, "reward")
+        p = as_numbers(transition, "transition must be an array of numbers", InvalidTable)
+        r = as_numbers(reward, "reward must be an array of numbers", InvalidTable)
         if p.ndim != 3 or p.shape[0] != p.shape[2]:
             raise InvalidTable(f"transition has shape {p.shape}: it must have shape (X, A, X)")
         shape = p.shape[:2]
@@ -169,7 +170,8 @@ class MDP:
         MDP(2 states, 1 action, 3 transitions)
         """
         xs, as_, ys = np.asarray(x), np.asarray(a), np.asarray(y)
-        p, r = _numbers(probability, "probability"), _numbers(reward, "reward")
+        p = as_numbers(probability, "probability must be an array of numbers", InvalidTable)
+        r = as_numbers(reward, "reward must be an array of numbers", InvalidTable)
         shapes = {column.shape for column in (xs, as_, ys, p, r)}
         if len(shapes) > 1 or p.ndim != 1:
             raise InvalidTable(f"the columns have shapes {shapes}: they must have equal lengths")
@@ -307,13 +309,6 @@ class MDP:
         n = len(self.states), len(self.actions), self.successor.size
         counts = zip(n, ("state", "action", "transition"), strict=True)
         return f"MDP({', '.join(f'{n} {what}' + 's' * (n != 1) for n, what in counts)})"
-
-
-def _numbers(values: npt.ArrayLike, name: str) -> FloatArray:
-    try:
-        return np.array(values, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidTable(f"{name} must be an array of numbers: {error}") from None
 
 
 def chain_mdp(k: int, pays: int = 0) -> MDP:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, as_numbers
 from bayescontrol.errors import (
     BadEvidence,
     BayesControlError,
@@ -111,7 +111,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         names: Sequence[str] | None = None,
         compiled: bool = True,
     ) -> None:
-        self.theta: FloatArray = _parameters(theta)
+        self.theta: FloatArray = as_numbers(theta, f"theta={theta!r}", InvalidTable)
         if self.theta.ndim == 0 or self.theta.size == 0:
             raise InvalidTable(f"theta has shape {self.theta.shape}: give one row per mode")
         super().__init__(len(self.theta), names)
@@ -210,7 +210,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
             raise UnknownMode("give either a mode, environment(m), or environment(theta=...)")
         self._world()
         # [()] turns an array without dimensions into a number, as indexing a vector does.
-        truth = self[m].theta if m is not None else _parameters(theta)[()]
+        truth = self[m].theta if m is not None else as_numbers(theta, "theta", InvalidTable)[()]
         if np.shape(truth) != self.theta.shape[1:]:
             raise InvalidTable(
                 f"theta has shape {np.shape(truth)}: one mode has {self.theta.shape[1:]}"
@@ -258,13 +258,6 @@ class ParametricEnvironment:
         return f"ParametricEnvironment(theta {self.theta!r}, situation {self.x!r})"
 
 
-def _parameters(theta: Any) -> FloatArray:
-    try:
-        return np.array(theta, np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        raise InvalidTable(f"theta={theta!r}: it must be an array of numbers ({error})") from None
-
-
 def _call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call compiled code and name the function in an IndexError."""
     try:
@@ -288,10 +281,7 @@ def _plain(name: str, value: Any) -> Number:
 def _situation(x: Any) -> Situation:
     if np.ndim(x) == 0:
         return _plain("the situation", x)
-    try:
-        return np.array(x, np.float64, order="C")
-    except (TypeError, ValueError):
-        raise BadEvidence(f"situation {x!r}: it must be one number or an array of them") from None
+    return as_numbers(x, f"situation {x!r} must be one number or an array of them", BadEvidence)
 
 
 def _as(kind: type, value: Any, what: str) -> Any:

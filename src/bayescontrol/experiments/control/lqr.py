@@ -45,7 +45,14 @@ from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Panel, Region, Series
-from bayescontrol.linear import PLANTS, LinearAgent, LinearPlant, LinearSystem, SystemPrior
+from bayescontrol.linear import (
+    PLANTS,
+    LinearAgent,
+    LinearPlant,
+    LinearQuadratic,
+    LinearSystem,
+    SystemPrior,
+)
 from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
@@ -87,7 +94,7 @@ def _certain(settings: Settings, plant: LinearSystem) -> Any:
 
 #: The constructor of each learner, in the order of the columns.
 AGENTS: Final[Mapping[str, Callable[[Settings, LinearSystem], Any]]] = {
-    RULE: lambda _, plant: LinearAgent.on(plant, prior=prior(plant)),
+    RULE: lambda _, plant: LinearQuadratic.on(plant, prior=prior(plant)).agent(),
     LAZY: lambda _, plant: lazy_thompson_sampling(plant, prior=prior(plant)),
     WARM: lambda s, plant: _certain(s, plant),  # the rule takes over after the steps of noise
     CERTAIN: lambda s, plant: _certain(s, plant),
