@@ -25,6 +25,9 @@ from bayescontrol.errors import IncompatibleState
 Size: TypeAlias = int | tuple[int, ...]
 T = TypeVar("T")
 
+#: The argument `seed` of public functions: see `as_stream`.
+SeedLike: TypeAlias = "int | Stream | np.random.Generator | None"
+
 ALGORITHM = "xoshiro256++"
 INT64 = 2**63
 
@@ -241,23 +244,23 @@ class Stream:
         return out
 
 
-def as_stream(rng: "int | Stream | np.random.Generator | None") -> Stream:
-    """What a public function's `rng` argument may be, as a Stream.
+def as_stream(seed: SeedLike) -> Stream:
+    """Return the stream of a `seed`.
 
-    A Stream is taken as it is, a number is a seed, None is fresh entropy from the system,
-    and a NumPy Generator is asked for a seed, so it advances.
+    A Stream is used itself, a number seeds a new one, None takes fresh entropy from the system,
+    and a NumPy Generator draws a seed, so it advances.
 
     >>> as_stream(5) == Stream(5)
     True
     """
-    if isinstance(rng, Stream):
-        return rng
-    if rng is None:
+    if isinstance(seed, Stream):
+        return seed
+    if seed is None:
         return Stream(np.random.SeedSequence())
-    if isinstance(rng, np.random.Generator):
+    if isinstance(seed, np.random.Generator):
         # Eight words: MT19937 puts only 32 bits into each.
-        return Stream(np.random.SeedSequence(rng.bit_generator.random_raw(8).tolist()))
-    return Stream(rng)
+        return Stream(np.random.SeedSequence(seed.bit_generator.random_raw(8).tolist()))
+    return Stream(seed)
 
 
 def _finite(name: str, value: float, least: float = -math.inf) -> float:

@@ -9,8 +9,8 @@ from bayescontrol import DiscreteMode
 from bayescontrol.errors import InvalidTable
 from bayescontrol.problems import classes
 from bayescontrol.problems.classes import (
+    ClassSetting,
     InvalidSetting,
-    Setting,
     UnknownClass,
     describe,
     make,
@@ -130,8 +130,8 @@ def test_a_class_of_a_user_comes_through_the_same_door() -> None:
     about = describe("coin")
     assert about.summary == "A coin, and a fair one."
     assert about.settings == (
-        Setting("bias", "float", 0.5),
-        Setting("sides", "several int", (1, 2)),
+        ClassSetting("bias", "float", 0.5),
+        ClassSetting("sides", "several int", (1, 2)),
     )
 
 

@@ -95,7 +95,7 @@ _LN2 = 0.6931471805599453
 _MOST_COUNTS = 2.0**32
 
 
-class ArmsBelief(HasArms):
+class ArmsBelief(HasArms[MeanRewards]):
     """P(m | âo_<t) for independent arms of one family.
 
     With `screening`, Bernoulli arms with whole-number priors choose by `kernels.screening`: the
@@ -141,7 +141,7 @@ class ArmsBelief(HasArms):
         #: Whether means that are equal as doubles are split evenly.
         self.split_ties = split_ties
         self._best = family.best if isinstance(family, BestArm) else None
-        self._last: MeanRewards | None = None
+        self._last = None
         self._refresh()
 
     def _refresh(self) -> None:
@@ -309,10 +309,6 @@ class ArmsBelief(HasArms):
             return np.empty(0)
         means = self._by_row(last, last.means)
         return means if last.logs is None else np.stack([means, self._by_row(last, last.logs)])
-
-    def last(self) -> MeanRewards | None:
-        """The mode drawn last; None if an action was drawn without one since."""
-        return self._last
 
     # -- adding and retiring arms --------------------------------------------------------------
 

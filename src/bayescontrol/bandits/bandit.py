@@ -25,7 +25,7 @@ from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.seeding import SeedLike, Stream, as_stream
 
 
 class ArmsEnvironment:
@@ -121,7 +121,7 @@ class Bandit:
         """A world with these true parameters, for Bernoulli arms the biases."""
         return ArmsEnvironment(self.family, self.labels, self.family.truth(truth, len(self.labels)))
 
-    def draw(self, seed: int | Stream | np.random.Generator | None) -> ArmsEnvironment:
+    def draw(self, seed: SeedLike) -> ArmsEnvironment:
         """A world drawn from the prior."""
         truth = self.family.draw_truth(self.prior, as_stream(seed))
         return ArmsEnvironment(self.family, self.labels, truth)

@@ -44,7 +44,7 @@ from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.seeding import SeedLike, Stream, as_stream
 from bayescontrol.situations import accept_late_feedback
 
 #: The source of contexts: "normal", "sphere", or a function of a stream.
@@ -269,10 +269,7 @@ class ContextualBandit:
         return world
 
     def draw(
-        self,
-        seed: int | Stream | np.random.Generator | None,
-        contexts: Contexts = "normal",
-        start: npt.ArrayLike | None = None,
+        self, seed: SeedLike, contexts: Contexts = "normal", start: npt.ArrayLike | None = None
     ) -> LinearEnvironment:
         """A world drawn from the prior."""
         stream, weights = as_stream(seed), np.empty((len(self.labels), self.features))

@@ -29,7 +29,7 @@ from bayescontrol.problems.names import Names
 from bayescontrol.problems.tabular import Labels, TabularEnvironment, TabularModes
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.seeding import SeedLike, Stream, as_stream
 
 
 class JointBandit(TabularModes):
@@ -248,12 +248,14 @@ class LogitNormalBandit:
         t, r = theta[:, self._labels.place(a)], zero_or_one(o)
         return np.asarray(-np.logaddexp(0.0, -t if r else t))
 
-    def belief(self, seed: int | Stream | np.random.Generator = 0) -> ParticleBelief:
+    def belief(self, seed: SeedLike = 0) -> ParticleBelief:
         """The prior belief; `seed` draws its particles."""
-        return ParticleBelief(self._draw, self._log_likelihoods, _best, self.particles, seed=seed)
+        return ParticleBelief(
+            self._draw, self._log_likelihoods, _best, self.particles, seed=as_stream(seed)
+        )
 
     def agent(
-        self, seed: int | Stream | np.random.Generator = 0, *, schedule: Schedule = every_step
+        self, seed: SeedLike = 0, *, schedule: Schedule = every_step
     ) -> ControlRule[Particle, None, int, float]:
         """The control rule for this bandit; `seed` draws the particles."""
         return ControlRule(self.belief(seed), schedule=schedule)
@@ -262,7 +264,7 @@ class LogitNormalBandit:
         """A world with these true biases."""
         return BernoulliBandit(self.mean.size).environment(biases)
 
-    def draw(self, seed: int | Stream | np.random.Generator | None) -> ArmsEnvironment:
+    def draw(self, seed: SeedLike) -> ArmsEnvironment:
         """A world drawn from the prior."""
         theta = self._draw(1, as_stream(seed))[0]
         return self.environment(1.0 / (1.0 + np.exp(-theta)))

@@ -77,7 +77,7 @@ class LinearWeights:
 _LN2 = 0.6931471805599453
 
 
-class LinearBelief(HasArms):
+class LinearBelief(HasArms[LinearWeights]):
     """P(w | âo_<t) for arms with independent weights under one link.
 
     Feedback may come late, in any order, or never. With `Logit` the order has an effect.
@@ -107,8 +107,8 @@ class LinearBelief(HasArms):
     ) -> None:
         self.link = link
         self._roster = Roster(arms)
-        self._fits = regressions(prior, len(self._roster), features)
-        self._last: LinearWeights | None = None
+        self._fits = regressions(prior, len(self), features)
+        self._last = None
 
     # -- the Belief protocol ----------------------------------------------------------------
 
@@ -217,10 +217,6 @@ class LinearBelief(HasArms):
         if self._last is not None:
             rows[[self._roster.labels.place(a) for a in self._last.arms]] = self._last.weights
         return rows
-
-    def last(self) -> LinearWeights | None:
-        """The mode drawn last; None if an action was drawn without one since."""
-        return self._last
 
     # -- adding and retiring arms --------------------------------------------------------------
 
@@ -370,7 +366,7 @@ class SharedWeights:
         return [a for a, s in scores.items() if s == most]
 
 
-class SharedLinearBelief(HasArms):
+class SharedLinearBelief(HasArms[SharedWeights]):
     """P(w | âo_<t) for one weight vector under a link.
 
     >>> from bayescontrol.bandits import SharedLinearBandit
@@ -402,7 +398,7 @@ class SharedLinearBelief(HasArms):
         self.phi = phi
         self._roster = Roster(arms)
         self._one = LinearBelief(link, 1, features, prior)
-        self._last: SharedWeights | None = None
+        self._last = None
 
     def _features(self, x: Any, a: Any) -> FloatArray:
         self._roster.labels.place(a)
@@ -474,10 +470,6 @@ class SharedLinearBelief(HasArms):
     def count(self) -> int:
         """The number of rewards observed."""
         return self._one.count
-
-    def last(self) -> SharedWeights | None:
-        """The mode drawn last, with the arms that are active now."""
-        return self._last
 
     def _restore_last(self) -> None:
         """Rebuild the mode drawn last."""

@@ -7,7 +7,7 @@ A retired arm keeps its index and its posterior, so that it can be restored.
 
 from collections.abc import Hashable, Sequence
 from operator import index
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from bayescontrol.arrays import Arrays, IntArray
 from bayescontrol.errors import IncompatibleState, UnknownArm
 from bayescontrol.problems.names import Names
 from bayescontrol.values import pack, require_arrays, unpack
+
+M = TypeVar("M")
 
 
 class Roster:
@@ -38,15 +40,6 @@ class Roster:
         #: The names of the active arms.
         self.arms: tuple[Any, ...] = tuple(self.labels[j] for j in active.tolist())
 
-    @property
-    def pulls(self) -> dict[Any, int]:
-        """The number of rewards observed per arm, retired arms included."""
-        return dict(zip(self.labels, self.counts.tolist(), strict=True))
-
-    def __len__(self) -> int:
-        """The number of active arms."""
-        return int(self.active.size)
-
     def add(self, arm: Hashable) -> None:
         """Add an active arm."""
         self.labels = self.labels.and_one_more(arm)
@@ -58,7 +51,7 @@ class Roster:
         j = self.labels.place(arm)
         if j not in self.active:
             raise UnknownArm(f"arm {arm!r} is retired already")
-        if len(self) == 1:
+        if self.active.size == 1:
             raise UnknownArm(f"arm {arm!r} is the last active arm: add another one first")
         self._activate(self.active[self.active != j])
 
@@ -104,10 +97,15 @@ class Roster:
         return twin
 
 
-class HasArms:
-    """Base of beliefs over arms: properties that read its `_roster`."""
+class HasArms(Generic[M]):
+    """Base of beliefs over arms: properties that read its `_roster`, and the mode drawn last."""
 
     _roster: Roster
+    _last: M | None
+
+    def last(self) -> M | None:
+        """The mode drawn last; None if an action was drawn without one since."""
+        return self._last
 
     @property
     def arms(self) -> tuple[Any, ...]:
@@ -122,7 +120,7 @@ class HasArms:
     @property
     def pulls(self) -> dict[Any, int]:
         """The number of rewards observed per arm, retired arms included."""
-        return self._roster.pulls
+        return dict(zip(self.labels, self._roster.counts.tolist(), strict=True))
 
     @property
     def count(self) -> int:
@@ -131,7 +129,7 @@ class HasArms:
 
     def __len__(self) -> int:
         """The number of active arms."""
-        return len(self._roster)
+        return len(self._roster.arms)
 
     def restore(self, arm: Hashable) -> None:
         """Activate a retired arm again, with its posterior.

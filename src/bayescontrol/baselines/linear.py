@@ -11,7 +11,7 @@ Exploration has the rate of Simchowitz & Foster, "Naive exploration is optimal f
 """
 
 from operator import index
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -127,12 +127,13 @@ class CertaintyEquivalence(LinearAgent):
         cls,
         system: LinearSystem,
         *,
+        noise: Literal["known", "unknown"] = "unknown",
         prior: SystemPrior | None = None,
         start: npt.ArrayLike | None = None,
         **options: Any,
     ) -> Self:
         """Create the controller of a system whose costs are known, in the state `start`."""
-        agent = LinearQuadratic.on(system, prior=prior, start=start).agent()
+        agent = LinearQuadratic.on(system, noise=noise, prior=prior, start=start).agent()
         return cls(agent.belief, agent.x, **options)
 
     @property

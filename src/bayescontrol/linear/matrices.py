@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, counted
+from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, UnknownAction, counted
 
 #: Larger entries of matrices and states are rejected, because their squares could overflow.
 LARGEST = 1e100
@@ -92,6 +92,14 @@ def as_vector(value: Any, size: int, what: str) -> FloatArray:
             "tighter prior, or with data of another controller"
         )
     return vector
+
+
+def as_input(u: npt.ArrayLike, size: int) -> FloatArray:
+    """Return the input of a plant as a vector; `UnknownAction` if it is invalid."""
+    try:
+        return as_vector(u, size, "the input")
+    except BadEvidence as error:
+        raise UnknownAction(str(error)) from None
 
 
 def as_start(start: npt.ArrayLike | None, size: int) -> FloatArray:

@@ -20,9 +20,10 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, NotStabilisable, UnknownAction, counted
+from bayescontrol.errors import NotStabilisable, counted
 from bayescontrol.linear.matrices import (
     as_definite,
+    as_input,
     as_matrix,
     as_start,
     as_vector,
@@ -164,10 +165,7 @@ class OutputPlant:
 
     def respond(self, u: npt.ArrayLike, rng: Stream) -> Any:
         """Draw the next state and return its output y."""
-        try:
-            v = as_vector(u, self.system.inputs, "the input")
-        except BadEvidence as error:
-            raise UnknownAction(str(error)) from None
+        v = as_input(u, self.system.inputs)
         x, y = np.empty(self.system.states), np.empty(len(self.C))
         W, V = self._noises
         kernels.lqr.advance(self.system.A, self.system.B, W, self.x, v, x, rng.state)

@@ -23,9 +23,10 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, InvalidSystem, UnknownAction, counted
+from bayescontrol.errors import BadEvidence, InvalidSystem, counted
 from bayescontrol.linear.matrices import (
     as_definite,
+    as_input,
     as_matrix,
     as_start,
     as_vector,
@@ -34,7 +35,7 @@ from bayescontrol.linear.matrices import (
     riccati,
 )
 from bayescontrol.record import Record
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import SeedLike, Stream, as_stream
 from bayescontrol.situations import follows_state
 
 
@@ -203,10 +204,7 @@ class LinearPlant:
 
     def respond(self, u: npt.ArrayLike, rng: Stream) -> Any:
         """Draw the next state y ~ N(A x + B u, W); with `cost_noise`, return it with the cost."""
-        try:
-            v = as_vector(u, self.system.inputs, "the input")
-        except BadEvidence as error:
-            raise UnknownAction(str(error)) from None
+        v = as_input(u, self.system.inputs)
         y = np.empty(self.system.states)
         kernels.lqr.advance(self.system.A, self.system.B, self._V, self._x, v, y, rng.state)
         cost = self.system.costs.of(self._x, v)
@@ -296,14 +294,14 @@ def aircraft() -> LinearSystem:
 
 
 def random_system(
-    states: int, inputs: int, radius: float, seed: int = 0, name: str = "random"
+    states: int, inputs: int, radius: float, seed: SeedLike = 0, name: str = "random"
 ) -> LinearSystem:
     """Return a system with N(0, 1) entries, A scaled to max |λ(A)| = radius, Q = I, R = I, W = I.
 
     >>> round(random_system(3, 2, 0.5).radius, 9)
     0.5
     """
-    rng = Stream(seed)
+    rng = as_stream(seed)
     A = np.array(rng.normal(size=states * states)).reshape(states, states)
     A *= radius / np.abs(np.linalg.eigvals(A)).max()
     B = np.array(rng.normal(size=states * inputs)).reshape(states, inputs)

@@ -80,13 +80,10 @@ class GibbsPrior:
             if value is None and field.name == "precision":
                 continue
             number = isinstance(value, int | float | np.integer | np.floating)
-            if field.name == "mu0":
-                if not (number and abs(value) <= LARGEST):
-                    raise InvalidPrior(f"mu0={value!r}: it must be a number within ±{LARGEST:g}")
-            elif not (number and 1.0 / LARGEST <= value <= LARGEST):
+            least = -LARGEST if field.name == "mu0" else 1.0 / LARGEST
+            if not (number and least <= value <= LARGEST):
                 raise InvalidPrior(
-                    f"{field.name}={value!r}: it must be a number "
-                    f"between {1 / LARGEST:g} and {LARGEST:g}"
+                    f"{field.name}={value!r}: it must be a number between {least:g} and {LARGEST:g}"
                 )
             object.__setattr__(self, field.name, float(value))
 

@@ -21,7 +21,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray, as_numbers
 from bayescontrol.errors import InvalidTable, UnknownAction
 from bayescontrol.problems.names import Names
-from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.seeding import SeedLike, Stream, as_stream
 from bayescontrol.situations import follows_state
 
 if TYPE_CHECKING:
@@ -338,9 +338,7 @@ def chain_mdp(k: int, pays: int = 0) -> MDP:
     )
 
 
-def random_mdp(
-    states: int, actions: int, *, concentration: float = 1.0, seed: int | Stream = 0
-) -> MDP:
+def random_mdp(states: int, actions: int, *, concentration: float = 1.0, seed: SeedLike = 0) -> MDP:
     """Return a random MDP: P(· | x, a) ~ Dirichlet(c, …, c), r(x, a) ~ U[0, 1).
 
     Every transition is possible, so it is communicating.

@@ -56,11 +56,11 @@ class InvalidSetting(BayesControlError, ValueError):
     """
 
 
-class Setting(NamedTuple):
+class ClassSetting(NamedTuple):
     """One setting of a class: its name, its type as text and its default.
 
     >>> describe("chain").settings
-    (Setting(name='k', type='int', default=3),)
+    (ClassSetting(name='k', type='int', default=3),)
     """
 
     name: str
@@ -68,12 +68,12 @@ class Setting(NamedTuple):
     default: Any
 
 
-class Description(NamedTuple):
+class ClassDescription(NamedTuple):
     """The name, a one-line summary and the settings of a class."""
 
     name: str
     summary: str
-    settings: tuple[Setting, ...]
+    settings: tuple[ClassSetting, ...]
 
 
 def names() -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({point.name for point in _points()}))
 
 
-def describe(name: str) -> Description:
+def describe(name: str) -> ClassDescription:
     """Describe the class and its settings.
 
     >>> [setting.name for setting in describe("goals").settings]
@@ -94,9 +94,9 @@ def describe(name: str) -> Description:
     function = _function(name)
     defaults = _defaults(name, function)
     hints = _hints(function, defaults)
-    settings = tuple(Setting(key, _in_words(hints[key]), defaults[key]) for key in defaults)
+    settings = tuple(ClassSetting(key, _in_words(hints[key]), defaults[key]) for key in defaults)
     summary = (inspect.getdoc(function) or "").partition("\n")[0]
-    return Description(name, summary, settings)
+    return ClassDescription(name, summary, settings)
 
 
 def make(name: str, /, **settings: Any) -> TabularModes:

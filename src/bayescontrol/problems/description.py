@@ -9,7 +9,7 @@ settings are stored in logs: they never change. All built-in kinds are listed in
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,6 @@ class ModelKind:
     def version(self) -> int:
         """The version of new logs."""
         return max(self.versions)
-
-
-class DescribedProblem(Protocol):
-    """A problem that a log can store: `type(problem)(**problem.settings())` equals it."""
-
-    model_kind: ClassVar[ModelKind]
-
-    def settings(self) -> dict[str, Any]:
-        """Return all constructor arguments as plain values, defaults included."""
-
-    def agent(self, *, schedule: Any = ...) -> Any:
-        """Return a new agent."""
 
 
 def kind_of(problem: object) -> ModelKind | None:

@@ -20,7 +20,7 @@ from bayescontrol.priors import as_prior
 from bayescontrol.problems.description import ModelKind, SettingDoc
 from bayescontrol.problems.mode_class import ClassMode, ModeClass
 from bayescontrol.record import Record
-from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.seeding import SeedLike, Stream, as_stream
 from bayescontrol.systems import Situated
 
 
@@ -30,12 +30,6 @@ class Labels(NamedTuple):
     situations: tuple[str, ...]
     actions: tuple[str, ...]
     observations: tuple[str, ...]
-
-    @classmethod
-    def numbers(cls, situations: int, actions: int, observations: int) -> "Labels":
-        """Labels that are the numbers from 0."""
-        sizes = (situations, actions, observations)
-        return cls(*(tuple(map(str, range(size))) for size in sizes))
 
 
 def _stochastic(table: npt.ArrayLike, name: str, axes: int) -> FloatArray:
@@ -164,7 +158,7 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         super().__init__(len(self.policy), names)
         self.start = start
         #: Names of situations, actions and observations; their numbers by default.
-        self.labels = Labels.numbers(*shape) if labels is None else labels
+        self.labels = labels or Labels(*(tuple(map(str, range(size))) for size in shape))
         self.prior: FloatArray = as_prior(prior, len(self))
         # Modes on the last axis: the likelihoods of one observation are contiguous.
         self.by_mode = np.ascontiguousarray(np.moveaxis(self.hypothesis, 0, -1))
@@ -283,7 +277,7 @@ def random_modes(
     actions: int = 2,
     observations: int = 2,
     concentration: float = 1.0,
-    seed: int | Stream | np.random.Generator = 0,
+    seed: SeedLike = 0,
 ) -> TabularModes:
     """A random class: every row of the tables is Dirichlet(concentration, …), T is uniform.
 
