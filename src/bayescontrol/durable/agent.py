@@ -8,29 +8,22 @@ bitwise. `explain` draws a decision again from the events before it.
 """
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from operator import index
 from os import PathLike
-from types import TracebackType
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, Self, SupportsIndex, TypeVar
 
 from msgspec.structs import replace
 
+from bayescontrol import errors
 from bayescontrol.arrays import Arrays
+from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, copy_error
 from bayescontrol.durable.driver import posterior_summary
-from bayescontrol.durable.events import (
-    FORMAT,
-    Created,
-    Decision,
-    Event,
-    decision_number,
-    encode_row,
-    read_events,
-)
 from bayescontrol.durable.faults import reach
 from bayescontrol.durable.fold import Decisions, Fold, fold_log
 from bayescontrol.durable.kinds import KINDS
@@ -44,18 +37,7 @@ from bayescontrol.durable.log import (
 from bayescontrol.durable.model_drift import require_no_drift
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored, short_repr
-from bayescontrol.durable.turn import Act, Batch, Close, LiveFold, Observe
-from bayescontrol.errors import (
-    DamagedLog,
-    HeadMoved,
-    InvalidRequest,
-    MissingCapability,
-    ModelMismatch,
-    StoreBusy,
-    StoreFailed,
-    UnknownDecision,
-    UnknownStore,
-)
+from bayescontrol.durable.turn import Act, Close, LiveFold, Observe
 from bayescontrol.schedules import Schedule, every_step
 
 T = TypeVar("T")
@@ -74,7 +56,7 @@ class Explanation:
     drawn: MeanRewards(red: 0.268, blue: 0.39)
     """
 
-    decision: Decision
+    decision: events.Decision
     #: The posterior at that time, in the format of `DurableAgent.posterior`.
     posterior: dict[str, dict[str, Any]]
     #: P(a | past) of every action, or None if it is not known exactly.
@@ -111,34 +93,40 @@ class DurableAgent:
         store: LogStore,
         log: Log,
         model: Model,
-        created: Created,
+        created: events.Created,
         snapshot_every: int,
         owns_store: bool,
     ) -> None:
         self._store, self._log, self._every = store, log, snapshot_every
         self._owns_store = owns_store
+        #: The name of the log, and the seed of the random streams.
+        self.name, self.seed = log.name, created.seed
         #: The model, and the first event of the log, which describes it.
         self.model, self.created = model, created
-        self._live = LiveFold(log, model.driver(), created, shared=store.shared)
+        driver = model.driver()
+        #: Whether observations may come at any time; otherwise before the next `act`.
+        self.accepts_late_feedback = driver.accepts_late_feedback
+        self._live = LiveFold(log, driver, created, shared=store.shared)
         self._last_snapshot = next((s.seq for s in log.snapshots(self.head)), 0)
         self._committer: Committer[Request] = Committer(self._write)
+        self._writing = threading.Lock()
         self._process = os.getpid()
         self._closed = False
 
     # -- acting and observing --------------------------------------------------------------------
 
-    def act(self, x: Any = None, *, key: str | None = None) -> Decision:
+    def act(self, x: Any = None, *, key: str | None = None) -> events.Decision:
         """Choose an action in situation x and log it before returning it.
 
         `key` makes the call idempotent: a second call with the same key, also after a crash,
         returns the same decision. Its `probabilities` are then computed again, as in `explain`.
         """
-        decision: Decision = self._submit(Act(x, key))
+        decision: events.Decision = self._submit(Act(x, key))
         if decision.probabilities is None and decision.probability is not None:  # a known key
             decision = replace(decision, probabilities=self.explain(decision).probabilities)
         return decision
 
-    def observe(self, id: str | Decision, o: Any) -> bool:
+    def observe(self, id: str | events.Decision, o: Any) -> bool:
         """Log and learn the observation of a decision; return False if it was known already.
 
         If the agent accepts late feedback, observations may come in any order, days later or
@@ -149,13 +137,17 @@ class DurableAgent:
         return learnt
 
     def handle(self, requests: Sequence[Request]) -> None:
-        """Handle many `Act` and `Observe` in one commit; set the result or the error of each."""
+        """Handle many `Act` and `Observe` in one commit; set the result or the error of each.
+
+        They are a batch already, so they do not pass the committer.
+        """
         try:
-            self._submit(Batch(requests))
-        except Exception as error:  # the error of every request without a result
+            self._require_open()
+            self._write(requests)
+            reach("before-return")
+        except Exception as error:  # it was closed
             for request in requests:
-                if request.error is None and request.result is None:
-                    request.error = error
+                request.error = error
 
     def _submit(self, request: Request) -> Any:
         self._require_open()
@@ -163,23 +155,25 @@ class DurableAgent:
         reach("before-return")
         return result
 
-    def _write(self, batch: list[Request]) -> None:
-        """Write a batch of the committer: compute, append, and then adopt the new state."""
-        self._require_open()
-        flat = [one for r in batch for one in (r.requests if isinstance(r, Batch) else [r])]
-        requests = [r for r in flat if not isinstance(r, Close)]
+    def _write(self, batch: Sequence[Request]) -> None:
+        """Write a batch, one at a time: compute, append, and then adopt the new state."""
+        with self._writing:
+            self._require_open()
+            requests = [r for r in batch if not isinstance(r, Close)]
+            self._write_requests(requests)
+            if len(requests) < len(batch):
+                self._close_now()
+
+    def _write_requests(self, requests: Sequence[Request]) -> None:
         done = not requests
         try:
             while not done:
                 with self._log.turn():
                     done = self._live.write(requests)
         except Exception as error:  # for every caller except that of `close`
-            for request in batch:
-                if not isinstance(request, Close):
-                    request.error = request.error or copy_error(error)
-        if len(requests) < len(flat):
-            self._close_now()
-        elif self.head - self._last_snapshot >= self._every:
+            for request in requests:
+                request.error = request.error or copy_error(error)
+        if self.head - self._last_snapshot >= self._every:
             try:
                 self.snapshot()
             except Exception as error:  # a snapshot is only a cache
@@ -188,21 +182,6 @@ class DurableAgent:
                     warn_snapshot_not_kept(self.head, error)
 
     # -- reading ---------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """The name of the log."""
-        return self._log.name
-
-    @property
-    def seed(self) -> int:
-        """The seed of the random streams."""
-        return self.created.seed
-
-    @property
-    def accepts_late_feedback(self) -> bool:
-        """Whether observations may come at any time; otherwise before the next `act`."""
-        return self._live.fold.driver.accepts_late_feedback
 
     @property
     def head(self) -> int:
@@ -251,23 +230,23 @@ class DurableAgent:
         self._require_open()
         return self._live.reading()
 
-    def log(self, start: int = 1, stop: int | None = None) -> Iterator[Event]:
+    def log(self, start: int = 1, stop: int | None = None) -> Iterator[events.Event]:
         """Iterate over the events start … stop; without `stop`, to the current head."""
         self._require_open()
         for what, seq in (("start", start), ("stop", 1 if stop is None else stop)):
             if type(seq) is not int or seq < 1:
-                raise InvalidRequest(f"{what}={seq!r}: expected a positive integer")
-        return read_events(self._log, start, stop)
+                raise errors.InvalidRequest(f"{what}={seq!r}: expected a positive integer")
+        return events.read_events(self._log, start, stop)
 
-    def explain(self, id: str | Decision) -> Explanation:
+    def explain(self, id: str | events.Decision) -> Explanation:
         """Draw a decision again and return its posterior, mode and probabilities.
 
         `ModelMismatch` if the action is now another one.
         """
         self._require_open()
-        decisions, n = Decisions(self._log), decision_number(id)
+        decisions, n = Decisions(self._log), events.decision_number(id)
         if n < 2:
-            raise UnknownDecision(
+            raise errors.UnknownDecision(
                 f"no decision {short_repr(id)} in log {self.name!r}: pass an id that `act` gave"
             )
         event = decisions.get(n)
@@ -279,7 +258,7 @@ class DurableAgent:
         fold.require_same(event, a)
         observed = decisions.find_observation(n)
         return Explanation(
-            Decision.of(event, probabilities), posterior, probabilities, mode,
+            events.Decision.of(event, probabilities), posterior, probabilities, mode,
             observed is not None, None if observed is None else observed.o, belief,
         )  # fmt: skip
 
@@ -301,12 +280,12 @@ class DurableAgent:
         self._require_open()
         copy = getattr(self._store, "backup", None)
         if copy is None:
-            raise MissingCapability(f"{self._store.url}: back up PostgreSQL with pg_dump")
+            raise errors.MissingCapability(f"{self._store.url}: back up PostgreSQL with pg_dump")
         copy(path)
 
     def close(self) -> None:
         """Finish pending requests, store a snapshot if the log has grown, and close. Idempotent."""
-        with suppress(StoreFailed):  # closed already
+        with suppress(errors.StoreFailed):  # closed already
             self._submit(Close())
 
     def _close_now(self) -> None:
@@ -314,7 +293,7 @@ class DurableAgent:
         try:
             if self.head > max(self._last_snapshot, 1):
                 self.snapshot()
-        except StoreFailed as error:
+        except errors.StoreFailed as error:
             warn_snapshot_not_kept(self.head, error)
         finally:
             self._closed = True
@@ -322,22 +301,17 @@ class DurableAgent:
             if self._owns_store:
                 self._store.close()
 
-    def __enter__(self) -> "DurableAgent":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _require_open(self) -> None:
         if self._closed:
             raise closed_error(f"agent {self.name!r}")
         if self._process != os.getpid():  # locks may belong to threads that the fork did not copy
-            raise StoreBusy(
+            raise errors.StoreBusy(
                 f"agent {self.name!r} was opened before this process was forked: open it again here"
             )
 
@@ -377,7 +351,7 @@ def open_agent(
     wanted = None if model is None else as_model(model, schedule)
     given: Any = store
     if not isinstance(given, str) and not (hasattr(given, "log") and hasattr(given, "names")):
-        raise UnknownStore(
+        raise errors.UnknownStore(
             f"store={given!r}: expected an address, sqlite:///file.db or postgresql://…, or a store"
         )
     opened = open_store(store, durable=durable) if isinstance(store, str) else store
@@ -396,27 +370,29 @@ def open_agent(
         raise
 
 
-def _first_event(log: Log, model: Model | None, seed: int | None) -> tuple[Created, Model]:
+def _first_event(log: Log, model: Model | None, seed: int | None) -> tuple[events.Created, Model]:
     """Return event 1, written if the log is empty, and the model in the version of the log."""
     if log.head() == 0:
         if model is None:
-            raise UnknownStore(f"there is no agent {log.name!r}: pass a model to create it")
+            raise errors.UnknownStore(f"there is no agent {log.name!r}: pass a model to create it")
         driver = model.driver()  # may raise, before anything is written
-        new = Created(
-            seq=1, format=FORMAT, model=model.name, version=model.version,
+        new = events.Created(
+            seq=1, format=events.FORMAT, model=model.name, version=model.version,
             settings=dict(model.settings), time=time.time(),
             seed=int.from_bytes(os.urandom(8)) >> 1 if seed is None else seed,
             fingerprint=None if model.name in KINDS else driver.fingerprint(),
         )  # fmt: skip
-        with suppress(HeadMoved):  # another process created it meanwhile
-            log.append([encode_row(new)])
-    first = next(read_events(log, 1, 1), None)
-    if not isinstance(first, Created):
-        raise DamagedLog(
+        with suppress(errors.HeadMoved):  # another process created it meanwhile
+            log.append([events.encode_row(new)])
+    first = next(events.read_events(log, 1, 1), None)
+    if not isinstance(first, events.Created):
+        raise errors.DamagedLog(
             f"log {log.name!r} does not start with an event `created`: it is damaged; restore a "
             "backup"
         )
     model = model_of(first) if model is None else as_logged(first, model)
     if seed is not None and seed != first.seed:
-        raise ModelMismatch(f"log {log.name!r} was created with seed {first.seed}, not {seed}")
+        raise errors.ModelMismatch(
+            f"log {log.name!r} was created with seed {first.seed}, not {seed}"
+        )
     return first, model

@@ -15,37 +15,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from bayescontrol import errors
+from bayescontrol.durable import events
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.driver import Driver, ProbabilityCache
-from bayescontrol.durable.events import (
-    Created,
-    Decided,
-    Decision,
-    Observed,
-    decision_number,
-    encode_row,
-    read_events,
-)
 from bayescontrol.durable.faults import reach
 from bayescontrol.durable.fold import Decisions, Fold, fold_log
 from bayescontrol.durable.log import Log, Row
 from bayescontrol.durable.plain import as_stored, same_observation, same_value, short_repr
-from bayescontrol.errors import (
-    BadEvidence,
-    BadSituation,
-    BayesControlError,
-    ConflictingFeedback,
-    ConflictingKey,
-    DamagedLog,
-    FeedbackDue,
-    HeadMoved,
-    InvalidRequest,
-    UnknownDecision,
-)
 
+#: Errors of one request that leave the fold unchanged.
 _REFUSED: Final = (
-    BadSituation, ConflictingFeedback, ConflictingKey, DamagedLog, FeedbackDue, UnknownDecision,
-)  # fmt: skip
+    *(errors.BadSituation, errors.ConflictingFeedback, errors.ConflictingKey),
+    *(errors.DamagedLog, errors.FeedbackDue, errors.UnknownDecision),
+)
 
 
 class Act(Request):
@@ -62,7 +45,7 @@ class Act(Request):
         given: Any = key
         valid = isinstance(given, str) and 1 <= len(given) <= 200 and given.isprintable()
         if key is not None and not valid:
-            raise InvalidRequest(
+            raise errors.InvalidRequest(
                 f"key={short_repr(key)}: a key is a string of 1 to 200 printable characters"
             )
         self.key = key
@@ -78,19 +61,9 @@ class Observe(Request):
 
     __slots__ = ("id", "n", "o")
 
-    def __init__(self, id: str | Decision, o: Any) -> None:
+    def __init__(self, id: str | events.Decision, o: Any) -> None:
         super().__init__()
-        self.id, self.n, self.o = id, decision_number(id), as_stored(o, "the observation")
-
-
-class Batch(Request):
-    """Requests to be handled in one turn; each of them gets its own result or error."""
-
-    __slots__ = ("requests",)
-
-    def __init__(self, requests: Sequence[Request]) -> None:
-        super().__init__()
-        self.requests = requests
+        self.id, self.n, self.o = id, events.decision_number(id), as_stored(o, "the observation")
 
 
 class Close(Request):
@@ -132,9 +105,9 @@ class Turn:
         # Copy the agent itself only when it first changes.
         self.fold = Fold(before.driver, before.streams, before.seq, before.due)
         self.rows: list[Row] = []
-        self.decided: list[Decided] = []
+        self.decided: list[events.Decided] = []
         self._results: list[tuple[Request, Any]] = []
-        self._keys: dict[str, Decision] = {}
+        self._keys: dict[str, events.Decision] = {}
         self._observations: dict[int, Any] = {}
         #: The action probabilities after this turn.
         self.cache = self._cache_before
@@ -169,19 +142,19 @@ class Turn:
 
     # -- one request -----------------------------------------------------------------------------
 
-    def _act(self, request: Act) -> Decision:
+    def _act(self, request: Act) -> events.Decision:
         known = None if request.key is None else self._find_key(request.key)
         if known is not None:
             if self._late_feedback and not same_value(
                 known.situation, self._before.driver.situation(request.x)
             ):
-                raise ConflictingKey(
+                raise errors.ConflictingKey(
                     f"key {short_repr(request.key)} belongs to decision {known.id} in situation "
                     f"{short_repr(known.situation)}, not in {short_repr(request.x)}: use a new key"
                 )
             return known
         if self.fold.due:
-            raise FeedbackDue(
+            raise errors.FeedbackDue(
                 f"decision {self.fold.due} has no observation yet, which determines the next "
                 f"situation: call observe({str(self.fold.due)!r}, o) first"
             )
@@ -196,8 +169,8 @@ class Turn:
             _, a = driver.draw(x, fold.streams[n])
             x, a = as_stored(x, "the situation"), as_stored(a, "the action")
             p = None if probabilities is None else float(probabilities.get(a, 0.0))
-            event = Decided(seq=n, x=x, a=a, p=p, key=request.key, time=self._time)
-            self.rows.append(encode_row(event))
+            event = events.Decided(seq=n, x=x, a=a, p=p, key=request.key, time=self._time)
+            self.rows.append(events.encode_row(event))
         except Exception as error:
             raise _Rejected(error) from error
         fold.decided(event, draw=False)
@@ -206,28 +179,28 @@ class Turn:
         self.decided.append(event)
         # A copy: the caller may change it.
         mine = None if probabilities is None else dict(probabilities)
-        decision = Decision.of(event, mine, self._name)
+        decision = events.Decision.of(event, mine, self._name)
         if request.key is not None:
             self._keys[request.key] = decision
         return decision
 
-    def _find_key(self, key: str) -> Decision | None:
+    def _find_key(self, key: str) -> events.Decision | None:
         if key in self._keys:
             return self._keys[key]
         event = self._decisions.find_key(key)
-        return None if event is None else Decision.of(event, None, self._name)
+        return None if event is None else events.Decision.of(event, None, self._name)
 
     def _observe(self, request: Request) -> bool:
         assert isinstance(request, Observe)
         n, o = request.n, request.o
         try:
             decision = self._decisions.get(n)
-        except UnknownDecision:
-            raise UnknownDecision(
+        except errors.UnknownDecision:
+            raise errors.UnknownDecision(
                 f"no decision {short_repr(request.id)} in log {self._name!r}: pass the id that "
                 "`act` returned"
             ) from None
-        if isinstance(request.id, Decision):
+        if isinstance(request.id, events.Decision):
             self._require_same_decision(request.id, decision)
         known = self._observations.get(n, self)  # `self` stands for no observation
         if known is self:
@@ -236,16 +209,16 @@ class Turn:
         if known is not self:
             if same_observation(known, o):
                 return False
-            raise ConflictingFeedback(
+            raise errors.ConflictingFeedback(
                 f"decision {n} already has the observation {short_repr(known)}, which is kept; "
                 f"{short_repr(o)} is rejected"
             )
         if not self._late_feedback and n != self.fold.due:
-            raise DamagedLog(f"decision {n} has no observation, but later decisions exist")
+            raise errors.DamagedLog(f"decision {n} has no observation, but later decisions exist")
         self._copy_once()
-        learnt = Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time)
+        learnt = events.Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time)
         try:
-            self.rows.append(encode_row(learnt))
+            self.rows.append(events.encode_row(learnt))
             self.fold.observed(learnt, decision.x, decision.a)
         except Exception as error:
             raise _Rejected(_observation_error(error, n, o)) from error
@@ -253,11 +226,11 @@ class Turn:
         self.cache.clear()
         return True
 
-    def _require_same_decision(self, given: Decision, logged: Decided) -> None:
+    def _require_same_decision(self, given: events.Decision, logged: events.Decided) -> None:
         """`UnknownDecision` if a `Decision` of another log happens to have the same number."""
         same = given.agent in (None, self._name) and given.time == logged.time
         if not (same and same_value(given.action, logged.a)):
-            raise UnknownDecision(
+            raise errors.UnknownDecision(
                 f"decision {given.id} of {given.agent or 'another log'!r}, action "
                 f"{short_repr(given.action)}, is not decision {logged.seq} of log {self._name!r}, "
                 f"action {short_repr(logged.a)}: pass it to the agent that made it"
@@ -275,12 +248,12 @@ class Turn:
 
 def _observation_error(error: Exception, n: int, o: Any) -> Exception:
     """Return `BadEvidence` in place of the TypeError for an observation that is not hashable."""
-    if not isinstance(error, TypeError) or isinstance(error, BayesControlError):
+    if not isinstance(error, TypeError) or isinstance(error, errors.BayesControlError):
         return error
     try:
         hash(o)
     except TypeError:
-        return BadEvidence(
+        return errors.BadEvidence(
             f"observation {short_repr(o)} of decision {n} is not hashable ({error}): pass a "
             "number, a string or a tuple"
         )
@@ -290,7 +263,7 @@ def _observation_error(error: Exception, n: int, o: Any) -> Exception:
 class LiveFold:
     """The fold of a log up to its head. One thread writes at a time, any number may read."""
 
-    def __init__(self, log: Log, driver: Driver, created: Created, *, shared: bool) -> None:
+    def __init__(self, log: Log, driver: Driver, created: events.Created, *, shared: bool) -> None:
         self._log, self._shared = log, shared
         self._guard = threading.RLock()
         self._is_reading = False  # whether the thread with the guard is inside `reading`
@@ -309,7 +282,7 @@ class LiveFold:
             reach("before-append")
             try:
                 self._log.append(turn.rows)
-            except HeadMoved:
+            except errors.HeadMoved:
                 if self._shared or self._log.head() > self.fold.seq:
                     return False
                 raise
@@ -330,7 +303,7 @@ class LiveFold:
         if self._log.head() > self.fold.seq:
             # A copy: a turn may share the agent, and an interrupt may come halfway.
             fold = self.fold.copy()
-            fold.take(read_events(self._log, fold.seq + 1), self._decisions)
+            fold.take(events.read_events(self._log, fold.seq + 1), self._decisions)
             self.fold, self._cache = fold, ProbabilityCache(fold.driver.probabilities)
 
     @contextmanager
