@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from tests.durable.kept import alike, plain
+from tests.durable.expected_logs import alike, plain
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.durable import Decided, DurableAgent

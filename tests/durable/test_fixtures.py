@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from tests.durable import named
+from tests.durable.expected_logs import LOGS, alike, require_drawn_again
 from tests.durable.fixtures import numbers, require_expected, require_goes_on
-from tests.durable.kept import LOGS, alike, require_drawn_again
 from tests.durable.test_formats import FOUND, copied
 
 from bayescontrol.baselines import CountingAgent, TabularLearner

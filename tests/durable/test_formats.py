@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.durable.kept import (
+from tests.durable.expected_logs import (
     LOGS,
     NAMED,
     NEWEST,
@@ -21,8 +21,8 @@ from tests.durable.kept import (
     levers,
     model_of,
     plain,
+    require_as_expected,
     require_drawn_again,
-    require_kept,
 )
 
 from bayescontrol.durable import Created, open_agent, open_store, read_log, replay
@@ -88,7 +88,7 @@ def test_a_file_with_every_kind_opens_as_it_was_and_goes_on(
 ) -> None:
     url = copied(LOGS / folder / "kinds.db", tmp_path, snapshots)
     with closing(open_store(url)) as store:
-        require_kept(store, folder)
+        require_as_expected(store, folder)
 
 
 @pytest.mark.parametrize("folder", NEWEST)

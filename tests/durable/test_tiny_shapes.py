@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
-from tests.durable.kept import LOGS, alike, require_drawn_again, told, went_on
+from tests.durable.expected_logs import LOGS, alike, continued, require_drawn_again, summary
 from tests.durable.logs.make_tiny_shapes import BANDITS, HELD
 from tests.durable.test_formats import FOUND, copied
 
@@ -64,14 +64,14 @@ def test_a_log_of_version_1_opens_replays_and_continues_as_it_began(
             assert expected["ties"]
             with opened(store, name, by_problem) as agent:
                 assert agent.model.version == agent.created.version == 1
-                assert alike(told(agent), {what: expected[what] for what in told(agent)})
+                assert alike(summary(agent), {what: expected[what] for what in summary(agent)})
                 require_drawn_again(agent)
                 tied = agent.explain(str(expected["ties"][0])).mode.means
                 assert np.count_nonzero(tied == tied.max()) > 1
-                came = went_on(agent, then)
+                came = continued(agent, then)
                 assert alike(came, {what: then[what] for what in came})
             with opened(store, name, by_problem) as agent:
-                assert alike(told(agent), {what: then[what] for what in told(agent)})
+                assert alike(summary(agent), {what: then[what] for what in summary(agent)})
                 require_drawn_again(agent)
 
 

@@ -29,8 +29,8 @@ from unittest.mock import patch
 from uuid import UUID
 
 from tests.durable import named
+from tests.durable.expected_logs import NAMED, continued, levers, model_of, plain, summary
 from tests.durable.fixtures import expected_of, numbers
-from tests.durable.kept import NAMED, levers, model_of, plain, told, went_on
 from tests.durable.problems import PROBLEMS, observation, situation
 
 from bayescontrol.durable import DurableAgent, export_log, open_agent, open_store
@@ -89,7 +89,7 @@ def write(url: str, lines: Path | None = None) -> dict[str, Any]:
     ):
         for agent, problem in agents(store):
             then = live(agent, problem)
-            expected[agent.name] = told(agent) | {"then": plain(then)}
+            expected[agent.name] = summary(agent) | {"then": plain(then)}
             if lines is not None:
                 export_log(agent, lines / f"{agent.name}.jsonl")
             agent.close()
@@ -208,7 +208,7 @@ def write_kinds(folder: Path) -> None:
         with closing(open_store(f"sqlite:///{copy}")) as store:
             for name, of in expected.items():
                 with open_agent(store, name, model_of(name)) as agent:
-                    of["then"] |= went_on(agent, of["then"])
+                    of["then"] |= continued(agent, of["then"])
     (folder / "expected.json").write_text(json.dumps(expected, ensure_ascii=False) + "\n")
 
 

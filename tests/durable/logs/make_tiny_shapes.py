@@ -22,7 +22,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from tests.durable.kept import plain, told, went_on
+from tests.durable.expected_logs import continued, plain, summary
 
 from bayescontrol import BernoulliBandit, CategoricalBandit, ExponentialBandit, PoissonBandit
 from bayescontrol.durable import DurableAgent, open_agent, open_store
@@ -67,7 +67,7 @@ def live(agent: DurableAgent) -> dict[str, Any]:
 def ties(agent: DurableAgent) -> list[int]:
     """The decisions for which the largest mean was drawn more than once, as a double."""
     found = []
-    for n, _, _ in told(agent)["decisions"]:
+    for n, _, _ in summary(agent)["decisions"]:
         means = agent.explain(str(n)).mode.means
         if np.count_nonzero(means == means.max()) > 1:
             found.append(n)
@@ -85,14 +85,14 @@ def main(folder: Path) -> None:
     ):
         for agent in agents(store):
             then = live(agent)
-            expected[agent.name] = told(agent) | {"ties": ties(agent), "then": plain(then)}
+            expected[agent.name] = summary(agent) | {"ties": ties(agent), "then": plain(then)}
             agent.close()
     with tempfile.TemporaryDirectory() as place:
         copy = shutil.copy(file, place)
         with closing(open_store(f"sqlite:///{copy}")) as store:
             for name, of in expected.items():
                 with open_agent(store, name) as agent:
-                    of["then"] |= went_on(agent, of["then"])
+                    of["then"] |= continued(agent, of["then"])
     (folder / "tiny_shapes.json").write_text(json.dumps(expected, ensure_ascii=False) + "\n")
 
 

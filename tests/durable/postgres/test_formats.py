@@ -6,7 +6,7 @@ from itertools import count
 
 import psycopg
 import pytest
-from tests.durable.kept import LOGS, NEWEST, require_kept
+from tests.durable.expected_logs import LOGS, NEWEST, require_as_expected
 from tests.durable.postgres.server import Postgres
 
 from bayescontrol.durable import open_store
@@ -48,7 +48,7 @@ def test_a_dump_with_every_kind_opens_as_it_was_and_goes_on(
         query = f"DELETE FROM bayescontrol.snapshots t WHERE {FOUND[snapshots]}"
         connection.execute(query.encode())
     with closing(open_store(loaded)) as store:
-        require_kept(store, folder)
+        require_as_expected(store, folder)
 
 
 def test_there_is_a_dump_of_the_present_layout() -> None:

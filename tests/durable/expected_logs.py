@@ -1,4 +1,4 @@
-"""What is told of an agent whose log is kept, in plain numbers, and whether it is so still."""
+"""Compare agents that are opened from stored logs with the results stored beside them."""
 
 import json
 from collections.abc import Sequence
@@ -21,16 +21,16 @@ from bayescontrol.durable import (
 )
 
 LOGS = Path(__file__).parent / "logs"
-#: folder -> agent -> what is expected of it
+#: folder -> agent -> its expected results
 NEWEST: dict[str, dict[str, Any]] = {
     file.parent.name: json.loads(file.read_text()) for file in sorted(LOGS.glob("*/expected.json"))
 }
-#: What a log of this name was made with; all others say themselves what they are of.
+#: The log of a named model; all other logs are of built-in models.
 NAMED = "levers"
 
 
 def levers(names: Sequence[str] = ("left", "right")) -> Model:
-    """A model with code of its own: its log holds a fingerprint of the names and the prior."""
+    """A named model: its log holds a fingerprint of the names and the prior."""
 
     def lever(good: str) -> DiscreteMode[Any, Any, Any]:
         return DiscreteMode(
@@ -46,12 +46,12 @@ def levers(names: Sequence[str] = ("left", "right")) -> Model:
 
 
 def model_of(name: str) -> Model | None:
-    """What an agent of this name is opened with."""
+    """Return the model to open the agent with; None for a built-in model."""
     return levers() if name == NAMED else None
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it, but without tags."""
+    """Convert to values of JSON, without tags."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, dict):
@@ -59,8 +59,8 @@ def plain(value: Any) -> Any:
     return [plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-def told(agent: DurableAgent) -> dict[str, Any]:
-    """What is expected of an agent: its events, its decisions, what it believes."""
+def summary(agent: DurableAgent) -> dict[str, Any]:
+    """Return the number of events, the posterior and the decisions of an agent."""
     events = list(agent.log())
     return {
         "events": agent.head,
@@ -69,16 +69,16 @@ def told(agent: DurableAgent) -> dict[str, Any]:
     }
 
 
-def went_on(agent: DurableAgent, then: dict[str, Any]) -> dict[str, Any]:
-    """What it does when its last decision is answered and it is asked again."""
+def continued(agent: DurableAgent, then: dict[str, Any]) -> dict[str, Any]:
+    """Observe the last decision, act again, and return the decision and the new summary."""
     o = then["answer"]
     assert agent.observe(str(then["n"]), tuple(o) if isinstance(o, list) else o)
     d = agent.act(then["x"], key="after all")
-    return {"action": plain(d.action), "probability": d.probability} | told(agent)
+    return {"action": plain(d.action), "probability": d.probability} | summary(agent)
 
 
 def alike(one: Any, two: Any) -> bool:
-    """Whether the numbers are the same; another machine's linear algebra has other last bits."""
+    """Compare, up to the last bits: linear algebra differs between machines."""
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(alike(v, two[name]) for name, v in one.items())
     if isinstance(one, list) and isinstance(two, list):
@@ -88,23 +88,23 @@ def alike(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
-def require_kept(store: LogStore, folder: str) -> None:
-    """Every agent is what it was, goes on, and is opened again where it then was."""
+def require_as_expected(store: LogStore, folder: str) -> None:
+    """Every agent opens with the expected state, continues, and opens again where it stopped."""
     assert store.names() == sorted(NEWEST[folder])
     for name, expected in NEWEST[folder].items():
         then = expected["then"]
         with open_agent(store, name, model_of(name)) as agent:
-            assert alike(told(agent), {what: expected[what] for what in told(agent)})
+            assert alike(summary(agent), {what: expected[what] for what in summary(agent)})
             require_drawn_again(agent)
-            came = went_on(agent, then)
+            came = continued(agent, then)
             assert alike(came, {what: then[what] for what in came})
         with open_agent(store, name, model_of(name)) as agent:
-            assert alike(told(agent), {what: then[what] for what in told(agent)})
+            assert alike(summary(agent), {what: then[what] for what in summary(agent)})
             require_drawn_again(agent)
 
 
 def require_drawn_again(agent: DurableAgent) -> None:
-    """The log alone leads to the same state, each decision comes out again, answers are known."""
+    """A replay reaches the same state and decisions, and observations are recognised."""
     again, state = replay(agent.log(), agent.model), agent.state()
     decisions = [event for event in agent.log() if isinstance(event, Decided)]
     assert again.drawn == len(decisions)
