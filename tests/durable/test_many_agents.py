@@ -50,7 +50,7 @@ def steps(store: SqliteStore, work: Callable[[SqliteStore], int]) -> tuple[int, 
         nonlocal total
         total += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
 
-    db = store._require_open().file._open()
+    db = store._require_open()._open()
     db.trace_v2(apsw.SQLITE_TRACE_PROFILE, add, id="steps")
     found = work(store)
     return found, total

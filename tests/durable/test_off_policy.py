@@ -18,7 +18,15 @@ from tests.durable.fixed_logs import fixed_log
 from bayescontrol.arrays import FloatArray
 from bayescontrol.durable import what_if
 from bayescontrol.durable.events import Decided, Observed
-from bayescontrol.durable.off_policy import CAP, LAM, RHO, Interval, RewardEstimate, guess, lower
+from bayescontrol.durable.off_policy import (
+    CAP,
+    LAM,
+    RHO,
+    RewardEstimate,
+    RewardInterval,
+    guess,
+    lower,
+)
 
 HORIZON = 6
 History = tuple[tuple[int, int], ...]
@@ -30,7 +38,7 @@ class Node(NamedTuple):
 
     history: History
     probability: float
-    interval: Interval
+    interval: RewardInterval
     value: float
     #: Whether an interval on the way, this one included, missed the mean of v.
     missed: bool
@@ -69,7 +77,7 @@ def grown(
     logging: Logging, robust: bool, level: float = 0.5, said: Logging | None = None
 ) -> list[Node]:
     """All histories of HORIZON decisions; `said` is the probability in the log, if it is wrong."""
-    nodes = [Node((), 1.0, Interval(), 0.0, False)]
+    nodes = [Node((), 1.0, RewardInterval(), 0.0, False)]
     for _ in range(HORIZON):
         nodes = [c for n in nodes for c in children(n, logging, robust, level, said or logging)]
     return nodes
@@ -87,7 +95,7 @@ def children(
             chance = (true if a else 1 - true) * (mu if r else 1 - mu)
             if not chance:
                 continue
-            interval = Interval()
+            interval = RewardInterval()
             interval.growth = node.interval.growth.copy()
             interval.m, interval.decisions = node.interval.m.copy(), node.interval.decisions
             r_hat = guessed(node.history)
@@ -145,7 +153,7 @@ def test_no_factor_is_less_than_a_quarter() -> None:
     assert pytest.approx(1.0) == RHO.sum()
     assert np.allclose(LAM * (CAP + 1), 0.75)
     for p in (1e-12, 0.01, 0.5, 1.0):
-        interval = Interval()
+        interval = RewardInterval()
         interval.take(guess([0.5, 0.5], [p, 1 - p], [1.0, 1.0], 0, 0.5 / p), 0.0)
         assert interval.growth[0].min() >= np.log(0.25) - 1e-12
 
@@ -184,7 +192,7 @@ def test_each_end_of_an_interval_has_half_of_the_error(level: float) -> None:
     rng = np.random.default_rng(0)
     r, w = rng.integers(0, 2, 400).astype(float), rng.choice([0.0, 0.5, 2.0], 400)
     m = rng.uniform(0.2, 0.8, 400)
-    interval = Interval()
+    interval = RewardInterval()
     for r_t, w_t, m_t in zip(r, w, m, strict=True):
         interval.take(guess([1.0], None, [m_t], 0, w_t), r_t)
     assert_both_ends_have_half(interval.at(level), level, r, w, m)
@@ -218,7 +226,7 @@ def test_the_order_of_answers_is_of_no_consequence() -> None:
     held = [guess([0.3, 0.7], [0.6, 0.4], [0.2, 0.4], a, (0.5, 1.75)[a]) for a in (0, 1, 1, 0)]
     ends = []
     for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
-        interval = Interval()
+        interval = RewardInterval()
         for i in order:
             interval.take(held[i], i % 2)
         ends.append(interval.at(0.9))
@@ -226,7 +234,7 @@ def test_the_order_of_answers_is_of_no_consequence() -> None:
 
 
 def test_sides_that_cross_are_given_with_all_between() -> None:
-    interval = Interval()
+    interval = RewardInterval()
     interval.growth[:], interval.decisions = 100.0, 10
     low, high = interval.at(0.95)
     assert 0.0 <= low <= high <= 1.0

@@ -13,10 +13,9 @@ import apsw
 import pytest
 from tests.durable.power import Acknowledged, Recorder, Sync, SyncFolder, disk_after
 
-from bayescontrol import BernoulliBandit
-from bayescontrol.durable import Decided, Observed, open_agent, replay
+from bayescontrol import BernoulliBandit, files
+from bayescontrol.durable import Decided, Observed, open_agent, replay, sqlite_file
 from bayescontrol.durable.sqlite import SqliteStore
-from bayescontrol.durable.sqlite_file import SqliteFile
 
 SHOP = BernoulliBandit(["red", "blue"])
 
@@ -26,15 +25,14 @@ def recorded(folder: Path, durable: bool = True) -> list[Any]:
     folder.mkdir()
     vfs = Recorder()
     journal = vfs.journal
-    flush = SqliteFile._flush_folder
+    flush = files.flush_folder
 
-    def noted(self: SqliteFile) -> None:
-        flush(self)
-        if self.durable:
-            journal.append(SyncFolder())
+    def noted(folder: Path) -> None:
+        flush(folder)
+        journal.append(SyncFolder())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SqliteFile, "_flush_folder", noted)
+        patch.setattr(sqlite_file, "flush_folder", noted)
         _live(folder, durable, journal)
     return journal
 
@@ -43,7 +41,7 @@ def _live(folder: Path, durable: bool, journal: list[Any]) -> None:
     rng = random.Random(1)
     for _ in range(2):
         store = SqliteStore(str(folder / "shop.db"), durable=durable, vfs="recorder")
-        store._require_open().file.all("PRAGMA wal_autocheckpoint = 12")
+        store._require_open().all("PRAGMA wal_autocheckpoint = 12")
         agent = open_agent(store, "shop", SHOP, seed=3, snapshot_every=9)
         waiting: list[str] = []
         for i in range(20):

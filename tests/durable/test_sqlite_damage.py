@@ -123,7 +123,7 @@ def test_a_log_that_contradicts_itself_is_damaged(case: str, snapshots: bool) ->
     store = SqliteStore(":memory:")
     history(store)
     # Without their unique indexes the table takes what no agent would write.
-    with store._require_open().file.transaction() as db:
+    with store._require_open().transaction() as db:
         db.execute("DROP INDEX keys; DROP INDEX observations")
         if not snapshots:
             db.execute("DELETE FROM snapshots")

@@ -21,7 +21,7 @@ SHOP = BernoulliBandit(["red", "blue"])
 def test_a_full_disk_is_said_and_nothing_is_written_and_it_goes_on_later(tmp_path: Path) -> None:
     with open_agent(f"sqlite:///{tmp_path / 'shop.db'}", "shop", SHOP) as agent:
         d = agent.act()
-        file = agent._store._require_open().file  # type: ignore[attr-defined]
+        file = agent._store._require_open()  # type: ignore[attr-defined]
         pages = file.all("PRAGMA page_count")[0][0]
         file.all(f"PRAGMA max_page_count = {pages}")
         key = 0

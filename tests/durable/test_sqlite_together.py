@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import apsw
@@ -11,6 +11,7 @@ from tests.durable.conformance import ROWS, decided
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent, open_store, replay
+from bayescontrol.durable.committer import Request
 from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.errors import DiskFull, HeadMoved
 
@@ -24,21 +25,21 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 def commits(store: SqliteStore) -> list[int]:
     """Grows by one with each transaction."""
-    assert store._open is not None
-    assert store._open.file._db is not None
+    assert store._file is not None
+    assert store._file._db is not None
     counted: list[int] = []
 
     def count() -> bool:
         counted.append(1)
         return False  # go on
 
-    store._open.file._db.set_commit_hook(count)
+    store._file._db.set_commit_hook(count)
     return counted
 
 
 def together(store: SqliteStore, works: list[Callable[[], None]]) -> list[Exception | None]:
     """All are asked for while the first transaction is under way; what became of each."""
-    file = store._require_open().file
+    file = store._require_open()
     busy, go = threading.Event(), threading.Event()
     results: list[Exception | None] = [None] * len(works)
 
@@ -95,7 +96,7 @@ def test_two_that_append_the_same_rows_to_a_log_are_one_and_a_loser(store: Sqlit
 
 
 def test_a_full_disk_is_everybodys_and_all_go_on_when_there_is_room(store: SqliteStore) -> None:
-    db = store._require_open().file._db
+    db = store._require_open()._db
     assert db is not None
     logs = [store.log(f"agent {i}") for i in range(3)]
     for log in logs:
@@ -149,3 +150,27 @@ def test_many_agents_of_a_file_share_flushes_and_each_is_the_fold_of_its_log(
         assert all(again[name].tobytes() == state[name].tobytes() for name in state)
         agent.close()
     store.close()
+
+
+def test_an_agent_that_computes_slowly_does_not_delay_another_agent_of_its_file(
+    store: SqliteStore,
+) -> None:
+    shop = BernoulliBandit(["red", "blue"])
+    computing, go = threading.Event(), threading.Event()
+    with open_agent(store, "slow", shop) as slow, open_agent(store, "fast", shop) as fast:
+        compute = slow._live.write
+
+        def wait_and_compute(requests: Sequence[Request]) -> bool:
+            computing.set()
+            go.wait()
+            return compute(requests)
+
+        slow._live.write = wait_and_compute  # type: ignore[method-assign]
+        thread = threading.Thread(target=slow.act)
+        thread.start()
+        computing.wait()
+        assert fast.observe(fast.act(), 1)
+        assert slow.head == 1
+        go.set()
+        thread.join()
+        assert slow.head == 2

@@ -85,7 +85,7 @@ def test_there_is_never_a_second_connection_that_could_checkpoint(path: Path) ->
 def test_many_threads_and_checkpoints_leave_a_sound_file(path: Path) -> None:
     store = SqliteStore(str(path))
     log = store.log("checkout")
-    store._require_open().file.all("PRAGMA wal_autocheckpoint = 2")
+    store._require_open().all("PRAGMA wal_autocheckpoint = 2")
     for seq in range(7, 200):
         log.append([decided(seq, payload=b"x" * 3000)])
     store.close()

@@ -111,7 +111,7 @@ def test_readiness_says_that_writes_fail_until_one_succeeds(tmp_path: Path) -> N
     with Server(store, port=0) as server, Client(server.url) as client:
         client.call("GET", "/v1/health/ready")
         client.create("shop", BernoulliBandit(2)).act()
-        file = store._require_open().file
+        file = store._require_open()
         pages = file.all("PRAGMA page_count")[0][0]
         file.all(f"PRAGMA max_page_count = {pages}")
         full = acts_until_full(server.url)

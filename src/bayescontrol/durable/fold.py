@@ -9,7 +9,7 @@ event by event as they arrive.
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from zlib import crc32
 
@@ -271,8 +271,13 @@ class Fold:
         """Return the state of the agent as named arrays."""
         return {f"agent/{name}": v for name, v in self.driver.save().items()}
 
-    def load(self, snapshot: Snapshot) -> None:
-        """Restore a snapshot; `IncompatibleState` if it is damaged or of another model."""
+    def load(self, snapshot: Snapshot, end: int) -> None:
+        """Restore a snapshot; `IncompatibleState` if it is damaged or of another model.
+
+        Also if it is newer than event `end`, the last one of the log.
+        """
+        if snapshot.seq > end:
+            raise IncompatibleState(f"the log ends at {end}")
         arrays = decode_snapshot(snapshot)
         try:
             due = int(arrays.pop("due"))
@@ -281,6 +286,28 @@ class Fold:
         inner = {n.removeprefix("agent/"): v for n, v in arrays.items()}
         self.driver.load(inner)
         self.seq, self.due = snapshot.seq, due
+
+
+def first_valid(
+    snapshots: Iterator[Snapshot],
+    driver: Driver,
+    created: Created,
+    end: int,
+    warn: Callable[[int, object], None],
+) -> Fold:
+    """Return the fold at the first valid snapshot up to event `end`, or a new fold.
+
+    The driver must hold a new agent. `warn` is called with each invalid snapshot and the reason.
+    """
+    for snapshot in snapshots:
+        fold = Fold(driver.copy(), created.seed)
+        try:
+            fold.load(snapshot, end)
+        except IncompatibleState as error:
+            warn(snapshot.seq, error)
+        else:
+            return fold
+    return Fold(driver, created.seed)
 
 
 def fold_log(
@@ -293,19 +320,7 @@ def fold_log(
     # List the snapshots before reading the head: other processes may store a newer one meanwhile.
     snapshots = log.snapshots(stop)
     end = log.head() if stop is None else stop
-    for snapshot in snapshots:
-        if snapshot.seq > end:
-            warn_damaged_snapshot(snapshot.seq, f"the log ends at {end}")
-            continue
-        fold = Fold(driver.copy(), created.seed)
-        try:
-            fold.load(snapshot)
-        except IncompatibleState as error:
-            warn_damaged_snapshot(snapshot.seq, error)
-            continue
-        break
-    else:
-        fold = Fold(driver, created.seed)
+    fold = first_valid(snapshots, driver, created, end, warn_damaged_snapshot)
     # Repeat the last few draws, to detect changed code before the log grows.
     fold.take(read_events(log, fold.seq + 1, end), decisions, end - _CHECKED + 1)
     return fold

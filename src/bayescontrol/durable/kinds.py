@@ -11,21 +11,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from bayescontrol import bandits
+from bayescontrol import bandits, schedules
 from bayescontrol.linear.problem import LinearQuadratic
 from bayescontrol.mdp.problem import GibbsMDP
 from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.problems.description import ModelKind
 from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.schedules import (
-    Every,
-    Geometric,
-    MinimumDwell,
-    Schedule,
-    WhenSituationReturns,
-    doubling,
-    every_step,
-)
 
 #: The problem classes by the stored names of their kinds: the one list to extend.
 KINDS: Final[Mapping[str, Any]] = {
@@ -48,12 +39,12 @@ KINDS: Final[Mapping[str, Any]] = {
 }
 #: The schedules of all kinds by their stored names.
 _SCHEDULES: Final[Mapping[str, Any]] = {
-    "every_step": every_step,
-    "doubling": doubling,
-    "Every": Every,
-    "Geometric": Geometric,
-    "WhenSituationReturns": WhenSituationReturns,
-    "MinimumDwell": MinimumDwell,
+    "every_step": schedules.every_step,
+    "doubling": schedules.doubling,
+    "Every": schedules.Every,
+    "Geometric": schedules.Geometric,
+    "WhenSituationReturns": schedules.WhenSituationReturns,
+    "MinimumDwell": schedules.MinimumDwell,
 }
 
 
@@ -73,7 +64,7 @@ def why_not_stored(problem: Any) -> str:
     return ""
 
 
-def stored_schedule(schedule: Schedule, kind: ModelKind) -> list[Any]:
+def stored_schedule(schedule: schedules.Schedule, kind: ModelKind) -> list[Any]:
     """Return the name and the arguments of a schedule, as logs of this kind store them.
 
     >>> stored_schedule(MinimumDwell(4, Every(3)), GibbsMDP.model_kind)
@@ -92,7 +83,7 @@ def stored_schedule(schedule: Schedule, kind: ModelKind) -> list[Any]:
     )
 
 
-def restored_schedule(stored: list[Any], kind: ModelKind) -> Schedule:
+def restored_schedule(stored: list[Any], kind: ModelKind) -> schedules.Schedule:
     """Return the schedule with this stored name and these arguments.
 
     >>> restored_schedule(["Every", 3], GibbsMDP.model_kind)
@@ -100,12 +91,12 @@ def restored_schedule(stored: list[Any], kind: ModelKind) -> Schedule:
     """
     name, *arguments = stored
     known = {**_SCHEDULES, **kind.schedules}[name]
-    if known is MinimumDwell:
+    if known is schedules.MinimumDwell:
         arguments[1] = restored_schedule(arguments[1], kind)
     if isinstance(known, type):
-        schedule: Schedule = known(*arguments)
+        schedule: schedules.Schedule = known(*arguments)
         return schedule
     if arguments:
         raise ValueError(f"schedule {name!r} has no arguments, got {arguments}")
-    function: Schedule = known
+    function: schedules.Schedule = known
     return function

@@ -10,6 +10,7 @@ folded instead.
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
@@ -19,15 +20,8 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 import msgspec
 import numpy as np
 
+from bayescontrol import errors
 from bayescontrol.arrays import Arrays
-from bayescontrol.errors import (
-    ConflictingFeedback,
-    ConflictingKey,
-    DamagedLog,
-    IncompatibleState,
-    StoreFailed,
-    UnknownStore,
-)
 
 #: Rows to read at once.
 CHUNK: Final = 10_000
@@ -76,11 +70,9 @@ class Log(Protocol):
     @property
     def name(self) -> str:
         """The name of the agent."""
-        ...
 
     def head(self) -> int:
         """Return the seq of the last row on disk, 0 for an empty log."""
-        ...
 
     def append(self, rows: Sequence[Row], /) -> None:
         """Append all rows or none; they are on disk when it returns.
@@ -90,7 +82,6 @@ class Log(Protocol):
         already has a decision. After `StoreFailed` the rows may or may not be stored; after any
         other error, `DiskFull` and `StoreBusy` included, they are not.
         """
-        ...
 
     def turn(self) -> AbstractContextManager[None]:
         """Read, decide and append inside this block.
@@ -98,37 +89,30 @@ class Log(Protocol):
         With a contended shared log the processes take turns, which avoids computing in vain.
         `append` is correct without it.
         """
-        ...
 
     def read(self, start: int = 1, stop: int | None = None, /) -> Iterator[Row]:
         """Iterate over the rows start … stop, both included; without `stop`, to the head.
 
         Reads lazily and does not block writers.
         """
-        ...
 
     def find_observation(self, n: int, /) -> Row | None:
         """Return the observation of decision n, if there is one."""
-        ...
 
     def find_key(self, key: str, /) -> Row | None:
         """Return the decision with this key, if there is one."""
-        ...
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000, /) -> None:
         """Store a snapshot durably and delete those that are `superfluous`."""
-        ...
 
     def snapshots(self, until: int | None = None, /) -> Iterator[Snapshot]:
         """Iterate over the snapshots, newest first, at or before event `until`.
 
         The list is read at once, each state when the iterator reaches it.
         """
-        ...
 
     def close(self) -> None:
         """Release the log. Every other method then raises `StoreFailed`."""
-        ...
 
 
 class LogStore(Protocol):
@@ -142,27 +126,22 @@ class LogStore(Protocol):
     @property
     def url(self) -> str:
         """The address, without a password."""
-        ...
 
     @property
     def shared(self) -> bool:
         """Whether other processes may append to the same log."""
-        ...
 
     def names(self) -> list[str]:
         """Return the names of the logs with at least one row, sorted."""
-        ...
 
     def log(self, name: str, /) -> Log:
         """Open the log with this name, empty if it is new.
 
         `StoreBusy` if it is already open, unless the store is shared.
         """
-        ...
 
     def close(self) -> None:
         """Close the store and its logs. Idempotent."""
-        ...
 
 
 def open_store(url: str, *, durable: bool = True) -> LogStore:
@@ -178,7 +157,7 @@ def open_store(url: str, *, durable: bool = True) -> LogStore:
     given: Any = url
     scheme, colon, _ = given.partition(":") if isinstance(given, str) else ("", "", "")
     if not colon or scheme not in _MODULES:
-        raise UnknownStore(
+        raise errors.UnknownStore(
             f"url={url!r}: write sqlite:///file.db (four slashes for an absolute path) or "
             "postgresql://user@host/database"
         )
@@ -193,28 +172,15 @@ def require_name(name: str) -> str:
     """Return the name of a log; `UnknownStore` if it is invalid."""
     given: Any = name
     if not (isinstance(given, str) and 1 <= len(given) <= _LONGEST_NAME and given.isprintable()):
-        raise UnknownStore(
+        raise errors.UnknownStore(
             f"name={name!r}: the name of a log has 1 to {_LONGEST_NAME} printable characters"
         )
     return name
 
 
-def require_consecutive(rows: Sequence[Row]) -> None:
-    """ValueError unless there is at least one row and their numbers are n, n + 1, …"""
-    if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
-        raise ValueError(f"rows {[row.seq for row in rows]} are not consecutive: give n, n + 1, …")
-
-
-def duplicate_error(name: str, column: Literal["key", "n"]) -> ConflictingKey | ConflictingFeedback:
-    """Return the error for a second decision with one key, or a second observation of one n."""
-    if column == "key":
-        return ConflictingKey(f"log {name!r}: a key identifies one decision")
-    return ConflictingFeedback(f"log {name!r}: a decision has one observation")
-
-
-def closed_error(what: str) -> StoreFailed:
+def closed_error(what: str) -> errors.StoreFailed:
     """Return the error for the use of something that is closed."""
-    return StoreFailed(f"{what} is closed: open it again")
+    return errors.StoreFailed(f"{what} is closed: open it again")
 
 
 @contextmanager
@@ -222,29 +188,75 @@ def os_errors(path: str) -> Iterator[None]:
     """Raise `StoreFailed` in place of errors of the operating system."""
     try:
         yield
-    except StoreFailed:
+    except errors.StoreFailed:
         raise
     except OSError as error:
-        raise StoreFailed(
+        raise errors.StoreFailed(
             f"{path}: {error.strerror or error}; choose a file in a folder that is writable"
         ) from error
 
 
-def single_row(
-    name: str, column: Literal["key", "n"], value: str | int, found: Sequence[Sequence[Any]]
-) -> Row | None:
-    """Return the row that a lookup by key or n found, or None.
+class StoredLog(ABC):
+    """What the logs of all stores share."""
 
-    `DamagedLog` if the row has another value, or if there are two: then the index is damaged.
-    """
-    rows = [Row._make(row) for row in found]
-    for row in rows:
-        if getattr(row, column) != value or len(rows) > 1:
-            raise DamagedLog(
-                f"log {name!r}: the index leads from {column}={value!r} to event {row.seq}, which "
-                "is the wrong one, or not the only one: the store is damaged; restore a backup"
-            )
-    return rows[0] if rows else None
+    def __init__(self, name: str) -> None:
+        self.name, self._closed = require_name(name), False
+
+    @abstractmethod
+    def _select(self, what: Literal["n", "key", "snapshots", "snapshot"], *values: Any) -> Any:
+        """Query this log: rows by n or key, the seqs of the snapshots, or one snapshot by seq."""
+
+    def find_observation(self, n: int) -> Row | None:
+        """Return the observation of decision n, if there is one."""
+        return self._single("n", n, self._select("n", n))
+
+    def find_key(self, key: str) -> Row | None:
+        """Return the decision with this key, if there is one."""
+        return self._single("key", key, self._select("key", key))
+
+    def _single(
+        self, column: Literal["key", "n"], value: str | int, found: Sequence[Sequence[Any]]
+    ) -> Row | None:
+        """Return the row that a lookup by key or n found, or None.
+
+        `DamagedLog` if the row has another value, or if there are two: then the index is damaged.
+        """
+        rows = [Row._make(row) for row in found]
+        for row in rows:
+            if getattr(row, column) != value or len(rows) > 1:
+                raise errors.DamagedLog(
+                    f"log {self.name!r}: the index leads from {column}={value!r} to event "
+                    f"{row.seq}, which is the wrong one, or not the only one: the store is "
+                    "damaged; restore a backup"
+                )
+        return rows[0] if rows else None
+
+    def _duplicate(self, column: Literal["key", "n"]) -> errors.BayesControlError:
+        """Return the error for a second decision with one key, or a second observation of one n."""
+        if column == "key":
+            return errors.ConflictingKey(f"log {self.name!r}: a key identifies one decision")
+        return errors.ConflictingFeedback(f"log {self.name!r}: a decision has one observation")
+
+    def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
+        """Iterate over the snapshots at or before `until`, newest first."""
+        found = [seq for (seq,) in self._select("snapshots")]
+        rows = (self._select("snapshot", seq) for seq in found if until is None or seq <= until)
+        return (Snapshot._make(row[0]) for row in rows if row)  # otherwise it was deleted meanwhile
+
+    def close(self) -> None:
+        """Release the log. Idempotent."""
+        self._closed = True
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise closed_error(f"log {self.name!r}")
+
+    def _require_appendable(self, rows: Sequence[Row]) -> None:
+        """ValueError unless there is at least one row and their numbers are n, n + 1, …"""
+        self._require_open()
+        if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
+            seqs = [row.seq for row in rows]
+            raise ValueError(f"rows {seqs} are not consecutive: give n, n + 1, …")
 
 
 # -- snapshots -----------------------------------------------------------------------------------
@@ -293,14 +305,14 @@ def encode_snapshot(seq: int, arrays: Arrays) -> Snapshot:
 def decode_snapshot(snapshot: Snapshot) -> Arrays:
     """Return the arrays of a snapshot; `IncompatibleState` if it is damaged."""
     if _digest(snapshot.seq, snapshot.state) != snapshot.checksum:
-        raise IncompatibleState("its checksum is wrong")
+        raise errors.IncompatibleState("its checksum is wrong")
     try:
         return {
             name: np.frombuffer(v.data, np.dtype(v.dtype)).reshape(v.shape).copy()
             for name, v in _decode(snapshot.state).items()
         }
     except (msgspec.DecodeError, TypeError, ValueError) as error:
-        raise IncompatibleState(f"it cannot be read: {error}") from None
+        raise errors.IncompatibleState(f"it cannot be read: {error}") from None
 
 
 def warn_damaged_snapshot(seq: int, why: object) -> None:
@@ -308,7 +320,7 @@ def warn_damaged_snapshot(seq: int, why: object) -> None:
     warnings.warn(
         f"the snapshot after event {seq} is skipped ({why}): the log is folded instead",
         DamagedSnapshot,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

@@ -8,7 +8,6 @@ events are folded again: those after the last snapshot that is at least 100 even
 newest one, or after the beginning.
 """
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.durable.events import Created, Decided, read_events
-from bayescontrol.durable.fold import Decisions, Fold
+from bayescontrol.durable.fold import Decisions, first_valid
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.log import Log, Snapshot, decode_snapshot
 from bayescontrol.durable.models import Model
@@ -35,7 +34,8 @@ def require_no_drift(log: Log, model: Model, created: Created) -> None:
     newest = None if model.name in KINDS else next(log.snapshots(), None)
     if newest is None:
         return
-    fold = _before(log.snapshots(newest.seq - _LEAST), model, created)
+    older = newest.seq - _LEAST
+    fold = first_valid(log.snapshots(older), model.driver(), created, older, lambda *_: None)
     decisions = Decisions(log)
     for event in islice(read_events(log, fold.seq + 1, newest.seq), _MOST):
         probabilities = fold.driver.probabilities(event.x) if isinstance(event, Decided) else None
@@ -48,18 +48,6 @@ def require_no_drift(log: Log, model: Model, created: Created) -> None:
             "its state differs from the snapshot; give the changed model a new version and a new "
             "log"
         )
-
-
-def _before(snapshots: Iterator[Snapshot], model: Model, created: Created) -> Fold:
-    """Return the fold at the first valid snapshot, or a new fold."""
-    for snapshot in snapshots:
-        fold = Fold(model.driver(), created.seed)
-        try:
-            fold.load(snapshot)
-        except IncompatibleState:
-            continue
-        return fold
-    return Fold(model.driver(), created.seed)
 
 
 def _matches(snapshot: Snapshot, state: Arrays) -> bool:

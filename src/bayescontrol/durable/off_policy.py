@@ -101,10 +101,10 @@ def guess(
     return Guess(w, m, _ZERO if a is None else q[:, :, a].copy(), q @ weights)
 
 
-class Interval:
+class RewardInterval:
     """A confidence interval for the mean of v, for rewards in [0, 1].
 
-    >>> interval = Interval()
+    >>> interval = RewardInterval()
     >>> for r in [1, 1, 0, 1] * 25:                     # the policy of the log: every weight is 1
     ...     interval.take(guess([1.0], None, [0.75], 0, 1.0), r)
     >>> low, high = interval.at(0.95)

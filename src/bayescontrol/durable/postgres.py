@@ -15,26 +15,16 @@ same head draw the same action.
 """
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from hashlib import blake2b
-from typing import Any, Final, LiteralString, NoReturn
+from typing import Any, Final, LiteralString
 from uuid import UUID, uuid4
 from zlib import crc32
 
 from bayescontrol.durable.faults import reach
-from bayescontrol.durable.log import (
-    CHUNK,
-    Row,
-    Snapshot,
-    closed_error,
-    duplicate_error,
-    require_consecutive,
-    require_name,
-    single_row,
-    superfluous,
-)
+from bayescontrol.durable.log import CHUNK, Row, Snapshot, StoredLog, superfluous
 from bayescontrol.durable.postgres_server import Connection, Server, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, NewerFormat, StoreFailed
 
@@ -42,8 +32,12 @@ from bayescontrol.errors import DamagedLog, HeadMoved, NewerFormat, StoreFailed
 _CONTENDED: Final = 32
 _HEAD: Final = "SELECT head FROM {s}.logs WHERE name = %s"
 _ROWS: Final = "{row} AND seq BETWEEN %s AND %s ORDER BY seq"
-_OBSERVATION: Final = "{row} AND n = %s"
-_KEY: Final = "{row} AND key = %s"
+_QUERIES: Final[Mapping[str, LiteralString]] = {
+    "n": "{row} AND n = %s",
+    "key": "{row} AND key = %s",
+    "snapshots": "SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC",
+    "snapshot": "SELECT seq, state, checksum FROM {s}.snapshots WHERE log = {log} AND seq = %s",
+}
 _BATCH: Final = "SELECT batch FROM {s}.events WHERE log = {log} AND seq = %s"
 _FIRST: Final = (
     "WITH log AS (INSERT INTO {s}.logs (name, head) VALUES (%s, %s) "
@@ -63,8 +57,6 @@ _SAVE: Final = (
     "DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
 )
 _DROP: Final = "DELETE FROM {s}.snapshots WHERE log = {log} AND seq = ANY(%s)"
-_SNAPSHOTS: Final = "SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC"
-_SNAPSHOT: Final = "SELECT seq, state, checksum FROM {s}.snapshots WHERE log = {log} AND seq = %s"
 
 
 #: The version of the tables; the format of the events is `events.FORMAT`.
@@ -156,46 +148,45 @@ def _require_tables(connection: Connection, schema: str, place: str) -> None:
     )
 
 
-class PostgresLog:
+class PostgresLog(StoredLog):
     """One log of a database. Other processes may append to it."""
 
     def __init__(self, server: Server, schema: str, name: str) -> None:
-        self._server, self._schema, self._name = server, schema, name
-        self._closed = False
+        super().__init__(name)
+        self._server, self._schema = server, schema
         self._contended = 0
         self._queue = int.from_bytes(
             blake2b(f"{schema} {name}".encode(), digest_size=8).digest(), signed=True
         )
 
-    @property
-    def name(self) -> str:
-        """The name of the agent."""
-        return self._name
-
     def head(self) -> int:
         """Return the current seq of the last row."""
-        found = self._all(_HEAD, self._name)
+        found = self._all(_HEAD, self.name)
         return int(found[0][0]) if found else 0
 
     def append(self, rows: Sequence[Row]) -> None:
         """Append all rows or none; they are on the disk of the server when it returns."""
-        self._require_open()
-        require_consecutive(rows)
+        self._require_appendable(rows)
         first, last, batch = rows[0].seq, rows[-1].seq, uuid4()
         values: tuple[Any, ...] = (batch, *map(list, zip(*rows, strict=True)))
         if first == 1:
-            query, values = self._sql(_FIRST + _INSERT), (self._name, last, *values)
+            query, values = self._sql(_FIRST + _INSERT), (self.name, last, *values)
         else:
-            query, values = self._sql(_NEXT + _INSERT), (last, self._name, first - 1, *values)
+            query, values = self._sql(_NEXT + _INSERT), (last, self.name, first - 1, *values)
 
         def appended(connection: Connection) -> None:
             try:
                 done = connection.execute(query, values).rowcount
             except psycopg.errors.UniqueViolation as error:
-                self._conflict(error)
+                match error.diag.constraint_name:
+                    case "keys":
+                        raise self._duplicate("key") from None
+                    case "observations":
+                        raise self._duplicate("n") from None
+                raise
             if done == 0 and not self._is_committed(connection, first, batch):
                 self._contended = _CONTENDED
-                raise HeadMoved(f"log {self._name!r} has grown: the next row is not {first}")
+                raise HeadMoved(f"log {self.name!r} has grown: the next row is not {first}")
 
         reach("in-transaction")
         self._server.run(appended)
@@ -212,16 +203,8 @@ class PostgresLog:
 
     def _is_committed(self, connection: Connection, first: int, batch: UUID) -> bool:
         """Return whether this append was committed on a connection that was then lost."""
-        found = connection.execute(self._sql(_BATCH), (self._name, first)).fetchone()
+        found = connection.execute(self._sql(_BATCH), (self.name, first)).fetchone()
         return found is not None and found[0] == batch
-
-    def _conflict(self, error: psycopg.errors.UniqueViolation) -> NoReturn:
-        match error.diag.constraint_name:
-            case "keys":
-                raise duplicate_error(self._name, "key") from None
-            case "observations":
-                raise duplicate_error(self._name, "n") from None
-        raise error
 
     def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
         """Iterate over the rows start … stop, in chunks."""
@@ -229,19 +212,11 @@ class PostgresLog:
         start = max(start, 1)
         while start <= last:
             end = min(start + CHUNK - 1, last)
-            rows = self._all(_ROWS, self._name, start, end)
+            rows = self._all(_ROWS, self.name, start, end)
             yield from map(Row._make, rows)
             if len(rows) <= end - start:
                 return
             start = end + 1
-
-    def find_observation(self, n: int) -> Row | None:
-        """Return the observation of decision n, if there is one."""
-        return single_row(self._name, "n", n, self._all(_OBSERVATION, self._name, n))
-
-    def find_key(self, key: str) -> Row | None:
-        """Return the decision with this key, if there is one."""
-        return single_row(self._name, "key", key, self._all(_KEY, self._name, key))
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
         """Store a snapshot and delete those that are superfluous."""
@@ -251,29 +226,22 @@ class PostgresLog:
         def save(connection: Connection) -> None:
             with connection.transaction():
                 stored = connection.execute(
-                    self._sql(_SAVE), (seq, state, checksum, self._name)
+                    self._sql(_SAVE), (seq, state, checksum, self.name)
                 ).rowcount
                 if stored == 0:
                     raise StoreFailed(
-                        f"log {self._name!r} is empty: a snapshot needs at least one event"
+                        f"log {self.name!r} is empty: a snapshot needs at least one event"
                     )
                 reach("in-snapshot")
-                found = connection.execute(self._sql(_SNAPSHOTS), (self._name,)).fetchall()
+                query = self._sql(_QUERIES["snapshots"])
+                found = connection.execute(query, (self.name,)).fetchall()
                 drop = superfluous([int(old) for (old,) in found], spacing, len(state))
-                connection.execute(self._sql(_DROP), (self._name, drop))
+                connection.execute(self._sql(_DROP), (self.name, drop))
 
         self._server.run(save)
 
-    def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
-        """Iterate over the snapshots at or before `until`, newest first."""
-        found = [seq for (seq,) in self._all(_SNAPSHOTS, self._name)]
-        wanted = [seq for seq in found if until is None or seq <= until]
-        rows = (self._all(_SNAPSHOT, self._name, seq) for seq in wanted)
-        return (Snapshot._make(row[0]) for row in rows if row)  # otherwise it was deleted meanwhile
-
-    def close(self) -> None:
-        """Release the log. Idempotent."""
-        self._closed = True
+    def _select(self, what: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._all(_QUERIES[what], self.name, *values)
 
     def _all(self, query: LiteralString, *values: Any) -> list[tuple[Any, ...]]:
         self._require_open()
@@ -283,10 +251,6 @@ class PostgresLog:
     def _sql(self, query: LiteralString) -> bytes:
         return _statement(query, self._schema)
 
-    def _require_open(self) -> None:
-        if self._closed:
-            raise closed_error(f"log {self._name!r}")
-
 
 class PostgresStore:
     """A schema of logs. After a lost connection it waits `patience` seconds for the server."""
@@ -295,19 +259,15 @@ class PostgresStore:
 
     def __init__(self, url: str, *, durable: bool = True, patience: float = 30.0) -> None:
         address = parse_address(url)
-        self._url, self._schema = address.display, address.schema
+        #: The address, without a password.
+        self.url, self._schema = address.display, address.schema
         self._logs: weakref.WeakSet[PostgresLog] = weakref.WeakSet()
         self._server = Server(address, durable=durable, patience=patience)
         try:
-            self._server.run(lambda c: _prepare(c, self._schema, self._url))
+            self._server.run(lambda c: _prepare(c, self._schema, self.url))
         except BaseException:
             self._server.close()
             raise
-
-    @property
-    def url(self) -> str:
-        """The address, without a password."""
-        return self._url
 
     def names(self) -> list[str]:
         """Return the names of the logs with at least one row, sorted."""
@@ -316,7 +276,6 @@ class PostgresStore:
 
     def log(self, name: str) -> PostgresLog:
         """Open the log with this name, for any number of users."""
-        require_name(name)
         log = PostgresLog(self._server, self._schema, name)
         log.head()
         self._logs.add(log)

@@ -23,23 +23,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
+from bayescontrol import errors
 from bayescontrol.durable.log import closed_error
-from bayescontrol.errors import (
-    DamagedLog,
-    DiskFull,
-    MissingExtra,
-    NotDurable,
-    NotPermitted,
-    StoreBusy,
-    StoreFailed,
-    UnknownStore,
-)
 
 try:
     import psycopg as psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 except ImportError as error:
-    raise MissingExtra.of("PostgreSQL", "psycopg", "postgres") from error
+    raise errors.MissingExtra.of("PostgreSQL", "psycopg", "postgres") from error
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
@@ -94,7 +85,7 @@ def parse_address(url: str) -> Address:
     schemas = [unquote(p.partition("=")[2]) for p in pairs if p.startswith("schema=")]
     schema = schemas[-1] if schemas else _DEFAULT_SCHEMA
     if not re.fullmatch(r"(?!pg_)[A-Za-z_][A-Za-z0-9_]{0,62}", schema):
-        raise UnknownStore(
+        raise errors.UnknownStore(
             f"schema={schema!r}: a name has 1 to 63 letters, digits and _, and does not begin with "
             "pg_ or a digit"
         )
@@ -102,7 +93,7 @@ def parse_address(url: str) -> Address:
     try:
         given = conninfo_to_dict(f"{base}?{rest}" if rest else base)
     except psycopg.ProgrammingError:  # the message of libpq may contain the password
-        raise UnknownStore(
+        raise errors.UnknownStore(
             "the address is invalid: write postgresql://user@host:5432/database; write the "
             "characters @ : / % in a name or password as %40 %3A %2F %25"
         ) from None
@@ -121,7 +112,7 @@ def _without_password(known: dict[str, str], schema: str) -> str:
     return f"postgresql://{at}/{quote(known.get('dbname', ''))}{end}"
 
 
-def translate(error: psycopg.Error, place: str) -> StoreFailed:
+def translate(error: psycopg.Error, place: str) -> errors.StoreFailed:
     """Return our own error for one of PostgreSQL.
 
     After `StoreFailed` itself the last event may or may not be stored; after its subclasses it is
@@ -130,16 +121,16 @@ def translate(error: psycopg.Error, place: str) -> StoreFailed:
     what = str(error).strip().partition("\n")[0]
     match error:
         case psycopg.errors.DiskFull():
-            return DiskFull(
+            return errors.DiskFull(
                 f"{place}: the disk is full ({what}); nothing was written. Free disk space on the "
                 "server and retry"
             )
         case psycopg.errors.InsufficientPrivilege() | psycopg.errors.InvalidPassword():
-            return NotPermitted(f"{place}: {what}; grant the role the missing privilege")
+            return errors.NotPermitted(f"{place}: {what}; grant the role the missing privilege")
         case psycopg.errors.InvalidAuthorizationSpecification():
-            return NotPermitted(f"{place}: {what}")
+            return errors.NotPermitted(f"{place}: {what}")
         case psycopg.errors.ReadOnlySqlTransaction():
-            return NotPermitted(
+            return errors.NotPermitted(
                 f"{place} is read-only ({what}); nothing was written. Use the primary server"
             )
         case (
@@ -148,7 +139,7 @@ def translate(error: psycopg.Error, place: str) -> StoreFailed:
             | psycopg.errors.DeadlockDetected()
             | psycopg.errors.TooManyConnections()
         ):
-            return StoreBusy(f"{place} is busy ({what}); nothing was written. Retry")
+            return errors.StoreBusy(f"{place} is busy ({what}); nothing was written. Retry")
         case (
             psycopg.errors.UndefinedTable()
             | psycopg.errors.UndefinedColumn()
@@ -157,10 +148,10 @@ def translate(error: psycopg.Error, place: str) -> StoreFailed:
             | psycopg.errors.DataCorrupted()
             | psycopg.errors.IndexCorrupted()
         ):
-            return DamagedLog(
+            return errors.DamagedLog(
                 f"{place}: the tables are damaged ({what}): restore a backup, or use another schema"
             )
-    return StoreFailed(
+    return errors.StoreFailed(
         f"{place}: {what}; acknowledged events are kept, the last event may or may not be stored: "
         "retry with the same key"
     )
@@ -295,7 +286,7 @@ class Server:
             if self._closed:
                 raise closed_error(self.place)
             if self._process != os.getpid():
-                raise StoreBusy(
+                raise errors.StoreBusy(
                     f"{self.place} was opened before this process was forked: open it again here"
                 )
             return self._idle.pop() if self._idle else None
@@ -331,18 +322,18 @@ class Server:
                 again = again and not ready
             time.sleep(_SHORTEST_PAUSE)
 
-    def _refused(self, error: psycopg.Error) -> StoreFailed:
+    def _refused(self, error: psycopg.Error) -> errors.StoreFailed:
         # Before the session exists, libpq gives a message but no SQLSTATE.
         what = str(error).strip().partition("\n")[0]
         needs_password = getattr(error.pgconn, "needs_password", False)
         if needs_password or any(
             word in what for word in ("authentication", "permission", "password")
         ):
-            return NotPermitted(
+            return errors.NotPermitted(
                 f"{self.place}: {what}; check the role, and its password in PGPASSWORD or ~/.pgpass"
             )
         if error.sqlstate is None:
-            return StoreFailed(f"{self.place}: no connection ({what}); check the address")
+            return errors.StoreFailed(f"{self.place}: no connection ({what}); check the address")
         return translate(error, self.place)
 
     def _connect(self) -> Connection:
@@ -359,14 +350,16 @@ class Server:
         assert row is not None
         fsync, pages, synchronous, encoding, standby = row
         if standby:
-            raise NotPermitted(f"{self.place} is a read-only standby: use the primary server")
+            raise errors.NotPermitted(
+                f"{self.place} is a read-only standby: use the primary server"
+            )
         if encoding != "UTF8":
-            raise StoreFailed(
+            raise errors.StoreFailed(
                 f"{self.place} has the encoding {encoding}: create the database with encoding UTF8"
             )
         unsafe = [name for name, v in (("fsync", fsync), ("full_page_writes", pages)) if v == "off"]
         if self._durable and unsafe:
-            raise NotDurable(
+            raise errors.NotDurable(
                 f"{self.place} runs with {' = off, '.join(unsafe)} = off, so a power cut may lose "
                 "acknowledged events: switch it on in postgresql.conf, or open with durable=False"
             )

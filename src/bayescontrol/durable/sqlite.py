@@ -12,54 +12,43 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from bayescontrol.durable.faults import reach
-from bayescontrol.durable.log import (
-    CHUNK,
-    Row,
-    Snapshot,
-    closed_error,
-    duplicate_error,
-    require_consecutive,
-    require_name,
-    single_row,
-    superfluous,
-)
+from bayescontrol.durable.log import CHUNK, Row, Snapshot, StoredLog, closed_error, superfluous
 from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile, apsw
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
-#: The greatest possible event number.
-_LAST: Final = 2**63 - 1
 _COLUMNS: Final = "seq, kind, n, key, payload, checksum"
 # These statements are built from constants only.
 _INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1 AND "  # noqa: S608
+# Look up seq first: otherwise SQLite would read the column from the index itself.
+_FIND: Final = _SELECT + "seq IN (SELECT seq FROM events WHERE log = ?1 AND {} = ?2)"  # noqa: S608
+_QUERIES: Final = {
+    "n": _FIND.format("n"),
+    "key": _FIND.format("key"),
+    "snapshots": "SELECT seq FROM snapshots WHERE log = ? ORDER BY seq DESC",
+    "snapshot": "SELECT seq, state, checksum FROM snapshots WHERE log = ? AND seq = ?",
+}
 
 
-class SqliteLog:
+class SqliteLog(StoredLog):
     """One log of a file."""
 
-    def __init__(
-        self, file: SqliteFile, name: str, names: set[str], siblings: dict[str, "SqliteLog"]
-    ) -> None:
-        self._file, self._name, self._names, self._siblings = file, name, names, siblings
-        self._closed = False
+    def __init__(self, file: SqliteFile, name: str, siblings: dict[str, "SqliteLog"]) -> None:
+        super().__init__(name)
+        self._file, self._siblings = file, siblings
         self._id: int | None = None
         self._head = 0
         self._read_head()
 
     def _read_head(self) -> None:
         """Read the id and the last event number of the log from the file."""
-        found = self._file.all("SELECT id FROM logs WHERE name = ?", (self._name,))
+        found = self._file.all("SELECT id FROM logs WHERE name = ?", (self.name,))
         log = found[0][0] if found else None
         head = self._file.all("SELECT max(seq) FROM events WHERE log = ?", (log,))
         self._id, self._head = log, head[0][0] or 0
-
-    @property
-    def name(self) -> str:
-        """The name of the agent."""
-        return self._name
 
     def head(self) -> int:
         """Return the seq of the last row."""
@@ -68,20 +57,19 @@ class SqliteLog:
 
     def append(self, rows: Sequence[Row]) -> None:
         """Append all rows or none; they are on disk when it returns."""
-        self._require_open()
-        require_consecutive(rows)
+        self._require_appendable(rows)
         log = self._id
 
         def insert(db: apsw.Connection) -> None:
             nonlocal log
             if rows[0].seq != self._head + 1:
                 raise HeadMoved(
-                    f"log {self._name!r} ends at {self._head}: the next row is not {rows[0].seq}"
+                    f"log {self.name!r} ends at {self._head}: the next row is not {rows[0].seq}"
                 )
             reach("in-transaction")
             try:
                 if log is None:
-                    db.execute("INSERT INTO logs (name) VALUES (?)", (self._name,))
+                    db.execute("INSERT INTO logs (name) VALUES (?)", (self.name,))
                     log = db.last_insert_rowid()
                 db.executemany(_INSERT, [(log, *row) for row in rows])
             except apsw.ConstraintError as error:
@@ -105,20 +93,22 @@ class SqliteLog:
                 i = (head or 0) + 1 - rows[0].seq
                 if not 0 <= i < len(rows):
                     return DamagedLog(
-                        f"log {self._name!r}: its index of event numbers is damaged; restore a "
+                        f"log {self.name!r}: its index of event numbers is damaged; restore a "
                         "backup"
                     )
                 refused = rows[i]
-                if self._find(column, getattr(refused, column), log) is not None:
-                    return duplicate_error(self._name, column)
+                value = getattr(refused, column)
+                found = self._file.all(_QUERIES[column], (log, value))
+                if self._single(column, value, found) is not None:
+                    return self._duplicate(column)
                 return DamagedLog(
-                    f"log {self._name!r}: the index of column {column} rejects event "
+                    f"log {self.name!r}: the index of column {column} rejects event "
                     f"{refused.seq}, but no other event has its value: the file is damaged; "
                     "restore a backup"
                 )
         if "events.seq" in what or "logs.name" in what:
-            return HeadMoved(f"log {self._name!r} has grown since it was read")
-        return StoreFailed(f"log {self._name!r}: {what}")
+            return HeadMoved(f"log {self.name!r} has grown since it was read")
+        return StoreFailed(f"log {self.name!r}: {what}")
 
     def turn(self) -> AbstractContextManager[None]:
         """Do nothing: there is one writer."""
@@ -135,54 +125,30 @@ class SqliteLog:
             yield from map(Row._make, self._file.all(query, (self._id, start, end)))
             start = end + 1
 
-    def find_observation(self, n: int) -> Row | None:
-        """Return the observation of decision n, if there is one."""
-        return self._find("n", n, self._id)
-
-    def find_key(self, key: str) -> Row | None:
-        """Return the decision with this key, if there is one."""
-        return self._find("key", key, self._id)
-
-    def _find(self, column: Literal["key", "n"], value: int | str, log: int | None) -> Row | None:
+    def _select(self, what: str, *values: Any) -> list[Any]:
         self._require_open()
-        # Look up seq first: otherwise SQLite would read the column from the index itself.
-        place = f"(SELECT seq FROM events WHERE log = ?1 AND {column} = ?2)"  # noqa: S608
-        found = self._file.all(f"{_SELECT}seq IN {place}", (log, value))
-        return single_row(self._name, column, value, found)
+        return self._file.all(_QUERIES[what], (self._id, *values))
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
         """Store a snapshot and delete those that are superfluous."""
         self._require_open()
         if self._id is None:
-            raise StoreFailed(f"log {self._name!r} is empty: a snapshot needs at least one event")
+            raise StoreFailed(f"log {self.name!r} is empty: a snapshot needs at least one event")
         with self._file.transaction() as db:
             place = "INSERT OR REPLACE INTO snapshots (log, seq, state, checksum)"
             db.execute(f"{place} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
             reach("in-snapshot")
-            found = db.execute("SELECT seq FROM snapshots WHERE log = ?", (self._id,))
+            found = db.execute(_QUERIES["snapshots"], (self._id,))
             drop = superfluous([seq for (seq,) in found], spacing, len(snapshot.state))
             delete = "DELETE FROM snapshots WHERE log = ? AND seq = ?"
             db.executemany(delete, [(self._id, seq) for seq in drop])
 
-    def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
-        """Iterate over the snapshots at or before `until`, newest first."""
-        self._require_open()
-        which = "SELECT seq FROM snapshots WHERE log = ? AND seq <= ? ORDER BY seq DESC"
-        found = self._file.all(which, (self._id, _LAST if until is None else until))
-        query = "SELECT seq, state, checksum FROM snapshots WHERE log = ? AND seq = ?"
-        rows = (self._file.all(query, (self._id, seq)) for (seq,) in found)
-        return (Snapshot._make(row[0]) for row in rows if row)  # otherwise it was deleted meanwhile
-
     def close(self) -> None:
         """Release the log. Idempotent."""
         if not self._closed:
-            self._closed = True
-            self._names.discard(self._name)
-            self._siblings.pop(self._name, None)
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise closed_error(f"log {self._name!r}")
+            super().close()
+            self._file.open_logs.discard(self.name)
+            self._siblings.pop(self.name, None)
 
 
 class SqliteStore:
@@ -192,62 +158,50 @@ class SqliteStore:
 
     def __init__(self, path: str, *, durable: bool = True, vfs: str | None = None) -> None:
         self._path = path
+        #: The address.
+        self.url = f"sqlite:///{path}"
         self._logs: dict[str, SqliteLog] = {}
-        self._open: _Open | None = _open_file(path, durable, vfs)
-
-    @property
-    def url(self) -> str:
-        """The address."""
-        return f"sqlite:///{self._path}"
+        self._file: SqliteFile | None = _open_file(path, durable, vfs)
 
     def names(self) -> list[str]:
         """Return the names of the logs with at least one row, sorted."""
         query = "SELECT name FROM logs WHERE EXISTS (SELECT 1 FROM events WHERE log = id)"
-        return sorted(name for (name,) in self._require_open().file.all(query))
+        return sorted(name for (name,) in self._require_open().all(query))
 
     def log(self, name: str) -> SqliteLog:
         """Open the log with this name; `StoreBusy` if it is open already."""
-        at = self._require_open()
-        require_name(name)
+        file = self._require_open()
         with _LOCK:
-            if name in at.names:
+            if name in file.open_logs:
                 raise StoreBusy(
                     f"log {name!r} of {self._path} is already open in this process: use that "
                     "agent, from any thread"
                 )
-            log = SqliteLog(at.file, name, at.names, self._logs)
-            at.names.add(name)
-            self._logs[name] = log
+            log = self._logs[name] = SqliteLog(file, name, self._logs)
+            file.open_logs.add(name)
         return log
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy all logs to a new file, atomically, while agents keep running."""
-        self._require_open().file.backup(Path(path))
+        self._require_open().backup(Path(path))
 
     def close(self) -> None:
         """Close the logs of this store, and the file if no other store uses it. Idempotent."""
-        if self._open is not None:
+        if self._file is not None:
             for log in list(self._logs.values()):
                 log.close()
-            _release(self._open)
-            self._open = None
+            _release(self._file)
+            self._file = None
 
-    def _require_open(self) -> "_Open":
-        if self._open is None:
+    def _require_open(self) -> SqliteFile:
+        if self._file is None:
             raise closed_error(self._path)
-        return self._open
-
-
-class _Open:
-    """A file that is open in this process, the number of its users, and its open logs."""
-
-    def __init__(self, key: tuple[str, int], file: SqliteFile) -> None:
-        self.key, self.file, self.users = key, file, 1
-        self.names: set[str] = set()
+        return self._file
 
 
 _LOCK = threading.Lock()
-_OPEN: Final[dict[tuple[str, int], _Open]] = {}
+#: The files that are open in this process, by path and process.
+_OPEN: Final[dict[tuple[str, int], SqliteFile]] = {}
 
 
 def _replace_lock() -> None:
@@ -260,29 +214,29 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_replace_lock)
 
 
-def _open_file(path: str, durable: bool, vfs: str | None) -> _Open:
+def _open_file(path: str, durable: bool, vfs: str | None) -> SqliteFile:
     if path == MEMORY:
-        return _Open((MEMORY, 0), SqliteFile(MEMORY, durable=durable))
+        return SqliteFile(MEMORY, durable=durable)
     key = (str(Path(path).resolve()), os.getpid())
     with _LOCK:
-        at = _OPEN.get(key)
-        if at is None:
-            at = _OPEN[key] = _Open(key, SqliteFile(key[0], durable=durable, vfs=vfs))
-            return at
-        if at.file.durable != durable:
+        file = _OPEN.get(key)
+        if file is None:
+            file = _OPEN[key] = SqliteFile(key[0], durable=durable, vfs=vfs)
+            return file
+        if file.durable != durable:
             raise StoreBusy(
-                f"{path} is open in this process with durable={at.file.durable}: use the same value"
+                f"{path} is open in this process with durable={file.durable}: use the same value"
             )
-        at.users += 1
-        return at
+        file.users += 1
+        return file
 
 
-def _release(at: _Open) -> None:
+def _release(file: SqliteFile) -> None:
     with _LOCK:
-        at.users -= 1
-        if at.users == 0:
-            _OPEN.pop(at.key, None)
-            at.file.close()
+        file.users -= 1
+        if file.users == 0:
+            _OPEN.pop((file.path, file.process), None)
+            file.close()
 
 
 def open_store(url: str, *, durable: bool = True) -> SqliteStore:

@@ -24,23 +24,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from bayescontrol import errors
 from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.log import closed_error, os_errors
-from bayescontrol.errors import (
-    DamagedLog,
-    DiskFull,
-    MissingExtra,
-    NetworkFileSystem,
-    NewerFormat,
-    StoreBusy,
-    StoreFailed,
-)
 from bayescontrol.files import FileLock, LockHeld, atomic_write, flush_folder
 
 try:
     import apsw as apsw
 except ImportError as error:
-    raise MissingExtra.of("SQLite", "apsw", "durable") from error
+    raise errors.MissingExtra.of("SQLite", "apsw", "durable") from error
 
 MEMORY: Final = ":memory:"
 #: "BaCo", the application id in the header of the file.
@@ -108,15 +100,15 @@ def require_local(path: Path, table: Path = _MOUNTS) -> None:
         return
     kind = _file_system(path.resolve(), mounts)
     if kind in _NETWORK:
-        raise NetworkFileSystem(
+        raise errors.NetworkFileSystem(
             f"{path} is on a network file system ({kind}), where events can be lost and two "
             "processes can write at once: use a local disk, or use postgresql://…"
         )
 
 
-def _damaged(place: str, why: object) -> DamagedLog:
+def _damaged(place: str, why: object) -> errors.DamagedLog:
     """Return the error for a damaged file."""
-    return DamagedLog(
+    return errors.DamagedLog(
         f"{place} is not a store, or is damaged ({why}): restore a backup, or use another file; "
         "nothing was changed"
     )
@@ -136,11 +128,11 @@ def sqlite_errors(place: str) -> Iterator[None]:
     try:
         yield
     except apsw.FullError:
-        raise DiskFull(
+        raise errors.DiskFull(
             f"{place}: the disk is full; nothing was written. Free disk space and retry"
         ) from None
     except (apsw.BusyError, apsw.LockedError):
-        raise StoreBusy(
+        raise errors.StoreBusy(
             f"{place} is open in another program: close it there; one process writes at a time"
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.FormatError) as error:
@@ -148,11 +140,11 @@ def sqlite_errors(place: str) -> Iterator[None]:
     except apsw.SQLError as error:
         if any(words in str(error) for words in _OTHER_SCHEMA):  # our statements are valid
             raise _damaged(place, error) from None
-        raise StoreFailed(f"{place}: {error}; reopen the store and retry") from None
+        raise errors.StoreFailed(f"{place}: {error}; reopen the store and retry") from None
     except UnicodeDecodeError as error:
         raise _damaged(place, f"it contains text that is not UTF-8: {error}") from None
     except apsw.Error as error:
-        raise StoreFailed(
+        raise errors.StoreFailed(
             f"{place}: {error}; acknowledged events are kept, the last event may or may not be "
             "stored: reopen the store"
         ) from error
@@ -198,7 +190,7 @@ def _locked(path: str) -> FileLock:
         with os_errors(path):
             return FileLock(Path(f"{path}-lock"))
     except LockHeld as error:
-        raise StoreBusy(
+        raise errors.StoreBusy(
             f"{path} is being written by {error.holder}: wait until it ends, or use that process; "
             "one process writes to a file at a time, several can share postgresql://…"
         ) from None
@@ -208,9 +200,10 @@ class SqliteFile:
     """The connection to a file, with a lock for the threads that share it."""
 
     def __init__(self, path: str, *, durable: bool = True, vfs: str | None = None) -> None:
-        self.path, self.durable = path, durable
+        self.path, self.durable, self.process = path, durable, os.getpid()
+        #: The stores that use this file, and the names of the logs that are open.
+        self.users, self.open_logs = 1, set[str]()
         self._lock = threading.RLock()
-        self._process = os.getpid()
         self._broken: str | None = None
         self._committer: Committer[_Work] = Committer(self._write)
         self._writer: FileLock | None = None
@@ -223,7 +216,8 @@ class SqliteFile:
         self._wal: os.stat_result | None = None
         try:
             with sqlite_errors(path), os_errors(path):
-                self._db = self._connected(vfs)
+                flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+                self._db = apsw.Connection(path, flags=flags, vfs=vfs)
                 self._prepare(self._db)
                 if path != MEMORY and vfs is None:
                     self._stat = Path(path).stat()
@@ -233,31 +227,26 @@ class SqliteFile:
 
     def _require_place(self, path: Path) -> None:
         if not path.parent.is_dir():
-            raise StoreFailed(f"{path}: there is no folder {path.parent}: create it first")
+            raise errors.StoreFailed(f"{path}: there is no folder {path.parent}: create it first")
         if path.exists() and not path.is_file():
-            raise StoreFailed(f"{path} is not a file")
+            raise errors.StoreFailed(f"{path} is not a file")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise StoreFailed(f"{path} is not writable: check its permissions")
+            raise errors.StoreFailed(f"{path} is not writable: check its permissions")
         require_local(path)
 
-    def _connected(self, vfs: str | None) -> apsw.Connection:
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        db = apsw.Connection(self.path, flags=flags, vfs=vfs)
+    def _prepare(self, db: apsw.Connection) -> None:
         # Set before the first read, so that the write-ahead log needs no shared memory.
         db.pragma("locking_mode", "EXCLUSIVE")
-        return db
-
-    def _prepare(self, db: apsw.Connection) -> None:
         application, layout = db.pragma("application_id"), db.pragma("user_version")
         tables = db.execute("SELECT count(*) FROM sqlite_schema").get
         fresh = application == 0 and layout == 0 and tables == 0
         if not fresh and application != APPLICATION:
-            raise DamagedLog(
+            raise errors.DamagedLog(
                 f"{self.path} is a database of another program, or its header is damaged: use "
                 "another file, or restore a backup; nothing was changed"
             )
         if layout > LAYOUT:
-            raise NewerFormat(
+            raise errors.NewerFormat(
                 f"{self.path} has layout {layout}, this release reads layouts up to {LAYOUT}: "
                 "install a later release"
             )
@@ -273,25 +262,19 @@ class SqliteFile:
                 db.pragma("application_id", APPLICATION)
                 db.pragma("user_version", LAYOUT)
                 db.execute(_TABLES)
-        self._flush_folder()
-
-    def _flush_folder(self) -> None:
-        """Flush the names of the file and its journal to disk.
-
-        Done at every opening: a process may have died after it created the file.
-        """
         if self.path != MEMORY and self.durable:
+            # At every opening: a process may have died after it created the file or its journal.
             flush_folder(Path(self.path).parent)
 
     def _open(self) -> apsw.Connection:
         if self._db is None:
             raise closed_error(self.path)
-        if self._process != os.getpid():
-            raise StoreBusy(
+        if self.process != os.getpid():
+            raise errors.StoreBusy(
                 f"{self.path} was opened before this process was forked: open it again here"
             )
         if self._broken:
-            raise StoreFailed(f"{self.path} failed before: {self._broken}; reopen it")
+            raise errors.StoreFailed(f"{self.path} failed before: {self._broken}; reopen it")
         return self._db
 
     @contextmanager
@@ -345,7 +328,7 @@ class SqliteFile:
             same = False
         if not same:
             self._broken = "the file was removed or replaced while it was open"
-            raise StoreFailed(
+            raise errors.StoreFailed(
                 f"{self.path} was removed or replaced while it was open: the last event is not "
                 "stored; restore the file or a backup, and reopen it"
             )
@@ -353,9 +336,9 @@ class SqliteFile:
     def backup(self, path: Path) -> None:
         """Copy the file to a new one, atomically."""
         if path.exists() or path.is_symlink():
-            raise StoreFailed(f"{path} exists already: choose a new file for the backup")
+            raise errors.StoreFailed(f"{path} exists already: choose a new file for the backup")
         if not path.parent.is_dir():
-            raise StoreFailed(f"{path}: there is no folder {path.parent}: create it first")
+            raise errors.StoreFailed(f"{path}: there is no folder {path.parent}: create it first")
         with (
             os_errors(str(path)),
             sqlite_errors(str(path)),
@@ -383,7 +366,7 @@ class SqliteFile:
     def close(self) -> None:
         """Close the file and release its lock."""
         with self._lock:
-            if self._db is not None and self._process == os.getpid():
+            if self._db is not None and self.process == os.getpid():
                 try:
                     self._db.close()
                 except apsw.Error:  # the last checkpoint failed; the next opening repeats it

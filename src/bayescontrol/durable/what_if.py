@@ -17,13 +17,14 @@ depends neither on the action nor on the reward.
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
+from bayescontrol import errors
 from bayescontrol.durable.driver import Driver, ProbabilityCache
 from bayescontrol.durable.events import Created, Decided, Event, Observed, check_history
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.models import as_model
-from bayescontrol.durable.off_policy import Guess, Interval, RewardEstimate, guess
+from bayescontrol.durable.off_policy import Guess, RewardEstimate, RewardInterval, guess
 from bayescontrol.durable.plain import short_repr
 from bayescontrol.durable.replay import (
     EventSource,
@@ -31,15 +32,6 @@ from bayescontrol.durable.replay import (
     chosen_model,
     events_from,
     first_event,
-)
-from bayescontrol.errors import (
-    BadEvidence,
-    DamagedLog,
-    InvalidRequest,
-    MissingCapability,
-    ModelMismatch,
-    UnknownAction,
-    counted,
 )
 
 #: {b: P(b | x)}
@@ -87,7 +79,7 @@ class WhatIf:
             f"  other policy, doubly robust       {self.doubly_robust}",
             f"  other policy, inverse propensity  {self.inverse_propensity}",
             f"  log                               {self.logged}",
-            f"{counted(self.decisions, 'decision')} with an observation, {self.unanswered} "
+            f"{errors.counted(self.decisions, 'decision')} with an observation, {self.unanswered} "
             f"without; effective sample size {self.effective:.0f}, largest weight "
             f"{self.largest_weight:.3g}",
         ]
@@ -152,11 +144,13 @@ def what_if(
     """
     share: Any = level
     if not isinstance(share, int | float) or not 0.0 < share < 1.0:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"level={short_repr(share)}: expected a number between 0 and 1, such as 0.95"
         )
     if reward is not None and not callable(reward):
-        raise InvalidRequest(f"reward={short_repr(reward)}: expected a function of the observation")
+        raise errors.InvalidRequest(
+            f"reward={short_repr(reward)}: expected a function of the observation"
+        )
     given = None if bounds is None else _check_bounds(bounds)
     history = check_history(events_from(events))
     created = first_event(history)
@@ -164,7 +158,12 @@ def what_if(
     rewards = RewardFunction(
         function, given or known_bounds(created, RewardFunction(function, None))
     )
-    replayer = _replayer(events, created, model)
+    try:
+        replayer: Replayer | None = Replayer(chosen_model(events, created, model), created)
+    except errors.ModelMismatch:
+        if model is not None:
+            raise
+        replayer = None  # a named model that was not passed
     policy = _as_policy(other, _actions(created))
     evaluation = _Evaluation(policy, rewards, None if rewards.bounds is None else replayer)
     return evaluation.run(history, level)
@@ -176,15 +175,6 @@ def _actions(created: Created) -> list[Any] | None:
     if type(arms) is int:
         return list(range(arms))
     return list(arms) if isinstance(arms, list | tuple) else None
-
-
-def _replayer(source: EventSource, created: Created, model: Any) -> Replayer | None:
-    try:
-        return Replayer(chosen_model(source, created, model), created)
-    except ModelMismatch:
-        if model is not None:
-            raise
-        return None  # a named model that was not passed
 
 
 # -- rewards -------------------------------------------------------------------------------------
@@ -204,12 +194,12 @@ class RewardFunction:
         except (TypeError, ValueError):
             r = math.nan
         if not math.isfinite(r):
-            raise BadEvidence(
+            raise errors.BadEvidence(
                 f"{where}: observation {short_repr(o)} has the reward {short_repr(given)}: "
                 "expected a finite number; pass reward=…"
             )
         if self.bounds is not None and not self.bounds[0] <= r <= self.bounds[1]:
-            raise BadEvidence(
+            raise errors.BadEvidence(
                 f"{where}: observation {short_repr(o)} has the reward {r}, outside {self.bounds}: "
                 "pass bounds=(…, …) that include every possible reward"
             )
@@ -231,7 +221,7 @@ def first_number(o: Any) -> float:
     first = o[0] if isinstance(o, tuple | list) and o else o
     if isinstance(first, bool | int | float):
         return float(first)
-    raise MissingCapability(f"observation {o!r} is not a number: pass a function reward=…")
+    raise errors.MissingCapability(f"observation {o!r} is not a number: pass a function reward=…")
 
 
 def _check_bounds(bounds: Any) -> Bounds:
@@ -241,7 +231,7 @@ def _check_bounds(bounds: Any) -> Bounds:
     except (TypeError, ValueError):
         least = most = math.nan
     if not (least < most and math.isfinite(most - least)):
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"bounds={short_repr(bounds)}: expected the least and the greatest possible reward"
         )
     return least, most
@@ -262,39 +252,19 @@ def known_bounds(created: Created, rewards: RewardFunction) -> Bounds | None:
 # -- policies ------------------------------------------------------------------------------------
 
 
-class _Policy(Protocol):
-    """π_t: probabilities of the actions in every situation, which may change with the log."""
-
-    def probabilities(self, x: Any) -> Probabilities:
-        """Return π_t(b | x) of every b."""
-        ...
-
-    def learn(self, x: Any, a: Any, o: Any) -> None:
-        """Learn that the agent of the log did a in x and observed o."""
-        ...
-
-
-def _as_policy(other: Any, actions: list[Any] | None) -> _Policy:
+def _as_policy(other: Any, actions: list[Any] | None) -> "_Policy":
     """Return a function as a fixed policy, a problem or a model as a learning agent."""
     if callable(other) and not hasattr(other, "agent"):
-        return _FixedPolicy(other, actions)
+        return _Policy(other, actions)
     if isinstance(other, Mapping):
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"other={short_repr(other)}: pass a function of the situation, "
             "lambda x: {action: probability}"
         )
     return _LearningPolicy(as_model(other).driver(), actions)
 
 
-def _require_known(probabilities: Probabilities, actions: list[Any] | None, where: str) -> None:
-    for a, p in probabilities.items():
-        if p and actions is not None and a not in actions:
-            raise UnknownAction(
-                f"{where}: unknown action {short_repr(a)}; the log has {short_repr(actions)}"
-            )
-
-
-class _FixedPolicy:
+class _Policy:
     """π(x), a function that returns probabilities of known actions."""
 
     def __init__(self, policy: Callable[[Any], Probabilities], actions: list[Any] | None) -> None:
@@ -305,26 +275,34 @@ class _FixedPolicy:
         given: Any = self._policy(x)
         where = f"the policy returns {short_repr(given)} in situation {short_repr(x)}"
         if not isinstance(given, Mapping):
-            raise InvalidRequest(f"{where}: expected {{action: probability}}")
+            raise errors.InvalidRequest(f"{where}: expected {{action: probability}}")
         try:
             pi = {a: float(p) for a, p in given.items()}
         except (TypeError, ValueError):
             pi = {}
         if not (all(p >= 0.0 for p in pi.values()) and abs(sum(pi.values()) - 1.0) <= 1e-9):
-            raise InvalidRequest(f"{where}: expected probabilities with sum 1")
-        _require_known(pi, self._actions, where)
-        return pi
+            raise errors.InvalidRequest(f"{where}: expected probabilities with sum 1")
+        return self._require_known(pi, where)
 
     def learn(self, x: Any, a: Any, o: Any) -> None:
-        """Ignore it: a fixed policy does not learn."""
+        """Learn that the agent of the log did a in x and observed o; a fixed policy does not."""
+
+    def _require_known(self, pi: Probabilities, where: str) -> Probabilities:
+        for a, p in pi.items():
+            if p and self._actions is not None and a not in self._actions:
+                raise errors.UnknownAction(
+                    f"{where}: unknown action {short_repr(a)}; the log has "
+                    f"{short_repr(self._actions)}"
+                )
+        return pi
 
 
-class _LearningPolicy:
+class _LearningPolicy(_Policy):
     """π_t = P(b | âo_<t, x): an agent that learns from the log."""
 
     def __init__(self, driver: Driver, actions: list[Any] | None) -> None:
         if not driver.accepts_late_feedback:
-            raise MissingCapability(
+            raise errors.MissingCapability(
                 "an agent whose observations determine its situation cannot learn from the log of "
                 "another agent: what_if needs one that accepts late feedback"
             )
@@ -334,12 +312,11 @@ class _LearningPolicy:
         """Return P(b | âo_<t, x) of every b."""
         pi = self._driver.probabilities(self._situation(x))
         if pi is None:
-            raise MissingCapability(
+            raise errors.MissingCapability(
                 f"{self._driver.agent!r} has no exact action probabilities: pass a function "
                 "π(x) -> {action: probability}"
             )
-        _require_known(pi, self._actions, f"the other agent has {short_repr(dict(pi))}")
-        return pi
+        return self._require_known(pi, f"the other agent has {short_repr(dict(pi))}")
 
     def learn(self, x: Any, a: Any, o: Any) -> None:
         """Update the belief: P(m | ·) ∝ P(o | m, x, a) P(m | ·)."""
@@ -356,22 +333,20 @@ class _Means:
     """r̂: the mean reward of each action so far, or of all actions if it has none."""
 
     def __init__(self) -> None:
-        self._sums: dict[Any, tuple[float, int]] = {}
+        self.sums: dict[Any, tuple[float, int]] = {}
         self._all = (0.0, 0)
 
     def of(self, a: Any, start: float = 0.0) -> float:
-        total, n = self._sums.get(a, self._all)
+        total, n = self.sums.get(a, self._all)
         return total / n if n else start
 
     def overall(self, start: float) -> float:
-        return self._all[0] / self._all[1] if self._all[1] else start
-
-    def has(self, a: Any) -> bool:
-        return a in self._sums
+        total, n = self._all
+        return total / n if n else start
 
     def take(self, a: Any, r: float) -> None:
-        total, n = self._sums.get(a, (0.0, 0))
-        self._sums[a] = (total + r, n + 1)
+        total, n = self.sums.get(a, (0.0, 0))
+        self.sums[a] = (total + r, n + 1)
         self._all = (self._all[0] + r, self._all[1] + 1)
 
 
@@ -400,7 +375,7 @@ class _Evaluation:
         self._mass: dict[Any, float] = {}
         self._cache = ProbabilityCache(other.probabilities)
         self._terms: tuple[list[float], list[float], list[float]] = ([], [], [])
-        self._intervals = Interval(), Interval(), Interval()
+        self._intervals = RewardInterval(), RewardInterval(), RewardInterval()
         self._weights: list[float] = []
 
     def run(self, events: Iterable[Event], level: float) -> WhatIf:
@@ -410,7 +385,7 @@ class _Evaluation:
             elif isinstance(event, Observed):
                 self._observed(event)
         if not self._weights:
-            raise InvalidRequest(
+            raise errors.InvalidRequest(
                 f"the log has {len(self._pending)} decisions and no observation: there is nothing "
                 "to estimate from"
             )
@@ -418,32 +393,31 @@ class _Evaluation:
         most = max(weights)  # the scale: squares of large weights would overflow
         squares = math.fsum((w / most) ** 2 for w in weights) if most else 0.0
         effective = math.fsum(w / most for w in weights) ** 2 / squares if squares else 0.0
-        unsupported = math.fsum(p for a, p in self._mass.items() if not self._means.has(a))
-        ips, dr, logged = (RewardEstimate.of(terms, level) for terms in self._terms)
+        unsupported = math.fsum(p for a, p in self._mass.items() if a not in self._means.sums)
+        estimates = [RewardEstimate.of(terms, level) for terms in self._terms]
         if effective == 0.0 or unsupported / n > 1.0 - level:
-            ips, dr = (RewardEstimate(e.mean, math.inf, -math.inf, math.inf) for e in (ips, dr))
+            for i, e in enumerate(estimates[:2]):
+                estimates[i] = RewardEstimate(e.mean, math.inf, -math.inf, math.inf)
         if self._rewards.bounds is not None:
-            ips, dr, logged = (
-                replace(e, low=self._rewards.unscaled(low), high=self._rewards.unscaled(high))
-                for e, (low, high) in zip(
-                    (ips, dr, logged), (one.at(level) for one in self._intervals), strict=True
-                )
-            )
+            for i, interval in enumerate(self._intervals):
+                low, high = map(self._rewards.unscaled, interval.at(level))
+                estimates[i] = replace(estimates[i], low=low, high=high)
+        ips, dr, logged = estimates
         return WhatIf(
-            ips, dr, logged, n, len(self._pending), effective, max(weights), unsupported / n,
+            ips, dr, logged, n, len(self._pending), effective, most, unsupported / n,
             self._rewards.bounds, self._all_propensities, level,
         )  # fmt: skip
 
     def _decided(self, d: Decided) -> None:
         if not d.p:
-            raise MissingCapability(
+            raise errors.MissingCapability(
                 f"decision {d.seq} has no probability in the log: off-policy estimates need the "
                 "probability of every action taken"
             )
         pi = self._cache.get(d.x)
         w = pi.get(d.a, 0.0) / d.p
         if not math.isfinite(w):
-            raise DamagedLog(f"decision {d.seq} has the impossible probability {d.p}")
+            raise errors.DamagedLog(f"decision {d.seq} has the impossible probability {d.p}")
         expected = math.fsum(p * self._means.of(a) for a, p in pi.items())
         guesses = self._guesses(d, pi, w) if self._rewards.bounds is not None else None
         self._pending[d.seq] = _Pending(d, pi, w, expected, self._means.of(d.a), guesses)
@@ -463,7 +437,7 @@ class _Evaluation:
 
     def _observed(self, event: Observed) -> None:
         if event.n not in self._pending:
-            raise DamagedLog(
+            raise errors.DamagedLog(
                 f"event {event.seq} observes decision {event.n}, which does not exist or was "
                 "observed before"
             )
