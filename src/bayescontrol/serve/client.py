@@ -16,9 +16,9 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -59,6 +59,16 @@ class Reply(NamedTuple):
         return float(text) if text.isdigit() else 0.0
 
 
+class _Request(NamedTuple):
+    """A request to send; the path is relative to the address of the server."""
+
+    method: str
+    path: str
+    body: bytes | None
+    headers: Mapping[str, str]
+    timeout: float
+
+
 class _ConnectionPool:
     """Connections to one server that are reused.
 
@@ -84,67 +94,48 @@ class _ConnectionPool:
         self._free: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
 
-    def send(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float
-    ) -> Reply:
+    def send(self, request: _Request) -> Reply:
         """Send one request and return the answer."""
-        connection, response = self._request(method, path, body, headers, timeout)
+        connection, response = self._respond(request)
         try:
             read = response.read()
         except BaseException:
             connection.close()
             raise
-        reply = Reply(response.status, read, _lower(response))
         if response.will_close:
             connection.close()
         else:
             with self._lock:
                 self._free.append(connection)
-        return reply
+        return Reply(response.status, read, _lower(response))
 
-    def lines(
-        self,
-        path: str,
-        headers: Mapping[str, str],
-        timeout: float,
-        error: Callable[[Reply], Exception],
-    ) -> Iterator[bytes]:
-        """Yield the lines of an answer as they arrive; raise `error(reply)` if it is not 200."""
-        connection, response = self._request("GET", path, None, headers, timeout)
+    def lines(self, request: _Request) -> Iterator[bytes]:
+        """Yield the lines of an answer as they arrive; raise its error if it is not 200."""
+        connection, response = self._respond(request)
         try:
             if response.status != 200:
-                raise error(Reply(response.status, response.read(), _lower(response)))
+                raise _error(Reply(response.status, response.read(), _lower(response)))
             for line in response:
                 yield line.rstrip(b"\n")
         finally:
             connection.close()
 
-    def _request(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float
+    def _respond(
+        self, request: _Request
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         with self._lock:
             reused = self._free.pop() if self._free else None
-        if reused is not None:
-            try:
-                return reused, self._send(reused, method, path, body, headers, timeout)
-            except (ConnectionError, http.client.HTTPException):
-                reused.close()  # the server closed it while it was idle
-        connection = self._connect(self._host, self._port, timeout=timeout)
-        try:
-            return connection, self._send(connection, method, path, body, headers, timeout)
-        except BaseException:
-            connection.close()
-            raise
+        # The server may have closed the connection while it was idle.
+        with suppress(ConnectionError, http.client.HTTPException):
+            if reused is not None:
+                return reused, self._send(reused, request)
+        connection = self._connect(self._host, self._port, timeout=request.timeout)
+        return connection, self._send(connection, request)
 
     def _send(
-        self,
-        connection: http.client.HTTPConnection,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        timeout: float,
+        self, connection: http.client.HTTPConnection, request: _Request
     ) -> http.client.HTTPResponse:
+        method, path, body, headers, timeout = request
         if connection.sock is not None:
             connection.sock.settimeout(timeout)
         try:
@@ -223,10 +214,9 @@ class Client:
 
     def ready(self) -> bool:
         """Return whether the server answers and is ready."""
+        ready = _Request("GET", "/v1/health/ready", None, self._headers, self._connect_timeout)
         try:
-            return (
-                self._send("GET", "/v1/health/ready", None, {}, self._connect_timeout).status == 200
-            )
+            return self._pool.send(ready).status == 200
         except (OSError, http.client.HTTPException):
             return False
 
@@ -234,24 +224,31 @@ class Client:
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Any:
         """Send a request, repeat it if that may help, and return the decoded answer."""
-        reply = self._send_with_retries(method, path, body, headers or {})
+        sent = {**self._headers, **(headers or {})}
+        raw = None if body is None else msgspec.json.encode(body)
+        if raw is not None:
+            sent["Content-Type"] = "application/json"
+        reply = self._send_with_retries(_Request(method, path, raw, sent, self.timeout))
         return msgspec.json.decode(reply.body) if reply.body else None
 
-    def _send_with_retries(
-        self, method: str, path: str, body: Any, headers: Mapping[str, str]
-    ) -> Reply:
+    def _send_with_retries(self, request: _Request) -> Reply:
         began, pause = time.monotonic(), 0.05
         end = began + self.timeout
         while True:
             left = end - time.monotonic()
             wait = pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that clients do not retry at the same time
             try:
-                reply = self._send(method, path, body, headers, max(left, 0.001))
+                reply = self._pool.send(request._replace(timeout=max(left, 0.001)))
             except (OSError, http.client.HTTPException) as error:
+                now = time.monotonic()
                 if isinstance(error, _UNREACHABLE):
-                    left = min(left, began + self._connect_timeout - time.monotonic())
+                    left = min(left, began + self._connect_timeout - now)
                 if wait > left:
-                    raise self._unavailable(error, time.monotonic() - began) from error
+                    raise Unavailable(
+                        f"{self.url} did not answer within {now - began:.1f} s "
+                        f"({_message(error)}): is the server running? Repeat the call with the "
+                        "same key; it is carried out only once"
+                    ) from error
             else:
                 if reply.status < 400:
                     return reply
@@ -261,25 +258,10 @@ class Client:
             time.sleep(wait)
             pause = min(2 * pause, _MAX_WAIT)
 
-    def _unavailable(self, error: Exception, seconds: float) -> Unavailable:
-        return Unavailable(
-            f"{self.url} did not answer within {seconds:.1f} s ({_message(error)}): is the "
-            "server running? Repeat the call with the same key; it is carried out only once"
-        )
-
-    def _send(
-        self, method: str, path: str, body: Any, headers: Mapping[str, str], timeout: float
-    ) -> Reply:
-        sent = {**self._headers, **headers}
-        raw = None if body is None else msgspec.json.encode(body)
-        if raw is not None:
-            sent["Content-Type"] = "application/json"
-        return self._pool.send(method, path, raw, sent, timeout)
-
     def lines(self, path: str) -> Iterator[bytes]:
         """Yield the lines of a long answer as they arrive."""
         try:
-            yield from self._pool.lines(path, self._headers, self.timeout, _error)
+            yield from self._pool.lines(_Request("GET", path, None, self._headers, self.timeout))
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(
                 f"{self.url} stopped in the middle of an answer: {_message(error)}"
@@ -289,15 +271,10 @@ class Client:
         """Close the connections. The client opens new ones if it is used again."""
         self._pool.close()
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

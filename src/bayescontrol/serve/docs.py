@@ -45,6 +45,7 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
         version=version("bayescontrol"),
         path="/schema",
         render_plugins=[JsonRenderPlugin(path="/")],
+        operation_id_creator=lambda handler, *_: handler.operation_id or handler.handler_name,
         use_handler_docstrings=True,
     )
     dependencies = {"service": Provide(object, sync_to_thread=False)}
@@ -63,6 +64,7 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
     for path, operations in document["paths"].items():
         for operation in operations.values():
             _complete(operation)
+            operation["tags"] = ["agents" if path.startswith("/v1/agents") else "server"]
             public = path in PUBLIC
             operation["security"] = [] if public else [{"token": []}] if needs_token else [{}]
     return document | {

@@ -11,21 +11,15 @@ import math
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, Final
 
+from bayescontrol import errors
 from bayescontrol.durable.agent import DurableAgent, open_agent
 from bayescontrol.durable.events import Created, Event, read_events
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.log import LogStore, require_name
 from bayescontrol.durable.models import Model, as_logged
-from bayescontrol.errors import (
-    BayesControlError,
-    DiskFull,
-    ModelMismatch,
-    StoreFailed,
-    UnknownStore,
-)
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.middleware import Limits
@@ -78,7 +72,7 @@ class AgentRegistry:
         self._checker = ThreadPoolExecutor(1, "bayescontrol-check")
         self._store_check: asyncio.Future[list[str]] | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self._failure: tuple[float, StoreFailed] | None = None
+        self._failure: tuple[float, errors.StoreFailed] | None = None
         self._last_test_write = -math.inf
         self._loop = asyncio.get_running_loop()
         self._opening: dict[str, asyncio.Task[bool]] = {}
@@ -96,7 +90,7 @@ class AgentRegistry:
         """Whether the last write failed."""
         return self._failure is not None
 
-    def _record_write(self, error: StoreFailed | None) -> None:
+    def _record_write(self, error: errors.StoreFailed | None) -> None:
         """Remember how the last write ended; called in any thread."""
         self._failure = None if error is None else (time.monotonic(), error)
 
@@ -129,26 +123,26 @@ class AgentRegistry:
         try:
             await asyncio.wait_for(asyncio.shield(future), _STORE_TIMEOUT)
         except TimeoutError:
-            raise StoreFailed(
+            raise errors.StoreFailed(
                 f"the store did not answer within {_STORE_TIMEOUT:g} seconds"
             ) from None
 
     def _test_write(self, queue: RequestQueue | None) -> None:
         """Write a snapshot, which changes nothing; without an agent, let the next caller try."""
+        failure = None
         try:
             if queue is not None:
                 queue.agent.snapshot()
-        except StoreFailed as error:
-            self._record_write(error)
-        else:
-            self._record_write(None)
+        except errors.StoreFailed as error:
+            failure = error
+        self._record_write(failure)
 
     async def _close_unresponsive_store(self) -> None:
         """Close a shared store that does not answer, so that shutting down does not hang."""
         while self.store.shared:
             try:
                 await self._require_answer()
-            except StoreFailed as error:
+            except errors.StoreFailed as error:
                 _logger.warning("the server stops without its store: %s", error)
                 self.store.close()
                 return
@@ -161,7 +155,7 @@ class AgentRegistry:
         found = self.queues.get(name)
         if found is not None:
             return found
-        with suppress(UnknownStore):  # the name is invalid, or there is no such agent
+        with suppress(errors.UnknownStore):  # the name is invalid, or there is no such agent
             require_name(name)
             return (await self._open(name, None, None))[0]
         raise UnknownAgent(f"no agent {name!r}")
@@ -189,7 +183,7 @@ class AgentRegistry:
         for name in await self.names():
             try:
                 await self.queue(name)
-            except BayesControlError as error:
+            except errors.BayesControlError as error:
                 failed[name] = error
         return failed
 
@@ -210,7 +204,7 @@ class AgentRegistry:
             created = queue.agent.created
             await self._loop.run_in_executor(self._readers, as_logged, created, model)
         if seed is not None and seed != queue.agent.seed:
-            raise ModelMismatch(f"agent {name!r} was created with a seed other than {seed}")
+            raise errors.ModelMismatch(f"agent {name!r} was created with a seed other than {seed}")
         return queue, new
 
     async def _open_queue(self, name: str, model: Model | None, seed: int | None) -> bool:
@@ -227,7 +221,7 @@ class AgentRegistry:
                 agent, self._writers, self._readers, self._monitor,
                 folders=self._folders, on_write=self._record_write,
             )  # fmt: skip
-        except DiskFull as error:
+        except errors.DiskFull as error:
             self._record_write(error)
             raise
         else:
@@ -242,11 +236,8 @@ class AgentRegistry:
 
         Listing all agents instead would make opening them quadratic in their number.
         """
-        log = self.store.log(name)
-        try:
+        with closing(self.store.log(name)) as log:
             return next(read_events(log, 1, 1), None)
-        finally:
-            log.close()
 
     def _open_agent(self, name: str, model: Model | None, seed: int | None) -> DurableAgent:
         agent = open_agent(self.store, name, model, seed=seed)
@@ -262,7 +253,7 @@ class AgentRegistry:
         if not isinstance(first, Created) or first.model in KINDS:
             return None
         if first.model not in self.models:
-            raise ModelMismatch(
+            raise errors.ModelMismatch(
                 f"agent {name!r} has the model {first.model!r}, version {first.version}, which "
                 "this server does not know: start the server with --model FILE.py:NAME"
             )

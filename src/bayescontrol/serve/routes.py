@@ -23,6 +23,7 @@ from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Event, to_line
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.errors import BadSituation, StoreFailed
+from bayescontrol.serve import schemas
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.monitor import event_counts
 from bayescontrol.serve.page import headers as page_headers
@@ -30,23 +31,6 @@ from bayescontrol.serve.page import page
 from bayescontrol.serve.problems import MEDIA_TYPE, Problem, Refused
 from bayescontrol.serve.registry import Service
 from bayescontrol.serve.request_queue import RequestQueue
-from bayescontrol.serve.schemas import (
-    LINES,
-    AgentInfo,
-    AgentList,
-    Answer,
-    DecisionInfo,
-    ExplanationInfo,
-    Learnt,
-    NewAgent,
-    Posterior,
-    Probabilities,
-    Question,
-    Readiness,
-    Status,
-    probability_list,
-    value_of,
-)
 
 _logger = logging.getLogger("bayescontrol.serve")
 #: Events of a log that are read at once.
@@ -74,51 +58,48 @@ def _problems(*statuses: int) -> dict[int, ResponseSpec]:
     }
 
 
-_WRITES: Final = (400, 404, 409, 413, 415, 422, 507)
+_AGENT: Final = "/v1/agents/{name:str}"
+_SERVER: Final = _problems()
+_READS: Final = _problems(400, 404, 409)
+_QUERIES: Final = _problems(400, 404, 409, 422)
+_WRITES: Final = _problems(400, 404, 409, 413, 415, 422, 507)
 
 
-@get("/v1/agents", operation_id="list", responses=_problems(), tags=["agents"])
-async def list_(service: NamedDependency[Service]) -> AgentList:
+@get("/v1/agents", operation_id="list", responses=_SERVER)
+async def list_(service: NamedDependency[Service]) -> schemas.AgentList:
     """The names of all agents in the store."""
-    return AgentList(await service.registry.names())
+    return schemas.AgentList(await service.registry.names())
 
 
 @post(
     "/v1/agents",
-    operation_id="create",
     responses=_problems(400, 409, 413, 415, 422, 507)
-    | {200: ResponseSpec(AgentInfo, generate_examples=False, description="It existed.")},
+    | {200: ResponseSpec(schemas.AgentInfo, generate_examples=False, description="It existed.")},
     response_headers=[ResponseHeader("Location", documentation_only=True)],
-    tags=["agents"],
 )
 async def create(
-    service: NamedDependency[Service], data: JSONBody[NewAgent]
-) -> Response[AgentInfo]:
+    service: NamedDependency[Service], data: JSONBody[schemas.NewAgent]
+) -> Response[schemas.AgentInfo]:
     """Create an agent. Repeating the request returns the same agent."""
     queue, new = await service.registry.create(data.name, data.model, data.settings, data.seed)
     headers = {"Location": f"/v1/agents/{data.name}"}
     return Response(await _info(queue), status_code=201 if new else 200, headers=headers)
 
 
-@get(
-    "/v1/agents/{name:str}",
-    operation_id="info",
-    responses=_problems(400, 404, 409),
-    tags=["agents"],
-)
-async def info(service: NamedDependency[Service], name: Name) -> AgentInfo:
+@get(_AGENT, responses=_READS)
+async def info(service: NamedDependency[Service], name: Name) -> schemas.AgentInfo:
     """The model and settings of an agent, and the size of its log."""
     return await _info(await service.registry.queue(name))
 
 
-async def _info(queue: RequestQueue) -> AgentInfo:
-    def read(agent: DurableAgent) -> AgentInfo:
+async def _info(queue: RequestQueue) -> schemas.AgentInfo:
+    def read(agent: DurableAgent) -> schemas.AgentInfo:
         decisions, observations = event_counts(agent)
         created = agent.created
         settings = {k: as_plain(v, "a setting") for k, v in created.settings.items()}
         feedback = "any time" if agent.accepts_late_feedback else "in turn"
         head = 1 + decisions + observations
-        return AgentInfo(
+        return schemas.AgentInfo(
             agent.name, created.model, created.version, settings, feedback,
             head, decisions, observations,
         )  # fmt: skip
@@ -126,95 +107,68 @@ async def _info(queue: RequestQueue) -> AgentInfo:
     return await queue.read(read)
 
 
-@post(
-    "/v1/agents/{name:str}/act",
-    status_code=200,
-    operation_id="act",
-    responses=_problems(*_WRITES),
-    tags=["agents"],
-)
+@post(_AGENT + "/act", status_code=200, responses=_WRITES)
 async def act(
     service: NamedDependency[Service],
     name: Name,
-    data: JSONBody[Question | None] = None,
+    data: JSONBody[schemas.Question | None] = None,
     key: Key = None,
-) -> DecisionInfo:
+) -> schemas.DecisionInfo:
     """Draw the next action. The decision is on disk before the answer is sent."""
     queue = await service.registry.queue(name)
-    x = None if data is None else value_of(data.situation, "the situation", BadSituation)
-    return DecisionInfo.of(await queue.act(x, key))
+    x = None if data is None else schemas.value_of(data.situation, "the situation", BadSituation)
+    return schemas.DecisionInfo.of(await queue.act(x, key))
 
 
-@post(
-    "/v1/agents/{name:str}/observe",
-    status_code=200,
-    operation_id="observe",
-    responses=_problems(*_WRITES),
-    tags=["agents"],
-)
-async def observe(service: NamedDependency[Service], name: Name, data: JSONBody[Answer]) -> Learnt:
+@post(_AGENT + "/observe", status_code=200, responses=_WRITES)
+async def observe(
+    service: NamedDependency[Service], name: Name, data: JSONBody[schemas.Answer]
+) -> schemas.Learnt:
     """Learn the observation of a decision. It is on disk before the answer is sent; idempotent."""
     queue = await service.registry.queue(name)
-    return Learnt(await queue.observe(data.id, value_of(data.observation, "the observation")))
+    return schemas.Learnt(
+        await queue.observe(data.id, schemas.value_of(data.observation, "the observation"))
+    )
 
 
-@get(
-    "/v1/agents/{name:str}/decisions/{decision:str}",
-    operation_id="explain",
-    responses=_problems(400, 404, 409, 422),
-    tags=["agents"],
-)
-async def explain(service: NamedDependency[Service], name: Name, decision: Id) -> ExplanationInfo:
+@get(_AGENT + "/decisions/{decision:str}", responses=_QUERIES)
+async def explain(
+    service: NamedDependency[Service], name: Name, decision: Id
+) -> schemas.ExplanationInfo:
     """Explain a decision: the posterior and the mode drawn, reproduced from the log."""
     queue = await service.registry.queue(name)
-    return ExplanationInfo.of(await queue.explain(decision))
+    return schemas.ExplanationInfo.of(await queue.explain(decision))
 
 
-@get(
-    "/v1/agents/{name:str}/posterior",
-    operation_id="posterior",
-    responses=_problems(400, 404, 409),
-    tags=["agents"],
-)
-async def posterior(service: NamedDependency[Service], name: Name) -> Posterior:
+@get(_AGENT + "/posterior", responses=_READS)
+async def posterior(service: NamedDependency[Service], name: Name) -> schemas.Posterior:
     """The current posterior, by arm or mode, and the last event that it includes."""
 
-    def read(agent: DurableAgent) -> Posterior:
-        return agent.ask(lambda _: Posterior(agent.head, agent.posterior()))
+    def read(agent: DurableAgent) -> schemas.Posterior:
+        return agent.ask(lambda _: schemas.Posterior(agent.head, agent.posterior()))
 
     queue = await service.registry.queue(name)
     return await queue.read(read)
 
 
-@get(
-    "/v1/agents/{name:str}/probabilities",
-    operation_id="probabilities",
-    responses=_problems(400, 404, 409, 422),
-    tags=["agents"],
-)
+@get(_AGENT + "/probabilities", responses=_QUERIES)
 async def probabilities(
     service: NamedDependency[Service],
     name: Name,
     situation: Annotated[str | None, QueryParameter(description="As JSON.", examples=[])] = None,
-) -> Probabilities:
+) -> schemas.Probabilities:
     """P(a | past) of every action, if the agent acted now."""
     queue = await service.registry.queue(name)
     try:
         plain = None if situation is None else msgspec.json.decode(situation)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise Refused("bad-request", f"situation is not JSON: {error}") from None
-    x = value_of(plain, "the situation", BadSituation)
+    x = schemas.value_of(plain, "the situation", BadSituation)
     found = await queue.probabilities(x)
-    return Probabilities(None if found is None else probability_list(found))
+    return schemas.Probabilities(None if found is None else schemas.probability_list(found))
 
 
-@get(
-    "/v1/agents/{name:str}/log",
-    operation_id="log",
-    responses=_problems(400, 404, 409),
-    media_type=LINES,
-    tags=["agents"],
-)
+@get(_AGENT + "/log", responses=_READS, media_type=schemas.LINES)
 async def log(
     service: NamedDependency[Service],
     name: Name,
@@ -224,7 +178,7 @@ async def log(
     queue = await service.registry.queue(name)
     events = await queue.read(lambda agent: agent.log(start))
     headers = {"Content-Disposition": 'attachment; filename="log.jsonl"'}
-    return Stream(_lines(queue, events), media_type=LINES, headers=headers)
+    return Stream(_lines(queue, events), media_type=schemas.LINES, headers=headers)
 
 
 async def _lines(queue: RequestQueue, events: Iterator[Event]) -> AsyncIterator[bytes]:
@@ -235,14 +189,14 @@ async def _lines(queue: RequestQueue, events: Iterator[Event]) -> AsyncIterator[
         yield lines
 
 
-@get("/v1/health/live", operation_id="live", tags=["server"], responses=_problems())
-async def live() -> Status:
+@get("/v1/health/live", responses=_SERVER)
+async def live() -> schemas.Status:
     """Whether the server answers at all."""
-    return Status("ok")
+    return schemas.Status("ok")
 
 
-@get("/v1/health/ready", operation_id="ready", tags=["server"], responses=_problems())
-async def ready(service: NamedDependency[Service]) -> Readiness:
+@get("/v1/health/ready", responses=_SERVER)
+async def ready(service: NamedDependency[Service]) -> schemas.Readiness:
     """Whether all agents have been opened, and the store answers and accepts writes."""
     if not service.ready:
         kind = "shutting-down" if service.closing else "not-ready"
@@ -254,10 +208,10 @@ async def ready(service: NamedDependency[Service]) -> Readiness:
         raise Refused("store-failed", "the store does not answer") from error
     failed = service.failed
     # This route needs no token. If others do, it must not reveal names.
-    return Readiness("ok", len(failed), [] if service.needs_token else failed)
+    return schemas.Readiness("ok", len(failed), [] if service.needs_token else failed)
 
 
-@get("/v1/metrics", operation_id="metrics", tags=["server"], responses=_problems())
+@get("/v1/metrics", responses=_SERVER)
 async def metrics(service: NamedDependency[Service]) -> Response[str]:
     """Counters, histograms and gauges in the text format of Prometheus."""
     return Response(service.metrics.text(), media_type=Metrics.MEDIA_TYPE)

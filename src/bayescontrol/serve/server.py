@@ -15,13 +15,13 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from types import TracebackType
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Self
 
 import msgspec
 import uvicorn
 from litestar import Litestar, Request, Response, get
-from litestar.di import Provide
+from litestar.di import NamedDependency, Provide
 from litestar.exceptions import HTTPException
 
 from bayescontrol.durable.log import LogStore, open_store
@@ -64,11 +64,9 @@ def application(
         if request.method == "POST":
             require_distinct_keys(await request.body())
 
-    def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-        return _error_response(service, request, error)
-
+    handle_error = partial(_error_response, service)
     app = Litestar(
-        [*ROUTES, *PAGES, *_document_routes(bool(tokens))],
+        [*ROUTES, *PAGES, openapi, docs],
         before_request=check_keys,
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         exception_handlers={HTTPException: handle_error, Exception: handle_error},
@@ -81,21 +79,21 @@ def application(
     return Middleware(asgi, tokens or Tokens(), service.limits, service.metrics, hosts)
 
 
-def _document_routes(needs_token: bool) -> list[Any]:
-    @get("/openapi.json", include_in_schema=False)
-    async def openapi() -> Response[bytes]:
-        document = msgspec.json.encode(openapi_document(needs_token))
-        return Response(document, media_type="application/json")
+@get("/openapi.json", include_in_schema=False)
+async def openapi(service: NamedDependency[Service]) -> Response[bytes]:
+    """The OpenAPI document."""
+    document = msgspec.json.encode(openapi_document(service.needs_token))
+    return Response(document, media_type="application/json")
 
-    @get("/docs", include_in_schema=False)
-    async def docs(request: Request[Any, Any, Any]) -> Response[str]:
-        policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-        headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
-        headers["Cache-Control"] = "no-store"  # the examples contain the requested host name
-        page = docs_page(openapi_document(needs_token), request.headers.get("host", ""))
-        return Response(page, media_type="text/html", headers=headers)
 
-    return [openapi, docs]
+@get("/docs", include_in_schema=False)
+async def docs(service: NamedDependency[Service], request: Request[Any, Any, Any]) -> Response[str]:
+    """The documentation page."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+    headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
+    headers["Cache-Control"] = "no-store"  # the examples contain the requested host name
+    page = docs_page(openapi_document(service.needs_token), request.headers.get("host", ""))
+    return Response(page, media_type="text/html", headers=headers)
 
 
 def _error_response(
@@ -110,11 +108,9 @@ def _error_response(
     if isinstance(error, HTTPException):
         default = "bad-request" if error.status_code < 500 else "internal"
         name = _HTTP.get(error.status_code, default)
-        extra = error.extra if isinstance(error.extra, list) else []
-        causes = [
-            f"{e.get('key', 'body')}: {e.get('message')}" for e in extra if isinstance(e, dict)
-        ]
-        detail = "; ".join([error.detail, *causes])
+        causes = [e for e in error.extra or () if isinstance(e, dict)]
+        shown = [f"{cause.get('key', 'body')}: {cause.get('message')}" for cause in causes]
+        detail = "; ".join([error.detail, *shown])
     else:
         name = kind_of(error)
         detail = http_wording(str(error)) or type(error).__name__
@@ -176,7 +172,10 @@ class Server:
         allow_hosts: Iterable[str] = (),
         durable: bool = True,
     ) -> None:
-        tokens = _require_tokens(tokens)
+        tokens = Tokens() if tokens is None else tokens
+        if not isinstance(tokens, Tokens):
+            # The value is not shown: it may be a secret.
+            raise InvalidToken(f"tokens is a {type(tokens).__name__}: give Tokens([token, …])")
         require_safe(host, tokens)
         self._socket = _listen(host, port)
         try:
@@ -220,32 +219,18 @@ class Server:
         """Tell the server to stop; does not wait until it has stopped."""
         self._uvicorn.should_exit = True
 
-    def __enter__(self) -> "Server":
+    def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self.run, name="bayescontrol-server")
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
         if self._thread is not None:
             self._thread.join()
 
     def __repr__(self) -> str:
         return f"Server({self.url})"
-
-
-def _require_tokens(tokens: Any) -> Tokens:
-    if tokens is None:
-        return Tokens()
-    if not isinstance(tokens, Tokens):
-        # The value is not shown: it may be a secret.
-        raise InvalidToken(f"tokens is a {type(tokens).__name__}: give Tokens([token, …])")
-    return tokens
 
 
 def _listen(host: str, port: int) -> socket.socket:
