@@ -27,13 +27,7 @@ from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.faults import reach
 from bayescontrol.durable.fold import Decisions, Fold, fold_log
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.durable.log import (
-    Log,
-    LogStore,
-    closed_error,
-    open_store,
-    warn_snapshot_not_kept,
-)
+from bayescontrol.durable.log import Log, LogStore, closed_error, open_store, warn_snapshot_not_kept
 from bayescontrol.durable.model_drift import require_no_drift
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored, short_repr

@@ -84,6 +84,8 @@ CREATE TABLE {s}.snapshots (
     PRIMARY KEY (log, seq)
 );
 """
+#: The rows as JSON: a table of another program may have other columns.
+_ABOUT: Final = "SELECT to_jsonb(about) FROM {s}.about"
 _RELATIONS: Final = """
 SELECT relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
 WHERE nspname = %s AND relkind IN ('r', 'p', 'v', 'm', 'f')
@@ -120,28 +122,23 @@ def _relations(connection: Connection, schema: str) -> set[str]:
 
 
 def _require_tables(connection: Connection, schema: str, place: str) -> None:
-    found = _relations(connection, schema)
+    found, rows = _relations(connection, schema), []
     if "about" in found:
-        columns = connection.execute(
-            "SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_catalog.pg_attribute "
-            "WHERE attnum > 0 AND NOT attisdropped AND attrelid = %s::regclass",
-            (f'"{schema}".about',),
-        ).fetchone()
-        if columns == ("program layout",):
-            query = _statement("SELECT program, layout FROM {s}.about", schema)
-            for program, layout in connection.execute(query):
-                if program == _PROGRAM and layout > LAYOUT:
-                    raise NewerFormat(
-                        f"{place} has layout {layout}, this release reads layouts up to {LAYOUT}: "
-                        "install a later release"
-                    )
-                if program == _PROGRAM and found >= _TABLE_NAMES:
-                    return
-                if program == _PROGRAM:
-                    raise DamagedLog(
-                        f"{place}: the schema {schema!r} lacks {sorted(_TABLE_NAMES - found)}: "
-                        "restore a backup, or use another schema"
-                    )
+        rows = connection.execute(_statement(_ABOUT, schema)).fetchall()
+    for (about,) in rows:
+        if about.keys() != {"program", "layout"} or about["program"] != _PROGRAM:
+            continue
+        if about["layout"] > LAYOUT:
+            raise NewerFormat(
+                f"{place} has layout {about['layout']}, this release reads layouts up to {LAYOUT}: "
+                "install a later release"
+            )
+        if not found >= _TABLE_NAMES:
+            raise DamagedLog(
+                f"{place}: the schema {schema!r} lacks {sorted(_TABLE_NAMES - found)}: "
+                "restore a backup, or use another schema"
+            )
+        return
     raise DamagedLog(
         f"{place}: the schema {schema!r} contains tables of another program: use another one, "
         "…?schema=mine; nothing was changed"

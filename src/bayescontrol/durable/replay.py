@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.durable.agent import DurableAgent
@@ -69,19 +69,14 @@ def export_log(events: EventSource, path: str | PathLike[str]) -> int:
     ['Created']
     """
     source, target = check_history(events_from(events), None), Path(path).resolve()
-    if target.exists() and not target.is_dir() and not target.is_file():
-        with os_errors(str(path)), target.open("wb") as pipe:
-            return _write_lines(source, pipe)
-    _require_no_database(target)
-    with os_errors(str(path)), atomic_write(target) as file:
-        return _write_lines(source, file)
-
-
-def _write_lines(events: Iterable[Event], file: BinaryIO) -> int:
+    is_pipe = target.exists() and not target.is_dir() and not target.is_file()
+    if not is_pipe:
+        _require_no_database(target)
     count = 0
-    for event in events:
-        file.write(f"{to_line(event)}\n".encode())
-        count += 1
+    with os_errors(str(path)), target.open("wb") if is_pipe else atomic_write(target) as file:
+        for event in source:
+            file.write(f"{to_line(event)}\n".encode())
+            count += 1
     return count
 
 
@@ -134,12 +129,13 @@ def read_log(path: str | PathLike[str]) -> Iterator[Event]:
             ) from None
 
 
-def first_event(events: Iterator[Event]) -> Created:
-    """Return the first event, which describes the model."""
-    first = next(events, None)
+def read_history(source: EventSource) -> tuple[Created, Iterator[Event]]:
+    """Return the first event, which describes the model, and an iterator over the later ones."""
+    history = check_history(events_from(source))
+    first = next(history, None)
     if not isinstance(first, Created):
         raise DamagedLog("the first event is not `created`: pass the log from its beginning")
-    return first
+    return first, history
 
 
 def chosen_model(source: EventSource, created: Created, model: Any) -> Model:
@@ -194,8 +190,7 @@ def replay(events: EventSource, model: Any = None, *, draw: bool = True) -> Repl
     ...     replay(agent.log()).posterior()
     {'red': {'mean': 0.666..., 'count': 1, 'alpha': 2.0, 'beta': 1.0}}
     """
-    history = check_history(events_from(events))
-    created = first_event(history)
+    created, history = read_history(events)
     replayer, decided = Replayer(chosen_model(events, created, model), created), 0
     for event in history:
         decided += isinstance(event, Decided)

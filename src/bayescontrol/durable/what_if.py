@@ -21,18 +21,12 @@ from typing import Any, TypeAlias
 
 from bayescontrol import errors
 from bayescontrol.durable.driver import Driver, ProbabilityCache
-from bayescontrol.durable.events import Created, Decided, Event, Observed, check_history
+from bayescontrol.durable.events import Created, Decided, Event, Observed
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.off_policy import Guess, RewardEstimate, RewardInterval, guess
 from bayescontrol.durable.plain import short_repr
-from bayescontrol.durable.replay import (
-    EventSource,
-    Replayer,
-    chosen_model,
-    events_from,
-    first_event,
-)
+from bayescontrol.durable.replay import EventSource, Replayer, chosen_model, read_history
 
 #: {b: P(b | x)}
 Probabilities: TypeAlias = Mapping[Any, float]
@@ -152,8 +146,7 @@ def what_if(
             f"reward={short_repr(reward)}: expected a function of the observation"
         )
     given = None if bounds is None else _check_bounds(bounds)
-    history = check_history(events_from(events))
-    created = first_event(history)
+    created, history = read_history(events)
     function = reward or first_number
     rewards = RewardFunction(
         function, given or known_bounds(created, RewardFunction(function, None))

@@ -13,7 +13,7 @@ import math
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -90,8 +90,8 @@ def running_demo(
             client.create("dispenser", model.name)
             ends = time.monotonic() + seconds
             threads = [
-                threading.Thread(target=_run, args=(visits, client, ends, rate, seed, stopped))
-                for visits in (_shop, _pull)
+                threading.Thread(target=_run, args=(visits, ends, stopped))
+                for visits in (_shop(client, rate, seed), _pull(client, ends, rate, seed))
             ]
             for thread in threads:
                 thread.start()
@@ -103,21 +103,14 @@ def running_demo(
                     thread.join()
 
 
-def _run(
-    visits: Callable[..., Iterator[float]],
-    client: Client,
-    ends: float,
-    rate: float,
-    seed: int,
-    stopped: threading.Event,
-) -> None:
+def _run(visits: Iterator[float], ends: float, stopped: threading.Event) -> None:
     """Run visits, with the pauses that they yield, until the time is up or `stopped` is set."""
-    for pause in visits(client, ends, rate, seed):
+    for pause in visits:
         if stopped.wait(pause) or time.monotonic() >= ends:
             return
 
 
-def _shop(client: Client, ends: float, rate: float, seed: int) -> Iterator[float]:
+def _shop(client: Client, rate: float, seed: int) -> Iterator[float]:
     """Show visitors a design of the checkout page, and observe later whether they buy."""
     agent, rng = client.agent("checkout"), Stream.named(seed, 0, "visitors")
     world = BernoulliBandit(list(CHECKOUT)).environment(list(CHECKOUT.values()))

@@ -48,7 +48,7 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
         operation_id_creator=lambda handler, *_: handler.operation_id or handler.handler_name,
         use_handler_docstrings=True,
     )
-    dependencies = {"service": Provide(object, sync_to_thread=False)}
+    dependencies = {"registry": Provide(object, sync_to_thread=False)}
     app = Litestar(
         list(ROUTES), dependencies=dependencies, openapi_config=config, logging_config=None
     )

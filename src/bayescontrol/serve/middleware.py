@@ -108,10 +108,7 @@ class RateLimiter:
     """
 
     def __init__(
-        self,
-        rate: float,
-        clock: Callable[[], float] = time.monotonic,
-        burst: float | None = None,
+        self, rate: float, clock: Callable[[], float] = time.monotonic, burst: float | None = None
     ) -> None:
         self._rate, self._clock = rate, clock
         self._burst = max(rate, 1.0) if burst is None else burst

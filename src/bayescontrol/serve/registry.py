@@ -9,10 +9,10 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing, suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from bayescontrol import errors
 from bayescontrol.durable.agent import DurableAgent, open_agent
@@ -29,6 +29,7 @@ from bayescontrol.serve.problems import BadSettings, Refused, UnknownAgent, kind
 from bayescontrol.serve.request_queue import RequestQueue
 from bayescontrol.serve.schemas import value_of
 
+T = TypeVar("T")
 _logger = logging.getLogger("bayescontrol.serve")
 _READERS: Final = 4
 _WRITERS: Final = 8
@@ -40,30 +41,41 @@ _RETRY_WRITE: Final = 5.0
 
 
 class AgentRegistry:
-    """The request queues of a store, by the names of their agents.
+    """The request queues of a store by the names of their agents, and the state of the server.
 
-    `models` are the user's own models by name; `max_agents` limits the agents of the store.
+    `models` are the user's own models by name. `truths` gives the true mean reward of every
+    action, by agent, where it is known. The server is `ready` when every agent has been opened,
+    and `closing` when it accepts no more requests and finishes pending ones.
 
     >>> from bayescontrol.durable import open_store
     >>> async def open_and_close():
     ...     registry = AgentRegistry(open_store("sqlite:///:memory:"))
+    ...     await registry.start()
     ...     _, new = await registry.create("shop", "bernoulli-bandit", {"arms": 2}, None)
-    ...     names = await registry.names()
+    ...     await registry.opened
+    ...     names, ready = await registry.names(), registry.ready
     ...     await registry.close()
-    ...     return new, names
+    ...     return new, names, ready, registry.ready
     >>> asyncio.run(open_and_close())
-    (True, ['shop'])
+    (True, ['shop'], True, False)
     """
+
+    #: Done when every agent has been opened or has failed to open.
+    opened: "asyncio.Task[None]"
 
     def __init__(
         self,
         store: LogStore,
         models: Mapping[str, Model] | None = None,
-        monitor: Monitor | None = None,
-        max_agents: int = 1_000,
+        truths: Mapping[str, Mapping[Any, float]] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.store, self.models = store, dict(models or {})
-        self._monitor, self._max_agents = monitor, max_agents
+        self.limits, self.metrics = limits or Limits(), Metrics()
+        self.monitor = Monitor(self.metrics, truths, self.limits.streams)
+        self.ready = self.closing = False
+        #: Whether requests need a token.
+        self.needs_token = False
         # Separate pools: reading a long log must not delay writes, and opening or explaining an
         # agent, which may replay a long log, must delay neither.
         self._readers = ThreadPoolExecutor(_READERS, "bayescontrol-read")
@@ -71,24 +83,32 @@ class AgentRegistry:
         self._folders = ThreadPoolExecutor(_FOLDERS, "bayescontrol-fold")
         self._checker = ThreadPoolExecutor(1, "bayescontrol-check")
         self._store_check: asyncio.Future[list[str]] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._stopping: asyncio.Task[None] | None = None
         self._failure: tuple[float, errors.StoreFailed] | None = None
         self._last_test_write = -math.inf
-        self._loop = asyncio.get_running_loop()
         self._opening: dict[str, asyncio.Task[bool]] = {}
+        self._failed: dict[str, BaseException] = {}
         #: The queues of the agents that are open.
         self.queues: dict[str, RequestQueue] = {}
+        gauge = self.metrics.gauge
+        gauge("agents", "Agents that are open.", lambda: len(self.queues))
+        gauge(
+            "requests_waiting",
+            "Requests that wait for a commit.",
+            lambda: sum(queue.waiting for queue in self.queues.values()),
+        )
+        gauge(
+            "ready",
+            "1 when every agent is open and the last write did not fail.",
+            lambda: float(self.ready and self._failure is None),
+        )
 
     async def names(self) -> list[str]:
         """The names of all agents in the store."""
-        return await self._loop.run_in_executor(self._readers, self.store.names)
+        return await _run(self._readers, self.store.names)
 
     # -- whether the store works -----------------------------------------------------------------
-
-    @property
-    def writes_fail(self) -> bool:
-        """Whether the last write failed."""
-        return self._failure is not None
 
     def _record_write(self, error: errors.StoreFailed | None) -> None:
         """Remember how the last write ended; called in any thread."""
@@ -105,9 +125,7 @@ class AgentRegistry:
         if failure is not None and now >= max(failure[0], self._last_test_write) + _RETRY_WRITE:
             self._last_test_write = now
             queue = next(iter(self.queues.values()), None)
-            await self._within_timeout(
-                self._loop.run_in_executor(self._checker, self._test_write, queue)
-            )
+            await self._within_timeout(_run(self._checker, self._test_write, queue))
         failure = self._failure
         if failure is not None:
             raise Refused("store-failed", f"the last write failed: {kind_of(failure[1])}")
@@ -115,7 +133,7 @@ class AgentRegistry:
     async def _require_answer(self) -> None:
         """Raise `StoreFailed` if the store does not answer. Concurrent calls share one query."""
         if self._store_check is None or self._store_check.done():
-            self._store_check = self._loop.run_in_executor(self._checker, self.store.names)
+            self._store_check = _run(self._checker, self.store.names)
         await self._within_timeout(self._store_check)
 
     async def _within_timeout(self, future: "asyncio.Future[Any]") -> None:
@@ -169,11 +187,9 @@ class AgentRegistry:
         """
         require_name(name)
         given = {key: value_of(v, f"setting {key}", BadSettings) for key, v in settings.items()}
-        wanted = await self._loop.run_in_executor(
-            self._readers, requested_model, model, given, self.models
-        )
+        wanted = await _run(self._readers, requested_model, model, given, self.models)
         known = await self.names()
-        if name not in known and len(known) >= self._max_agents:
+        if name not in known and len(known) >= self.limits.agents:
             raise Refused("too-many-agents", f"{len(known)} agents")
         return await self._open(name, wanted, seed)
 
@@ -202,7 +218,7 @@ class AgentRegistry:
         if model is not None:
             # This may run the user's own code, which builds the model: not on the event loop.
             created = queue.agent.created
-            await self._loop.run_in_executor(self._readers, as_logged, created, model)
+            await _run(self._readers, as_logged, created, model)
         if seed is not None and seed != queue.agent.seed:
             raise errors.ModelMismatch(f"agent {name!r} was created with a seed other than {seed}")
         return queue, new
@@ -210,15 +226,15 @@ class AgentRegistry:
     async def _open_queue(self, name: str, model: Model | None, seed: int | None) -> bool:
         """Open the agent and return whether it is new."""
         try:
-            first = await self._loop.run_in_executor(self._readers, self._first_event, name)
+            first = await _run(self._readers, self._first_event, name)
             new = first is None
             if model is None:
                 model = self._registered_model(name, first)
             # Opening may replay a long log; creating does not.
             pool = self._readers if new else self._folders
-            agent = await self._loop.run_in_executor(pool, self._open_agent, name, model, seed)
+            agent = await _run(pool, self._open_agent, name, model, seed)
             self.queues[name] = RequestQueue(
-                agent, self._writers, self._readers, self._monitor,
+                agent, self._writers, self._readers, self.monitor,
                 folders=self._folders, on_write=self._record_write,
             )  # fmt: skip
         except errors.DiskFull as error:
@@ -259,94 +275,21 @@ class AgentRegistry:
             )
         return self.models[first.model]
 
-    def stop(self) -> None:
-        """Prepare for `close`: stop waiting for a store that does not answer."""
-        if self._stopping is None:
-            self._stopping = asyncio.create_task(self._close_unresponsive_store())
-
-    async def close(self) -> None:
-        """Finish pending requests, then close the agents and the store."""
-        self.stop()
-        await asyncio.gather(*self._opening.values(), return_exceptions=True)
-        for queue in list(self.queues.values()):
-            await queue.close()
-        if self._stopping is not None:
-            self._stopping.cancel()
-        await self._loop.run_in_executor(self._readers, self.store.close)
-        for pool in (self._writers, self._readers, self._folders, self._checker):
-            pool.shutdown()
-
-
-def _retrieve_error(future: "asyncio.Future[Any]") -> None:
-    """Retrieve an error, so that asyncio does not log it when no caller waits any more."""
-    if not future.cancelled():
-        future.exception()
-
-
-class Service:
-    """What the HTTP routes share: registry, monitor, metrics, and the state of the server.
-
-    The server is `ready` when every agent has been opened, and `closing` when it accepts no more
-    requests and finishes pending ones.
-
-    >>> from bayescontrol.durable import open_store
-    >>> async def start_and_stop():
-    ...     service = Service(open_store("sqlite:///:memory:"))
-    ...     await service.start()
-    ...     await service.opened
-    ...     ready = service.ready
-    ...     await service.stop()
-    ...     return ready, service.ready
-    >>> asyncio.run(start_and_stop())
-    (True, False)
-    """
-
-    registry: AgentRegistry
-    #: Done when every agent has been opened or has failed to open.
-    opened: "asyncio.Task[None]"
-
-    def __init__(
-        self,
-        store: LogStore,
-        models: Mapping[str, Model] | None = None,
-        truths: Mapping[str, Mapping[Any, float]] | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        self._store, self._models = store, models
-        self.limits = limits or Limits()
-        self.metrics = Metrics()
-        self.monitor = Monitor(self.metrics, truths, self.limits.streams)
-        self.ready = self.closing = False
-        #: Whether requests need a token.
-        self.needs_token = False
-        self._failed: dict[str, BaseException] = {}
-        self.metrics.gauge(
-            "ready",
-            "1 when every agent is open and the last write did not fail.",
-            lambda: float(self.ready and not self.registry.writes_fail),
-        )
+    # -- starting and stopping -------------------------------------------------------------------
 
     @property
     def failed(self) -> list[str]:
         """The names of agents that could not be opened so far."""
-        return [name for name in self._failed if name not in self.registry.queues]
+        return [name for name in self._failed if name not in self.queues]
 
     async def start(self) -> None:
         """Start answering requests, and open the agents in the background."""
-        self.registry = AgentRegistry(self._store, self._models, self.monitor, self.limits.agents)
-        queues = self.registry.queues
-        self.metrics.gauge("agents", "Agents that are open.", lambda: len(queues))
-        self.metrics.gauge(
-            "requests_waiting",
-            "Requests that wait for a commit.",
-            lambda: sum(queue.waiting for queue in queues.values()),
-        )
         self.opened = asyncio.create_task(self._open_all())
-        self._monitoring = asyncio.create_task(self.monitor.run(queues))
+        self._tasks = [self.opened, asyncio.create_task(self.monitor.run(self.queues))]
 
     async def _open_all(self) -> None:
         try:
-            self._failed = await self.registry.open_all()
+            self._failed = await self.open_all()
         except Exception:
             _logger.exception("the store cannot be read: the server will not become ready")
             return
@@ -354,16 +297,35 @@ class Service:
             _logger.warning("agent %r cannot be opened: %s", name, error)
         self.ready = not self.closing
 
-    def close(self) -> None:
-        """Accept no more requests, and end the event streams."""
+    def stop(self) -> None:
+        """Accept no more requests, end the event streams, and give up a store without answer."""
         self.closing, self.ready = True, False
         self.monitor.close()
-        self.registry.stop()
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._close_unresponsive_store())
 
-    async def stop(self) -> None:
-        """Finish pending requests and close the store."""
-        self.close()
-        for task in (self.opened, self._monitoring):
+    async def close(self) -> None:
+        """Finish pending requests, then close the agents and the store."""
+        self.stop()
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(self.opened, self._monitoring, return_exceptions=True)
-        await self.registry.close()
+        opening = [*self._tasks, *self._opening.values()]
+        await asyncio.gather(*opening, return_exceptions=True)
+        for queue in list(self.queues.values()):
+            await queue.close()
+        if self._stopping is not None:
+            self._stopping.cancel()
+        await _run(self._readers, self.store.close)
+        for pool in (self._writers, self._readers, self._folders, self._checker):
+            pool.shutdown()
+
+
+def _run(pool: Executor, work: Callable[..., T], *arguments: Any) -> "asyncio.Future[T]":
+    """Call a function in a thread of the pool."""
+    return asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+
+
+def _retrieve_error(future: "asyncio.Future[Any]") -> None:
+    """Retrieve an error, so that asyncio does not log it when no caller waits any more."""
+    if not future.cancelled():
+        future.exception()

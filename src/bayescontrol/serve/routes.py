@@ -29,13 +29,14 @@ from bayescontrol.serve.monitor import event_counts
 from bayescontrol.serve.page import headers as page_headers
 from bayescontrol.serve.page import page
 from bayescontrol.serve.problems import MEDIA_TYPE, Problem, Refused
-from bayescontrol.serve.registry import Service
+from bayescontrol.serve.registry import AgentRegistry
 from bayescontrol.serve.request_queue import RequestQueue
 
 _logger = logging.getLogger("bayescontrol.serve")
 #: Events of a log that are read at once.
 _PORTION: Final = 500
 
+Registry = NamedDependency[AgentRegistry]
 Name = Annotated[str, PathParameter(description="The agent's name.", min_length=1)]
 Id = Annotated[str, PathParameter(description="The id that act returned.", min_length=1)]
 Key = Annotated[
@@ -66,9 +67,9 @@ _WRITES: Final = _problems(400, 404, 409, 413, 415, 422, 507)
 
 
 @get("/v1/agents", operation_id="list", responses=_SERVER)
-async def list_(service: NamedDependency[Service]) -> schemas.AgentList:
+async def list_(registry: Registry) -> schemas.AgentList:
     """The names of all agents in the store."""
-    return schemas.AgentList(await service.registry.names())
+    return schemas.AgentList(await registry.names())
 
 
 @post(
@@ -78,18 +79,18 @@ async def list_(service: NamedDependency[Service]) -> schemas.AgentList:
     response_headers=[ResponseHeader("Location", documentation_only=True)],
 )
 async def create(
-    service: NamedDependency[Service], data: JSONBody[schemas.NewAgent]
+    registry: Registry, data: JSONBody[schemas.NewAgent]
 ) -> Response[schemas.AgentInfo]:
     """Create an agent. Repeating the request returns the same agent."""
-    queue, new = await service.registry.create(data.name, data.model, data.settings, data.seed)
+    queue, new = await registry.create(data.name, data.model, data.settings, data.seed)
     headers = {"Location": f"/v1/agents/{data.name}"}
     return Response(await _info(queue), status_code=201 if new else 200, headers=headers)
 
 
 @get(_AGENT, responses=_READS)
-async def info(service: NamedDependency[Service], name: Name) -> schemas.AgentInfo:
+async def info(registry: Registry, name: Name) -> schemas.AgentInfo:
     """The model and settings of an agent, and the size of its log."""
-    return await _info(await service.registry.queue(name))
+    return await _info(await registry.queue(name))
 
 
 async def _info(queue: RequestQueue) -> schemas.AgentInfo:
@@ -109,56 +110,49 @@ async def _info(queue: RequestQueue) -> schemas.AgentInfo:
 
 @post(_AGENT + "/act", status_code=200, responses=_WRITES)
 async def act(
-    service: NamedDependency[Service],
-    name: Name,
-    data: JSONBody[schemas.Question | None] = None,
-    key: Key = None,
+    registry: Registry, name: Name, data: JSONBody[schemas.Question | None] = None, key: Key = None
 ) -> schemas.DecisionInfo:
     """Draw the next action. The decision is on disk before the answer is sent."""
-    queue = await service.registry.queue(name)
+    queue = await registry.queue(name)
     x = None if data is None else schemas.value_of(data.situation, "the situation", BadSituation)
     return schemas.DecisionInfo.of(await queue.act(x, key))
 
 
 @post(_AGENT + "/observe", status_code=200, responses=_WRITES)
-async def observe(
-    service: NamedDependency[Service], name: Name, data: JSONBody[schemas.Answer]
-) -> schemas.Learnt:
+async def observe(registry: Registry, name: Name, data: JSONBody[schemas.Answer]) -> schemas.Learnt:
     """Learn the observation of a decision. It is on disk before the answer is sent; idempotent."""
-    queue = await service.registry.queue(name)
+    queue = await registry.queue(name)
     return schemas.Learnt(
         await queue.observe(data.id, schemas.value_of(data.observation, "the observation"))
     )
 
 
 @get(_AGENT + "/decisions/{decision:str}", responses=_QUERIES)
-async def explain(
-    service: NamedDependency[Service], name: Name, decision: Id
-) -> schemas.ExplanationInfo:
+async def explain(registry: Registry, name: Name, decision: Id) -> schemas.ExplanationInfo:
     """Explain a decision: the posterior and the mode drawn, reproduced from the log."""
-    queue = await service.registry.queue(name)
+    queue = await registry.queue(name)
     return schemas.ExplanationInfo.of(await queue.explain(decision))
 
 
 @get(_AGENT + "/posterior", responses=_READS)
-async def posterior(service: NamedDependency[Service], name: Name) -> schemas.Posterior:
+async def posterior(registry: Registry, name: Name) -> schemas.Posterior:
     """The current posterior, by arm or mode, and the last event that it includes."""
 
     def read(agent: DurableAgent) -> schemas.Posterior:
         return agent.ask(lambda _: schemas.Posterior(agent.head, agent.posterior()))
 
-    queue = await service.registry.queue(name)
+    queue = await registry.queue(name)
     return await queue.read(read)
 
 
 @get(_AGENT + "/probabilities", responses=_QUERIES)
 async def probabilities(
-    service: NamedDependency[Service],
+    registry: Registry,
     name: Name,
     situation: Annotated[str | None, QueryParameter(description="As JSON.", examples=[])] = None,
 ) -> schemas.Probabilities:
     """P(a | past) of every action, if the agent acted now."""
-    queue = await service.registry.queue(name)
+    queue = await registry.queue(name)
     try:
         plain = None if situation is None else msgspec.json.decode(situation)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
@@ -170,12 +164,12 @@ async def probabilities(
 
 @get(_AGENT + "/log", responses=_READS, media_type=schemas.LINES)
 async def log(
-    service: NamedDependency[Service],
+    registry: Registry,
     name: Name,
     start: Annotated[int, QueryParameter(ge=1, le=2**53, description="The first event.")] = 1,
 ) -> Stream:
     """The events of the log so far, each a line of JSON."""
-    queue = await service.registry.queue(name)
+    queue = await registry.queue(name)
     events = await queue.read(lambda agent: agent.log(start))
     headers = {"Content-Disposition": 'attachment; filename="log.jsonl"'}
     return Stream(_lines(queue, events), media_type=schemas.LINES, headers=headers)
@@ -196,32 +190,32 @@ async def live() -> schemas.Status:
 
 
 @get("/v1/health/ready", responses=_SERVER)
-async def ready(service: NamedDependency[Service]) -> schemas.Readiness:
+async def ready(registry: Registry) -> schemas.Readiness:
     """Whether all agents have been opened, and the store answers and accepts writes."""
-    if not service.ready:
-        kind = "shutting-down" if service.closing else "not-ready"
+    if not registry.ready:
+        kind = "shutting-down" if registry.closing else "not-ready"
         raise Refused(kind, "the server is not ready", {"Retry-After": "1"})
     try:
-        await service.registry.check()
+        await registry.check()
     except StoreFailed as error:
         _logger.warning("the store does not answer: %s", error)
         raise Refused("store-failed", "the store does not answer") from error
-    failed = service.failed
+    failed = registry.failed
     # This route needs no token. If others do, it must not reveal names.
-    return schemas.Readiness("ok", len(failed), [] if service.needs_token else failed)
+    return schemas.Readiness("ok", len(failed), [] if registry.needs_token else failed)
 
 
 @get("/v1/metrics", responses=_SERVER)
-async def metrics(service: NamedDependency[Service]) -> Response[str]:
+async def metrics(registry: Registry) -> Response[str]:
     """Counters, histograms and gauges in the text format of Prometheus."""
-    return Response(service.metrics.text(), media_type=Metrics.MEDIA_TYPE)
+    return Response(registry.metrics.text(), media_type=Metrics.MEDIA_TYPE)
 
 
 @get("/events", include_in_schema=False)
-async def events(service: NamedDependency[Service]) -> Stream:
+async def events(registry: Registry) -> Stream:
     """The event stream of the live page."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    stream = service.monitor.listen(service.registry.queues)
+    stream = registry.monitor.listen(registry.queues)
     return Stream(stream, media_type="text/event-stream", headers=headers)
 
 

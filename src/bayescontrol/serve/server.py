@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 import msgspec
 import uvicorn
 from litestar import Litestar, Request, Response, get
-from litestar.di import NamedDependency, Provide
+from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
 from bayescontrol.durable.log import LogStore, open_store
@@ -31,8 +31,8 @@ from bayescontrol.serve.docs import docs_page, openapi_document
 from bayescontrol.serve.middleware import Limits, Middleware, require_distinct_keys
 from bayescontrol.serve.problems import http_wording, kind_of, problem_response
 from bayescontrol.serve.protocol import connection_factory
-from bayescontrol.serve.registry import Service
-from bayescontrol.serve.routes import PAGES, ROUTES
+from bayescontrol.serve.registry import AgentRegistry
+from bayescontrol.serve.routes import PAGES, ROUTES, Registry
 from bayescontrol.serve.tokens import InvalidToken, Tokens, is_loopback, require_safe
 
 _logger = logging.getLogger("bayescontrol.serve")
@@ -47,28 +47,28 @@ class CannotListen(BayesControlError, OSError):
 
 
 def application(
-    service: Service, tokens: Tokens | None = None, hosts: Iterable[str] | None = None
+    registry: AgentRegistry, tokens: Tokens | None = None, hosts: Iterable[str] | None = None
 ) -> Middleware:
-    """Return the ASGI application of a service; `hosts` are the valid host names, None: any."""
-    service.needs_token = bool(tokens)
+    """Return the ASGI application of a registry; `hosts` are the valid host names, None: any."""
+    registry.needs_token = bool(tokens)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
-        await service.start()
+        await registry.start()
         try:
             yield
         finally:
-            await service.stop()
+            await registry.close()
 
     async def check_keys(request: Request[Any, Any, Any]) -> None:
         if request.method == "POST":
             require_distinct_keys(await request.body())
 
-    handle_error = partial(_error_response, service)
+    handle_error = partial(_error_response, registry)
     app = Litestar(
         [*ROUTES, *PAGES, openapi, docs],
         before_request=check_keys,
-        dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
+        dependencies={"registry": Provide(lambda: registry, sync_to_thread=False)},
         exception_handlers={HTTPException: handle_error, Exception: handle_error},
         lifespan=[lifespan],
         logging_config=None,
@@ -76,28 +76,28 @@ def application(
         openapi_config=None,
     )
     asgi: Any = app  # Litestar declares the same protocol with its own types
-    return Middleware(asgi, tokens or Tokens(), service.limits, service.metrics, hosts)
+    return Middleware(asgi, tokens or Tokens(), registry.limits, registry.metrics, hosts)
 
 
 @get("/openapi.json", include_in_schema=False)
-async def openapi(service: NamedDependency[Service]) -> Response[bytes]:
+async def openapi(registry: Registry) -> Response[bytes]:
     """The OpenAPI document."""
-    document = msgspec.json.encode(openapi_document(service.needs_token))
+    document = msgspec.json.encode(openapi_document(registry.needs_token))
     return Response(document, media_type="application/json")
 
 
 @get("/docs", include_in_schema=False)
-async def docs(service: NamedDependency[Service], request: Request[Any, Any, Any]) -> Response[str]:
+async def docs(registry: Registry, request: Request[Any, Any, Any]) -> Response[str]:
     """The documentation page."""
     policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
     headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
     headers["Cache-Control"] = "no-store"  # the examples contain the requested host name
-    page = docs_page(openapi_document(service.needs_token), request.headers.get("host", ""))
+    page = docs_page(openapi_document(registry.needs_token), request.headers.get("host", ""))
     return Response(page, media_type="text/html", headers=headers)
 
 
 def _error_response(
-    service: Service, request: Request[Any, Any, Any], error: Exception
+    registry: AgentRegistry, request: Request[Any, Any, Any], error: Exception
 ) -> Response[bytes]:
     """Convert an error into a problem.
 
@@ -120,7 +120,7 @@ def _error_response(
     elif isinstance(error, StoreFailed):
         _logger.error("%s %s: %s", request.method, request.url.path, error)
         detail = "the log of the server has the details"
-    service.metrics.problems.labels(name).inc()
+    registry.metrics.problems.labels(name).inc()
     status, headers, body = problem_response(name, detail, headers)
     media = headers.pop("Content-Type")
     return Response(body, status_code=status, media_type=media, headers=headers)
@@ -129,9 +129,9 @@ def _error_response(
 class _Uvicorn(uvicorn.Server):
     """Uvicorn, but event streams are ended before it waits for pending requests."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, registry: AgentRegistry) -> None:
         super().__init__(config)
-        self._service = service
+        self._registry = registry
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -143,7 +143,7 @@ class _Uvicorn(uvicorn.Server):
             yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.close()
+        self._registry.stop()
         await super().shutdown(sockets)
 
 
@@ -186,11 +186,12 @@ class Server:
         shown = f"[{host}]" if ":" in host else host
         #: The address of the server.
         self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
-        service = Service(opened, models, truths, limits)
+        registry = AgentRegistry(opened, models, truths, limits)
         # Without a token, only the host name distinguishes our pages from those of other sites.
         names = {*_LOOPBACK, shown.lower(), *map(str.lower, allow_hosts)}
-        app = application(service, tokens, names if is_loopback(host) else None)
-        connection: Any = connection_factory(service.limits, service.metrics)  # declared as a class
+        app = application(registry, tokens, names if is_loopback(host) else None)
+        # Uvicorn declares that it needs a class.
+        connection: Any = connection_factory(registry.limits, registry.metrics)
         config = uvicorn.Config(
             app,
             loop="auto",
@@ -201,10 +202,10 @@ class Server:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=math.ceil(service.limits.idle),
-            timeout_graceful_shutdown=math.ceil(service.limits.grace),
+            timeout_keep_alive=math.ceil(registry.limits.idle),
+            timeout_graceful_shutdown=math.ceil(registry.limits.grace),
         )
-        self._uvicorn = _Uvicorn(config, service)
+        self._uvicorn = _Uvicorn(config, registry)
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:
