@@ -12,12 +12,7 @@ from tests.serve.listening import frames as listened
 from bayescontrol import BernoulliBandit, LogitNormalBandit
 from bayescontrol.durable import named_model, open_agent
 from bayescontrol.serve import Client, Server
-from bayescontrol.serve.monitor import (
-    action_probabilities,
-    mean_unit,
-    mode_states,
-    remarks,
-)
+from bayescontrol.serve.monitor import belief_state, mode_states
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -25,16 +20,15 @@ def test_of_every_kind_there_is_a_posterior_to_draw_and_a_reason_for_what_is_not
     problem = PROBLEMS[name]
     with open_agent("sqlite:///:memory:", "here", problem, seed=1) as agent:
         live(problem, agent, 1)
-        kind, law = agent.model.name, action_probabilities(agent)
-        modes = agent.ask(lambda rule: mode_states(rule, kind))
-        measure = agent.ask(lambda rule: mean_unit(rule, kind))
-        said = remarks(agent, modes, law)
+        state = agent.ask(lambda rule: belief_state(agent, rule))
+    modes, measure, remarks = state["modes"], state["measure"], state["remarks"]
     assert modes
     assert all((one["mean"] is None) != (one["weight"] is None) for one in modes)
     assert (measure is None) == (modes[0]["mean"] is None)
     assert len({one["name"] for one in modes}) == len(modes)
-    assert any("action probabilities" in text for text in said) == (law is None)
-    assert not any("no posterior" in text for text in said)
+    unknown = state["probabilities"] is None
+    assert any("action probabilities" in text for text in remarks) == unknown
+    assert not any("no posterior" in text for text in remarks)
 
 
 def test_the_bias_of_a_correlated_arm_is_that_of_the_particles() -> None:
@@ -65,10 +59,10 @@ def test_a_model_of_ones_own_that_shows_nothing_says_so() -> None:
 
     model = named_model("silent", version=1, build=Silent)
     with open_agent("sqlite:///:memory:", "here", model, seed=1) as agent:
-        modes = agent.ask(mode_states)
-        assert modes == []
-        assert agent.ask(mean_unit) is None
-        assert "no posterior" in remarks(agent, modes, action_probabilities(agent))[0]
+        state = agent.ask(lambda rule: belief_state(agent, rule))
+        assert state["modes"] == []
+        assert state["measure"] is None
+        assert "no posterior" in state["remarks"][0]
 
 
 def test_not_more_numbers_are_told_than_anyone_reads() -> None:
@@ -76,12 +70,11 @@ def test_not_more_numbers_are_told_than_anyone_reads() -> None:
 
     bandit = LinearBandit(30, features=20)
     with open_agent("sqlite:///:memory:", "here", bandit) as agent:
-        modes = agent.ask(mode_states)
-        assert len(modes) == 200
-        assert "at most 200" in " ".join(remarks(agent, modes, None))
+        state = agent.ask(lambda rule: belief_state(agent, rule))
+        assert len(state["modes"]) == 200
+        assert "at most 200" in " ".join(state["remarks"])
     with open_agent("sqlite:///:memory:", "here", BernoulliBandit(200)) as agent:
-        modes = agent.ask(mode_states)
-        assert remarks(agent, modes, {"0": 1.0}) == []
+        assert agent.ask(lambda rule: belief_state(agent, rule))["remarks"] == []
 
 
 def test_an_agent_that_always_comes_second_is_in_the_sample_too() -> None:

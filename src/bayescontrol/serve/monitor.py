@@ -186,17 +186,10 @@ class Monitor:
         """The numbers of one agent that the live page shows."""
         statistics, model = self._statistics_of(agent), agent.model.name
 
-        def belief_state(rule: Any) -> tuple[int, int | None, dict[str, Any]]:
-            modes, probabilities = mode_states(rule, model), action_probabilities(agent)
-            return agent.head, observation_count(rule), {
-                "modes": modes,
-                "measure": mean_unit(rule, model),
-                "probabilities": probabilities,
-                "remarks": remarks(agent, modes, probabilities),
-                "alarm": alarm_state(rule),
-            }  # fmt: skip
+        def read(rule: Any) -> tuple[int, int | None, dict[str, Any]]:
+            return agent.head, observation_count(rule), belief_state(agent, rule)
 
-        head, count, state = agent.ask(belief_state)
+        head, count, state = agent.ask(read)
         decisions, observations = split_events(agent, head, count)
         surprises = list(statistics.surprises)
         return {
@@ -364,43 +357,41 @@ def mean_unit(rule: Any, model: str = "") -> dict[str, str] | None:
     return None if found is None else {"name": found.name, "unit": found.unit}
 
 
-def remarks(
-    agent: DurableAgent, modes: list[dict[str, Any]], probabilities: Mapping[str, float] | None
-) -> list[str]:
-    """Explain to readers of the page why something is not shown."""
-    found = []
-    note, numbers = agent.ask(_note_and_numbers)
-    if note and modes:
-        found.append(note)
-    elif all(mode["mean"] is None and mode["weight"] is None for mode in modes):
-        found.append("This model has no posterior by arm or mode to draw.")
-    if modes and numbers > len(modes):
-        found.append(f"Of the posterior, at most {_MAX_PARAMETERS} numbers are shown.")
-    if probabilities is None:
-        reason = "This model has no formula for action probabilities"
-        with suppress(BayesControlError, TypeError, ValueError, LookupError):
-            try:
-                agent.probabilities()
-            except BadSituation:
-                reason = "The action probabilities depend on the situation"
-        found.append(f"{reason}: the shares of past actions are shown instead.")
-    return found
+def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
+    """The belief of an agent as the page shows it, with remarks on what it does not show.
 
-
-def _note_and_numbers(rule: Any) -> tuple[str, int]:
-    """Return the note of the belief, and how many means its summary holds."""
-    found = getattr(getattr(rule, "belief", None), "posterior_measure", None)
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
+    ...     shop.ask(lambda rule: belief_state(shop, rule))["probabilities"]
+    {'red': 1.0}
+    """
+    model, remarks = agent.model.name, []
+    modes = mode_states(rule, model)
+    measure = getattr(getattr(rule, "belief", None), "posterior_measure", None)
     means = [numbers.get("mean", ()) for numbers in posterior_summary(rule).values()]
-    return "" if found is None else found.note, sum(map(np.size, means))
-
-
-def action_probabilities(agent: DurableAgent) -> dict[str, float] | None:
-    """P(a | past) by the action as text; None if it needs a situation or is not exact."""
+    if modes and measure is not None and measure.note:
+        remarks.append(measure.note)
+    elif all(mode["mean"] is None and mode["weight"] is None for mode in modes):
+        remarks.append("This model has no posterior by arm or mode to draw.")
+    if modes and sum(map(np.size, means)) > len(modes):
+        remarks.append(f"Of the posterior, at most {_MAX_PARAMETERS} numbers are shown.")
+    found, reason = None, "This model has no formula for action probabilities"
     try:
         found = agent.probabilities()
+    except BadSituation:
+        reason = "The action probabilities depend on the situation"
     except (BayesControlError, TypeError, ValueError, LookupError):
-        return None
-    return None if found is None else {name: found[a] for a, name in distinct_texts(found).items()}
+        pass
+    if found is None:
+        remarks.append(f"{reason}: the shares of past actions are shown instead.")
+    return {
+        "modes": modes,
+        "measure": mean_unit(rule, model),
+        "probabilities": found and {text: found[a] for a, text in distinct_texts(found).items()},
+        "remarks": remarks,
+        "alarm": alarm_state(rule),
+    }
 
 
 def alarm_state(rule: Any) -> dict[str, Any] | None:
