@@ -10,6 +10,7 @@ bitwise. `explain` draws a decision again from the events before it.
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.faults import reach
 from bayescontrol.durable.fold import Decisions, Fold, fold_log
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.durable.log import Log, LogStore, closed_error, open_store, warn_snapshot_not_kept
+from bayescontrol.durable.log import Log, LogStore, SnapshotNotKept, open_store, require_usable
 from bayescontrol.durable.model_drift import require_no_drift
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored, short_repr
@@ -173,7 +174,7 @@ class DurableAgent:
             except Exception as error:  # a snapshot is only a cache
                 self._last_snapshot = self.head  # do not try again at every turn
                 with suppress(Warning):  # warnings may be errors, but the requests are granted
-                    warn_snapshot_not_kept(self.head, error)
+                    self._warn_not_kept(error)
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -288,7 +289,7 @@ class DurableAgent:
             if self.head > max(self._last_snapshot, 1):
                 self.snapshot()
         except errors.StoreFailed as error:
-            warn_snapshot_not_kept(self.head, error)
+            self._warn_not_kept(error)
         finally:
             self._closed = True
             self._log.close()
@@ -301,13 +302,12 @@ class DurableAgent:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def _warn_not_kept(self, why: Exception) -> None:
+        text = f"no snapshot was stored after event {self.head} ({why}): the log has every event, "
+        warnings.warn(f"{text}but opening it takes longer", SnapshotNotKept, stacklevel=4)
+
     def _require_open(self) -> None:
-        if self._closed:
-            raise closed_error(f"agent {self.name!r}")
-        if self._process != os.getpid():  # locks may belong to threads that the fork did not copy
-            raise errors.StoreBusy(
-                f"agent {self.name!r} was opened before this process was forked: open it again here"
-            )
+        require_usable(f"agent {self.name!r}", closed=self._closed, process=self._process)
 
     def __repr__(self) -> str:
         about = f"{self.model.name!r} version {self.model.version}"

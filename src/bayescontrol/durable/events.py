@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from zlib import crc32
 
 import msgspec
+from msgspec.structs import asdict
 
 from bayescontrol.durable.log import Log, Row
 from bayescontrol.durable.plain import as_plain, from_plain, short_repr
@@ -254,10 +255,7 @@ def _as_created(seq: int, payload: bytes) -> Created:
         raise DamagedLog(
             f"event {seq}: invalid settings {short_repr(settings)} or seed {seed}; restore a backup"
         )
-    return Created(
-        seq=seq, format=c.format, model=c.model, version=c.version, settings=settings, seed=seed,
-        time=c.time, fingerprint=c.fingerprint,
-    )  # fmt: skip
+    return Created(seq=seq, **(asdict(c) | {"settings": settings, "seed": seed}))
 
 
 def read_events(log: Log, start: int = 1, stop: int | None = None) -> Iterator[Event]:

@@ -8,8 +8,9 @@ event by event as they arrive.
 """
 
 import math
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from zlib import crc32
 
@@ -19,13 +20,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, UIntArray
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, Decided, Event, Observed, decode_row, read_events
-from bayescontrol.durable.log import (
-    Log,
-    Snapshot,
-    decode_snapshot,
-    encode_snapshot,
-    warn_damaged_snapshot,
-)
+from bayescontrol.durable.log import DamagedSnapshot, Log, Snapshot
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
 from bayescontrol.errors import DamagedLog, IncompatibleState, ModelMismatch, UnknownDecision
 from bayescontrol.seeding import Stream
@@ -265,7 +260,7 @@ class Fold:
 
     def save(self) -> Snapshot:
         """Return the fold as a snapshot."""
-        return encode_snapshot(self.seq, self.state() | {"due": np.array(self.due)})
+        return Snapshot.of(self.seq, self.state() | {"due": np.array(self.due)})
 
     def state(self) -> Arrays:
         """Return the state of the agent as named arrays."""
@@ -278,7 +273,7 @@ class Fold:
         """
         if snapshot.seq > end:
             raise IncompatibleState(f"the log ends at {end}")
-        arrays = decode_snapshot(snapshot)
+        arrays = snapshot.arrays()
         try:
             due = int(arrays.pop("due"))
         except (KeyError, TypeError, ValueError):
@@ -289,22 +284,20 @@ class Fold:
 
 
 def first_valid(
-    snapshots: Iterator[Snapshot],
-    driver: Driver,
-    created: Created,
-    end: int,
-    warn: Callable[[int, object], None],
+    snapshots: Iterator[Snapshot], driver: Driver, created: Created, end: int, *, warn: bool
 ) -> Fold:
     """Return the fold at the first valid snapshot up to event `end`, or a new fold.
 
-    The driver must hold a new agent. `warn` is called with each invalid snapshot and the reason.
+    The driver must hold a new agent. With `warn`, warn of each invalid snapshot.
     """
     for snapshot in snapshots:
         fold = Fold(driver.copy(), created.seed)
         try:
             fold.load(snapshot, end)
         except IncompatibleState as error:
-            warn(snapshot.seq, error)
+            if warn:
+                text = f"the snapshot after event {snapshot.seq} is skipped ({error}): the log is "
+                warnings.warn(f"{text}folded instead", DamagedSnapshot, stacklevel=4)
         else:
             return fold
     return Fold(driver, created.seed)
@@ -320,7 +313,7 @@ def fold_log(
     # List the snapshots before reading the head: other processes may store a newer one meanwhile.
     snapshots = log.snapshots(stop)
     end = log.head() if stop is None else stop
-    fold = first_valid(snapshots, driver, created, end, warn_damaged_snapshot)
+    fold = first_valid(snapshots, driver, created, end, warn=True)
     # Repeat the last few draws, to detect changed code before the log grows.
     fold.take(read_events(log, fold.seq + 1, end), decisions, end - _CHECKED + 1)
     return fold

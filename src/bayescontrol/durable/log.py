@@ -9,13 +9,13 @@ A store handles rows and bytes. The meaning of the rows and their checksums is i
 folded instead.
 """
 
-import warnings
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
 from importlib import import_module
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
 import msgspec
 import numpy as np
@@ -50,12 +50,47 @@ class Row(NamedTuple):
     checksum: int  #: 0 … 2³² - 1
 
 
+class _Array(msgspec.Struct, array_like=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+_decode = msgspec.msgpack.Decoder(dict[str, _Array]).decode
+
+
 class Snapshot(NamedTuple):
     """The state after the rows up to and including `seq`, as bytes."""
 
     seq: int
     state: bytes
     checksum: bytes
+
+    @classmethod
+    def of(cls, seq: int, arrays: Arrays) -> Self:
+        """Encode named arrays as the snapshot after event `seq`."""
+        encoded = {
+            name: _Array(v.dtype.str, v.shape, np.ascontiguousarray(v).tobytes())
+            for name, v in sorted(arrays.items())
+        }
+        state = msgspec.msgpack.encode(encoded)
+        return cls(seq, state, _digest(seq, state))
+
+    def arrays(self) -> Arrays:
+        """Decode the arrays; `IncompatibleState` if the snapshot is damaged."""
+        if _digest(self.seq, self.state) != self.checksum:
+            raise errors.IncompatibleState("its checksum is wrong")
+        try:
+            return {
+                name: np.frombuffer(v.data, np.dtype(v.dtype)).reshape(v.shape).copy()
+                for name, v in _decode(self.state).items()
+            }
+        except (msgspec.DecodeError, TypeError, ValueError) as error:
+            raise errors.IncompatibleState(f"it cannot be read: {error}") from None
+
+
+def _digest(seq: int, state: bytes) -> bytes:
+    return blake2b(state, digest_size=16, key=str(seq).encode()).digest()
 
 
 class Log(Protocol):
@@ -183,6 +218,19 @@ def closed_error(what: str) -> errors.StoreFailed:
     return errors.StoreFailed(f"{what} is closed: open it again")
 
 
+def require_usable(what: str, *, closed: bool, process: int) -> None:
+    """`StoreFailed` if it is closed, `StoreBusy` if a parent process opened it.
+
+    After a fork, locks may belong to threads that the child does not have.
+    """
+    if closed:
+        raise closed_error(what)
+    if process != os.getpid():
+        raise errors.StoreBusy(
+            f"{what} was opened before this process was forked: open it again here"
+        )
+
+
 @contextmanager
 def os_errors(path: str) -> Iterator[None]:
     """Raise `StoreFailed` in place of errors of the operating system."""
@@ -276,62 +324,6 @@ class SnapshotNotKept(UserWarning):
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", SnapshotNotKept)
     """
-
-
-class _Array(msgspec.Struct, array_like=True):
-    dtype: str
-    shape: tuple[int, ...]
-    data: bytes
-
-
-_decode = msgspec.msgpack.Decoder(dict[str, _Array]).decode
-
-
-def _digest(seq: int, state: bytes) -> bytes:
-    return blake2b(state, digest_size=16, key=str(seq).encode()).digest()
-
-
-def encode_snapshot(seq: int, arrays: Arrays) -> Snapshot:
-    """Encode named arrays as the snapshot after event `seq`."""
-    state = msgspec.msgpack.encode(
-        {
-            name: _Array(v.dtype.str, v.shape, np.ascontiguousarray(v).tobytes())
-            for name, v in sorted(arrays.items())
-        }
-    )
-    return Snapshot(seq, state, _digest(seq, state))
-
-
-def decode_snapshot(snapshot: Snapshot) -> Arrays:
-    """Return the arrays of a snapshot; `IncompatibleState` if it is damaged."""
-    if _digest(snapshot.seq, snapshot.state) != snapshot.checksum:
-        raise errors.IncompatibleState("its checksum is wrong")
-    try:
-        return {
-            name: np.frombuffer(v.data, np.dtype(v.dtype)).reshape(v.shape).copy()
-            for name, v in _decode(snapshot.state).items()
-        }
-    except (msgspec.DecodeError, TypeError, ValueError) as error:
-        raise errors.IncompatibleState(f"it cannot be read: {error}") from None
-
-
-def warn_damaged_snapshot(seq: int, why: object) -> None:
-    """Warn that the snapshot after event `seq` is skipped."""
-    warnings.warn(
-        f"the snapshot after event {seq} is skipped ({why}): the log is folded instead",
-        DamagedSnapshot,
-        stacklevel=5,
-    )
-
-
-def warn_snapshot_not_kept(seq: int, why: object) -> None:
-    """Warn that no snapshot was stored after event `seq`."""
-    warnings.warn(
-        f"no snapshot was stored after event {seq} ({why}): the log has every event, but opening "
-        "it takes longer",
-        SnapshotNotKept,
-        stacklevel=4,
-    )
 
 
 def superfluous(seqs: Iterable[int], spacing: int, size: int) -> list[int]:

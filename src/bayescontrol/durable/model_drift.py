@@ -17,7 +17,7 @@ from bayescontrol.arrays import Arrays
 from bayescontrol.durable.events import Created, Decided, read_events
 from bayescontrol.durable.fold import Decisions, first_valid
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.durable.log import Log, Snapshot, decode_snapshot
+from bayescontrol.durable.log import Log, Snapshot
 from bayescontrol.durable.models import Model
 from bayescontrol.errors import IncompatibleState, ModelMismatch
 
@@ -35,7 +35,7 @@ def require_no_drift(log: Log, model: Model, created: Created) -> None:
     if newest is None:
         return
     older = newest.seq - _LEAST
-    fold = first_valid(log.snapshots(older), model.driver(), created, older, lambda *_: None)
+    fold = first_valid(log.snapshots(older), model.driver(), created, older, warn=False)
     decisions = Decisions(log)
     for event in islice(read_events(log, fold.seq + 1, newest.seq), _MOST):
         probabilities = fold.driver.probabilities(event.x) if isinstance(event, Decided) else None
@@ -52,7 +52,7 @@ def require_no_drift(log: Log, model: Model, created: Created) -> None:
 
 def _matches(snapshot: Snapshot, state: Arrays) -> bool:
     try:
-        then = decode_snapshot(snapshot)
+        then = snapshot.arrays()
     except IncompatibleState:  # opening the log skips it, with a warning
         return True
     return all(name in then and _close(then[name], v) for name, v in state.items())

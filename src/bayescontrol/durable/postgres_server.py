@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
 from bayescontrol import errors
-from bayescontrol.durable.log import closed_error
+from bayescontrol.durable.log import require_usable
 
 try:
     import psycopg as psycopg
@@ -283,12 +283,7 @@ class Server:
 
     def _take_idle(self) -> Connection | None:
         with self._guard:
-            if self._closed:
-                raise closed_error(self.place)
-            if self._process != os.getpid():
-                raise errors.StoreBusy(
-                    f"{self.place} was opened before this process was forked: open it again here"
-                )
+            require_usable(self.place, closed=self._closed, process=self._process)
             return self._idle.pop() if self._idle else None
 
     def _give_back(self, connection: Connection) -> None:

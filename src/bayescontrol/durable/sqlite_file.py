@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from bayescontrol import errors
 from bayescontrol.durable.committer import Committer, Request
-from bayescontrol.durable.log import closed_error, os_errors
+from bayescontrol.durable.log import os_errors, require_usable
 from bayescontrol.files import FileLock, LockHeld, atomic_write, flush_folder
 
 try:
@@ -267,14 +267,10 @@ class SqliteFile:
             flush_folder(Path(self.path).parent)
 
     def _open(self) -> apsw.Connection:
-        if self._db is None:
-            raise closed_error(self.path)
-        if self.process != os.getpid():
-            raise errors.StoreBusy(
-                f"{self.path} was opened before this process was forked: open it again here"
-            )
+        require_usable(self.path, closed=self._db is None, process=self.process)
         if self._broken:
             raise errors.StoreFailed(f"{self.path} failed before: {self._broken}; reopen it")
+        assert self._db is not None
         return self._db
 
     @contextmanager
