@@ -48,7 +48,8 @@ from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
-from bayescontrol.lab.statistics import Comparison, compare, format_interval, holm, mean_interval
+from bayescontrol.lab.statistics import Comparison, compare, holm, mean_interval
+from bayescontrol.lab.statistics.intervals import format_interval
 from bayescontrol.metrics import regret
 from bayescontrol.seeding import Stream
 

@@ -11,7 +11,6 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.statistics import (
     InvalidSample,
     NoData,
-    anytime_p_value,
     compare,
     compare_all,
     comparison,
@@ -19,9 +18,10 @@ from bayescontrol.lab.statistics import (
     holm,
     mean_and_error,
     sequences,
-    sign_flip_p_value,
 )
+from bayescontrol.lab.statistics.comparison import sign_flip_p_value
 from bayescontrol.lab.statistics.intervals import t_quantile
+from bayescontrol.lab.statistics.sequences import anytime_p_value
 from bayescontrol.seeding import Stream
 
 

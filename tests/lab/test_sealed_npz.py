@@ -52,7 +52,7 @@ def test_numpy_reads_the_columns_without_pickle_and_nothing_else_is_in_the_file(
 
 def test_the_same_columns_are_the_same_bytes_and_their_digest_is_told(path: Path) -> None:
     again = path.with_name("again.npz")
-    assert write_sealed(again, COLUMNS, NOTE) == open_sealed(path).sha256
+    assert write_sealed(again, COLUMNS, NOTE).sha256 == open_sealed(path).sha256
     assert again.read_bytes() == path.read_bytes()
 
 

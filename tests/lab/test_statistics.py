@@ -17,14 +17,13 @@ from bayescontrol.lab.statistics import (
     InvalidSample,
     NoData,
     bernstein,
-    fitting_method,
     intervals,
     mean_and_error,
     mean_band,
     mean_interval,
     wilson,
 )
-from bayescontrol.lab.statistics.intervals import normal_quantile, t_quantile
+from bayescontrol.lab.statistics.intervals import fitting_method, normal_quantile, t_quantile
 from bayescontrol.seeding import Stream
 
 LOGNORMAL_MEAN = math.exp(0.5)

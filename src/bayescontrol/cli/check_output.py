@@ -64,10 +64,11 @@ def print_headline(console: Console, verdict: Verdict, hold: int = 1) -> None:
         return
     sign, _, style = _SIGNS[verdict.outcome]
     console.print(Text.assemble((f"{sign} ", style), (_HEADLINES[verdict.outcome], "bold")))
-    for words in _pairs_to_blame(verdict):
-        console.print(Padding(Text(words), (0, 0, 0, 2)))
+    lines = _pairs_to_blame(verdict)
     if hold > 1 and any(pair.reason in BY_TURNS for pair in verdict.pairs):
-        console.print(Padding(Text(_HOLDING), (0, 0, 0, 2)))
+        lines.append(_HOLDING)
+    for words in lines:
+        console.print(_indented(Text(words)))
     whole = len(verdict.pairs) > 1 and len({pair.true for pair in verdict.pairs}) > 1
     if whole and len(verdict.modes) <= _WIDEST:
         console.print()
@@ -91,7 +92,16 @@ def print_pairs(console: Console, verdict: Verdict, times: Times, shown: int) ->
     if lines:
         console.print(Text("\nWhat would help", style="bold"))
         for words in lines:
-            console.print(Padding(Text(f"• {words}"), (0, 0, 0, 2)))
+            console.print(_indented(Text(f"• {words}")))
+
+
+def _indented(content: Text | Grid) -> Padding:
+    return Padding(content, (0, 0, 0, 2))
+
+
+def _names(pair: PairVerdict) -> tuple[str, str]:
+    """Return the names of the true and of the other mode."""
+    return pair.world.modes.name(pair.true), pair.world.modes.name(pair.other)
 
 
 def _pairs_to_blame(verdict: Verdict) -> list[str]:
@@ -99,24 +109,17 @@ def _pairs_to_blame(verdict: Verdict) -> list[str]:
     lines = []
     blamed = [pair for pair in verdict.to_blame if pair.outcome is verdict.outcome]
     for pair in blamed[:2]:
-        true, other = (verdict.modes.name(m) for m in (pair.true, pair.other))
-        everywhere = len(pair.blind) == pair.world.reachable.sum()
-        when = (
-            "wherever the agent is" if everywhere else f"once it is in {_places(pair, pair.blind)}"
-        )
-        nothing = (
-            f"If {true} is true: {when}, nothing that {true} or {other} does shows that {other} "
-            "is wrong"
-        )
-        if pair.deadlock is None:
-            lines.append(
-                f"{nothing}; whether the actions of another mode show it in time is not known."
-            )
-        elif len(pair.world.modes.labels.situations) == 1:
-            lines.append(f"{nothing}, and the two act differently.")
-        else:
-            places = _places(pair, pair.deadlock.situations)
-            lines.append(f"{nothing}, and the two act differently in {places}.")
+        true, other = _names(pair)
+        when = f"once it is in {_places(pair, pair.blind)}"
+        if len(pair.blind) == pair.world.reachable.sum():
+            when = "wherever the agent is"
+        end = "; whether the actions of another mode show it in time is not known."
+        if pair.deadlock is not None:
+            has_one = len(pair.world.modes.labels.situations) == 1
+            where = "" if has_one else f" in {_places(pair, pair.deadlock.situations)}"
+            end = f", and the two act differently{where}."
+        nothing = f"nothing that {true} or {other} does shows that {other} is wrong"
+        lines.append(f"If {true} is true: {when}, {nothing}{end}")
     if len(blamed) > 2:
         lines.append(f"{counted(len(blamed) - 2, 'more pair')} like these.")
     return lines
@@ -126,7 +129,7 @@ def _remarks(verdict: Verdict, times: Times) -> list[str]:
     """Return remarks from the simulated runs, on slow and on undecided pairs."""
     lines = []
     for pair in verdict.pairs:
-        true, other = (verdict.modes.name(m) for m in (pair.true, pair.other))
+        true, other = _names(pair)
         time = times[pair.true].of(pair.other)
         runs = len(times[pair.true].first)
         if pair.outcome is Outcome.UNDECIDED and not time.unfinished:
@@ -138,7 +141,7 @@ def _remarks(verdict: Verdict, times: Times) -> list[str]:
     slow = [pair for pair in verdict.pairs if _is_slow(pair, times)]
     if slow:
         worst = max(slow, key=lambda pair: times[pair.true].of(pair.other).unfinished)
-        true, other = (verdict.modes.name(m) for m in (worst.true, worst.other))
+        true, other = _names(worst)
         time = times[worst.true].of(worst.other)
         lines.append(
             f"Settling can take long: in the world of {true}, {other} still had weight "
@@ -163,10 +166,9 @@ def _print_matrix(console: Console, verdict: Verdict) -> None:
     for i, row in enumerate(names):
         cells = [_sign(outcomes.get((i, j)), i == j) for j in range(len(names))]
         grid.add_row(Text(row if short else f"{i + 1} {row}"), *cells)
-    console.print(Padding(grid, (0, 0, 0, 2)))
-    used = {pair.outcome for pair in verdict.pairs}
+    console.print(_indented(grid))
     legend = Text("  ")
-    for outcome in sorted(used):
+    for outcome in sorted({pair.outcome for pair in verdict.pairs}):
         sign, words, style = _SIGNS[outcome]
         legend.append(f"{sign} ", style).append(f"{words}   ")
     console.print(legend)
@@ -188,21 +190,12 @@ def _table(pairs: Sequence[PairVerdict], times: Times) -> Grid:
         grid.add_column("steps until dropped", justify="right")
     endless = False
     for pair in pairs:
-        name = pair.world.modes.name
         _, words, style = _SIGNS[pair.outcome]
         bits = _bits(pair.rates), _bits(pair.rates_under_other)
         endless |= "∞" in bits
-        row = [
-            Text(name(pair.true)),
-            Text(name(pair.other)),
-            Text(words, style),
-            Text(pair.reason.value),
-            Text(_where_distinguished(pair)),
-            Text(" / ".join(bits)),
-        ]
-        if times:
-            row.append(Text(_steps(pair, times)))
-        grid.add_row(*row)
+        plain = [pair.reason.value, _where_distinguished(pair), " / ".join(bits)]
+        plain += [_steps(pair, times)] if times else []
+        grid.add_row(*map(Text, _names(pair)), Text(words, style), *map(Text, plain))
     grid.caption = "* evidence against the other while the true mode acts / while the other acts"
     if endless:
         grid.caption += "; ∞: one observation rules it out"
@@ -243,9 +236,8 @@ def _steps(pair: PairVerdict, times: Times) -> str:
     if not time.unfinished:
         return with_error(time.mean, time.error)
     if pair.outcome is Outcome.NEVER:
-        return (
-            "never" if time.unfinished == 1.0 else f"not yet in {time.unfinished:.0%} of the runs"
-        )
+        late = f"not yet in {time.unfinished:.0%} of the runs"
+        return "never" if time.unfinished == 1.0 else late
     if time.unfinished < 1.0:
         return "> " + with_error(time.mean, time.error)
     bits, prior = _mean(pair.rates), pair.world.modes.prior

@@ -96,7 +96,8 @@ def list_(name: str | None) -> None:
 def _show_settings(experiment: Experiment[Any], console: Console) -> None:
     console.print(Text.assemble((experiment.name, "bold"), f": {experiment.summary}\n"))
     grid = Grid("setting", "type", "default", "description", box=None, pad_edge=False)
-    for field in describe(experiment.settings):
+    fields = describe(experiment.settings)
+    for field in fields:
         cells = (field.name, field.type, str(field.default), field.description)
         grid.add_row(*map(Text, cells))
     console.print(grid)
@@ -104,7 +105,7 @@ def _show_settings(experiment: Experiment[Any], console: Console) -> None:
         settings = getattr(experiment, size)
         differs = [
             f"{field.name}={getattr(settings, field.name)}"
-            for field in describe(experiment.settings)
+            for field in fields
             if getattr(settings, field.name) != field.default
         ]
         console.print(Text(f"reproduce --{size}: {', '.join(differs) or 'the defaults'}"))

@@ -10,12 +10,7 @@ from typing import Any
 import click
 
 from bayescontrol.cli import screen
-from bayescontrol.cli.results_folder import (
-    exclusive_folder,
-    publish,
-    run_into,
-    run_or_record_failure,
-)
+from bayescontrol.cli.results_folder import exclusive_folder, run_and_publish, run_or_record_failure
 from bayescontrol.cli.workers import WorkerPool, worker_options
 from bayescontrol.lab.executors import available_cores
 from bayescontrol.lab.experiment import Experiment, all_ours_hold
@@ -24,7 +19,6 @@ from bayescontrol.lab.registry import UnknownExperiment, find, from_anywhere, na
 from bayescontrol.lab.store import Study, manifest_of
 from bayescontrol.report import folder as folders
 from bayescontrol.report.build import title_of, write_page
-from bayescontrol.report.page import Section
 from bayescontrol.report.tables import claims_table
 
 
@@ -54,7 +48,7 @@ def reproduce(
         raise UnknownExperiment("no experiment is registered: reinstall the package")
     sizes = {name: e.quick if quick else e.full for name, e in chosen.items()}
     most = max((size.runs for size in sizes.values()), default=1)
-    done: list[tuple[Section, tuple[Path, ...]]] = []
+    done = []
     with (
         exclusive_folder(out, lambda there: isinstance(there, Reproduction)),
         WorkerPool(
@@ -65,8 +59,8 @@ def reproduce(
             manifest_of(out / experiment.name, Study.of(experiment, sizes[name]))
         for position, (name, experiment) in enumerate(chosen.items(), 1):
             label = f"{experiment.name} ({position} of {len(chosen)})"
-            known = {"found": from_anywhere(name), "label": label}
-            work = partial(_one, out / experiment.name, experiment, sizes[name], pool, **known)
+            folder, found = out / experiment.name, from_anywhere(name)
+            work = partial(run_and_publish, folder, experiment, sizes[name], pool, found, label)
             with redirect_stdout(sys.stderr):
                 finished = run_or_record_failure(experiment.name, work, pool, broken)
             if finished is not None:
@@ -88,12 +82,6 @@ def reproduce(
     if broken:
         sys.exit(3)
     sys.exit(0 if all(all_ours_hold(result.score.claims) for result in results) else 1)
-
-
-def _one(
-    folder: Path, experiment: Experiment[Any], settings: Any, pool: WorkerPool, **names: Any
-) -> tuple[Section, tuple[Path, ...]]:
-    return publish(run_into(folder, experiment, settings, pool, **names))
 
 
 def _every(broken: dict[str, str]) -> dict[str, Experiment[Any]]:

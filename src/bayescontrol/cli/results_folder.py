@@ -68,6 +68,19 @@ def publish(
     return section, folders.paths_of(folder, list(section.charts))
 
 
+def run_and_publish(
+    folder: Path,
+    experiment: Experiment[Any],
+    settings: Any,
+    pool: WorkerPool,
+    found: str,
+    label: str,
+    swept: Iterable[str] = (),
+) -> tuple[Section, tuple[Path, ...]]:
+    """Run the replicas that are missing in the folder, and publish all results."""
+    return publish(run_into(folder, experiment, settings, pool, found=found, label=label), swept)
+
+
 T = TypeVar("T")
 
 

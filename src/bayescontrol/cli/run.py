@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 from rich.text import Text
 
 from bayescontrol.cli import screen
 from bayescontrol.cli.results_folder import (
     exclusive_folder,
-    publish,
+    run_and_publish,
     run_into,
     run_or_record_failure,
 )
@@ -82,52 +83,15 @@ def run(
     part = None if shard is None else Shard.parse(shard)
     if part is not None and (out is None or sweeps):
         raise InvalidSettings(f"--shard {part} needs --out DIR and cannot be combined with --sweep")
-    found = from_anywhere(name)
     if sweeps:
         chosen = points(experiment, given, values_of(sweeps))
-        most = max(point.settings.runs for point in chosen)
-        with WorkerPool(workers, dask, most, [name]) as pool:
-            code = sweep(experiment, found, chosen, pool, out, as_json)
     else:
-        settings = parse(experiment.settings, given)
-        with WorkerPool(workers, dask, settings.runs, [name]) as pool:
-            code = _single(experiment, found, settings, pool, part, out, as_json)
+        chosen = (Point(parse(experiment.settings, given), {}, ""),)
+    most = max(point.settings.runs for point in chosen)
+    with WorkerPool(workers, dask, most, [name]) as pool:
+        command = _Run(experiment, from_anywhere(name), pool, out, as_json)
+        code = command.sweep(chosen) if sweeps else command.single(chosen[0], part)
     sys.exit(code)
-
-
-def _single(
-    experiment: Experiment[Any],
-    found: str,
-    settings: Any,
-    pool: WorkerPool,
-    shard: Shard | None,
-    out: Path | None,
-    as_json: bool,
-) -> int:
-    with redirect_stdout(sys.stderr):
-        if shard is not None and out is not None:
-            run_into(out, experiment, settings, pool, found=found, shard=shard)
-            result = Result(experiment, settings, {}, Score(()))
-            paths = folders.paths_of(out, ())[:2]
-        else:
-            done = _run_point(
-                experiment, found, Point(settings, {}, ""), pool, out, experiment.name
-            )
-            result, paths = done.result, done.paths
-            if out is not None and done.section is not None:
-                paths = (*paths, write_page(experiment.name, [done.section], out))
-    if as_json:
-        screen.print_json(folders.as_object(result, paths))
-    elif shard is not None:
-        click.echo(f"Shard {shard}: {paths[1]}; join all shards with `bayescontrol merge OUT ...`")
-    else:
-        console = screen.open_console()
-        console.print(Text.assemble((experiment.name, "bold"), f": {experiment.summary}"))
-        console.print(Text(str(settings), style="dim"))
-        screen.print_result(console, result)
-        if out is not None:
-            screen.print_report_path(paths[-1])
-    return 0 if all_ours_hold(result.score.claims) else 1
 
 
 def _together(given: Sequence[tuple[str, str]], others: Sequence[str]) -> dict[str, str]:
@@ -150,75 +114,99 @@ class _Done:
     section: Section | None = None
 
 
-def _run_point(
-    experiment: Experiment[Any],
-    found: str,
-    point: Point,
-    pool: WorkerPool,
-    out: Path | None,
-    label: str,
-) -> _Done:
-    """Run an experiment in memory, or in the point's folder of `out`."""
-    if out is None:
-        with live(label) as progress:
-            result = conduct(experiment, point.settings, 1, progress, executor=pool.executor())
-        return _Done(point, replace(result, columns={}))
-    folder = out / point.folder
-    results = run_into(folder, experiment, point.settings, pool, found=found, label=label)
-    section, paths = publish(results, swept=point.swept)
-    return _Done(point, section.result, paths, replace(section, folder=point.folder))
+@dataclass(frozen=True)
+class _Run:
+    """An experiment to run, in memory or in the folder `out`."""
 
+    experiment: Experiment[Any]
+    found: str
+    pool: WorkerPool
+    out: Path | None
+    as_json: bool
 
-def sweep(
-    experiment: Experiment[Any],
-    found: str,
-    points: Sequence[Point],
-    pool: WorkerPool,
-    out: Path | None,
-    as_json: bool,
-) -> int:
-    """Run all points and print their claims; the exit code."""
-    manifest = Sweep(
-        experiment=experiment.name,
-        found=found,
-        sweep=axes(points),
-        folders=tuple(point.folder for point in points),
-        broken={},
-    )
+    def single(self, point: Point, shard: Shard | None) -> int:
+        """Run one point or a shard of it, and print its claims; the exit code."""
+        with redirect_stdout(sys.stderr):
+            if shard is not None and self.out is not None:
+                study = (self.experiment, point.settings, self.pool)
+                run_into(self.out, *study, found=self.found, shard=shard)
+                result = Result(self.experiment, point.settings, {}, Score(()))
+                paths = folders.paths_of(self.out, ())[:2]
+            else:
+                done = self._run_point(point, self.experiment.name)
+                result, paths = done.result, done.paths
+                if self.out is not None and done.section is not None:
+                    paths = (*paths, write_page(self.experiment.name, [done.section], self.out))
+        if self.as_json:
+            screen.print_json(folders.as_object(result, paths))
+        elif shard is not None:
+            hint = "join all shards with `bayescontrol merge OUT ...`"
+            click.echo(f"Shard {shard}: {paths[1]}; {hint}")
+        else:
+            console = self._print_title()
+            console.print(Text(str(point.settings), style="dim"))
+            screen.print_result(console, result)
+            if self.out is not None:
+                screen.print_report_path(paths[-1])
+        return 0 if all_ours_hold(result.score.claims) else 1
 
-    def is_ours(there: object) -> bool:
-        return isinstance(there, Sweep) and there.experiment == manifest.experiment
+    def sweep(self, points: Sequence[Point]) -> int:
+        """Run all points and print their claims; the exit code."""
+        name, out = self.experiment.name, self.out
+        listed = tuple(point.folder for point in points)
+        manifest = Sweep(
+            experiment=name, found=self.found, sweep=axes(points), folders=listed, broken={}
+        )
 
-    done: list[_Done] = []
-    artifacts: tuple[Path, ...] = ()
-    with redirect_stdout(sys.stderr), exclusive_folder(out, is_ours) if out else nullcontext():
-        for position, point in enumerate(points, 1):
-            label = f"{experiment.name}, {point.label} ({position} of {len(points)})"
-            work = partial(_run_point, experiment, found, point, pool, out, label)
-            finished = run_or_record_failure(point.folder, work, pool, manifest.broken)
-            done += [] if finished is None else [finished]
-        scores = [(one.point, one.result.score) for one in done]
-        if out is not None:
-            sections = [one.section for one in done if one.section is not None]
-            artifacts = (
-                write_manifest(out, manifest),
-                folders.write_sweep_claims(scores, out),
-                write_page(title_of(manifest), sections, out, manifest.broken),
-            )
-    if as_json:
-        objects = [folders.as_object(one.result, one.paths) for one in done]
-        content = {"experiment": experiment.name, "sweep": plain(manifest.sweep), "points": objects}
-        screen.print_json({**content, "artifacts": [str(path) for path in artifacts]})
-    else:
+        def is_ours(there: object) -> bool:
+            return isinstance(there, Sweep) and there.experiment == name
+
+        done: list[_Done] = []
+        artifacts: tuple[Path, ...] = ()
+        with redirect_stdout(sys.stderr), exclusive_folder(out, is_ours) if out else nullcontext():
+            for position, point in enumerate(points, 1):
+                label = f"{name}, {point.label} ({position} of {len(points)})"
+                work = partial(self._run_point, point, label)
+                finished = run_or_record_failure(point.folder, work, self.pool, manifest.broken)
+                done += [] if finished is None else [finished]
+            scores = [(one.point, one.result.score) for one in done]
+            if out is not None:
+                sections = [one.section for one in done if one.section is not None]
+                artifacts = (
+                    write_manifest(out, manifest),
+                    folders.write_sweep_claims(scores, out),
+                    write_page(title_of(manifest), sections, out, manifest.broken),
+                )
+        if self.as_json:
+            objects = [folders.as_object(one.result, one.paths) for one in done]
+            content = {"experiment": name, "sweep": plain(manifest.sweep), "points": objects}
+            screen.print_json({**content, "artifacts": [str(path) for path in artifacts]})
+        else:
+            console = self._print_title()
+            for one in done:
+                for table in one.result.score.tables:
+                    titled = replace(table, title=f"{table.title}, {one.point.label}")
+                    console.print(tables.table(titled))
+            console.print(tables.table(folders.sweep_table(scores)))
+            if artifacts:
+                screen.print_report_path(artifacts[-1])
+        if manifest.broken:
+            return 3
+        return 0 if all(all_ours_hold(one.result.score.claims) for one in done) else 1
+
+    def _run_point(self, point: Point, label: str) -> _Done:
+        """Run the experiment in memory, or in the point's folder of `out`."""
+        study = (self.experiment, point.settings)
+        if self.out is None:
+            with live(label) as progress:
+                result = conduct(*study, 1, progress, executor=self.pool.executor())
+            return _Done(point, replace(result, columns={}))
+        folder = self.out / point.folder
+        section, paths = run_and_publish(folder, *study, self.pool, self.found, label, point.swept)
+        return _Done(point, section.result, paths, replace(section, folder=point.folder))
+
+    def _print_title(self) -> Console:
         console = screen.open_console()
-        console.print(Text.assemble((experiment.name, "bold"), f": {experiment.summary}"))
-        for one in done:
-            for table in one.result.score.tables:
-                titled = replace(table, title=f"{table.title}, {one.point.label}")
-                console.print(tables.table(titled))
-        console.print(tables.table(folders.sweep_table(scores)))
-        if artifacts:
-            screen.print_report_path(artifacts[-1])
-    if manifest.broken:
-        return 3
-    return 0 if all(all_ours_hold(one.result.score.claims) for one in done) else 1
+        title = (self.experiment.name, "bold"), f": {self.experiment.summary}"
+        console.print(Text.assemble(*title))
+        return console

@@ -2,17 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any, Self
 
 import click
 
 from bayescontrol.lab.executors import Dask, Processes
 from bayescontrol.lab.registry import study_file
-
-
-class _Renewed(Exception):
-    pass
 
 
 class WorkerPool:
@@ -48,8 +44,8 @@ class WorkerPool:
     def renew(self) -> None:
         """Restart the workers after a failed experiment: they may be dead or busy."""
         before, self._open, self._executor = self._open, ExitStack(), None
-        with suppress(_Renewed), before:
-            raise _Renewed
+        failure = RuntimeError("the experiment failed")  # terminates the workers at once
+        before.__exit__(type(failure), failure, None)
 
     def __enter__(self) -> Self:
         return self

@@ -19,19 +19,10 @@ mark, add a class here and a drawing function there.
 """
 
 import dataclasses
+import typing
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    Literal,
-    NamedTuple,
-    TypeAlias,
-    get_args,
-    get_origin,
-)
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +31,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.statistics import mean_and_error
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from bayescontrol.lab.graph import Graph
 
 Colour: TypeAlias = Literal[
@@ -61,7 +52,7 @@ Place: TypeAlias = Literal[
 Limits: TypeAlias = tuple[float | None, float | None]
 
 #: Okabe and Ito's colour-blind safe palette; ink is black on a light ground, white on a dark one.
-PALETTE: Final[tuple[Colour, ...]] = get_args(Colour)
+PALETTE: Final[tuple[Colour, ...]] = typing.get_args(Colour)
 
 #: Length of an arrow's barbs and their sideways offset, as shares of the arrow's length.
 _BARB_LENGTH: Final = 0.38
@@ -521,15 +512,15 @@ def require_text(text: str, place: str, name: str) -> None:
 
 def require_choice(value: Any, kind: Any, place: str, name: str) -> None:
     """Raise `InvalidChart` unless the value is one of a `Literal`'s."""
-    *most, last = get_args(kind)
+    *most, last = typing.get_args(kind)
     expected = f"{', '.join(most)} or {last}"
-    require(value in get_args(kind), place, f"{name} is {value!r}, it must be {expected}")
+    require(value in typing.get_args(kind), place, f"{name} is {value!r}, it must be {expected}")
 
 
 def require_choices(mark: Any, place: str) -> None:
     """Raise `InvalidChart` unless every field with a `Literal` type has one of its values."""
     for one in dataclasses.fields(mark):
-        if get_origin(one.type) is Literal:
+        if typing.get_origin(one.type) is Literal:
             require_choice(getattr(mark, one.name), one.type, place, one.name)
 
 

@@ -50,8 +50,12 @@ class RowsInMemory:
         yield self.runs, self._columns.pop(name)
 
 
-def assemble(experiment: str, wanted: range, sources: Sequence[RowSource]) -> Columns:
+def assemble(
+    experiment: str, wanted: range, sources: Sequence[RowSource], only: str | None = None
+) -> Columns:
     """Return the columns of the wanted runs; where sources overlap, the last one is used.
+
+    With `only`, just the column of this name is read.
 
     >>> even = RowsInMemory(range(0, 4, 2), {"y": np.array([0, 4])})
     >>> odd = RowsInMemory(range(1, 4, 2), {"y": np.array([1, 9])})
@@ -68,6 +72,8 @@ def assemble(experiment: str, wanted: range, sources: Sequence[RowSource]) -> Co
         require_same(experiment, (first, layouts[0]), (source.runs.start, layout))
     columns: dict[str, npt.NDArray[Any]] = {}
     for name, (_, shape) in layouts[0].items():
+        if only is not None and name != only:
+            continue
         widest = max((layout[name][0] for layout in layouts), key=lambda dtype: dtype.itemsize)
         column = np.empty((len(wanted), *shape), widest)
         for source in sources:

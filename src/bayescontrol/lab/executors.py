@@ -1,7 +1,6 @@
 """Executors for replicas: processes of this machine, or a Dask cluster.
 
-The runner accepts any `concurrent.futures.Executor`. These two have optional capabilities, which
-the runner checks by type:
+The runner accepts any `concurrent.futures.Executor`. These two also tell it
 
     width          how many replicas may run at once
     compiling()    whether a worker has compiled a kernel
@@ -25,8 +24,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from multiprocessing.connection import wait
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, ParamSpec, TypeVar
 
 from bayescontrol.errors import BayesControlError, MissingExtra
 
@@ -43,21 +41,6 @@ _POLL_INTERVAL: Final = 0.01  # seconds; loading Numba takes a few hundred milli
 
 class ClusterUnavailable(BayesControlError, RuntimeError):
     """Dask is not installed, no scheduler answers, or it has no workers."""
-
-
-@runtime_checkable
-class SizedExecutor(Protocol):
-    """An executor that knows how many calls it runs at once."""
-
-    @property
-    def width(self) -> int: ...
-
-
-@runtime_checkable
-class ReportsCompilation(Protocol):
-    """An executor that knows whether a worker has compiled a kernel."""
-
-    def compiling(self) -> bool: ...
 
 
 def available_cores() -> int:
@@ -95,12 +78,7 @@ class Processes(ProcessPoolExecutor):
         """Whether a worker has compiled a kernel."""
         return self._compiling.is_set()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             for process in set(multiprocessing.active_children()) - self._others:
                 process.terminate()
@@ -175,8 +153,7 @@ class Dask(Executor):
         """Schedule a call on some worker."""
         # As bytes: the scheduler may be unable to import the modules of the workers.
         call = pickle.dumps((fn, args, kwargs))
-        scheduled: Future[T] = self._executor.submit(_on_worker, call)
-        return scheduled
+        return self._executor.submit(_on_worker, call)  # type: ignore[no-any-return]
 
     def compiling(self) -> bool:
         """Whether a worker has compiled a kernel."""
@@ -192,10 +169,8 @@ class Dask(Executor):
 def _unavailable(address: str, error: BaseException) -> str:
     if "worker" in str(error):
         return f"the Dask cluster at {address} has no workers: start some, or use --workers"
-    return (
-        f"no Dask scheduler answers at {address} ({error}): start one with `dask scheduler`, "
-        "or use --dask local"
-    )
+    hint = "start one with `dask scheduler`, or use --dask local"
+    return f"no Dask scheduler answers at {address} ({error}): {hint}"
 
 
 def _on_worker(call: bytes) -> Any:

@@ -81,7 +81,9 @@ def to_xarray(
     >>> dict(data.sizes), data.step.values.tolist(), data.posterior.dims
     ({'step': 2, 'mode': 3}, [1, 2], ('step', 'mode'))
     """
-    return _dataset(name_axes(thing, dims, coords, attrs, objects))
+    known = name_axes(thing, dims, coords, attrs, objects)
+    data: xr.Dataset = _library("xarray").Dataset(known.columns, known.coords, known.attrs)
+    return data
 
 
 def to_pandas(
@@ -155,28 +157,23 @@ def to_arviz(
     >>> data.posterior.observations.dims, data.posterior.observations.shape
     (('chain', 'draw'), (2, 2))
     """
-    known = name_axes(thing, dims, coords, attrs, objects)
+    data = to_xarray(thing, dims=dims, coords=coords, attrs=attrs, objects=objects)
     rest = [
-        name
-        for name, (axes, array) in known.columns.items()
-        if "step" not in axes or array.dtype.kind not in "biuf"
+        str(name)
+        for name, column in data.data_vars.items()
+        if "step" not in column.dims or column.dtype.kind not in "biuf"
     ]
-    if len(rest) == len(known.columns):
+    if len(rest) == len(data.data_vars):
         raise Unexportable(
             f"no column holds a number for each step, there are {', '.join(rest)}: name the "
             'axis, as in dims={"regret": ["step"]}'
         )
-    data = _dataset(known)
     if "run" not in data.dims:
         data = data.expand_dims(run=[0])
     data = data.rename(run="chain", step="draw").transpose("chain", "draw", ...)
     groups = {group: data.drop_vars(rest)}
     if rest:
         groups["constant_data"] = data[rest]
-    return _inference_data(groups)
-
-
-def _inference_data(groups: "dict[str, xr.Dataset]") -> Any:
     arviz = _library("arviz")
     # arviz 1 also has the name InferenceData, with a warning.
     if hasattr(arviz, "convert_to_datatree"):
@@ -194,11 +191,6 @@ def _library(name: str) -> Any:
         if error.name != name:
             raise
         raise MissingExtra.of("this export", name, "export") from error
-
-
-def _dataset(known: NamedColumns) -> "xr.Dataset":
-    data: xr.Dataset = _library("xarray").Dataset(known.columns, known.coords, known.attrs)
-    return data
 
 
 def name_axes(
@@ -249,14 +241,11 @@ def name_axes(
                 f"coords has {len(given)} labels for axis {axis!r}, the axes are {sizes}"
             )
         labels[axis] = np.asarray(given)
-    return NamedColumns(
-        found, labels, {k: _attribute(v) for k, v in {**known, **(attrs or {})}.items()}
-    )
+    attributes = {name: _attribute(value) for name, value in {**known, **(attrs or {})}.items()}
+    return NamedColumns(found, labels, attributes)
 
 
-def _unpack(
-    thing: Exportable,
-) -> tuple[Columns, tuple[str, ...], range | None, dict[str, Any]]:
+def _unpack(thing: Exportable) -> tuple[Columns, tuple[str, ...], range | None, dict[str, Any]]:
     """Return columns, the names of their first axes, the run numbers, and the settings."""
     if isinstance(thing, Record):
         return thing.columns(), ("step",), None, {}
@@ -279,10 +268,10 @@ def _unpack(
 
 
 def _stack_records(records: Sequence[Record]) -> Columns:
-    first = _layout(records[0])
-    for i, record in enumerate(records):
-        if _layout(record) != first:
-            raise Unexportable(f"record {i} has columns {_layout(record)}, record 0 has {first}")
+    first, *others = map(_layout, records)
+    for i, layout in enumerate(others, 1):
+        if layout != first:
+            raise Unexportable(f"record {i} has columns {layout}, record 0 has {first}")
     return {name: np.stack([record[name] for record in records]) for name in first}
 
 
@@ -322,8 +311,8 @@ def _without_objects(
 def _attribute(value: Any) -> Any:
     """Convert a value to what netCDF accepts: numbers, strings, lists of them, else JSON."""
     bare = plain(value)
-    kinds = {type(item) for item in bare} if isinstance(bare, list) else {type(bare)}
     whole = bare if isinstance(bare, list) else [bare]
+    kinds = set(map(type, whole))
     fits = all(abs(item) < 2**63 for item in whole if isinstance(item, int))
     if whole and fits and (kinds == {str} or kinds <= {int, float}):
         return bare

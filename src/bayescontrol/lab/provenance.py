@@ -63,11 +63,8 @@ def source_of(run: Callable[..., Any]) -> Path | None:
 
 @cache
 def _provenance_here(source: Path | None) -> Provenance:
-    machine = {
-        "system": f"{platform.system()} {platform.release()}",
-        "processor": _processor(),
-        "cores": str(os.cpu_count()),
-    }
+    system = f"{platform.system()} {platform.release()}"
+    machine = {"system": system, "processor": _processor(), "cores": str(os.cpu_count())}
     code = ""
     if source is not None and source.is_file():
         code = hashlib.sha256(source.read_bytes()).hexdigest()

@@ -81,12 +81,12 @@ def study_file(name: str) -> Path | None:
 def _not_registered(name: str) -> str:
     known = names()
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"there are: {', '.join(known)}" if known else "none is registered"
     if name.endswith(".py"):
-        return f"no experiment is called {name!r}; for one in a file, write {name}:ATTRIBUTE"
-    if near:
-        return f"no experiment is called {name!r}; did you mean {' or '.join(near)}?"
-    listed = f"there are: {', '.join(known)}" if known else "none is registered"
-    return f"no experiment is called {name!r}; {listed}"
+        hint = f"for one in a file, write {name}:ATTRIBUTE"
+    elif near:
+        hint = f"did you mean {' or '.join(near)}?"
+    return f"no experiment is called {name!r}; {hint}"
 
 
 def _from_entry_point(point: EntryPoint) -> Experiment[Any]:
@@ -114,10 +114,8 @@ def _from_file(path: Path, attribute: str) -> Experiment[Any]:
     found = getattr(module, attribute, None)
     if not isinstance(found, Experiment):
         held = [key for key, value in vars(module).items() if isinstance(value, Experiment)]
-        raise UnknownExperiment(
-            f"{path} has no experiment {attribute!r}; "
-            + (f"it has: {', '.join(held)}" if held else "it defines no Experiment at all")
-        )
+        content = f"it has: {', '.join(held)}" if held else "it defines no Experiment at all"
+        raise UnknownExperiment(f"{path} has no experiment {attribute!r}; {content}")
     return found
 
 

@@ -22,18 +22,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from bayescontrol.lab.columns import RowsInMemory, assemble, stack
-from bayescontrol.lab.executors import (
-    Processes,
-    ReportsCompilation,
-    SizedExecutor,
-    available_cores,
-    notify_compilation,
-)
+from bayescontrol.lab.executors import Dask, Processes, available_cores, notify_compilation
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
 from bayescontrol.lab.provenance import Provenance, provenance_here
 from bayescontrol.lab.settings import InvalidSettings
@@ -46,6 +40,8 @@ S = TypeVar("S")
 _LEAST_SECONDS, _SHARE_OF_TIME, _MOST_SECONDS = 1.0, 0.01, 60.0
 _MOST_BYTES: Final = 1 << 25
 _GROWTH: Final = 4
+#: Executors that know their width and report compilation.
+_OURS: Final = (Processes, Dask)
 _CLOCK_STEP: Final = 1e-7  # seconds; a clock may show no time at all
 
 
@@ -153,7 +149,7 @@ def run_replicas(
     if workers < 1:
         raise InvalidSettings(f"workers={workers}: there must be at least one worker")
     job = Job(experiment.name, experiment.run, settings)
-    sink: _Sink = _Memory(experiment.name) if store is None else store
+    sink = _Memory(experiment.name) if store is None else store
     queue = RunQueue(sink.missing(wanted))
     if queue.left:
         shown = progress or Silent()
@@ -190,11 +186,6 @@ class Group:
     seconds: float
     provenance: Provenance
 
-    @property
-    def nbytes(self) -> int:
-        """The size of the columns."""
-        return sum(array.nbytes for array in self.columns.values())
-
 
 @dataclass(frozen=True)
 class Job(Generic[S]):
@@ -218,9 +209,8 @@ class Job(Generic[S]):
     def replica(self, i: int) -> Columns:
         """Run one replica; errors name the experiment and the run."""
         try:
-            columns = {
-                name: np.asarray(value) for name, value in self.run(self.settings, i).items()
-            }
+            returned = self.run(self.settings, i)
+            columns = {name: np.asarray(value) for name, value in returned.items()}
         except Exception as error:
             raise ExperimentFailed(
                 f"{self.name}: run {i} raised {type(error).__name__}: {error}, with {self.settings}"
@@ -247,9 +237,7 @@ class GroupSizer:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._start = clock, clock()
-        self._seconds = 0.0
-        self._nbytes = 1.0
-        self._largest = 0
+        self._seconds, self._nbytes, self._largest = 0.0, 1.0, 0
 
     def record(self, runs: int, seconds: float, nbytes: int) -> None:
         """Record the time and the size of a finished group."""
@@ -263,13 +251,9 @@ class GroupSizer:
         """Return the size of the next group when `left` runs are left."""
         if not self._largest:
             return 1
-        bounds = (
-            self.target() / self._seconds,
-            _MOST_BYTES / self._nbytes,
-            _GROWTH * self._largest,
-            math.ceil(left / (2 * workers)),
-        )
-        return max(1, int(min(bounds)))
+        by_time, by_size = self.target() / self._seconds, _MOST_BYTES / self._nbytes
+        largest = min(by_time, by_size, _GROWTH * self._largest, math.ceil(left / (2 * workers)))
+        return max(1, int(largest))
 
     def target(self) -> float:
         """Return the seconds that a group should take now."""
@@ -302,12 +286,6 @@ class RunQueue:
         return first[:count]
 
 
-class _Sink(Protocol):
-    def missing(self, wanted: range) -> list[range]: ...
-    def put(self, runs: range, columns: Columns, provenance: Provenance) -> None: ...
-    def finish(self, wanted: range) -> Columns: ...
-
-
 class _Memory:
     """Collects groups when there is no store."""
 
@@ -325,6 +303,9 @@ class _Memory:
         return assemble(self._name, wanted, self._groups)
 
 
+_Sink: TypeAlias = _Memory | ResultStore
+
+
 def _run_serially(job: Job[S], queue: RunQueue, sink: _Sink, progress: Progress) -> None:
     sizer, provenance, done = GroupSizer(), provenance_here(job.run), 0
     with notify_compilation(progress.compiling):
@@ -338,7 +319,7 @@ def _run_serially(job: Job[S], queue: RunQueue, sink: _Sink, progress: Progress)
                         batch.append(job.replica(i))
                         done += 1
                         progress.advance(done, queue.total)
-                        nbytes += sum(array.nbytes for array in batch[-1].values())
+                        nbytes += _nbytes(batch[-1])
                         if sizer.is_full(time.perf_counter() - start, nbytes):
                             break
                 finally:  # keep finished replicas also after an error or Ctrl-C
@@ -357,26 +338,29 @@ def _run_on(
         while queue.left or running:
             with _named_errors(job):
                 # A cluster may grow, so the width is read each time.
-                width = executor.width if isinstance(executor, SizedExecutor) else available_cores()
+                width = executor.width if isinstance(executor, _OURS) else available_cores()
                 while queue.left and len(running) < 2 * width:  # queue two groups per worker
                     runs = queue.take(sizer.size(queue.left, width))
                     running.add(executor.submit(job, runs))
             ready, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
-            if not is_announced and isinstance(executor, ReportsCompilation):
-                is_announced = executor.compiling()
-                if is_announced:
-                    progress.compiling()
+            if not is_announced and isinstance(executor, _OURS) and executor.compiling():
+                is_announced = True
+                progress.compiling()
             for future in sorted(ready, key=_has_failed):  # store finished groups first
                 with _named_errors(job):
                     group = future.result()
                 sink.put(group.runs, group.columns, group.provenance)
-                sizer.record(len(group.runs), group.seconds, group.nbytes)
+                sizer.record(len(group.runs), group.seconds, _nbytes(group.columns))
                 done += len(group.runs)
                 progress.advance(done, queue.total)
     finally:
         # Processes have started all their groups; a cancelled future would break their clean-up.
         for future in running if not isinstance(executor, Processes) else ():
             future.cancel()
+
+
+def _nbytes(columns: Columns) -> int:
+    return sum(array.nbytes for array in columns.values())
 
 
 def _has_failed(future: Future[Group]) -> bool:
@@ -403,7 +387,7 @@ def _named_errors(job: Job[S]) -> Iterator[None]:
 
 
 def _require_picklable(job: Job[S], executor: Executor | None) -> None:
-    if executor is not None and not isinstance(executor, SizedExecutor):
+    if executor is not None and not isinstance(executor, _OURS):
         return  # threads, for example, pickle nothing
     try:
         pickle.dumps(job)

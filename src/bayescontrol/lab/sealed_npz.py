@@ -62,21 +62,17 @@ class SealedFile:
     def blocks(self, name: str) -> Iterator[tuple[range, npt.NDArray[Any]]]:
         """Yield the rows of a column with their runs, one block at a time."""
         try:
-            yield from self._blocks(name)
-        except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-            raise Damaged(f"{self.path} was changed while it was in use: {error}") from error
-
-    def _blocks(self, name: str) -> Iterator[tuple[range, npt.NDArray[Any]]]:
-        with zipfile.ZipFile(self.path) as archive:
-            dtype, shape, start = self._read_npy_header(archive, name)
-            row = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-            rows = max(1, _BLOCK // max(1, row))
-            with archive.open(f"{name}.npy") as member:
+            with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as member:
+                dtype, shape, start = self._read_npy_header(archive, name)
                 member.read(start)
+                row = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+                rows = max(1, _BLOCK // max(1, row))
                 for first in range(0, len(self.runs), rows):
                     runs = self.runs[first : first + rows]
                     data = member.read(row * len(runs))
                     yield runs, np.ndarray((len(runs), *shape), dtype, data)
+        except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            raise Damaged(f"{self.path} was changed while it was in use: {error}") from error
 
     def _read_npy_header(
         self, archive: zipfile.ZipFile, name: str
@@ -95,8 +91,8 @@ def layout_of(columns: Columns) -> Layout:
     return {name: (array.dtype, array.shape[1:]) for name, array in columns.items()}
 
 
-def write_sealed(path: Path, columns: Columns, header: Header) -> str:
-    """Write the columns atomically and return the sha256 of the file."""
+def write_sealed(path: Path, columns: Columns, header: Header) -> SealedFile:
+    """Write the columns atomically."""
     with writing_to(path.parent), atomic_write(path) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, array in columns.items():
@@ -110,7 +106,7 @@ def write_sealed(path: Path, columns: Columns, header: Header) -> str:
         seal = digest.hexdigest().encode()
         file.write(seal)
         digest.update(seal)
-    return digest.hexdigest()
+    return SealedFile(path, header, digest.hexdigest())
 
 
 def open_sealed(path: Path) -> SealedFile:

@@ -184,9 +184,8 @@ def values_of(sweeps: Sequence[str]) -> dict[str, list[str]]:
         if not equals or not listed.strip():
             raise InvalidSettings(f"--sweep {text}: write --sweep KEY=VALUE,VALUE,...")
         if name in found:
-            raise InvalidSettings(
-                f"--sweep {text}: {name} is swept twice; list all its values once"
-            )
+            problem = f"{name} is swept twice; list all its values once"
+            raise InvalidSettings(f"--sweep {text}: {problem}")
         found[name] = _listed(listed)
         twice = {value for value in found[name] if found[name].count(value) > 1}
         if twice:
@@ -209,11 +208,10 @@ def points(
     >>> [point.settings for point in chosen]
     [Settings(seed=0, runs=3, C=5.0), Settings(seed=0, runs=3, C=30.0)]
     """
-    for name in sweeps:
-        if name in fixed:
-            raise InvalidSettings(
-                f"{name} is both swept and set to {fixed[name]}: remove one of the two"
-            )
+    for name, value in fixed.items():
+        if name in sweeps:
+            problem = f"{name} is both swept and set to {value}"
+            raise InvalidSettings(f"{problem}: remove one of the two")
     found: list[Point] = []
     for values in itertools.product(*sweeps.values()):
         settings = parse(experiment.settings, {**fixed, **dict(zip(sweeps, values, strict=True))})
@@ -235,11 +233,9 @@ def axes(points: Sequence[Point]) -> dict[str, list[Any]]:
     {'C': [5, 30]}
     """
     found: dict[str, list[Any]] = {}
-    for point in points:
-        for name, value in point.swept.items():
-            values = found.setdefault(name, [])
-            if value not in values:
-                values.append(value)
+    for name, value in (item for point in points for item in point.swept.items()):
+        if value not in found.setdefault(name, []):
+            found[name].append(value)
     return found
 
 
@@ -275,14 +271,13 @@ def _interpretations(text: str) -> Iterator[Any]:
 
 
 def _convert(text: str, hint: Any) -> Any:
-    first: msgspec.ValidationError | None = None
+    errors = []
     for value in _interpretations(text):
         try:
             return msgspec.convert(value, hint, strict=False)
         except msgspec.ValidationError as error:
-            first = first or error
-    assert first is not None
-    raise first
+            errors.append(error)
+    raise errors[0]
 
 
 def _metas(hint: Any) -> tuple[msgspec.Meta, ...]:

@@ -8,17 +8,15 @@ byte for byte.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
-
-import numpy.typing as npt
+from typing import Final, Self
 
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.columns import assemble, missing, progressions, require_same
 from bayescontrol.lab.manifest import Manifest, read_manifest
-from bayescontrol.lab.sealed_npz import Layout, SealedFile, open_sealed
+from bayescontrol.lab.sealed_npz import SealedFile, open_sealed
 from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.store import ResultStore, Study
 
@@ -119,25 +117,13 @@ def _overlaps(files: Sequence[SealedFile]) -> dict[tuple[int, int], list[int]]:
     return shared
 
 
-class _SingleColumn:
-    """One column of a file, so that two files are compared column by column."""
-
-    def __init__(self, file: SealedFile, name: str) -> None:
-        self._file, self._name, self.runs = file, name, file.runs
-
-    def layout(self) -> Layout:
-        return {name: kind for name, kind in self._file.layout().items() if name == self._name}
-
-    def blocks(self, name: str) -> Iterator[tuple[range, npt.NDArray[Any]]]:
-        return self._file.blocks(name)
-
-
 def _require_equal(name: str, one: SealedFile, other: SealedFile, shared: Sequence[int]) -> None:
     require_same(name, (one.runs[0], one.layout()), (other.runs[0], other.layout()))
     for column in one.layout():
         for runs in progressions(shared):
-            first = assemble(name, runs, [_SingleColumn(one, column)])[column]
-            second = assemble(name, runs, [_SingleColumn(other, column)])[column]
+            first, second = (
+                assemble(name, runs, [file], only=column)[column] for file in (one, other)
+            )
             for run, a, b in zip(runs, first, second, strict=True):
                 if a.tobytes() != b.tobytes():
                     raise CannotMerge(
@@ -147,10 +133,8 @@ def _require_equal(name: str, one: SealedFile, other: SealedFile, shared: Sequen
 
 
 def _format_runs(gaps: Sequence[range]) -> str:
-    parts = [
-        f"{runs[0]}"
-        if len(runs) == 1
-        else f"{runs[0]}-{runs[-1]}" + (f" in steps of {runs.step}" if runs.step > 1 else "")
-        for runs in gaps[:5]
-    ]
+    parts = []
+    for runs in gaps[:5]:
+        step = f" in steps of {runs.step}" if runs.step > 1 else ""
+        parts.append(f"{runs[0]}-{runs[-1]}{step}" if len(runs) > 1 else f"{runs[0]}")
     return ", ".join(parts) + (" and more" if len(gaps) > 5 else "")

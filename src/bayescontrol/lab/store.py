@@ -22,26 +22,13 @@ import msgspec
 
 from bayescontrol.errors import BayesControlError
 from bayescontrol.files import create_folder, leftovers, lock_folder, writing_to
+from bayescontrol.lab import manifest as manifests
+from bayescontrol.lab import sealed_npz
 from bayescontrol.lab.columns import assemble, missing, require_same, span
 from bayescontrol.lab.experiment import Columns, Experiment
-from bayescontrol.lab.manifest import (
-    Manifest,
-    NoResults,
-    RunsProvenance,
-    provenance_of_runs,
-    read_manifest,
-    write_manifest,
-)
+from bayescontrol.lab.manifest import Manifest, NoResults, RunsProvenance, provenance_of_runs
 from bayescontrol.lab.provenance import Git, Provenance, git_state, provenance_here, source_of
-from bayescontrol.lab.sealed_npz import (
-    Damaged,
-    Header,
-    Layout,
-    SealedFile,
-    layout_of,
-    open_sealed,
-    write_sealed,
-)
+from bayescontrol.lab.sealed_npz import Damaged, Header, Layout, SealedFile, open_sealed
 from bayescontrol.lab.settings import key, plain
 
 _log = logging.getLogger(__name__)
@@ -97,7 +84,7 @@ def manifest_of(folder: Path, study: Study) -> Manifest | None:
     True
     """
     try:
-        manifest = read_manifest(folder)
+        manifest = manifests.read_manifest(folder)
     except NoResults as error:
         if (folder / "manifest.json").exists():
             _log.warning("%s; it will be replaced", error)
@@ -126,7 +113,7 @@ def read(folder: Path) -> StoredResults:
     Traceback (most recent call last):
     bayescontrol.lab.manifest.NoResults: no-such-folder holds no results: ...
     """
-    manifest = read_manifest(folder)
+    manifest = manifests.read_manifest(folder)
     if not isinstance(manifest, Manifest):
         raise NoResults(f"{folder} holds several results: name one of its folders")
     file = open_sealed(folder / "columns.npz")
@@ -192,7 +179,7 @@ class ResultStore:
         first = self.files[0] if self.files else None
         if first is not None:
             self._layout = self._layout or first.layout()
-            found = (runs[0], layout_of(columns))
+            found = (runs[0], sealed_npz.layout_of(columns))
             require_same(self.study.name, (first.runs[0], self._layout), found)
         self._write_pending(runs, columns, msgspec.structs.replace(provenance, git=self.study.git))
 
@@ -216,7 +203,7 @@ class ResultStore:
         known = [*provenance, *(before.provenance if before else ())]
         self._keep_unwanted(wanted, known)
         header = Header(self.study.key, span(wanted))
-        joined = SealedFile(self._columns, header, write_sealed(self._columns, columns, header))
+        joined = sealed_npz.write_sealed(self._columns, columns, header)
         starts = [file.header.written_at for file in files if file.header.written_at]
         self._manifest = Manifest(
             experiment=self.study.name,
@@ -231,7 +218,7 @@ class ResultStore:
             started=min([*starts, *([before.started] if before else [])], default=_now()),
             finished=_now(),
         )
-        write_manifest(self.folder, self._manifest)
+        manifests.write_manifest(self.folder, self._manifest)
         self._drop_pending(joined)
         self._results = StoredResults(self.folder, self._manifest, columns)
         return columns
@@ -249,10 +236,8 @@ class ResultStore:
         ours = [file for file in files if file.header.key == self.study.key]
         self._manifest = manifest_of(self.folder, self.study)
         if self._manifest is None and files and not ours:
-            raise OtherResults(
-                f"{self.folder} holds unfinished runs of other settings, "
-                f"{self.study.mismatch_hint()}"
-            )
+            content = "unfinished runs of other settings"
+            raise OtherResults(f"{self.folder} holds {content}, {self.study.mismatch_hint()}")
         strays = [file.path for file in files if file not in ours]
         damaged += [(path, f"{path} belongs to other settings") for path in strays]
         for path, problem in damaged:
@@ -290,10 +275,9 @@ class ResultStore:
         """Move runs that are no longer requested to the pending files."""
         for file in [file for file in self.files if file.path == self._columns]:
             pending = [other for other in self.files if other is not file]
-            extra = [
-                run for runs in missing(file.runs, pending) for run in runs if run not in wanted
-            ]
-            for part in provenance_of_runs(sorted(extra), [file], known):
+            here_only = sorted(run for runs in missing(file.runs, pending) for run in runs)
+            extra = [run for run in here_only if run not in wanted]
+            for part in provenance_of_runs(extra, [file], known):
                 for runs in (range(*one) for one in part.runs):
                     columns = assemble(self.study.name, runs, [file])
                     self._write_pending(runs, columns, part.provenance)
@@ -302,22 +286,19 @@ class ResultStore:
         create_folder(self._pending)
         path = self._pending / f"runs-{runs[0]:08d}-{runs[-1]:08d}.npz"
         header = Header(self.study.key, span(runs), provenance, _now())
-        self.files.append(SealedFile(path, header, write_sealed(path, columns, header)))
+        self.files.append(sealed_npz.write_sealed(path, columns, header))
 
     def _drop_pending(self, joined: SealedFile) -> None:
         """Remove the pending files whose runs are all in the joined file."""
-        left = [joined]
+        pending = [file for file in self.files if file.path != joined.path]
+        left = [file for file in pending if not all(run in joined.runs for run in file.runs)]
         with writing_to(self._pending):
-            for file in self.files:
-                if file.path == joined.path:
-                    continue
-                if all(run in joined.runs for run in file.runs):
+            for file in pending:
+                if file not in left:
                     file.path.unlink(missing_ok=True)
-                else:
-                    left.append(file)
             if self._pending.is_dir() and not any(self._pending.iterdir()):
                 self._pending.rmdir()
-        self.files = left
+        self.files = [joined, *left]
 
 
 def _differ(one: Provenance, other: Provenance) -> bool:

@@ -9,26 +9,19 @@ from typing import Final
 
 from bayescontrol.lab.chart import Colour
 
-LIGHT: Final[Mapping[Colour, str]] = {
-    "blue": "#0072b2",
-    "vermillion": "#d55e00",
-    "green": "#009e73",
-    "orange": "#e69f00",
-    "sky": "#56b4e9",
-    "purple": "#cc79a7",
-    "ink": "#000000",
-    "yellow": "#f0e442",
+#: Each colour on a light and on a dark page.
+_COLOURS: Final[Mapping[Colour, tuple[str, str]]] = {
+    "blue": ("#0072b2", "#3391db"),
+    "vermillion": ("#d55e00", "#ec7326"),
+    "green": ("#009e73", "#17b58a"),
+    "orange": ("#e69f00", "#f0b030"),
+    "sky": ("#56b4e9", "#8fd3f8"),
+    "purple": ("#cc79a7", "#dc92bb"),
+    "ink": ("#000000", "#f2f2f2"),
+    "yellow": ("#f0e442", "#f4ea5a"),
 }
-DARK: Final[Mapping[Colour, str]] = {
-    "blue": "#3391db",
-    "vermillion": "#ec7326",
-    "green": "#17b58a",
-    "orange": "#f0b030",
-    "sky": "#8fd3f8",
-    "purple": "#dc92bb",
-    "ink": "#f2f2f2",
-    "yellow": "#f4ea5a",
-}
+LIGHT: Final[Mapping[Colour, str]] = {name: light for name, (light, _) in _COLOURS.items()}
+DARK: Final[Mapping[Colour, str]] = {name: dark for name, (_, dark) in _COLOURS.items()}
 #: Colours of the background, text, axes and grid.
 LIGHT_GROUND: Final = {"ground": "#ffffff", "text": "#1a1a1a", "axis": "#5b6570", "grid": "#e3e6e9"}
 DARK_GROUND: Final = {"ground": "#15181c", "text": "#e8e8e8", "axis": "#a3adb8", "grid": "#2c3138"}

@@ -20,23 +20,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-_STYLES: Final[dict[ClaimVerdict, str]] = {
-    "holds": "green",
-    "refuted": "yellow",
-    "not comparable": "dim",
-    "fails": "bold red",
-}
-_VERBS: Final[Mapping[ClaimVerdict, str]] = {
-    "holds": "",
-    "refuted": " is refuted",
-    "not comparable": " is not comparable",
-    "fails": " fails",
-}
-_COUNTED: Final[Mapping[ClaimVerdict, str]] = {
-    "holds": "held",
-    "refuted": "of the paper refuted",
-    "not comparable": "of the paper not comparable",
-    "fails": "of ours failed",
+#: For each verdict its style on a terminal, the verb of a remark, and the words of a count.
+_VERDICTS: Final[Mapping[ClaimVerdict, tuple[str, str, str]]] = {
+    "holds": ("green", "", "held"),
+    "refuted": ("yellow", " is refuted", "of the paper refuted"),
+    "not comparable": ("dim", " is not comparable", "of the paper not comparable"),
+    "fails": ("bold red", " fails", "of ours failed"),
 }
 
 
@@ -110,8 +99,8 @@ def summary(
     parts = []
     for kind, counts in tally(claims).items():
         words = ", ".join(
-            mark(verdict, f"{counts.get(verdict, 0)} {_COUNTED[verdict]}")
-            for verdict in _COUNTED
+            mark(verdict, f"{counts.get(verdict, 0)} {counted_as}")
+            for verdict, (_, _, counted_as) in _VERDICTS.items()
             if verdict in counts or verdict == "holds"
         )
         n = sum(counts.values())
@@ -134,7 +123,7 @@ def remarks(claims: Iterable[Claim]) -> "list[Text]":
         reason = claim.reason.removesuffix(".") if origin else claim.reason
         words = "; ".join(filter(None, (reason, origin)))
         if place or words:
-            head = f"{place}{_VERBS[claim.verdict]}" + (": " if words else "")
+            head = f"{place}{_VERDICTS[claim.verdict][1]}" + (": " if words else "")
             lines.append(text.assemble((f"  {claim.name}", "bold"), head, words))
     return lines
 
@@ -170,11 +159,11 @@ def _grid(title: str) -> Any:
 
 
 def _cells(claim: Claim) -> "tuple[Text, ...]":
-    text = _rich().text.Text
+    text, (style, _, _) = _rich().text.Text, _VERDICTS[claim.verdict]
     return (
         text.assemble((claim.name, "bold"), f"\n{claim.claim}"),
         text(claim.source),
         text(number(claim.expected)),
         text(with_error(claim.ours, claim.error)),
-        text.assemble((claim.verdict, _STYLES[claim.verdict]), ", exact" if claim.exact else ""),
+        text.assemble((claim.verdict, style), ", exact" if claim.exact else ""),
     )

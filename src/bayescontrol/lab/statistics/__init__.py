@@ -6,47 +6,31 @@ bounded      wilson, bernstein, confidence_sequence (valid at every sample size 
 agents       compare, compare_all: paired, tested and corrected for the number of comparisons
 """
 
-from bayescontrol.lab.statistics.comparison import (
-    Comparison,
-    Judgement,
-    compare,
-    compare_all,
-    holm,
-    sign_flip_p_value,
-)
+from bayescontrol.lab.statistics.comparison import Comparison, compare, compare_all, holm
 from bayescontrol.lab.statistics.intervals import (
     Interval,
     InvalidSample,
-    Method,
     NoData,
     bernstein,
-    fitting_method,
-    format_interval,
     mean_and_error,
     mean_band,
     mean_interval,
     wilson,
 )
-from bayescontrol.lab.statistics.sequences import anytime_p_value, confidence_sequence
+from bayescontrol.lab.statistics.sequences import confidence_sequence
 
 __all__ = [
     "Comparison",
     "Interval",
     "InvalidSample",
-    "Judgement",
-    "Method",
     "NoData",
-    "anytime_p_value",
     "bernstein",
     "compare",
     "compare_all",
     "confidence_sequence",
-    "fitting_method",
-    "format_interval",
     "holm",
     "mean_and_error",
     "mean_band",
     "mean_interval",
-    "sign_flip_p_value",
     "wilson",
 ]

@@ -20,25 +20,20 @@ the probability of one false "better" among m comparisons below α, whatever the
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.statistics.intervals import (
-    Interval,
-    InvalidSample,
-    as_sample,
-    check_level,
-    fitting_method,
-    format_interval,
-    mean_interval,
-)
+from bayescontrol.lab.statistics import intervals
+from bayescontrol.lab.statistics.intervals import Interval, InvalidSample, as_sample, check_level
 from bayescontrol.lab.statistics.sequences import anytime_p_value, confidence_sequence
 from bayescontrol.seeding import Stream, as_stream
 
 Judgement: TypeAlias = Literal["better", "worse", "undecided"]
+TestName: TypeAlias = Literal["sign flips", "betting"]
 
 #: Up to this many differences all sign patterns are counted; beyond, this many random ones.
 _COUNT_ALL_UP_TO: Final = 16
@@ -72,7 +67,7 @@ class Comparison:
     #: 1 - Var(a - b) / (Var a + Var b): the share of the variance that pairing removed.
     removed: float
     higher_is_better: bool
-    test: Literal["sign flips", "betting"]
+    test: TestName
 
     @property
     def verdict(self) -> Judgement:
@@ -90,13 +85,10 @@ class Comparison:
     def sentence(self) -> str:
         """The verdict and its numbers as a sentence."""
         d, (a, b) = self.difference, self.names
-        mean, low, high = format_interval(d.mean, d.low, d.high)
-        by = mean.removeprefix("-")
-        verdict = {
-            "better": f"{a} is better than {b} by {by}",
-            "worse": f"{a} is worse than {b} by {by}",
-            "undecided": f"{a} and {b} cannot be distinguished: the difference is {mean}",
-        }[self.verdict]
+        mean, low, high = intervals.format_interval(d.mean, d.low, d.high)
+        verdict = f"{a} is {self.verdict} than {b} by {mean.removeprefix('-')}"
+        if self.verdict == "undecided":
+            verdict = f"{a} and {b} cannot be distinguished: the difference is {mean}"
         level = f"{100 * (1 - d.alpha):g} % interval {low} to {high}"
         holm_ = f", corrected for {self.family} comparisons" if self.family > 1 else ""
         test = "by betting, valid at any time" if self.test == "betting" else "by sign flips"
@@ -145,17 +137,8 @@ def compare(
         for name, values in zip(names, (x, y), strict=True):
             _check_within(name, values, bounds)
         interval, p = _anytime(x - y, bounds[1] - bounds[0], alpha)
-    return Comparison(
-        names=names,
-        n=len(x),
-        difference=interval,
-        p_value=p,
-        corrected_p_value=p,
-        family=1,
-        removed=_removed(x, y),
-        higher_is_better=higher_is_better,
-        test="sign flips" if bounds is None else "betting",
-    )
+    test: TestName = "sign flips" if bounds is None else "betting"
+    return Comparison(names, len(x), interval, p, p, 1, _removed(x, y), higher_is_better, test)
 
 
 def compare_all(
@@ -181,23 +164,11 @@ def compare_all(
         raise InvalidSample(f"no agent is called {baseline!r}: there are {', '.join(values)}")
     if len(values) < 2:
         raise InvalidSample(f"{len(values)} agents: a comparison needs at least two")
-    pairs = [
-        pair for pair in itertools.combinations(values, 2) if baseline is None or baseline in pair
-    ]
+    pairs = list(itertools.combinations(values, 2))
     if baseline is not None:
-        pairs = [(a if b == baseline else b, baseline) for a, b in pairs]
-    single = [
-        compare(
-            values[a],
-            values[b],
-            names=(a, b),
-            higher_is_better=higher_is_better,
-            alpha=alpha,
-            bounds=bounds,
-            rng=rng,
-        )
-        for a, b in pairs
-    ]
+        pairs = [(name, baseline) for name in values if name != baseline]
+    test = partial(compare, higher_is_better=higher_is_better, alpha=alpha, bounds=bounds, rng=rng)
+    single = [test(values[a], values[b], names=(a, b)) for a, b in pairs]
     corrected = holm([one.p_value for one in single])
     return tuple(
         replace(one, corrected_p_value=float(p), family=len(single))
@@ -252,19 +223,18 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
 
 def _fixed(d: FloatArray, alpha: float, rng: int | Stream) -> tuple[Interval, float]:
     # Differences of 0 and 1 are no proportion: -1 is possible as well.
-    method = fitting_method(d)
-    interval = mean_interval(d, alpha=alpha, method="t" if method == "Wilson" else method, rng=rng)
+    method = intervals.fitting_method(d)
+    method = "t" if method == "Wilson" else method
+    interval = intervals.mean_interval(d, alpha=alpha, method=method, rng=rng)
     return interval, sign_flip_p_value(d, rng=rng)
 
 
 def _anytime(d: FloatArray, width: float, alpha: float) -> tuple[Interval, float]:
     """Values in an interval of width w differ by at most w."""
-    sequence = confidence_sequence(d, (-width, width), alpha)
-    mean, low, high = (
-        np.asarray(values[-1]) for values in (sequence.mean, sequence.low, sequence.high)
-    )
+    all_t = confidence_sequence(d, (-width, width), alpha)
+    mean, low, high = (np.asarray(ends[-1]) for ends in (all_t.mean, all_t.low, all_t.high))
     p = anytime_p_value(d, (-width, width), 0.0, alpha)
-    return Interval(mean, low, high, alpha, sequence.method), p
+    return Interval(mean, low, high, alpha, all_t.method), p
 
 
 def _check_within(name: str, values: FloatArray, bounds: tuple[float, float]) -> None:
