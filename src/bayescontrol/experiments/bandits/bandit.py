@@ -35,21 +35,15 @@ from typing import Annotated, Any, Final, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import baselines
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.bandits.best_arm import beta_best
-from bayescontrol.baselines import (
-    BanditPlan,
-    CountingAgent,
-    EpsilonGreedy,
-    GittinsAgent,
-    GittinsTable,
-    expected_total,
-)
-from bayescontrol.baselines.bandits import counting_loop
+from bayescontrol.baselines import EpsilonGreedy, GittinsAgent, GittinsTable
+from bayescontrol.baselines.bandits import CountingAgent, counting_loop
 from bayescontrol.experiments.bandits import best_lever_regions
-from bayescontrol.experiments.settings import Runs, Seed
+from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.lab.chart import Chart, Guide, Panel, Series
@@ -107,12 +101,10 @@ AGENTS: Final[Mapping[str, Callable[[Settings], Any]]] = {
 def gittins_table(settings: Settings, lookahead: int | None) -> GittinsTable:
     """Return the indices of the states that a run can reach; None looks ahead without end."""
     pulls = settings.steps if lookahead is None else min(settings.steps, lookahead)
-    return _table(settings.discount, pulls, lookahead)
+    return _table(settings.discount, pulls, lookahead=lookahead)
 
 
-@lru_cache(maxsize=4)
-def _table(discount: float, pulls: int, lookahead: int | None) -> GittinsTable:
-    return GittinsTable(discount, pulls, lookahead=lookahead)
+_table = lru_cache(maxsize=4)(GittinsTable)
 
 
 def evenly_spaced(bias: FloatArray) -> FloatArray:
@@ -135,21 +127,24 @@ def run(settings: Settings, run: int) -> Columns:
     reward = np.empty(shape, np.uint8)
     for name, biases in worlds.items():
         for i, (label, make) in enumerate(AGENTS.items()):
-            streams = (
-                Stream.named(settings.seed, run, f"{name}: {_CHANCE.get(label, label)}"),
-                Stream.named(settings.seed, run, f"{name}: environment"),
-            )
+            names = f"{name}: {_CHANCE.get(label, label)}", f"{name}: environment"
+            streams = named_streams(settings.seed, run, *names)
             world = bandit.environment(biases)
             record = interact(make(settings), world, settings.steps, streams=streams)
             action[name][i] = record.actions
             if name == "drawn":
                 reward[i] = record.observations
-    return {
-        "bias": bias,
-        "action": action["drawn"],
-        "reward": reward,
-        "even_action": action["even"],
-    }
+    pulled = {"action": action["drawn"], "reward": reward, "even_action": action["even"]}
+    return {"bias": bias, **pulled}
+
+
+class Summaries(NamedTuple):
+    """Of each run: average reward early and late, share of the best lever late, and R_T."""
+
+    early_reward: FloatArray
+    late_reward: FloatArray
+    late_best: FloatArray
+    regret: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,21 +172,13 @@ class Results:
         lost = bias.max(axis=1, keepdims=True) - np.take_along_axis(bias, pulled, axis=1)
         return np.asarray(lost.cumsum(axis=1))
 
-    def early_reward(self, agent: str) -> FloatArray:
-        """Return the mean reward of each run over the first window."""
-        return np.asarray(self.reward(agent)[:, : self.settings.window].mean(axis=1))
-
-    def late_reward(self, agent: str) -> FloatArray:
-        """Return the mean reward of each run over the last window."""
-        return np.asarray(self.reward(agent)[:, -self.settings.window :].mean(axis=1))
-
-    def late_best(self, agent: str) -> FloatArray:
-        """Return the share of the best lever in each run over the last window."""
-        return np.asarray(self.best(agent)[:, -self.settings.window :].mean(axis=1))
-
-    def total_regret(self, agent: str) -> FloatArray:
-        """Return R_T of each run."""
-        return self.regret(agent)[:, -1]
+    def summaries(self, agent: str) -> Summaries:
+        """Return the averages and the regret of each run."""
+        first, last = slice(self.settings.window), slice(-self.settings.window, None)
+        reward, best = self.reward(agent), self.best(agent)
+        averages = (reward[:, first], reward[:, last], best[:, last])
+        early, late, late_best = (runs.mean(axis=1) for runs in averages)
+        return Summaries(early, late, late_best, self.regret(agent)[:, -1])
 
     @staticmethod
     def _place(agent: str) -> int:
@@ -234,15 +221,15 @@ def _references(results: Results) -> tuple[Claim, ...]:
     late = f"over the last {results.settings.window} steps"
     # Name, claim, mean of the reference, spread from run to run, our runs. The spreads of regret
     # follow from the errors of the reference; for the others it gives none, and ours are used.
-    reward, best, regret = results.late_reward, results.late_best, results.total_regret
+    rule, gittins, epsilon = (results.summaries(agent) for agent in (RULE, GITTINS, EPSILON))
     rows: tuple[tuple[str, str, float, float, FloatArray], ...] = (
-        ("rule-late-reward", f"reward of the rule {late}", 0.9003, 0.092, reward(RULE)),
-        ("gittins-late-reward", f"reward of Gittins {late}", 0.9054, 0.09, reward(GITTINS)),
-        ("rule-best-lever", f"best lever by the rule {late}", 0.871, 0.232, best(RULE)),
-        ("gittins-best-lever", f"best lever by Gittins {late}", 0.857, 0.35, best(GITTINS)),
-        ("rule-regret", "regret of the control rule", 28.21, 13.9, regret(RULE)),
-        ("gittins-regret", "regret of Gittins", 15.58, 17.1, regret(GITTINS)),
-        ("epsilon-regret", "regret of ε-greedy", 51.0, 76.0, regret(EPSILON)),
+        ("rule-late-reward", f"reward of the rule {late}", 0.9003, 0.092, rule.late_reward),
+        ("gittins-late-reward", f"reward of Gittins {late}", 0.9054, 0.09, gittins.late_reward),
+        ("rule-best-lever", f"best lever by the rule {late}", 0.871, 0.232, rule.late_best),
+        ("gittins-best-lever", f"best lever by Gittins {late}", 0.857, 0.35, gittins.late_best),
+        ("rule-regret", "regret of the control rule", 28.21, 13.9, rule.regret),
+        ("gittins-regret", "regret of Gittins", 15.58, 17.1, gittins.regret),
+        ("epsilon-regret", "regret of ε-greedy", 51.0, 76.0, epsilon.regret),
     )
     claims = []
     for name, claim, reference, sd, values in rows:
@@ -262,9 +249,10 @@ def _references(results: Results) -> tuple[Claim, ...]:
 def _paper(results: Results) -> tuple[Claim, ...]:
     window = results.settings.window
     names = ("Gittins", "the control rule")
-    late, late_error = mean_and_error(results.late_reward(GITTINS) - results.late_reward(RULE))
-    early, early_error = mean_and_error(results.early_reward(GITTINS) - results.early_reward(RULE))
-    share, share_error = mean_and_error(results.late_best(EPSILON))
+    rule, gittins, epsilon = (results.summaries(agent) for agent in (RULE, GITTINS, EPSILON))
+    late, late_error = mean_and_error(gittins.late_reward - rule.late_reward)
+    early, early_error = mean_and_error(gittins.early_reward - rule.early_reward)
+    share, share_error = mean_and_error(epsilon.late_best)
     slack = _tolerance(0.49, results.settings.runs, _PAPER_RUNS)
     return (
         Claim(
@@ -274,7 +262,7 @@ def _paper(results: Results) -> tuple[Claim, ...]:
             "and four standard errors",
             "paper", 0.0, float(late), float(late_error),
             abs(float(late)) <= _ESSENTIALLY + _ERRORS * float(late_error),
-            _comparison(results.late_reward(GITTINS), results.late_reward(RULE), names),
+            _comparison(gittins.late_reward, rule.late_reward, names),
             place=_PLACE, threshold_origin=f"paper: \"essentially\" is read as {_ESSENTIALLY}",
         ),
         Claim(
@@ -283,7 +271,7 @@ def _paper(results: Results) -> tuple[Claim, ...]:
             f"difference in reward over the first {window} steps",
             "paper", "> 0", float(early), float(early_error),
             bool(early > _ERRORS * early_error),
-            _comparison(results.early_reward(GITTINS), results.early_reward(RULE), names),
+            _comparison(gittins.early_reward, rule.early_reward, names),
             place=_PLACE, threshold_origin="paper: \"significantly\" is four standard errors",
         ),
         Claim(
@@ -300,7 +288,7 @@ def _paper(results: Results) -> tuple[Claim, ...]:
 
 
 def _as_printed(results: Results) -> Claim:
-    levers, values = results.settings.levers, results.late_best(PRINTED)
+    levers, values = results.settings.levers, results.summaries(PRINTED).late_best
     ours, error = mean_and_error(values)
     return Claim(
         "epsilon-as-printed",
@@ -329,8 +317,8 @@ def _oracle(results: Results) -> Claim:
 
 def _two_levers() -> Claim:
     plays, rule, optimal = 5, 2.71637963, 2.88888889
-    ours = expected_total(_best_arm, arms=2, horizon=plays)
-    bayes = BanditPlan(2, plays).value()
+    ours = baselines.expected_total(_best_arm, arms=2, horizon=plays)
+    bayes = baselines.BanditPlan(2, plays).value()
     return Claim(
         "two-lever-totals",
         f"two levers, {plays} plays: the rule's expected total, by enumeration; "
@@ -413,16 +401,10 @@ def index_tables(settings: Settings) -> Table:
     rows = []
     for lookahead in (settings.lookahead, None):
         table, seconds = timed(settings, lookahead)
-        rows.append(
-            (
-                GITTINS if lookahead else CONVERGED,
-                f"{lookahead:,} pulls" if lookahead else "unlimited",
-                table.states,
-                f"{table.error:.1e}",
-                f"{seconds:.2g}",
-                f"{lookahead_cost(settings):.1e}" if lookahead else "",
-            )
-        )
+        name = GITTINS if lookahead else CONVERGED
+        far = f"{lookahead:,} pulls" if lookahead else "unlimited"
+        cost = f"{lookahead_cost(settings):.1e}" if lookahead else ""
+        rows.append((name, far, table.states, f"{table.error:.1e}", f"{seconds:.2g}", cost))
     return Table(
         f"Gittins indices, discount {settings.discount:g}, up to {settings.lookahead:,} pulls",
         ("table", "look-ahead", "indices", "certified error", "seconds", "too low by up to"),
@@ -437,30 +419,15 @@ def performance(results: Results) -> Table:
     window = results.settings.window
     rows = []
     for agent in AGENTS:
-        columns = (
-            results.early_reward(agent),
-            results.late_reward(agent),
-            results.late_best(agent),
-            results.total_regret(agent),
-        )
-        rows.append((agent, *(_cell(*mean_and_error(column)) for column in columns)))
+        measured = (mean_and_error(runs) for runs in results.summaries(agent))
+        rows.append((agent, *(with_error(float(mean), float(error)) for mean, error in measured)))
     return Table(
         f"{results.settings.levers} levers, {results.settings.steps:,} steps",
-        (
-            "agent",
-            f"reward, first {window}",
-            f"reward, last {window}",
-            f"best lever, last {window}",
-            "regret",
-        ),
-        tuple(rows),
+        ("agent", f"reward, first {window}", f"reward, last {window}",
+         f"best lever, last {window}", "regret"), tuple(rows),
         f"means of {results.settings.runs:,} runs with their standard errors; all agents met the "
         "same bandits",
-    )
-
-
-def _cell(mean: FloatArray, error: FloatArray) -> str:
-    return with_error(float(mean), float(error))
+    )  # fmt: skip
 
 
 _LOOKS: Final[Mapping[str, Any]] = {
@@ -576,11 +543,10 @@ def _times(settings: Settings) -> FloatArray:
 
 def _regrets(results: Results, t: FloatArray, *, even: bool) -> list[Series]:
     at = t.astype(int) - 1
-    series = []
-    for name, look in _LOOKS.items():
-        runs = results.regret(name, even=even)[:, at]
-        series.append(Series.of_runs(name, t, runs, in_legend=not even, **look))
-    return series
+    return [
+        Series.of_runs(name, t, results.regret(name, even=even)[:, at], in_legend=not even, **look)
+        for name, look in _LOOKS.items()
+    ]
 
 
 experiment = Experiment(

@@ -31,7 +31,8 @@ There 30 of 40 runs of the rule are within the bound, and 27 of 40 of the lazy o
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
+from itertools import product
 from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
@@ -41,7 +42,8 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import CertaintyEquivalence, OptimalController, lazy_thompson_sampling
 from bayescontrol.errors import BadEvidence
 from bayescontrol.experiments.chance import least_successes
-from bayescontrol.experiments.settings import Runs, Seed
+from bayescontrol.experiments.curves import by_name
+from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Panel, Region, Series
@@ -77,7 +79,7 @@ class Settings:
     exploration: Annotated[float, Meta(ge=0, description="first deviation of the input")] = 1.0
 
 
-@lru_cache(maxsize=8)
+@cache
 def system(name: str) -> LinearSystem:
     """Return the plant of that name."""
     return PLANTS[name]()
@@ -159,13 +161,10 @@ class _Played(NamedTuple):
 def _play(settings: Settings, run: int, name: str, agent_name: str) -> _Played:
     at, plant = checkpoints(settings), system(name)
     agent, world = AGENTS[agent_name](settings, plant), LinearPlant(plant)
-    streams = (
-        Stream.named(settings.seed, run, f"{name}: {agent_name}"),
-        Stream.named(settings.seed, run, f"{name}: environment"),
-    )
-    # After a divergence the cost is ∞.
-    played = _Played(np.full(at.size, np.inf), np.full(at.size, np.inf), np.zeros((at.size, 5)),
-                     agent.belief, [])  # fmt: skip
+    names = f"{name}: {agent_name}", f"{name}: environment"
+    streams = named_streams(settings.seed, run, *names)
+    cost, total = np.full((2, at.size), np.inf)  # ∞ after a divergence
+    played = _Played(cost, total, np.zeros((at.size, 5)), agent.belief, [])
     spent, done = 0.0, 0
     for c, t in enumerate(at):
         if agent_name == WARM and done == settings.warm_up:
@@ -185,12 +184,8 @@ def _play(settings: Settings, run: int, name: str, agent_name: str) -> _Played:
 
 def _best(settings: Settings, run: int, name: str) -> FloatArray:
     """Return the total cost of the best controller up to each step, with the same noise."""
-    plant = system(name)
-    streams = (
-        Stream.named(settings.seed, run, name),
-        Stream.named(settings.seed, run, f"{name}: environment"),
-    )
-    world = LinearPlant(plant)
+    plant, world = system(name), LinearPlant(system(name))
+    streams = named_streams(settings.seed, run, name, f"{name}: environment")
     record = interact(OptimalController(plant), world, settings.steps, streams=streams)
     return np.asarray(world.costs(record).cumsum())
 
@@ -209,16 +204,14 @@ def _gap(played: _Played, prior: SystemPrior) -> float:
     Z = np.hstack([X, np.vstack([record.actions for _, record in played.steps])])
     n, d = Y.shape[1], Z.shape[1]
     prior_rows = prior.factor(n, d - n)[:d]
-    M = np.linalg.lstsq(
-        np.vstack([prior_rows[:, :d], Z]), np.vstack([prior_rows[:, d:], Y]), rcond=None
-    )[0].T
+    inputs, outputs = np.vstack([prior_rows[:, :d], Z]), np.vstack([prior_rows[:, d:], Y])
+    M = np.linalg.lstsq(inputs, outputs, rcond=None)[0].T
     return float(np.abs(played.belief.mean() - M).max() / np.abs(M).max())
 
 
 #: Octaves over which the exponent of regret is estimated: about a decade.
 OCTAVES: Final = 3
 _RESAMPLES: Final = 400
-_PLACE: Final = {name: i for i, name in enumerate(AGENTS)}
 
 
 class Results:
@@ -230,11 +223,11 @@ class Results:
 
     def excess(self, plant: str, agent: str) -> FloatArray:
         """Return J(K_t)/J* - 1 at the checkpoints, by run."""
-        return self._column("cost", plant, agent) - 1.0
+        return self._column("cost", plant, agent) / system(plant).best_cost - 1.0
 
     def regret(self, plant: str, agent: str) -> FloatArray:
         """Return R_t/J* at the checkpoints, by run."""
-        return self._column("regret", plant, agent)
+        return self._column("regret", plant, agent) / system(plant).best_cost
 
     def octaves(self, plant: str, agent: str) -> FloatArray:
         """Return R_t/J* at T/32, T/16, … T, by run."""
@@ -260,11 +253,10 @@ class Results:
 
     def redrawn(self, plant: str, agent: str) -> int:
         """Return the number of drawn systems without a stabilising gain, in all runs."""
-        return int(self.columns["redrawn"][:, list(PLANTS).index(plant), _PLACE[agent]].sum())
+        return int(self._column("redrawn", plant, agent).sum())
 
     def _column(self, name: str, plant: str, agent: str) -> FloatArray:
-        column = self.columns[name][:, list(PLANTS).index(plant), _PLACE[agent]]
-        return np.asarray(column / system(plant).best_cost)
+        return by_name(AGENTS, by_name(PLANTS, self.columns[name])[plant])[agent]
 
 
 def exponent(regret: FloatArray) -> tuple[float, float]:
@@ -315,12 +307,9 @@ _ALARMS: Final = 0.01
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and a table for each plant."""
     results = Results(settings, columns)
-    claims = (
-        _posterior(results),
-        _near_optimal(results, RULE, "near-optimal-gain"),
-        _near_optimal(results, LAZY, "near-optimal-gain-lazy"),
-        _sqrt_regret(results),
-    )
+    names = {RULE: "near-optimal-gain", LAZY: "near-optimal-gain-lazy"}
+    near_optimal = (_near_optimal(results, agent, name) for agent, name in names.items())
+    claims = (_posterior(results), *near_optimal, _sqrt_regret(results))
     return Score(claims, (*(_table(results, plant) for plant in PLANTS), _against(results)))
 
 
@@ -359,11 +348,8 @@ def _near_optimal(results: Results, agent: str, name: str) -> Claim:
 
 
 def _sqrt_regret(results: Results) -> Claim:
-    found = {
-        (plant, agent): exponent(results.octaves(plant, agent))
-        for plant in PLANTS
-        for agent in (RULE, LAZY, WARM)
-    }
+    pairs = product(PLANTS, (RULE, LAZY, WARM))
+    found = {(plant, agent): exponent(results.octaves(plant, agent)) for plant, agent in pairs}
     worst = max(found, key=lambda pair: found[pair][0])
     return Claim(
         "sqrt-regret",
@@ -377,31 +363,16 @@ def _sqrt_regret(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _share(results: Results, plant: str, other: str) -> tuple[float, float, float]:
-    """Return the share of runs in which the rule has less regret, with Wilson's interval."""
-    better = int((results.regret(plant, WARM)[:, -1] < results.regret(plant, other)[:, -1]).sum())
-    low, high = wilson(better, results.runs)
-    return better / results.runs, float(low), float(high)
-
-
 def _against(results: Results) -> Table:
     rows: list[tuple[str | float | int, ...]] = []
-    for other in (CERTAIN, EXPLORING):
-        for plant in PLANTS:
-            share, low, high = _share(results, plant, other)
-            agents = (WARM, other)
-            verdict = "less" if low > 0.5 else "more" if high < 0.5 else "not significant"
-            rows.append(
-                (
-                    other,
-                    plant,
-                    with_error(share, (high - low) / 4),
-                    verdict,
-                    " / ".join(f"{results.total(plant, agent):.3g}" for agent in agents),
-                    " / ".join(f"{late(results.octaves(plant, agent)):.2f}" for agent in agents),
-                    " / ".join(f"{100 * results.gain(plant, agent):.2g} %" for agent in agents),
-                )
-            )
+    for other, plant in product((CERTAIN, EXPLORING), PLANTS):
+        rule, opponent = (results.regret(plant, agent)[:, -1] for agent in (WARM, other))
+        better = int((rule < opponent).sum())
+        low, high = (float(end) for end in wilson(better, results.runs))
+        verdict = "less" if low > 0.5 else "more" if high < 0.5 else "not significant"
+        pairs = zip(*(_shown(results, plant, agent) for agent in (WARM, other)), strict=True)
+        share = with_error(better / results.runs, (high - low) / 4)
+        rows.append((other, plant, share, verdict, *(" / ".join(pair) for pair in pairs)))
     return Table(
         f"After {results.settings.warm_up} steps of noise: the regret of the rule and of certainty "
         "equivalence",
@@ -412,6 +383,12 @@ def _against(results: Results) -> Table:
         "the last three columns: the rule / the other; regret and J(K) are medians. The paper "
         "makes no claim about this",
     )  # fmt: skip
+
+
+def _shown(results: Results, plant: str, agent: str) -> tuple[str, str, str]:
+    """Format regret, late exponent and the cost of the gain."""
+    slope, gain = late(results.octaves(plant, agent)), results.gain(plant, agent)
+    return f"{results.total(plant, agent):.3g}", f"{slope:.2f}", f"{100 * gain:.2g} %"
 
 
 def _table(results: Results, plant: str) -> Table:

@@ -13,34 +13,24 @@ with the exact value. The false-alarm rate of all claims together is below 1e-3 
 runs; the margins are about five of the largest standard errors.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.experiments.interventions.delusion_replica import (
-    AGENTS,
-    DELTAS,
-    HORIZON,
-    IDENTITIES,
-    AllTrajectories,
-    Identity,
-    Settings,
-    all_exact,
-    all_trajectories,
-    margin_ratio,
-    processes,
-    run,
-)
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
+from bayescontrol.experiments.chance import ROUNDING
+from bayescontrol.experiments.curves import share_of_runs
+from bayescontrol.experiments.interventions import delusion_replica as replica
+from bayescontrol.experiments.interventions.delusion_replica import AGENTS, HORIZON, Settings
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.metrics import delusion
 from bayescontrol.problems.examples import PRIZE
 from bayescontrol.record import Record, posterior
 from bayescontrol.report.tables import with_error
 
-_TOLERANCE: Final = 1e-12
 _BROKEN: Final = 0.01
 _ORIGIN: Final = (
     "theory: exact values up to the horizon, Bernstein's margin beyond "
@@ -52,19 +42,16 @@ _SHOWN: Final = "three modes"
 
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, two for each identity, and the tables."""
-    runs = all_trajectories(settings, columns)
-    claims = list(_prize(settings))
-    for identity in IDENTITIES:
-        claims += [
-            _holds(identity, settings, runs),
-            _fails(identity, settings, runs),
-        ]
+    runs = replica.all_trajectories(settings, columns)
+    claims = [*_prize(settings)]
+    for identity in replica.IDENTITIES:
+        claims += [_holds(identity, settings, runs), _fails(identity, settings, runs)]
     claims += _intervention_law(settings, columns)
     return Score(tuple(claims), tables(settings, columns, runs))
 
 
-def _prize(settings: Settings) -> tuple[Claim, ...]:
-    process = processes(settings.reliability)["prize"]
+def _prize(settings: Settings) -> Iterator[Claim]:
+    process = replica.processes(settings.reliability)["prize"]
     believed = {}
     for name in AGENTS:
         agent = process.agent(name)
@@ -72,42 +59,39 @@ def _prize(settings: Settings) -> tuple[Claim, ...]:
         believed[name] = float(posterior.measure(agent, 0, None)[0])
     bits = float(delusion(Record([0], [PRIZE]), process.agent("causal")).step_bits[0])
     claim = "after picking a box, before opening it, the {} agent believes P(prize) = {}"
-    return (
-        _exactly("prize-naive", claim.format("naive", "1"), 1.0, believed["naive"]),
-        _exactly("prize-causal", claim.format("causal", "1/2"), 0.5, believed["causal"]),
-        _exactly("prize-bits", "taken for evidence, the pick gives one false bit", 1.0, bits),
-    )
+    for name, text, expected, ours in (
+        ("prize-naive", claim.format("naive", "1"), 1.0, believed["naive"]),
+        ("prize-causal", claim.format("causal", "1/2"), 0.5, believed["causal"]),
+        ("prize-bits", "taken for evidence, the pick gives one false bit", 1.0, bits),
+    ):
+        holds = abs(ours - expected) <= ROUNDING
+        yield Claim(name, text, "ours", expected, ours, None, holds, exact=True)
 
 
-def _exactly(name: str, claim: str, expected: float, ours: float) -> Claim:
-    holds = abs(ours - expected) <= _TOLERANCE
-    return Claim(name, claim, "ours", expected, ours, None, holds, exact=True)
-
-
-def _holds(identity: Identity, settings: Settings, runs: AllTrajectories) -> Claim:
+def _holds(identity: replica.Identity, settings: Settings, runs: replica.AllTrajectories) -> Claim:
     ratios = []
-    for process, (_, prior) in processes(settings.reliability).items():
+    for process, (_, prior) in replica.processes(settings.reliability).items():
         left, right, variance = identity.simulated(prior, runs[process, "causal"])
-        ratios.append(margin_ratio(identity.gap(left.mean(0), right), variance, len(left)))
+        ratios.append(replica.margin_ratio(identity.gap(left.mean(0), right), variance, len(left)))
     off = _exact_gap(identity, settings, "causal")
     expected, ours, error = _shown(identity, settings, runs, "causal")
     return Claim(
         name=identity.name, claim=identity.holds, source="ours",
         expected=f"at most {expected:.4g}" if identity.bound else expected, ours=ours, error=error,
-        holds=off <= _TOLERANCE and max(ratios) <= 1.0,
+        holds=off <= ROUNDING and max(ratios) <= 1.0,
         reason=f"exact deviation {max(off, 0.0):.2g} up to step {HORIZON}; in simulation, up to "
         f"step {settings.steps}, {max(0.0, *ratios):.2f} of the margin for chance",
         threshold_origin=_ORIGIN,
     )  # fmt: skip
 
 
-def _fails(identity: Identity, settings: Settings, runs: AllTrajectories) -> Claim:
+def _fails(identity: replica.Identity, settings: Settings, runs: replica.AllTrajectories) -> Claim:
     ratios = []
-    exact = all_exact(settings.reliability)
-    for process, (_, prior) in processes(settings.reliability).items():
+    exact = replica.all_exact(settings.reliability)
+    for process, (_, prior) in replica.processes(settings.reliability).items():
         left = identity.simulated(prior, runs[process, "naive"]).left[:, : HORIZON + 1]
         mu = identity.exact(prior, exact[process, "naive"]).left[: left.shape[1]]
-        ratios.append(margin_ratio(np.abs(left.mean(0) - mu), mu * (1 - mu), len(left)))
+        ratios.append(replica.margin_ratio(np.abs(left.mean(0) - mu), mu * (1 - mu), len(left)))
     off = _exact_gap(identity, settings, "naive")
     expected, ours, error = _shown(identity, settings, runs, "naive")
     far = f"{abs(ours - expected) / error:.0f}" if error > 0 else "many"
@@ -122,22 +106,20 @@ def _fails(identity: Identity, settings: Settings, runs: AllTrajectories) -> Cla
     )  # fmt: skip
 
 
-def _exact_gap(identity: Identity, settings: Settings, agent: str) -> float:
+def _exact_gap(identity: replica.Identity, settings: Settings, agent: str) -> float:
+    exact = replica.all_exact(settings.reliability)
     gaps = [
-        identity.gap(*identity.exact(prior, all_exact(settings.reliability)[process, agent]))
-        for process, (_, prior) in processes(settings.reliability).items()
+        identity.gap(*identity.exact(prior, exact[process, agent]))
+        for process, (_, prior) in replica.processes(settings.reliability).items()
     ]
     return max(float(gap.max()) for gap in gaps)
 
 
 def _shown(
-    identity: Identity,
-    settings: Settings,
-    runs: AllTrajectories,
-    agent: str,
+    identity: replica.Identity, settings: Settings, runs: replica.AllTrajectories, agent: str
 ) -> tuple[float, float, float]:
     """Return right side, left side and its error at the end, where the gap is largest."""
-    prior = processes(settings.reliability)[_SHOWN].prior
+    prior = replica.processes(settings.reliability)[_SHOWN].prior
     left, right, _ = identity.simulated(prior, runs[_SHOWN, agent])
     mean, error = mean_and_error(left[:, -1])
     k = int(np.argmax(identity.gap(mean, right[-1])))
@@ -152,94 +134,83 @@ def _intervention_law(settings: Settings, columns: Columns) -> tuple[Claim, Clai
     histories = 2 * len(columns["prize truth"])
     return (
         Claim(
-            name="intervention-law",
-            claim="causal agent: other policies with the same hypotheses give the same posterior "
-            "for the same history, bit for bit; histories that differ",
-            source="ours",
-            expected=0,
-            ours=sum(changed["causal"]),
-            error=None,
-            holds=not any(changed["causal"]),
-            reason=f"{histories} histories of {settings.steps} steps, random policies for each",
+            "intervention-law",
+            "causal agent: other policies with the same hypotheses give the same posterior for the "
+            "same history, bit for bit; histories that differ",
+            "ours", 0, sum(changed["causal"]), None, not any(changed["causal"]),
+            f"{histories} histories of {settings.steps} steps, random policies for each",
             threshold_origin="theory, bit for bit",
         ),
         Claim(
-            name="intervention-law-naive-fails",
-            claim="naive agent: other policies change its posterior; histories that differ",
-            source="ours",
-            expected="above 0",
-            ours=sum(changed["naive"]),
-            error=None,
-            holds=all(changed["naive"]),
-            reason=f"of {histories}",
+            "intervention-law-naive-fails",
+            "naive agent: other policies change its posterior; histories that differ",
+            "ours", "above 0", sum(changed["naive"]), None, all(changed["naive"]),
+            f"of {histories}",
             threshold_origin="theory: both processes have histories that differ",
         ),
-    )
+    )  # fmt: skip
 
 
 Rows: TypeAlias = list[tuple[str | float | int, ...]]
 
 
-def tables(settings: Settings, columns: Columns, all_runs: AllTrajectories) -> tuple[Table, ...]:
+def tables(
+    settings: Settings, columns: Columns, all_runs: replica.AllTrajectories
+) -> tuple[Table, ...]:
     """Tabulate trust, E[posterior], match rate, Ville's bound and delusion in bits."""
-    exact, first, last = all_exact(settings.reliability), "step 1", f"step {settings.steps}"
+    exact, first, last = replica.all_exact(settings.reliability), "step 1", f"step {settings.steps}"
     horizon = f"exact, step {HORIZON}"
-    trust: Rows = []
-    mean: Rows = []
-    match: Rows = []
-    ville: Rows = []
-    bits: Rows = []
+    rows: defaultdict[str, Rows] = defaultdict(list)
     for (name, agent), runs in all_runs.items():
-        process, sums = processes(settings.reliability)[name], exact[name, agent]
+        process, sums = replica.processes(settings.reliability)[name], exact[name, agent]
         believed, step, total = (
             columns[f"{name} {agent} {kind}"] for kind in ("trust", "step bits", "total bits")
         )
         right = _with_error(runs.matched[:, -1])
-        trust.append(
-            (name, agent, _with_error(believed[:, 0]), _with_error(believed[:, -1]), right)
-        )
+        ends = _with_error(believed[:, 0]), _with_error(believed[:, -1])
+        rows["trust"].append((name, agent, *ends, right))
         for m, p in enumerate(process.prior):
             simulated = _with_error(runs.posterior[:, -1, m])
             row = process.modes[m].name, float(p), float(sums.mean[-1, m]), simulated
-            mean.append((name, agent, *row))
+            rows["mean"].append((name, agent, *row))
         sides = float(sums.match[-1]), float(sums.squares[-1])
-        match.append((name, agent, *sides, right, _with_error(runs.squares[:, -1])))
-        for k, delta in enumerate(DELTAS):
+        rows["match"].append((name, agent, *sides, right, _with_error(runs.squares[:, -1])))
+        for k, delta in enumerate(replica.DELTAS):
             fell = _with_error(runs.lowest[:, -1] < delta)
-            ville.append((name, agent, delta, float(sums.ville[-1, k]), fell))
+            rows["ville"].append((name, agent, delta, float(sums.ville[-1, k]), fell))
         finite = total[np.isfinite(total[:, -1]), -1]
         every = _with_error(finite) if finite.size else "none finite"
         contradicted = f"{np.isinf(total[:, -1]).mean():.1%}"
         single = _with_error(step[:, 0]), _with_error(step.sum(1))
-        bits.append((name, agent, *single, every, contradicted))
+        rows["bits"].append((name, agent, *single, every, contradicted))
     who = ("process", "agent")
     return (
         Table(
             "Trust in the mode just drawn, before the answer",
             (*who, f"{first}, believed", f"{last}, believed", f"{last}, right"),
-            tuple(trust),
+            tuple(rows["trust"]),
             "In prize or frog the drawn mode predicts that the prize is in the picked box.",
         ),
         Table(
             "E[posterior], m* drawn from the prior",
             (*who, "mode", "prior", horizon, f"simulated, {last}"),
-            tuple(mean),
+            tuple(rows["mean"]),
             "In prize or frog the naive agent keeps the prior only by symmetry.",
         ),
         Table(
             "Match, P(drawn mode = m*) against E[Σ posterior²]",
             (*who, f"P, {horizon}", f"E, {horizon}", f"P, {last}", f"E, {last}"),
-            tuple(match),
+            tuple(rows["match"]),
         ),
         Table(
             "Ville's bound, P(posterior(m*) < δ prior(m*) at some t) against δ",
             (*who, "δ", f"{horizon}", f"simulated, to {last}"),
-            tuple(ville),
+            tuple(rows["ville"]),
         ),
         Table(
             "Delusion in bits, on the records of either agent",
             (*who, first, f"summed to {last}", f"all actions, {last}", "contradictions"),
-            tuple(bits),
+            tuple(rows["bits"]),
             "Conditioned on single actions, then on all of them. Contradictions: runs in which no "
             "mode explains all actions; their infinite bits are left out of the mean.",
         ),
@@ -257,17 +228,11 @@ _DASH: Final[Mapping[str, Dash]] = {"prize": "solid", "three modes": "dash"}
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw trust, E[posterior], injected bits and Ville's bound."""
-    runs = all_trajectories(settings, columns)
-    panels = [
-        _trust(columns, runs),
-        _mean(settings, runs),
-        _bits(columns),
-        _ville(runs),
-    ]
+    runs = replica.all_trajectories(settings, columns)
     return {
         "delusion": Chart(
             "The beliefs of an agent that takes its own actions for evidence",
-            panels,
+            [_trust(columns, runs), _mean(settings, runs), _bits(columns), _ville(runs)],
             "The causal agent is right as often as it believes (a), keeps the prior on average "
             "(b) and stays below the bound (d); the naive agent does none of this. (c) counts the "
             "false bits in the actions of each agent; only the naive agent uses them as evidence.",
@@ -277,7 +242,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     }
 
 
-def _trust(columns: Columns, runs: AllTrajectories) -> Panel:
+def _trust(columns: Columns, runs: replica.AllTrajectories) -> Panel:
     series = []
     for agent, colour in _COLOUR.items():
         believed, matched = columns[f"prize {agent} trust"], runs["prize", agent].matched
@@ -292,8 +257,8 @@ def _trust(columns: Columns, runs: AllTrajectories) -> Panel:
     )  # fmt: skip
 
 
-def _mean(settings: Settings, runs: AllTrajectories) -> Panel:
-    process = processes(settings.reliability)["three modes"]
+def _mean(settings: Settings, runs: replica.AllTrajectories) -> Panel:
+    process = replica.processes(settings.reliability)["three modes"]
     dashes: tuple[Dash, ...] = ("solid", "dash", "dot")
     series = []
     for agent, colour in _COLOUR.items():
@@ -325,16 +290,14 @@ def _bits(columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _ville(runs: AllTrajectories) -> Panel:
+def _ville(runs: replica.AllTrajectories) -> Panel:
     delta = np.linspace(0.0, 1.0, 101)
     series = []
     for process, dash in _DASH.items():
         for agent in AGENTS:
-            lowest = runs[process, agent].lowest[:, -1]
-            fell = (lowest[:, None] < delta).sum(0)
-            share, bounds = fell / len(lowest), wilson(fell, len(lowest), z=2.0)
+            fell = runs[process, agent].lowest[:, -1:] < delta
             look: Any = {"colour": _COLOUR[agent], "dash": dash}
-            series.append(Series(f"{process}, {agent}", delta, share, *bounds, **look))
+            series.append(share_of_runs(f"{process}, {agent}", delta, fell, **look))
     return Panel(
         "(d) Ville's bound: does the true mode lose its weight?", "δ",
         "P(posterior(m*) < δ prior(m*) at some t)", series,
@@ -346,5 +309,5 @@ experiment: Final = Experiment(
     name="delusion",
     summary="an agent that takes its own actions for evidence, against the control rule",
     settings=Settings, quick=Settings(runs=1200), full=Settings(runs=10_000, steps=100),
-    run=run, score=score, figures=draw,
+    run=replica.run, score=score, figures=draw,
 )  # fmt: skip

@@ -19,16 +19,11 @@ from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines import NaiveMixture, UniformSystem
-from bayescontrol.entropy import (
-    InteractionTree,
-    entropy_of,
-    mutual_information,
-    relative_entropy,
-    weigh,
-)
+from bayescontrol.entropy import InteractionTree, entropy_of, mutual_information, weigh
+from bayescontrol.entropy import relative_entropy as entropy_on
 from bayescontrol.experiments.settings import Seed
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab.chart import Chart, Guide, Panel, Series
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.seeding import Stream
 from bayescontrol.systems import AgentSystem
@@ -95,18 +90,14 @@ def run(settings: Settings, i: int) -> Columns:
         for w, u in zip(random_system(tree, rng)[::2], weights["uniform"], strict=True)
     )
 
-    D = np.array([relative_entropy(tree, q).total for q in agents])
-    C = np.array(
-        [[relative_entropy(tree, q, weights[w]).total for q in agents] for w in WEIGHTINGS]
-    )
+    D = np.array([entropy_on(tree, q).total for q in agents])
+    C = np.array([[entropy_on(tree, q, weights[w]).total for q in agents] for w in WEIGHTINGS])
     rivals = Stream.named(settings.seed, i, "competitors")
     to_naive = [rule, *competitors(tree, naive, settings.competitors, rivals)]
     to_rule = [naive, *competitors(tree, rule, settings.competitors, rivals)]
-    D_rivals = [relative_entropy(tree, q).total[-1] for q in to_naive]
-    C_rivals = [
-        [relative_entropy(tree, q, weights[w]).total[-1] for q in to_rule] for w in WEIGHTINGS
-    ]
-    observed = relative_entropy(tree, rule, weights["closed-loop"]).observations
+    D_rivals = [entropy_on(tree, q).total[-1] for q in to_naive]
+    C_rivals = [[entropy_on(tree, q, weights[w]).total[-1] for q in to_rule] for w in WEIGHTINGS]
+    observed = entropy_on(tree, rule, weights["closed-loop"]).observations
     return {
         "D": D,
         "C": C,
@@ -256,6 +247,10 @@ def _tables(settings: Settings, columns: Columns) -> Iterator[Table]:
     )
 
 
+_COLOURS: Final = ("vermillion", "blue", "green", "orange")
+_DASHES: Final = ("solid", "dash", "dashdot", "dot")
+
+
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw D with the entropy of the prior, and C under closed-loop weights."""
     H = float(columns["H"].mean())
@@ -277,17 +272,13 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 def _panel(symbol: str, curves: FloatArray, subtitle: str, guides: Sequence[Guide] = ()) -> Panel:
     t = np.arange(1, curves.shape[2] + 1)
-    looks: tuple[tuple[Colour, Dash], ...] = (
-        ("vermillion", "solid"), ("blue", "dash"), ("green", "dashdot"), ("orange", "dot"),
-    )  # fmt: skip
+    looks = zip(LABELS, _COLOURS, _DASHES, strict=True)
+    series = [
+        Series.of_runs(label, t, curves[:, k], colour=colour, dash=dash, marker="circle")
+        for k, (label, colour, dash) in enumerate(looks)
+    ]
     return Panel(
-        f"{symbol}: {subtitle}", "horizon t [steps]", f"relative entropy {symbol} [bits]",
-        [
-            Series.of_runs(
-                label, t, curves[:, k], colour=looks[k][0], dash=looks[k][1], marker="circle"
-            )
-            for k, label in enumerate(LABELS)
-        ],
+        f"{symbol}: {subtitle}", "horizon t [steps]", f"relative entropy {symbol} [bits]", series,
         guides, ylim=(-0.03 * float(curves.mean(axis=0).max()), None), xticks=t.tolist(),
         legend="upper left",
     )  # fmt: skip

@@ -32,21 +32,13 @@ from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines import BayesOptimal, Plan
+from bayescontrol.experiments.curves import share_of_runs
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import both_streams, interact, play
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
-from bayescontrol.lab.chart import PALETTE, Chart, Dash, Marker, Panel, Series
-from bayescontrol.problems.chain import (
-    GrowingChain,
-    Waiting,
-    chain,
-    first_reward_time,
-    first_run,
-    identification_probabilities,
-    identification_time,
-    tail_bound,
-)
-from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab.chart import PALETTE, Chart, Dash, Panel, Series
+from bayescontrol.problems import chain as chains
+from bayescontrol.problems.chain import GrowingChain, Waiting, first_reward_time
 from bayescontrol.record import Probe
 from bayescontrol.report.tables import with_error
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
@@ -95,8 +87,7 @@ class Settings:
 
 def simulated(settings: Settings, agent: str, k: int) -> bool:
     """Return whether this agent is simulated on this chain: steps ≥ 32 E T."""
-    mean = k if agent == BAYES_OPTIMAL else identification_time(k, SCHEDULES[agent](k)).mean
-    return settings.steps >= _ROOM * mean
+    return settings.steps >= _ROOM * exact(agent, k).mean
 
 
 def longest_chain(settings: Settings, agent: str) -> int:
@@ -117,10 +108,9 @@ def run(settings: Settings, run: int) -> Columns:
             if name == RULE:
                 found = _compiled(settings, number, k, world)
                 time[i, k - 1], reward_time[k - 1], silent[k - 1] = found
-                continue
-            time[i, k - 1] = _identified(
-                settings.seed, number, _agent(name, k), _chain(k).environment(world), settings.steps
-            )
+            else:
+                pair = _agent(name, k), _chain(k).environment(world)
+                time[i, k - 1] = _identified(settings.seed, number, *pair, settings.steps)
     growing = []
     for i, name in enumerate((*GROWING, BAYES_OPTIMAL)):
         number = _number(run, len(AGENTS) + i, 0)
@@ -189,16 +179,14 @@ def _compiled(settings: Settings, number: int, k: int, world: int) -> tuple[floa
         rewards.append(record.observations)
         rewarded = rewarded or bool(record.observations.any())
         if rewarded and agent.belief.posterior().min() == 0.0:
-            t = first_run(np.concatenate(actions), k)
+            t = chains.first_run(np.concatenate(actions), k)
             assert t is not None
             o = np.concatenate(rewards)
             return t, int(o.argmax()) + 1, float(o[t - 1] == 0)
     return np.inf, np.inf, np.nan
 
 
-@lru_cache
-def _chain(k: int) -> TabularModes:
-    return chain(k)
+_chain = lru_cache(chains.chain)
 
 
 @lru_cache
@@ -234,7 +222,7 @@ def exact(agent: str, k: int) -> Waiting:
     """
     if agent == BAYES_OPTIMAL:
         return Waiting(float(k), 0.0)
-    return identification_time(k, SCHEDULES[agent](k))
+    return chains.identification_time(k, SCHEDULES[agent](k))
 
 
 @lru_cache
@@ -245,8 +233,8 @@ def growing_distribution(scale: int, schedule: str) -> FloatArray:
     >>> int(np.flatnonzero(distribution)[0]) + 1, float(distribution.sum())
     (4, 1.0)
     """
-    growing = GrowingChain(scale)
-    return identification_probabilities(growing.required, GROWING[schedule](scale), _FAR * scale**2)
+    required, holds = GrowingChain(scale).required, GROWING[schedule](scale)
+    return chains.identification_probabilities(required, holds, _FAR * scale**2)
 
 
 def score(settings: Settings, columns: Columns) -> Score:
@@ -274,7 +262,7 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     }
     silent = columns["silent"][:, :near]
     share = float(silent.mean())
-    witness: Any = chain(last).agent()
+    witness: Any = _chain(last).agent()
     for _ in range(last):  # k times B without a reward
         witness.observe(1, 0)
     unpaid = float(witness.belief.posterior()[1])
@@ -378,8 +366,8 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         ),
         Claim(
             "growing-chain-held",
-            f"holding a mode can fail too: P(the rule ever converges), modes held for {scale} steps"
-            "",
+            f"holding a mode can fail too: P(the rule ever converges), modes held for {scale} "
+            "steps",
             "paper", "< 0.5", held, None,
             None if note else held < 0.5,
             note or f"any fixed time below the {soonest} steps that are required first may fail "
@@ -410,7 +398,7 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
 def _ever(scale: int, name: str) -> float:
     """Return P(T < ∞): exact as far as the distribution is computed, then bounded from above."""
     p, schedule = growing_distribution(scale, name), GROWING[name](scale)
-    rest = 0.0 if schedule is doubling else tail_bound(GrowingChain(scale), schedule, p.size)
+    rest = 0.0 if schedule is doubling else chains.tail_bound(GrowingChain(scale), schedule, p.size)
     return min(1.0, float(p.sum()) + rest)
 
 
@@ -444,16 +432,11 @@ def _times(settings: Settings, columns: Columns) -> Table:
 def _growing_table(settings: Settings, columns: Columns) -> Table:
     scale, until = settings.scale, settings.growing_steps
     identified = np.mean(columns["growing"] <= until, axis=0)
-    rows: list[tuple[str | float, ...]] = [
-        (
-            growing_label(scale, name),
-            float(growing_distribution(scale, name)[: scale**2].sum()),
-            float(growing_distribution(scale, name)[:until].sum()),
-            float(share),
-            _ever(scale, name),
-        )
-        for name, share in zip(GROWING, identified, strict=False)
-    ]
+    rows: list[tuple[str | float, ...]] = []
+    for name, share in zip(GROWING, identified, strict=False):
+        p, label = growing_distribution(scale, name), growing_label(scale, name)
+        by_then = float(p[: scale**2].sum()), float(p[:until].sum())
+        rows.append((label, *by_then, float(share), _ever(scale, name)))
     rows.append((BAYES_OPTIMAL, 1.0, float(until >= scale**2), float(identified[-1]), 1.0))
     return Table(
         f"The growing chain, k = ⌈{scale} √t⌉: probability that it has been identified",
@@ -462,9 +445,7 @@ def _growing_table(settings: Settings, columns: Columns) -> Table:
     )  # fmt: skip
 
 
-_MARKERS: Final[tuple[Marker, ...]] = (
-    "circle", "square", "diamond", "triangle-up", "triangle-down", "star",
-)  # fmt: skip
+_MARKERS: Final = ("circle", "square", "diamond", "triangle-up", "triangle-down", "star")
 _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot", "dot", "solid", "dash")
 #: The agents on the growing chain, in the order of their column.
 _ORDER: Final = (*GROWING, BAYES_OPTIMAL)
@@ -507,9 +488,8 @@ def _times_panel(settings: Settings, columns: Columns) -> Panel:
         means = np.array([exact(name, int(k)).mean for k in all_k])
         lines.append(_line(i, name, all_k, means, dash=_DASHES[i]))
         ks = np.array([k for k in all_k if simulated(settings, name, int(k))])
-        mean, error = mean_and_error(columns["time"][:, i, : len(ks)])
-        label = _FORMULAS.get(name, name)
-        markers.append(_points(i, name, label, ks, mean, mean - 2 * error, mean + 2 * error))
+        label, runs = _FORMULAS.get(name, name), columns["time"][:, i, : len(ks)]
+        markers.append(Series.of_runs(label, ks, runs, **_points(i, name)))
     return Panel(
         "", "length of the chain, k", "steps to identification", [*lines, *markers], yscale="log2",
         xticks=all_k.tolist(),
@@ -522,10 +502,10 @@ def _line(i: int, agent: str, x: Any, y: Any, **look: Any) -> Series:
     return Series(agent, x, y, colour=PALETTE[i], in_legend=False, **look)
 
 
-def _points(i: int, agent: str, label: str, x: Any, y: Any, low: Any, high: Any) -> Series:
+def _points(i: int, agent: str) -> dict[str, Any]:
     # Every(k) coincides with the Bayes-optimal line: an open square shows both.
     marker = "square-open" if agent == "Every(k)" else _MARKERS[i]
-    return Series(label, x, y, low, high, "points", PALETTE[i], marker=marker, group=agent)
+    return {"kind": "points", "colour": PALETTE[i], "marker": marker, "group": agent}
 
 
 def _runs(settings: Settings) -> Panel:
@@ -558,7 +538,7 @@ def _runs(settings: Settings) -> Panel:
 
 
 def _probabilities(settings: Settings, columns: Columns) -> Panel:
-    scale, until, runs = settings.scale, settings.growing_steps, settings.runs
+    scale, until = settings.scale, settings.growing_steps
     t = np.arange(1, until + 1)
     at = np.unique(np.linspace(1, until, 9).astype(int))
     lines, markers = [], []
@@ -566,17 +546,14 @@ def _probabilities(settings: Settings, columns: Columns) -> Panel:
         if name == BAYES_OPTIMAL:
             p, label = (t == scale**2).astype(float), name
         else:
-            p, label = (
-                growing_distribution(scale, name)[:until],
-                growing_label(scale, name),
-            )
+            p, label = growing_distribution(scale, name)[:until], growing_label(scale, name)
         lines.append(_line(i, name, t[: p.size], np.cumsum(p), kind="step"))
-        found = (columns["growing"][:, i, None] <= at).sum(axis=0)
-        markers.append(_points(i, name, label, at, found / runs, *wilson(found, runs)))
+        found = columns["growing"][:, i, None] <= at
+        markers.append(share_of_runs(label, at, found, z=1.96, **_points(i, name)))
     return Panel(
         "Runs that have identified the world", "step t", "P(identified by step t)",
         [*lines, *markers], ylim=(-0.03, 1.08),
-        notes=[f"Lines: exact. Markers: {runs} runs, 95 % intervals"], legend="below",
+        notes=[f"Lines: exact. Markers: {settings.runs} runs, 95 % intervals"], legend="below",
     )  # fmt: skip
 
 

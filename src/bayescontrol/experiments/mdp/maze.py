@@ -27,19 +27,19 @@ runs, and the rule earned more than each opponent in every run.
 """
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import RLearning
-from bayescontrol.experiments.chance import Pilot
+from bayescontrol.experiments.chance import Pilot, longest_pilot
 from bayescontrol.experiments.mdp import maze_maps
-from bayescontrol.experiments.settings import Runs, Seed
+from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
 from bayescontrol.lab.chart import Chart, Guide, Panel, Series
@@ -78,8 +78,7 @@ class Settings:
     beta: Annotated[float, Meta(ge=0, le=1, description="R-learning: learning rate of ρ")] = 0.001
 
 
-@dataclass(frozen=True, eq=False)
-class World:
+class World(NamedTuple):
     """A maze, its transition table and its best policy."""
 
     maze: Maze
@@ -129,10 +128,7 @@ def run(settings: Settings, run: int) -> Columns:
     reward, late = np.empty((len(AGENTS), blocks)), np.empty(len(AGENTS))
     counts = np.empty((len(AGENTS), 2, len(mdp.states), len(mdp.actions)), np.int32)
     for i, (name, make) in enumerate(AGENTS.items()):
-        streams = (
-            Stream.named(settings.seed, run, name),
-            Stream.named(settings.seed, run, "environment"),
-        )
+        streams = named_streams(settings.seed, run, name, "environment")
         agent, environment = make(settings, mdp, start), mdp.environment(start)
         record = interact(agent, environment, settings.steps, streams=streams)
         rewards: FloatArray = record.observations["reward"]
@@ -263,13 +259,8 @@ def score(settings: Settings, columns: Columns) -> Score:
     if settings == defaults:
         claims.append(_optimum(results))
         if settings.steps >= min(_PILOT):
-            claims += [
-                _near_optimal(results),
-                *_beats(results),
-                _cup_cycle(results),
-                _order(results),
-                _crossing(results),
-            ]
+            claims += [_near_optimal(results), *_beats(results), _cup_cycle(results)]
+            claims += [_order(results), _crossing(results)]
     return Score(tuple(claims), (performance(results),))
 
 
@@ -288,12 +279,9 @@ def _near_optimal(results: Results) -> Claim:
     steps, (full, least) = results.settings.steps, _FULL
     origin = "full size: 99.4 and 99.6 %, 10 runs"
     if steps < full:
-        size = max(n for n in _PILOT if n <= steps)
-        least = _PILOT[size].mean - _PILOT[size].margin(results.settings.runs, _ALARMS)
-        origin = (
-            f"pilot on seed 1000, {_PILOT[size].runs} runs of {size:,} steps: "
-            f"{_PILOT[size].mean:.1%} (false alarms: 1 in 1000)"
-        )
+        pilot, called = longest_pilot(_PILOT, steps)
+        least = pilot.mean - pilot.margin(results.settings.runs, _ALARMS)
+        origin = f"{called}: {pilot.mean:.1%} (false alarms: 1 in 1000)"
     shares = {name: float(results.late(name).mean()) / results.optimum for name in RULES}
     worst = min(shares, key=shares.__getitem__)
     error = float(mean_and_error(results.late(worst))[1]) / results.optimum
@@ -304,9 +292,7 @@ def _near_optimal(results: Results) -> Claim:
         "rule-near-optimal",
         f"under either prior the control rule earns at least {least:.1%} of ρ* over the last "
         f"{results.settings.window:,} of {steps:,} steps; here {worst}",
-        "ours", f"≥ {least:.3g}", shares[worst], error,
-        shares[worst] >= least,
-        reason,
+        "ours", f"≥ {least:.3g}", shares[worst], error, shares[worst] >= least, reason,
         threshold_origin=origin,
     )  # fmt: skip
 
@@ -324,28 +310,24 @@ def _compared(results: Results, rule: str) -> dict[int, Comparison]:
     }
 
 
-def _beats(results: Results) -> list[Claim]:
+def _beats(results: Results) -> Iterator[Claim]:
     enough = results.settings.runs >= _ENOUGH
     judged = [_compared(results, rule) for rule in RULES] if results.settings.runs > 1 else []
-    claims = []
     for C in (30, 200, 5):
         gaps = [mean_and_error(results.late(rule) - results.late(learner(C))) for rule in RULES]
         least = int(np.argmin([mean for mean, _ in gaps]))
         mean, error = gaps[least]
         verdicts = [pairs[C].verdict for pairs in judged]
-        claims.append(
-            Claim(
-                f"rule-beats-R{C}",
-                f"under either prior the control rule earns more than R-learning with C = {C}, "
-                f"run by run, significantly: the smaller difference, {RULES[least]}",
-                "ours", "> 0", float(mean), float(error),
-                all(v == "better" for v in verdicts) if enough else bool(mean > 0),
-                judged[least][C].sentence if judged else "one run cannot show a difference",
-                threshold_origin="theory: a paired test of sign flips at 5 %, corrected by Holm"
-                + ("" if enough else f"; above 0 with fewer than {_ENOUGH} runs"),
-            )
+        yield Claim(
+            f"rule-beats-R{C}",
+            f"under either prior the control rule earns more than R-learning with C = {C}, "
+            f"run by run, significantly: the smaller difference, {RULES[least]}",
+            "ours", "> 0", float(mean), float(error),
+            all(v == "better" for v in verdicts) if enough else bool(mean > 0),
+            judged[least][C].sentence if judged else "one run cannot show a difference",
+            threshold_origin="theory: a paired test of sign flips at 5 %, corrected by Holm"
+            + ("" if enough else f"; above 0 with fewer than {_ENOUGH} runs"),
         )  # fmt: skip
-    return claims
 
 
 def _cup_cycle(results: Results) -> Claim:
@@ -429,33 +411,17 @@ def performance(results: Results) -> Table:
         late = results.late(name)
         paper = PAPER.get(name)
         passes = results.crossing(name, learner(30))[0] if name in RULES else np.nan
-        rows.append(
-            (
-                name,
-                _pair(float(late.mean()), float(late.std(ddof=1)) if late.size > 1 else None),
-                _pair(*paper) if paper else "",
-                f"{late.mean() / results.optimum:.1%}",
-                f"{late.min() / results.optimum:.1%}",
-                f"{late.max() / results.optimum:.1%}",
-                _passes(passes),
-            )
-        )
+        ours = _pair(float(late.mean()), float(late.std(ddof=1)) if late.size > 1 else None)
+        shares = (f"{r / results.optimum:.1%}" for r in (late.mean(), late.min(), late.max()))
+        rows.append((name, ours, _pair(*paper) if paper else "", *shares, _passes(passes)))
     settings = results.settings
     return Table(
         f"Average reward over the last {settings.window:,} of {settings.steps:,} steps",
-        (
-            "agent",
-            "average reward",
-            "the paper, its map",
-            f"of ρ* = {results.optimum:.5f}",
-            "worst run",
-            "best run",
-            f"passes C = {CONSTANTS[1]}",
-        ),
-        tuple(rows),
+        ("agent", "average reward", "the paper, its map", f"of ρ* = {results.optimum:.5f}",
+         "worst run", "best run", f"passes C = {CONSTANTS[1]}"), tuple(rows),
         f"{settings.runs} runs on {settings.layout}; ± standard deviation over runs, as in the "
         "paper, whose map is lost; passes: the step from which its mean cumulative reward is above",
-    )
+    )  # fmt: skip
 
 
 def _pair(mean: float, sd: float | None) -> str:
@@ -483,12 +449,9 @@ _WINDOWS: Final = tuple(n * 10**k for k in range(7) for n in (1, 2, 5))
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the map, the behaviour of every agent, and learning curves."""
+    charts = {"setup": _setup, "behaviour": _behaviour, "learning": _learning}
     results = Results(settings, columns)
-    return {
-        "setup": _setup(results),
-        "behaviour": _behaviour(results),
-        "learning": _learning(results),
-    }
+    return {name: chart(results) for name, chart in charts.items()}
 
 
 def _setup(results: Results) -> Chart:
@@ -496,15 +459,13 @@ def _setup(results: Results) -> Chart:
     (best,) = stationary_distribution(mdp, plan.policy)
     visits = np.zeros(mdp.allowed.shape)
     visits[np.arange(len(visits)), plan.policy] = best.probability
+    layout, lost = results.settings.layout, "ours: the paper's map is lost"
+    exact = f"exact: {plan.gain:.4f} a step"
     return Chart(
-        f"The maze {results.settings.layout}",
+        f"The maze {layout}",
         [
-            maze_maps.setup(
-                maze, f"The map {results.settings.layout}", ["ours: the paper's map is lost"]
-            ),
-            maze_maps.behaviour(
-                maze, visits, "The best policy", [f"exact: {plan.gain:.4f} a step"]
-            ),
+            maze_maps.setup(maze, f"The map {layout}", [lost]),
+            maze_maps.behaviour(maze, visits, "The best policy", [exact]),
         ],
         "Left: a move leads to the intended neighbour with probability 0.9, else to another. "
         "A cup is entered through its membranes, for a reward of 1, and left only below; going "
@@ -518,10 +479,10 @@ def _behaviour(results: Results) -> Chart:
     shown = results.settings.shown
     panels = []
     for last in (False, True):
+        note = f"{'last' if last else 'first'} {min(shown, results.settings.steps):,} steps"
         for name in AGENTS:
-            visits = results.visits(name, _EXAMPLE, last)
-            note = f"{'last' if last else 'first'} {min(shown, results.settings.steps):,} steps"
-            panels.append(maze_maps.behaviour(results.world.maze, visits, _capital(name), [note]))
+            visits, title = results.visits(name, _EXAMPLE, last), name[0].upper() + name[1:]
+            panels.append(maze_maps.behaviour(results.world.maze, visits, title, [note]))
     return Chart(
         "Behaviour of every agent, at first and in the end", panels,
         "The darker a cell, the more steps were spent there; an arrow is the most frequent action. "
@@ -531,10 +492,6 @@ def _behaviour(results: Results) -> Chart:
         columns=len(AGENTS),
         note=f"one run of each agent, with the same start and random numbers: run {_EXAMPLE}",
     )  # fmt: skip
-
-
-def _capital(name: str) -> str:
-    return name[0].upper() + name[1:]
 
 
 def _learning(results: Results) -> Chart:
@@ -559,10 +516,10 @@ def _windows(results: Results) -> Panel:
         runs = results.windows(name, count)
         t = (np.arange(runs.shape[1]) + 0.5) * count * BLOCK
         series.append(Series.of_runs(name, t, runs, in_legend=False, **look))
+    label = f"the best policy: {results.optimum:.4f}"
     return Panel(
-        f"In windows of {count * BLOCK:,} steps",
-        "step t", "reward per step", series, [_best(results)],
-        ylim=(0.0, None), legend="below",
+        f"In windows of {count * BLOCK:,} steps", "step t", "reward per step", series,
+        [Guide(label, results.optimum, group="the best policy")], ylim=(0.0, None), legend="below",
     )  # fmt: skip
 
 
@@ -577,16 +534,9 @@ def _cumulative(results: Results) -> Panel:
         label = f"prior A passes C = {CONSTANTS[1]}: step {met:,.0f}"
         guides.append(Guide(label, met, "vertical", "blue"))
     return Panel(
-        "Since the start",
-        "step t", "mean reward of all steps so far", series, guides,
+        "Since the start", "step t", "mean reward of all steps so far", series, guides,
         ylim=(0.0, None), legend="below",
     )  # fmt: skip
-
-
-def _best(results: Results) -> Guide:
-    return Guide(
-        f"the best policy: {results.optimum:.4f}", results.optimum, group="the best policy"
-    )
 
 
 experiment = Experiment(
