@@ -81,7 +81,7 @@ def test_the_naive_agent_breaks_the_identity_in_simulation_too(
     trajectories = all_trajectories(SMALL, columns)
     found = {}
     for agent in AGENTS:
-        left, right, variance = identity.simulated(prior, trajectories["three modes", agent])
+        left, right, variance = trajectories["three modes", agent].sides(prior)[identity.name]
         found[agent] = margin_ratio(identity.gap(left.mean(0), right), variance, SMALL.runs)
     assert found["causal"] <= 1.0 < found["naive"]
 
@@ -113,7 +113,8 @@ def test_exactly_the_causal_agent_keeps_every_identity_and_the_naive_one_none() 
         off = {}
         for agent in AGENTS:
             process = processes(0.8)["three modes"]
-            off[agent] = identity.gap(*identity.exact(process.prior, exact["three modes", agent]))
+            sides = exact["three modes", agent].sides(process.prior)[identity.name]
+            off[agent] = identity.gap(*sides)
         assert off["causal"].max() < 1e-12
         assert off["naive"][HORIZON].max() > 0.1
 

@@ -27,7 +27,7 @@ at other settings only claims that are valid everywhere are made.
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, Final, NamedTuple
@@ -43,6 +43,7 @@ from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines import EpsilonGreedy, GittinsAgent, GittinsTable
 from bayescontrol.baselines.bandits import CountingAgent, counting_loop
 from bayescontrol.experiments.bandits import best_lever_regions
+from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
@@ -156,19 +157,19 @@ class Results:
 
     def reward(self, agent: str) -> FloatArray:
         """Return o_t for every run and step."""
-        return np.asarray(self.columns["reward"][:, self._place(agent)], np.float64)
+        return by_name(AGENTS, self.columns["reward"])[agent].astype(np.float64)
 
     def best(self, agent: str) -> FloatArray:
         """Return 1 where the best lever was pulled, else 0."""
         best = self.columns["bias"].argmax(axis=1)
-        pulled = self.columns["action"][:, self._place(agent)]
+        pulled = by_name(AGENTS, self.columns["action"])[agent]
         return np.asarray(pulled == best[:, None], np.float64)
 
     def regret(self, agent: str, *, even: bool = False) -> FloatArray:
         """Return R_t for the drawn biases, or for the evenly spaced ones."""
         bias = self.columns["bias"]
         bias = evenly_spaced(bias) if even else bias
-        pulled = self.columns["even_action" if even else "action"][:, self._place(agent)]
+        pulled = by_name(AGENTS, self.columns["even_action" if even else "action"])[agent]
         lost = bias.max(axis=1, keepdims=True) - np.take_along_axis(bias, pulled, axis=1)
         return np.asarray(lost.cumsum(axis=1))
 
@@ -179,10 +180,6 @@ class Results:
         averages = (reward[:, first], reward[:, last], best[:, last])
         early, late, late_best = (runs.mean(axis=1) for runs in averages)
         return Summaries(early, late, late_best, self.regret(agent)[:, -1])
-
-    @staticmethod
-    def _place(agent: str) -> int:
-        return list(AGENTS).index(agent)
 
 
 #: Allowed difference of two independent means, in standard errors.
@@ -205,16 +202,11 @@ _REFERENCE: Final = (
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and tables of the performance and the indices."""
     results = Results(settings, columns)
-    at_defaults: tuple[Claim, ...] = ()
+    claims: list[Claim] = []
     if settings == replace(Settings(), seed=settings.seed, runs=settings.runs):
-        at_defaults = (
-            *_references(results),
-            *_paper(results),
-            _as_printed(results),
-            _lookahead(settings),
-        )
-    always = (_oracle(results), _two_levers(), _table_time(settings))
-    return Score((*at_defaults, *always), (performance(results), index_tables(settings)))
+        claims += [*_references(results), *_paper(results), *_known_numbers(results)]
+    claims += _at_all_settings(results)
+    return Score(tuple(claims), (performance(results), index_tables(settings)))
 
 
 def _references(results: Results) -> tuple[Claim, ...]:
@@ -287,69 +279,57 @@ def _paper(results: Results) -> tuple[Claim, ...]:
     )  # fmt: skip
 
 
-def _as_printed(results: Results) -> Claim:
-    levers, values = results.settings.levers, results.summaries(PRINTED).late_best
+def _known_numbers(results: Results) -> Iterator[Claim]:
+    settings, values = results.settings, results.summaries(PRINTED).late_best
+    chance = 1 / settings.levers
     ours, error = mean_and_error(values)
-    return Claim(
+    yield Claim(
         "epsilon-as-printed",
-        f"with ε α⁻ᵗ as printed, play becomes random: best lever over the last "
-        f"{results.settings.window} steps",
-        "ours", 1 / levers, float(ours), float(error),
-        bool(abs(ours - 1 / levers) <= bernstein(1 / levers, values.size, _ALPHA)),
-        "ε α⁻ᵗ reaches 1 at t = "
-        f"{math.ceil(math.log(results.settings.epsilon, results.settings.alpha))}",
+        f"with ε α⁻ᵗ as printed, play becomes random: best lever over the last {settings.window} "
+        "steps",
+        "ours", chance, float(ours), float(error),
+        bool(abs(ours - chance) <= bernstein(chance, values.size, _ALPHA)),
+        f"ε α⁻ᵗ reaches 1 at t = {math.ceil(math.log(settings.epsilon, settings.alpha))}",
         threshold_origin=_BERNSTEIN,
     )  # fmt: skip
-
-
-def _oracle(results: Results) -> Claim:
-    levers, best = results.settings.levers, results.columns["bias"].max(axis=1)
-    mean, variance = levers / (levers + 1), levers / ((levers + 1) ** 2 * (levers + 2))
-    ours, error = mean_and_error(best)
-    return Claim(
-        "oracle-reward",
-        f"the best of {levers} uniform biases is {levers}/{levers + 1} on average",
-        "ours", mean, float(ours), float(error),
-        bool(abs(ours - mean) <= bernstein(variance, best.size, _ALPHA)),
-        threshold_origin=_BERNSTEIN,
-    )  # fmt: skip
-
-
-def _two_levers() -> Claim:
-    plays, rule, optimal = 5, 2.71637963, 2.88888889
-    ours = baselines.expected_total(_best_arm, arms=2, horizon=plays)
-    bayes = baselines.BanditPlan(2, plays).value()
-    return Claim(
-        "two-lever-totals",
-        f"two levers, {plays} plays: the rule's expected total, by enumeration; "
-        f"Bayes-optimal play: {optimal}",
-        "ours", rule, ours, 1e-8,
-        abs(ours - rule) <= 1e-8 and abs(bayes - optimal) <= 1e-8,
-        f"Bayes-optimal play: {bayes:.8f}", exact=True,
-    )  # fmt: skip
-
-
-def _lookahead(settings: Settings) -> Claim:
     cost = lookahead_cost(settings)
-    return Claim(
+    yield Claim(
         "look-ahead-cost",
         f"indices that look {settings.lookahead:,} pulls ahead are too low by at most 0.007",
-        "ours", 0.007, cost, timed(settings, None).table.error,
-        0.0065 <= cost <= 0.0075,
+        "ours", 0.007, cost, timed(settings, None).table.error, 0.0065 <= cost <= 0.0075,
         f"in the last states of the table; at most {lookahead_cost(settings, settings.steps):.1e} "
         f"in those that {settings.steps:,} steps can reach",
         exact=True, threshold_origin="other programs: 0.007, rounded",
     )  # fmt: skip
 
 
-def _table_time(settings: Settings) -> Claim:
-    table, seconds = timed(settings, None)
-    return Claim(
+def _at_all_settings(results: Results) -> Iterator[Claim]:
+    levers, best = results.settings.levers, results.columns["bias"].max(axis=1)
+    mean, variance = levers / (levers + 1), levers / ((levers + 1) ** 2 * (levers + 2))
+    ours, error = mean_and_error(best)
+    yield Claim(
+        "oracle-reward",
+        f"the best of {levers} uniform biases is {levers}/{levers + 1} on average",
+        "ours", mean, float(ours), float(error),
+        bool(abs(ours - mean) <= bernstein(variance, best.size, _ALPHA)),
+        threshold_origin=_BERNSTEIN,
+    )  # fmt: skip
+    plays, rule, optimal = 5, 2.71637963, 2.88888889
+    total = baselines.expected_total(_best_arm, arms=2, horizon=plays)
+    bayes = baselines.BanditPlan(2, plays).value()
+    yield Claim(
+        "two-lever-totals",
+        f"two levers, {plays} plays: the rule's expected total, by enumeration; "
+        f"Bayes-optimal play: {optimal}",
+        "ours", rule, total, 1e-8, abs(total - rule) <= 1e-8 and abs(bayes - optimal) <= 1e-8,
+        f"Bayes-optimal play: {bayes:.8f}", exact=True,
+    )  # fmt: skip
+    table, seconds = timed(results.settings, None)
+    yield Claim(
         "gittins-table-time",
         f"all indices up to {table.pulls:,} pulls, certified to {table.error:.1e}, in seconds; "
         "the paper: several hours",
-        "ours", f"< {_SOON:.0f}", f"{seconds:.2g}", None,
-        seconds < _SOON,
+        "ours", f"< {_SOON:.0f}", f"{seconds:.2g}", None, seconds < _SOON,
         "measured while scoring, with compiled kernels and without the cache; times vary",
         exact=True, threshold_origin="paper: several hours; we allow one minute",
     )  # fmt: skip

@@ -27,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.chance import least_successes
+from bayescontrol.experiments.chance import least_successes, share_and_error
 from bayescontrol.experiments.control import experts_replica as replica
 from bayescontrol.experiments.control.experts_replica import RULE, Settings
 from bayescontrol.experiments.curves import by_name, share_of_runs
 from bayescontrol.experts import CARTPOLE_HYPOTHESES
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.lab.chart import Chart, Colour, Guide, Panel, Series
 from bayescontrol.report.tables import with_error
 
@@ -49,15 +49,9 @@ _NONE: Final = "pilot on seed 1000: 0 of 40 episodes (false alarms: 1 in 100 at 
 
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims and four tables."""
-    return Score(
-        (*_pole_claims(settings, columns), *_other_claims(settings, columns)),
-        (
-            _agents(settings, columns),
-            _experts(settings, columns),
-            _change(settings, columns),
-            _others(settings, columns),
-        ),
-    )
+    claims = (*_pole_claims(settings, columns), *_other_claims(settings, columns))
+    tables = (_agents, _experts, _change, _others)
+    return Score(claims, tuple(table(settings, columns) for table in tables))
 
 
 def upright(settings: Settings, columns: Columns) -> FloatArray:
@@ -66,16 +60,10 @@ def upright(settings: Settings, columns: Columns) -> FloatArray:
     return np.asarray((columns["height"][:, :, -last:] > 0.95).mean(axis=2))
 
 
-def _share(stands: npt.NDArray[Any]) -> tuple[float, float]:
-    """Return a share of episodes and its error, a quarter of Wilson's 95 % interval."""
-    low, high = wilson(np.sum(stands), np.size(stands))
-    return float(np.mean(stands)), float(high - low) / 4
-
-
 def _enough(stands: npt.NDArray[np.bool_]) -> tuple[str, float, float, bool]:
     """Return the expected share, ours, its error, and whether chance explains ours."""
     least = max(1, least_successes(stands.size, _PILOT, _ALARMS))
-    return f">= {least / stands.size:.3g}", *_share(stands), bool(stands.sum() >= least)
+    return f">= {least / stands.size:.3g}", *share_and_error(stands), bool(stands.sum() >= least)
 
 
 def _pole_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
@@ -83,8 +71,8 @@ def _pole_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     times, wired = columns["identified"], columns["wired"]
     survived = by_name(replica.CHANGES, columns["changed"] == settings.steps)
     slower = min(replica.CHANGES[1:], key=lambda name: survived[name].sum())
-    followed, static = _enough(survived[slower]), _share(survived["static"])[0]
-    mean, unfair = _share(stood[replica.MEAN]), _share(stood[replica.VOTE])[0]
+    followed, static = _enough(survived[slower]), share_and_error(survived["static"])[0]
+    mean, unfair = share_and_error(stood[replica.MEAN]), share_and_error(stood[replica.VOTE])[0]
     return (
         Claim(
             "identifies",
@@ -140,7 +128,9 @@ def _other_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
 def _agents(settings: Settings, columns: Columns) -> Table:
     rows = []
     for name, steps in by_name(replica.AGENTS, columns["survived"]).items():
-        rows.append((name, with_error(*_share(steps == settings.steps)), float(np.median(steps))))
+        rows.append(
+            (name, with_error(*share_and_error(steps == settings.steps)), float(np.median(steps)))
+        )
     return Table(
         f"CartPole, one of twenty: who is up after {settings.steps} steps",
         ("agent", "share of the episodes", "median steps"), tuple(rows),
@@ -174,7 +164,7 @@ def _change(settings: Settings, columns: Columns) -> Table:
         delay = np.where(knows.any(axis=1), knows.argmax(axis=1) + 1.0, np.inf)
         stood = steps == settings.steps
         end = f"{pole[stood, -1].mean():.2f}" if stood.any() else "none stands"
-        rows.append((name, with_error(*_share(stood)), float(np.median(delay)), end))
+        rows.append((name, with_error(*share_and_error(stood)), float(np.median(delay)), end))
     return Table(
         f"The motor is rewired after {settings.change} steps",
         ("belief", "share that stands", "steps until it believes in the new force",

@@ -396,16 +396,11 @@ def _table(results: Results, plant: str) -> Table:
         gain, regret = results.excess(plant, agent)[:, -1], results.octaves(plant, agent)
         low, high = np.quantile(gain, [0.25, 0.75], method="nearest")
         p, error = exponent(regret)
-        return (
-            agent,
-            f"{100 * results.gain(plant, agent):.3g} %",
-            f"{100 * low:.3g} … {100 * high:.3g} %",
-            results.total(plant, agent),
-            float(np.quantile(regret[:, -1], 0.9, method="nearest")),
-            f"{p:.2f} ± {error:.2f}",
-            f"{late(regret):.2f}",
-            results.redrawn(plant, agent),
-        )
+        gains = f"{100 * np.median(gain):.3g} %", f"{100 * low:.3g} … {100 * high:.3g} %"
+        most = float(np.quantile(regret[:, -1], 0.9, method="nearest"))
+        slopes = f"{p:.2f} ± {error:.2f}", f"{late(regret):.2f}"
+        total, redrawn = results.total(plant, agent), results.redrawn(plant, agent)
+        return agent, *gains, total, most, *slopes, redrawn
 
     s = system(plant)
     head = "controller", "J(K) above J*", "quartiles", "regret / J*", "90 % below"
@@ -470,34 +465,35 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     }
 
 
-def _gains(results: Results, plant: str) -> Panel:
-    t = checkpoints(results.settings)
-    series = [_band(plant, agent, t, results.excess(plant, agent)) for agent in _LOOKS]
-    return Panel(
-        plant, "step t", "J(K) / J* − 1", series,
-        xscale="log", yscale="log", xlim=(1.0, None), ylim=(None, 30.0),
-        legend="below", legend_columns=3,
-    )  # fmt: skip
+#: Both axes are logarithmic.
+_LOG_AXES: Final[Any] = {
+    "xscale": "log", "yscale": "log", "xlim": (1.0, None), "legend": "below", "legend_columns": 3,
+}  # fmt: skip
 
 
-def _band(plant: str, agent: str, t: IntArray, runs: FloatArray) -> Series:
-    """Make a series of the quartiles; they are values of single runs, so that ∞ stays ∞."""
-    low, middle, high = np.quantile(runs, [0.25, 0.5, 0.75], axis=0, method="nearest")
+def _bands(plant: str, t: IntArray, runs: Callable[[str, str], FloatArray]) -> list[Series]:
+    """Make series of the quartiles; they are values of single runs, so that ∞ stays ∞."""
     first = plant == next(iter(PLANTS))  # one legend for all panels
-    return Series(agent, t, middle, low, high, in_legend=first, **_LOOKS[agent])
+    series = []
+    for agent, look in _LOOKS.items():
+        ends = np.quantile(runs(plant, agent), [0.25, 0.5, 0.75], axis=0, method="nearest")
+        series.append(Series(agent, t, ends[1], ends[0], ends[2], in_legend=first, **look))
+    return series
+
+
+def _gains(results: Results, plant: str) -> Panel:
+    series = _bands(plant, checkpoints(results.settings), results.excess)
+    return Panel(plant, "step t", "J(K) / J* − 1", series, ylim=(None, 30.0), **_LOG_AXES)
 
 
 def _regrets(results: Results, plant: str) -> Panel:
     t = checkpoints(results.settings)
-    series = [_band(plant, agent, t, results.regret(plant, agent)) for agent in _LOOKS]
+    series = _bands(plant, t, results.regret)
     ends = [float(s.y[-1]) for s in series if 0 < s.y[-1] < np.inf]
     guide = 0.5 * min(ends, default=1.0) * np.sqrt(t / t[-1])
-    first = plant == next(iter(PLANTS))
-    series.append(Series("∝ √t", t, guide, colour="ink", dash="dot", in_legend=first))
-    return Panel(
-        plant, "step t", "regret / J*", series,
-        xscale="log", yscale="log", xlim=(1.0, None), legend="below", legend_columns=3,
-    )  # fmt: skip
+    look: Any = {"colour": "ink", "dash": "dot", "in_legend": series[0].in_legend}
+    series.append(Series("∝ √t", t, guide, **look))
+    return Panel(plant, "step t", "regret / J*", series, **_LOG_AXES)
 
 
 def _posterior_panel(results: Results, plant: str) -> Panel:

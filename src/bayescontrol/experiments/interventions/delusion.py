@@ -71,7 +71,7 @@ def _prize(settings: Settings) -> Iterator[Claim]:
 def _holds(identity: replica.Identity, settings: Settings, runs: replica.AllTrajectories) -> Claim:
     ratios = []
     for process, (_, prior) in replica.processes(settings.reliability).items():
-        left, right, variance = identity.simulated(prior, runs[process, "causal"])
+        left, right, variance = runs[process, "causal"].sides(prior)[identity.name]
         ratios.append(replica.margin_ratio(identity.gap(left.mean(0), right), variance, len(left)))
     off = _exact_gap(identity, settings, "causal")
     expected, ours, error = _shown(identity, settings, runs, "causal")
@@ -89,8 +89,8 @@ def _fails(identity: replica.Identity, settings: Settings, runs: replica.AllTraj
     ratios = []
     exact = replica.all_exact(settings.reliability)
     for process, (_, prior) in replica.processes(settings.reliability).items():
-        left = identity.simulated(prior, runs[process, "naive"]).left[:, : HORIZON + 1]
-        mu = identity.exact(prior, exact[process, "naive"]).left[: left.shape[1]]
+        left = runs[process, "naive"].sides(prior)[identity.name].left[:, : HORIZON + 1]
+        mu = exact[process, "naive"].sides(prior)[identity.name][0][: left.shape[1]]
         ratios.append(replica.margin_ratio(np.abs(left.mean(0) - mu), mu * (1 - mu), len(left)))
     off = _exact_gap(identity, settings, "naive")
     expected, ours, error = _shown(identity, settings, runs, "naive")
@@ -109,7 +109,7 @@ def _fails(identity: replica.Identity, settings: Settings, runs: replica.AllTraj
 def _exact_gap(identity: replica.Identity, settings: Settings, agent: str) -> float:
     exact = replica.all_exact(settings.reliability)
     gaps = [
-        identity.gap(*identity.exact(prior, exact[process, agent]))
+        identity.gap(*exact[process, agent].sides(prior)[identity.name])
         for process, (_, prior) in replica.processes(settings.reliability).items()
     ]
     return max(float(gap.max()) for gap in gaps)
@@ -120,7 +120,7 @@ def _shown(
 ) -> tuple[float, float, float]:
     """Return right side, left side and its error at the end, where the gap is largest."""
     prior = replica.processes(settings.reliability)[_SHOWN].prior
-    left, right, _ = identity.simulated(prior, runs[_SHOWN, agent])
+    left, right, _ = runs[_SHOWN, agent].sides(prior)[identity.name]
     mean, error = mean_and_error(left[:, -1])
     k = int(np.argmax(identity.gap(mean, right[-1])))
     return float(right[-1, k]), float(mean[k]), float(error[k])
@@ -280,10 +280,9 @@ def _bits(columns: Columns) -> Panel:
     series = []
     for process, dash in _DASH.items():
         for agent in AGENTS:
-            summed = columns[f"{process} {agent} step bits"].cumsum(1)
-            t = np.arange(1, summed.shape[1] + 1)
-            look = {"colour": _COLOUR[agent], "dash": dash}
-            series.append(Series.of_runs(f"{process}, {agent}", t, summed, **look))
+            summed, colour = columns[f"{process} {agent} step bits"].cumsum(1), _COLOUR[agent]
+            t, label = np.arange(1, summed.shape[1] + 1), f"{process}, {agent}"
+            series.append(Series.of_runs(label, t, summed, colour=colour, dash=dash))
     return Panel(
         "(c) False evidence in the actions of each agent", "step t",
         "false evidence, summed over steps [bits]", series, yscale="log", legend="upper left",

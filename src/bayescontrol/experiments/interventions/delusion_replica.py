@@ -22,7 +22,7 @@ variance at most σ² it obeys Bernstein's inequality,
 for every n, even where a rate is near 0 or 1. Where only μ is known, σ² ≤ μ (1 - μ).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
@@ -66,8 +66,7 @@ class Process(NamedTuple):
 
     def agent(self, name: str) -> ControlRule[Any, int, int, int]:
         """Return the naive or the causal agent over this class."""
-        agent: ControlRule[Any, int, int, int] = self.modes.agent(self.prior, kind=AGENTS[name])
-        return agent
+        return self.modes.agent(self.prior, kind=AGENTS[name])
 
 
 def processes(reliability: float) -> dict[str, Process]:
@@ -94,23 +93,15 @@ def run(settings: Settings, i: int) -> Columns:
         policies = random_modes(len(process.modes), seed=Stream.named(settings.seed, i, "policies"))
         others = Process(TabularModes(policies.policy, process.modes.hypothesis), process.prior)
         for agent in AGENTS:
-            record = interact(
-                process.agent(agent),
-                process.modes.environment(m),
-                settings.steps,
-                seed=settings.seed,
-                run=i,
-                probes=_PROBES,
-            )
+            pair = process.agent(agent), process.modes.environment(m)
+            record = interact(*pair, settings.steps, seed=settings.seed, run=i, probes=_PROBES)
             read = delusion(record, process.agent("causal"))
             other = _replay(record, others.agent(agent))
             changed = other.tobytes() != record["posterior"][-1].tobytes()
-            columns |= {f"{name} {agent} {probe}": record[probe] for probe in _PROBES}
-            columns |= {
-                f"{name} {agent} step bits": read.step_bits,
-                f"{name} {agent} total bits": read.total_bits,
-                f"{name} {agent} changed": np.array(changed),
-            }
+            found = {probe: record[probe] for probe in _PROBES}
+            found |= {"step bits": read.step_bits, "total bits": read.total_bits}
+            found["changed"] = np.array(changed)
+            columns |= {f"{name} {agent} {column}": values for column, values in found.items()}
     return columns
 
 
@@ -144,6 +135,14 @@ class Exact:
     squares: FloatArray
     #: P(P(m* | ·) < δ P(m*) at some time up to t); shape (horizon + 1, deltas).
     ville: FloatArray
+
+    def sides(self, prior: FloatArray) -> Mapping[str, tuple[FloatArray, FloatArray]]:
+        """Return both sides of each identity; shape (times, components)."""
+        return {
+            "prior-preserved": (self.mean, np.broadcast_to(prior, self.mean.shape)),
+            "match-rate": (self.match[:, None], self.squares[:, None]),
+            "ville": (self.ville, np.broadcast_to(DELTAS, self.ville.shape)),
+        }
 
 
 def expectations(
@@ -194,6 +193,19 @@ FALSE_ALARMS: Final = 1e-3
 _FAMILIES: Final = 12
 
 
+class Sides(NamedTuple):
+    """Both sides of an identity, and the largest variance of a left sample if they are equal."""
+
+    left: FloatArray  #: shape (runs, times, components)
+    right: FloatArray  #: shape (times, components)
+    variance: FloatArray  #: shape (times, components)
+
+
+def _sides(left: FloatArray, right: npt.ArrayLike) -> Sides:
+    right = np.broadcast_to(right, left.shape[1:])
+    return Sides(left, right, right * (1 - right))
+
+
 @dataclass(frozen=True, eq=False)
 class Trajectories:
     """One agent in one process, in all replicas; index t is after t steps."""
@@ -206,6 +218,17 @@ class Trajectories:
     squares: FloatArray
     #: The lowest P(m* | ·) / P(m*) so far; shape (runs, steps + 1).
     lowest: FloatArray
+
+    def sides(self, prior: FloatArray) -> Mapping[str, Sides]:
+        """Return both sides of each identity."""
+        fell = np.asarray(self.lowest[:, :, None] < np.array(DELTAS), np.float64)
+        # Given the history, a match has this probability, so its variance is known.
+        q = self.squares[:, :, None]
+        return {
+            "prior-preserved": _sides(self.posterior, prior),
+            "match-rate": Sides(self.matched[:, :, None], q.mean(0), (q * (1 - q)).mean(0)),
+            "ville": _sides(fell, DELTAS),
+        }
 
 
 #: The trajectories by process and agent.
@@ -221,11 +244,10 @@ def all_trajectories(settings: Settings, columns: Columns) -> AllTrajectories:
         for agent in AGENTS:
             later = columns[f"{name} {agent} posterior"]
             v = np.concatenate([np.broadcast_to(prior, (len(runs), 1, len(prior))), later], axis=1)
+            matched = columns[f"{name} {agent} drawn"] == truth[:, None]
             found[name, agent] = Trajectories(
                 posterior=v,
-                matched=np.asarray(
-                    columns[f"{name} {agent} drawn"] == truth[:, None], dtype=np.float64
-                ),
+                matched=np.asarray(matched, np.float64),
                 squares=(v * v).sum(-1)[:, :-1],
                 lowest=np.minimum.accumulate(v[runs, :, truth] / prior[truth, None], axis=1),
             )
@@ -251,30 +273,12 @@ def margin_ratio(gap: FloatArray, variance: FloatArray, runs: int) -> float:
     return float(np.max(gap / margin(variance, runs, gap.size)))
 
 
-class ExactSides(NamedTuple):
-    """Both sides of an identity; shape (times, components)."""
-
-    left: FloatArray
-    right: FloatArray
-
-
-class SimulatedSides(NamedTuple):
-    """Both sides, and the largest variance of a left sample if they are equal."""
-
-    left: FloatArray  #: shape (runs, times, components)
-    right: FloatArray  #: shape (times, components)
-    variance: FloatArray  #: shape (times, components)
-
-
-@dataclass(frozen=True)
-class Identity:
-    """The claim about the causal agent, that about the naive one, and both sides."""
+class Identity(NamedTuple):
+    """The claim about the causal agent, and that about the naive one."""
 
     name: str
     holds: str
     fails: str
-    exact: Callable[[FloatArray, Exact], ExactSides]
-    simulated: Callable[[FloatArray, Trajectories], SimulatedSides]
     bound: bool = False  #: left ≤ right instead of left = right
 
     def gap(self, left: FloatArray, right: FloatArray) -> FloatArray:
@@ -282,56 +286,21 @@ class Identity:
         return left - right if self.bound else np.abs(left - right)
 
 
-def _prior_exact(prior: FloatArray, exact: Exact) -> ExactSides:
-    return ExactSides(exact.mean, np.broadcast_to(prior, exact.mean.shape))
-
-
-def _prior_simulated(prior: FloatArray, runs: Trajectories) -> SimulatedSides:
-    right = np.broadcast_to(prior, runs.posterior.shape[1:])
-    return SimulatedSides(runs.posterior, right, right * (1 - right))
-
-
-def _match_exact(_: FloatArray, exact: Exact) -> ExactSides:
-    return ExactSides(exact.match[:, None], exact.squares[:, None])
-
-
-def _match_simulated(_: FloatArray, runs: Trajectories) -> SimulatedSides:
-    # Given the history, a match has this probability, so its variance is known.
-    q = runs.squares[:, :, None]
-    return SimulatedSides(runs.matched[:, :, None], q.mean(0), (q * (1 - q)).mean(0))
-
-
-def _ville_exact(_: FloatArray, exact: Exact) -> ExactSides:
-    return ExactSides(exact.ville, np.broadcast_to(DELTAS, exact.ville.shape))
-
-
-def _ville_simulated(_: FloatArray, runs: Trajectories) -> SimulatedSides:
-    fell = np.asarray(runs.lowest[:, :, None] < np.array(DELTAS), np.float64)
-    delta = np.broadcast_to(DELTAS, fell.shape[1:])
-    return SimulatedSides(fell, delta, delta * (1 - delta))
-
-
 IDENTITIES: Final = (
     Identity(
         "prior-preserved",
         "causal agent: E[posterior] = prior, after every step",
         "naive agent: E[posterior] differs from the prior",
-        _prior_exact,
-        _prior_simulated,
     ),
     Identity(
         "match-rate",
         "causal agent: P(drawn mode = m*) = E[Σ posterior²], at every draw",
         "naive agent: P(drawn mode = m*) is below E[Σ posterior²]",
-        _match_exact,
-        _match_simulated,
     ),
     Identity(
         "ville",
         "causal agent: P(posterior(m*) < δ prior(m*) at some t) ≤ δ",
         "naive agent: P(posterior(m*) < δ prior(m*) at some t) > δ",
-        _ville_exact,
-        _ville_simulated,
         bound=True,
     ),
 )

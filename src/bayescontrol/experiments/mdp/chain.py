@@ -32,7 +32,7 @@ from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines import BayesOptimal, Plan
-from bayescontrol.experiments.curves import share_of_runs
+from bayescontrol.experiments.curves import by_name, share_of_runs
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import both_streams, interact, play
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
@@ -90,9 +90,14 @@ def simulated(settings: Settings, agent: str, k: int) -> bool:
     return settings.steps >= _ROOM * exact(agent, k).mean
 
 
+def _lengths(settings: Settings, agent: str) -> list[int]:
+    """Return the lengths k of the chains that are simulated for this agent; k = 1 always is."""
+    return [k for k in range(1, settings.k_max + 1) if simulated(settings, agent, k)]
+
+
 def longest_chain(settings: Settings, agent: str) -> int:
-    """Return the largest k that is simulated for this agent; k = 1 always is."""
-    return max(k for k in range(1, settings.k_max + 1) if simulated(settings, agent, k))
+    """Return the largest k that is simulated for this agent."""
+    return max(_lengths(settings, agent))
 
 
 def run(settings: Settings, run: int) -> Columns:
@@ -253,12 +258,8 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     rule, first = exact(RULE, near), first_reward_time(near)
     time, reward_time = columns["time"], columns["reward_time"]
     agree = {
-        name: all(
-            _close(time[:, i, k - 1], exact(name, k))
-            for k in lengths
-            if simulated(settings, name, k)
-        )
-        for i, name in enumerate(AGENTS)
+        name: all(_close(times[:, k - 1], exact(name, k)) for k in _lengths(settings, name))
+        for name, times in by_name(AGENTS, time).items()
     }
     silent = columns["silent"][:, :near]
     share = float(silent.mean())
@@ -292,16 +293,15 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         Claim(
             "bayes-optimal-time",
             f"a Bayes-optimal controller identifies in k actions; here k = {planned}",
-            "paper", planned, _slowest(time, BAYES_OPTIMAL, planned), None,
-            agree[BAYES_OPTIMAL],
+            "paper", planned, _slowest(time, BAYES_OPTIMAL, planned), None, agree[BAYES_OPTIMAL],
             "" if agree[BAYES_OPTIMAL] else "some run took a different number of actions",
             place=_PLACE, threshold_origin="paper: k, in every run",
         ),
         Claim(
             "held-mode-time",
             f"the rule with modes held for k steps identifies in exactly k; here k = {held}",
-            "ours", held, _slowest(time, "Every(k)", held), None,
-            agree["Every(k)"], threshold_origin="theory: k, in every run",
+            "ours", held, _slowest(time, "Every(k)", held), None, agree["Every(k)"],
+            threshold_origin="theory: k, in every run",
         ),
         Claim(
             "uniform-until-reward",
@@ -323,8 +323,7 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             "ours", first.mean, float(reward_time[:, near - 1].mean()), first.sd / math.sqrt(n),
             all(
                 _close(reward_time[:, k - 1], first_reward_time(k))
-                for k in lengths
-                if simulated(settings, RULE, k)
+                for k in _lengths(settings, RULE)
             ),
             threshold_origin=_MEANS,
         ),
@@ -359,8 +358,7 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             "growing-chain",
             "on the growing chain the rule does not converge at all in most realizations: P(it "
             "ever converges)",
-            "paper", "< 0.5", rule, None,
-            None if note else rule < 0.5,
+            "paper", "< 0.5", rule, None, None if note else rule < 0.5,
             note or f"exact for {_FAR * scale**2} steps, bounded from above beyond",
             place=_PLACE, exact=True, threshold_origin="paper: \"most\" is more than half",
         ),
@@ -368,8 +366,7 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             "growing-chain-held",
             f"holding a mode can fail too: P(the rule ever converges), modes held for {scale} "
             "steps",
-            "paper", "< 0.5", held, None,
-            None if note else held < 0.5,
+            "paper", "< 0.5", held, None, None if note else held < 0.5,
             note or f"any fixed time below the {soonest} steps that are required first may fail "
             "for ever",
             place=_PLACE, exact=True, threshold_origin="paper: as for modes drawn at every step",
@@ -377,8 +374,7 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         Claim(
             "growing-chain-doubling",
             "modes held for doubling times converge: P(the rule ever converges)",
-            "ours", 1.0, float(p.sum()), None,
-            bool(abs(p.sum() - 1.0) < 1e-12),
+            "ours", 1.0, float(p.sum()), None, bool(abs(p.sum() - 1.0) < 1e-12),
             f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, "
             f"after {float(steps @ p):.1f} on average",
             exact=True,
@@ -487,7 +483,7 @@ def _times_panel(settings: Settings, columns: Columns) -> Panel:
     for i, name in enumerate(AGENTS):
         means = np.array([exact(name, int(k)).mean for k in all_k])
         lines.append(_line(i, name, all_k, means, dash=_DASHES[i]))
-        ks = np.array([k for k in all_k if simulated(settings, name, int(k))])
+        ks = np.array(_lengths(settings, name))
         label, runs = _FORMULAS.get(name, name), columns["time"][:, i, : len(ks)]
         markers.append(Series.of_runs(label, ks, runs, **_points(i, name)))
     return Panel(

@@ -37,11 +37,12 @@ from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import RLearning
-from bayescontrol.experiments.chance import Pilot, longest_pilot
+from bayescontrol.experiments.chance import Pilot, longest_pilot, share_and_error
+from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.mdp import maze_maps
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error, wilson
+from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.lab.chart import Chart, Guide, Panel, Series
 from bayescontrol.lab.statistics import Comparison, compare, holm
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
@@ -194,7 +195,7 @@ class Results:
 
     def reward(self, agent: str) -> FloatArray:
         """Return the mean reward of every run and block."""
-        return np.asarray(self.columns["reward"][:, self._place(agent)])
+        return by_name(AGENTS, self.columns["reward"])[agent]
 
     def windows(self, agent: str, count: int) -> FloatArray:
         """Return the mean reward of every run in windows of `count` blocks."""
@@ -209,11 +210,11 @@ class Results:
 
     def late(self, agent: str) -> FloatArray:
         """Return the mean reward of every run over the last window."""
-        return np.asarray(self.columns["late"][:, self._place(agent)])
+        return by_name(AGENTS, self.columns["late"])[agent]
 
     def visits(self, agent: str, run: int, last: bool) -> FloatArray:
         """Return the share of the first or last steps of a run with action a in x, as [x, a]."""
-        counts = self.columns["visits"][run, self._place(agent), int(last)]
+        counts = by_name(AGENTS, self.columns["visits"])[agent][run, int(last)]
         return np.asarray(counts / counts.sum())
 
     def crossing(self, ahead: str, behind: str) -> tuple[float, float]:
@@ -228,10 +229,6 @@ class Results:
             return ours, np.inf
         # The resolution is one block.
         return ours, float(np.hypot(np.sqrt((n - 1) * without.var()), BLOCK / np.sqrt(12)))
-
-    @staticmethod
-    def _place(agent: str) -> int:
-        return list(AGENTS).index(agent)
 
 
 #: ρ* of three-cups and the reward of its cup cycle, computed by other programs.
@@ -333,14 +330,12 @@ def _beats(results: Results) -> Iterator[Claim]:
 def _cup_cycle(results: Results) -> Claim:
     late = results.late(learner(5))
     caught = np.abs(late - _CUP_CYCLE) <= _NEAR_CYCLE
-    low, high = wilson(caught.sum(), caught.size)
     mean, error = mean_and_error(late)
     return Claim(
         "R5-cup-cycle",
         f"R-learning with C = 5 ends in the cup cycle, {_CUP_CYCLE} ± {_NEAR_CYCLE} a step, in "
         "most runs: share of the runs",
-        "ours", "> 0.5", float(caught.mean()), float(high - low) / 4,
-        bool(2 * caught.sum() > caught.size),
+        "ours", "> 0.5", *share_and_error(caught), bool(2 * caught.sum() > caught.size),
         f"{caught.sum()} of {caught.size} runs; mean reward of all runs "
         f"{with_error(float(mean), float(error) if late.size > 1 else None)}; if the goal paid "
         f"nothing, the best policy would earn {results.cup_cycle:.4f} from the cups",

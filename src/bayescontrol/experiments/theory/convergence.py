@@ -37,7 +37,6 @@ from typing import Annotated, Any, Final, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence.divergence import divergences
@@ -46,6 +45,7 @@ from bayescontrol.convergence.verdict import Verdict, check
 from bayescontrol.experiments.chance import Pilot, format_mean, measured, zero_claim
 from bayescontrol.experiments.curves import mean_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
+from bayescontrol.experiments.theory.diagrams import state_path
 from bayescontrol.experiments.theory.five_modes import TRUE, five_modes
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
@@ -149,9 +149,7 @@ def distance(one: Case, steps: int, seed: int, run: int) -> FloatArray:
     modes, true, *_ = one
     record = interact(modes.agent(), modes.environment(true), steps, seed=seed, run=run)
     posterior = divergences(record, modes.agent()).posterior[:-1]
-    a, o = (np.asarray(column, np.int64) for column in (record.actions, record.observations))
-    x = np.empty(steps, np.int64)
-    kernels.divergence.follow(modes.successor, modes.start, a, o, x)
+    x = state_path(modes, record)[:-1]
     mixture = np.einsum("tm,mta->ta", posterior, modes.policy[:, x])
     return np.asarray(0.5 * np.abs(mixture - modes.policy[true, x]).sum(-1))
 

@@ -318,18 +318,13 @@ def _rule_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 def _modes() -> Table:
     names = modes().labels.situations
     inside = [[name[0] == region for name in names].index(True) for region in "AB"]
-    rows = tuple(
-        (
-            modes().name(m),
-            *(f"{modes().hypothesis[m, x, 0, 1]:g}" for x in inside),
-            f"P{m + 1}: {_POLICY_NOTES[m]}",
-            _members(m),
-        )
-        for m in range(len(modes()))
-    )
+    rows = []
+    for m, note in enumerate(_POLICY_NOTES):
+        expected = (f"{modes().hypothesis[m, x, 0, 1]:g}" for x in inside)
+        rows.append((modes().name(m), *expected, f"P{m + 1}: {note}", _members(m)))
     return Table(
         "The three modes",
-        ("mode", "P(1) in region A", "P(1) in region B", "its policy", "its core"), rows,
+        ("mode", "P(1) in region A", "P(1) in region B", "its policy", "its core"), tuple(rows),
         "Mode m1 is the hypothesis H1 (the probability of a 1 in each region) with the policy P1; "
         "m2 and m3 likewise. m1 is true. The core of a mode: the modes that its policy cannot tell "
         "from it.",

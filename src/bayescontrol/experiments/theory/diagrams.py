@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.worlds import World
 from bayescontrol.lab.chart import Colour, Dash, Panel
@@ -64,12 +65,10 @@ def stationary_shares(P: FloatArray) -> FloatArray:
 
 def state_path(modes: TabularModes, record: Record) -> IntArray:
     """Return the states of a record: the first one, and the one after each step."""
-    successor, x = modes.successor.tolist(), modes.start
-    states = [x]
-    for a, o in zip(record.actions.tolist(), record.observations.tolist(), strict=True):
-        x = successor[x][a][o]
-        states.append(x)
-    return np.array(states, np.int64)
+    a, o = (np.asarray(column, np.int64) for column in (record.actions, record.observations))
+    x = np.empty(a.size, np.int64)
+    kernels.divergence.follow(modes.successor, modes.start, a, o, x)
+    return np.append(x, modes.successor[x[-1], a[-1], o[-1]])
 
 
 def nodes(

@@ -42,9 +42,11 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.convergence.worlds import World, mean_rates
 from bayescontrol.experiments.chance import format_mean, measured
 from bayescontrol.experiments.curves import share_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
+from bayescontrol.experiments.theory.diagrams import with_policy
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
@@ -114,30 +116,14 @@ def distances() -> dict[str, float]:
     >>> {world: round(D, 3) for world, D in distances().items() if D > 0}
     {'worn 0.25': 0.033, 'worn 0.5': 0.125, 'worn 0.75': 0.279, 'worn 1': 0.555, 'streaks': 0.037}
     """
-    return {world: _distance(k) for k, world in enumerate(WORLDS)}
-
-
-def _distance(k: int) -> float:
-    settled = []
-    for m in range(len(INSIDE)):
-        rates = _rates(k, m)
-        if rates[m] == rates.min():  # while lever m is pulled, mode m explains the world best
-            settled.append(float(rates[m]))
-    return min(settled)
-
-
-def _rates(k: int, m: int) -> FloatArray:
-    """Return the relative entropy of world k from each mode, a step, while lever m is pulled."""
-    modes = machines()
-    q = modes.hypothesis[k, :, m]
-    move = np.zeros((2, 2))
-    for o in range(3):
-        move[np.arange(2), modes.successor[:, m, o]] += q[:, o]
-    mu = np.array([move[1, 0], move[0, 1]])
-    p = modes.hypothesis[: len(INSIDE), :, m]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(q > 0.0, q * np.log(q / p), 0.0)
-    return np.asarray(terms.sum(-1) @ (mu / mu.sum()))
+    n, everywhere = len(INSIDE), np.full(len(WORLDS), 1.0 / len(WORLDS))
+    modes = with_policy(machines(), machines().policy, prior=everywhere)
+    found = {}
+    for k, world in enumerate(WORLDS):
+        rates = [mean_rates(World(modes, k), m)[:n] for m in range(n)]
+        # The agent may settle on mode m if, while lever m is pulled, it explains the world best.
+        found[world] = min(float(rate[m]) for m, rate in enumerate(rates) if rate[m] == rate.min())
+    return found
 
 
 #: With fewer runs no claims are made.
