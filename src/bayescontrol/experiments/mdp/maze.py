@@ -350,10 +350,8 @@ def _order(results: Results) -> Claim:
     ours = sorted(names, key=lambda name: -float(results.late(name).mean()))
     order, doubts = names[ours[0]], []
     for above, below in itertools.pairwise(ours):
-        differ = (
-            results.settings.runs > 1
-            and compare(results.late(above), results.late(below)).verdict == "better"
-        )
+        runs = results.late(above), results.late(below)
+        differ = results.settings.runs > 1 and compare(*runs).verdict == "better"
         order += (" > " if differ else " ≈ ") + names[below]
         if not differ:
             doubts.append(f"{names[above]} and {names[below]} do not differ significantly")

@@ -53,11 +53,12 @@ Lowest: TypeAlias = Mapping[tuple[str, str], FloatArray]
 
 
 class World(NamedTuple):
-    """A class of modes with a uniform prior, the true mode, and what a mode predicts and does."""
+    """A class with a uniform prior, its true mode, what a mode does, and a dash for figures."""
 
     modes: TabularModes
     true: int
     about: str
+    dash: Dash
 
 
 @cache
@@ -71,9 +72,9 @@ def worlds() -> dict[str, World]:
     shows = "the prize is in its box, shown 3 times in 4; opens it"
     wins = "two arms win with .2, .5 or .8 each; pulls the better one"
     return {
-        "three levers": World(levers(), 0, pays),
-        "prize or frog": World(prize_or_frog(RELIABILITY), 0, shows),
-        "bias grid": World(bias_grid(), 7, wins),
+        "three levers": World(levers(), 0, pays, "solid"),
+        "prize or frog": World(prize_or_frog(RELIABILITY), 0, shows, "dash"),
+        "bias grid": World(bias_grid(), 7, wins, "dashdot"),
     }
 
 
@@ -309,11 +310,6 @@ def _table(settings: Settings, low: Lowest) -> Table:
 
 
 _COLOURS: Final[Mapping[str, Colour]] = {"rule": "blue", "naive": "vermillion"}
-_DASHES: Final[Mapping[str, Dash]] = {
-    "three levers": "solid",
-    "prize or frog": "dash",
-    "bias grid": "dashdot",
-}
 #: The world of the last two panels.
 _DRAWN_WORLD: Final = "three levers"
 
@@ -345,7 +341,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 
 def _looks(world: str, agent: str) -> dict[str, Any]:
-    return {"colour": _COLOURS[agent], "dash": _DASHES[world], "group": world}
+    return {"colour": _COLOURS[agent], "dash": worlds()[world].dash, "group": world}
 
 
 def _shares(settings: Settings, low: Lowest) -> Panel:
