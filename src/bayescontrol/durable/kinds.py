@@ -67,7 +67,7 @@ def why_not_stored(problem: Any) -> str:
 def stored_schedule(schedule: schedules.Schedule, kind: ModelKind) -> list[Any]:
     """Return the name and the arguments of a schedule, as logs of this kind store them.
 
-    >>> stored_schedule(MinimumDwell(4, Every(3)), GibbsMDP.model_kind)
+    >>> stored_schedule(schedules.MinimumDwell(4, schedules.Every(3)), GibbsMDP.model_kind)
     ['MinimumDwell', 4, ['Every', 3]]
     """
     given: Any = schedule

@@ -313,6 +313,7 @@ class StoredLog(ABC):
 class DamagedSnapshot(UserWarning):
     """A snapshot was skipped; the log is folded instead, which takes longer.
 
+    >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error", DamagedSnapshot)     # do not open a damaged one
     """
@@ -321,6 +322,7 @@ class DamagedSnapshot(UserWarning):
 class SnapshotNotKept(UserWarning):
     """A snapshot could not be written. No event is lost; the next opening takes longer.
 
+    >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", SnapshotNotKept)
     """
