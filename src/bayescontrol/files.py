@@ -254,10 +254,8 @@ def _is_dead(path: Path) -> bool:
         return False
     try:
         os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
     return False
 
 

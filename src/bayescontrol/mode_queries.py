@@ -239,11 +239,6 @@ class ModeListQueries(Generic[M]):
         for m, mode in enumerate(self.modes):
             self._append(m, mode)
 
-    @property
-    def stateful(self) -> bool:
-        """Whether any mode has a private state."""
-        return bool(self.stateful_modes)
-
     def _append(self, m: int, mode: Any, state: Any = NOT_GIVEN, missed: int = 0) -> None:
         """Check the mode and store how to query it. After an error nothing has changed.
 
@@ -344,7 +339,7 @@ class ModeListQueries(Generic[M]):
 
     def copy(self) -> "ModeListQueries[M]":
         """Copy the list and the private states; the modes are shared."""
-        if not self.stateful:
+        if not self.stateful_modes:
             twin = copy(self)
             for name in ("modes", "_bound", "_methods", "_states"):
                 setattr(twin, name, getattr(self, name)[:])
@@ -363,7 +358,6 @@ class ModeArrayQueries(Generic[M]):
     array([0.5 , 0.75])
     """
 
-    stateful = False
     stateful_modes: tuple[int, ...] = ()
 
     def __init__(self, modes: ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]) -> None:

@@ -65,7 +65,7 @@ def test_unfinished_runs_are_counted_and_make_the_mean_a_lower_bound() -> None:
     found = settling_times(chain(5), 0, runs=runs, horizon=horizon, seed=1)
     cut = found.of(1)
     assert abs(cut.unfinished - tail) < 4.0 * math.sqrt(tail * (1 - tail) / runs)
-    assert cut.lower_bound
+    assert cut.unfinished
     assert cut.mean < 31.0
     assert cut.quantiles[2] == math.inf
     assert "at least" in repr(cut)

@@ -107,7 +107,7 @@ class SwitchingBelief(_Changing[M]):
             raise InvalidTable("SwitchingBelief: give either a hazard or a transition table")
         if hazard is not None and not (_is_number(hazard) and 0.0 <= hazard <= 1.0):
             raise InvalidTable(f"SwitchingBelief(hazard={hazard!r}): a probability is in [0, 1]")
-        if self._hypotheses.stateful:
+        if self._hypotheses.stateful_modes:
             raise MissingCapability(_STATEFUL_SWITCHING)
         self._hazard = hazard
         self._table = None if transition is None else _transition_table(transition, len(self))

@@ -83,7 +83,8 @@ class FiniteBelief(Generic[M]):
         self.count = 0
         #: Prior mass of the modes that `truncated` left out.
         self.truncated_mass = 0.0
-        self._drawn = -1
+        #: The index of the mode drawn last; -1 before the first draw, or if it was retired.
+        self.drawn = -1
         # ln Σ v without the observations; changes when modes are added or retired.
         self._log_base = self._weights.log_total()
 
@@ -119,7 +120,7 @@ class FiniteBelief(Generic[M]):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). An error leaves the belief unchanged."""
         evidence = self._hypotheses.likelihoods(x, a, o)
-        before = self._weights.copy() if self._hypotheses.stateful else None
+        before = self._weights.copy() if self._hypotheses.stateful_modes else None
         try:
             self._weights.condition(evidence, self._hypotheses.log)
         except BadEvidence as error:
@@ -139,8 +140,8 @@ class FiniteBelief(Generic[M]):
 
     def sample(self, rng: Stream) -> M:
         """Draw m ~ P(m | âo_<t); nothing else here is random."""
-        self._drawn = self._weights.draw(rng)
-        mode: M = self._hypotheses.mode(self._drawn)
+        self.drawn = self._weights.draw(rng)
+        mode: M = self._hypotheses.mode(self.drawn)
         return mode
 
     # -- queries -------------------------------------------------------------------------
@@ -245,16 +246,11 @@ class FiniteBelief(Generic[M]):
     @property
     def accepts_late_feedback(self) -> bool:
         """Whether observations may come in any order: no mode has a private state."""
-        return not self._hypotheses.stateful
-
-    @property
-    def drawn(self) -> int:
-        """The index of the mode drawn last; -1 before the first draw, or if it was retired."""
-        return self._drawn
+        return not self._hypotheses.stateful_modes
 
     def last(self) -> M | None:
         """The mode drawn last, bound to its private state; None if it was retired since."""
-        return None if self._drawn < 0 else self._hypotheses.mode(self._drawn)
+        return None if self.drawn < 0 else self._hypotheses.mode(self.drawn)
 
     def name(self, m: int) -> str:
         """The `name` of mode m if it has one, else "m" and its index."""
@@ -293,7 +289,7 @@ class FiniteBelief(Generic[M]):
     def fast_forward(self, observed: int, drawn: int) -> None:
         """Synchronise with a finished compiled loop over `weight_arrays`."""
         self.count += observed
-        self._drawn = drawn
+        self.drawn = drawn
 
     # -- adding and retiring modes ---------------------------------------------------------
 
@@ -340,13 +336,13 @@ class FiniteBelief(Generic[M]):
         self._log_base += self._weights.log_total(before)
         self._prior[m] = 0.0
         self._prior /= self._prior.sum()
-        if m == self._drawn:
-            self._drawn = -1
+        if m == self.drawn:
+            self.drawn = -1
         return mass
 
     def is_retired(self, mode: M) -> bool:
         """Whether the mode drawn last has been retired."""
-        return self._drawn < 0
+        return self.drawn < 0
 
     # -- saving, merging, copying -----------------------------------------------------------
 
@@ -356,7 +352,7 @@ class FiniteBelief(Generic[M]):
         arrays |= {
             "prior": self._prior.copy(),
             "count": np.array(self.count),
-            "drawn": np.array(self._drawn),
+            "drawn": np.array(self.drawn),
             "log_base": np.array(self._log_base),
             "names": self._hypotheses.names(),
         }
@@ -385,7 +381,7 @@ class FiniteBelief(Generic[M]):
                 f"the saved state is damaged: count={count}, drawn={drawn}, log_base={log_base}"
             )
         self._weights.load(arrays)
-        self._prior, self.count, self._drawn, self._log_base = prior, count, drawn, log_base
+        self._prior, self.count, self.drawn, self._log_base = prior, count, drawn, log_base
         self._hypotheses.states = states
 
     def merge(self, other: "FiniteBelief[M]") -> None:
@@ -395,7 +391,7 @@ class FiniteBelief(Generic[M]):
         mode_queries.require_same_names(self._hypotheses.names(), other._hypotheses.names())
         if self._prior.tobytes() != other._prior.tobytes():
             raise IncompatibleState("beliefs can be merged only if they have the same prior")
-        if self._hypotheses.stateful or other._hypotheses.stateful:
+        if self._hypotheses.stateful_modes or other._hypotheses.stateful_modes:
             raise IncompatibleState(
                 "modes with private state depend on the order of events and cannot be merged"
             )

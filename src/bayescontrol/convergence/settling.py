@@ -46,20 +46,15 @@ class SettlingTime(NamedTuple):
     #: No action of any mode separates it from the true mode: its odds never change.
     tied: bool
 
-    @property
-    def lower_bound(self) -> bool:
-        """Return whether the mean is only a lower bound because some runs had not finished."""
-        return self.unfinished > 0.0
-
     def __repr__(self) -> str:
         if self.unfinished == 1.0:
             why = ": nothing separates it from the true mode" if self.tied else " in every run"
             return f"{self.name}: more than {counted(self.horizon, 'step')}{why}"
         if not self.error < np.inf:  # a single run has no spread
-            least = "at least " * self.lower_bound
+            least = "at least " * (self.unfinished > 0.0)
             return f"{self.name}: {least}{counted(round(self.mean), 'step')} in the only run"
         what = f"{_steps(self.mean)} ± {_steps(self.error)} steps"
-        if self.lower_bound:
+        if self.unfinished:
             return (
                 f"{self.name}: at least {what}; more than {self.horizon} "
                 f"in {self.unfinished:.3g} of the runs"
