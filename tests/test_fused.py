@@ -64,7 +64,7 @@ PAIRS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "UCB1": lambda: (rivals.UCB1(2), ARMS.draw(0)),
     "UCB-tuned": lambda: (arena.UCBTuned(2), ARMS.draw(0)),
     "MOSS": lambda: (arena.MOSS(2, horizon=100), ARMS.draw(0)),
-    "KL-UCB": lambda: (arena.KLUCB(2), ARMS.draw(0)),
+    "KL-UCB": lambda: (rivals.KLUCB(2), ARMS.draw(0)),
     "Bayes-UCB": lambda: (arena.BayesUCB(2, horizon=100), ARMS.draw(0)),
 }
 

@@ -7,13 +7,12 @@ cached like those of the library.
 from benchmarks.arena.bamcp import BAMCP
 from benchmarks.arena.bandits import InformationDirected, KnowledgeGradient
 from benchmarks.arena.bayesian_q import BayesianQ
-from benchmarks.arena.optimism import KLUCB, MOSS, BayesUCB, UCBTuned
+from benchmarks.arena.optimism import MOSS, BayesUCB, UCBTuned
 from benchmarks.arena.posterior_sampling import DirichletMDPBelief, PosteriorSampling
 from benchmarks.arena.ucrl2 import UCRL2
 
 __all__ = [
     "BAMCP",
-    "KLUCB",
     "MOSS",
     "UCRL2",
     "BayesUCB",

@@ -23,7 +23,6 @@ from typing import Annotated, Any, Final
 
 import numpy as np
 from benchmarks.arena import (
-    KLUCB,
     MOSS,
     BayesUCB,
     InformationDirected,
@@ -36,6 +35,7 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.baselines import (
+    KLUCB,
     UCB1,
     EpsilonGreedy,
     GittinsAgent,

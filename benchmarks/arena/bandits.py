@@ -26,7 +26,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from benchmarks.arena.beta_quantiles import beta_cdf, divergence_bound, log_peak
+from benchmarks.arena.beta_quantiles import beta_cdf, log_peak
 from benchmarks.arena.optimism import beta_prior, horizon_of
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
@@ -34,7 +34,7 @@ from bayescontrol.baselines import CountingAgent
 from bayescontrol.baselines.bandits import counting_loop, real
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import respond
-from bayescontrol.kernels.beta_distribution import excess, log1p_exp
+from bayescontrol.kernels.beta_distribution import divergence_bound, excess, log1p_exp
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.policies import BINARY, accepts, arg_max, learn
 from bayescontrol.kernels.posteriors import NODE, TO_RIGHT, WEIGHT, K

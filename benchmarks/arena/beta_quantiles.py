@@ -8,49 +8,12 @@
 ln I, from the mode, passes the quantile at most once.
 """
 
-import math
-
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.beta_distribution import divergence
+from bayescontrol.kernels.beta_distribution import EPS, LAST_LOGIT, divergence
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling
 
-EPS = 2.0**-52
 #: The most terms of the fraction, which needs about √max(a, b).
 MOST_TERMS = 100_000
-#: The largest u for which 1 - x is a double.
-LAST_LOGIT = 700.0
-
-
-@leaf
-def divergence_bound(a: float, b: float, level: float) -> float:
-    """ln x/(1-x) for the x ≥ a/(a + b) with (a + b) KL(a/(a + b) ‖ x) = level; a, b, level > 0.
-
-    At most 700, where 1 - x is 1e-304. In u the divergence is convex with slope (a + b)(x - p):
-    Newton's method from above converges monotonically.
-
-    >>> u = divergence_bound(2.0, 2.0, 1.0)
-    >>> x = 1 / (1 + exp(-u))
-    >>> round(divergence(2.0, 2.0, x, 1 - x), 14)
-    1.0
-    """
-    n = a + b
-    p = a / n
-    # KL ≥ (1-p) u - H(p), and by Pinsker ≥ 2 (x - p)²: each gives an upper bound of u.
-    u = (level - a * log(p) - b * log(b / n)) / b
-    pinsker = math.sqrt(0.5 * level / n)
-    if pinsker < b / n:
-        u = min(u, log((p + pinsker) / (b / n - pinsker)))
-    u = min(u, LAST_LOGIT)
-    for _ in range(200):
-        x, y = 1.0 / (1.0 + exp(-u)), 1.0 / (1.0 + exp(u))
-        slope = b * x - a * y
-        if not slope > 0.0:
-            break
-        step = (divergence(a, b, x, y) - level) / slope
-        u -= step
-        if not step > EPS * max(1.0, abs(u)):
-            break
-    return u
 
 
 @leaf

@@ -1,8 +1,7 @@
-"""Optimistic bandit agents beyond UCB1.
+"""Optimistic bandit agents beyond UCB1 and KL-UCB.
 
     UCB-tuned    x̄ + √(ln t / n · min(¼, V)),  V = q/n - x̄² + √(2 ln t / n)  Auer et al. (2002)
     MOSS         x̄ + √(max(0, ln T/(N n)) / n)                            Audibert & Bubeck (2009)
-    KL-UCB       max{x : n KL(x̄ ‖ x) ≤ ln(t+1) + c max(0, ln ln(t+1))}    Garivier & Cappé (2011)
     Bayes-UCB    x with P(θ_j > x) = 1/((t+1) (ln T)^c), θ_j ~ Beta       Kaufmann et al. (2012)
 
 n, s, q, x̄ and t: see `bayescontrol.baselines.bandits`. An arm without a reward has the index ∞,
@@ -16,7 +15,7 @@ from operator import index as whole_number
 from typing import Any, ClassVar
 
 import numpy as np
-from benchmarks.arena.beta_quantiles import beta_quantile, divergence_bound
+from benchmarks.arena.beta_quantiles import beta_quantile
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.baselines import CountingAgent
@@ -29,7 +28,7 @@ from bayescontrol.kernels.policies import BINARY, accepts, arg_max, learn
 from bayescontrol.seeding import Stream
 
 #: The policies, numbered after those of `bayescontrol.kernels.policies`.
-UCB_TUNED, MOSS_POLICY, KL_UCB, BAYES_UCB = 5, 6, 7, 8
+UCB_TUNED, MOSS_POLICY, BAYES_UCB = 6, 7, 8
 
 
 @leaf
@@ -72,33 +71,6 @@ def moss(horizon: float, n: FloatArray, s: FloatArray, out: FloatArray) -> None:
 
 
 @leaf
-def kl_ucb(t: float, c: float, n: FloatArray, s: FloatArray, out: FloatArray) -> None:
-    """max{x : n KL(x̄ ‖ x) ≤ ln t' + c max(0, ln ln t')}, t' = t + 1.
-
-    >>> import numpy as np
-    >>> out = np.empty(2)
-    >>> kl_ucb(3.0, 0.0, np.array([2.0, 1.0]), np.array([0.0, 1.0]), out)
-    >>> out  # 2 ln 1/(1-x) = ln 4, and nothing above 1
-    array([0.5, 1. ])
-    """
-    level = log(t + 1.0)
-    if c != 0.0 and level > 1.0:
-        level += c * log(level)
-    for j in range(n.size):
-        misses = n[j] - s[j]
-        if not n[j] > 0.0:
-            out[j] = math.inf
-        elif not misses > 0.0:
-            out[j] = 1.0
-        elif not level > 0.0:
-            out[j] = s[j] / n[j]
-        elif not s[j] > 0.0:
-            out[j] = 1.0 - exp(-level / n[j])
-        else:
-            out[j] = 1.0 / (1.0 + exp(-divergence_bound(s[j], misses, level)))
-
-
-@leaf
 def bayes_ucb(
     t: float, parameters: FloatArray, n: FloatArray, s: FloatArray, out: FloatArray
 ) -> None:
@@ -128,8 +100,6 @@ def index(kind: int, parameters: FloatArray, t: float, counts: FloatArray, out: 
         ucb_tuned(t, n, s, q, out)
     elif kind == MOSS_POLICY:
         moss(parameters[0], n, s, out)
-    elif kind == KL_UCB:
-        kl_ucb(t, parameters[0], n, s, out)
     else:
         bayes_ucb(t, parameters, n, s, out)
 
@@ -235,28 +205,6 @@ class MOSS(_OptimisticAgent):
     def __init__(self, arms: int | Sequence[Hashable], *, horizon: int) -> None:
         horizon = horizon_of(horizon)
         super().__init__(arms, [horizon], horizon=horizon)
-
-
-class KLUCB(_OptimisticAgent):
-    """arg max_j of the largest x with n_j KL(x̄_j ‖ x) ≤ ln(t+1) + c ln ln(t+1), for Bernoulli KL.
-
-    The proof needs c = 3, the authors recommend 0. A negative ln ln counts as 0.
-
-    >>> agent = KLUCB(2)
-    >>> for arm, reward in ((0, 1), (1, 0), (0, 0)):
-    ...     agent.observe(arm, reward)
-    >>> {a: round(i, 4) for a, i in agent.indices().items()}
-    {0: 0.933, 1: 0.75}
-    """
-
-    format_name: ClassVar[str] = "KLUCB"
-
-    kind: ClassVar[int] = KL_UCB
-    fused_loop = staticmethod(counting_loop)
-
-    def __init__(self, arms: int | Sequence[Hashable], *, c: float = 0.0) -> None:
-        c = real("c", c, 0.0, 1e6)
-        super().__init__(arms, [c], c=c)
 
 
 class BayesUCB(_OptimisticAgent):

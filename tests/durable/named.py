@@ -576,7 +576,7 @@ AGENTS: dict[str, Case] = {
     "UCB1": Case(_named(lambda: baselines.UCB1(3))),
     "UCB-tuned": Case(_named(lambda: arena.UCBTuned(3))),
     "MOSS": Case(_named(lambda: arena.MOSS(3, horizon=100))),
-    "KL-UCB": Case(_named(lambda: arena.KLUCB(3, c=1.0))),
+    "KL-UCB": Case(_named(lambda: baselines.KLUCB(3, c=1.0))),
     "Bayes-UCB": Case(_named(lambda: arena.BayesUCB(3))),
     "knowledge gradient": Case(_named(lambda: arena.KnowledgeGradient(3, horizon=100))),
     "information-directed": Case(_named(lambda: arena.InformationDirected(2))),

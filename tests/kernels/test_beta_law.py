@@ -6,10 +6,10 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from benchmarks.arena.beta_quantiles import beta_cdf, beta_quantile, divergence_bound
+from benchmarks.arena.beta_quantiles import beta_cdf, beta_quantile
 from scipy import special  # type: ignore[import-untyped]
 
-from bayescontrol.kernels.beta_distribution import divergence, excess, log1p_exp
+from bayescontrol.kernels.beta_distribution import divergence, divergence_bound, excess, log1p_exp
 
 
 def whole_cdf(a: int, b: int, x: float) -> Fraction:

@@ -80,7 +80,7 @@ def test_kl_ucb_is_the_root_in_thirty_digits(c: float) -> None:
             n, s, _ = counts(seed, whole=seed % 2 == 0)
             t = n.sum()
             level = mpmath.log(t + 1) + c * mpmath.log(mpmath.log(t + 1))
-            for x, n_j, s_j in zip(filled(optimism.kl_ucb, t, c, n, s), n, s, strict=True):
+            for x, n_j, s_j in zip(filled(policies.kl_ucb, t, c, n, s), n, s, strict=True):
                 p = mpmath.mpf(s_j) / n_j
                 if p in (0, 1):
                     assert x == pytest.approx(float(1 - mpmath.exp(-level / n_j)) if p == 0 else 1)
@@ -98,7 +98,7 @@ def test_kl_ucb_is_the_root_in_thirty_digits(c: float) -> None:
 def test_kl_ucb_leaves_ln_ln_out_while_it_is_negative() -> None:
     n, s = np.array([1.0]), np.array([0.0])
     for c in (0.0, 3.0):
-        out = filled(optimism.kl_ucb, 1.0, c, n, s, arms=1)
+        out = filled(policies.kl_ucb, 1.0, c, n, s, arms=1)
         assert out == pytest.approx([0.5])  # ln 1/(1-x) = ln 2
 
 
@@ -172,7 +172,7 @@ def pull(
     scratch = np.empty((arena.ROWS + arms if kind == arena.INFORMATION else 1, arms))
     state, chosen = Stream(seed).state, np.zeros(arms)
     counts, values = np.array([n, s, q], float), np.array(parameters, float)
-    home: Any = policies if kind <= policies.UCB1 else optimism
+    home: Any = policies if kind <= policies.KL_UCB else optimism
     if kind in (arena.KNOWLEDGE_GRADIENT, arena.INFORMATION):
         home = arena
     for _ in range(draws):
@@ -194,7 +194,7 @@ EVERY = [
     (policies.UCB1, []),
     (optimism.UCB_TUNED, []),
     (optimism.MOSS_POLICY, [100.0]),
-    (optimism.KL_UCB, [0.0]),
+    (policies.KL_UCB, [0.0]),
     (optimism.BAYES_UCB, [0.0, 100.0, 1.0, 1.0]),
     (arena.KNOWLEDGE_GRADIENT, [100.0, 1.0, 1.0, 1.0]),
     (arena.INFORMATION, [1.0, 1.0]),
@@ -212,7 +212,7 @@ def test_equal_arms_are_chosen_equally_often(
 
 
 @pytest.mark.parametrize(
-    "kind", [policies.UCB1, optimism.UCB_TUNED, optimism.MOSS_POLICY, optimism.KL_UCB]
+    "kind", [policies.UCB1, optimism.UCB_TUNED, optimism.MOSS_POLICY, policies.KL_UCB]
 )
 def test_untried_arms_come_first_in_any_order(kind: int) -> None:
     shares = pull(kind, [100.0], [3, 0, 5, 0], [3, 0, 5, 0], [3, 0, 5, 0], 4000)

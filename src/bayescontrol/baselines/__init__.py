@@ -1,6 +1,7 @@
 """Agents to compare the control rule with, from the paper and from the literature."""
 
 from bayescontrol.baselines.bandits import (
+    KLUCB,
     UCB1,
     CountingAgent,
     EpsilonGreedy,
@@ -36,6 +37,7 @@ from bayescontrol.baselines.optimal_policy import OptimalPolicy
 from bayescontrol.baselines.td_learning import QLearning, RLearning, TabularLearner
 
 __all__ = [
+    "KLUCB",
     "UCB1",
     "BanditPlan",
     "BayesOptimal",

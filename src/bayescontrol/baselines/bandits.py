@@ -7,6 +7,7 @@
     ε-greedy     with probability ε α^(t+1) any arm, else arg max_j x̄_j      Sutton & Barto (1998)
     softmax      arm j with probability ∝ e^(x̄_j / τ α^(t+1))                Sutton & Barto (1998)
     UCB1         x̄ + √(2 ln t / n)              Auer, Cesa-Bianchi & Fischer (2002)
+    KL-UCB       max{x : n KL(x̄ ‖ x) ≤ ln(t+1) + c max(0, ln ln(t+1))}    Garivier & Cappé (2011)
 
 `act` does not change the agent and the clock t counts rewards, so decisions can be requested in
 batches, and feedback can be late, reordered or missing. Ties, including those between arms without
@@ -317,6 +318,28 @@ class UCB1(CountingAgent):
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
         super().__init__(arms)
+
+
+class KLUCB(CountingAgent):
+    """arg max_j of the largest x with n_j KL(x̄_j ‖ x) ≤ ln(t+1) + c ln ln(t+1), for Bernoulli KL.
+
+    The proof needs c = 3, the authors recommend 0. A negative ln ln counts as 0.
+
+    >>> agent = KLUCB(2)
+    >>> for arm, reward in ((0, 1), (1, 0), (0, 0)):
+    ...     agent.observe(arm, reward)
+    >>> {a: round(i, 4) for a, i in agent.indices().items()}
+    {0: 0.933, 1: 0.75}
+    """
+
+    format_name: ClassVar[str] = "KLUCB"
+
+    kind: ClassVar[int] = 5
+    fused_loop = staticmethod(counting_loop)
+
+    def __init__(self, arms: int | Sequence[Hashable], *, c: float = 0.0) -> None:
+        c = real("c", c, 0.0, 1e6)
+        super().__init__(arms, [c], c=c)
 
 
 # -- validation of parameters ----------------------------------------------------------------

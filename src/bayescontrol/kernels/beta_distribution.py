@@ -1,13 +1,19 @@
-"""The divergence in the Beta distribution, without cancellation.
+"""The divergence of Bernoulli distributions after a and b observations, and its inverse.
 
     φ(e) = e - ln(1 + e)                       d(a, b, x) = a φ((x - p)/p) + b φ((p - x)/(1-p))
     p = a/(a + b)                                         = (a + b) KL(p ‖ x)
 
-With φ precision does not decrease, even after a million pulls.
+φ is computed without cancellation: the divergence stays precise after a million pulls.
 """
+
+import math
 
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log, log_excess_series
+
+EPS = 2.0**-52
+#: The largest u for which 1 - x is a double.
+LAST_LOGIT = 700.0
 
 
 @leaf
@@ -53,3 +59,35 @@ def divergence(a: float, b: float, x: float, y: float) -> float:
         return a * (y + excess(-y)) if y < 0.25 else -a * log(x)
     gap = (b * x - a * y) / n
     return a * _excess(gap / (a / n), x / (a / n)) + b * _excess(-gap / (b / n), y / (b / n))
+
+
+@leaf
+def divergence_bound(a: float, b: float, level: float) -> float:
+    """ln x/(1-x) for the x ≥ a/(a + b) with (a + b) KL(a/(a + b) ‖ x) = level; a, b, level > 0.
+
+    At most 700, where 1 - x is 1e-304. In u the divergence is convex with slope (a + b)(x - p):
+    Newton's method from above converges monotonically.
+
+    >>> u = divergence_bound(2.0, 2.0, 1.0)
+    >>> x = 1 / (1 + exp(-u))
+    >>> round(divergence(2.0, 2.0, x, 1 - x), 14)
+    1.0
+    """
+    n = a + b
+    p = a / n
+    # KL ≥ (1-p) u - H(p), and by Pinsker ≥ 2 (x - p)²: each gives an upper bound of u.
+    u = (level - a * log(p) - b * log(b / n)) / b
+    pinsker = math.sqrt(0.5 * level / n)
+    if pinsker < b / n:
+        u = min(u, log((p + pinsker) / (b / n - pinsker)))
+    u = min(u, LAST_LOGIT)
+    for _ in range(200):
+        x, y = 1.0 / (1.0 + exp(-u)), 1.0 / (1.0 + exp(u))
+        slope = b * x - a * y
+        if not slope > 0.0:
+            break
+        step = (divergence(a, b, x, y) - level) / slope
+        u -= step
+        if not step > EPS * max(1.0, abs(u)):
+            break
+    return u

@@ -4,8 +4,10 @@
     ε-greedy     with probability ε α^(t+1) any arm, else arg max x̄_j
     softmax      arm j with probability ∝ e^(x̄_j/τ_t),  τ_t = τ α^(t+1)
     UCB1         x̄ + √(2 ln t / n)                                   (Auer et al. 2002)
+    KL-UCB       max{x : n KL(x̄ ‖ x) ≤ ln t' + c max(0, ln ln t')}, t' = t + 1
+                                                                     (Garivier & Cappé 2011)
 
-An arm without a reward has the index ∞ in UCB1; greedy policies assume a mean of ½. Ties are broken
+An arm without a reward has the index ∞ in both; greedy policies assume a mean of ½. Ties are broken
 uniformly.
 
 A policy is a number, because Numba cannot cache a kernel that takes another as an argument. The
@@ -18,6 +20,7 @@ import math
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
+from bayescontrol.kernels.beta_distribution import divergence_bound
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.gittins import highest_index_arm
 from bayescontrol.kernels.random import below, categorical, uniform
@@ -52,6 +55,33 @@ def ucb1(t: float, n: FloatArray, s: FloatArray, out: FloatArray) -> None:
         out[j] = s[j] / n[j] + math.sqrt(2.0 * log_t / n[j]) if n[j] > 0.0 else math.inf
 
 
+@leaf
+def kl_ucb(t: float, c: float, n: FloatArray, s: FloatArray, out: FloatArray) -> None:
+    """max{x : n KL(x̄ ‖ x) ≤ ln t' + c max(0, ln ln t')}, t' = t + 1.
+
+    >>> import numpy as np
+    >>> out = np.empty(2)
+    >>> kl_ucb(3.0, 0.0, np.array([2.0, 1.0]), np.array([0.0, 1.0]), out)
+    >>> out  # 2 ln 1/(1-x) = ln 4, and nothing above 1
+    array([0.5, 1. ])
+    """
+    level = log(t + 1.0)
+    if c != 0.0 and level > 1.0:
+        level += c * log(level)
+    for j in range(n.size):
+        misses = n[j] - s[j]
+        if not n[j] > 0.0:
+            out[j] = math.inf
+        elif not misses > 0.0:
+            out[j] = 1.0
+        elif not level > 0.0:
+            out[j] = s[j] / n[j]
+        elif not s[j] > 0.0:
+            out[j] = 1.0 - exp(-level / n[j])
+        else:
+            out[j] = 1.0 / (1.0 + exp(-divergence_bound(s[j], misses, level)))
+
+
 # ------------------------------------------------------------------------------------------------
 # Choices, learning and the loop of all policies.
 
@@ -61,6 +91,7 @@ ORACLE = 1  # the mean reward of every arm
 EPSILON_GREEDY = 2  # ε, α
 SOFTMAX = 3  # τ, α
 UCB1 = 4  # nothing
+KL_UCB = 5  # c
 
 #: The sum of squares of larger rewards would overflow.
 MOST_REWARD = 1e150
@@ -165,6 +196,8 @@ def index(kind: int, parameters: FloatArray, t: float, counts: FloatArray, out: 
             out[j] = parameters[j]
     elif kind == UCB1:
         ucb1(t, counts[0], counts[1], out)
+    elif kind == KL_UCB:
+        kl_ucb(t, parameters[0], counts[0], counts[1], out)
     else:
         estimates(counts[0], counts[1], out)
 

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from benchmarks.arena import KLUCB, MOSS, BayesUCB, InformationDirected, KnowledgeGradient, UCBTuned
+from benchmarks.arena import MOSS, BayesUCB, InformationDirected, KnowledgeGradient, UCBTuned
 
 from bayescontrol.baselines import (
+    KLUCB,
     UCB1,
     EpsilonGreedy,
     Oracle,

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.arena import KLUCB, MOSS, BayesUCB, InformationDirected, KnowledgeGradient, UCBTuned
+from benchmarks.arena import MOSS, BayesUCB, InformationDirected, KnowledgeGradient, UCBTuned
 
 from bayescontrol import kernels
 from bayescontrol.bandits import BernoulliBandit, GaussianBandit
 from bayescontrol.baselines import (
+    KLUCB,
     UCB1,
     CountingAgent,
     EpsilonGreedy,
@@ -139,7 +140,7 @@ def test_the_variance_that_ucb_tuned_has_seen_is_that_of_the_rewards() -> None:
 def test_the_numbers_of_the_policies_are_those_of_the_kernels() -> None:
     kinds = {
         "UniformLevers": "UNIFORM", "Oracle": "ORACLE", "EpsilonGreedy": "EPSILON_GREEDY",
-        "Softmax": "SOFTMAX", "UCB1": "UCB1",
+        "Softmax": "SOFTMAX", "UCB1": "UCB1", "KLUCB": "KL_UCB",
     }  # fmt: skip
     for name, constant in kinds.items():
         assert getattr(bandits, name).kind == getattr(kernels.policies, constant)

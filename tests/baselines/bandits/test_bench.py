@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from benchmarks.arena import KLUCB, MOSS, BayesUCB, InformationDirected, KnowledgeGradient, UCBTuned
+from benchmarks.arena import MOSS, BayesUCB, InformationDirected, KnowledgeGradient, UCBTuned
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.baselines import (
+    KLUCB,
     UCB1,
     EpsilonGreedy,
     Oracle,

@@ -6,10 +6,10 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from benchmarks.arena import KLUCB, MOSS, BayesUCB, KnowledgeGradient, UCBTuned
+from benchmarks.arena import MOSS, BayesUCB, KnowledgeGradient, UCBTuned
 from scipy import special  # type: ignore[import-untyped]
 
-from bayescontrol.baselines import UCB1
+from bayescontrol.baselines import KLUCB, UCB1
 from bayescontrol.interaction import play
 from bayescontrol.seeding import Stream
 
