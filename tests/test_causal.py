@@ -106,7 +106,7 @@ def test_the_intervention_is_p_prime_with_a_kronecker_delta(p: Tables) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(tables())
-def test_setting_a_variable_alone_is_no_evidence(p: Tables) -> None:
+def test_an_intervention_without_observation_is_no_evidence(p: Tables) -> None:
     model = statistician(p)
     for x1, x2, _ in worlds(p):
         before = model.query("theta", given={"X1": x1})
@@ -371,7 +371,7 @@ def test_names_may_be_any_text_and_come_as_keywords_or_in_a_mapping() -> None:
     assert model.condition({"X 1": 1}, values=0).as_dict() == {(): 1}
 
 
-def test_intervening_leaves_the_model_itself_alone() -> None:
+def test_intervening_does_not_change_the_model() -> None:
     model = prize_or_frog()
     before = model.joint().as_dict()
     model.intervene(a="left")

@@ -30,7 +30,7 @@ def test_the_page_shows_what_the_command_prints_today() -> None:
     assert printed == shown[1:]
 
 
-def test_the_screen_names_the_modes_the_places_and_a_way_out() -> None:
+def test_the_screen_names_the_modes_the_places_and_a_hint() -> None:
     text = call("trap", "--runs", "5").stdout
     assert "It may never settle" in text
     assert "once it is in pit" in text
@@ -62,7 +62,7 @@ def test_an_infinite_rate_is_a_string_in_json() -> None:
     assert found["pairs"][0]["rates"][0]["bits_a_step"] == "inf"
 
 
-def test_one_world_and_one_other_mode_may_be_asked_for() -> None:
+def test_one_world_and_one_other_mode_can_be_selected() -> None:
     found = json.loads(
         call("core", "--true", "m2", "--other", "m3", "--runs", "2", "--json").stdout
     )
@@ -153,7 +153,7 @@ def test_a_file_that_holds_no_modes_of_the_rule_says_so(file: Path, what: str, s
     assert says in answer.output
 
 
-def test_settings_for_what_is_no_function_are_refused(file: Path) -> None:
+def test_settings_of_a_value_that_is_not_a_function_are_refused(file: Path) -> None:
     answer = call(f"{file}:agent", "--set", "p=1")
     assert answer.exit_code == 2
     assert "not a function" in answer.output
@@ -178,6 +178,6 @@ def test_an_agent_that_holds_its_modes_is_simulated_so(file: Path) -> None:
     assert "each mode held for 2 steps" in call("chain", "--hold", "2", "--runs", "2").stdout
 
 
-def test_runs_add_what_proof_cannot_say() -> None:
+def test_simulated_runs_show_that_settling_can_take_long() -> None:
     slow = call("core", "--runs", "3", "--horizon", "20").stdout
     assert "Settling can take long" in slow

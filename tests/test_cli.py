@@ -61,7 +61,7 @@ def shell(*words: object) -> "subprocess.CompletedProcess[str]":
 # -- in a real shell ---------------------------------------------------------------------
 
 
-def test_json_is_alone_on_standard_output_whatever_the_workers_print(tmp_path: Path) -> None:
+def test_only_json_is_on_standard_output_whatever_the_workers_print(tmp_path: Path) -> None:
     done = shell("run", f"{STUDY}:talking", "--json", "--workers", 2, "--runs", 5)
     assert done.returncode == 0
     assert json.loads(done.stdout)["settings"]["runs"] == 5
@@ -156,7 +156,7 @@ def test_a_failed_claim_of_ours_exits_1(call: Call) -> None:
     assert (claim["expected"], claim["ours"], claim["error"]) == ("Infinity", "NaN", None)
 
 
-def test_what_is_not_comparable_exits_0_and_is_null_in_json(call: Call) -> None:
+def test_a_claim_that_is_not_comparable_exits_0_and_is_null_in_json(call: Call) -> None:
     done = call("run", f"{STUDY}:lost")
     assert done.exit_code == 0
     assert "printed-share (section 1, figure 2) is not comparable: the printed coin" in done.stdout
@@ -200,7 +200,7 @@ def test_json_has_exactly_the_promised_keys_and_lists_its_files(call: Call) -> N
     ]
 
 
-def test_the_place_of_the_report_is_said(call: Call, tmp_path: Path) -> None:
+def test_the_path_of_the_report_is_printed(call: Call, tmp_path: Path) -> None:
     done = call("run", COIN, "--out", "results")
     assert f"Report: {tmp_path / 'results' / 'index.html'}" in done.stdout
 
@@ -329,7 +329,7 @@ def test_a_shard_prints_the_promised_keys_and_no_claims(call: Call) -> None:
     assert content["artifacts"] == ["part/manifest.json", "part/columns.npz"]
 
 
-def test_a_report_is_made_again_from_results_alone(call: Call, tmp_path: Path) -> None:
+def test_a_report_is_rebuilt_from_saved_results(call: Call, tmp_path: Path) -> None:
     call("run", COIN, "--out", "results")
     (tmp_path / "results" / "index.html").unlink()
     done = call("report", "results")

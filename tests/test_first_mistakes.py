@@ -203,7 +203,9 @@ belief_, rule_, interact_, every_, mode_ = (
         ),
     ],
 )
-def test_a_slip_is_named_with_the_way_out(make: Any, error: type[Exception], words: str) -> None:
+def test_a_common_mistake_is_named_with_its_fix(
+    make: Any, error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=re.escape(words)):
         make()
 
@@ -229,7 +231,7 @@ def test_an_error_in_mid_run_says_at_which_step() -> None:
     assert [o.tolist() for _, o in (next(steps), next(steps))] == [[1.0], [2.0]]
 
 
-def test_the_laws_find_a_state_that_is_changed_in_place_and_a_policy_that_is_none() -> None:
+def test_the_laws_detect_a_state_changed_in_place_and_an_invalid_policy() -> None:
     class Coin:
         name = "coin"
 

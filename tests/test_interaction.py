@@ -23,7 +23,7 @@ def test_the_lazy_stream_is_the_recorded_one() -> None:
     assert lazy == list(interact(MODES.agent(), MODES.environment(1), 60, seed=4, run=2))
 
 
-def test_agent_and_environment_have_luck_of_their_own() -> None:
+def test_agent_and_environment_have_independent_randomness() -> None:
     """An environment that draws twice as often leaves the agent's numbers alone."""
 
     class Wasteful:

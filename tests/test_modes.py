@@ -50,7 +50,7 @@ def test_no_outcome_cannot_be_drawn() -> None:
         draw_from({}, Stream(0))
 
 
-def test_what_a_discrete_mode_does_not_list_has_likelihood_zero() -> None:
+def test_an_observation_not_listed_by_a_discrete_mode_has_likelihood_zero() -> None:
     mode: DiscreteMode[None, str, object] = DiscreteMode(
         lambda _x: {"go": 1.0}, lambda _x, _a: {1: 0.25, 0: 0.75}
     )
@@ -59,7 +59,7 @@ def test_what_a_discrete_mode_does_not_list_has_likelihood_zero() -> None:
     assert mode.log_likelihood(None, "go", 1) == math.log(0.25)
 
 
-def test_a_pair_can_do_what_its_parts_can_and_no_more() -> None:
+def test_a_pair_has_the_capabilities_of_its_parts_and_no_more() -> None:
     pair = PairedMode(Model(0.9), Do(1))
     assert isinstance(pair, Likelihood)
     for capability in (ActionProbabilities, ObservationProbabilities, Stateful):

@@ -56,7 +56,7 @@ def test_actions_are_drawn_with_the_probabilities_the_rule_states() -> None:
     assert abs(share - p) < 4.9 * math.sqrt(p * (1.0 - p) / n)
 
 
-def test_issuing_an_action_leaves_the_causal_belief_alone_and_deludes_the_naive_one() -> None:
+def test_acting_keeps_the_causal_belief_and_deludes_the_naive_one() -> None:
     causal, naive = belief(), belief()
     ControlRule(causal).issue("left")
     NaiveMixture(naive).issue("left")
@@ -90,7 +90,7 @@ class Follower:
         return 1.0
 
 
-def test_a_witnessed_action_counts_in_the_situation_it_was_seen_in() -> None:
+def test_a_witnessed_action_counts_in_its_situation() -> None:
     """The agent is in situation 0; the other one was seen in situation 1, where roles differ."""
 
     def expert(p: float) -> DiscreteMode[int, str, int]:
@@ -124,7 +124,7 @@ def test_a_situation_moves_only_when_the_evidence_was_good() -> None:
     assert agent.x == modes.advance(0, 0, 1)
 
 
-def test_an_observation_is_learnt_in_the_situation_in_which_it_was_seen() -> None:
+def test_an_observation_is_learnt_in_the_situation_of_its_action() -> None:
     modes = random_modes(3, situations=4, seed=2)
     agent, x, v, visited = modes.agent(), modes.start, modes.prior, set()
     for a, o in [(0, 1), (1, 0), (1, 1), (0, 0)]:
@@ -230,7 +230,7 @@ def test_a_belief_that_only_samples_and_observes_is_enough_to_act() -> None:
         agent.save()
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     modes = random_modes(3, situations=3, seed=9)
     agent = modes.agent()
     interact(agent, modes.environment(0), 5)
@@ -240,7 +240,7 @@ def test_a_copy_goes_its_own_way() -> None:
     assert not same_bits(evidence(agent.belief), evidence(twin.belief))
 
 
-def test_stay_stays() -> None:
+def test_stay_keeps_the_state() -> None:
     assert stay(5, "a", "o") == 5
 
 
@@ -251,7 +251,7 @@ def test_an_agent_shows_itself_in_a_terminal_and_in_a_notebook() -> None:
     assert "<table>" in agent._repr_html_()
 
 
-def test_another_belief_is_asked_anew_what_it_can_do() -> None:
+def test_capabilities_are_checked_again_for_another_belief() -> None:
     class Bare:
         """A belief that knows two verbs and nothing else."""
 

@@ -104,7 +104,7 @@ def test_orders_and_generators_never_change_either() -> None:
 
 
 @pytest.mark.parametrize(("method", "arguments", "expected"), GOLDEN)
-def test_size_gives_what_so_many_single_draws_give(
+def test_size_equals_repeated_single_draws(
     method: str, arguments: tuple[Any, ...], expected: list[float]
 ) -> None:
     one, many = agent(), agent()
@@ -169,7 +169,7 @@ def test_a_processor_without_vector_instructions_draws_the_same_numbers() -> Non
     assert in_another_process(IN_ANOTHER_PROCESS, **plain) == in_another_process(IN_ANOTHER_PROCESS)
 
 
-def test_importing_the_module_leaves_numba_alone_until_the_first_draw() -> None:
+def test_importing_the_module_does_not_load_numba_before_the_first_draw() -> None:
     code = """
 import sys
 from bayescontrol.seeding import Stream
@@ -181,7 +181,7 @@ print("numba" in sys.modules)
     assert in_another_process(code).split() == ["False", "True"]
 
 
-def test_every_seed_run_and_role_has_a_stream_of_its_own() -> None:
+def test_every_seed_run_and_role_has_a_separate_stream() -> None:
     keys = [
         (seed, run, role)
         for seed in (0, 1, 2**64, 2**128 - 1)
@@ -241,7 +241,7 @@ def test_load_of_save_continues_bit_for_bit_also_through_a_file() -> None:
     assert resumed == rng
 
 
-def test_what_was_saved_does_not_change_when_the_stream_goes_on() -> None:
+def test_a_saved_state_does_not_change_when_the_stream_continues() -> None:
     rng = agent()
     saved = rng.save()
     rng.random()
@@ -255,7 +255,7 @@ def test_what_was_saved_does_not_change_when_the_stream_goes_on() -> None:
 @pytest.mark.parametrize(
     "duplicate", [Stream.copy, copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))]
 )
-def test_a_copy_gives_the_same_numbers_and_goes_its_own_way(
+def test_a_copy_gives_the_same_numbers_and_is_independent(
     duplicate: Callable[[Stream], Stream],
 ) -> None:
     rng = agent()

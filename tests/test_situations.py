@@ -65,7 +65,7 @@ def test_a_situation_without_a_map_is_refused(careless: Callable[[], object]) ->
         careless()
 
 
-def test_a_situation_that_never_changes_is_said_to_stay() -> None:
+def test_a_situation_that_never_changes_is_reported_as_constant() -> None:
     agent: ControlRule[Any, Any, Any, Any] = ControlRule(belief(), 5.0, stay)
     agent.observe("toss", 1)
     assert agent.x == 5.0
@@ -73,7 +73,7 @@ def test_a_situation_that_never_changes_is_said_to_stay() -> None:
     assert tabulate([coin(0.2), coin(0.7)], 5.0, stay).policy.shape == (2, 1, 1)
 
 
-def test_what_is_no_map_is_refused() -> None:
+def test_a_value_that_is_not_a_map_is_refused() -> None:
     with pytest.raises(TypeError, match=r"advance=7 .* function"):
         ControlRule(belief(), 5.0, 7)  # type: ignore[arg-type]
 
@@ -142,7 +142,7 @@ def test_a_run_may_go_on_where_it_ended_and_not_in_a_new_world() -> None:
     assert agent.belief.count == 14
 
 
-def test_an_agent_with_a_map_of_its_own_may_be_anywhere() -> None:
+def test_an_agent_with_its_own_map_may_be_anywhere() -> None:
     modes = [coin(0.2), coin(0.7)]
     agent: Any = ControlRule(FiniteBelief(modes), 0, lambda t, _a, _o: t + 1)
 

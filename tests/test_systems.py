@@ -89,7 +89,7 @@ def test_the_coupling_takes_actions_from_one_and_observations_from_the_other() -
     assert g.advance(s, 1, 0) == (p.advance(0, 1, 0), q.advance(0, 1, 0))
 
 
-def test_an_environment_is_known_to_the_mode_that_was_made_for_it() -> None:
+def test_a_mode_knows_the_environment_it_was_created_for() -> None:
     p, q = MODES.systems()[:2]
     assert known(p, p, [0, 1], horizon=3)
     check = known(p, q, [0, 1], horizon=3)

@@ -64,7 +64,7 @@ def test_packed_arrays_are_copies_and_so_are_unpacked_ones() -> None:
     "value",
     [lambda: 1, object(), Fraction(1, 2), math.nan, (1, math.inf), np.array([None]), {1: object()}],
 )
-def test_what_is_not_plain_data_cannot_be_saved(value: object) -> None:
+def test_objects_other_than_plain_data_cannot_be_saved(value: object) -> None:
     with pytest.raises(MissingCapability, match="the situation is"):
         pack(value, "the situation")
 
@@ -80,6 +80,6 @@ def test_what_is_not_plain_data_cannot_be_saved(value: object) -> None:
         np.array(None),
     ],
 )
-def test_what_was_not_packed_is_refused_and_never_run(array: Any) -> None:
+def test_foreign_bytes_are_refused_and_never_run(array: Any) -> None:
     with pytest.raises(IncompatibleState):
         unpack(array)

@@ -179,7 +179,7 @@ def test_choices_are_no_evidence_unless_they_are_a_demonstration() -> None:
     assert after(demonstration=True) == pytest.approx(0.81 / 0.82, abs=1e-14)
 
 
-def test_a_demonstration_needs_modes_that_know_what_they_would_do() -> None:
+def test_a_demonstration_needs_modes_with_action_probabilities() -> None:
     agent = particles()
     before = agent.save()
     with pytest.raises(MissingCapability, match="reweigh"):
@@ -204,7 +204,7 @@ def test_particles_keep_up_with_a_long_log() -> None:
     "log",
     [3, "a log", [1, 2], [("a",)], [("left", 1), (None, "left", 1)], [("left", 1, 2, 3)], ["ab"]],
 )
-def test_what_is_no_log_is_refused(log: Any) -> None:
+def test_a_value_that_is_not_a_log_is_refused(log: Any) -> None:
     agent = ControlRule(FiniteBelief([expert("left"), expert("right")]))
     with pytest.raises(BadEvidence, match="log"):
         warm_start(agent, log)

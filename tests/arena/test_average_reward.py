@@ -54,7 +54,7 @@ def test_an_action_that_is_not_offered_is_never_taken() -> None:
     assert solved(masked())[3].tolist() == [0, 1]
 
 
-def test_a_model_that_falls_apart_is_solved_all_the_same() -> None:
+def test_a_model_with_disconnected_parts_is_solved() -> None:
     # Two states without a way between them: each its own best, the bounds say that it is two.
     apart = MDP(np.eye(2)[:, None, :].repeat(2, 1), [[0.0, 0.5], [1.0, 0.0]])
     rho, lower, upper, policy = solved(apart)

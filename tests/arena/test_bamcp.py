@@ -125,7 +125,7 @@ def test_rewards_are_discounted_alike_in_the_tree_and_beyond_it(simulations: int
     assert agent.action_values(Stream(0)) == {0: 1.875}
 
 
-def test_what_was_seen_counts() -> None:
+def test_observations_count() -> None:
     """200,000 simulations; over 12 seeds the error was -.0024 ± .0017."""
     agent = BAMCP(2, 2, OUTCOMES, alpha=ALPHA, gamma=0.9, depth=3, simulations=200_000)
     before = exact_values(agent, 0.9, 3)
@@ -173,7 +173,7 @@ def test_states_that_offer_less_are_respected() -> None:
         agent.observe("x", (0.0, "a"))
 
 
-def test_the_depth_is_where_a_reward_is_worth_a_hundredth() -> None:
+def test_the_depth_discounts_a_reward_to_a_hundredth() -> None:
     assert 0.9 ** BAMCP(1, 1, PAYS, gamma=0.9)._search_settings.depth < 0.01
     assert 0.9 ** (BAMCP(1, 1, PAYS, gamma=0.9)._search_settings.depth - 1) >= 0.01
 
@@ -212,7 +212,7 @@ def test_bad_settings_and_foreign_states_are_refused() -> None:
             agent.load(arrays)
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     agent = BAMCP(1, 2, PAYS)
     twin = agent.copy()
     twin.observe(0, (1.0, 0))

@@ -34,7 +34,7 @@ def test_the_expected_excess_is_its_integral(nu: float, z: float) -> None:
 
 
 @pytest.mark.parametrize("z", [0.0, 0.5, 1.7, 2.5, 5.0])
-def test_with_many_observations_the_student_law_becomes_the_normal(z: float) -> None:
+def test_with_many_observations_the_student_distribution_becomes_the_normal(z: float) -> None:
     normal = math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * math.erfc(z / math.sqrt(2)) / 2
     for nu in (1e5, 1e6):
         assert bayesian_q.expected_excess(nu, z) == pytest.approx(normal, abs=3.0 / nu)

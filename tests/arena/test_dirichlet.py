@@ -138,7 +138,7 @@ def test_the_likelihood_of_a_reward_is_normal() -> None:
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def test_errors_name_state_and_action_and_the_way_out() -> None:
+def test_errors_name_state_and_action_and_a_hint() -> None:
     offers = {"home": ["stay"], "away": ["stay", "go"]}
     belief = DirichletMDPBelief(["home", "away"], ["stay", "go"], allowed=offers.__getitem__)
     with pytest.raises(BadEvidence, match="reward nan after action 'stay' in state 'home'"):
@@ -194,7 +194,7 @@ def test_state_of_another_belief_is_refused_and_nothing_changed() -> None:
     assert belief.posterior()[0, 1].tolist() == [0.25, 0.75]
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     belief = DirichletMDPBelief(2, 2)
     twin = belief.copy()
     twin.observe(*HISTORY[0])

@@ -124,7 +124,7 @@ def test_a_model_for_every_step() -> None:
     assert begun(agent, TWO_STATES, 20)[0] == list(range(20))
 
 
-def test_a_schedule_of_ones_own_sees_the_episode() -> None:
+def test_a_user_schedule_sees_the_episode() -> None:
     observed: list[Episode] = []
 
     def ends(e: Episode) -> bool:
@@ -199,7 +199,7 @@ def test_states_that_offer_less_are_respected() -> None:
     assert record.actions[x == 1][-50:].mean() > 0.8
 
 
-def test_a_copy_holds_its_model_and_goes_its_own_way() -> None:
+def test_a_copy_holds_its_model_and_is_independent() -> None:
     agent, rng = PosteriorSampling.on(TWO_STATES), Stream(0)
     interact(agent, TWO_STATES.environment(), 100)
     twin = agent.copy()

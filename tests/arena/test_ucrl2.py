@@ -204,7 +204,7 @@ def test_bad_settings_and_foreign_states_are_refused() -> None:
             agent.load(arrays)
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     agent = UCRL2.on(TWO_STATES)
     twin = agent.copy()
     twin.observe("work", (1.0, "warm"))

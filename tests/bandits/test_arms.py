@@ -86,7 +86,7 @@ def test_bad_evidence_is_named_by_type(case: Case) -> None:
         belief.observe(None, "nobody", 1)
 
 
-def test_the_posterior_of_a_stream_does_not_depend_on_who_chose_the_actions(case: Case) -> None:
+def test_the_posterior_does_not_depend_on_who_chose_the_actions(case: Case) -> None:
     """Actions are interventions: only what each arm paid is evidence."""
     belief, other = case.bandit.belief(), case.bandit.belief()
     history = case.history()
@@ -147,7 +147,7 @@ def test_beliefs_that_do_not_belong_together_are_not_merged(case: Case) -> None:
         assert same_bits(before, belief.save())
 
 
-def test_a_copy_goes_its_own_way(case: Case) -> None:
+def test_a_copy_is_independent(case: Case) -> None:
     belief = case.bandit.belief()
     twin = belief.copy()
     before = belief.save()
@@ -194,7 +194,7 @@ def test_a_bandit_without_proper_arms_is_refused(arms: Any) -> None:
         CategoricalBandit(arms, [0, 1])
 
 
-def test_priors_that_are_none_are_refused(case: Case) -> None:
+def test_invalid_priors_are_refused(case: Case) -> None:
     family = case.bandit.family
     width = len(family.columns)
     bad: list[Any] = [
@@ -207,7 +207,7 @@ def test_priors_that_are_none_are_refused(case: Case) -> None:
             Bandit(family, 3, prior)
 
 
-def test_truths_that_are_none_are_refused(case: Case) -> None:
+def test_invalid_truths_are_refused(case: Case) -> None:
     bad: list[Any] = [[0.5], [0.5] * 4, "abc", [math.nan] * 3, [[0.5, 0.5]], None, 0.5]
     for truth in bad:
         with pytest.raises(InvalidTable):
@@ -235,7 +235,7 @@ def test_errors_are_all_of_the_library(case: Case) -> None:
     )
 
 
-def test_a_law_that_is_broken_is_found_out(case: Case) -> None:
+def test_a_broken_law_is_detected(case: Case) -> None:
     """A planted bug: a belief that learns a little from being asked."""
 
     class Vain(ArmsBelief):

@@ -25,7 +25,7 @@ from bayescontrol.testing.belief_laws import same_bits
 
 
 @pytest.mark.parametrize("rng", [0, None, np.random.default_rng(0)])
-def test_a_rule_says_what_to_draw_from(rng: object) -> None:
+def test_a_rule_needs_a_stream_to_draw_from(rng: object) -> None:
     agent = BernoulliBandit(2).agent()
     with pytest.raises(TypeError, match=r"expected a Stream"):
         agent.act(rng)  # type: ignore[arg-type]
@@ -114,11 +114,11 @@ def test_a_lever_that_always_pays_cannot_be_mistaken() -> None:
     assert lai_robbins([1.0, 0.9, 0.0]) == 0.0
 
 
-def test_impossible_levers_cost_what_the_best_rarely_hides() -> None:
+def test_an_arm_that_never_pays_has_a_finite_lower_bound() -> None:
     assert lai_robbins([0.5, 0.0]) == pytest.approx(0.5 / log(2.0))
 
 
-def test_what_is_no_bias_is_refused() -> None:
+def test_a_value_that_is_not_a_bias_is_refused() -> None:
     for bad in ([1.2, 0.3], [0.5, float("nan")], [], [[0.5, 0.4]], [0.5, -0.1]):
         with pytest.raises(InvalidTable):
             lai_robbins(bad)

@@ -104,7 +104,7 @@ def test_two_cauchys_agree_with_the_closed_form() -> None:
         assert student_best(loc, s, 1.0)[0] == pytest.approx(exact, abs=1e-13)
 
 
-def test_students_law_becomes_the_normal_one() -> None:
+def test_students_distribution_becomes_the_normal_one() -> None:
     mu, sd = np.array([0.3, 0.0, -1.0]), np.array([1.0, 2.0, 0.5])
     np.testing.assert_allclose(student_best(mu, sd, 1e14), normal_best(mu, sd), atol=1e-12)
 
@@ -119,7 +119,7 @@ def test_the_smallest_of_exponential_rates_is_known() -> None:
         )
 
 
-def test_two_gammas_agree_with_the_beta_law() -> None:
+def test_two_gammas_agree_with_the_beta_distribution() -> None:
     """P(λ > λ') is the probability of a Beta(a', a) variable below b'/(b + b')."""
     with mpmath.workdps(30):
         for a, b in [((0.3, 2.5), (1.0, 4.0)), ((40.0, 35.5), (10.0, 9.0)), ((0.05, 1.0), (2, 1))]:
@@ -281,7 +281,7 @@ def test_turning_two_arms_round_turns_the_answer_round(arms: list[tuple[float, f
         (lambda: gamma_best([1, -1], [1, 1]), "arm 1: shape = -1 must be positive"),
     ],
 )
-def test_what_is_no_posterior_is_refused_with_the_arm_and_the_value(call: Any, words: str) -> None:
+def test_an_invalid_posterior_is_refused_with_the_arm_and_the_value(call: Any, words: str) -> None:
     with pytest.raises(InvalidPrior, match=words):
         call()
 
@@ -291,6 +291,6 @@ def test_a_row_of_a_batch_that_is_no_posterior_is_named() -> None:
         beta_best([[1, 1, 1], [1, 1, -3]], 1)
 
 
-def test_what_does_not_converge_is_an_error_and_not_a_number() -> None:
+def test_no_convergence_is_an_error_and_not_a_number() -> None:
     with pytest.raises(QuadratureFailed, match="do not converge"):
         normal_best([0.0, 1e-300], [1e-300, 1e300])

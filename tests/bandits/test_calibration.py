@@ -92,7 +92,7 @@ def p_value(counts: FloatArray, expected: FloatArray) -> float:
     return float(sc.chdtrc(max(counts.size - 1, 1), statistic))
 
 
-def test_what_is_finite_can_be_listed_and_the_rest_says_so(case: Case) -> None:
+def test_finite_spaces_can_be_listed_and_others_raise(case: Case) -> None:
     agent, arm = case.bandit.agent(), case.bandit.labels[0]
     if "predictive" in dir(case.bandit.family):
         law = agent.predictive(arm)

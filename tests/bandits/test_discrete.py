@@ -202,7 +202,7 @@ def test_zero_has_one_sign_only() -> None:
     "values",
     [[], [[0, 1]], 3, [1, 1], [0.0, -0.0], [math.nan, 1], [math.inf], ["a"], None, [1e200]],
 )
-def test_values_that_are_none_are_refused(values: Any) -> None:
+def test_invalid_values_are_refused(values: Any) -> None:
     with pytest.raises(InvalidTable, match="values"):
         CategoricalBandit(2, values)
 
@@ -214,7 +214,7 @@ def test_a_single_value_is_paid_for_certain() -> None:
     assert set(record.actions.tolist()) == {0, 1}, "arms that pay the same are pulled by chance"
 
 
-def test_worlds_priors_and_rewards_that_cannot_be_are_refused() -> None:
+def test_impossible_worlds_priors_and_rewards_are_refused() -> None:
     bandit = CategoricalBandit(1, VALUES)
     bad: list[Any] = [[[0.5, 0.6, -0.1]], [[0.5, 0.5, 0.1]], [[0.5, 0.5]], [0.5, 0.5, 0.0], "x"]
     for truth in bad:

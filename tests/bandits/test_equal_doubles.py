@@ -110,7 +110,7 @@ def test_to_settle_only_the_ties_would_not_be_enough() -> None:
     assert chance(actions, bandit) < 1e-6
 
 
-def test_what_is_drawn_does_not_depend_on_the_way() -> None:
+def test_draw_action_equals_sample_and_act() -> None:
     """`draw_action`, and `sample` and `act`: the same action, and as many random numbers."""
     for bandit in TINY.values():
         belief, one, two = bandit.belief(), Stream(5), Stream(5)

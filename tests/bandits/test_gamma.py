@@ -75,7 +75,7 @@ def test_predictions_are_those_of_the_books() -> None:
                 assert ours == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
 
 
-def test_drawn_worlds_have_the_law_of_the_prior() -> None:
+def test_drawn_worlds_have_the_distribution_of_the_prior() -> None:
     """Kolmogorov-Smirnov at 2.69: false alarm 1e-6 each."""
     n = 20_000
     steps = np.arange(n + 1) / n
@@ -124,7 +124,7 @@ def test_nothing_at_all_is_a_waiting_time_too() -> None:
         belief.observe(None, 0, -1e-300)
 
 
-def test_worlds_that_cannot_be_are_refused() -> None:
+def test_impossible_worlds_are_refused() -> None:
     for truth in ([-1.0], [1e20], [math.inf], [math.nan], [[1.0]], ["x"]):
         with pytest.raises(InvalidTable):
             PoissonBandit(1).environment(truth)

@@ -75,7 +75,7 @@ def test_conjugate_and_grid_agree_with_unknown_variance() -> None:
         assert math.exp(belief.log_predictive(0, r)) == pytest.approx(density, rel=1e-7)
 
 
-def test_drawn_worlds_have_the_law_of_the_prior() -> None:
+def test_drawn_worlds_have_the_distribution_of_the_prior() -> None:
     """Kolmogorov-Smirnov at 2.69: false alarm 1e-6 each."""
     n = 20_000
     steps = np.arange(n + 1) / n
@@ -142,7 +142,7 @@ def test_merging_is_exact_where_means_are_large_beside_the_spread(
     assert one.count == 601
 
 
-def test_a_careless_merge_would_be_seen() -> None:
+def test_a_wrong_merge_is_detected() -> None:
     """A planted bug: sums of squares taken apart and together again."""
     prior, rewards = (1e6, 1, 1, 1), (1e6 + np.random.default_rng(1).normal(size=600)).tolist()
     bandit = GaussianBandit(1, sd=None, prior=prior)
@@ -160,7 +160,7 @@ def test_a_careless_merge_would_be_seen() -> None:
     assert abs(sound / exact - 1.0) < 1e-10
 
 
-def test_merging_with_what_has_seen_nothing_changes_next_to_nothing() -> None:
+def test_merging_with_an_untrained_belief_changes_only_rounding() -> None:
     for bandit in (GaussianBandit(1, sd=2.0, prior=(7, 3)), GaussianBandit(1, sd=None)):
         one = learnt(bandit.belief(), REWARDS)
         before = one.posterior()
@@ -177,12 +177,12 @@ def test_a_mean_that_does_not_exist_is_no_number() -> None:
 
 
 @pytest.mark.parametrize("sd", [0, -1, math.nan, math.inf, "wide", [1.0], 1e-200, 1e200])
-def test_a_standard_deviation_that_is_none_is_refused(sd: Any) -> None:
+def test_an_invalid_standard_deviation_is_refused(sd: Any) -> None:
     with pytest.raises(InvalidPrior, match="standard deviation"):
         GaussianBandit(2, sd=sd)
 
 
-def test_what_cannot_be_squared_is_refused() -> None:
+def test_values_too_large_to_square_are_refused() -> None:
     for prior in ((1e200, 1), (0, 1e-200), (0, 1e200)):
         with pytest.raises(InvalidPrior):
             GaussianBandit(1, prior=prior)
@@ -209,7 +209,7 @@ def test_a_family_is_written_as_it_is_made() -> None:
     assert repr(GaussianBandit(2, sd=None)) == "GaussianBandit(NormalGamma(), 2 arms)"
 
 
-def test_noise_is_learnt_for_each_arm_its_own() -> None:
+def test_noise_is_learnt_separately_for_each_arm() -> None:
     """√(β/α) after 2,000 rewards is within a tenth of the truth: false alarm below 1e-9."""
     belief, rng = GaussianBandit(2, sd=None).belief(), Stream(3)
     for _ in range(2000):

@@ -26,7 +26,7 @@ BIASES = np.array([[0.9, 0.2, 0.5], [0.3, 0.8, 0.5], [0.3, 0.2, 0.6], [0.6, 0.6,
 PRIOR = np.array([0.4, 0.3, 0.2, 0.1])
 
 
-def test_a_pull_tells_about_all_arms_as_enumeration_says() -> None:
+def test_a_pull_informs_about_all_arms_as_enumeration_shows() -> None:
     """Every history of three pulls: Bayes' rule by hand, over all hypotheses."""
     bandit = JointBandit(BIASES, PRIOR)
     for history in product(product(range(3), range(2)), repeat=3):
@@ -125,7 +125,7 @@ RHO = 0.8
 SIGMA = np.array([[1.0, RHO], [RHO, 1.0]])
 
 
-def test_particles_learn_of_an_arm_through_its_kin() -> None:
+def test_particles_learn_about_an_arm_from_related_arms() -> None:
     """E[θ_1 | pulls of arm 0] = ρ E[θ_0 | ·], the latter on a grid: within .1, exact sds are .7.
 
     4,000 particles, renewed once on the way; 20 other seeds gave .01 to .06.
@@ -231,7 +231,7 @@ def test_the_agent_finds_the_best_arm() -> None:
         (40, (0.2, 0.8), r"2\^40 modes, the limit is 10000"),
     ],
 )
-def test_what_is_no_grid_is_refused_by_name(
+def test_an_invalid_grid_is_refused_by_name(
     arms: int, levels: tuple[float, ...], said: str
 ) -> None:
     with pytest.raises(InvalidTable, match=said):

@@ -95,7 +95,7 @@ def test_merged_evidence_counts_once_and_the_prior_too() -> None:
         None,
     ],
 )
-def test_strangers_do_not_merge(other: Any) -> None:
+def test_unrelated_beliefs_do_not_merge(other: Any) -> None:
     belief = LinearBandit(2, 3).belief()
     before = belief.save()
     with pytest.raises(IncompatibleState):
@@ -130,7 +130,7 @@ def apart(one: IntArray, two: IntArray) -> float:
     return float((np.abs(one - two) / np.sqrt(2 * n * p * (1 - p))).max())
 
 
-def test_drawing_scores_has_the_law_of_drawing_weights() -> None:
+def test_drawing_scores_has_the_distribution_of_drawing_weights() -> None:
     """Two counts of 20,000 over 3 arms, |z| ≤ 4.5: false alarms 2e-5."""
     n, x = 20_000, np.array([1.0, -0.5, 2.0])
     events = history(3, 3, 12, seed=4)
@@ -171,7 +171,7 @@ def test_feedback_may_come_late_in_any_order_or_never() -> None:
     assert agent.belief.count == 3
 
 
-def test_a_stream_brings_the_next_context_and_a_reward_alone_leaves_it() -> None:
+def test_a_stream_brings_the_next_context_and_a_lone_reward_keeps_it() -> None:
     agent = LinearBandit(2, 2).agent([1.0, 0.0])
     agent.observe(0, RewardAndContext(2.0, (0.0, 1.0)))
     assert agent.x.tolist() == [0.0, 1.0]
@@ -215,7 +215,7 @@ def test_the_size_of_a_context_does_not_matter_to_the_choice(size: float) -> Non
         assert belief.sample(one).act(small, one) == belief.sample(two).act(large, two)
 
 
-def test_a_prior_or_noise_that_is_none_is_refused() -> None:
+def test_an_invalid_prior_or_noise_is_refused() -> None:
     bad: Any
     for bad in (None, "1", [1.0, 2.0], 0.0, np.nan):
         with pytest.raises(InvalidPrior, match="sd="):
@@ -393,7 +393,7 @@ def test_a_mode_in_charge_pulls_no_retired_arm_and_resumes_as_it_was() -> None:
     assert agent.act(Stream(0)) == "green"
 
 
-def test_what_cannot_come_or_go_raises_and_changes_nothing() -> None:
+def test_an_invalid_change_of_arms_raises_and_changes_nothing() -> None:
     belief = LinearBandit(["red", "blue"], 2).belief()
     before = belief.save()
     with pytest.raises(UnknownArm, match="must differ"):
@@ -431,7 +431,7 @@ def test_what_cannot_come_or_go_raises_and_changes_nothing() -> None:
         (0.0, 1e-80),
     ],
 )
-def test_a_prior_that_is_none_is_refused(prior: Any) -> None:
+def test_an_invalid_prior_is_refused(prior: Any) -> None:
     with pytest.raises(InvalidPrior):
         LinearBandit(2, 2, prior=prior)
 
@@ -456,7 +456,7 @@ def test_bad_construction_is_refused() -> None:
         bandit.environment(np.eye(2), "cube")  # type: ignore[arg-type]
 
 
-def test_a_context_of_ones_own_is_checked_and_used() -> None:
+def test_a_user_context_is_checked_and_used() -> None:
     bandit = LinearBandit(2, 2)
     world = bandit.environment(np.eye(2), lambda rng: [1.0, rng.random()], start=[1.0, 0.0])
     assert world.respond(0, Stream(0)).context[0] == 1.0
@@ -492,7 +492,7 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
         assert same_bits(good, belief.save())
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     agent = LinearBandit(2, 2).agent([1.0, 0.0], schedule=Every(3))
     agent.act(Stream(0))
     twin = agent.copy()

@@ -169,7 +169,7 @@ def test_it_runs_in_a_bandit_resumes_and_repeats_itself() -> None:
     check_resume(make, world, 30, at=13)
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     agent = BayesOptimalBandit(BanditPlan(2, 6))
     other = agent.copy()
     other.observe(0, 1)
@@ -204,7 +204,7 @@ def test_foreign_states_are_refused() -> None:
     assert agent.posterior.tolist() == [[1, 1], [1, 1]]
 
 
-def test_bad_plans_are_refused_with_a_way_out() -> None:
+def test_bad_plans_are_refused_with_a_hint() -> None:
     with pytest.raises(PlanTooLarge, match="shorten the horizon, or raise limit="):
         BanditPlan(10, 30)
     with pytest.raises(PlanTooLarge, match="shorten the horizon"):

@@ -173,7 +173,7 @@ def test_an_impossible_observation_raises_and_changes_nothing() -> None:
     assert agent.belief.posterior().tolist() == [0.5, 0.5]
 
 
-def test_bad_plans_are_refused_with_a_way_out() -> None:
+def test_bad_plans_are_refused_with_a_hint() -> None:
     modes = random_modes(3, seed=0)
     with pytest.raises(ValueError, match="horizon=0"):
         Plan(modes, paid, 0)

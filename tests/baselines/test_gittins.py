@@ -283,7 +283,7 @@ def test_a_discount_out_of_range_is_refused(discount: float) -> None:
 
 
 @pytest.mark.parametrize("prior", [(0.0, 1.0), (1.0, -1.0), (math.nan, 1.0), (math.inf, 1.0)])
-def test_a_prior_that_is_none_is_refused(prior: tuple[float, float]) -> None:
+def test_an_invalid_prior_is_refused(prior: tuple[float, float]) -> None:
     with pytest.raises(InvalidPrior, match="is invalid"):
         GittinsTable(0.9, 10, prior)
 

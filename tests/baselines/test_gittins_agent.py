@@ -88,7 +88,7 @@ def test_a_run_that_outgrows_the_table_goes_on() -> None:
         assert abs(agent.indices()[j] - gittins_index(1 + r, 1 + f, 0.9)) <= table.error
 
 
-def test_what_was_saved_goes_on_bit_for_bit(table: GittinsTable) -> None:
+def test_a_saved_state_continues_bit_for_bit(table: GittinsTable) -> None:
     agent, rng = GittinsAgent(["a", "b"], table), Stream(6)
     for t in range(10):
         agent.observe(agent.act(rng), t % 2)
@@ -110,7 +110,7 @@ def test_what_was_saved_goes_on_bit_for_bit(table: GittinsTable) -> None:
         {"failures": np.array(["a", "b"])},
     ],
 )
-def test_a_state_that_is_not_its_own_is_refused(
+def test_a_saved_state_of_another_object_is_refused(
     table: GittinsTable, change: dict[str, Any]
 ) -> None:
     agent = GittinsAgent(2, table)

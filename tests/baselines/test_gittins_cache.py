@@ -49,7 +49,7 @@ def test_the_second_time_a_table_comes_from_the_disk_bit_for_bit() -> None:
         {"lookahead": 10},
     ],
 )
-def test_what_was_asked_for_is_in_the_key(other: dict[str, object]) -> None:
+def test_the_key_includes_the_requested_settings(other: dict[str, object]) -> None:
     words: dict[str, object] = {"discount": 0.9, "pulls": 10}
     GittinsTable(**words)  # type: ignore[arg-type]
     assert not GittinsTable(**words | other).recalled  # type: ignore[arg-type]
@@ -134,7 +134,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("how", DAMAGE)
-def test_a_damaged_file_is_noticed_and_made_anew(how: str) -> None:
+def test_a_damaged_file_is_noticed_and_made_again(how: str) -> None:
     table = GittinsTable(0.9, 10)
     (path,) = files()
     whole = path.read_bytes()
@@ -157,7 +157,7 @@ def test_another_table_under_this_name_is_not_used() -> None:
         assert not GittinsTable(0.9, 10).recalled
 
 
-def test_a_folder_that_cannot_be_made_does_no_harm(
+def test_a_folder_that_cannot_be_created_does_no_harm(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blocked = home / "file"

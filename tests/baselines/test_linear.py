@@ -39,7 +39,7 @@ def test_certainty_equivalence_uses_the_gain_of_the_mean() -> None:
     assert np.allclose(agent.mode.B, B)
 
 
-def test_a_mean_of_zero_never_asks_and_so_never_learns_what_inputs_do() -> None:
+def test_a_mean_of_zero_never_excites_the_plant_and_never_learns_its_inputs() -> None:
     agent = CertaintyEquivalence.on(random_stable())
     record = interact(agent, LinearPlant(random_stable()), 200)
     assert not record.actions.any()
@@ -97,7 +97,7 @@ def test_lazy_thompson_sampling_is_the_rule_under_its_schedule() -> None:
     assert "known noise" in repr(agent.belief)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(InvalidSystem, match="exploration"):
         CertaintyEquivalence.on(SYSTEM, exploration=-1.0)
     with pytest.raises(InvalidSystem, match="warm_up"):

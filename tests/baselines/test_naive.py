@@ -68,7 +68,7 @@ def test_it_is_the_rule_that_witnesses_itself() -> None:
         assert posterior_of(naive).tobytes() == posterior_of(rule).tobytes()
 
 
-def test_acting_moves_its_belief_before_anything_is_seen() -> None:
+def test_acting_changes_its_belief_before_any_observation() -> None:
     naive, causal = three_modes().agent(PRIOR, kind=NaiveMixture), three_modes().agent(PRIOR)
     a = naive.act(Stream(0))
     causal.act(Stream(0))

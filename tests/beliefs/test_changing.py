@@ -140,7 +140,7 @@ def test_the_laws_of_a_belief_hold(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [make_switching, make_fading])
-def test_a_copy_goes_its_own_way(make: Any) -> None:
+def test_a_copy_is_independent(make: Any) -> None:
     belief = watched(make())
     twin, before = belief.copy(), belief.posterior()
     twin.observe(None, "toss", 1)
@@ -150,7 +150,7 @@ def test_a_copy_goes_its_own_way(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [make_switching, make_fading])
-def test_what_depends_on_order_cannot_be_merged(make: Any) -> None:
+def test_order_dependent_beliefs_cannot_be_merged(make: Any) -> None:
     with pytest.raises(IncompatibleState, match="order of events"):
         make().merge(make())
 
@@ -164,7 +164,7 @@ def test_what_depends_on_order_cannot_be_merged(make: Any) -> None:
         (make_fading(), FadingBelief(COINS, PRIOR, forgetting=0.8)),
     ],
 )
-def test_a_state_of_another_law_of_change_is_refused(mine: Any, other: Any) -> None:
+def test_a_state_of_another_change_rate_is_refused(mine: Any, other: Any) -> None:
     before = mine.posterior()
     with pytest.raises(IncompatibleState, match="change parameters"):
         mine.load(watched(other).save())
@@ -185,7 +185,7 @@ def test_a_state_of_another_law_of_change_is_refused(mine: Any, other: Any) -> N
         {"transition": np.full((3, 3), np.nan)},
     ],
 )
-def test_a_law_of_change_that_is_none_is_refused(law: dict[str, Any]) -> None:
+def test_an_invalid_change_rate_is_refused(law: dict[str, Any]) -> None:
     with pytest.raises(InvalidTable):
         SwitchingBelief(COINS, **law)
 
@@ -244,7 +244,7 @@ def test_a_mode_ruled_out_returns_by_switching_and_not_by_fading_unless_floored(
     assert floored.impossible == 4
 
 
-def test_skipped_evidence_is_counted_and_time_passes_all_the_same() -> None:
+def test_skipped_evidence_is_counted_and_time_still_passes() -> None:
     belief = SwitchingBelief([Coin(1.0), Coin(1.0)], [0.9, 0.1], hazard=0.5, on_impossible="skip")
     belief.observe(None, "toss", 0)
     assert belief.impossible == belief.count == 1

@@ -165,7 +165,7 @@ def test_an_answer_that_is_no_likelihood_is_bad_evidence_with_the_event_named(ba
     assert same_bits(before, belief.save())
 
 
-def test_the_impossible_names_observation_action_and_way_out() -> None:
+def test_the_impossible_names_observation_action_and_a_hint() -> None:
     with pytest.raises(ImpossibleObservation, match=r"7 after action 'toss'.*on_impossible"):
         FiniteBelief(coins(0.5, 0.5)).observe(None, "toss", 7)
 
@@ -271,7 +271,7 @@ def test_a_mass_is_between_zero_and_one(mass: float) -> None:
     assert len(belief) == len(belief.posterior()) == 1
 
 
-def test_what_cannot_join_changes_nothing() -> None:
+def test_an_impossible_merge_changes_nothing() -> None:
     class Mute:
         pass
 

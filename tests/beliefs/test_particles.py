@@ -83,7 +83,7 @@ class Forgetful(ParticleBelief):
         self._weights = Weights(w)
 
 
-def test_evidence_that_counts_twice_is_seen() -> None:
+def test_evidence_that_counts_twice_is_detected() -> None:
     assert worst_error(Forgetful) > 0.15
 
 
@@ -122,7 +122,7 @@ def test_no_share_no_renewal() -> None:
     assert belief.effective_size < 50
 
 
-def test_a_move_of_ones_own_takes_the_place_of_ours() -> None:
+def test_a_user_move_takes_the_place_of_ours() -> None:
     seen = []
 
     def move(theta: FloatArray, rng: Stream) -> FloatArray:
@@ -178,7 +178,7 @@ def test_evidence_that_rules_out_every_particle_raises_or_is_counted() -> None:
 
 
 @pytest.mark.parametrize("answer", [np.full(10, np.nan), np.zeros(3), "no", np.full(10, np.inf)])
-def test_log_likelihoods_that_are_none_raise_and_change_nothing(answer: Any) -> None:
+def test_invalid_log_likelihoods_raise_and_change_nothing(answer: Any) -> None:
     belief = ParticleBelief(
         lambda n, rng: rng.normal(size=(n, 1)), lambda theta, x, a, o: answer, act, 10
     )
@@ -235,7 +235,7 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
         assert same_bits(good, belief.save())
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     one = make(50)
     two = one.copy()
     two.observe(None, 0, 1)

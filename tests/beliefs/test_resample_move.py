@@ -111,7 +111,7 @@ class Unmoved(ResampleMoveBelief):
         return log_normal(theta)
 
 
-def test_moves_that_forget_the_evidence_are_seen() -> None:
+def test_moves_that_forget_the_evidence_are_detected() -> None:
     planted = Unmoved(normal, log_normal, of_square, act, 4000, seed=1)
     _, spread = of_two_modes(fed(planted, 101))
     assert abs(spread - 1.0) > 0.15
@@ -203,7 +203,7 @@ def test_bad_arguments_and_bad_answers_are_refused() -> None:
         assert same_bits(belief.save(), before)
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     belief = make(100)
     belief.observe(None, 0, 1.0)
     twin = belief.copy()
@@ -214,7 +214,7 @@ def test_a_copy_goes_its_own_way() -> None:
 
 
 @pytest.mark.parametrize("name", ["draw", "log_prior", "log_likelihoods", "act"])
-def test_what_is_no_function_is_refused_by_name(name: str) -> None:
+def test_an_invalid_function_is_refused_by_name(name: str) -> None:
     parts: dict[str, Any] = {
         "draw": normal, "log_prior": log_normal, "log_likelihoods": of_itself, "act": act
     }  # fmt: skip

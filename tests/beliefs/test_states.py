@@ -92,7 +92,7 @@ def test_a_filter_mode_is_the_same_as_a_mode_over_whole_histories(past: list[int
     assert private.action_probabilities() == pytest.approx(shared.action_probabilities())
 
 
-def test_the_situation_is_not_shown_to_a_mode_with_a_state_of_its_own() -> None:
+def test_a_mode_with_private_state_does_not_receive_the_situation() -> None:
     belief = filters()
     belief.observe("any situation", "low", 1)
     other = filters()
@@ -175,7 +175,7 @@ def test_order_matters_to_filters_so_they_do_not_merge() -> None:
 
 
 @pytest.mark.parametrize("twin_of", [lambda b: b.copy(), copy.deepcopy])
-def test_a_copy_has_states_of_its_own(twin_of: object) -> None:
+def test_a_copy_has_separate_states(twin_of: object) -> None:
     belief = filters()
     for o in (1, 1, 0):
         belief.observe(None, "low", o)

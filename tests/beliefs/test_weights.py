@@ -154,7 +154,7 @@ def test_a_floor_holds_for_logarithms_too() -> None:
         ([[0.5, 0.5, 0.5]], False),
     ],
 )
-def test_what_is_no_likelihood_raises_under_every_choice_and_changes_nothing(
+def test_a_value_that_is_not_a_likelihood_raises_under_every_choice_and_changes_nothing(
     on_impossible: OnImpossible, bad: list[float], log: bool
 ) -> None:
     v = fresh(on_impossible=on_impossible)
@@ -322,7 +322,7 @@ def test_appending_and_removing_cross_the_ends_of_blocks(size: int) -> None:
     assert len(v) == size + 2
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     v = scattered()
     before = v.save()
     twin = v.copy()

@@ -150,7 +150,7 @@ def test_a_log_may_be_dropped_on_the_page(tab: Open, stub: Stub) -> None:
         ),
     ],
 )
-def test_what_is_no_log_is_refused_with_its_reason(
+def test_a_value_that_is_not_a_log_is_refused_with_its_reason(
     alone: Page, text: str | bytes, why: str
 ) -> None:
     give(alone, text, "odd.txt")
@@ -161,7 +161,7 @@ def test_what_is_no_log_is_refused_with_its_reason(
     expect(alone.locator("#reading")).to_be_empty()
 
 
-def test_a_log_with_a_torn_end_a_gap_and_strangers_is_shown_and_it_says_so(alone: Page) -> None:
+def test_a_log_with_a_torn_end_a_gap_and_unknown_events_is_shown_with_warnings(alone: Page) -> None:
     events, _ = history()
     lines = as_lines(events[4:22] + events[23:]).splitlines()
     give(alone, "\n".join([*lines, lines[-1][:30]]))
@@ -232,7 +232,7 @@ def test_however_short_a_log_is_its_axes_hold_it_and_nothing_before_it(
     assert (marks[0], named) == ("0", "observations (count)")
 
 
-def test_a_state_that_is_none_is_told_from_no_situation(alone: Page) -> None:
+def test_the_state_none_differs_from_no_situation(alone: Page) -> None:
     def log(model: Any, situations: list[Any]) -> str:
         kept = as_model(model)
         settings = dict(kept.settings)

@@ -38,7 +38,7 @@ def tab(chromium: Browser) -> Iterator[Open]:
 # -- what it shows -----------------------------------------------------------------------------
 
 
-def test_every_figure_is_drawn_in_silence_and_only_its_own_server_is_asked(
+def test_every_figure_is_drawn_without_console_errors_or_foreign_requests(
     tab: Open, stub: Stub
 ) -> None:
     said: list[str] = []
@@ -181,7 +181,7 @@ def test_actions_made_of_numbers_are_drawn_by_entry(tab: Open, stub: Stub) -> No
     assert rows(page, "Last decisions (a sample)")[0][2] == "[0.5, −0.333]"
 
 
-def test_an_alarm_is_said_once_and_seen_whoever_is_looked_at(tab: Open, stub: Stub) -> None:
+def test_an_alarm_is_announced_once_and_visible_on_every_view(tab: Open, stub: Stub) -> None:
     page = live(tab, stub)
     page.evaluate("""() => {
       window.told = 0;
@@ -302,7 +302,7 @@ def test_it_waits_as_long_as_the_server_asks(tab: Open, stub: Stub) -> None:
     assert second - first >= 1.9
 
 
-def test_events_may_come_in_pieces_of_any_size(tab: Open, stub: Stub) -> None:
+def test_events_may_arrive_in_chunks_of_any_size(tab: Open, stub: Stub) -> None:
     page: Page = tab(stub.url)
     connected(page)
     named = json.dumps([agent("Kasse – 日本 ✓")], ensure_ascii=False, indent=1)
@@ -314,7 +314,7 @@ def test_events_may_come_in_pieces_of_any_size(tab: Open, stub: Stub) -> None:
     expect(page.locator("#agent h2")).to_have_text("Kasse – 日本 ✓")
 
 
-def test_what_cannot_be_read_ends_the_connection_and_not_the_page(tab: Open, stub: Stub) -> None:
+def test_an_unreadable_event_ends_the_connection_and_not_the_page(tab: Open, stub: Stub) -> None:
     page = live(tab, stub)
     stub.write(b"event: agents\ndata: {not json\n\n")
     expect(page.locator("#state")).to_contain_text("cannot be read")
@@ -335,7 +335,7 @@ def test_a_server_that_falls_silent_is_taken_for_gone(tab: Open, stub: Stub) -> 
     expect(page.locator("#state")).to_contain_text("the server went silent")
 
 
-def test_a_token_is_asked_for_once_and_goes_into_no_address(tab: Open, stub: Stub) -> None:
+def test_a_token_is_requested_once_and_never_put_in_a_url(tab: Open, stub: Stub) -> None:
     stub.token = "s3cret"
     page: Page = tab(stub.url)
     field = page.get_by_label("Token", exact=True)
@@ -473,7 +473,7 @@ CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(tab: Open, stub: Stub, scheme: str) -> None:
+def test_text_has_enough_contrast(tab: Open, stub: Stub, scheme: str) -> None:
     """4.5 to 1, as the accessibility guidelines ask, and the ground follows the reader's wish."""
     page = live(tab, stub, color_scheme=scheme)
     stub.say("agents", [agent(step=9), modal(step=9, raised=True)])
@@ -500,8 +500,6 @@ def test_on_a_phone_nothing_is_wider_than_the_window(tab: Open, stub: Stub) -> N
 
 
 @pytest.mark.parametrize(("wish", "moving"), [("reduce", 0), ("no-preference", 1)])
-def test_nothing_moves_for_those_who_do_not_want_it(
-    tab: Open, stub: Stub, wish: str, moving: int
-) -> None:
+def test_reduced_motion_is_respected(tab: Open, stub: Stub, wish: str, moving: int) -> None:
     page = live(tab, stub, reduced_motion=wish)
     assert page.evaluate("document.getAnimations().length") == moving

@@ -84,7 +84,7 @@ def test_a_band_is_hidden_with_its_line(wide_page: Any) -> None:
     assert plot.evaluate(MARKS) == before
 
 
-def test_the_dark_changes_the_page_and_the_figures_and_keeps_what_was_hidden(
+def test_dark_mode_changes_page_and_figures_and_keeps_hidden_series(
     wide_page: Any,
 ) -> None:
     left = wide_page.page.locator(f"{GROWING} .plot").first
@@ -108,7 +108,7 @@ def test_the_dark_changes_the_page_and_the_figures_and_keeps_what_was_hidden(
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_text_stands_out_from_its_ground(wide_page: Any, scheme: Any) -> None:
+def test_text_has_enough_contrast(wide_page: Any, scheme: Any) -> None:
     """4.5 to 1, as the accessibility guidelines ask; and no text is small."""
     wide_page.page.emulate_media(color_scheme=scheme)
     assert min(wide_page.page.evaluate(CONTRAST)) >= 4.5

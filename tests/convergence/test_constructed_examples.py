@@ -101,7 +101,7 @@ def test_the_agent_itself_behaves_as_the_verdict_says(example: Any) -> None:
         assert [m for m, o in enumerate(outcome) if o == NEVER and worst[m] < LITTLE] == []
 
 
-def test_a_core_from_the_true_modes_policy_alone_would_miss_the_trap() -> None:
+def test_a_core_from_the_policy_of_the_true_mode_misses_the_trap() -> None:
     """The actions of other modes matter: with all weight on m*, the pit is not reachable."""
     assert core(trap(), 0) == (0, 1, 2)
     assert core(tabulate(trap(), prior=[1.0, 0.0, 0.0]), 0) == (0,)

@@ -188,7 +188,7 @@ def test_modes_that_meet_for_ever_in_a_passage_are_not_declared_to_settle() -> N
     assert verdict.pair(1, 0).outcome is Outcome.UNDECIDED
 
 
-def test_a_mode_that_is_dead_on_arrival_leads_into_no_deadlock() -> None:
+def test_a_mode_without_weight_causes_no_deadlock() -> None:
     # Only the third mode leads from K to C, where the others differ, but the start rules it out.
     policy = np.tile([1.0, 0.0], (3, 3, 1))
     policy[2, 1] = policy[1, 2] = 0.0, 1.0

@@ -65,7 +65,7 @@ class StoreConformance:
         )
         assert store.names() == []
 
-    def test_what_was_appended_is_read_back_to_the_last_bit(self, log: Log) -> None:
+    def test_appended_events_are_read_back_bit_for_bit(self, log: Log) -> None:
         log.append(ROWS[:1])
         log.append(ROWS[1:])
         assert log.head() == len(ROWS)

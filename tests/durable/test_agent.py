@@ -20,7 +20,7 @@ def test_the_same_seed_gives_the_same_decisions(tmp_path: Path) -> None:
     assert len(set(actions[0])) == 2
 
 
-def test_without_a_seed_every_agent_has_its_own() -> None:
+def test_without_a_seed_every_agent_gets_a_separate_one() -> None:
     seeds = set()
     for _ in range(4):
         with open_agent("sqlite:///:memory:", "shop", SHOP) as agent:
@@ -28,7 +28,7 @@ def test_without_a_seed_every_agent_has_its_own() -> None:
     assert len(seeds) == 4
 
 
-def test_a_decision_says_what_it_was_based_on_and_how_likely_it_was(tmp_path: Path) -> None:
+def test_a_decision_reports_its_evidence_and_its_probability(tmp_path: Path) -> None:
     with open_agent(url(tmp_path), "shop", SHOP, seed=1) as agent:
         d = agent.act()
         assert (d.id, d.basis, d.situation) == ("2", 1, None)

@@ -55,7 +55,7 @@ def test_changed_code_under_the_same_version_is_found_out(tmp_path: Path) -> Non
         open_agent(url(tmp_path), "m", model("right"))
 
 
-def test_the_log_says_what_it_is_of(tmp_path: Path) -> None:
+def test_a_log_alone_is_enough_to_reopen_an_agent(tmp_path: Path) -> None:
     with open_agent(url(tmp_path), "shop", SHOP, seed=3, schedule=Geometric(0.5)) as agent:
         live(agent, 10, "bernoulli")
         before = agent.state()
@@ -69,7 +69,7 @@ def test_an_agent_that_was_never_made_needs_a_model(tmp_path: Path) -> None:
         open_agent(url(tmp_path), "shop")
 
 
-def test_agents_that_cannot_be_kept_are_refused_before_a_log_is_made(tmp_path: Path) -> None:
+def test_agents_that_cannot_be_saved_are_refused_before_a_log_is_created(tmp_path: Path) -> None:
     class Bare:
         def act(self, rng: Stream) -> int:
             return 0

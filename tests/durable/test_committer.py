@@ -95,7 +95,7 @@ def test_many_threads_are_each_answered_once_and_one_writes_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("most", "sizes"), [(1024, [1, 19]), (20, [1, 19]), (4, [1, 4, 4, 4, 4, 3]), (1, [1] * 20)]
 )
-def test_who_comes_during_a_write_goes_with_the_next_and_a_batch_has_its_limit(
+def test_requests_during_a_write_join_the_next_batch_up_to_its_limit(
     most: int, sizes: list[int]
 ) -> None:
     go = threading.Event()
@@ -112,7 +112,7 @@ def test_who_comes_during_a_write_goes_with_the_next_and_a_batch_has_its_limit(
     assert [value for batch in batches for value in batch] == list(range(20))
 
 
-def test_the_error_of_a_request_is_its_own_and_that_of_the_write_is_everybodys() -> None:
+def test_a_request_error_is_private_and_a_write_error_reaches_everybody() -> None:
     def write(requests: list[Number]) -> None:
         for request in requests:
             if request.value == 1:
@@ -129,7 +129,7 @@ def test_the_error_of_a_request_is_its_own_and_that_of_the_write_is_everybodys()
     assert committer.submit(Number(3)) == "done"
 
 
-def test_who_comes_again_at_once_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_batch_waits_for_a_caller_that_returns_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without waiting, the callers fall into two groups, and a batch is half of them."""
     monkeypatch.setattr(module, "_PAUSE", HANGS)  # the leader waits until all have come
     callers, rounds = 8, 10
@@ -165,7 +165,7 @@ def test_who_comes_again_at_once_is_waited_for(monkeypatch: pytest.MonkeyPatch) 
     assert sizes == [1] + rounds * [callers]
 
 
-def test_who_does_not_come_again_is_not_waited_for_every_time() -> None:
+def test_the_batch_does_not_wait_for_callers_that_left() -> None:
     committer: Committer[Request] = Committer(lambda requests: None)
     waits = 0
     gather = committer._gather
@@ -207,7 +207,7 @@ def test_a_waiter_that_is_interrupted_when_it_should_lead_does_not_stop_the_othe
     assert committer.submit(Request()) == "written"
 
 
-def test_who_is_interrupted_while_it_is_written_is_not_missed_by_those_behind() -> None:
+def test_a_caller_interrupted_during_its_write_does_not_block_the_others() -> None:
     go, now = threading.Event(), threading.Event()
 
     class Interrupted(Request):
@@ -234,7 +234,7 @@ def test_who_is_interrupted_while_it_is_written_is_not_missed_by_those_behind() 
     assert [request.result for request in requests] == ["written"] * 6
 
 
-def test_who_is_interrupted_when_it_wakes_still_wakes_the_next() -> None:
+def test_a_caller_interrupted_on_waking_still_wakes_the_next() -> None:
     go = threading.Event()
 
     class Interrupted(Request):

@@ -75,7 +75,7 @@ def test_every_other_column_counts_too() -> None:
             decode_row(wrong)
 
 
-def test_a_later_format_is_told_from_damage() -> None:
+def test_a_later_format_is_distinguished_from_damage() -> None:
     later = msgspec.structs.replace(CREATED, format=FORMAT + 1)
     with pytest.raises(NewerFormat, match=f"format {FORMAT + 1}.*install a later"):
         decode_row(encode_row(later))
@@ -97,7 +97,7 @@ def test_a_missing_event_is_damage() -> None:
 
 
 @pytest.mark.parametrize("line", ["", "{}", "[1]", "not json", '{"seq":1}', "null"])
-def test_a_line_that_is_none_is_damage(line: str) -> None:
+def test_an_invalid_line_is_damage(line: str) -> None:
     with pytest.raises(DamagedLog, match="not an event of a log"):
         from_line(line)
 

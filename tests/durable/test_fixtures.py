@@ -81,7 +81,7 @@ def test_a_log_has_late_and_missing_answers_and_a_snapshot_between_its_events(
             log.close()
 
 
-def test_every_built_in_kind_is_kept_with_and_without_a_schedule() -> None:
+def test_every_built_in_kind_is_saved_with_and_without_a_schedule() -> None:
     kept = {told["model"][0]: set[bool]() for told in expected("v1", "problems").values()}
     for name, told in expected("v1", "problems").items():
         kept[told["model"][0]].add(named.PROBLEMS[name].schedule is every_step)

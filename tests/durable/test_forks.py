@@ -67,7 +67,7 @@ def run(code: str, path: Path) -> str:
 
 
 @pytest.mark.parametrize("does", ["pass", "agent.close()", "agent.close(); del agent"])
-def test_what_the_parent_acknowledges_after_a_fork_outlives_it(tmp_path: Path, does: str) -> None:
+def test_operations_acknowledged_after_a_fork_are_durable(tmp_path: Path, does: str) -> None:
     path = tmp_path / "shop.db"
     acknowledged = run(BEGIN + FORK.format(does=does), path)
     assert acknowledged == "11"
@@ -75,7 +75,7 @@ def test_what_the_parent_acknowledges_after_a_fork_outlives_it(tmp_path: Path, d
         assert agent.head == 11
 
 
-def test_a_child_forked_during_a_write_is_told_and_does_not_hang(tmp_path: Path) -> None:
+def test_a_child_forked_during_a_write_gets_an_error_and_does_not_hang(tmp_path: Path) -> None:
     assert run(BEGIN + BUSY, tmp_path / "shop.db") == "0"
 
 

@@ -120,7 +120,7 @@ def test_changed_modes_are_known_by_the_fingerprint_that_was_written(
 
 
 @pytest.mark.parametrize("folder", NEWEST)
-def test_every_kind_is_kept_and_a_model_of_ones_own(folder: str) -> None:
+def test_every_kind_and_a_user_model_are_saved(folder: str) -> None:
     kept = set()
     for file in (LOGS / folder / "lines").iterdir():
         created = next(iter(read_log(file)))

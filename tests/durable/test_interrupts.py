@@ -95,7 +95,7 @@ def test_an_interrupt_as_any_function_begins_leaves_nobody_behind(
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_who_waits_for_an_interrupted_leader_hears_that_nobody_knows() -> None:
+def test_callers_behind_an_interrupted_leader_get_an_unknown_outcome_error() -> None:
     entered = threading.Event()
 
     def write(batch: list[Request]) -> None:
@@ -207,7 +207,7 @@ def test_an_interrupt_as_a_transaction_begins_leaves_none_open(tmp_path: Path) -
     file.close()
 
 
-def test_each_who_waits_has_an_error_of_its_own(tmp_path: Path) -> None:
+def test_each_waiting_caller_gets_a_separate_error(tmp_path: Path) -> None:
     broken = StoreFailed("broken")
 
     def write(batch: list[Request]) -> None:

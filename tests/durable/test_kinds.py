@@ -36,7 +36,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_killed_and_opened_by_name_alone_it_is_bitwise_where_its_log_ends(
+def test_killed_and_reopened_by_name_it_continues_bitwise_from_its_log(
     killed: tuple[str, dict[str, str]], name: str
 ) -> None:
     store, digests = killed

@@ -49,7 +49,7 @@ def test_a_likelihood_or_policy_that_changed_a_little_is_refused_though_a_snapsh
         assert agent.head == 1 + 2 * steps
 
 
-def test_one_observation_is_enough_to_tell_another_likelihood(tmp_path: Path) -> None:
+def test_one_observation_detects_another_likelihood(tmp_path: Path) -> None:
     store = written(tmp_path, 1)
     with pytest.raises(ModelMismatch, match="its state differs from the snapshot"):
         open_agent(store, "m", levers(0.81))

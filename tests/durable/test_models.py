@@ -89,13 +89,13 @@ def test_every_kind_is_tried_here() -> None:
     ],
     ids=lambda p: type(p).__name__,
 )
-def test_a_default_stands_in_the_log_in_full(stated: Any, implied: Any) -> None:
+def test_defaults_are_written_to_the_log_in_full(stated: Any, implied: Any) -> None:
     require_same(written(as_model(implied)), as_model(stated))
     one, two = as_model(implied).driver().save(), as_model(stated).driver().save()
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
-def test_feedback_stands_alone_where_no_observation_moves_the_agent() -> None:
+def test_feedback_is_independent_where_no_observation_moves_the_agent() -> None:
     alone = {
         name: as_model(problem).driver().accepts_late_feedback for name, problem in PROBLEMS.items()
     }
@@ -129,7 +129,7 @@ def test_a_schedule_comes_back_from_its_name(schedule: Any) -> None:
     assert restored_schedule(stored_schedule(schedule, kind), kind) == schedule
 
 
-def test_what_has_no_name_is_refused_with_a_way_out() -> None:
+def test_an_unnamed_value_is_refused_with_a_hint() -> None:
     with pytest.raises(ValueError, match="has no stored name for a bernoulli-bandit: use one of"):
         as_model(BernoulliBandit(2), lambda held, rng: True)
     for problem in ("bandit", None, 3):
@@ -177,7 +177,7 @@ class MyFamily(Bernoulli):
     ],
     ids=lambda p: type(p).__name__,
 )
-def test_code_is_never_kept_and_the_error_says_which_it_is(problem: Any, why: str) -> None:
+def test_code_is_never_saved_and_the_error_names_it(problem: Any, why: str) -> None:
     with pytest.raises(MissingCapability, match=rf"cannot be stored in a log.*{why}.*named_model"):
         as_model(problem)
 
@@ -222,7 +222,7 @@ def test_an_advance_that_is_no_function_moves_the_agent() -> None:
         assert not named_model("shift", version=1, build=agent.copy).driver().accepts_late_feedback
 
 
-def test_common_weights_can_be_kept_under_a_name_and_feedback_may_be_late() -> None:
+def test_shared_weights_can_be_saved_and_accept_late_feedback() -> None:
     bandit = SharedLinearBandit(["a", "b"], lambda x, a: [x, a == "a"], features=2)
     assert named_model("offers", version=1, build=bandit.agent).driver().accepts_late_feedback
 

@@ -108,7 +108,7 @@ class Number(IntEnum):
     [object(), Colour.RED, Number.ONE, {1}, b"bytes", lambda: 0, np.array(["a"]), 1j, [object]],
     ids=lambda value: type(value).__name__,
 )
-def test_what_is_not_plain_is_refused_by_name(value: Any) -> None:
+def test_a_setting_that_is_not_plain_data_is_refused_by_name(value: Any) -> None:
     with pytest.raises(MissingCapability, match="the action is"):
         as_plain(value, "the action")
 
@@ -117,7 +117,7 @@ def test_what_is_not_plain_is_refused_by_name(value: Any) -> None:
     "plain",
     [{}, {"tuple": 3}, {"float": "x"}, {"array": [1], "shape": [2], "dtype": "<f8"}, {"code": "x"}],
 )
-def test_what_no_log_holds_is_damage(plain: Any) -> None:
+def test_impossible_log_contents_are_reported_as_damage(plain: Any) -> None:
     with pytest.raises(DamagedLog):
         from_plain(plain)
 

@@ -84,7 +84,7 @@ def test_a_file_that_is_gone_is_no_disk(tmp_path: Path, replaced: bool) -> None:
         agent.close()
 
 
-def test_a_backup_is_a_store_of_its_own(tmp_path: Path) -> None:
+def test_a_backup_is_a_separate_store(tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     with open_agent(url(tmp_path), "shop", SHOP, seed=1) as agent:
         agent.observe(agent.act(), 1)
@@ -102,7 +102,7 @@ def test_a_backup_is_a_store_of_its_own(tmp_path: Path) -> None:
         assert all(v.tobytes() == state[name].tobytes() for name, v in again.state().items())
 
 
-def test_arms_that_read_alike_are_kept_apart() -> None:
+def test_arms_with_equal_text_stay_distinct() -> None:
     with open_agent(MEMORY, "shop", BernoulliBandit([1, "1", 2])) as agent:
         assert list(agent.posterior()) == ["1", "'1'", "2"]
 
@@ -130,7 +130,7 @@ def test_events_are_numbered_from_one() -> None:
             agent.log(1, 0)
 
 
-def test_a_key_asked_again_gives_the_same_probabilities() -> None:
+def test_a_repeated_key_gives_the_same_probabilities() -> None:
     with open_agent(MEMORY, "shop", LinearBandit(["a", "b"], 1), seed=1) as agent:
         first = agent.act([1.0], key="k")
         for _ in range(5):
@@ -169,7 +169,7 @@ def test_long_ids_and_keys_are_shortened() -> None:
 
 
 @pytest.mark.parametrize("store", [None, 7, Path("shop.db"), "sqlite:///shop.db?mode=ro"])
-def test_what_is_no_address_is_refused(store: Any) -> None:
+def test_a_value_that_is_not_an_address_is_refused(store: Any) -> None:
     with pytest.raises(UnknownStore):
         open_agent(store, "shop", SHOP)
 

@@ -27,7 +27,7 @@ def until(what: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("error", [DiskFull("no room"), ConflictingFeedback("of another")])
-def test_who_closes_in_a_turn_that_fails_has_closed(tmp_path: Path, error: Exception) -> None:
+def test_closing_in_a_failing_turn_closes(tmp_path: Path, error: Exception) -> None:
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     agent = open_agent(url, "shop", MODEL, seed=1)
     busy, go, append = threading.Event(), threading.Event(), agent._log.append

@@ -22,7 +22,7 @@ def test_a_context_that_is_missing_or_none_is_refused_and_nothing_is_written(x: 
         assert agent.head == 1
 
 
-def test_who_moves_by_its_observations_is_not_told_where_it_is() -> None:
+def test_an_agent_that_tracks_its_situation_refuses_another_one() -> None:
     with open_agent(MEMORY, "robot", GibbsMDP(2, start="home")) as robot:
         with pytest.raises(BadSituation, match="situation, now 'home'"):
             robot.act("kitchen")
@@ -52,7 +52,7 @@ def test_they_are_given_again_when_they_can_be() -> None:
         assert agent.act([0.0, 1.0]).probability is not None
 
 
-def test_an_id_that_became_a_number_is_one_all_the_same() -> None:
+def test_a_decision_id_may_be_given_as_a_number() -> None:
     with open_agent(MEMORY, "shop", BernoulliBandit(["red", "blue"]), seed=np.int64(3)) as agent:
         n: Any = int(agent.act().id)
         assert agent.observe(n, 1)

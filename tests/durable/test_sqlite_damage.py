@@ -24,7 +24,7 @@ SHOP = BernoulliBandit(["red", "blue"])
     "content",
     [b"not a database, but long enough to be looked at" * 30, b"\0" * 5000, b"PK\3\4" * 99],
 )
-def test_a_foreign_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_a_foreign_file_is_refused_and_not_changed(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "shop.db"
     path.write_bytes(content)
     with pytest.raises(DamagedLog, match="not a store"):
@@ -33,7 +33,7 @@ def test_a_foreign_file_is_refused_and_left_alone(tmp_path: Path, content: bytes
     assert os.listdir(tmp_path) == ["shop.db"]
 
 
-def test_the_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     db = apsw.Connection(str(path))
     db.execute("CREATE TABLE customers (name)")

@@ -18,7 +18,7 @@ from bayescontrol.errors import DiskFull, StoreFailed
 SHOP = BernoulliBandit(["red", "blue"])
 
 
-def test_a_full_disk_is_said_and_nothing_is_written_and_it_goes_on_later(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_writes_nothing_and_is_recovered_from(tmp_path: Path) -> None:
     with open_agent(f"sqlite:///{tmp_path / 'shop.db'}", "shop", SHOP) as agent:
         d = agent.act()
         file = agent._store._require_open()  # type: ignore[attr-defined]

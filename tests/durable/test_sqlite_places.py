@@ -45,7 +45,7 @@ def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     assert not (tmp_path / "shop.db").exists()
 
 
-def test_places_that_cannot_be_are_said(tmp_path: Path) -> None:
+def test_invalid_locations_of_a_store_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed, match="no folder"):
         SqliteStore(str(tmp_path / "missing" / "shop.db"))
     with pytest.raises(StoreFailed, match="not a file"):

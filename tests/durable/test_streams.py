@@ -25,7 +25,7 @@ def test_streams_in_a_row_are_the_same_as_one_by_one_in_any_order() -> None:
         assert streams[n] == Stream.named(7, n, "agent")
 
 
-def test_a_stream_is_as_new_whenever_it_is_asked_for() -> None:
+def test_a_stream_starts_fresh_at_each_request() -> None:
     streams = Streams(7)
     streams[3].random(size=10)
     assert streams[3] == Stream.named(7, 3, "agent")

@@ -10,7 +10,7 @@ from bayescontrol.durable import Act, Observe, named_model, open_agent
 from bayescontrol.errors import BadEvidence, ConflictingFeedback, ConflictingKey, InvalidRequest
 
 
-def test_what_a_caller_does_with_the_probabilities_does_not_change_those_of_the_next() -> None:
+def test_changing_returned_probabilities_does_not_change_the_next_ones() -> None:
     with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]), seed=1) as shop:
         first = shop.act()
         assert isinstance(first.probabilities, dict)
@@ -41,7 +41,7 @@ def test_the_same_key_twice_in_one_group_is_one_decision() -> None:
 
 
 @pytest.mark.parametrize("arms", [1, 2, 30])
-def test_together_or_alone_the_decisions_of_one_posterior_are_the_same(arms: int) -> None:
+def test_batched_and_single_decisions_are_the_same(arms: int) -> None:
     bandit = BernoulliBandit(arms)
     with open_agent("sqlite:///:memory:", "shop", bandit, seed=1) as one:
         alone = [one.act().action for _ in range(40)]
@@ -51,7 +51,7 @@ def test_together_or_alone_the_decisions_of_one_posterior_are_the_same(arms: int
     assert [r.result.action for r in requests] == alone
 
 
-def test_what_an_agent_says_of_a_value_that_can_be_looked_up_is_told_as_it_is() -> None:
+def test_the_message_of_a_lookup_error_is_passed_on_unchanged() -> None:
     class Moody(FiniteBelief[Any]):
         def observe(self, x: Any, a: Any, o: Any) -> None:
             raise TypeError("my own table holds an unhashable list")
@@ -92,7 +92,7 @@ def test_an_answer_that_comes_twice_in_one_group_is_learnt_once(tmp_path: Path, 
         shop.close()
 
 
-def test_a_key_that_comes_twice_in_one_group_stands_for_one_decision() -> None:
+def test_a_key_that_comes_twice_in_one_batch_makes_one_decision() -> None:
     model = LinearBandit(["red", "blue"], features=1)
     with open_agent("sqlite:///:memory:", "shop", model, seed=1) as shop:
         group = [Act([1.0], "visit-1"), Act([1.0], "visit-1"), Act([2.0], "visit-1")]

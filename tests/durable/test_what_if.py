@@ -53,7 +53,7 @@ def test_a_wrong_probability_in_the_log_would_bias_it() -> None:
     assert abs(means.mean() - TRUTH) > 10 * means.std() / np.sqrt(len(means))
 
 
-def test_the_logged_policy_itself_is_worth_what_was_earned() -> None:
+def test_the_value_of_the_logged_policy_is_its_reward() -> None:
     events = fixed_log(1, 100)
     told = what_if(events, lambda x: {"red": 0.3, "blue": 0.7})
     assert told.inverse_propensity.mean == pytest.approx(told.logged.mean)
@@ -62,7 +62,7 @@ def test_the_logged_policy_itself_is_worth_what_was_earned() -> None:
     assert (told.decisions, told.unanswered) == (100, 0)
 
 
-def test_an_agent_that_learns_is_judged_by_what_it_would_have_known() -> None:
+def test_an_agent_that_learns_is_judged_by_its_counterfactual_belief() -> None:
     with open_agent("sqlite:///:memory:", "s", BernoulliBandit(["red", "blue"]), seed=2) as agent:
         rng = Stream(0)
         for i in range(300):
@@ -89,7 +89,7 @@ def test_contexts_are_taken_into_account() -> None:
         assert wrong.effective < 5  # a log of one who knew better tells little, and says so
 
 
-def test_what_cannot_be_told_is_said() -> None:
+def test_questions_that_cannot_be_answered_raise() -> None:
     events = fixed_log(1, 10)
     with pytest.raises(ValueError, match=r"expected (probabilities|.action)"):
         what_if(events, lambda x: {"red": 0.7})
@@ -122,7 +122,7 @@ def test_nothing_observed_is_no_estimate() -> None:
             what_if(events, policy)
 
 
-def test_what_was_never_done_has_no_narrow_interval() -> None:
+def test_an_untried_action_has_no_narrow_interval() -> None:
     only_blue = fixed_log(1, 100, p_red=1e-9)
     for p in (1.0, 0.99):
         told = what_if(only_blue, lambda x, p=p: {"red": p, "blue": 1 - p})
@@ -142,13 +142,13 @@ def test_an_action_that_the_model_lacks_is_refused() -> None:
 @pytest.mark.parametrize(
     "wrong", [[0.5, 0.5], None, {}, {"red": float("nan")}, {"red": "all"}, {"red": 2.0, "blue": -1}]
 )
-def test_what_is_no_policy_is_refused(wrong: Any) -> None:
+def test_a_value_that_is_not_a_policy_is_refused(wrong: Any) -> None:
     with pytest.raises(InvalidRequest, match=r"expected (probabilities|.action)"):
         what_if(fixed_log(1, 10), lambda x: wrong)
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), "1", None, [1]])
-def test_what_is_no_reward_is_refused(wrong: Any) -> None:
+def test_a_value_that_is_not_a_reward_is_refused(wrong: Any) -> None:
     with pytest.raises(BadEvidence, match="reward"):
         what_if(fixed_log(1, 10), policy, reward=lambda o: wrong)
 
@@ -163,7 +163,7 @@ def test_an_agent_and_its_file_are_logs_too(tmp_path: Path) -> None:
         what_if(7, policy)  # type: ignore[arg-type]
 
 
-def test_it_says_what_it_rests_on() -> None:
+def test_the_text_states_level_and_number_of_decisions() -> None:
     told = what_if(fixed_log(1, 50), policy, level=0.9)
     assert str(told).splitlines()[0] == "mean reward per decision, with 90 % intervals"
     assert "pass bounds=" in str(told)

@@ -69,7 +69,7 @@ def test_wider_bounds_give_wider_intervals() -> None:
     assert (wide.mean, wide.error) == (narrow.mean, narrow.error)
 
 
-def test_what_was_never_done_is_anywhere_within_bounds() -> None:
+def test_the_interval_of_an_untried_action_is_the_whole_range() -> None:
     told = what_if(fixed_log(1, 100, p_red=1e-9), lambda x: {"red": 1.0}, bounds=(0, 1))
     for one in (told.inverse_propensity, told.doubly_robust):
         assert (one.low, one.high, one.error) == (0.0, 1.0, np.inf)
@@ -84,7 +84,7 @@ def test_a_reward_out_of_bounds_is_refused() -> None:
             what_if(fixed_log(1, 10), policy, bounds=wrong)  # type: ignore[arg-type]
 
 
-def test_the_law_folded_again_is_that_of_the_log() -> None:
+def test_replayed_probabilities_equal_those_of_the_log() -> None:
     events = bernoulli_log()
     assert isinstance(events[0], Created)
     laws = Replayer(model_of(events[0]), events[0])
@@ -103,7 +103,7 @@ def test_the_law_folded_again_is_that_of_the_log() -> None:
         what_if(events, policy)
 
 
-def test_a_model_of_ones_own_must_be_at_hand_for_the_narrower_interval() -> None:
+def test_a_user_model_must_be_at_hand_for_the_narrower_interval() -> None:
     mine = named_model("mine", version=1, build=lambda: BernoulliBandit(["red", "blue"]).agent())
     with open_agent("sqlite:///:memory:", "s", mine, seed=2) as agent:
         rng = Stream(0)

@@ -124,7 +124,7 @@ def test_rewards_may_drift() -> None:
         assert_they_hold(named(told, name), [truth] * 100)
 
 
-def test_one_that_learns_from_the_log_is_judged_by_its_own_laws() -> None:
+def test_an_agent_that_learns_from_the_log_is_judged_by_its_probabilities() -> None:
     told, truths = [], []
     for events in plain_logs():
         other = BernoulliBandit(list(PAYS), prior=[(3, 1), (1, 3)])

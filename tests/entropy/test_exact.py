@@ -37,7 +37,7 @@ def test_C_is_its_definition_over_all_strings(case: Any, name: str) -> None:
     assert same(case.C(case.naive(), T, name), case.mixture(T, weight, "naive"))
 
 
-def test_C_weighted_by_the_modes_own_actions_is_another_number(case: Any) -> None:
+def test_C_weighted_by_the_modes_own_actions_differs(case: Any) -> None:
     """The planted bug: P_m(ao_<t) in place of the weighted P(âo_<t | m)."""
     bug = case.mixture(T, None, "rule")
     for name in WEIGHTINGS:
@@ -143,7 +143,7 @@ def test_a_mode_without_prior_weight_does_not_count(case: Any) -> None:
     assert more.total.tolist() == case.D(case.rule(), T).total.tolist()
 
 
-def test_what_only_a_mode_without_prior_weight_allows_does_not_happen() -> None:
+def test_an_observation_allowed_only_by_a_mode_without_weight_is_impossible() -> None:
     heads = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 1.0}))
     tails = Situated(DiscreteMode(lambda x: {"pass": 1.0}, lambda x, a: {"T": 1.0}))
     tree = InteractionTree([heads, tails], [1.0, 0.0], T)

@@ -84,7 +84,7 @@ def test_the_same_seed_gives_the_same_estimate(cases: Any) -> None:
     assert first == again != other
 
 
-def test_what_is_certain_has_no_error_and_what_is_ruled_out_is_infinite() -> None:
+def test_a_certain_value_has_no_error_and_an_impossible_one_is_infinite() -> None:
     coin = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5}))
     sure = Situated(DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 1.0}))
     D = sampled_relative_entropy(sure, [coin], [1.0], 3, 10)

@@ -91,7 +91,7 @@ def test_a_weighting_that_never_tries_an_action_leaves_the_rule_a_minimiser(case
     assert worse > best + 1e-9
 
 
-def test_what_an_agent_loses_is_its_distance_from_the_minimiser(case: Any) -> None:
+def test_the_loss_of_an_agent_is_its_distance_from_the_minimiser(case: Any) -> None:
     """D(Pr) - D(naive) = KL(naive ‖ Pr), and C(Pr) - C(rule) likewise, at every horizon."""
     other, naive, rule = case.rival("rival"), case.naive(), case.rule()
     lost = case.D(other, T).total - case.D(naive, T).total
@@ -121,7 +121,7 @@ def test_D_of_the_rule_is_more_than_information(case: Any) -> None:
     assert case.D(case.rule(), T).total[-1] > information[-1] + 1e-3
 
 
-def test_what_the_rule_pays_for_observations_is_information_under_intervention(
+def test_the_cost_of_observations_is_the_information_under_intervention(
     case: Any,
 ) -> None:
     for name in ("uniform", "closed-loop", "policy"):

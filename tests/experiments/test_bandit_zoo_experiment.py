@@ -91,7 +91,7 @@ def test_an_agent_that_plays_as_another_makes_its_claim_fail(
     assert not claims(wrong)[claim].holds
 
 
-def test_ranks_leave_open_what_luck_may_have_decided() -> None:
+def test_ranks_are_intervals_where_chance_may_have_decided() -> None:
     """Equal agents share their ranks, whatever the order of their means; α = 0.05 in all."""
     luck = np.random.default_rng(0).normal(size=(4, 200))
     agents = {"a": luck[0], "b": luck[1], "worse": luck[2] + 3, "worst": luck[3] + 6}

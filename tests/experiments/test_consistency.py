@@ -53,7 +53,7 @@ def test_every_claim_holds_under_another_prior(weight: float) -> None:
     np.testing.assert_allclose(result.columns["distance"][:, 0], 1 - weight, rtol=1e-12)
 
 
-def test_the_distance_is_that_of_the_law_by_which_the_agent_acts() -> None:
+def test_the_distance_is_that_of_the_agents_action_probabilities() -> None:
     def off(agent: Any, *_: Any) -> float:
         """Before it has acted: P(a | âo_<t) against P(a | m1, x_t)."""
         own = agent.belief.modes.policy[0, agent.x]
@@ -140,14 +140,14 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     assert len(experiment.figures(single, alone.columns)) == 2
 
 
-def test_looks_too_rare_to_tell_are_not_judged() -> None:
+def test_too_few_looks_are_not_judged() -> None:
     rare = replace(SMALL, look=1e-4)
     names = [claim.name for claim in conduct(experiment, rare).score.claims]
     assert "a-look-tells-them-apart" not in names
     assert "wrong-actions-for-ever" in names
 
 
-def test_the_table_tells_what_is_exact_as_exact(result: Result) -> None:
+def test_the_table_marks_exact_values(result: Result) -> None:
     (table,) = result.score.tables
     assert [row[3:5] for row in table.rows[:2]] == [("0.5", "0.5"), ("0.5", "0")]
     assert "Distance: total variation" in table.note

@@ -126,7 +126,7 @@ def test_tables_say_what_the_classes_are_and_what_the_distance_is(columns: Colum
     assert far.rows[4][3] == "0.5"  # of two policies, exactly
 
 
-def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:
+def test_a_replica_depends_only_on_the_seed_and_its_number() -> None:
     once, again = experiment.run(SMALL, 3), experiment.run(replace(SMALL, runs=9), 3)
     other = experiment.run(replace(SMALL, seed=1), 3)
     assert {k: v.tobytes() for k, v in once.items()} == {k: v.tobytes() for k, v in again.items()}

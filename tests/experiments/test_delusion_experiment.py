@@ -148,7 +148,7 @@ def test_no_claim_fails_for_want_of_replicas(size: dict[str, int]) -> None:
     assert as_object(result)["experiment"] == "delusion"
 
 
-def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:
+def test_a_replica_depends_only_on_the_seed_and_its_number() -> None:
     few = replace(SMALL, steps=5)
     once, again = experiment.run(few, 3), experiment.run(few, 3)
     other = experiment.run(replace(few, seed=1), 3)

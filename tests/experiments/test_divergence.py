@@ -96,7 +96,7 @@ def test_means_under_the_policy_of_the_true_mode_are_found_out(
         ("far", 2.0, "band-grows-like-root-t"),
     ],
 )
-def test_as_few_runs_as_are_judged_find_out_what_is_off(
+def test_the_smallest_judged_number_of_runs_detects_an_error(
     columns: Columns, column: str, factor: float, claim: str
 ) -> None:
     few = {name: values[:FEWEST] for name, values in columns.items()}
@@ -146,7 +146,7 @@ def test_tables_say_who_the_modes_are_and_what_symbols_mean(columns: Columns) ->
     assert rates.rows[0][-1] == "0"  # exactly: m3 is right about the lever of m*
 
 
-def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:
+def test_a_replica_depends_only_on_the_seed_and_its_number() -> None:
     few = replace(SMALL, steps=200)
     once, again = experiment.run(few, 3), experiment.run(replace(few, runs=9), 3)
     other = experiment.run(replace(few, seed=1), 3)

@@ -57,7 +57,7 @@ def test_a_rule_that_takes_its_actions_for_evidence_is_found_out(
     assert claims["C-is-information"].verdict == "fails"
 
 
-def test_C_with_the_modes_own_actions_as_weights_is_found_out(
+def test_C_with_the_modes_own_actions_as_weights_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The planted bug: C in which histories are weighted by P_m, as in D."""

@@ -77,7 +77,7 @@ def test_mean_and_vote_fall_and_the_naive_mixture_does_no_better_than_the_rule(
     assert (steps[NAIVE] <= steps[RULE]).all()
 
 
-def test_what_is_measured_ends_with_the_episode(columns: Columns) -> None:
+def test_measurements_end_with_the_episode(columns: Columns) -> None:
     static = CHANGES.index("static")
     for steps, after in zip(columns["changed"], columns["after"][:, :, 0], strict=True):
         assert np.isfinite(after[static, : steps[static]]).all()

@@ -99,7 +99,7 @@ def test_the_odds_of_falling_behind_agree_with_counting_all_walks() -> None:
         assert fallen(k, steps) == pytest.approx(chance, rel=1e-12)
 
 
-def test_what_is_left_k_steps_behind_is_what_the_rule_believes() -> None:
+def test_the_belief_k_steps_behind_equals_the_rules_belief() -> None:
     agent = worlds()["prize or frog"].modes.agent()
     for k in range(1, 6):
         agent.observe(0, 0)  # a frog where m* has the prize
@@ -109,7 +109,7 @@ def test_what_is_left_k_steps_behind_is_what_the_rule_believes() -> None:
         assert behind_by(left * 0.99) == k + 1
 
 
-def test_the_floor_is_kept_in_all_but_a_share_of_runs() -> None:
+def test_the_floor_holds_in_all_but_a_share_of_runs() -> None:
     low = np.arange(40.0)
     for delta in DELTAS:
         assert (low < floor(low, delta)).mean() <= delta
@@ -136,7 +136,7 @@ def test_tables_say_what_the_worlds_are_and_what_lambda_is(columns: Columns) -> 
     assert set(naive_keeps) == {"below 1e-12"}
 
 
-def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:
+def test_a_replica_depends_only_on_the_seed_and_its_number() -> None:
     once, again = experiment.run(SMALL, 3), experiment.run(replace(SMALL, runs=9), 3)
     other = experiment.run(replace(SMALL, seed=1), 3)
     assert {k: v.tobytes() for k, v in once.items()} == {k: v.tobytes() for k, v in again.items()}

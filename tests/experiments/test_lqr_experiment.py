@@ -47,7 +47,7 @@ def planted(columns: Columns, **changed: Any) -> Columns:
     return {**columns, **changed}
 
 
-def test_every_claim_holds_and_none_is_said_to_be_the_papers(columns: Columns) -> None:
+def test_every_claim_holds_and_none_is_attributed_to_the_paper(columns: Columns) -> None:
     found = claims(columns)
     assert list(found) == [
         "posterior-is-regression", "near-optimal-gain", "near-optimal-gain-lazy", "sqrt-regret",

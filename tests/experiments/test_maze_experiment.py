@@ -91,7 +91,7 @@ def test_short_runs_claim_no_learning(columns: Columns) -> None:
 
 
 @pytest.mark.parametrize("size", ["quick", "full"])
-def test_what_was_learnt_as_expected_makes_every_claim_of_ours_hold(size: str) -> None:
+def test_expected_results_make_every_claim_of_ours_hold(size: str) -> None:
     settings = getattr(experiment, size)
     judged = claims(settings, learnt(settings))
     assert list(judged) == [
@@ -140,7 +140,7 @@ def test_the_crossing_is_where_the_cumulative_reward_stays_ahead() -> None:
 
 
 @pytest.mark.parametrize("reward", [0.3301, 0.29])
-def test_what_the_paper_says_of_its_lost_map_is_not_comparable_whatever_we_find(
+def test_the_papers_numbers_for_its_lost_map_are_never_comparable(
     reward: float,
 ) -> None:
     settings = experiment.full
@@ -155,7 +155,7 @@ def test_what_the_paper_says_of_its_lost_map_is_not_comparable_whatever_we_find(
         assert found[name].reason.startswith("the paper's map is lost")
 
 
-def test_the_cup_cycle_is_told_as_a_share_of_the_runs_with_the_mean_of_all() -> None:
+def test_the_cup_cycle_is_reported_as_a_share_of_the_runs() -> None:
     """Runs near the expected value are not selected for the mean."""
     settings = experiment.quick
     columns = learnt(settings)

@@ -112,7 +112,7 @@ def test_short_runs_claim_the_optima_alone(columns: Columns) -> None:
 
 
 @pytest.mark.parametrize("size", ["quick", "full"])
-def test_what_was_learnt_as_expected_makes_every_claim_hold(size: str) -> None:
+def test_expected_results_make_every_claim_hold(size: str) -> None:
     settings = getattr(experiment, size)
     judged = claims(settings, learnt(settings))
     assert all(claim.holds for claim in judged.values())

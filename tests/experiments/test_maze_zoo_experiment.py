@@ -117,7 +117,7 @@ def test_one_map_on_which_another_agent_is_better_makes_the_claim_fail(
     assert (claims(long, wrong)[claim].ours, claims(long, wrong)[claim].holds) == (7, False)
 
 
-def test_tables_and_figure_leave_out_who_has_not_played(columns: Columns) -> None:
+def test_tables_and_figure_omit_agents_that_did_not_play(columns: Columns) -> None:
     regrets, late = score(SMALL, columns).tables
     for table in (regrets, late):
         cells = {row[0]: row[1:] for row in table.rows}

@@ -66,7 +66,7 @@ def test_the_exact_shares_are_kept_by_the_chain(who: str) -> None:
     np.testing.assert_allclose([mu.sum(), *P.sum(1)], 1.0, atol=1e-14)
 
 
-def test_a_chain_adds_up_what_every_action_and_observation_does() -> None:
+def test_a_chain_sums_the_terms_of_every_action_and_observation() -> None:
     some = random_modes(2, situations=5, actions=3, observations=4, seed=1)
     P = np.zeros((5, 5))
     for x, a, o in np.ndindex(5, 3, 4):
@@ -174,7 +174,7 @@ def test_a_mean_is_beyond_chance_from_two_standard_errors_on() -> None:
         ([1.0, 2.0, 3.0], "2.00 ± 0.58"),
     ],
 )
-def test_what_is_exact_is_told_without_an_error(runs: list[float], words: str) -> None:
+def test_an_exact_value_is_shown_without_an_error(runs: list[float], words: str) -> None:
     assert format_mean(np.array(runs)) == words
 
 

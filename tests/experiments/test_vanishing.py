@@ -51,7 +51,7 @@ def test_every_claim_holds(columns: Columns) -> None:
     assert all(claim.holds for claim in found.values())
 
 
-def test_who_is_inside_the_core_and_who_acts_differently_is_known() -> None:
+def test_modes_inside_the_core_and_modes_that_act_differently_are_listed() -> None:
     assert others(FIVE, inside=True) == [3, 4]
     assert others(CORE, inside=True) == []
     assert others(BIASES, inside=True) == [TWIN, RIVAL]
@@ -129,7 +129,7 @@ def test_tables_say_what_the_classes_are_and_tell_no_weights_of_1e_232(columns: 
     assert outside == ["below 1e-12"] * 6
 
 
-def test_a_replica_depends_on_the_seed_and_its_number_alone() -> None:
+def test_a_replica_depends_only_on_the_seed_and_its_number() -> None:
     few = Settings(steps=200, long_steps=500)
     once, again = experiment.run(few, 3), experiment.run(replace(few, runs=9), 3)
     other = experiment.run(replace(few, seed=1), 3)

@@ -72,7 +72,7 @@ def test_a_run_goes_on_after_a_save(order: str, at: int) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_copy_goes_its_own_way(order: str) -> None:
+def test_a_copy_is_independent(order: str) -> None:
     agent, world = ORDERS[order](), World()
     interact(agent, world, 5)
     before, twin = agent.save(), agent.copy()
@@ -162,7 +162,7 @@ def test_a_damaged_state_is_refused_and_nothing_changes(damage: Arrays) -> None:
     assert same_bits(before, agent.save())
 
 
-def test_what_cannot_be_saved_says_so() -> None:
+def test_an_object_that_cannot_be_saved_raises_a_clear_error() -> None:
     agent: Any = Bumpless(ORDERS["plain"](), 2)
     agent.agent = OptimalController(double_integrator())
     with pytest.raises(MissingCapability, match="copy"):

@@ -213,7 +213,7 @@ def test_bumpless_blends_from_the_input_in_force_and_learns_from_what_was_applie
     assert inputs == [2.0, 2.0, 2.0, 1.0, 0.0, -1.0, -2.0, -2.0, -2.0]
 
 
-def test_bumpless_takes_a_mode_for_new_when_it_is_drawn_anew_from_particles() -> None:
+def test_bumpless_treats_a_newly_drawn_particle_as_a_new_mode() -> None:
     belief = ParticleBelief(
         lambda n, rng: rng.normal(size=(n, 2)),
         lambda theta, x, u, o: np.zeros(len(theta)),

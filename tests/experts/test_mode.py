@@ -167,7 +167,7 @@ def test_the_next_state_is_a_copy_and_an_array() -> None:
     assert next_state(None, None, 3.0) == 3.0
 
 
-def test_the_length_of_std_has_words_of_its_own() -> None:
+def test_a_wrong_length_of_std_has_a_specific_message() -> None:
     with pytest.raises(BadEvidence, match="an observation of 3 components"):
         SimulatorNoise([0.1, 0.1]).log_density(np.zeros(3), np.zeros(3))
 
@@ -252,7 +252,7 @@ def test_draws_have_the_noise_of_the_world_without_the_floor() -> None:
 
 
 @pytest.mark.parametrize("std", [-1.0, math.nan, [], [[1.0]], math.inf])
-def test_a_standard_deviation_that_is_none_is_refused(std: object) -> None:
+def test_an_invalid_standard_deviation_is_refused(std: object) -> None:
     with pytest.raises(ValueError, match="standard deviation"):
         SimulatorNoise(std)  # type: ignore[arg-type]
 

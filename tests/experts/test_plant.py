@@ -93,7 +93,7 @@ def test_a_plant_may_change_while_it_runs() -> None:
 
 
 @pytest.mark.parametrize("name", ["lenght", "step", "action_space", "steps_beyond_terminated"])
-def test_what_the_environment_lacks_cannot_be_set(name: str) -> None:
+def test_a_missing_attribute_of_the_environment_cannot_be_set(name: str) -> None:
     plant = CARTPOLE.environment()
     with pytest.raises(UnknownParameter, match=r"force_mag.*length"):
         plant.become(**{"length": 3.0, name: 1.0})

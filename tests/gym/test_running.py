@@ -148,7 +148,7 @@ def test_an_end_pays_as_it_came() -> None:
     assert world.respond(1, Stream(0)) == Step(-100.0, 36)
 
 
-def test_with_a_pause_the_last_state_is_seen_and_left_for_nothing() -> None:
+def test_with_a_pause_the_last_state_is_visited_and_left_without_reward() -> None:
     """The same stream as Gymnasium's own `Autoreset`, to the bit."""
     world = Continuing(make(CLIFF), pause=True)
     steps = [world.respond(a, Stream(0)) for a in [0, *[1] * 11, 2, 3, 0]]
@@ -162,7 +162,7 @@ def test_with_a_pause_the_last_state_is_seen_and_left_for_nothing() -> None:
     assert paused.ends > 10
 
 
-def test_without_a_pause_a_cost_a_step_makes_an_end_worth_nothing() -> None:
+def test_without_a_pause_a_cost_per_step_makes_an_end_worthless() -> None:
     """Along the cliff any walk that never falls earns -1 a step, the way to the goal included."""
     assert policy_iteration(table(CLIFF)).gain == pytest.approx(-1.0, abs=1e-12)
 
@@ -192,7 +192,7 @@ def test_composite_actions_and_states_are_driven_by_tuples() -> None:
     assert np.mean([o.reward for _, o in list(record)[-200:]]) > 0.5
 
 
-def test_what_is_not_there_is_refused() -> None:
+def test_invalid_arguments_of_continuing_are_refused() -> None:
     world = Continuing(make(LAKE))
     with pytest.raises(UnknownAction):
         world.respond(4, Stream(0))
@@ -443,7 +443,7 @@ def test_an_expert_mixture_swings_the_real_pendulum_up() -> None:
     assert height[550:].min() > 0.9
 
 
-def test_what_cannot_be_driven_is_refused() -> None:
+def test_invalid_arguments_of_drive_are_refused() -> None:
     agent = GibbsMDP(4, 0).agent()
     with pytest.raises(MissingCapability, match="autoreset mode Disabled"):
         drive(agent, lanes(1, AutoresetMode.DISABLED), 1)

@@ -34,7 +34,7 @@ def test_every_name_leads_to_an_element_and_back(space: Any) -> None:
 
 
 @given(st.sampled_from(SPACES), st.integers(0, 2**31))
-def test_what_a_space_gives_has_a_plain_name_among_its_names(space: Any, seed: int) -> None:
+def test_samples_of_a_space_have_plain_names(space: Any, seed: int) -> None:
     space.seed(seed)
     name = FiniteSpace(space).name(space.sample())
     assert name in FiniteSpace(space).names()
@@ -70,6 +70,6 @@ def test_an_array_is_copied_and_an_action_is_cast_and_checked() -> None:
 
 
 @pytest.mark.parametrize("space", [Text(4), Tuple((Discrete(2), Box(0.0, 1.0)))], ids=str)
-def test_other_spaces_are_refused_with_a_way_out(space: Any) -> None:
+def test_other_spaces_are_refused_with_a_hint(space: Any) -> None:
     with pytest.raises(MissingCapability, match="FlattenObservation"):
         as_space(space)

@@ -155,7 +155,7 @@ def test_bad_arguments_are_refused() -> None:
         env.reset(options={"k": 3})
 
 
-def test_a_linear_plant_shows_arrays_of_its_own() -> None:
+def test_a_linear_plant_returns_copies_of_its_arrays() -> None:
     env = gymnasium.make("bayescontrol/LinearPlant-v0")
     first, _ = env.reset(seed=0)
     observed = env.step(np.array([0.5]))[0]
@@ -165,12 +165,12 @@ def test_a_linear_plant_shows_arrays_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("plant", [None, 3, "lift"])
-def test_a_plant_that_is_none_is_refused(plant: Any) -> None:
+def test_an_invalid_plant_is_refused(plant: Any) -> None:
     with pytest.raises(InvalidSystem, match="double-integrator"):
         gymnasium.make("bayescontrol/LinearPlant-v0", plant=plant)
 
 
-def test_a_box_of_states_is_refused_with_the_way_out() -> None:
+def test_a_box_of_states_is_refused_with_a_hint() -> None:
     world = Continuing(gymnasium.make("CartPole-v1"))
     with pytest.raises(MissingCapability, match=r"finitely many states.*drive"):
         GibbsMDP(world.actions, world.x).agent()

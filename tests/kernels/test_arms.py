@@ -110,7 +110,7 @@ DRAWS: dict[str, tuple[int, FloatArray, list[float], Cdf]] = {
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_a_mean_reward_is_drawn_with_the_law_of_its_row(name: str) -> None:
+def test_a_mean_reward_is_drawn_with_the_distribution_of_its_row(name: str) -> None:
     """And a planted bug: draws of a row whose last parameter is a fifth too large."""
     kind, constants, row, cdf = DRAWS[name]
     x = drawn(kind, constants, np.array(row))
@@ -188,7 +188,7 @@ def test_learning_one_by_one_gives_the_row_of_all_rewards_at_once(
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.3, 4.0, 15.99, 16.01, 40.0, 1000.0, 1e5])
-def test_poisson_rewards_have_their_law_at_every_mean(mean: float) -> None:
+def test_poisson_rewards_follow_their_distribution_at_every_mean(mean: float) -> None:
     x = responses(POISSON, NONE, [mean])
     if mean == 0.0:
         assert not x.any()
@@ -217,14 +217,14 @@ REWARDS: dict[str, tuple[int, FloatArray, list[float], Cdf]] = {
 
 
 @pytest.mark.parametrize("name", REWARDS)
-def test_continuous_rewards_have_their_law(name: str) -> None:
+def test_continuous_rewards_follow_their_distribution(name: str) -> None:
     kind, constants, truth, cdf = REWARDS[name]
     x = responses(kind, constants, truth)
     assert distance(x, cdf) < LIMIT
     assert distance(1.05 * x, cdf) > LIMIT, "rewards 5 % too large go unseen"
 
 
-def test_finite_rewards_have_their_law() -> None:
+def test_finite_rewards_follow_their_distribution() -> None:
     ones = responses(BERNOULLI, NONE, [0.3]).sum()
     assert chi_square(np.array([ones, N - ones]), N * np.array([0.3, 0.7])) > RATE
     values, p = np.array([5.0, -2.0, 0.0]), [0.5, 0.3, 0.2]
@@ -244,7 +244,9 @@ def test_only_active_arms_are_drawn_and_chosen() -> None:
 @pytest.mark.parametrize(
     ("kind", "row"), [(BERNOULLI, [1e-4, 1e-4]), (POISSON, [1e-4, 1.0]), (EXPONENTIAL, [1e-4, 1.0])]
 )
-def test_arms_that_doubles_cannot_tell_apart_are_chosen_alike(kind: int, row: list[float]) -> None:
+def test_arms_equal_in_double_precision_are_chosen_equally_often(
+    kind: int, row: list[float]
+) -> None:
     """Beta(1e-4, 1e-4) draws 0 and 1: of equal arms the first must not win every tie."""
     rows, means, state = np.array([row] * 4), np.empty(4), Stream(4).state
     active = np.arange(4)

@@ -45,7 +45,7 @@ def test_a_reward_that_was_all_but_impossible_still_leaves_numbers() -> None:
     assert z[0] / R[0, 0] == pytest.approx(-4999.0)
 
 
-def test_contexts_have_their_law() -> None:
+def test_contexts_follow_their_distribution() -> None:
     """Means and variances of 20,000 contexts, |z| ≤ 5: false alarms below 1e-5."""
     n, d, rng = 20_000, 4, Stream(7)
     for kind, variance in ((K.NORMAL, 1.0), (K.SPHERE, 1 / d)):
@@ -58,7 +58,7 @@ def test_contexts_have_their_law() -> None:
             np.testing.assert_allclose((X * X).sum(1), 1.0, rtol=1e-12)
 
 
-def test_rewards_have_their_law() -> None:
+def test_rewards_follow_their_distribution() -> None:
     """Share of ones among 20,000, |z| ≤ 5: a false alarm in 6e-7 of seeds."""
     rng, w, x = Stream(8), np.array([1.0, -1.0]), np.array([0.5, -0.2])
     n, p = 20_000, K.sigmoid(0.7)

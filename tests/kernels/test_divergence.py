@@ -42,7 +42,7 @@ def test_the_logarithm_of_a_rounded_ratio_would_not_keep_them() -> None:
     assert abs(math.log(p / q) / exact_log_ratio(p, q) - 1.0) > 1e-6
 
 
-def test_impossible_observations_have_the_signs_they_are_said_to_have() -> None:
+def test_impossible_observations_have_the_documented_signs() -> None:
     assert divergence.weight_of_evidence(0.5, 0.0) == math.inf
     assert divergence.weight_of_evidence(0.0, 0.5) == -math.inf
     assert math.isnan(divergence.weight_of_evidence(0.0, 0.0))
@@ -95,7 +95,7 @@ def test_relative_entropy_is_what_it_is_in_sixty_digits() -> None:
     assert divergence.relative_entropy(np.array([0.5, 0.5]), np.array([1.0, 0.0])) == math.inf
 
 
-def test_an_action_that_is_never_taken_adds_nothing_even_where_it_would_tell_all() -> None:
+def test_an_action_that_is_never_taken_adds_nothing_even_if_informative() -> None:
     policy = np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
     hypothesis = np.array([[[[0.5, 0.5], [0.0, 1.0]]], [[[0.5, 0.5], [1.0, 0.0]]]])
     mean = np.empty((2, 1, 2))

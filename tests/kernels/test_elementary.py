@@ -69,7 +69,7 @@ def test_exp_split_keeps_its_digits_up_to_a_thousand_million() -> None:
         (log, math.inf, math.inf),
     ],
 )
-def test_the_ends_are_what_ieee_says(
+def test_special_values_follow_ieee(
     function: Callable[[float], float], argument: float, value: float
 ) -> None:
     assert function(argument) == value

@@ -97,9 +97,7 @@ def test_a_million_fuzzed_steps_leave_no_state_that_is_not_a_number(log: bool) -
 
 @pytest.mark.parametrize("bad", [math.nan, -1.0, -5e-324, math.inf, -math.inf])
 @pytest.mark.parametrize("size", SIZES)
-def test_the_first_likelihood_that_is_none_is_named_and_nothing_changes(
-    bad: float, size: int
-) -> None:
+def test_the_first_invalid_likelihood_is_named_and_nothing_changes(bad: float, size: int) -> None:
     weighed = Weighed(np.full(size, 1.0 / size))
     before = weighed.bits()
     evidence = np.full(size, 0.5)
@@ -109,7 +107,7 @@ def test_the_first_likelihood_that_is_none_is_named_and_nothing_changes(
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1.1e9])
-def test_the_first_logarithm_that_is_none_is_named_and_nothing_changes(bad: float) -> None:
+def test_the_first_invalid_logarithm_is_named_and_nothing_changes(bad: float) -> None:
     weighed = Weighed(np.full(513, 1.0 / 513))
     before = weighed.bits()
     evidence = np.full(513, -0.5)
@@ -119,7 +117,7 @@ def test_the_first_logarithm_that_is_none_is_named_and_nothing_changes(bad: floa
 
 
 @pytest.mark.parametrize(("log", "nothing"), [(False, 0.0), (False, -0.0), (True, -math.inf)])
-def test_what_every_living_mode_rules_out_is_impossible_and_changes_nothing(
+def test_an_observation_ruled_out_by_every_mode_raises_and_changes_nothing(
     log: bool, nothing: float
 ) -> None:
     prior = np.full(600, 1.0 / 599)
@@ -300,7 +298,7 @@ def test_a_mode_without_weight_is_never_drawn() -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("far", [-4e8, -6e8, -1e9, -1e9 - 0.5, -2e9, -1e13, -1e300])
-def test_evidence_that_is_far_from_every_mode_still_tells_them_apart(far: float, size: int) -> None:
+def test_evidence_far_from_every_mode_still_discriminates(far: float, size: int) -> None:
     gap = max(3.0, 4.0 * abs(far) * 2.0**-52)  # what the double itself can tell
     evidence = np.full(size, far)
     evidence[size // 2] += gap

@@ -175,7 +175,7 @@ def test_rho_and_every_q_are_drawn_from_the_printed_joint_with_m_fixed(
             assert (drawn / z) ** 2 == pytest.approx(variance, rel=1e-7)
 
 
-def test_an_untried_pair_is_centred_on_what_staying_would_be_worth() -> None:
+def test_an_untried_pair_is_centred_on_the_value_of_staying() -> None:
     """Q(x,a) ~ N(μ0 - ρ + M(x), 1/λ0): not N(μ0, 1/λ0), which forgets the gauge.
 
     20,000 draws; each bound is 5 standard errors: false alarms below 1e-5.

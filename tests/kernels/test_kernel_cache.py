@@ -75,7 +75,7 @@ def test_a_new_cache_is_private_and_the_next_process_reads_it(filled: Path) -> N
     assert {path: path.stat().st_mtime_ns for path in filled.rglob("*.nb?")} == before
 
 
-def test_the_payload_works_where_the_owner_has_put_it(planted: tuple[Path, Path]) -> None:
+def test_the_planted_file_runs_in_the_owners_folder(planted: tuple[Path, Path]) -> None:
     """Otherwise the tests below would show nothing."""
     home, marker = planted
     run(XDG_CACHE_HOME=str(home))
@@ -104,7 +104,7 @@ def test_a_cache_that_others_can_write_to_is_not_used(planted: tuple[Path, Path]
 
 @as_root
 @pytest.mark.parametrize("what", ["the cache", "one file"])
-def test_what_belongs_to_another_user_is_not_used(what: str, planted: tuple[Path, Path]) -> None:
+def test_a_cache_of_another_user_is_not_used(what: str, planted: tuple[Path, Path]) -> None:
     home, marker = planted
     open_to_readers(home / "bayescontrol")
     chosen = [home / "bayescontrol"] if what == "the cache" else list(home.rglob("*.nbi"))
@@ -140,7 +140,7 @@ def test_every_way_to_name_the_folder_is_checked(
         assert _jit._cache_folder() is None
 
 
-def test_without_a_writable_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_writable_home_nothing_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
     with pytest.warns(RuntimeWarning, match="each process compiles them again: .*Not a directory"):
@@ -170,7 +170,7 @@ def test_no_part_of_a_module_s_folder_may_be_writable(
     assert _jit._risk_within(module_folder) == f"{wrong} can be written by other users"
 
 
-def test_what_lies_in_a_private_folder_is_out_of_reach(module_folder: Path) -> None:
+def test_files_in_a_private_folder_are_not_served(module_folder: Path) -> None:
     (module_folder / "kernels_0").chmod(0o777)
     module_folder.chmod(0o700)
     assert _jit._risk_within(module_folder) is None
@@ -211,7 +211,7 @@ def test_a_folder_that_others_can_replace_is_risky(tmp_path: Path) -> None:
     assert _jit._risk(folder) is None
 
 
-def test_a_link_of_one_s_own_is_followed(tmp_path: Path) -> None:
+def test_a_user_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir(mode=0o700)
     (tmp_path / "cache").symlink_to(tmp_path / "scratch")
     assert _jit._risk(tmp_path / "cache") is None

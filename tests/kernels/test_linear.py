@@ -22,7 +22,7 @@ def test_the_factor_is_numpys_cholesky_factor(d: int) -> None:
     assert not np.tril(R, -1).any()
 
 
-def test_a_matrix_that_is_not_positive_definite_is_told_apart() -> None:
+def test_a_matrix_that_is_not_positive_definite_is_reported() -> None:
     R = np.empty((2, 2))
     for bad in ([[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0], [0.0, 1.0]], [[np.nan, 0], [0, 1]]):
         assert not K.cholesky(np.array(bad), R)

@@ -241,7 +241,7 @@ def test_epsilon_greedy_explores_with_its_probability(decay: float) -> None:
 
 
 @pytest.mark.parametrize("decay", [1.0, 0.9])
-def test_softmax_is_boltzmann_s_law(decay: float) -> None:
+def test_softmax_is_boltzmann_s_distribution(decay: float) -> None:
     tau = 0.5 * decay**7
     distribution = np.exp(np.array([1.0, 0.5, 0.5]) / tau)
     shares = pull(policies.SOFTMAX, [0.5, decay], [2, 4, 0], [2, 2, 0], [2, 2, 0], 20000)

@@ -121,7 +121,7 @@ def test_the_shared_part_of_a_panel_loses_no_digits() -> None:
                     assert abs(D[k] / exact - 1) < 4e-15
 
 
-def test_what_stirling_leaves_and_the_excess_of_exp() -> None:
+def test_the_stirling_remainder_and_the_excess_of_exp() -> None:
     rng = np.random.default_rng(4)
     with mpmath.workdps(40):
         for x in 10.0 ** rng.uniform(-3, 8, 300):

@@ -111,7 +111,7 @@ def test_exponential_numbers_are_exponential() -> None:
 
 
 @pytest.mark.parametrize("shape", [0.01, 0.3, 0.999, 1.0, 1.5, 2.0, 7.0, 60.0])
-def test_gamma_numbers_have_the_gamma_law(shape: float) -> None:
+def test_gamma_numbers_have_the_gamma_distribution(shape: float) -> None:
     x = drawn(random.fill_gamma, shape)
     assert distance(x, gamma_cdf(shape)) < LIMIT
     assert distance(x, gamma_cdf(1.05 * shape)) > LIMIT
@@ -163,7 +163,7 @@ def test_the_squeeze_is_valid_at_shape_one_and_so_at_every_larger_shape() -> Non
     assert np.min(margin / y**4) > 0.003  # near 0 it is (1.7874 - .75) d y⁴
 
 
-def test_gamma_numbers_that_skip_the_rejection_fail_the_test_of_their_law() -> None:
+def test_gamma_numbers_that_skip_the_rejection_fail_the_test() -> None:
     x = np.empty(N)
     random.fill_normal(state(), x)
     d = 2 / 3
@@ -175,7 +175,7 @@ def test_gamma_numbers_that_skip_the_rejection_fail_the_test_of_their_law() -> N
     ("a", "b"),
     [(1.0, 1.0), (2.0, 3.0), (40.0, 60.0), (0.5, 0.5), (0.2, 0.3), (0.5, 3.0), (7.0, 0.6)],
 )
-def test_beta_numbers_have_the_beta_law(a: float, b: float) -> None:
+def test_beta_numbers_have_the_beta_distribution(a: float, b: float) -> None:
     x = drawn(random.fill_beta, a, b)
     assert distance(x, beta_cdf(a, b)) < LIMIT
     assert distance(x, beta_cdf(1.1 * a, b)) > LIMIT

@@ -91,7 +91,7 @@ def test_where_no_solution_stabilises_it_says_so(A: Any, B: Any, Q: Any) -> None
     assert ours(A, B, Q, np.eye(1)) is None
 
 
-def test_a_plant_that_is_hard_to_reach_is_solved_all_the_same() -> None:
+def test_a_plant_that_is_hard_to_control_is_solved() -> None:
     """|λ| = 1.001 behind an input of 1e-4: the gain is near 20, P near 2e5."""
     A, B, one = np.array([[1.001]]), np.array([[1e-4]]), np.eye(1)
     P, K = ours(A, B, one, one)

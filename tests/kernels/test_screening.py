@@ -128,7 +128,7 @@ def test_the_tails_are_exact_to_1e_12() -> None:
                 assert abs(screening.beta_tail(alpha, beta, x) / exact - 1) < 1e-12
 
 
-def test_tails_end_where_the_law_does_and_fall_between() -> None:
+def test_tails_end_with_the_support_and_decrease() -> None:
     assert screening.beta_tail(3.0, 4.0, 0.0) == 1.0
     assert screening.beta_tail(3.0, 4.0, 1.0) == 0.0
     assert screening.beta_tail(1e6, 1e6, 0.1) == 1.0
@@ -219,7 +219,9 @@ EXCEEDING = {
 
 @pytest.mark.parametrize("above", [0.0, 0.01, 0.3])
 @pytest.mark.parametrize("name", EXCEEDING)
-def test_when_no_bound_clears_the_undrawn_the_law_is_still_exact(name: str, above: float) -> None:
+def test_the_distribution_is_exact_even_if_no_bound_excludes_the_rest(
+    name: str, above: float
+) -> None:
     assert law_of_exceeding(screening, EXCEEDING[name], above, 20_000) > RATE
 
 
@@ -348,7 +350,7 @@ def test_one_arm_two_arms_and_retired_arms() -> None:
         assert law_of_draws(screening, CLOSE, 20_000, np.array(active)) > RATE
 
 
-def test_learning_renews_what_is_kept_of_an_arm() -> None:
+def test_learning_updates_the_cache_of_an_arm() -> None:
     rows, cache = np.ones((2, 2)), prepared(np.ones((2, 2)))
     for r in (1.0, 0.0, 1.0, 1.0):
         screening._raise_ceiling(rows[1, 0], rows[1, 1], cache, 1)

@@ -38,7 +38,7 @@ def test_r_learning_uses_the_old_values_on_the_right_hand_side_also_where_a_stat
     assert (v.F[0, 1], v.bonus[0, 1], v.Q[0, 0]) == (1.0, 30.0, 1.0)
 
 
-def test_rho_learns_from_every_action_unless_told_to_learn_from_the_best_ones_only() -> None:
+def test_rho_learns_from_every_action_or_from_greedy_ones_only() -> None:
     for greedy_only, a, learns in [(False, 0, 1), (False, 1, 1), (True, 0, 0), (True, 1, 1)]:
         v = r_values([[1.0, 3.0], [0.0, 0.0]])
         td.r_learn(v, r_how(greedy_only=greedy_only), 0, a, 5.0, 1)

@@ -64,14 +64,14 @@ def panel(*series: Series, **other: Any) -> Panel:
         ),
     ],
 )
-def test_what_could_not_be_drawn_or_read_is_refused(
+def test_a_chart_that_cannot_be_drawn_or_read_is_refused(
     make: Callable[[], object], message: str
 ) -> None:
     with pytest.raises(InvalidChart, match=message):
         make()
 
 
-def test_a_series_keeps_numbers_of_its_own() -> None:
+def test_a_series_copies_its_numbers() -> None:
     y = np.arange(4)
     series = Series("rule", X, y)
     y[0] = 99
@@ -111,7 +111,7 @@ def test_one_run_has_a_line_and_no_band() -> None:
     assert np.isnan(np.r_[seen.low, seen.high]).all()
 
 
-def test_what_is_not_finite_is_not_drawn() -> None:
+def test_non_finite_values_are_not_drawn() -> None:
     y = np.array([1.0, np.nan, np.inf, 4.0])
     series = Series(
         "rule", X, y, np.array([0.0, 0.0, 0.0, -np.inf]), np.array([2.0, 2.0, 2.0, 5.0])
@@ -122,7 +122,7 @@ def test_what_is_not_finite_is_not_drawn() -> None:
     np.testing.assert_array_equal(seen.high, [2.0, np.nan, np.nan, np.nan])
 
 
-def test_on_a_logarithmic_axis_only_what_is_positive_is_drawn_and_bands_end_at_the_lowest() -> None:
+def test_a_logarithmic_axis_shows_positive_values_only_and_clips_bands() -> None:
     low, high = np.array([-1.0, 0.0, 0.5, -3.0]), np.array([2.0, 3.0, 4.0, -2.0])
     series = Series("rule", X, np.array([1.0, 2.0, 0.0, -2.5]), low, high)
     seen = panel(series, yscale="log").visible(series)

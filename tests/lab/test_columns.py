@@ -53,12 +53,12 @@ def test_a_piece_may_hold_more_than_is_wanted_and_longer_words_that_are_not() ->
     assert columns["word"].dtype == np.dtype("U1")
 
 
-def test_columns_are_never_made_up() -> None:
+def test_missing_columns_are_never_invented() -> None:
     with pytest.raises(Incomplete, match="cut: 2 runs are missing, from 1"):
         assemble("cut", range(3), [RowsInMemory(range(1), JOB(range(1)).columns)])
 
 
-def test_what_no_piece_has_is_missing() -> None:
+def test_a_run_that_no_shard_holds_is_missing() -> None:
     pieces = [RowsInMemory(range(0, 6, 2), {}), RowsInMemory(range(5, 9), {})]
     assert missing(range(10), pieces) == [range(1, 4, 2), range(9, 10)]
     assert missing(range(0, 6, 2), pieces) == []
@@ -73,7 +73,7 @@ def test_what_no_piece_has_is_missing() -> None:
         (np.array(["a"]), np.array([b"a"])),
     ],
 )
-def test_pieces_that_do_not_fit_are_named_by_run(one: Any, other: Any) -> None:
+def test_shards_that_do_not_fit_are_named_by_run(one: Any, other: Any) -> None:
     with pytest.raises(ExperimentFailed, match=r"cut: run 1 has columns .*, run 0 has"):
         assemble(
             "cut",

@@ -53,7 +53,7 @@ def test_random_flips_agree_with_all_flips(monkeypatch: pytest.MonkeyPatch) -> N
     assert sign_flip_p_value(d) == drawn
 
 
-def test_sign_flips_keep_their_level_for_any_symmetric_law() -> None:
+def test_sign_flips_keep_their_level_for_any_symmetric_distribution() -> None:
     """Normal times a power of ten: wilder than Cauchy. R = 4,000 samples of 8."""
     samples = 4000
     d = Stream(3).normal(size=(samples, 8)) * 10.0 ** Stream(4).integers(5, size=(samples, 8))
@@ -85,7 +85,7 @@ def test_holm_steps_down() -> None:
 
 
 @pytest.mark.parametrize("p", [[0.5, 1.2], [-0.1], [[0.1]], [math.nan]])
-def test_what_is_no_p_value_is_refused(p: list[float]) -> None:
+def test_a_value_that_is_not_a_p_value_is_refused(p: list[float]) -> None:
     with pytest.raises(InvalidSample, match="between 0 and 1"):
         holm(p)
 
@@ -226,7 +226,7 @@ def test_the_p_value_and_the_sequence_rule_out_the_same_means() -> None:
             assert (anytime_p_value(row, (0, 1), mean=mean) <= 0.05) == outside
 
 
-def test_a_confidence_sequence_looks_at_the_past_alone_and_never_widens(
+def test_a_confidence_sequence_uses_only_the_past_and_never_widens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x = Stream(15).normal(10.0, 0.3, size=300).clip(9, 11)

@@ -76,7 +76,7 @@ def test_a_broken_replica_on_the_cluster_is_named_with_where_it_broke(dask: Dask
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_the_cluster_tells_of_a_compilation_once(dask: Dask) -> None:
+def test_the_cluster_reports_a_compilation_once(dask: Dask) -> None:
     compiled, heard = find(f"{STUDIES / 'coin_study.py'}:compiled"), Heard()
     run_replicas(compiled, compiled.settings(runs=3), executor=dask, progress=heard)
     deadline = time.monotonic() + 5
@@ -105,7 +105,7 @@ def test_a_cluster_without_workers_is_named() -> None:
         Dask(empty.scheduler_address, patience=0.3)
 
 
-def test_without_dask_the_way_to_install_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_dask_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r"pip install 'bayescontrol\[cluster\]'"):
         Dask("local")

@@ -77,7 +77,7 @@ def test_one_name_for_two_experiments_is_refused(installed: Installed) -> None:
         ("{folder}/empty_study.py:coin", "it defines no Experiment at all"),
     ],
 )
-def test_a_wrong_file_is_named_with_the_way_out(
+def test_a_wrong_file_is_named_with_a_hint(
     study: Path, tmp_path: Path, name: str, message: str
 ) -> None:
     (tmp_path / "faulty.py").write_text("coin = coun\n")

@@ -99,7 +99,7 @@ def test_a_table_has_a_row_for_each_run_and_step_and_a_column_along_other_axes()
     assert frame["run"].to_list() == table["run"].to_list() == [0] * 5 + [1] * 5
 
 
-def test_what_is_measured_once_a_run_stands_in_each_of_its_rows() -> None:
+def test_a_value_per_run_is_repeated_in_each_of_its_rows() -> None:
     columns = {"total": np.array([3, 4]), "curve": np.array([[[1, 2, 3]], [[4, 5, 6]]])}
     frame = to_pandas(columns, dims={"curve": ["agent", "step"]})
     assert frame["total"].to_list() == [3, 3, 3, 4, 4, 4]
@@ -190,7 +190,7 @@ def test_one_record_is_one_chain_and_texts_stand_aside() -> None:
     assert data.prior.draw.values.tolist() == [1, 2, 3, 4, 5]
 
 
-def test_what_has_no_steps_is_no_chain() -> None:
+def test_a_chain_needs_at_least_one_step() -> None:
     with pytest.raises(Unexportable, match=r"number for each step.*dims="):
         to_arviz({"total": np.array([3.0, 4.0])})
 

@@ -148,7 +148,7 @@ def test_a_graph_is_as_large_as_all_its_parts_and_words() -> None:
         ),
     ],
 )
-def test_what_could_not_be_drawn_or_would_mislead_is_refused(make: Any, message: str) -> None:
+def test_a_chart_that_cannot_be_drawn_or_misleads_is_refused(make: Any, message: str) -> None:
     with pytest.raises(InvalidChart, match=message):
         make()
 

@@ -22,7 +22,7 @@ def test_lines_come_at_most_every_few_seconds_and_always_at_the_end() -> None:
     ]
 
 
-def test_long_waits_are_told_in_minutes_and_hours() -> None:
+def test_long_waits_are_shown_in_minutes_and_hours() -> None:
     out = io.StringIO()
     lines = Lines("coin", Console(file=out), clock=iter([0.0, 60.0, 120.0, 180.0]).__next__)
     for done in (0, 1, 2, 13):

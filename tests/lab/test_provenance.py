@@ -26,7 +26,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_commit_and_whether_anything_changed_are_told(repository: Path) -> None:
+def test_the_commit_and_whether_anything_changed_are_reported(repository: Path) -> None:
     clean = git_state(repository / "study.py")
     assert clean is not None
     assert clean.commit == git(repository, "rev-parse", "HEAD")

@@ -55,7 +55,7 @@ def test_runs_are_stacked_in_their_order(coin: Experiment[Any]) -> None:
     assert run_replicas(counted, coin.settings(runs=7))["i"].tolist() == list(range(7))
 
 
-def test_a_replica_is_told_of_as_it_is_done(coin: Experiment[Any]) -> None:
+def test_each_finished_replica_is_reported(coin: Experiment[Any]) -> None:
     heard = Heard()
     run_replicas(coin, coin.settings(runs=3), progress=heard)
     assert heard.counts == [(0, 3), (1, 3), (2, 3), (3, 3)]
@@ -182,7 +182,7 @@ def test_a_first_compilation_is_announced_once(study: Path, workers: int) -> Non
     assert heard.words == 1
 
 
-def test_numba_is_heard_although_it_is_loaded_late_and_never_loaded_in_vain(study: Path) -> None:
+def test_compilation_is_reported_and_numba_is_loaded_only_when_needed(study: Path) -> None:
     code = f"""
 import sys
 from bayescontrol.lab import find, run_replicas

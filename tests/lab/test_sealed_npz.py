@@ -50,7 +50,7 @@ def test_numpy_reads_the_columns_without_pickle_and_nothing_else_is_in_the_file(
         assert columns["word"].tolist() == ["a", "bb", "c", "é"]
 
 
-def test_the_same_columns_are_the_same_bytes_and_their_digest_is_told(path: Path) -> None:
+def test_equal_columns_give_equal_bytes_and_a_digest(path: Path) -> None:
     again = path.with_name("again.npz")
     assert write_sealed(again, COLUMNS, NOTE).sha256 == open_sealed(path).sha256
     assert again.read_bytes() == path.read_bytes()

@@ -163,7 +163,7 @@ def test_the_number_of_runs_can_be_swept_though_the_key_does_not_know_it(
         (["scales=1,2"], {}, "there is no setting 'scales', did you mean scale?"),
     ],
 )
-def test_a_sweep_that_cannot_be_is_refused_with_the_way_out(
+def test_an_impossible_sweep_is_refused_with_a_hint(
     paced: Experiment[Any], sweeps: list[str], fixed: dict[str, str], message: str
 ) -> None:
     with pytest.raises(InvalidSettings) as caught:

@@ -187,7 +187,7 @@ def test_the_same_call_gives_the_same_interval_and_a_stream_moves_on() -> None:
     assert one.low != two.low
 
 
-def test_the_size_of_the_pieces_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chunk_size_does_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.exp(Stream(6).normal(size=(15, 7)))
     whole, band = mean_interval(x, method="bootstrap"), mean_band(x)
     monkeypatch.setattr(intervals, "_CELLS", 4001)
@@ -196,7 +196,7 @@ def test_the_size_of_the_pieces_does_not_show(monkeypatch: pytest.MonkeyPatch) -
     assert mean_band(x).high == pytest.approx(band.high, rel=1e-12)
 
 
-def test_what_never_varies_has_an_interval_of_no_width() -> None:
+def test_a_constant_has_an_interval_of_zero_width() -> None:
     x = np.stack([np.full(12, 2.0), np.exp(np.arange(12.0))], axis=1)
     for interval in (mean_interval(x, method="bootstrap"), mean_interval(x), mean_band(x)):
         assert interval.low[0] == interval.high[0] == 2.0
@@ -274,7 +274,7 @@ def test_impossible_counts_are_refused(k: int, n: int) -> None:
         wilson(k, n)
 
 
-def test_wilson_is_for_zeros_and_ones_alone() -> None:
+def test_wilson_accepts_only_zeros_and_ones() -> None:
     assert mean_interval([0, 1, 1, 1]).method == "Wilson"
     with pytest.raises(InvalidSample, match="zeros and ones"):
         mean_interval([0.0, 0.5], method="Wilson")

@@ -64,9 +64,7 @@ def half_done(folder: Path, experiment: Experiment[Any], settings: Any, *groups:
 # -- what is there is not run again -----------------------------------------------------------
 
 
-def test_what_is_stored_is_what_was_run_and_is_not_run_again(
-    paced: Experiment[Any], tmp_path: Path
-) -> None:
+def test_stored_results_are_reused(paced: Experiment[Any], tmp_path: Path) -> None:
     settings, counted = paced.settings(runs=9), Counted(paced)
     first = into(tmp_path, counted.experiment, settings)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -106,7 +104,7 @@ def test_a_killed_command_goes_on_where_it_stopped(paced: Experiment[Any], tmp_p
     ]
 
 
-def test_a_command_that_breaks_keeps_what_it_finished(study: Path, tmp_path: Path) -> None:
+def test_a_failing_command_keeps_its_finished_replicas(study: Path, tmp_path: Path) -> None:
     faulty = find(f"{study.with_name('paced_study.py')}:faulty")
     with pytest.raises(ExperimentFailed, match="run 7 raised ValueError"):
         into(tmp_path, faulty, faulty.quick)
@@ -189,7 +187,7 @@ def test_a_stray_file_of_other_settings_is_named_and_not_used(
     assert f"{stray} belongs to other settings; renamed to {stray}.damaged" in caplog.text
 
 
-def test_a_manifest_that_cannot_be_read_is_named_and_written_anew(
+def test_a_manifest_that_cannot_be_read_is_named_and_written_again(
     paced: Experiment[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings, counted = paced.settings(runs=4), Counted(paced)
@@ -231,7 +229,7 @@ def test_another_study_is_refused_before_anything_is_touched(
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
-def test_changed_code_is_told(
+def test_changed_code_is_reported(
     paced: Experiment[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     half_done(tmp_path, paced, paced.settings(runs=4), range(2))
@@ -304,7 +302,7 @@ def test_columns_that_change_between_commands_are_refused(
 # -- the manifest ---------------------------------------------------------------------------------
 
 
-def test_the_manifest_tells_settings_seed_key_versions_machine_hashes_and_dates(
+def test_the_manifest_holds_settings_seed_key_versions_machine_hashes_and_dates(
     paced: Experiment[Any], tmp_path: Path
 ) -> None:
     settings = paced.settings(runs=3, seed=5)
@@ -322,7 +320,9 @@ def test_the_manifest_tells_settings_seed_key_versions_machine_hashes_and_dates(
     assert results_in(tmp_path) == (tmp_path,)
 
 
-def test_the_manifest_remembers_who_made_which_runs(paced: Experiment[Any], tmp_path: Path) -> None:
+def test_the_manifest_records_which_code_made_which_runs(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
     settings = paced.settings(runs=6)
     half_done(tmp_path, paced, settings, range(0, 6, 2))
     into(tmp_path, paced, settings)

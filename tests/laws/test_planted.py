@@ -46,7 +46,7 @@ def test_conditioning_with_a_coin_is_not_deterministic() -> None:
         check_deterministic(lambda: Noisy(MODES), HISTORY)
 
 
-def test_drawing_must_leave_the_evidence_alone() -> None:
+def test_drawing_must_not_change_the_evidence() -> None:
     class Deluded(Base):
         def sample(self, rng: Stream) -> TabularMode:
             mode = super().sample(rng)

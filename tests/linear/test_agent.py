@@ -240,7 +240,7 @@ def test_a_saved_agent_without_numbers_is_refused_and_changes_nothing(noise: Any
 
 
 @pytest.mark.parametrize("arrays", [None, 3, "state"])
-def test_what_is_no_mapping_is_not_loaded(arrays: Any) -> None:
+def test_a_value_that_is_not_a_mapping_is_not_loaded(arrays: Any) -> None:
     with pytest.raises(IncompatibleState, match="mapping"):
         LinearQuadratic.on(SYSTEM).agent().load(arrays)
 

@@ -92,7 +92,7 @@ def test_the_posterior_of_a_run_of_the_rule_is_batch_regression_to_1e_9(name: st
     assert np.abs(agent.belief.scatter() - Psi).max() <= 1e-9 * np.abs(Psi).max()
 
 
-def test_a_forgotten_update_would_be_seen() -> None:
+def test_a_forgotten_update_is_detected() -> None:
     events = history(50)
     whole, short = make(), make()
     for x, u, y in events:
@@ -149,7 +149,7 @@ def test_the_laws_of_conditioning_hold() -> None:
     check_bad_evidence(make, events, bad)
 
 
-def test_order_and_merging_leave_the_posterior_alone() -> None:
+def test_order_and_merging_do_not_change_the_posterior() -> None:
     events = history(200)
     whole, shuffled, one, two = (make() for _ in range(4))
     for event in events:
@@ -181,7 +181,7 @@ def test_beliefs_that_began_otherwise_do_not_merge() -> None:
         assert all(np.array_equal(before[name], belief.save()[name]) for name in before)
 
 
-def test_a_copy_goes_its_own_way_with_the_mode_that_was_drawn() -> None:
+def test_a_copy_is_independent_with_the_mode_that_was_drawn() -> None:
     belief = make()
     mode = belief.sample(Stream(0))
     twin = belief.copy()
@@ -228,7 +228,7 @@ def test_a_draw_without_a_stabilising_gain_is_redrawn_and_counted() -> None:
     assert abs(belief.redrawn - 1000) < 5 * np.sqrt(2 * 1000)
 
 
-def test_after_so_many_tries_it_gives_up_with_an_error_and_no_mode() -> None:
+def test_after_the_maximal_number_of_tries_it_raises_an_error() -> None:
     belief = free(3.0, tries=5)
     with pytest.raises(NotStabilisable, match="none of 5 systems"):
         belief.sample(Stream(0))
@@ -277,7 +277,7 @@ def test_unknown_costs_need_observations_with_a_cost() -> None:
         {"mean": [1.0, 2.0]},
     ],
 )
-def test_a_prior_that_is_none_is_refused(prior: dict[str, Any]) -> None:
+def test_an_invalid_prior_is_refused(prior: dict[str, Any]) -> None:
     with pytest.raises(InvalidPrior):
         SystemBelief(COSTS, prior=SystemPrior(**prior))
 

@@ -75,7 +75,7 @@ def test_no_definite_draw_is_no_draw() -> None:
 
 
 @pytest.mark.parametrize("cost", [np.nan, np.inf, "dear", None, 1e300])
-def test_a_cost_that_is_none_is_refused_and_changes_nothing(cost: float) -> None:
+def test_an_invalid_cost_is_refused_and_changes_nothing(cost: float) -> None:
     belief = learnt(seen(3))
     before = belief.save()
     with pytest.raises(BadEvidence):
@@ -83,7 +83,7 @@ def test_a_cost_that_is_none_is_refused_and_changes_nothing(cost: float) -> None
     assert all(np.array_equal(before[name], belief.save()[name]) for name in before)
 
 
-def test_a_prior_that_is_none_is_refused() -> None:
+def test_an_invalid_prior_is_refused() -> None:
     with pytest.raises(InvalidPrior, match="noise"):
         CostBelief(1, 1, noise=0.0)
     with pytest.raises(InvalidPrior, match="one input"):

@@ -112,7 +112,7 @@ def test_runs_repeat_and_resume() -> None:
     check_resume(make, MODES[1].environment, 60)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     mode = MODES[0]
     with pytest.raises(BadEvidence, match="the output"):
         mode.log_likelihood(mode.start(), np.zeros(1), np.zeros(2))

@@ -45,7 +45,7 @@ def test_the_best_gain_costs_least_and_no_other_gain_costs_less() -> None:
         assert system.cost(system.K + 1e-3 * rng.normal(size=(2, 4))) > system.best_cost
 
 
-def test_a_plant_answers_by_its_law() -> None:
+def test_a_plant_answers_with_its_distribution() -> None:
     """Mean and covariance of 20,000 answers; 5 standard errors."""
     system = LinearSystem(
         [[0.9, 0.2], [0.0, 0.5]], [[1.0], [2.0]], np.eye(2), [[1.0]], W=[[2.0, 0.5], [0.5, 1.0]]
@@ -77,7 +77,7 @@ def test_an_answer_may_be_written_over_without_moving_the_plant() -> None:
     assert np.array_equal(plant.x, before)
 
 
-def test_a_mode_expects_what_its_plant_does() -> None:
+def test_a_mode_predicts_the_behaviour_of_its_plant() -> None:
     system = LinearSystem([[0.5]], [[1.0]], [[1.0]], [[1.0]], W=[[4.0]])
     mode = LinearMode.of(system)
     z = (3.0 - 0.5 * 2.0 - 1.0) / 2.0
@@ -87,7 +87,7 @@ def test_a_mode_expects_what_its_plant_does() -> None:
 
 
 @pytest.mark.parametrize("u", [[np.nan], [1.0, 2.0], "push", [1e200], None])
-def test_an_input_that_is_none_is_refused_and_moves_nothing(u: Any) -> None:
+def test_an_invalid_input_is_refused_and_moves_nothing(u: Any) -> None:
     plant, rng = LinearPlant(double_integrator()), Stream(0)
     before = plant.x, rng.copy()
     with pytest.raises(UnknownAction, match="the input"):
@@ -114,14 +114,14 @@ def test_matrices_that_do_not_fit_are_refused(changed: Any, message: str) -> Non
         LinearSystem(**(parts | changed))
 
 
-def test_a_start_or_a_deviation_that_is_none_is_refused() -> None:
+def test_an_invalid_start_or_deviation_is_refused() -> None:
     with pytest.raises(InvalidSystem, match="the start"):
         LinearPlant(double_integrator(), start=[1.0])
     with pytest.raises(InvalidSystem, match="cost_noise"):
         LinearPlant(double_integrator(), cost_noise=-1.0)
 
 
-def test_what_cannot_be_stabilised_says_so() -> None:
+def test_a_plant_that_cannot_be_stabilised_raises_a_clear_error() -> None:
     system = LinearSystem([[2.0]], [[0.0]], [[1.0]], [[1.0]])
     with pytest.raises(NotStabilisable, match="modulus 2"):
         _ = system.K

@@ -136,7 +136,7 @@ def test_evidence_grows_by_the_relative_entropy_from_the_nearest_mode() -> None:
     assert agent.alarm.evidence_bits / 4000 == pytest.approx(nearest, abs=error)
 
 
-def test_it_stays_raised_until_it_is_reset_and_then_starts_anew() -> None:
+def test_it_stays_raised_until_it_is_reset_and_then_starts_again() -> None:
     bell = Alarm(KrichevskyTrofimov(2), DELTA)
     for _ in range(8):
         bell.observe(0, 0, 1, [math.log(0.5)])
@@ -252,12 +252,12 @@ def test_a_predictor_that_gives_no_number_is_bad_evidence() -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 5, math.nan, "often", None])
-def test_delta_is_a_rate(delta: Any) -> None:
+def test_delta_must_be_a_probability(delta: Any) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         Alarm(KrichevskyTrofimov(2), delta)
 
 
-def test_what_predicts_nothing_is_no_predictor() -> None:
+def test_an_object_without_predictions_is_not_a_predictor() -> None:
     with pytest.raises(MissingCapability, match="KrichevskyTrofimov"):
         Alarm(object(), DELTA)  # type: ignore[arg-type]
 

@@ -132,7 +132,7 @@ def test_a_fallback_that_could_not_act_is_refused_at_once(fallback: Any, words: 
 
 
 @pytest.mark.parametrize("fallback", ["stop", (1, 2), 0, None, random_modes(2)[0], max])
-def test_what_could_act_is_taken_as_it_is(fallback: Any) -> None:
+def test_a_fallback_that_can_act_is_not_wrapped(fallback: Any) -> None:
     assert guarded(outside(), fallback=fallback).fallback is fallback
 
 
@@ -142,7 +142,7 @@ def raised(fallback: Any) -> Guarded:
     return agent
 
 
-def test_what_is_done_and_expected_can_be_asked_before_and_after_the_alarm() -> None:
+def test_probabilities_are_available_before_and_after_the_alarm() -> None:
     agent = guarded(outside(), fallback=2)
     assert agent.action_probabilities() == agent.agent.action_probabilities()
     assert agent.predictive(1) == agent.agent.predictive(1)
@@ -156,7 +156,7 @@ def test_what_is_done_and_expected_can_be_asked_before_and_after_the_alarm() -> 
             raised(silent).action_probabilities()
 
 
-def test_the_law_of_the_fallback_is_that_of_what_it_does() -> None:
+def test_the_probabilities_of_the_fallback_match_its_actions() -> None:
     """Shares of 2,000 draws within four standard errors: false alarm 6e-5 each."""
     agent, rng = raised(RARE[0]), Stream(3)
     drawn = np.array([agent.act(rng) for _ in range(2000)])
@@ -172,7 +172,7 @@ def test_without_a_fallback_the_rule_goes_on() -> None:
     assert agent.alarm.raised
 
 
-def test_those_who_wait_for_the_alarm_are_called_once_when_it_is_raised() -> None:
+def test_alarm_callbacks_are_called_once() -> None:
     modes = outside()
     calls: list[Any] = []
     agent = guarded(modes, on_alarm=lambda who: calls.append((who, who.alarm.step, who.alarm.t)))
@@ -237,7 +237,7 @@ def test_a_belief_that_skips_impossible_observations_goes_on_with_the_alarm_rais
     assert (agent.belief.impossible, agent.belief.count) == (1, 1)
 
 
-def test_under_a_floor_no_mode_is_impossible_and_evidence_mounts_up() -> None:
+def test_under_a_floor_no_mode_is_impossible_and_evidence_accumulates() -> None:
     belief = FiniteBelief(RARE, RARE.prior, on_impossible=Floor(0.01))
     agent = Guarded(
         ControlRule(belief, RARE.start, RARE.advance), Alarm(KrichevskyTrofimov(3), 0.001)
@@ -399,7 +399,7 @@ def test_such_an_alarm_would_be_false_in_nearly_every_run() -> None:
     assert false["probability"] <= 1
 
 
-def test_a_predictor_that_does_not_say_what_it_gives_is_taken_at_its_word() -> None:
+def test_a_predictor_without_a_declared_kind_is_trusted() -> None:
     class Mine:
         def log_predict(self, x: Any, a: Any, o: Any) -> float:
             return math.log(0.5)
@@ -433,7 +433,7 @@ def test_an_alarm_that_was_refused_is_free_for_another_agent() -> None:
 
 
 @pytest.mark.parametrize("on_alarm", [3, None, "print", [print, 3], [None]])
-def test_who_cannot_be_called_is_not_called_at_the_alarm(on_alarm: Any) -> None:
+def test_an_alarm_callback_must_be_callable(on_alarm: Any) -> None:
     with pytest.raises(MissingCapability, match="on_alarm="):
         guarded(outside(), on_alarm=on_alarm)
 
@@ -463,7 +463,7 @@ def test_an_observation_that_cannot_be_looked_up_is_bad_evidence_and_changes_not
     assert same_bits(before, agent.save())
 
 
-def test_an_error_of_a_mode_that_is_no_matter_of_looking_up_stays_what_it_is() -> None:
+def test_an_error_of_a_mode_other_than_a_lookup_error_is_not_wrapped() -> None:
     class Odd(Tossed):
         def likelihood(self, x: None, a: int, o: int) -> float:
             raise TypeError("an error of its own")
@@ -492,7 +492,7 @@ def test_bad_evidence_changes_nothing(o: Any) -> None:
     assert same_bits(before, agent.save())
 
 
-def test_a_likelihood_that_is_none_changes_nothing_and_names_its_mode() -> None:
+def test_an_invalid_likelihood_changes_nothing_and_names_its_mode() -> None:
     class Odd:
         name = "odd"
 
@@ -583,7 +583,7 @@ def test_the_compiled_loop_stops_where_the_readable_one_raises(delta: float) -> 
     assert same_bits(*states)
 
 
-def test_the_compiled_loop_is_left_alone_where_it_does_not_fit() -> None:
+def test_the_compiled_loop_is_not_used_where_it_does_not_fit() -> None:
     modes = outside()
     world = modes.environment(0)
     for agent in (
@@ -597,7 +597,7 @@ def test_the_compiled_loop_is_left_alone_where_it_does_not_fit() -> None:
     assert find_loop(guarded(modes), random_modes(4, situations=2).environment(0)) is None
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     modes = outside()
     agent = guarded(modes, fallback=2)
     interact(agent, modes.environment(3), 20)

@@ -41,7 +41,7 @@ def test_the_probabilities_of_all_sequences_sum_to_one(length: int) -> None:
     assert total == pytest.approx(1.0, abs=1e-12)
 
 
-def test_a_predictor_that_counts_before_it_predicts_is_no_law() -> None:
+def test_a_predictor_that_counts_before_it_predicts_is_not_normalised() -> None:
     class Peeking(KrichevskyTrofimov):
         def log_predict(self, x: Any, a: Any, o: Any) -> float:
             twin = self.copy()
@@ -53,7 +53,7 @@ def test_a_predictor_that_counts_before_it_predicts_is_no_law() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 24])
-def test_its_loss_against_the_best_fixed_law_is_as_stated(n: int) -> None:
+def test_its_loss_against_the_best_fixed_distribution_is_as_stated(n: int) -> None:
     for k in range(n + 1):
         for j in range(n + 1 - k):
             sequence = [0] * k + [1] * j + [2] * (n - k - j)
@@ -81,7 +81,7 @@ def test_an_empty_or_repeated_alphabet_is_refused(observations: Any) -> None:
 
 
 @pytest.mark.parametrize("observations", [2.5, None, [[1], [2]], [{}]])
-def test_an_alphabet_that_is_none_is_refused_in_words(observations: Any) -> None:
+def test_an_invalid_alphabet_is_refused(observations: Any) -> None:
     with pytest.raises(MissingCapability, match="give their number, or a list"):
         KrichevskyTrofimov(observations)
 
@@ -97,7 +97,7 @@ def test_predictors_read_as_one_would_say_them() -> None:
 
 
 @pytest.mark.parametrize("fresh", [KrichevskyTrofimov(2), StudentPredictor()])
-def test_what_was_never_saved_is_not_loaded(fresh: Any) -> None:
+def test_a_belief_that_was_never_saved_is_not_loaded(fresh: Any) -> None:
     for nothing in (None, 3, ["rows"]):
         with pytest.raises(IncompatibleState, match="is not a mapping of arrays"):
             fresh.load(nothing)
@@ -165,7 +165,7 @@ def test_student_of_vectors_is_a_product_over_coordinates() -> None:
 
 
 @pytest.mark.parametrize("o", [math.nan, math.inf, "warm", None, [1.0, 2.0], 1e200])
-def test_student_refuses_what_is_no_finite_number_and_changes_nothing(o: Any) -> None:
+def test_student_refuses_non_finite_numbers_and_changes_nothing(o: Any) -> None:
     q = StudentPredictor()
     q.update(0, 0, 1.0)
     before = q.save()
@@ -180,7 +180,7 @@ def test_student_refuses_what_is_no_finite_number_and_changes_nothing(o: Any) ->
     [{"mean": math.nan}, {"kappa": 0.0}, {"alpha": -1.0}, {"beta": math.inf},
      {"mean": [[1.0]]}, {"mean": [0.0, 1.0], "beta": [1.0, 2.0, 3.0]}],
 )  # fmt: skip
-def test_student_refuses_a_prior_that_is_none(prior: dict[str, Any]) -> None:
+def test_student_refuses_an_invalid_prior(prior: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"mean|kappa|beta"):
         StudentPredictor(**prior)
 

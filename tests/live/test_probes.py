@@ -76,7 +76,7 @@ def test_modes_that_answer_in_logarithms_are_read_as_they_are() -> None:
     assert mode_surprise.measure(agent, 0, 1) == [math.inf]
 
 
-def test_beliefs_without_finitely_many_modes_are_told_what_is_missing() -> None:
+def test_beliefs_without_finitely_many_modes_raise_a_clear_error() -> None:
     agent = BernoulliBandit(2).agent()
     for probe in (effective_modes, mode_surprise):
         with pytest.raises(MissingCapability, match="needs finitely many modes"):

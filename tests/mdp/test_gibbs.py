@@ -250,7 +250,7 @@ def test_merging_leaves_the_chain_and_adds_what_the_other_has_seen() -> None:
     assert mine == pytest.approx(its, rel=1e-12)
 
 
-def test_what_is_unlike_is_not_merged_and_nothing_changes() -> None:
+def test_different_beliefs_do_not_merge_and_nothing_changes() -> None:
     def belief(**options: Any) -> GibbsBelief:
         made = GibbsBelief(2, **options)
         made.observe("x", 0, (1.0, "x"))
@@ -288,7 +288,7 @@ def test_the_chain_finds_an_unknown_precision() -> None:
     assert np.std(drawn) / np.mean(drawn) == pytest.approx(math.sqrt(2 / 4_000), rel=0.5)
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     belief = GibbsBelief(2)
     history = walk(random_mdp(5, 2), 40)
     for x, a, o in history[:20]:

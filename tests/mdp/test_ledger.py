@@ -43,7 +43,7 @@ def test_counts_and_sums_are_those_of_the_events(events: list[Any], states: int 
 
 
 @given(EVENTS, DECLARED)
-def test_what_is_kept_ready_is_what_it_would_be_anew(events: list[Any], states: int | None) -> None:
+def test_cached_values_equal_fresh_ones(events: list[Any], states: int | None) -> None:
     ledger = written(events, states)
     mu0, lambda0, unit = PRIOR
     into, pairs = np.zeros(len(ledger)), 3 * len(ledger)

@@ -122,7 +122,9 @@ def test_the_reset_is_a_parameter_too() -> None:
         ("three-cups", {"goal_reward": float("inf")}, "goal_reward=inf"),
     ],
 )
-def test_what_is_no_maze_is_refused(layout: str, rules: dict[str, Any], complaint: str) -> None:
+def test_a_value_that_is_not_a_maze_is_refused(
+    layout: str, rules: dict[str, Any], complaint: str
+) -> None:
     with pytest.raises(InvalidTable, match=complaint):
         Maze(layout, **rules).mdp()
 
@@ -166,7 +168,7 @@ def test_every_map_has_an_optimum_above_what_chance_earns(name: str) -> None:
     assert policy_iteration(mdp).lower > 1.2 * by_chance > 0.0
 
 
-def test_a_maze_says_what_it_is() -> None:
+def test_the_repr_of_a_maze_describes_it() -> None:
     assert repr(Maze(p=0.8)) == "Maze('three-cups', p=0.8)"
     assert repr(Maze(". G")) == "Maze('a map of 1 × 2')"
     assert Maze().rules == Rules()

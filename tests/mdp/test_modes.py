@@ -86,7 +86,7 @@ def test_the_loop_is_compiled_and_equal_to_the_readable_one() -> None:
     assert (one.observations == two.observations).all()
 
 
-def test_a_hypothesis_is_the_law_of_its_mdp() -> None:
+def test_a_hypothesis_has_the_probabilities_of_its_mdp() -> None:
     mdps = [random_mdp(4, 2, seed=s) for s in range(3)]
     modes = MDPModes(mdps)
     for m, mdp in enumerate(mdps):
@@ -127,7 +127,7 @@ def test_actions_that_no_state_offers_are_never_taken() -> None:
     interact(modes.agent(), modes.environment(0), 50)
 
 
-def test_what_is_no_class_is_refused() -> None:
+def test_a_value_that_is_not_a_class_is_refused() -> None:
     one = chain_mdp(3)
     with pytest.raises(InvalidTable, match="at least one"):
         MDPModes([])
@@ -200,7 +200,7 @@ def test_the_theorem_covers_every_pair_of_goals() -> None:
         (3, 3, 2, 1.2, "p=1.2"),
     ],
 )
-def test_what_is_no_grid_is_refused_by_name(
+def test_an_invalid_grid_is_refused_by_name(
     rows: int, columns: int, goals: int | None, p: float, message: str
 ) -> None:
     with pytest.raises(InvalidTable, match=message):

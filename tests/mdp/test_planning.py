@@ -31,7 +31,7 @@ def test_without_damping_a_periodic_chain_never_settles() -> None:
         relative_value_iteration(chain_mdp(3), tau=1.0, limit=1_000)
 
 
-def test_what_rounding_forbids_is_not_promised() -> None:
+def test_a_tolerance_below_rounding_errors_is_refused() -> None:
     with pytest.raises(NotConverged, match="rounding errors alone account for"):
         relative_value_iteration(chain_mdp(3), 1e-16, limit=1_000)
 
@@ -134,7 +134,9 @@ def test_a_large_grid_is_solved_as_well() -> None:
         ([0, 1], UnknownAction, "action 1 in state 1, where it is not available"),
     ],
 )
-def test_what_is_no_policy_is_refused(policy: object, error: type, complaint: str) -> None:
+def test_a_value_that_is_not_a_policy_is_refused(
+    policy: object, error: type, complaint: str
+) -> None:
     mdp = MDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), allowed=[[True, True], [True, False]])
     with pytest.raises(error, match=complaint):
         as_policy(mdp, policy)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ def shelter() -> MDP:
     return MDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [0, 0]], states=["A", "B"])
 
 
-def test_a_state_that_is_never_seen_again_is_named() -> None:
+def test_a_state_that_cannot_be_reached_again_is_named() -> None:
     with pytest.raises(NotCommunicating, match="no policy leads from state 'B' to state 'A'"):
         require_communicating(shelter())
 
@@ -48,7 +48,7 @@ def test_every_map_shipped_is_communicating(name: str) -> None:
     require_communicating(Maze(name).mdp())
 
 
-def test_a_cup_without_a_way_out_is_found() -> None:
+def test_a_cup_without_an_exit_is_found() -> None:
     with pytest.raises(NotCommunicating, match=r"no policy leads from state \(0, 1\) to"):
         require_communicating(Maze(". n . G").mdp(named=True))
 

@@ -50,7 +50,7 @@ def changed(table: Any, where: tuple[int, ...], value: float) -> Any:
         ({"actions": [["rest"], ["work"]]}, "names of actions must be hashable"),
     ],
 )
-def test_what_is_no_mdp_is_refused_with_state_and_action(
+def test_an_invalid_mdp_is_refused_with_state_and_action(
     given_: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(InvalidTable, match=complaint):
@@ -74,7 +74,7 @@ def test_columns_that_are_no_mdp_are_refused(columns: Any, complaint: str) -> No
         MDP.from_transitions(*columns, states=2, actions=1)
 
 
-def test_what_a_state_does_not_offer_is_not_looked_at() -> None:
+def test_actions_not_available_in_a_state_are_ignored() -> None:
     mdp = MDP(
         changed(P, (0, 1, 0), math.nan), changed(R, (0, 1), math.inf),
         allowed=[[True, False], [True, True]], **NAMED,
@@ -193,7 +193,7 @@ def test_an_action_it_does_not_offer_changes_nothing(action: str, complaint: str
     assert rng == before
 
 
-def test_the_situation_is_the_state_seen_last() -> None:
+def test_the_situation_is_the_last_observed_state() -> None:
     assert advance("off", "press", Step(0.0, "on")) == "on"
 
 

@@ -58,7 +58,7 @@ def random_class(seed: int) -> tuple[TabularModes, FloatArray]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_it_reads_what_its_definition_says(seed: int) -> None:
+def test_it_equals_its_definition(seed: int) -> None:
     modes, prior = random_class(seed)
     record = interact(modes.agent(prior), modes.environment(seed % 4), 12, seed=seed)
     read = delusion(record, modes.agent(prior))
@@ -78,7 +78,7 @@ def test_it_reads_what_its_definition_says(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_on_the_agents_own_records_it_walks_with_them_bit_for_bit(seed: int) -> None:
+def test_on_the_agents_own_records_it_agrees_bit_for_bit(seed: int) -> None:
     modes, prior = random_class(seed)
     probes = {"v": posterior}
     causal = interact(modes.agent(prior), modes.environment(0), 30, seed=seed, probes=probes)
@@ -123,7 +123,7 @@ def test_a_passive_observer_injects_exactly_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", [ControlRule, NaiveMixture])
-def test_the_agent_is_never_changed_and_may_be_of_either_kind(kind: type[Any]) -> None:
+def test_the_agent_is_never_changed(kind: type[Any]) -> None:
     modes, prior = random_class(3)
     record = interact(modes.agent(prior), modes.environment(0), 10)
     agent = modes.agent(prior, kind=kind)

@@ -29,7 +29,7 @@ def folders() -> list[str]:
     return sorted(name for name in found if not name.startswith(PART_OF_ANOTHER))
 
 
-def test_there_are_at_least_sixty_and_each_has_a_name_of_its_own() -> None:
+def test_there_are_at_least_sixty_with_distinct_names() -> None:
     names = [bug.name for bug in BUGS]
     assert len(names) >= 60
     assert sorted(set(names)) == sorted(names)
@@ -39,7 +39,7 @@ def test_every_bug_still_applies_and_its_tests_exist() -> None:
     assert [problem for bug in BUGS if (problem := find_problem(bug))] == []
 
 
-def test_every_bug_says_what_it_is_in_one_sentence() -> None:
+def test_every_planted_bug_is_described_in_one_sentence() -> None:
     assert [bug.name for bug in BUGS if not bug.what.endswith(".") or "\n" in bug.what] == []
 
 
@@ -100,7 +100,7 @@ def judge(repository: Path, bugs: Sequence[Bug], timeout: float = 60.0) -> list[
     return run(bugs, repository=repository, package="tiny", workers=2, timeout=timeout)
 
 
-def test_the_runner_tells_killed_from_survived_broken_skipped_and_not_applicable(
+def test_the_runner_distinguishes_killed_survived_broken_skipped_and_not_applicable(
     repository: Path,
 ) -> None:
     skipped = "tests/test_tiny.py::test_that_is_skipped"

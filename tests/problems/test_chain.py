@@ -146,7 +146,7 @@ def test_all_equal_actions_are_first_paid_at_the_square_of_the_scale() -> None:
     assert [world.respond(0, rng) for _ in range(105)] == [0] * 99 + [1] * 6
 
 
-def test_the_growing_chain_tells_the_rule_its_probabilities() -> None:
+def test_the_growing_chain_gives_the_rule_its_probabilities() -> None:
     agent = GrowingChain(2).agent()
     assert agent.action_probabilities() == {0: 0.5, 1: 0.5}
     for _ in range(3):
@@ -213,7 +213,7 @@ def test_geometric_holding_takes_the_sum_of_powers(k: int, p: Fraction) -> None:
 
 @pytest.mark.parametrize("schedule", [every_step, Every(2), Every(3), Geometric(0.3), doubling])
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 6])
-def test_mean_and_deviation_are_those_of_the_law(schedule: Schedule, k: int) -> None:
+def test_mean_and_deviation_are_those_of_the_distribution(schedule: Schedule, k: int) -> None:
     law = identification_probabilities(lambda _t: k, schedule, 4000)
     t = np.arange(1, 4001)
     mean, sd = identification_time(k, schedule)
@@ -243,7 +243,7 @@ def histories(draws: list[bool]) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("schedule", [every_step, Every(3), doubling])
-def test_the_law_of_the_growing_chain_is_that_of_all_histories(schedule: Schedule) -> None:
+def test_the_growing_chain_has_the_distribution_over_all_histories(schedule: Schedule) -> None:
     growing, steps = GrowingChain(2), 12
     draws = draws_of(schedule, steps)
     count = np.zeros(steps)
@@ -308,7 +308,7 @@ def test_real_agents_take_the_exact_time_and_not_that_of_a_longer_chain(
     assert abs(times.mean() - identification_time(k + 2, schedule).mean) > allowed
 
 
-def test_a_schedule_without_an_exact_law_is_refused() -> None:
+def test_a_schedule_without_exact_probabilities_is_refused() -> None:
     with pytest.raises(MissingCapability, match="simulate it"):
         identification_time(3, MinimumDwell(2))
     with pytest.raises(MissingCapability, match="identification_probabilities"):

@@ -74,7 +74,7 @@ def test_ours_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_each_of_ours_can_be_made_as_it_stands_and_says_what_it_is(name: str) -> None:
+def test_each_built_in_can_be_created_with_defaults_and_has_a_repr(name: str) -> None:
     made, about = make(name), describe(name)
     assert isinstance(made, TabularModes)
     assert about.name == name
@@ -111,7 +111,7 @@ def test_a_wrong_setting_is_named(name: str, settings: dict[str, Any], said: str
         make(name, **settings)
 
 
-def test_what_the_class_itself_refuses_it_says_itself() -> None:
+def test_the_error_of_the_class_is_passed_on() -> None:
     with pytest.raises(InvalidTable, match="k=0"):
         make("chain", k=0)
 
@@ -136,7 +136,7 @@ def test_a_class_of_a_user_comes_through_the_same_door() -> None:
 
 
 @pytest.mark.usefixtures("users")
-def test_without_annotations_the_defaults_tell_the_types() -> None:
+def test_without_annotations_the_defaults_give_the_types() -> None:
     assert [setting.type for setting in describe("bare").settings] == ["several int", "Any", "int"]
     assert len(make("bare", sides="1,2,3", start="here", k="4")) == 2
 
@@ -151,6 +151,6 @@ def test_without_annotations_the_defaults_tell_the_types() -> None:
         ("trap", "registered more than once: bayescontrol.problems.examples:trap, coin"),
     ],
 )
-def test_what_is_no_class_is_refused_by_name(name: str, said: str) -> None:
+def test_an_invalid_class_is_refused_by_name(name: str, said: str) -> None:
     with pytest.raises(UnknownClass, match=said):
         make(name)

@@ -46,7 +46,7 @@ def test_names_that_only_equal_numbers_stay_what_they_are(names: list[Any]) -> N
         ([1, True], "must differ"), ([{}], "hashable"),
     ],
 )  # fmt: skip
-def test_what_names_no_arms_is_refused_with_a_way_out(arms: Any, way_out: str) -> None:
+def test_a_value_without_arms_is_refused_with_a_hint(arms: Any, way_out: str) -> None:
     with pytest.raises(UnknownArm, match=way_out):
         Names("arm", arms)
 

@@ -330,7 +330,7 @@ def test_a_function_that_does_not_compile_is_named_with_the_reason(
         levers(3, **changes)
 
 
-def test_a_class_that_is_none_is_refused() -> None:
+def test_an_invalid_class_is_refused() -> None:
     nothing: list[Any] = [0.5, [], np.empty((0, 2))]
     for theta in nothing:
         with pytest.raises(InvalidTable, match="one row per mode"):
@@ -348,7 +348,7 @@ def test_a_class_that_is_none_is_refused() -> None:
         levers(3, observation=str)
 
 
-def test_worlds_that_are_none_are_refused() -> None:
+def test_invalid_worlds_are_refused() -> None:
     modes = levers(3)
     for m in (3, -1):
         with pytest.raises(UnknownMode, match=f"no mode {m}"):

@@ -33,7 +33,7 @@ HYPOTHESIS = [[[[0.5, 0.5], [0.2, 0.8]]], [[[0.9, 0.1], [0.0, 1.0]]]]
         ({"names": ["only one"]}, "1 names for 2 modes"),
     ],
 )
-def test_a_table_that_is_none_is_refused_with_its_place(
+def test_an_invalid_table_is_refused_and_the_entry_is_named(
     changes: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(InvalidTable, match=complaint):
@@ -64,7 +64,7 @@ OUTSIDE = [(0, 0, 2), (0, 0, -1), (0, 2, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0)]
 
 
 @pytest.mark.parametrize("event", OUTSIDE)
-def test_what_is_outside_the_table_is_bad_evidence_and_never_wraps_around(
+def test_an_index_outside_the_table_is_bad_evidence_and_never_wraps_around(
     event: tuple[int, int, int],
 ) -> None:
     modes = TabularModes(POLICY, HYPOTHESIS)

@@ -154,7 +154,7 @@ def test_private_states_together_are_the_situation() -> None:
     assert [verdict.outcome for verdict in check(modes).pairs] == [Outcome.THEOREM] * 2
 
 
-def test_who_is_ruled_out_expects_nothing_and_does_what_the_others_do() -> None:
+def test_a_refuted_mode_predicts_nothing_and_acts_as_the_others() -> None:
     modes = tabulate([Counter(2), Counter(3)])
     after = modes.labels.situations.index("(ruled out, 3)")
     nothing = modes.labels.observations.index("nothing")
@@ -197,7 +197,7 @@ def test_a_tabular_class_takes_another_prior_or_start() -> None:
     assert tabulate(modes, 2).start == 2
 
 
-def test_an_array_of_modes_is_asked_once_for_all() -> None:
+def test_an_array_of_modes_is_evaluated_in_one_call() -> None:
     """The growing chain has no end of situations, but three steps of it can be told."""
     growing = GrowingChain(1)
     with pytest.raises(TooManySituations, match="limit=50"):
@@ -216,7 +216,7 @@ def test_a_table_of_another_class_with_its_own_advance_starts_at_its_start() -> 
     assert same_tables(again, modes)
 
 
-def test_too_many_situations_say_the_limit_and_the_way_out() -> None:
+def test_too_many_situations_say_the_limit_and_a_hint() -> None:
     ticks = DiscreteMode[int, str, int](lambda x: {"wait": 1.0}, lambda x, a: {0: 1.0})
     with pytest.raises(TooManySituations, match=r"limit=10 .* by simulation"):
         tabulate([ticks], 0, lambda x, a, o: x + 1, limit=10)

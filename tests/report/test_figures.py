@@ -250,7 +250,7 @@ def test_axes_have_the_scales_limits_and_ticks_of_the_panel(chart: Chart) -> Non
     assert a.get_xticks().tolist() == [1, 3, 5]
 
 
-def test_legends_name_what_the_chart_wants_named_as_it_stands(chart: Chart) -> None:
+def test_legends_use_the_labels_of_the_chart(chart: Chart) -> None:
     fig = figures.figure(chart)
     named = ["rule", "naive", "runs", "open", "marked", "one run", "prior $x_1$ & <b>", "bound"]
     legend = fig.axes[0].get_legend()

@@ -91,7 +91,7 @@ def test_a_page_is_small_enough_to_mail(shown: Section) -> None:
     assert len(page("Report", [shown], {}).encode()) < 100_000
 
 
-def test_the_page_tells_the_verdicts_and_the_reason_of_a_refusal(shown: Section) -> None:
+def test_the_page_shows_the_verdicts_and_the_reason_of_a_refusal(shown: Section) -> None:
     html = page("Report", [shown], {})
     assert "2 claims by simulation: " in html
     assert '<span class="refuted">1 of the paper refuted</span>' in html
@@ -197,6 +197,6 @@ def test_several_experiments_are_listed_with_their_verdicts(shown: Section) -> N
     assert "Our numbers, side by side" not in text
 
 
-def test_what_is_broken_is_named_with_the_reason() -> None:
+def test_a_broken_experiment_is_named_with_the_reason() -> None:
     text = Tags(page("Report", [], {}, {"maze": "run 3 raised ZeroDivisionError"})).text
     assert text[text.index("Broken") :][1:3] == ["maze", "run 3 raised ZeroDivisionError"]

@@ -58,7 +58,7 @@ def test_situations_and_names_of_any_kind_go_through(client: Client) -> None:
     assert law is None or set(law) == set(arms)
 
 
-def test_errors_are_the_librarys_own(client: Client) -> None:
+def test_errors_are_errors_of_the_library(client: Client) -> None:
     shop = client.create("errors", BernoulliBandit(2), seed=1)
     decision = shop.act()
     shop.observe(decision, 1)
@@ -101,7 +101,7 @@ def test_threads_share_a_client(client: Client) -> None:
     assert shop.info()["observations"] == 150
 
 
-def test_a_kept_connection_that_was_closed_is_replaced(tmp_path: Path) -> None:
+def test_a_pooled_connection_that_was_closed_is_replaced(tmp_path: Path) -> None:
     store, port = f"sqlite:///{tmp_path}/shop.db", 0
     client: Client | None = None
     for _ in range(3):
@@ -185,7 +185,7 @@ def test_whatever_goes_wrong_on_the_way_it_asks_again_under_the_same_key(
     assert len(set(handler.keys)) == 1
 
 
-def test_what_will_not_change_is_not_asked_for_again(
+def test_a_permanent_error_is_not_retried(
     troubled: tuple[Client, type[Troubled]],
 ) -> None:
     client, handler = troubled
@@ -202,6 +202,6 @@ def test_it_gives_up_when_its_time_is_over() -> None:
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://x", "http://", "http://x/?q=1", ""])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="write http://host:port"):
         Client(url)

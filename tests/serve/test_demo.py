@@ -34,7 +34,7 @@ def test_visitors_come_their_answers_come_late_and_the_broken_lever_raises_the_a
     assert {event.a for event in decided} <= set(CHECKOUT)
 
 
-def test_a_kept_demo_goes_on_where_it_was_cut_short(tmp_path: Path) -> None:
+def test_a_saved_demo_continues_where_it_was_interrupted(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/demo.db"
     counts = [0]
     for _ in range(2):

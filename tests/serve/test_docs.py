@@ -47,7 +47,7 @@ def test_the_example_of_a_model_makes_an_agent_that_acts_and_learns(url: str, na
     assert answers[2].json == {"learnt": True}
 
 
-def test_the_examples_name_the_host_that_was_asked_unless_it_is_none() -> None:
+def test_the_examples_name_the_requested_host_if_it_is_valid() -> None:
     document = openapi_document()
     for host, told in (
         ("shop.example:8080", "http://shop.example:8080/v1"),

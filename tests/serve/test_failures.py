@@ -31,7 +31,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
         yield caplog
 
 
-def test_health_and_readiness_are_told() -> None:
+def test_health_and_readiness_are_reported() -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         client.call("GET", "/v1/health/ready")  # asked again until it is
         assert ask(server.url, "GET", "/v1/health/live").json == {"status": "ok"}
@@ -39,7 +39,7 @@ def test_health_and_readiness_are_told() -> None:
         assert ready == {"status": "ok", "failed": 0, "unopened": []}
 
 
-def test_a_file_that_is_gone_is_told_to_the_log_and_its_place_to_nobody(
+def test_a_missing_file_is_logged_and_its_path_is_not_sent(
     tmp_path: Path, log: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / SECRET
@@ -72,7 +72,7 @@ def test_a_file_that_is_gone_is_told_to_the_log_and_its_place_to_nobody(
         (StoreFailed, 503, "store-failed"),
     ],
 )
-def test_what_a_store_says_of_its_failure_is_not_sent(
+def test_the_internal_error_of_a_store_is_not_sent(
     error: type[StoreFailed],
     status: int,
     kind: str,
@@ -243,7 +243,7 @@ def test_a_bug_of_ours_while_the_log_is_read_is_a_500_too(
     require_internal(answer, log)
 
 
-def test_what_the_agent_itself_raises_is_refused_and_changes_nothing() -> None:
+def test_an_error_of_the_agent_refuses_the_request_and_changes_nothing() -> None:
     wrong: list[Exception] = []
 
     def first() -> None:
@@ -265,7 +265,7 @@ def test_what_the_agent_itself_raises_is_refused_and_changes_nothing() -> None:
         assert shop.info()["decisions"] == 0
 
 
-def test_an_agent_is_not_built_again_to_tell_of_it() -> None:
+def test_describing_an_agent_does_not_rebuild_it() -> None:
     built: list[Paused] = []
 
     def build() -> Paused:

@@ -16,7 +16,7 @@ from bayescontrol.serve.monitor import belief_state, mode_states
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_of_every_kind_there_is_a_posterior_to_draw_and_a_reason_for_what_is_not(name: str) -> None:
+def test_every_kind_has_a_posterior_to_plot_or_a_reason_why_not(name: str) -> None:
     problem = PROBLEMS[name]
     with open_agent("sqlite:///:memory:", "here", problem, seed=1) as agent:
         live(problem, agent, 1)
@@ -45,7 +45,7 @@ def test_the_bias_of_a_correlated_arm_is_that_of_the_particles() -> None:
         assert inside == pytest.approx(0.95, abs=0.002)  # the interval ends at particles
 
 
-def test_a_model_of_ones_own_that_shows_nothing_says_so() -> None:
+def test_a_user_model_that_shows_nothing_says_so() -> None:
     class Silent:
         """A rule that acts, and whose belief has no numbers for people."""
 
@@ -65,7 +65,7 @@ def test_a_model_of_ones_own_that_shows_nothing_says_so() -> None:
         assert "no posterior" in state["remarks"][0]
 
 
-def test_not_more_numbers_are_told_than_anyone_reads() -> None:
+def test_at_most_200_modes_are_sent() -> None:
     from bayescontrol import LinearBandit
 
     bandit = LinearBandit(30, features=20)
@@ -97,7 +97,7 @@ def test_an_agent_that_always_comes_second_is_in_the_sample_too() -> None:
     assert told.count("second") >= 1
 
 
-def test_the_stream_tells_what_the_means_are_and_why_something_is_missing() -> None:
+def test_the_event_stream_sends_means_and_reasons_for_missing_values() -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         client.create("plain", BernoulliBandit(2))
         client.create("walker", PROBLEMS["MDP"])

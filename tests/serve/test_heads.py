@@ -76,7 +76,7 @@ def test_a_head_without_an_end_is_not_taken_in() -> None:
 
 
 @pytest.mark.parametrize("end", [b"0\r\nX-Long: ", b"1;extension="])
-def test_what_follows_a_body_in_chunks_has_limits_too(end: bytes) -> None:
+def test_the_trailer_of_a_chunked_body_is_limited(end: bytes) -> None:
     with Server("sqlite:///:memory:", port=0) as server, connected(server.url) as connection:
         head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
         connection.sendall(head + b"Content-Type: application/json\r\n\r\n1\r\n{\r\n" + end)
@@ -142,7 +142,7 @@ def test_the_connection_that_has_waited_longest_makes_room_for_another() -> None
                 one.close()
 
 
-def test_where_every_connection_is_in_use_another_is_told_so() -> None:
+def test_an_exhausted_pool_raises_a_clear_error() -> None:
     let, entered = threading.Event(), threading.Event()
     let.set()  # while it is made
 

@@ -41,7 +41,7 @@ def test_a_body_that_is_not_json_is_refused(media: str) -> None:
         assert ask(server.url, "POST", "/v1/agents", b"{}", told).kind == "bad-request"
 
 
-def test_a_caller_who_asks_too_fast_is_told_when_to_come_back() -> None:
+def test_a_rate_limited_caller_gets_a_retry_after() -> None:
     tokens = [f"token-of-caller-number-{i}" for i in range(2)]
     limits = Limits(rate=5.0)
     with Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens(tokens)) as server:
@@ -87,7 +87,7 @@ def test_more_requests_than_may_be_under_way_are_turned_away_and_none_fails() ->
         assert decided == 1  # all who were served shared the one that is due
 
 
-def test_an_answer_that_takes_too_long_is_a_503_and_may_be_asked_for_again() -> None:
+def test_a_timeout_is_a_503_and_may_be_retried() -> None:
     let = threading.Event()
     let.set()  # while it is made
     models = paused(lambda: let.wait(60.0))
@@ -130,7 +130,7 @@ def test_as_many_agents_as_allowed_can_be_made() -> None:
         assert statuses == [201, 201, 200, 409]
 
 
-def test_pages_that_listen_have_a_limit_of_their_own() -> None:
+def test_event_streams_have_a_separate_limit() -> None:
     with Server("sqlite:///:memory:", port=0, limits=Limits(streams=1, concurrency=1)) as server:
         parts = urlsplit(server.url)
         with socket.create_connection((parts.hostname, parts.port), timeout=10) as listener:
@@ -168,7 +168,7 @@ def test_overload_from_many_threads_never_gives_a_500() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"body": 0}, {"rate": -1.0}, {"deadline": float("inf")}, {"streams": 0}]
 )
-def test_limits_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_limits_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         Limits(**wrong)
 

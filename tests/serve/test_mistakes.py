@@ -37,7 +37,7 @@ def test_tokens_are_a_list_of_texts(tokens: Any) -> None:
 
 
 @pytest.mark.parametrize("port", [-1, 99_999, "80", True])
-def test_a_port_that_is_none_is_refused(port: Any) -> None:
+def test_an_invalid_port_is_refused(port: Any) -> None:
     with pytest.raises(CannotListen, match="65535"):
         Server("sqlite:///:memory:", port=port)
 
@@ -105,7 +105,7 @@ def test_a_token_or_a_key_that_no_header_can_hold_is_refused_and_not_shown() -> 
 
 
 @pytest.mark.parametrize("url", [None, 7, b"http://a", "http://a:99999", "http://[a", "a", ""])
-def test_an_address_that_is_none_is_refused(url: Any) -> None:
+def test_an_invalid_address_is_refused(url: Any) -> None:
     with pytest.raises(BayesControlError, match="write http://host:port"):
         Client(url)
 
@@ -136,7 +136,7 @@ def test_bad_settings_are_named_in_the_callers_words(settings: dict[str, Any], s
         assert client.agents() == []
 
 
-def test_an_agent_whose_model_is_missing_is_named_with_the_way_out(tmp_path: Path) -> None:
+def test_an_agent_whose_model_is_missing_is_named_with_a_hint(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'shop.db'}"
     mine = named_model("mine", version=1, build=BernoulliBandit(2).agent)
     open_agent(store, "shop", mine).close()
@@ -184,7 +184,7 @@ def test_a_situation_that_no_log_can_keep_is_a_bad_situation_and_not_bad_evidenc
             assert (answer.status, answer.kind) == (422, "bad-situation")
 
 
-def test_a_port_that_is_taken_is_said_once() -> None:
+def test_a_port_in_use_is_reported_once() -> None:
     with Server("sqlite:///:memory:", port=0) as server:
         port = int(server.url.rpartition(":")[2])
         with pytest.raises(CannotListen, match=r"in use; choose another") as caught:
@@ -200,7 +200,7 @@ def test_a_port_that_is_taken_is_said_once() -> None:
         b'{"id": "2", "observation": 1, "observ\\u0061tion": 0}',
     ],
 )
-def test_a_key_that_stands_twice_in_an_object_is_refused(body: bytes) -> None:
+def test_a_duplicate_key_in_an_object_is_refused(body: bytes) -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(2), seed=0)
         assert shop.act().id == "2"

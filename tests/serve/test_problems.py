@@ -14,14 +14,14 @@ PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_a_problem_stands_on_the_page_beside_its_status(name: str) -> None:
+def test_a_problem_is_documented_beside_its_status(name: str) -> None:
     rows = re.findall(r"^\| (\d{3}[^|]*)\| (.*) \|$", PAGE, re.MULTILINE)
     statuses = {status for row, kinds in rows if f"`{name}`" in kinds for status in row.split(", ")}
     assert str(PROBLEMS[name].status) in {status.strip() for status in statuses}
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_a_problem_becomes_an_error_that_tells_its_kind(name: str) -> None:
+def test_a_problem_document_becomes_an_error_of_its_kind(name: str) -> None:
     """A type of its own, or `Refused` with the kind; never the root of all errors."""
     status, headers, body = problem_response(name, "what happened")
     error = _error(Reply(status, body, headers))

@@ -29,7 +29,7 @@ def decided(url: str, agent: str = "shop") -> str:
     return str(ask(url, "POST", f"/v1/agents/{agent}/act", {}).json["id"])
 
 
-def test_a_new_agent_is_told_where_it_is(url: str) -> None:
+def test_a_new_agent_receives_the_situation(url: str) -> None:
     made = ask(url, "POST", "/v1/agents", SHOP | {"name": "made"})
     assert (made.status, made.headers["location"]) == (201, "/v1/agents/made")
     assert made.json["settings"]["prior"] == [[1.0, 1.0], [1.0, 1.0]]
@@ -81,13 +81,13 @@ def test_a_body_that_cannot_be_read_is_a_bad_request(url: str, body: bytes) -> N
     assert (answer.status, answer.kind) == (400, "bad-request")
 
 
-def test_a_model_of_ones_own_can_be_made_by_its_name(url: str) -> None:
+def test_a_user_model_can_be_made_by_its_name(url: str) -> None:
     made = ask(url, "POST", "/v1/agents", {"name": "own", "model": "mine"})
     assert (made.status, made.json["version"]) == (201, 3)
     assert ask(url, "POST", "/v1/agents/own/act", {}).json["action"] in (0, 1)
 
 
-def test_act_tells_the_action_its_probability_and_what_it_rests_on(url: str) -> None:
+def test_act_returns_the_action_its_probability_and_the_last_event(url: str) -> None:
     answer = ask(url, "POST", "/v1/agents/shop/act").json
     assert answer["action"] in ("red", "blue")
     law = {one["action"]: one["probability"] for one in answer["probabilities"]}
@@ -130,7 +130,7 @@ def test_a_key_with_another_situation_is_a_conflict(url: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "a b", "caf\u00e9"])
-def test_a_key_that_is_none_is_a_bad_request(url: str, key: str) -> None:
+def test_an_invalid_key_is_a_bad_request(url: str, key: str) -> None:
     answer = ask(url, "POST", "/v1/agents/shop/act", {}, {"Idempotency-Key": key})
     assert (answer.status, answer.kind) == (400, "bad-request")
 
@@ -270,7 +270,7 @@ def test_agents_that_are_in_the_store_are_served_and_those_of_other_models_say_s
         assert ask(server.url, "GET", "/v1/agents/theirs").json["decisions"] == 1
 
 
-def test_what_was_learnt_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_the_belief_survives_a_restart(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/shop.db"
     bandit = LinearBandit(["red", "blue"], features=2)
     posteriors = []

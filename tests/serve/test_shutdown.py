@@ -18,7 +18,7 @@ from bayescontrol.serve import Client, Limits
 from bayescontrol.serve.server import Server
 
 
-def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/shop.db"
     process = command(store, "--port", "0")
     assert process.stdout is not None
@@ -67,7 +67,7 @@ def test_a_server_that_was_started_to_ignore_ctrl_c_ignores_it(ignored: bool) ->
     assert "Traceback" not in err
 
 
-def test_a_model_of_ones_own_and_a_token_of_the_environment_are_served(
+def test_a_user_model_and_a_token_of_the_environment_are_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, token = tmp_path / "shop.py", "a-token-of-the-environment"
@@ -91,7 +91,7 @@ def test_a_model_of_ones_own_and_a_token_of_the_environment_are_served(
     assert token not in out + err
 
 
-def test_what_is_under_way_is_finished_and_nothing_new_is_accepted(tmp_path: Path) -> None:
+def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: Path) -> None:
     store, entered, let = f"sqlite:///{tmp_path}/shop.db", threading.Event(), threading.Event()
     let.set()  # while it is made
 
@@ -137,7 +137,7 @@ def test_pages_that_listen_do_not_keep_a_server_from_stopping() -> None:
         assert not reader.is_alive()
 
 
-def test_a_store_that_is_in_use_is_told_before_anything_is_served(tmp_path: Path) -> None:
+def test_a_store_in_use_is_reported_before_anything_is_served(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/shop.db"
     with Server(store, port=0):
         process = command(store, "--port", "0")

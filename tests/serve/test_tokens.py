@@ -26,7 +26,7 @@ def url() -> Iterator[str]:
 @pytest.mark.parametrize(
     "given", [None, "Bearer guess", f"Basic {TOKEN}", TOKEN, "Bearer", f"Bearer {TOKEN}x"]
 )
-def test_without_a_known_token_nothing_is_told(url: str, path: str, given: str | None) -> None:
+def test_without_a_valid_token_nothing_is_returned(url: str, path: str, given: str | None) -> None:
     answer = ask(url, "GET", path, headers={} if given is None else {"Authorization": given})
     assert (answer.status, answer.kind) == (401, "unauthorized")
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -39,7 +39,7 @@ def test_each_of_the_tokens_is_enough(url: str, token: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json", "/v1/health/live"])
-def test_what_tells_nothing_of_the_agents_needs_no_token(url: str, path: str) -> None:
+def test_pages_without_agent_data_need_no_token(url: str, path: str) -> None:
     assert ask(url, "GET", path).status == 200
 
 
@@ -85,7 +85,7 @@ def test_a_file_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "bad", ["short", "with a space in the middle", "caf\u00e9" * 10, "\x07" * 20]
 )
-def test_a_token_that_is_none_is_refused(bad: str) -> None:
+def test_an_invalid_token_is_refused(bad: str) -> None:
     with pytest.raises(InvalidToken):
         Tokens([bad])
 
@@ -112,7 +112,7 @@ def test_a_public_address_with_a_token_is_served() -> None:
 
 
 @pytest.mark.parametrize("host", ["shop.example", "127.0.0.1.shop.example:80", "", "[::2]"])
-def test_on_loopback_a_name_that_was_made_to_point_here_is_refused(url: str, host: str) -> None:
+def test_on_loopback_a_rebound_host_name_is_refused(url: str, host: str) -> None:
     answer = ask(url, "GET", "/v1/health/live", headers={"Host": host})
     assert (answer.status, answer.kind) == (421, "wrong-host")
 
@@ -132,7 +132,7 @@ def test_a_page_of_another_site_cannot_ask() -> None:
         assert ask(here, "GET", "/v1/agents", headers={"Origin": here}).status == 200
 
 
-def test_an_address_that_is_taken_is_told() -> None:
+def test_an_address_that_is_taken_is_reported() -> None:
     with Server("sqlite:///:memory:", port=0) as server:
         port = int(server.url.rpartition(":")[2])
         with pytest.raises(CannotListen, match="choose another"):

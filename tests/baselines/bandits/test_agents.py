@@ -110,7 +110,7 @@ def test_to_act_leaves_the_agent_as_it_was(make: Make) -> None:
     assert all(type(a) is int and 0 <= a < 4 for a in arms)
 
 
-def test_what_an_agent_does_depends_on_its_evidence_and_not_on_the_order(make: Make) -> None:
+def test_actions_depend_on_the_evidence_and_not_on_its_order(make: Make) -> None:
     one, two = after(make(4), SEEN), after(make(4), SEEN[::-1])
     p, q = Stream(3), Stream(3)
     assert [one.act(p) for _ in range(20)] == [two.act(q) for _ in range(20)]
@@ -128,7 +128,7 @@ def test_late_and_missing_feedback_is_natural(make: Make) -> None:
     assert agent.count == sum(agent.pulls.values()) > 40
 
 
-def test_the_variance_that_ucb_tuned_has_seen_is_that_of_the_rewards() -> None:
+def test_ucb_tuned_uses_the_variance_of_the_observed_rewards() -> None:
     rewards = np.random.default_rng(0).beta(20.0, 20.0, (2, 3000))
     agent = after(UCBTuned(2), [(j, r) for j in range(2) for r in rewards[j]])
     V = rewards.var(axis=1) + math.sqrt(2 * math.log(6000) / 3000)
@@ -159,7 +159,9 @@ def test_importing_the_baselines_does_not_import_numba() -> None:
 
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf, None, "much", [1.0, 0.0], 1 + 2j])
-def test_what_is_no_number_is_bad_evidence_and_changes_nothing(make: Make, reward: Any) -> None:
+def test_a_value_that_is_not_a_number_is_bad_evidence_and_changes_nothing(
+    make: Make, reward: Any
+) -> None:
     agent = after(make(4), SEEN)
     before = agent.save()
     with pytest.raises(BadEvidence):
@@ -247,7 +249,7 @@ def test_parameters_out_of_range_are_named(kind: Any, words: dict[str, Any], nam
 
 
 @pytest.mark.parametrize("prior", [(0.0, 1.0), (1.0, -1.0), (math.nan, 1.0), 1.0, (1, 1, 1), "ab"])
-def test_a_prior_that_is_none_is_invalid(prior: Any) -> None:
+def test_bad_weights_of_a_prior_are_invalid(prior: Any) -> None:
     for kind, words in (
         (BayesUCB, {}),
         (KnowledgeGradient, {"horizon": 10}),
@@ -260,7 +262,7 @@ def test_a_prior_that_is_none_is_invalid(prior: Any) -> None:
 # -- state --------------------------------------------------------------------------------------
 
 
-def test_a_copy_goes_its_own_way(make: Make) -> None:
+def test_a_copy_is_independent(make: Make) -> None:
     agent = after(make(4), SEEN)
     before = agent.save()
     twin = agent.copy()
@@ -294,7 +296,7 @@ def test_damaged_and_foreign_states_are_refused_and_change_nothing() -> None:
         assert same_bits(before, agent.save())
 
 
-def test_what_was_saved_is_not_changed_by_going_on() -> None:
+def test_a_saved_state_is_not_changed_by_continuing() -> None:
     agent = after(UCB1(4), SEEN)
     saved = agent.save()
     stored = {name: array.copy() for name, array in saved.items()}
@@ -305,7 +307,7 @@ def test_what_was_saved_is_not_changed_by_going_on() -> None:
     assert same_bits(saved, stored)
 
 
-def test_an_agent_says_what_it_is() -> None:
+def test_the_repr_of_an_agent_describes_it() -> None:
     assert repr(MOSS(3, horizon=100)) == "MOSS(3 arms, horizon=100)"
     assert repr(after(KLUCB(["x", "y"], c=3), [("y", 1), ("y", 0)])) == (
         "KLUCB(2 arms, c=3.0 after 2 rewards: y 0.5 (2))"
@@ -313,7 +315,7 @@ def test_an_agent_says_what_it_is() -> None:
     assert repr(BayesUCB(2)) == "BayesUCB(2 arms, c=0.0, horizon=None, prior=(1.0, 1.0))"
 
 
-def test_a_kind_of_one_s_own_takes_no_more_than_a_number() -> None:
+def test_a_user_kind_takes_no_more_than_a_number() -> None:
     class Greedy(CountingAgent):
         """ε-greedy without ε."""
 

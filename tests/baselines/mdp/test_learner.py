@@ -173,7 +173,7 @@ def test_settings_out_of_range_are_named(kind: Any, settings: dict[str, Any]) ->
         kind(2, 2, **settings)
 
 
-def test_a_copy_goes_its_own_way(learner: Make, mdp: MDP) -> None:
+def test_a_copy_is_independent(learner: Make, mdp: MDP) -> None:
     agent = learner(mdp)
     interact(agent, mdp.environment(), 50)
     twin, before = agent.copy(), agent.save()
@@ -208,6 +208,6 @@ def test_saved_arrays_of_another_learner_are_refused_and_nothing_changes(
         assert same_bits(agent.save(), good)
 
 
-def test_a_learner_shows_what_it_is(learner: Make) -> None:
+def test_the_repr_of_a_learner_describes_it(learner: Make) -> None:
     agent = learner(["home", "away"], 3)
     assert repr(agent) == f"{type(agent).__name__}(2 states, 3 actions, in state 'home')"

@@ -67,7 +67,7 @@ def test_rho_comes_near_the_reward_that_is_earned(three_cups: MDP) -> None:
     assert abs(agent.rho - record.observations["reward"][-10_000:].mean()) < 0.02
 
 
-def test_what_was_learnt_can_be_asked_for() -> None:
+def test_the_learnt_posterior_can_be_read() -> None:
     agent = RLearning(
         ["home", "away"], ["go", "stay"], allowed=lambda x: ["go", "stay"][: 1 + (x == "home")]
     )

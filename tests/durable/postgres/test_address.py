@@ -24,12 +24,12 @@ def test_addresses_that_cannot_be_read_are_not_repeated(url: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pg_mine", "", "two words", "x" * 64, "1st", 'a"b', "a;b"])
-def test_schemas_that_cannot_be_are_refused(name: str) -> None:
+def test_impossible_schemas_are_refused(name: str) -> None:
     with pytest.raises(UnknownStore, match="schema="):
         open_store(f"postgresql:///shop?schema={name}")
 
 
-def test_what_libpq_understands_is_left_to_it() -> None:
+def test_libpq_settings_are_passed_through() -> None:
     address = parse_address("postgresql://a,b:5433/shop?target_session_attrs=read-write&schema=x")
     assert "target_session_attrs=read-write" in address.conninfo
     assert address.schema == "x"

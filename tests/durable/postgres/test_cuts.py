@@ -71,7 +71,7 @@ def test_a_cut_read_is_read_again(far: PostgresStore, wire: Proxy, cut: str) -> 
 
 
 @pytest.mark.parametrize("cut", CUTS)
-def test_a_cut_snapshot_is_kept(far: PostgresStore, wire: Proxy, cut: str) -> None:
+def test_a_truncated_snapshot_is_not_deleted(far: PostgresStore, wire: Proxy, cut: str) -> None:
     log = far.log("checkout")
     log.append(ROWS)
     wire.arm(cut)

@@ -183,7 +183,7 @@ def test_a_writer_killed_while_its_statement_runs_leaves_it_whole(
     assert sum(op.acked is None for op in ops) == 1
 
 
-def test_what_was_acknowledged_survives_a_crash_though_the_default_is_not_to_wait(
+def test_acknowledged_operations_survive_a_crash_with_asynchronous_commit_as_default(
     url: str, server: Postgres
 ) -> None:
     """synchronous_commit = off in the server's settings; each store asks for better."""

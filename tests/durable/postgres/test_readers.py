@@ -36,7 +36,7 @@ def require_the_fold_of_its_log(agent: DurableAgent) -> None:
     assert all(again[name].tobytes() == state[name].tobytes() for name in state)
 
 
-def test_what_a_reader_folds_between_a_commit_and_its_belief_is_not_learnt_again(url: str) -> None:
+def test_events_read_between_a_commit_and_its_update_are_not_learnt_twice(url: str) -> None:
     with open_agent(url, "shop", MODEL, seed=1) as agent, open_agent(url, "shop", MODEL) as other:
         d = agent.act()
 

@@ -92,7 +92,9 @@ def test_a_default_of_stricter_isolation_changes_nothing(url: str, server: Postg
 # -- schemas -------------------------------------------------------------------------------------
 
 
-def test_a_schema_of_another_program_is_left_alone(url: str, schema: str, server: Postgres) -> None:
+def test_a_schema_of_another_program_is_not_changed(
+    url: str, schema: str, server: Postgres
+) -> None:
     server.sql(f"CREATE SCHEMA {schema}", f"CREATE TABLE {schema}.orders (id int)")
     with pytest.raises(DamagedLog, match="another program"):
         PostgresStore(url)
@@ -153,14 +155,14 @@ def stranger(server: Postgres) -> Iterator[str]:
     server.sql("DROP OWNED BY stranger", "DROP ROLE stranger")
 
 
-def test_a_role_that_may_not_make_tables_is_told_so(
+def test_a_role_that_may_not_create_tables_gets_an_error(
     server: Postgres, schema: str, stranger: str
 ) -> None:
     with pytest.raises(NotPermitted, match="permission denied for database"):
         PostgresStore(server.url(stranger, schema=schema))
 
 
-def test_a_role_that_may_not_look_is_told_so(
+def test_a_role_without_read_access_gets_an_error(
     url: str, server: Postgres, schema: str, stranger: str
 ) -> None:
     PostgresStore(url).close()
@@ -187,7 +189,7 @@ def test_a_role_that_may_only_read_reads(
     store.close()
 
 
-def test_a_read_only_database_is_told_apart(url: str, server: Postgres) -> None:
+def test_a_read_only_database_has_its_own_error(url: str, server: Postgres) -> None:
     store = PostgresStore(url)
     store.close()
     with altered(server, "default_transaction_read_only = on"):

@@ -18,7 +18,7 @@ SHOP = BernoulliBandit(["red", "blue"])
 HANGS = 60
 
 
-def test_who_waits_for_a_row_for_too_long_is_told_so_and_nothing_is_written(
+def test_a_lock_timeout_raises_an_error_and_writes_nothing(
     url: str, schema: str, server: Postgres
 ) -> None:
     store = PostgresStore(url, patience=0.2)
@@ -33,7 +33,7 @@ def test_who_waits_for_a_row_for_too_long_is_told_so_and_nothing_is_written(
     store.close()
 
 
-def test_who_holds_the_queue_and_sleeps_does_not_stop_the_others(
+def test_a_sleeping_lock_holder_does_not_block_the_others(
     url: str, server: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_server, "_LONGEST_WAIT", "3s")  # long enough to be seen waiting
