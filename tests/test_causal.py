@@ -121,8 +121,10 @@ def test_setting_x2_changes_nothing_if_x3_does_not_depend_on_it(p: Tables) -> No
     deaf = np.repeat(p["X3"][:, :, :1], p["X3"].shape[2], axis=2)
     model = statistician(p | {"X3": deaf})
     for x1, x2, x3 in worlds(p):
-        seen = {"X1": x1, "X3": x3}
-        assert model.query("theta", given=seen, do={"X2": x2}) == model.query("theta", given=seen)
+        observed = {"X1": x1, "X3": x3}
+        assert model.query("theta", given=observed, do={"X2": x2}) == model.query(
+            "theta", given=observed
+        )
 
 
 def test_floats_agree_with_fractions_to_1e_15() -> None:
@@ -293,8 +295,8 @@ def test_the_weights_of_the_control_rule_are_the_intervened_posterior() -> None:
         policies = p["a1"][:, a1] * p["a2"][:, a1, o1, a2]
         past: dict[str, Any] = {"given": {"o1": o1, "o2": o2}, "do": {"a1": a1, "a2": a2}}
         assert model.query("m", **past) == normalised(p["m"] * hypotheses)
-        seen = {"a1": a1, "o1": o1, "a2": a2, "o2": o2}
-        assert model.query("m", given=seen) == normalised(p["m"] * hypotheses * policies)
+        observed = {"a1": a1, "o1": o1, "a2": a2, "o2": o2}
+        assert model.query("m", given=observed) == normalised(p["m"] * hypotheses * policies)
         # P(a2 | âo) mixes the policies with those weights: the rule itself.
         weights = p["m"] * p["o1"][:, a1, o1]
         rule = (weights[:, None] * p["a2"][:, a1, o1]).sum(axis=0)
@@ -320,8 +322,8 @@ def test_a_chosen_policy_makes_conditioning_and_intervening_coincide() -> None:
     for pi_star in ("bet", "pass"):
         chosen = decision(lambda _, pi=pi_star: {pi: 1})  # type: ignore[misc]
         assert chosen.joint().as_dict() == chosen.intervene(pi=pi_star).joint().as_dict()
-        seen = chosen.query("omega", "state", given={"pi": pi_star})
-        assert seen == chosen.query("omega", "state", do={"pi": pi_star})
+        observed = chosen.query("omega", "state", given={"pi": pi_star})
+        assert observed == chosen.query("omega", "state", do={"pi": pi_star})
 
 
 def test_an_informed_policy_makes_conditioning_and_intervening_differ() -> None:
@@ -507,9 +509,9 @@ def test_models_print_as_their_factorisation() -> None:
 
 
 def test_distributions_show_what_can_happen_and_say_what_they_leave_out() -> None:
-    seen = prize_or_frog().condition(a="left")
-    assert repr(seen) == "box   o      P\nleft  prize  1"
-    assert seen._repr_html_() == (
+    observed = prize_or_frog().condition(a="left")
+    assert repr(observed) == "box   o      P\nleft  prize  1"
+    assert observed._repr_html_() == (
         "<table><tr><th>box</th><th>o</th><th>P</th></tr>"
         "<tr><td>left</td><td>prize</td><td>1</td></tr></table>"
     )

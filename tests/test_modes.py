@@ -33,8 +33,8 @@ class Do:
 
 def test_outcomes_are_drawn_with_their_probabilities() -> None:
     """10,000 draws; each share is within 4.9 standard errors: false alarm 3e-6."""
-    law, rng, n = {"a": 0.2, "b": 0.0, "c": 0.8}, Stream(0), 10_000
-    drawn = [draw_from(law, rng) for _ in range(n)]
+    probabilities, rng, n = {"a": 0.2, "b": 0.0, "c": 0.8}, Stream(0), 10_000
+    drawn = [draw_from(probabilities, rng) for _ in range(n)]
     assert "b" not in drawn
     assert abs(drawn.count("a") / n - 0.2) < 4.9 * math.sqrt(0.16 / n)
 

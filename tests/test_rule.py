@@ -68,10 +68,10 @@ def test_witnessing_another_agent_is_evidence_about_its_mode() -> None:
     def expert(p: float) -> Lever:
         return DiscreteMode(lambda _x: {"a": p, "b": 1.0 - p}, lambda _x, _a: {0: 1.0})
 
-    seen = FiniteBelief([expert(0.9), expert(0.3)])
-    ControlRule(seen).witness(None, "a")
-    assert seen.posterior() == pytest.approx([0.75, 0.25])
-    assert seen.count == 0
+    observed = FiniteBelief([expert(0.9), expert(0.3)])
+    ControlRule(observed).witness(None, "a")
+    assert observed.posterior() == pytest.approx([0.75, 0.25])
+    assert observed.count == 0
 
 
 class Follower:
@@ -100,10 +100,10 @@ def test_a_witnessed_action_counts_in_its_situation() -> None:
 
         return DiscreteMode(policy, lambda _x, _a: {0: 1.0})
 
-    seen = FiniteBelief([expert(0.75), expert(0.5)])
-    agent: ControlRule[Any, int, str, int] = ControlRule(seen, 0, stay)
+    observed = FiniteBelief([expert(0.75), expert(0.5)])
+    agent: ControlRule[Any, int, str, int] = ControlRule(observed, 0, stay)
     agent.witness(1, "a")
-    assert seen.posterior() == pytest.approx([1 / 3, 2 / 3])
+    assert observed.posterior() == pytest.approx([1 / 3, 2 / 3])
     assert agent.x == 0
     densities = FiniteBelief([Follower(1.0), Follower(-1.0)])
     other: ControlRule[Any, float, float, int] = ControlRule(densities, 0.0, stay)

@@ -41,14 +41,14 @@ def test_a_batch_is_as_many_actions_with_nothing_learnt_between(case: Case) -> N
 def test_feedback_may_come_late_disordered_or_never(case: Case) -> None:
     agent, world, rng = case.bandit.agent(), case.world(), Stream(4)
     waiting = [(a, world.respond(a, rng)) for a in agent.batch(40, rng)]
-    lost, seen = waiting[::4], [event for k, event in enumerate(waiting) if k % 4]
-    for a, o in reversed(seen):
+    lost, observed = waiting[::4], [event for k, event in enumerate(waiting) if k % 4]
+    for a, o in reversed(observed):
         agent.observe(a, o)
     punctual = case.bandit.belief()
-    for a, o in seen:
+    for a, o in observed:
         punctual.observe(None, a, o)
     np.testing.assert_allclose(agent.belief.posterior(), punctual.posterior(), rtol=1e-12)
-    assert agent.belief.count == len(seen) == 40 - len(lost)
+    assert agent.belief.count == len(observed) == 40 - len(lost)
 
 
 # -- arms come and go -----------------------------------------------------------------------------
@@ -73,8 +73,8 @@ def test_arms_may_come_and_go_while_running(case: Case) -> None:
     assert "new" in agent.batch(500, rng)
     belief.restore(second)
     assert list(belief.arms) == [first, second, third, "new"]
-    kept = belief.posterior()
-    assert kept[[0, 2]].tobytes() == rows[[0, 2]].tobytes()
+    saved = belief.posterior()
+    assert saved[[0, 2]].tobytes() == rows[[0, 2]].tobytes()
     assert belief.pulls["new"] == 0
 
 

@@ -231,10 +231,10 @@ def test_columns_of_a_larger_table_and_scalars_are_welcome() -> None:
 
 
 sizes = st.floats(1e-2, 1e5)
-several = st.lists(st.tuples(sizes, sizes), min_size=2, max_size=6)
+many = st.lists(st.tuples(sizes, sizes), min_size=2, max_size=6)
 
 
-@given(several, st.randoms(use_true_random=False))
+@given(many, st.randoms(use_true_random=False))
 @settings(max_examples=150, deadline=None)
 def test_the_order_of_the_arms_does_not_matter(arms: list[tuple[float, float]], rng: Any) -> None:
     order = list(range(len(arms)))
@@ -243,7 +243,7 @@ def test_the_order_of_the_arms_does_not_matter(arms: list[tuple[float, float]], 
     np.testing.assert_allclose(beta_best(a[order], b[order]), beta_best(a, b)[order], atol=1e-12)
 
 
-@given(several, st.floats(1.0, 3.0))
+@given(many, st.floats(1.0, 3.0))
 @settings(max_examples=150, deadline=None)
 def test_a_better_posterior_is_not_less_likely_the_best(
     arms: list[tuple[float, float]], better: float
@@ -258,7 +258,7 @@ def test_a_better_posterior_is_not_less_likely_the_best(
     assert (after[1:] <= before[1:] + 1e-12).all()
 
 
-@given(several)
+@given(many)
 @settings(max_examples=150, deadline=None)
 def test_turning_two_arms_round_turns_the_answer_round(arms: list[tuple[float, float]]) -> None:
     """1 - Beta(α, β) is Beta(β, α): of two arms the worse is then the better."""

@@ -95,9 +95,9 @@ def p_value(counts: FloatArray, expected: FloatArray) -> float:
 def test_finite_spaces_can_be_listed_and_others_raise(case: Case) -> None:
     agent, arm = case.bandit.agent(), case.bandit.labels[0]
     if "predictive" in dir(case.bandit.family):
-        law = agent.predictive(arm)
-        assert sum(law.values()) == pytest.approx(1.0, abs=1e-15)
-        for o, p in law.items():
+        probabilities = agent.predictive(arm)
+        assert sum(probabilities.values()) == pytest.approx(1.0, abs=1e-15)
+        for o, p in probabilities.items():
             assert math.exp(agent.belief.log_predictive(arm, o)) == pytest.approx(p, rel=1e-14)
             assert agent.belief.surprise(None, arm, o) == pytest.approx(-math.log2(p), abs=1e-13)
     else:

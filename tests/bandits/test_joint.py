@@ -202,10 +202,10 @@ def test_every_combination_of_levels_is_a_mode() -> None:
 
 def test_each_mode_pulls_its_best_arm_and_shares_ties() -> None:
     modes = bias_grid(2, (0.2, 0.5, 0.8))
-    law = {modes.name(m): modes[m].action_probabilities(0) for m in range(len(modes))}
-    assert law["(.2, .8)"] == {1: 1.0}
-    assert law["(.8, .5)"] == {0: 1.0}
-    assert law["(.5, .5)"] == {0: 0.5, 1: 0.5}
+    probabilities = {modes.name(m): modes[m].action_probabilities(0) for m in range(len(modes))}
+    assert probabilities["(.2, .8)"] == {1: 1.0}
+    assert probabilities["(.8, .5)"] == {0: 1.0}
+    assert probabilities["(.5, .5)"] == {0: 0.5, 1: 0.5}
 
 
 def test_names_are_short_also_at_the_ends() -> None:
@@ -232,9 +232,9 @@ def test_the_agent_finds_the_best_arm() -> None:
     ],
 )
 def test_an_invalid_grid_is_refused_by_name(
-    arms: int, levels: tuple[float, ...], said: str
+    arms: int, levels: tuple[float, ...], message: str
 ) -> None:
-    with pytest.raises(InvalidTable, match=said):
+    with pytest.raises(InvalidTable, match=message):
         bias_grid(arms, levels)
 
 

@@ -77,12 +77,12 @@ def test_order_does_not_matter() -> None:
 def test_merged_evidence_counts_once_and_the_prior_too() -> None:
     bandit, events = LinearBandit(2, 3, prior=(1.0, 2.0)), history(2, 3, 60)
     one, two = taught(bandit.belief(), events[::2]), taught(bandit.belief(), events[1::2])
-    kept = two.save()
+    saved = two.save()
     one.merge(two)
     all_of_it = taught(bandit.belief(), events)
     np.testing.assert_allclose(one.posterior(), all_of_it.posterior(), rtol=1e-10, atol=1e-10)
     assert one.pulls == all_of_it.pulls
-    assert same_bits(kept, two.save())
+    assert same_bits(saved, two.save())
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_action_probabilities_are_the_frequencies_of_actions() -> None:
 
 def test_feedback_may_come_late_in_any_order_or_never() -> None:
     agent, rng = LinearBandit(["red", "blue"], 2).agent(), Stream(0)
-    asked = [([1.0, float(i)], agent.decide([1.0, float(i)], rng)[1]) for i in range(5)]
+    requested = [([1.0, float(i)], agent.decide([1.0, float(i)], rng)[1]) for i in range(5)]
     for i in (3, 0, 4):
-        x, a = asked[i]
+        x, a = requested[i]
         agent.learn(x, a, 1.0)
     assert agent.belief.count == 3
 

@@ -31,8 +31,8 @@ def blocks(runs: int, seed: int) -> SimpleNamespace:
 
 def test_runs_with_screening_are_like_runs_without() -> None:
     """2,000 runs, rewards and best lever in ten blocks; |z| ≤ 4, false alarm 1.3e-3."""
-    seen = blocks(2_000, seed=21)
-    assert (np.abs(seen.z) <= 4.0).all(), seen.z
+    observed = blocks(2_000, seed=21)
+    assert (np.abs(observed.z) <= 4.0).all(), observed.z
 
 
 @pytest.mark.slow
@@ -40,10 +40,10 @@ def test_forty_thousand_runs_with_screening_are_like_runs_without() -> None:
     """As above, at full size; late reward and best lever as 4,000 other runs had them, ± 4 of
     their standard errors.
     """
-    seen = blocks(40_000, seed=22)
-    assert (np.abs(seen.z) <= 4.0).all(), seen.z
-    np.testing.assert_allclose(seen.mean[:, 0, -1], 0.9003, atol=0.006)
-    np.testing.assert_allclose(seen.mean[:, 1, -1], 0.871, atol=0.006)
+    observed = blocks(40_000, seed=22)
+    assert (np.abs(observed.z) <= 4.0).all(), observed.z
+    np.testing.assert_allclose(observed.mean[:, 0, -1], 0.9003, atol=0.006)
+    np.testing.assert_allclose(observed.mean[:, 1, -1], 0.871, atol=0.006)
 
 
 # -- where it applies ------------------------------------------------------------------------------

@@ -185,9 +185,9 @@ def test_a_state_of_another_change_rate_is_refused(mine: Any, other: Any) -> Non
         {"transition": np.full((3, 3), np.nan)},
     ],
 )
-def test_an_invalid_change_rate_is_refused(law: dict[str, Any]) -> None:
+def test_an_invalid_change_rate_is_refused(probabilities: dict[str, Any]) -> None:
     with pytest.raises(InvalidTable):
-        SwitchingBelief(COINS, **law)
+        SwitchingBelief(COINS, **probabilities)
 
 
 @pytest.mark.parametrize("lam", [0.0, 1.1, -0.5, math.nan])

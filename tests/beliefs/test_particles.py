@@ -123,17 +123,17 @@ def test_no_share_no_renewal() -> None:
 
 
 def test_a_user_move_takes_the_place_of_ours() -> None:
-    seen = []
+    observed = []
 
     def move(theta: FloatArray, rng: Stream) -> FloatArray:
-        seen.append(theta.shape)
+        observed.append(theta.shape)
         return theta + 0.01
 
     belief = make(100, move=move)
     for event in HISTORY:
         belief.observe(*event)
     belief.sample(Stream(0))
-    assert seen == [(100, ARMS)]
+    assert observed == [(100, ARMS)]
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(3), np.full((100, ARMS), np.nan)])

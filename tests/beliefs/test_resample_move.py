@@ -230,11 +230,11 @@ def test_errors_name_no_option_that_the_constructor_lacks() -> None:
         return np.where(np.arange(len(theta)) == 0, 0.0, -np.inf)
 
     belief = ResampleMoveBelief(normal, log_normal, never, act, 10)
-    with pytest.raises(BadEvidence, match="wider prior") as told:
+    with pytest.raises(BadEvidence, match="wider prior") as result:
         belief.observe(None, 0, 1.0)
-    assert "on_impossible" not in str(told.value)
+    assert "on_impossible" not in str(result.value)
     belief = ResampleMoveBelief(normal, log_normal, one, act, 10)
     belief.observe(None, 0, 1.0)
-    with pytest.raises(BadEvidence, match="one particle") as told:
+    with pytest.raises(BadEvidence, match="one particle") as result:
         belief.sample(Stream(0))
-    assert "move of your own" not in str(told.value)
+    assert "move of your own" not in str(result.value)

@@ -58,8 +58,8 @@ def over_histories(stay: float, show: float) -> DiscreteMode[tuple[int, ...], st
         # Sum over both hidden paths directly: P(hidden = h, o_≤t), forward.
         joint = [0.5, 0.5]
         for o in past:
-            seen = [p * (show if o == h else 1.0 - show) for h, p in enumerate(joint)]
-            joint = [seen[h] * stay + seen[1 - h] * (1.0 - stay) for h in (0, 1)]
+            observed = [p * (show if o == h else 1.0 - show) for h, p in enumerate(joint)]
+            joint = [observed[h] * stay + observed[1 - h] * (1.0 - stay) for h in (0, 1)]
         return joint[1] / sum(joint)
 
     def hypothesis(past: tuple[int, ...], _a: str) -> Mapping[int, float]:

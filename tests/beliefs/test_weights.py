@@ -238,8 +238,8 @@ def test_saved_arrays_are_copies() -> None:
     v = fresh()
     saved = v.save()
     saved["mantissa"][:] = 0.0
-    v.load(kept := v.save())
-    kept["mantissa"][:] = 0.0
+    v.load(stored := v.save())
+    stored["mantissa"][:] = 0.0
     assert v.posterior().tolist() == [1 / 3] * 3
 
 

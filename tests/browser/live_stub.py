@@ -1,4 +1,4 @@
-"""A server that says what a test wants said, and the live page in a browser that listens to it."""
+"""A stub server with scripted events, and the live page in a browser that listens to it."""
 
 import json
 import queue
@@ -16,7 +16,7 @@ Open: TypeAlias = Callable[..., Any]
 
 
 class Stub:
-    """A server of the page and of a stream that says what a test wants said."""
+    """A server of the page and of a scripted event stream."""
 
     def __init__(self) -> None:
         self.token: str | None = None
@@ -52,21 +52,21 @@ class Stub:
                 self.wfile.write(body)
 
             def stream(self) -> None:
-                said: queue.Queue[bytes | None] = queue.Queue()
+                outbox: queue.Queue[bytes | None] = queue.Queue()
                 for piece in stub.greeting:
-                    said.put(piece)
-                stub._open.append(said)
+                    outbox.put(piece)
+                stub._open.append(outbox)
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream; charset=utf-8")
                 self.end_headers()
                 try:
-                    while (wanted := said.get()) is not None:
+                    while (wanted := outbox.get()) is not None:
                         self.wfile.write(wanted)
                         self.wfile.flush()
                 except OSError:
                     pass  # the reader is gone
                 finally:
-                    stub._open.remove(said)
+                    stub._open.remove(outbox)
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -75,15 +75,15 @@ class Stub:
         self._thread.start()
 
     def write(self, piece: bytes) -> None:
-        for said in list(self._open):
-            said.put(piece)
+        for outbox in list(self._open):
+            outbox.put(piece)
 
     def say(self, kind: str, value: Any) -> None:
         self.write(f"event: {kind}\ndata: {json.dumps(value)}\n\n".encode())
 
     def drop(self) -> None:
-        for said in list(self._open):
-            said.put(None)
+        for outbox in list(self._open):
+            outbox.put(None)
 
     def listeners(self) -> int:
         return len(self._open)
@@ -99,16 +99,16 @@ def tabs(chromium: Browser) -> Iterator[Open]:
     """Open the page: of a stub, or of a file; all are closed in the end."""
     contexts = []
 
-    def opened(url: str, width: int = 1280, said: list[str] | None = None, **more: Any) -> Page:
+    def opened(url: str, width: int = 1280, messages: list[str] | None = None, **more: Any) -> Page:
         context = chromium.new_context(viewport={"width": width, "height": 844}, **more)
         contexts.append(context)
-        made = context.new_page()
-        made.set_default_timeout(10_000)
-        if said is not None:
-            made.on("console", lambda message: said.append(message.text))
-            made.on("pageerror", lambda error: said.append(str(error)))
-        made.goto(url)
-        return made
+        created = context.new_page()
+        created.set_default_timeout(10_000)
+        if messages is not None:
+            created.on("console", lambda message: messages.append(message.text))
+            created.on("pageerror", lambda error: messages.append(str(error)))
+        created.goto(url)
+        return created
 
     yield opened
     for context in contexts:

@@ -28,14 +28,14 @@ def tab(chromium: Browser) -> Iterator[Open]:
 def test_nothing_is_wider_than_the_window(
     tab: Open, url: str, width: int, more: dict[str, Any]
 ) -> None:
-    said: list[str] = []
-    page: Page = tab(f"{url}/docs", width=width, said=said, **more)
+    messages: list[str] = []
+    page: Page = tab(f"{url}/docs", width=width, messages=messages, **more)
     wide = page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
     assert wide == [width, width]
     # Nor is anything cut off: what is too long goes on in the next line.
     cut = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1).length"""
     assert page.locator("pre, td, h3, p").evaluate_all(cut) == 0
-    assert said == []
+    assert messages == []
 
 
 def test_the_examples_are_for_the_server_that_shows_them(tab: Open, url: str) -> None:

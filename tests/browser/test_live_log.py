@@ -53,8 +53,8 @@ def alone(tab: Open, tmp_path: Path) -> Page:
     """The page saved as a file, without a server."""
     path = tmp_path / "page.html"
     path.write_text(page(), "utf-8")
-    made: Page = tab(path.as_uri())
-    return made
+    created: Page = tab(path.as_uri())
+    return created
 
 
 def give(page: Page, text: str | bytes, name: str = "shop.jsonl") -> None:
@@ -234,23 +234,23 @@ def test_however_short_a_log_is_its_axes_hold_it_and_nothing_before_it(
 
 def test_the_state_none_differs_from_no_situation(alone: Page) -> None:
     def log(model: Any, situations: list[Any]) -> str:
-        kept = as_model(model)
-        settings = dict(kept.settings)
+        saved = as_model(model)
+        settings = dict(saved.settings)
         events: list[Event] = [
-            Created(seq=1, format=1, model=kept.name, version=1, settings=settings, seed=7, time=1)
+            Created(seq=1, format=1, model=saved.name, version=1, settings=settings, seed=7, time=1)
         ]
         for seq, x in enumerate(situations, start=2):
             events.append(Decided(seq=seq, x=x, a="red", p=None, key=None, time=1e9))
         return as_lines(events)
 
-    for model, situations, told in (
+    for model, situations, result in (
         (GibbsMDP(["red", "blue"], None), [None, None], ["None", "None"]),
         (GibbsMDP(["red", "blue"], "home"), ["home", None], ["None", "home"]),
         (BernoulliBandit(["red", "blue"]), [None, None], ["–", "–"]),
     ):
-        give(alone, log(model, situations), f"{told[-1]}-{len(situations)}.jsonl")
-        expect(alone.locator("#history h2")).to_have_text(f"{told[-1]}-2.jsonl")
-        assert [row[2] for row in rows(alone, "Decisions")] == told
+        give(alone, log(model, situations), f"{result[-1]}-{len(situations)}.jsonl")
+        expect(alone.locator("#history h2")).to_have_text(f"{result[-1]}-2.jsonl")
+        assert [row[2] for row in rows(alone, "Decisions")] == result
 
 
 def test_actions_made_of_numbers_are_drawn_and_have_no_shares(alone: Page) -> None:
@@ -286,5 +286,5 @@ def test_actions_that_read_alike_stay_apart(alone: Page) -> None:
         events.append(Decided(seq=seq, x=None, a=a, p=0.5, key=None, time=1e9 + seq))
     give(alone, as_lines(events))
     expect(alone.locator("#history h2")).to_have_text("shop.jsonl")
-    told = {row[0]: row[1] for row in rows(alone, "Actions")}
-    assert told == {"1": "1", '"1"': "2"}
+    result = {row[0]: row[1] for row in rows(alone, "Actions")}
+    assert result == {"1": "1", '"1"': "2"}

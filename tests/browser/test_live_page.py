@@ -41,8 +41,8 @@ def tab(chromium: Browser) -> Iterator[Open]:
 def test_every_figure_is_drawn_without_console_errors_or_foreign_requests(
     tab: Open, stub: Stub
 ) -> None:
-    said: list[str] = []
-    page = live(tab, stub, said=said)
+    messages: list[str] = []
+    page = live(tab, stub, messages=messages)
     drawn = {
         "Posterior now": ("circle.dot", 3),
         "Posterior as it moved": ("path.band", 3),
@@ -56,7 +56,7 @@ def test_every_figure_is_drawn_without_console_errors_or_foreign_requests(
         expect(figure(page, title).locator(".canvas svg").locator(marks)).to_have_count(count)
         expect(figure(page, title).locator("svg .name").last).not_to_be_empty()
     expect(figure(page, "Evidence that no mode fits")).to_be_hidden()
-    assert said == []
+    assert messages == []
     assert {path for path, _, _ in stub.asked} == {"/", "/events"}
 
 
@@ -64,8 +64,8 @@ def test_numbers_are_those_that_were_sent(tab: Open, stub: Stub) -> None:
     page = live(tab, stub)
     expect(page.locator("#totals")).to_have_text("2 agents, 81.0 decisions per second")
     facts = page.locator("#agent .facts").inner_text().split("\n")
-    told = dict(zip(facts[::2], facts[1::2], strict=True))
-    assert told == {
+    result = dict(zip(facts[::2], facts[1::2], strict=True))
+    assert result == {
         "decisions": "320",
         "observations": "304",
         "feedback awaited": "16",
@@ -216,8 +216,8 @@ def test_a_pause_holds_the_figures_but_no_alarm(tab: Open, stub: Stub) -> None:
 def test_missing_numbers_odd_names_and_agents_that_come_and_go_are_shown_in_silence(
     tab: Open, stub: Stub
 ) -> None:
-    said: list[str] = []
-    page: Page = tab(stub.url, said=said)
+    messages: list[str] = []
+    page: Page = tab(stub.url, messages=messages)
     connected(page)
     bare = {"name": ODD, "model": ODD, "decisions": 0, "observations": 0, "pending": 0,
             "rate_per_s": 0.0, "modes": [], "probabilities": None, "surprise_bits": None,
@@ -240,7 +240,7 @@ def test_missing_numbers_odd_names_and_agents_that_come_and_go_are_shown_in_sile
     expect(page.locator("#agent")).to_be_hidden()
     expect(page.locator("#totals")).to_have_text("0 agents, 0 decisions per second")
     assert page.locator("img").count() == 0
-    assert said == []
+    assert messages == []
 
 
 def test_many_modes_and_a_long_time_stay_within_bounds(tab: Open, stub: Stub) -> None:
@@ -370,8 +370,8 @@ def test_a_server_without_a_token_asks_for_none(tab: Open, stub: Stub) -> None:
 
 
 def test_the_browser_would_refuse_other_servers_and_other_scripts(tab: Open, stub: Stub) -> None:
-    said: list[str] = []
-    page: Page = tab(stub.url, said=said)
+    messages: list[str] = []
+    page: Page = tab(stub.url, messages=messages)
     connected(page)
     refused = "url => fetch(url).then(() => 'fetched', () => 'refused')"
     assert page.evaluate(refused, "http://127.0.0.2:9/") == "refused"
@@ -381,7 +381,7 @@ def test_the_browser_would_refuse_other_servers_and_other_scripts(tab: Open, stu
       return 'taken';
     }"""
     assert page.evaluate(script) == "refused"
-    assert any("Content Security Policy" in text for text in said)
+    assert any("Content Security Policy" in text for text in messages)
 
 
 # -- for every reader --------------------------------------------------------------------------
@@ -406,7 +406,7 @@ def test_a_keyboard_reaches_everything_in_order_sees_where_it_is_and_is_not_trap
             break
     names = [name for name, _ in met[:-1]]
     assert met[-1] is None  # out again at the end
-    assert all(seen for _, seen in met[:-1])
+    assert all(observed for _, observed in met[:-1])
     assert names[:6] == ["Skip to the figures", "Live", "Log file", "Pause",
                          "checkout40.5 decisions/s", "door40.5 decisions/s"]  # fmt: skip
     assert sum(name.startswith(("Posterior as", "Action", "Surprise", "Regret", "Decisions per"))

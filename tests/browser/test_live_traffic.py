@@ -53,8 +53,8 @@ def test_the_page_shows_real_traffic_as_it_comes_and_the_alarm_of_the_lever_that
 ) -> None:
     """Pulled fifty times before it breaks, the lever raises no alarm with a chance below 3e-3."""
     assert demo.startswith("http://127.0.0.1:")
-    said: list[str] = []
-    page = tab(demo, said=said)
+    messages: list[str] = []
+    page = tab(demo, messages=messages)
     expect(page.locator("#agents button")).to_have_count(2, timeout=_PATIENCE)
     page.get_by_role("button", name="checkout").click()
     first = fact(page, "decisions")
@@ -94,4 +94,4 @@ def test_the_page_shows_real_traffic_as_it_comes_and_the_alarm_of_the_lever_that
     )
     expect(figure(page, "Evidence that no mode fits")).to_contain_text("alarm at 6.64 bits")
     expect(figure(page, "Regret")).to_be_hidden()
-    assert said == []
+    assert messages == []

@@ -195,8 +195,8 @@ def test_a_band_is_the_smallest_that_contains_its_share_of_runs() -> None:
 
 
 def test_infinite_means_make_the_band_infinite() -> None:
-    law = [[[[0.5, 0.5]]], [[[1.0, 0.0]]]]
-    read = bands(simulate_divergences(TabularModes([[[1.0]]] * 2, law), 0, 3, 10), 1)
+    probabilities = [[[[0.5, 0.5]]], [[[1.0, 0.0]]]]
+    read = bands(simulate_divergences(TabularModes([[[1.0]]] * 2, probabilities), 0, 3, 10), 1)
     assert read.C_joint.tolist() == [math.inf]
     assert read.C[0, 0] == math.inf
 
@@ -224,9 +224,9 @@ def levers() -> TabularModes:
 
     Policies are sharp and evidence is weak, so an agent that learns from its own actions errs.
     """
-    own = np.eye(3, dtype=bool)
-    policy = np.where(own, 0.9, 0.05)[:, None]
-    pays = np.where(own, 0.6, 0.4)[:, None]
+    local = np.eye(3, dtype=bool)
+    policy = np.where(local, 0.9, 0.05)[:, None]
+    pays = np.where(local, 0.6, 0.4)[:, None]
     return TabularModes(policy, np.stack([1.0 - pays, pays], axis=-1), prior=[0.5, 0.3, 0.2])
 
 

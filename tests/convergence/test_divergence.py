@@ -45,12 +45,12 @@ def random_class(seed: int, modes: int = 4) -> TabularModes:
 def with_zeros(seed: int) -> TabularModes:
     """A class in which a third of the observations is impossible under each mode."""
     rng = np.random.default_rng(seed)
-    law = rng.dirichlet(np.ones(3), (4, 2, 2)) * (rng.random((4, 2, 2, 3)) > 0.33)
-    law[..., 0] += 1e-3
-    law /= law.sum(-1, keepdims=True)
+    probabilities = rng.dirichlet(np.ones(3), (4, 2, 2)) * (rng.random((4, 2, 2, 3)) > 0.33)
+    probabilities[..., 0] += 1e-3
+    probabilities /= probabilities.sum(-1, keepdims=True)
     successor = rng.integers(2, size=(2, 2, 3))
     policy, prior = rng.dirichlet(np.ones(2), (4, 2)), rng.dirichlet(np.ones(4))
-    return TabularModes(policy, law, successor, prior=prior)
+    return TabularModes(policy, probabilities, successor, prior=prior)
 
 
 def any_history(modes: TabularModes, steps: int, seed: int) -> Record:
@@ -89,8 +89,8 @@ def test_divergences_equal_their_definition_to_twelve_digits(seed: int) -> None:
         assert not read.log_likelihoods[0].any()
         assert not pairs[0].any()
         for t, (a, o) in enumerate(record, start=1):
-            law = [mpmath.mpf(float(p)) for p in modes.hypothesis[:, x, a, o]]
-            L = [total + mpmath.log(p) for total, p in zip(L, law, strict=True)]
+            probabilities = [mpmath.mpf(float(p)) for p in modes.hypothesis[:, x, a, o]]
+            L = [total + mpmath.log(p) for total, p in zip(L, probabilities, strict=True)]
             x = int(modes.successor[x, a, o])
             assert read.log_likelihoods[t] == pytest.approx([float(v) for v in L], rel=1e-13)
             for i, j in product(range(4), repeat=2):
@@ -182,8 +182,10 @@ def test_the_bound_is_infinite_where_the_true_mode_is_excluded() -> None:
 
 
 def test_modes_that_are_ruled_out_make_the_process_infinite_and_both_make_it_nan() -> None:
-    law = [[[[1.0, 0.0, 0.0]]], [[[0.5, 0.5, 0.0]]], [[[0.25, 0.25, 0.5]]]]
-    read = divergences(Record([0, 0, 0], [0, 1, 2]), TabularModes([[[1.0]]] * 3, law).agent())
+    probabilities = [[[[1.0, 0.0, 0.0]]], [[[0.5, 0.5, 0.0]]], [[[0.25, 0.25, 0.5]]]]
+    read = divergences(
+        Record([0, 0, 0], [0, 1, 2]), TabularModes([[[1.0]]] * 3, probabilities).agent()
+    )
     assert read.of(2, 0)[1:].tolist() == [-math.log(4.0), math.inf, math.inf]
     assert read.of(0, 2)[2:].tolist() == [-math.inf, -math.inf]
     assert np.isnan(read.of(0, 1)[3])
@@ -206,11 +208,11 @@ def test_a_belief_that_skips_or_floors_decides_what_counts() -> None:
         return DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: p, 0: 1.0 - p})
 
     kinds: list[Any] = [modes, [coin(1.0), coin(0.5)]]
-    for kept in kinds:
+    for saved in kinds:
         floored: ControlRule[Any, Any, Any, Any] = ControlRule(
-            FiniteBelief(kept, on_impossible=Floor(0.1)), 0, stay
+            FiniteBelief(saved, on_impossible=Floor(0.1)), 0, stay
         )
-        o = 1 if kept is modes else 0
+        o = 1 if saved is modes else 0
         read = divergences(Record([0], [o]), floored)
         assert read.of(0, 1)[1] == pytest.approx(math.log(0.1 / 0.5))
         np.testing.assert_allclose(read.posterior[1], [1 / 6, 5 / 6])
@@ -370,8 +372,8 @@ def test_a_held_mode_stays_the_drawn_mode() -> None:
 
 
 def test_a_mode_that_may_be_ruled_out_at_any_moment_has_an_infinite_mean() -> None:
-    law = [[[[0.5, 0.5], [0.5, 0.5]]], [[[1.0, 0.0], [0.5, 0.5]]]]
-    modes = TabularModes([[[1.0, 0.0]], [[0.0, 1.0]]], law)
+    probabilities = [[[[0.5, 0.5], [0.5, 0.5]]], [[[1.0, 0.0], [0.5, 0.5]]]]
+    modes = TabularModes([[[1.0, 0.0]], [[0.0, 1.0]]], probabilities)
     record = Record([1, 0, 0], [1, 0, 1], {"drawn": [1, 0, 0]})
     split = sub_divergences(record, modes.agent(), 0, 1)
     assert split.G[:, 1].tolist() == [0.0] * 4  # the other mode's action gives no evidence
@@ -437,8 +439,8 @@ def test_a_wrapped_rule_is_refused_with_the_remedy() -> None:
 
 def test_an_action_that_no_mode_takes_is_evidence_like_any_other() -> None:
     """Hypotheses predict the outcome of every action, whatever the modes would do."""
-    law = [[[[0.5, 0.5], [0.2, 0.8]]], [[[0.5, 0.5], [0.6, 0.4]]]]
-    modes = TabularModes([[[1.0, 0.0]]] * 2, law)  # no mode takes action 1
+    probabilities = [[[[0.5, 0.5], [0.2, 0.8]]], [[[0.5, 0.5], [0.6, 0.4]]]]
+    modes = TabularModes([[[1.0, 0.0]]] * 2, probabilities)  # no mode takes action 1
     for agent in (modes.agent(), same_class(modes)["list"]):
         read = divergences(Record([1, 0], [1, 1]), agent)
         assert read.of(0, 1) == pytest.approx([0.0, math.log(2.0), math.log(2.0)])
@@ -461,10 +463,10 @@ def test_the_repr_of_divergences() -> None:
     assert repr(divergences(record, modes.agent())).startswith("Divergences(1 step, 2 modes: d_1")
     split = sub_divergences(record, modes.agent(), 0, 1)
     assert repr(split).startswith("SubDivergences(1 step, mode 1 from 0: d = ")
-    seen = modes.agent()
-    seen.observe(0, 0)
+    observed = modes.agent()
+    observed.observe(0, 0)
     with pytest.raises(ValueError, match="already seen 1 observation: pass a fresh agent"):
-        divergences(record, seen)
+        divergences(record, observed)
 
 
 # -- exactly, over all histories of a small class -----------------------------------------------
@@ -505,8 +507,8 @@ def test_over_all_histories_of_four_steps_the_means_are_exact() -> None:
 
 def expected_divergence(modes: TabularModes, true: int, other: int, steps: int) -> FloatArray:
     """E[d_t], forward over the tree of histories with plain arithmetic."""
-    law = modes.hypothesis
-    kl = (law[true] * np.log(law[true] / law[other])).sum(-1)
+    probabilities = modes.hypothesis
+    kl = (probabilities[true] * np.log(probabilities[true] / probabilities[other])).sum(-1)
     expected = np.zeros(steps + 1)
     nodes = [(1.0, modes.start, np.array([0.5, 0.5]))]
     for t in range(steps):
@@ -516,8 +518,8 @@ def expected_divergence(modes: TabularModes, true: int, other: int, steps: int) 
             acts = v @ modes.policy[:, x]
             expected[t + 1] += p * float(acts @ kl[x])
             for a, o in product(range(2), repeat=2):
-                u = v * law[:, x, a, o]
-                share = p * float(acts[a] * law[true, x, a, o])
+                u = v * probabilities[:, x, a, o]
+                share = p * float(acts[a] * probabilities[true, x, a, o])
                 following.append((share, int(modes.successor[x, a, o]), u / u.sum()))
         nodes = following
     return expected

@@ -108,11 +108,11 @@ def test_conditional_means_have_less_noise_than_what_happened() -> None:
 
 
 def test_the_true_mode_acts_by_default() -> None:
-    own, named = (
+    local, named = (
         sampled_rate(MODES[0], MODES[1], policy=policy, steps=50, runs=3, **TABLE)
         for policy in (None, MODES[0])
     )
-    assert own == named
+    assert local == named
 
 
 def test_wandering_first_does_not_change_the_rate_of_a_chain_that_forgets() -> None:
@@ -136,15 +136,15 @@ def test_wandering_finds_the_trap_that_the_true_modes_policy_avoids() -> None:
 
 
 def test_an_observation_that_the_other_rules_out_makes_the_rate_infinite() -> None:
-    law: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 0.5, 0: 0.5})
+    probabilities: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 0.5, 0: 0.5})
     sure: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 1.0})
-    for true, other in ((law, sure), (Silent(law), Silent(sure))):
+    for true, other in ((probabilities, sure), (Silent(probabilities), Silent(sure))):
         found = sampled_rate(
-            true, other, world=lambda m: world(law), steps=50, runs=5
+            true, other, world=lambda m: world(probabilities), steps=50, runs=5
         )  # P(never in 5 × 50 tosses) = 2^-250
         assert (found.mean, found.error) == (math.inf, 0.0)
         assert found.positive
-    assert sampled_rate(sure, law, world=world, steps=5, runs=2).mean == math.log(2.0)
+    assert sampled_rate(sure, probabilities, world=world, steps=5, runs=2).mean == math.log(2.0)
 
 
 def test_modes_with_a_private_state_use_it() -> None:
@@ -462,9 +462,9 @@ def test_a_class_in_which_a_third_never_settles_rarely_passes() -> None:
         return drift(kind, rng.random())  # two of one kind are never separated, and act differently
 
     settings: dict[str, Any] = {"world": world, "steps": 5, "wander_steps": 2, "slow": 0.05}
-    alone = [sampled_check(draw, modes=2, seed=seed, **settings) for seed in range(12)]
-    assert any(verdict._worst is GOOD for verdict in alone)
-    assert all(verdict.outcome in (OPEN, NEVER) for verdict in alone)
+    single = [sampled_check(draw, modes=2, seed=seed, **settings) for seed in range(12)]
+    assert any(verdict._worst is GOOD for verdict in single)
+    assert all(verdict.outcome in (OPEN, NEVER) for verdict in single)
     for seed in range(4):
         assert sampled_check(draw, modes=34, seed=seed, **settings).outcome is NEVER
 
@@ -600,15 +600,17 @@ class Lawless:
 @pytest.mark.parametrize(
     "law", [{1: 0.9, 0: 0.9}, {1: 0.5}, {1: 1.5, 0: -0.5}, {1: math.nan}, [0.5, 0.5]]
 )
-def test_an_invalid_distribution_is_refused(law: Any) -> None:
+def test_an_invalid_distribution_is_refused(probabilities: Any) -> None:
     fair: dict[int, float] = {1: 0.5, 0: 0.5}
-    for true, other in ((law, fair), (fair, law)):
+    for true, other in ((probabilities, fair), (fair, probabilities)):
         with pytest.raises(InvalidTable, match=r"the hypothesis of .*Lawless"):
             sampled_rate(Lawless(true), Lawless(other), world=lambda m: m, steps=1, runs=1)
     with pytest.raises(InvalidTable, match=r"the policy of .*Lawless"):
-        sampled_rate(Lawless(fair, law), Lawless(fair), world=lambda m: m, steps=1, runs=1)
+        sampled_rate(
+            Lawless(fair, probabilities), Lawless(fair), world=lambda m: m, steps=1, runs=1
+        )
     with pytest.raises(InvalidTable):
-        sampled_check(lambda rng: Lawless(law), world=lambda m: m, modes=4, steps=2)
+        sampled_check(lambda rng: Lawless(probabilities), world=lambda m: m, modes=4, steps=2)
 
 
 def test_the_error_for_a_sum_above_one_contains_the_sum() -> None:

@@ -27,8 +27,8 @@ NOT_YET = kernels.tabular.NOT_YET
 
 def coins(*heads: float, prior: list[float] | None = None) -> TabularModes:
     """One action, a coin for each mode: the rate of evidence does not depend on who acts."""
-    law = np.array([[[[1.0 - p, p]]] for p in heads])
-    return TabularModes(np.ones((len(heads), 1, 1)), law, prior=prior)
+    probabilities = np.array([[[[1.0 - p, p]]] for p in heads])
+    return TabularModes(np.ones((len(heads), 1, 1)), probabilities, prior=prior)
 
 
 # -- exact times ---------------------------------------------------------------------------------
@@ -152,9 +152,9 @@ def test_runs_do_not_wait_for_tied_modes() -> None:
 
 
 def test_a_mode_that_differs_only_where_nobody_goes_is_tied() -> None:
-    law = np.full((2, 2, 1, 2), 0.5)
-    law[1, 1] = 0.1, 0.9
-    modes = TabularModes(np.ones((2, 2, 1)), law, np.zeros((2, 1, 2)))
+    probabilities = np.full((2, 2, 1, 2), 0.5)
+    probabilities[1, 1] = 0.1, 0.9
+    modes = TabularModes(np.ones((2, 2, 1)), probabilities, np.zeros((2, 1, 2)))
     assert settling_times(modes, 0, runs=1).tied.all()
 
 

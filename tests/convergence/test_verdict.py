@@ -40,8 +40,10 @@ def late_distance(modes: TabularModes, true: int, run: int, steps: int = 20_000)
     interact(agent, world, steps, streams=streams)
     worst = 0.0
     for _ in range(60):
-        law, x = agent.action_probabilities(), agent.x
-        worst = max(worst, *(abs(law.get(a, 0.0) - modes.policy[true, x, a]) for a in (0, 1)))
+        probabilities, x = agent.action_probabilities(), agent.x
+        worst = max(
+            worst, *(abs(probabilities.get(a, 0.0) - modes.policy[true, x, a]) for a in (0, 1))
+        )
         interact(agent, world, 1, streams=streams)
     return worst
 
@@ -126,7 +128,7 @@ def test_the_verdict_agrees_with_core_and_consistency() -> None:
 
 def test_a_deadlock_in_one_world_is_one_in_the_other() -> None:
     # Compute it in each world instead of reusing the first.
-    seen = 0
+    observed = 0
     for seed in range(60):
         modes = sparse_class(seed)
         verdict = check(modes)
@@ -134,8 +136,8 @@ def test_a_deadlock_in_one_world_is_one_in_the_other() -> None:
             if pair.deadlock is not None:
                 again = BlindSpots.of(World(modes, pair.true), pair.other).deadlock()
                 assert again is not None
-                seen += 1
-    assert seen > 50
+                observed += 1
+    assert observed > 50
 
 
 def test_the_prior_does_not_matter_but_for_its_support() -> None:

@@ -119,10 +119,10 @@ def live(agent: DurableAgent, steps: int, case: str, seed: int = 0) -> None:
     _, question, answer = MODELS[case]
     rng = Stream(seed)
     waiting: list[Any] = []
-    alone = agent.model.driver().accepts_late_feedback
+    single = agent.model.driver().accepts_late_feedback
     for _ in range(steps):
-        d = agent.act(question(rng)) if alone else agent.act()
+        d = agent.act(question(rng)) if single else agent.act()
         waiting.append(d)
-        if not alone or rng.random() < 0.7:
+        if not single or rng.random() < 0.7:
             d = waiting.pop(rng.integers(len(waiting)))
             assert agent.observe(d.id, answer(d.action, rng))

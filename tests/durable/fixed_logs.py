@@ -8,15 +8,15 @@ MEANS = {"red": 0.7, "blue": 0.4}
 
 
 def fixed_log(
-    seed: int, decisions: int, p_red: float = 0.3, said: float | None = None
+    seed: int, decisions: int, p_red: float = 0.3, logged_p_red: float | None = None
 ) -> list[Event]:
-    """Of a model that nobody has at hand; `said` is what the log says in place of p(red)."""
+    """A log of an unknown model; `logged_p_red` is logged in place of p(red)."""
     rng = Stream(seed)
     settings = {"arms": list(MEANS)}
     events: list[Event] = [
         Created(seq=1, format=1, model="m", version=1, settings=settings, seed=0, time=0.0)
     ]
-    p = p_red if said is None else said
+    p = p_red if logged_p_red is None else logged_p_red
     for n in range(2, 2 * decisions + 2, 2):
         a = "red" if rng.random() < p_red else "blue"
         logged = p if a == "red" else 1 - p

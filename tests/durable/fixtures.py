@@ -32,12 +32,12 @@ def rounded(value: Any) -> Any:
 
 def numbers(arrays: Arrays) -> dict[str, list[Any]]:
     """Type, shape and some of the numbers of each array; texts in full."""
-    told = {}
+    result = {}
     for name, array in sorted(arrays.items()):
         flat = array.ravel()
         part = flat[:: max(1, flat.size // _NUMBERS)]
-        told[name] = [array.dtype.str, list(array.shape), rounded(part.tolist())]
-    return told
+        result[name] = [array.dtype.str, list(array.shape), rounded(part.tolist())]
+    return result
 
 
 def expected_of(agent: DurableAgent) -> dict[str, Any]:
@@ -57,8 +57,8 @@ def expected_of(agent: DurableAgent) -> dict[str, Any]:
 
 def _why(agent: DurableAgent, n: str) -> list[Any]:
     why = agent.explain(n)
-    told = why.decision.action, why.probabilities, why.posterior
-    return [rounded(plain(part)) for part in told]
+    result = why.decision.action, why.probabilities, why.posterior
+    return [rounded(plain(part)) for part in result]
 
 
 def require_expected(agent: DurableAgent, expected: dict[str, Any]) -> None:

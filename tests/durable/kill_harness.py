@@ -164,14 +164,14 @@ class History:
             whole, state = replay(iter(events)).state, agent.state()
             agent._last_snapshot = agent.head  # closing must not write a snapshot
         acts = {e.key: (str(e.seq), e.a) for e in events if isinstance(e, Decided)}
-        seen = Counter(e.n for e in events if isinstance(e, Observed))
+        observed = Counter(e.n for e in events if isinstance(e, Observed))
         answers = {str(e.n): str(e.o) for e in events if isinstance(e, Observed)}
         lost = {k: v for k, v in self.acts.items() if acts.get(k) != v}
         unheard = {n: o for n, o in self.observations.items() if answers.get(n) != o}
         assert not lost, f"decisions lost or changed: {lost}"
         assert not unheard, f"observations lost or changed: {unheard}"
         assert len(acts) == sum(isinstance(e, Decided) for e in events), "a decision doubled"
-        assert max(seen.values(), default=0) <= 1, "an observation doubled"
+        assert max(observed.values(), default=0) <= 1, "an observation doubled"
         assert acts.keys() <= self.asked, "a decision nobody asked for"
         assert set(answers.items()) <= self.answered, "an answer nobody gave"
         assert whole.keys() == state.keys()
@@ -204,5 +204,5 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    told = main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
-    sys.stdout.write(json.dumps(told) + "\n")
+    result = main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    sys.stdout.write(json.dumps(result) + "\n")

@@ -203,8 +203,8 @@ class Dials:
 
     def likelihoods(self, x: Any, a: int, o: int) -> Any:
         """P(o | m, a) for all m."""
-        own = np.arange(len(self.p)) % 2 == a
-        p = np.where(own, self.p, 1 - self.p)
+        local = np.arange(len(self.p)) % 2 == a
+        p = np.where(local, self.p, 1 - self.p)
         return p if o else 1 - p
 
 

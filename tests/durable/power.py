@@ -94,10 +94,10 @@ def torn(op: Any, rng: random.Random) -> list[Any]:
         return []
     if isinstance(op, Truncate) or rng.random() < 0.4:
         return [op]
-    pieces = range(0, len(op.data), SECTOR)
+    chunks = range(0, len(op.data), SECTOR)
     return [
         Write(op.file, op.offset + at, op.data[at : at + SECTOR])
-        for at in pieces
+        for at in chunks
         if rng.random() < 0.5
     ]
 

@@ -115,7 +115,7 @@ def live(problem: Any, agent: DurableAgent, seed: int) -> None:
 
 def digest(agent: DurableAgent) -> str:
     """Of the state, to the last bit."""
-    told = blake2b(digest_size=8)
+    result = blake2b(digest_size=8)
     for name, v in sorted(agent.state().items()):
-        told.update(f"{name} {v.dtype} {v.shape}".encode() + v.tobytes())
-    return f"{agent.head} {told.hexdigest()}"
+        result.update(f"{name} {v.dtype} {v.shape}".encode() + v.tobytes())
+    return f"{agent.head} {result.hexdigest()}"

@@ -126,23 +126,23 @@ def test_an_old_key_is_answered_by_the_same_decision_with_plain_probabilities(
 @pytest.mark.parametrize("size", [100, 3_000_000])
 def test_old_snapshots_are_few_and_evenly_spaced(size: int) -> None:
     every, most = 10, SPACED if size == 100 else 2**26 // size
-    kept: set[int] = set()
+    saved: set[int] = set()
     rng = Stream(1)
     n = 0
     for _ in range(3_000):
         n += every + rng.integers(3) if rng.random() < 0.9 else rng.integers(every)  # or closed
-        kept.add(n)
-        kept -= set(superfluous(kept, every, size))
-        places = [0, *sorted(kept)]
-        assert len(kept) <= most + 2
+        saved.add(n)
+        saved -= set(superfluous(saved, every, size))
+        places = [0, *sorted(saved)]
+        assert len(saved) <= most + 2
         widest = max(b - a for a, b in pairwise(places))
         assert widest <= max(2 * every, 2 * n / most)
     assert n > 20_000
 
 
 def test_snapshots_closer_than_the_spacing_do_not_pile_up() -> None:
-    kept: set[int] = set()
+    saved: set[int] = set()
     for n in range(5, 5_000, 5):  # opened and closed every five events
-        kept.add(n)
-        kept -= set(superfluous(kept, 1_000, 100))
-    assert len(kept) <= 12
+        saved.add(n)
+        saved -= set(superfluous(saved, 1_000, 100))
+    assert len(saved) <= 12

@@ -69,13 +69,13 @@ def queued(committer: Committer[Any], requests: list[Request]) -> list[threading
 
 def test_many_threads_are_each_answered_once_and_one_writes_at_a_time() -> None:
     inside = threading.Lock()
-    seen: list[int] = []
+    observed: list[int] = []
     answers: list[tuple[int, int]] = []
 
     def write(requests: list[Number]) -> None:
         assert inside.acquire(blocking=False)
         for request in requests:
-            seen.append(request.value)
+            observed.append(request.value)
             request.result = -request.value
         time.sleep(0.0002)  # others come meanwhile
         inside.release()
@@ -89,7 +89,7 @@ def test_many_threads_are_each_answered_once_and_one_writes_at_a_time() -> None:
 
     all_end(started([partial(work, i) for i in range(16)]))
     assert sorted(answers) == [(value, -value) for value in range(320)]
-    assert sorted(seen) == list(range(320))
+    assert sorted(observed) == list(range(320))
 
 
 @pytest.mark.parametrize(

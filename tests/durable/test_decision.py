@@ -9,8 +9,8 @@ from bayescontrol.durable import Decision
 
 
 def made(**changes: object) -> Decision:
-    told = {"id": "2", "action": "red", "probability": 0.5, "situation": None, "basis": 1}
-    return Decision(**{**told, "time": 0.0, **changes})  # type: ignore[arg-type]
+    result = {"id": "2", "action": "red", "probability": 0.5, "situation": None, "basis": 1}
+    return Decision(**{**result, "time": 0.0, **changes})  # type: ignore[arg-type]
 
 
 def test_two_are_equal_if_the_log_says_the_same_of_them() -> None:

@@ -39,8 +39,8 @@ FIXTURES = [
 
 def expected(folder: str, file: str) -> dict[str, Any]:
     """What is expected of each log."""
-    told: dict[str, Any] = json.loads((LOGS / folder / f"{file}.json").read_text())
-    return told
+    result: dict[str, Any] = json.loads((LOGS / folder / f"{file}.json").read_text())
+    return result
 
 
 @pytest.mark.parametrize("snapshots", FOUND)
@@ -52,14 +52,14 @@ def test_a_log_opens_as_it_was_and_goes_on_as_it_did(
     with closing(open_store(url, durable=False)) as store:
         logs = expected(folder, file)
         assert store.names() == sorted(logs)
-        for name, told in logs.items():
+        for name, result in logs.items():
             with open_agent(store, name, named.model_of(file, name)) as agent:
-                require_expected(agent, told)
+                require_expected(agent, result)
                 require_drawn_again(agent)
-                require_goes_on(agent, told["then"])
-                assert alike(numbers(agent.state()), told["at the end"]), name
+                require_goes_on(agent, result["then"])
+                assert alike(numbers(agent.state()), result["at the end"]), name
             with open_agent(store, name, named.model_of(file, name)) as agent:
-                assert alike(numbers(agent.state()), told["at the end"]), name
+                assert alike(numbers(agent.state()), result["at the end"]), name
                 require_drawn_again(agent)
 
 
@@ -69,23 +69,23 @@ def test_a_log_has_late_and_missing_answers_and_a_snapshot_between_its_events(
 ) -> None:
     url = copied(LOGS / folder / f"{file}.db", tmp_path, "all")
     with closing(open_store(url, durable=False)) as store:
-        for name, told in expected(folder, file).items():
+        for name, result in expected(folder, file).items():
             log = store.log(name)
             events = list(read_events(log))
-            asked = [event.seq for event in events if isinstance(event, Decided)]
+            requested = [event.seq for event in events if isinstance(event, Decided)]
             answered = [event.n for event in events if isinstance(event, Observed)]
             newest, older = (snapshot.seq for snapshot in log.snapshots())
-            assert asked[2] < older < asked[-2] < newest == log.head(), name
-            assert len(answered) < len(asked), name
-            assert told["alone"] == (answered != sorted(answered)), name
+            assert requested[2] < older < requested[-2] < newest == log.head(), name
+            assert len(answered) < len(requested), name
+            assert result["alone"] == (answered != sorted(answered)), name
             log.close()
 
 
 def test_every_built_in_kind_is_saved_with_and_without_a_schedule() -> None:
-    kept = {told["model"][0]: set[bool]() for told in expected("v1", "problems").values()}
-    for name, told in expected("v1", "problems").items():
-        kept[told["model"][0]].add(named.PROBLEMS[name].schedule is every_step)
-    assert kept == {kind: {True, False} for kind in KINDS}
+    saved = {result["model"][0]: set[bool]() for result in expected("v1", "problems").values()}
+    for name, result in expected("v1", "problems").items():
+        saved[result["model"][0]].add(named.PROBLEMS[name].schedule is every_step)
+    assert saved == {kind: {True, False} for kind in KINDS}
 
 
 def _parts_of_the_library() -> Iterator[Any]:
@@ -133,11 +133,11 @@ def test_a_log_opens_whatever_the_code_is_called(
     url = copied(LOGS / folder / f"{file}.db", tmp_path, snapshots)
     broken = {}
     with closing(open_store(url, durable=False)) as store:
-        for name, told in expected(folder, file).items():
+        for name, result in expected(folder, file).items():
             try:
                 with open_agent(store, name, named.model_of(file, name)) as agent:
-                    require_expected(agent, told)
-                    require_goes_on(agent, told["then"])
+                    require_expected(agent, result)
+                    require_goes_on(agent, result["then"])
             except (AssertionError, BayesControlError, DamagedSnapshot) as error:
                 broken[name] = error
     assert broken == {}

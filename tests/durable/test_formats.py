@@ -121,22 +121,22 @@ def test_changed_modes_are_known_by_the_fingerprint_that_was_written(
 
 @pytest.mark.parametrize("folder", NEWEST)
 def test_every_kind_and_a_user_model_are_saved(folder: str) -> None:
-    kept = set()
+    saved = set()
     for file in (LOGS / folder / "lines").iterdir():
         created = next(iter(read_log(file)))
         assert isinstance(created, Created)
         assert (created.fingerprint is not None) == (created.model == NAMED)
-        kept.add(created.model)
-    assert kept >= ({*KINDS, NAMED} if folder == f"v{FORMAT}" else {NAMED})
+        saved.add(created.model)
+    assert saved >= ({*KINDS, NAMED} if folder == f"v{FORMAT}" else {NAMED})
 
 
 def test_there_is_a_file_of_the_present_format() -> None:
     """A new format needs a new file before it is released."""
-    kept = set()
+    saved = set()
     for file in LOGS.glob("**/*.db"):
         db = apsw.Connection(f"file:{file}?immutable=1", flags=apsw.SQLITE_OPEN_URI | 1)
         for (payload,) in db.execute("SELECT payload FROM events WHERE seq = 1"):
-            kept.add((db.pragma("user_version"), json.loads(payload)["format"]))
+            saved.add((db.pragma("user_version"), json.loads(payload)["format"]))
         db.close()
-    assert (LAYOUT, FORMAT) in kept
+    assert (LAYOUT, FORMAT) in saved
     assert f"v{FORMAT}" in NEWEST

@@ -106,14 +106,14 @@ def test_callers_behind_an_interrupted_leader_get_an_unknown_outcome_error() -> 
             raise KeyboardInterrupt
 
     shared = Committer(write)
-    told: list[BaseException | None] = []
+    result: list[BaseException | None] = []
 
     def ask() -> None:
         try:
             shared.submit(Request())
-            told.append(None)
+            result.append(None)
         except BaseException as error:
-            told.append(error)
+            result.append(error)
 
     threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
     threads[0].start()
@@ -122,7 +122,7 @@ def test_callers_behind_an_interrupted_leader_get_an_unknown_outcome_error() -> 
         thread.start()
     for thread in threads:
         thread.join(GUARD)
-    assert sorted(type(error).__name__ for error in told) == [
+    assert sorted(type(error).__name__ for error in result) == [
         "KeyboardInterrupt",
         "NoneType",
         "StoreFailed",
@@ -194,10 +194,10 @@ def test_an_interrupt_as_a_transaction_begins_leaves_none_open(tmp_path: Path) -
             return getattr(db, name)
 
         def execute(self, query: str, *values: Any) -> Any:
-            told = db.execute(query, *values)  # type: ignore[union-attr]
+            result = db.execute(query, *values)  # type: ignore[union-attr]
             if query.startswith("BEGIN"):
                 raise KeyboardInterrupt
-            return told
+            return result
 
     file._db = Interrupted()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
@@ -216,18 +216,18 @@ def test_each_waiting_caller_gets_a_separate_error(tmp_path: Path) -> None:
         raise broken
 
     shared = Committer(write)
-    told: list[BaseException] = []
+    result: list[BaseException] = []
 
     def ask() -> None:
         try:
             shared.submit(Request())
         except StoreFailed as error:
-            told.append(error)
+            result.append(error)
 
     threads = [threading.Thread(target=ask, daemon=True) for _ in range(9)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(GUARD)
-    assert len({id(error) for error in told}) == 9
-    assert {str(error) for error in told} == {"broken"}
+    assert len({id(error) for error in result}) == 9
+    assert {str(error) for error in result} == {"broken"}

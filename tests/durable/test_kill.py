@@ -28,12 +28,12 @@ def killed(tmp_path: Path, kills: int, seed: int) -> dict[str, Any]:
 def test_killed_at_random_and_at_every_named_moment_nothing_is_lost_or_doubled(
     tmp_path: Path, kills: int, seed: int
 ) -> None:
-    told = killed(tmp_path, kills, seed)
-    assert told["kills"] == kills
-    assert told["acknowledged"] > 2 * kills
-    assert told["in doubt"] > kills / 4
-    assert all(told["hits"].get(point, 0) >= 1 for point in faults.POINTS)
-    assert told["hits"]["any moment"] >= kills / 4
+    result = killed(tmp_path, kills, seed)
+    assert result["kills"] == kills
+    assert result["acknowledged"] > 2 * kills
+    assert result["in doubt"] > kills / 4
+    assert all(result["hits"].get(point, 0) >= 1 for point in faults.POINTS)
+    assert result["hits"]["any moment"] >= kills / 4
 
 
 #: A bug, and how it shows: at which moment a kill strikes decides what is seen of it first.

@@ -44,11 +44,11 @@ from bayescontrol.schedules import (
 
 def written(model: Any, seed: int = 0) -> Created:
     """The first event of a log of this model, as it comes back from disk."""
-    made = Created(
+    built = Created(
         seq=1, format=1, model=model.name, version=model.version, settings=dict(model.settings),
         seed=seed, time=0.0,
     )  # fmt: skip
-    event = decode_row(encode_row(made))
+    event = decode_row(encode_row(built))
     assert isinstance(event, Created)
     return event
 
@@ -96,7 +96,7 @@ def test_defaults_are_written_to_the_log_in_full(stated: Any, implied: Any) -> N
 
 
 def test_feedback_is_independent_where_no_observation_moves_the_agent() -> None:
-    alone = {
+    single = {
         name: as_model(problem).driver().accepts_late_feedback for name, problem in PROBLEMS.items()
     }
     moving = {"tables", "MDP", "MDP, declared", "growing chain"}
@@ -106,7 +106,7 @@ def test_feedback_is_independent_where_no_observation_moves_the_agent() -> None:
         for name, problem in PROBLEMS.items()
         if isinstance(problem, TabularModes) and problem.policy.shape[1] > 1
     }
-    assert {name for name, is_alone in alone.items() if not is_alone} == moving
+    assert {name for name, is_alone in single.items() if not is_alone} == moving
 
 
 @pytest.mark.parametrize(

@@ -202,13 +202,13 @@ def test_each_end_of_an_interval_has_half_of_the_error(level: float) -> None:
 def test_the_intervals_of_a_log_have_the_level_that_was_asked_for(level: float) -> None:
     """The same from the log alone, for the log itself and for the policy that always takes red."""
     events = fixed_log(1, 600, p_red=0.5)
-    told = what_if(events, lambda x: {"red": 1.0}, bounds=(0, 1), level=level)
+    result = what_if(events, lambda x: {"red": 1.0}, bounds=(0, 1), level=level)
     a = [e.a == "red" for e in events if isinstance(e, Decided)]
     r = np.array([e.o for e in events if isinstance(e, Observed)], float)
     so_far = [fmean(r[:t]) if t else 0.5 for t in range(600)]
     reds = [r[:t][a[:t]] for t in range(600)]
     red = [fmean(reds[t]) if len(reds[t]) else so_far[t] for t in range(600)]
-    logged, ips = told.logged, told.inverse_propensity
+    logged, ips = result.logged, result.inverse_propensity
     ones, w = np.ones(600), np.where(a, 2.0, 0.0)
     assert_both_ends_have_half((logged.low, logged.high), level, r, ones, np.array(so_far))
     assert_both_ends_have_half((ips.low, ips.high), level, r, w, np.array(red))

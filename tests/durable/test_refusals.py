@@ -58,11 +58,11 @@ def test_changed_learning_is_found_out_by_the_last_decisions(tmp_path: Path) -> 
 
 def test_a_decision_of_another_agent_is_refused() -> None:
     with open_agent(MEMORY, "one", SHOP) as one, open_agent(MEMORY, "two", SHOP) as two:
-        d, own = one.act(), two.act()
+        d, local = one.act(), two.act()
         with pytest.raises(UnknownDecision, match="'one'"):
             two.observe(d, 1)
         assert two.head == 2
-        assert two.observe(own, 1)
+        assert two.observe(local, 1)
     with open_agent(MEMORY, "one", SHOP) as namesake:
         namesake.act()
         with pytest.raises(UnknownDecision, match="the agent that made it"):

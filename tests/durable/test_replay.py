@@ -97,13 +97,13 @@ def test_another_prior_under_the_old_name_is_found_out_before_anything_is_folded
     with open_agent("sqlite:///:memory:", "shop", model((1, 1)), seed=1) as agent:
         agent.observe(agent.act(), 1)
         events = list(agent.log())
-    for asked in (
+    for requested in (
         lambda wrong: replay(events, wrong),
         lambda wrong: replay(events, wrong, draw=False),
         lambda wrong: what_if(events, lambda x: {0: 1.0}, model=wrong),
     ):
         with pytest.raises(ModelMismatch, match="has changed since the log was created"):
-            asked(model((2, 2)))
+            requested(model((2, 2)))
 
 
 def test_an_export_that_fails_leaves_the_old_file(exported: tuple[Path, Any, Any]) -> None:

@@ -40,13 +40,13 @@ def test_closing_in_a_failing_turn_closes(tmp_path: Path, error: Exception) -> N
         append(rows)
 
     agent._log.append = first_then_fail  # type: ignore[method-assign]
-    told: list[object] = []
+    result: list[object] = []
 
     def act() -> None:
         try:
-            told.append(agent.act())
+            result.append(agent.act())
         except Exception as raised:
-            told.append(type(raised))
+            result.append(type(raised))
 
     threads = [threading.Thread(target=act), threading.Thread(target=act)]
     threads[0].start()
@@ -59,7 +59,7 @@ def test_closing_in_a_failing_turn_closes(tmp_path: Path, error: Exception) -> N
     go.set()
     for thread in threads:
         thread.join(GUARD)
-    assert type(error) in told
+    assert type(error) in result
     with open_agent(url, "shop") as again:
         assert again.head == 2
 

@@ -54,28 +54,28 @@ def build(path: Path) -> None:
 def session(path: Path) -> list[Any]:
     """What the store says and does, in the order of a fixed session."""
     store = open_store(f"sqlite:///{path}", durable=False)
-    told: list[Any] = [store.names()]
+    result: list[Any] = [store.names()]
     try:
         for name, (model, x) in AGENTS.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a damaged snapshot may be passed over
                 agent = open_agent(store, name, model, seed=3)
             head = agent.head
-            told += [head, {n: v.tobytes() for n, v in agent.state().items()}]
+            result += [head, {n: v.tobytes() for n, v in agent.state().items()}]
             decisions = asked(agent, x)
-            told += [(d.id, d.action, d.probability, d.time) for d in decisions]
-            told += [agent.observe(d, i % 2) for i, d in enumerate(decisions) if i % 4]
+            result += [(d.id, d.action, d.probability, d.time) for d in decisions]
+            result += [agent.observe(d, i % 2) for i, d in enumerate(decisions) if i % 4]
             for d in decisions[1], decisions[-1]:
                 with pytest.raises(ConflictingFeedback):
                     agent.observe(d, 2)
-            told += [agent.observe(d, 1) for d in decisions[::4]]
-            told += [agent.act(x, key="visit-new").action, agent.act(x).action]
-            told += list(agent.log(1, head))
-            told += [{n: v.tobytes() for n, v in agent.state().items()}]
+            result += [agent.observe(d, 1) for d in decisions[::4]]
+            result += [agent.act(x, key="visit-new").action, agent.act(x).action]
+            result += list(agent.log(1, head))
+            result += [{n: v.tobytes() for n, v in agent.state().items()}]
             agent.close()
     finally:
         store.close()
-    return told
+    return result
 
 
 def flipped(path: Path, bit: int) -> None:
@@ -94,12 +94,12 @@ def outcome(intact: Path, expected: list[Any], bit: int) -> str:
     shutil.copy(intact, copy)
     flipped(copy, bit)
     try:
-        told = session(copy)
+        result = session(copy)
     except (DamagedLog, NewerFormat):
         return "reported"
     except BaseException as error:
         return f"bit {bit}: {type(error).__name__}: {error}"
-    return "same" if told == expected else f"bit {bit}: silently wrong"
+    return "same" if result == expected else f"bit {bit}: silently wrong"
 
 
 def pages(path: Path) -> dict[str, list[int]]:

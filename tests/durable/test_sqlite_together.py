@@ -69,8 +69,8 @@ def together(store: SqliteStore, works: list[Callable[[], None]]) -> list[Except
 
 def test_logs_that_append_while_the_disk_is_busy_share_a_transaction(store: SqliteStore) -> None:
     logs, counted = [store.log(f"agent {i}") for i in range(8)], commits(store)
-    told = together(store, [lambda log=log: log.append(ROWS) for log in logs])  # type: ignore[misc]
-    assert told == [None] * 8
+    result = together(store, [lambda log=log: log.append(ROWS) for log in logs])  # type: ignore[misc]
+    assert result == [None] * 8
     assert len(counted) == 2  # the slow one, and all of them
     assert [list(log.read()) for log in logs] == [ROWS] * 8
 
@@ -79,19 +79,19 @@ def test_one_that_fails_takes_no_other_along(store: SqliteStore) -> None:
     logs = [store.log(f"agent {i}") for i in range(3)]
     logs[1].append(ROWS)
     again = [*ROWS[:-1], decided(len(ROWS))]
-    told = together(
+    result = together(
         store,
         [lambda: logs[0].append(ROWS), lambda: logs[1].append(again), lambda: logs[2].append(ROWS)],
     )
-    assert [type(error) for error in told] == [type(None), HeadMoved, type(None)]
+    assert [type(error) for error in result] == [type(None), HeadMoved, type(None)]
     assert [list(log.read()) for log in logs] == [ROWS] * 3
 
 
 def test_two_that_append_the_same_rows_to_a_log_are_one_and_a_loser(store: SqliteStore) -> None:
     log = store.log("checkout")
     log.append(ROWS[:1])
-    told = together(store, [lambda: log.append(ROWS[1:2])] * 2)
-    assert sorted(type(error).__name__ for error in told) == ["HeadMoved", "NoneType"]
+    result = together(store, [lambda: log.append(ROWS[1:2])] * 2)
+    assert sorted(type(error).__name__ for error in result) == ["HeadMoved", "NoneType"]
     assert list(log.read()) == ROWS[:2]
 
 
@@ -104,7 +104,7 @@ def test_a_full_disk_is_everybodys_and_all_go_on_when_there_is_room(store: Sqlit
     most = db.pragma("max_page_count")
     db.pragma("max_page_count", db.pragma("page_count"))
     large = [decided(2, payload=b"x" * 20_000)]
-    told = together(
+    result = together(
         store,
         [
             lambda: logs[0].append(ROWS[1:2]),
@@ -112,7 +112,7 @@ def test_a_full_disk_is_everybodys_and_all_go_on_when_there_is_room(store: Sqlit
             lambda: logs[2].append(ROWS[1:2]),
         ],
     )
-    assert [type(error) for error in told] == [DiskFull] * 3
+    assert [type(error) for error in result] == [DiskFull] * 3
     assert [log.head() for log in logs] == [1, 1, 1]
     db.pragma("max_page_count", most)
     for log in logs:

@@ -26,8 +26,8 @@ def test_of_requests_at_the_same_time_decisions_come_first_and_all_keep_their_or
         requests = [Observe(old[1], 1), Act(None, None), Observe(old[0], 0), Act(None, "visit-81")]
         shop.handle(requests)
         assert [r.result.id for r in requests if isinstance(r, Act)] == ["4", "5"]
-        told = [type(event).__name__ for event in shop.log(4)]
-        assert told == ["Decided", "Decided", "Observed", "Observed"]
+        result = [type(event).__name__ for event in shop.log(4)]
+        assert result == ["Decided", "Decided", "Observed", "Observed"]
         assert [event.n for event in shop.log(6)] == [3, 2]  # type: ignore[union-attr]
 
 
@@ -44,11 +44,11 @@ def test_the_same_key_twice_in_one_group_is_one_decision() -> None:
 def test_batched_and_single_decisions_are_the_same(arms: int) -> None:
     bandit = BernoulliBandit(arms)
     with open_agent("sqlite:///:memory:", "shop", bandit, seed=1) as one:
-        alone = [one.act().action for _ in range(40)]
+        single = [one.act().action for _ in range(40)]
     with open_agent("sqlite:///:memory:", "shop", bandit, seed=1) as many:
         requests = [Act(None, None) for _ in range(40)]
         many.handle(requests)
-    assert [r.result.action for r in requests] == alone
+    assert [r.result.action for r in requests] == single
 
 
 def test_the_message_of_a_lookup_error_is_passed_on_unchanged() -> None:

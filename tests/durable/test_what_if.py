@@ -30,15 +30,15 @@ TRUTH = 0.9 * 0.7 + 0.1 * 0.4
 
 
 def test_both_estimates_are_unbiased_and_normal_intervals_hold_for_a_fixed_policy() -> None:
-    told = [what_if(fixed_log(seed, 200), policy) for seed in range(200)]
+    result = [what_if(fixed_log(seed, 200), policy) for seed in range(200)]
     for name in ("inverse_propensity", "doubly_robust"):
-        estimates = [getattr(one, name) for one in told]
+        estimates = [getattr(one, name) for one in result]
         means = np.array([e.mean for e in estimates])
         # Four standard errors: a false alarm in 16,000, in 8,000 for either of the two.
         assert abs(means.mean() - TRUTH) < 4 * means.std() / np.sqrt(len(means))
         assert sum(e.low <= TRUTH <= e.high for e in estimates) >= 176
-    ips = np.mean([one.inverse_propensity.error for one in told])
-    robust = np.mean([one.doubly_robust.error for one in told])
+    ips = np.mean([one.inverse_propensity.error for one in result])
+    robust = np.mean([one.doubly_robust.error for one in result])
     # On 1,000 other seeds 0.648, of 200 logs ± 0.004: thirteen standard errors.
     assert robust < 0.7 * ips
 
@@ -46,7 +46,7 @@ def test_both_estimates_are_unbiased_and_normal_intervals_hold_for_a_fixed_polic
 def test_a_wrong_probability_in_the_log_would_bias_it() -> None:
     """The planted bug: the test above can fail."""
     wrong = [
-        what_if(fixed_log(seed, 200, said=0.5), policy).inverse_propensity.mean
+        what_if(fixed_log(seed, 200, logged_p_red=0.5), policy).inverse_propensity.mean
         for seed in range(50)
     ]
     means = np.array(wrong)
@@ -55,11 +55,11 @@ def test_a_wrong_probability_in_the_log_would_bias_it() -> None:
 
 def test_the_value_of_the_logged_policy_is_its_reward() -> None:
     events = fixed_log(1, 100)
-    told = what_if(events, lambda x: {"red": 0.3, "blue": 0.7})
-    assert told.inverse_propensity.mean == pytest.approx(told.logged.mean)
-    assert told.effective == pytest.approx(100)
-    assert told.largest_weight == pytest.approx(1.0)
-    assert (told.decisions, told.unanswered) == (100, 0)
+    result = what_if(events, lambda x: {"red": 0.3, "blue": 0.7})
+    assert result.inverse_propensity.mean == pytest.approx(result.logged.mean)
+    assert result.effective == pytest.approx(100)
+    assert result.largest_weight == pytest.approx(1.0)
+    assert (result.decisions, result.unanswered) == (100, 0)
 
 
 def test_an_agent_that_learns_is_judged_by_its_counterfactual_belief() -> None:
@@ -125,10 +125,10 @@ def test_nothing_observed_is_no_estimate() -> None:
 def test_an_untried_action_has_no_narrow_interval() -> None:
     only_blue = fixed_log(1, 100, p_red=1e-9)
     for p in (1.0, 0.99):
-        told = what_if(only_blue, lambda x, p=p: {"red": p, "blue": 1 - p})
-        assert told.unsupported == pytest.approx(p)
-        assert (told.doubly_robust.low, told.doubly_robust.high) == (-np.inf, np.inf)
-        assert told.inverse_propensity.error == np.inf
+        result = what_if(only_blue, lambda x, p=p: {"red": p, "blue": 1 - p})
+        assert result.unsupported == pytest.approx(p)
+        assert (result.doubly_robust.low, result.doubly_robust.high) == (-np.inf, np.inf)
+        assert result.inverse_propensity.error == np.inf
     assert what_if(only_blue, lambda x: {"red": 1.0}).effective == 0.0
     assert what_if(only_blue, lambda x: {"blue": 1.0}).doubly_robust.error < 0.1
 
@@ -164,9 +164,9 @@ def test_an_agent_and_its_file_are_logs_too(tmp_path: Path) -> None:
 
 
 def test_the_text_states_level_and_number_of_decisions() -> None:
-    told = what_if(fixed_log(1, 50), policy, level=0.9)
-    assert str(told).splitlines()[0] == "mean reward per decision, with 90 % intervals"
-    assert "pass bounds=" in str(told)
-    assert "50 decisions with an observation, 0 without" in str(told)
+    result = what_if(fixed_log(1, 50), policy, level=0.9)
+    assert str(result).splitlines()[0] == "mean reward per decision, with 90 % intervals"
+    assert "pass bounds=" in str(result)
+    assert "50 decisions with an observation, 0 without" in str(result)
     with pytest.raises(InvalidRequest, match="level='x'"):
         what_if(fixed_log(1, 50), policy, level="x")  # type: ignore[arg-type]

@@ -43,10 +43,12 @@ def test_the_range_of_rewards_is_known_where_outcomes_are_finitely_many() -> Non
     for model, x, bounds in models:
         with open_agent("sqlite:///:memory:", "s", model, seed=2) as agent:
             agent.observe(agent.act(x), 1)
-            told = what_if(agent, lambda x: {0: 0.5, 1: 0.5})
-            assert (told.bounds, told.all_propensities) == (bounds, bounds is not None)
+            result = what_if(agent, lambda x: {0: 0.5, 1: 0.5})
+            assert (result.bounds, result.all_propensities) == (bounds, bounds is not None)
             if bounds is not None:
-                assert bounds[0] <= told.doubly_robust.low <= told.doubly_robust.high <= bounds[1]
+                assert (
+                    bounds[0] <= result.doubly_robust.low <= result.doubly_robust.high <= bounds[1]
+                )
 
 
 def test_intervals_are_in_the_units_of_the_reward() -> None:
@@ -70,10 +72,10 @@ def test_wider_bounds_give_wider_intervals() -> None:
 
 
 def test_the_interval_of_an_untried_action_is_the_whole_range() -> None:
-    told = what_if(fixed_log(1, 100, p_red=1e-9), lambda x: {"red": 1.0}, bounds=(0, 1))
-    for one in (told.inverse_propensity, told.doubly_robust):
+    result = what_if(fixed_log(1, 100, p_red=1e-9), lambda x: {"red": 1.0}, bounds=(0, 1))
+    for one in (result.inverse_propensity, result.doubly_robust):
         assert (one.low, one.high, one.error) == (0.0, 1.0, np.inf)
-    assert "puts 100 % of its probability on actions without any observation" in str(told)
+    assert "puts 100 % of its probability on actions without any observation" in str(result)
 
 
 def test_a_reward_out_of_bounds_is_refused() -> None:
@@ -87,15 +89,15 @@ def test_a_reward_out_of_bounds_is_refused() -> None:
 def test_replayed_probabilities_equal_those_of_the_log() -> None:
     events = bernoulli_log()
     assert isinstance(events[0], Created)
-    laws = Replayer(model_of(events[0]), events[0])
+    distributions = Replayer(model_of(events[0]), events[0])
     for event in events:
         if isinstance(event, Decided):
-            law = laws.decided(event)
-            assert law is not None
-            assert law[event.a] == event.p
-            assert sum(law.values()) == pytest.approx(1.0)
+            probabilities = distributions.decided(event)
+            assert probabilities is not None
+            assert probabilities[event.a] == event.p
+            assert sum(probabilities.values()) == pytest.approx(1.0)
         elif isinstance(event, Observed):
-            laws.take(event)
+            distributions.take(event)
     last = events[-2]
     assert isinstance(last, Decided)
     events[-2] = Decided(seq=last.seq, x=None, a=last.a, p=0.123, key=None, time=0.0)
@@ -132,6 +134,6 @@ def test_one_stream_has_an_interval_too() -> None:
     ) as agent:
         for i in range(50):
             agent.observe(agent.act(), i % 2)
-        told = what_if(agent, lambda x: {0: 0.5, 1: 0.5})
-    assert told.all_propensities
-    assert told.doubly_robust.low < told.doubly_robust.high
+        result = what_if(agent, lambda x: {0: 0.5, 1: 0.5})
+    assert result.all_propensities
+    assert result.doubly_robust.low < result.doubly_robust.high

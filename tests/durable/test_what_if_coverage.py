@@ -59,56 +59,61 @@ def assert_they_hold(estimates: Sequence[RewardEstimate], truths: Sequence[float
     assert sum(misses) <= USUAL, "the guarantee may hold, but the pilot missed far less often"
 
 
-def named(told: Iterable[WhatIf], name: str) -> list[RewardEstimate]:
-    return [getattr(one, name) for one in told]
+def named(result: Iterable[WhatIf], name: str) -> list[RewardEstimate]:
+    return [getattr(one, name) for one in result]
 
 
-def value(law: dict[str, float]) -> float:
-    return sum(p * PAYS[a] for a, p in law.items())
+def value(probabilities: dict[str, float]) -> float:
+    return sum(p * PAYS[a] for a, p in probabilities.items())
 
 
 @pytest.mark.parametrize("law", LAWS, ids=["avoided", "half", "followed"])
-def test_intervals_hold_whatever_the_log_avoids(law: dict[str, float]) -> None:
-    told = [what_if(events, lambda x: law) for events in plain_logs()]
+def test_intervals_hold_whatever_the_log_avoids(probabilities: dict[str, float]) -> None:
+    result = [what_if(events, lambda x: probabilities) for events in plain_logs()]
     for name in ESTIMATES:
-        assert_they_hold(named(told, name), [value(law)] * 100)
-    assert all(0.0 <= one.doubly_robust.low <= one.doubly_robust.high <= 1.0 for one in told)
+        assert_they_hold(named(result, name), [value(probabilities)] * 100)
+    assert all(0.0 <= one.doubly_robust.low <= one.doubly_robust.high <= 1.0 for one in result)
 
 
 def test_the_log_itself_has_an_interval_that_holds() -> None:
     truths = [fmean(PAYS[e.a] for e in events if isinstance(e, Decided)) for events in plain_logs()]
-    told = [what_if(events, lambda x: LAWS[1]) for events in plain_logs()]
-    assert_they_hold(named(told, "logged"), truths)
+    result = [what_if(events, lambda x: LAWS[1]) for events in plain_logs()]
+    assert_they_hold(named(result, "logged"), truths)
 
 
 def test_normal_intervals_would_not_hold() -> None:
     """The planted bug: the test above can fail."""
     z = NormalDist().inv_cdf(0.975)
-    for law in LAWS[:2]:
-        told = [what_if(events, lambda x, law=law: law) for events in plain_logs()]
+    for probabilities in LAWS[:2]:
+        result = [
+            what_if(events, lambda x, probabilities=probabilities: probabilities)
+            for events in plain_logs()
+        ]
         for name in ESTIMATES:
             normal = [
                 RewardEstimate(e.mean, e.error, e.mean - z * e.error, e.mean + z * e.error)
-                for e in named(told, name)
+                for e in named(result, name)
             ]
-            assert max(missed(normal, [value(law)] * 100)) > GUARANTEED
+            assert max(missed(normal, [value(probabilities)] * 100)) > GUARANTEED
 
 
 def test_nor_would_any_if_the_log_gave_wrong_probabilities() -> None:
     """The planted bug: of an arm tried with 0.7 the log says 0.5."""
-    told = [
-        what_if(fixed_log(seed, 500, p_red=0.7, said=0.5), lambda x: {"red": 1.0}, bounds=(0, 1))
+    result = [
+        what_if(
+            fixed_log(seed, 500, p_red=0.7, logged_p_red=0.5), lambda x: {"red": 1.0}, bounds=(0, 1)
+        )
         for seed in range(100)
     ]
-    assert max(missed(named(told, "inverse_propensity"), [MEANS["red"]] * 100)) > GUARANTEED
+    assert max(missed(named(result, "inverse_propensity"), [MEANS["red"]] * 100)) > GUARANTEED
 
 
 def test_late_and_missing_answers_do_no_harm() -> None:
     logs = [log(seed, 150, late=30, silent=0.3) for seed in range(100)]
-    told = [what_if(events, lambda x: LAWS[0]) for events in logs]
-    assert all(one.unanswered > 10 for one in told)
+    result = [what_if(events, lambda x: LAWS[0]) for events in logs]
+    assert all(one.unanswered > 10 for one in result)
     for name in ESTIMATES:
-        assert_they_hold(named(told, name), [value(LAWS[0])] * 100)
+        assert_they_hold(named(result, name), [value(LAWS[0])] * 100)
 
 
 def test_rewards_may_drift() -> None:
@@ -119,27 +124,27 @@ def test_rewards_may_drift() -> None:
 
     truth = fmean(pays("worse", t) for t in range(150))
     logs = [log(seed, 150, pays) for seed in range(100)]
-    told = [what_if(events, lambda x: LAWS[0]) for events in logs]
+    result = [what_if(events, lambda x: LAWS[0]) for events in logs]
     for name in ESTIMATES:
-        assert_they_hold(named(told, name), [truth] * 100)
+        assert_they_hold(named(result, name), [truth] * 100)
 
 
 def test_an_agent_that_learns_from_the_log_is_judged_by_its_probabilities() -> None:
-    told, truths = [], []
+    result, truths = [], []
     for events in plain_logs():
         other = BernoulliBandit(list(PAYS), prior=[(3, 1), (1, 3)])
         driver, values, decided = as_model(other).driver(), [], {}
         for event in events:
             if isinstance(event, Decided):
-                law = cast("dict[str, float]", driver.probabilities(None))
-                values.append(value(law))
+                probabilities = cast("dict[str, float]", driver.probabilities(None))
+                values.append(value(probabilities))
                 decided[event.seq] = event.a
             elif isinstance(event, Observed):
                 driver.learn(None, decided[event.n], event.o)
-        told.append(what_if(events, other))
+        result.append(what_if(events, other))
         truths.append(fmean(values))
     for name in ESTIMATES:
-        assert_they_hold(named(told, name), truths)
+        assert_they_hold(named(result, name), truths)
 
 
 def test_a_good_guess_narrows_the_interval_and_a_bad_one_does_not_widen_it_in_the_mean() -> None:
@@ -150,10 +155,10 @@ def test_a_good_guess_narrows_the_interval_and_a_bad_one_does_not_widen_it_in_th
     The limits are five standard errors away: false alarms below 1e-6.
     """
 
-    def narrowed(events: list[Event], law: dict[str, float]) -> float:
-        told = what_if(events, lambda x: law)
-        assert told.all_propensities
-        ips, robust = told.inverse_propensity, told.doubly_robust
+    def narrowed(events: list[Event], probabilities: dict[str, float]) -> float:
+        result = what_if(events, lambda x: probabilities)
+        assert result.all_propensities
+        ips, robust = result.inverse_propensity, result.doubly_robust
         return (robust.high - robust.low) / (ips.high - ips.low)
 
     def mean(pays: Callable[[Any, int], float]) -> float:
@@ -164,7 +169,14 @@ def test_a_good_guess_narrows_the_interval_and_a_bad_one_does_not_widen_it_in_th
     assert mean(lambda a, _: 0.9) < 0.85
     # What paid pays no longer, and back: the means of the past are wrong most of the time.
     assert mean(lambda a, t: float(t // 100 % 2)) < 1.07
-    assert fmean(narrowed(events, law) for events in plain_logs()[:30] for law in LAWS) < 1.0
+    assert (
+        fmean(
+            narrowed(events, probabilities)
+            for events in plain_logs()[:30]
+            for probabilities in LAWS
+        )
+        < 1.0
+    )
 
 
 def test_answers_that_come_after_all_decisions_may_come_in_any_order() -> None:

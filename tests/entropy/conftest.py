@@ -185,10 +185,13 @@ def one(h: History, a: int) -> Fraction:
     return Fraction(1)
 
 
-def mix(w: list[Fraction], laws: list[dict[int, Fraction]]) -> dict[int, Fraction]:
+def mix(w: list[Fraction], distributions: list[dict[int, Fraction]]) -> dict[int, Fraction]:
     return {
-        k: sum((w_m * law[k] for w_m, law in zip(w, laws, strict=True)), Fraction(0))
-        for k in laws[0]
+        k: sum(
+            (w_m * probabilities[k] for w_m, probabilities in zip(w, distributions, strict=True)),
+            Fraction(0),
+        )
+        for k in distributions[0]
     }
 
 

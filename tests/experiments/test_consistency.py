@@ -56,15 +56,15 @@ def test_every_claim_holds_under_another_prior(weight: float) -> None:
 def test_the_distance_is_that_of_the_agents_action_probabilities() -> None:
     def off(agent: Any, *_: Any) -> float:
         """Before it has acted: P(a | âo_<t) against P(a | m1, x_t)."""
-        own = agent.belief.modes.policy[0, agent.x]
-        return float(sum(abs(p - own[a]) for a, p in agent.action_probabilities().items())) / 2
+        local = agent.belief.modes.policy[0, agent.x]
+        return float(sum(abs(p - local[a]) for a, p in agent.action_probabilities().items())) / 2
 
     for k, name in enumerate(NAMES):
-        own = modes(name, 0.5, 0.1)
-        agent = own.agent()
+        local = modes(name, 0.5, 0.1)
+        agent = local.agent()
         first = off(agent)
         probes = {"off": Probe(off)}  # after it has learnt: the law of the next step
-        record = interact(agent, own.environment(0), 30, seed=4, run=7, probes=probes)
+        record = interact(agent, local.environment(0), 30, seed=4, run=7, probes=probes)
         columns = run(Settings(seed=4, steps=30), 7)
         np.testing.assert_allclose(columns["distance"][k], [first, *record["off"]], atol=1e-12)
 
@@ -135,9 +135,9 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=19: .*>= 20.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     single = Settings(runs=1, steps=60)
-    alone = conduct(experiment, single)
-    assert alone.score.claims == ()
-    assert len(experiment.figures(single, alone.columns)) == 2
+    separate_run = conduct(experiment, single)
+    assert separate_run.score.claims == ()
+    assert len(experiment.figures(single, separate_run.columns)) == 2
 
 
 def test_too_few_looks_are_not_judged() -> None:

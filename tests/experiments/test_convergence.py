@@ -56,13 +56,13 @@ def test_the_distance_is_that_of_the_agent_from_its_true_mode(name: str) -> None
     modes, true, *_ = cases()[name]
     agent = modes.agent()
     stream = play(agent, modes.environment(true), seed=4, run=2)
-    seen = []
+    observed = []
     for _ in range(25):
-        law = agent.action_probabilities()
+        probabilities = agent.action_probabilities()
         right = modes.policy[true, agent.x]
-        seen.append(0.5 * sum(abs(law.get(a, 0.0) - right[a]) for a in modes.actions))
+        observed.append(0.5 * sum(abs(probabilities.get(a, 0.0) - right[a]) for a in modes.actions))
         next(stream)
-    assert distance(cases()[name], 25, seed=4, run=2) == pytest.approx(seen, abs=1e-12)
+    assert distance(cases()[name], 25, seed=4, run=2) == pytest.approx(observed, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", SETTLING)

@@ -80,12 +80,12 @@ def test_expected_evidence_is_the_mean_over_all_histories() -> None:
 
 def test_a_spell_lets_p1_act_for_its_length_and_p2_once() -> None:
     same = spell(2)
-    x, seen = same.start, []
+    x, observed = same.start, []
     for _ in range(6):
         a = int(np.argmax(same.policy[0, x]))
-        seen.append(same.labels.actions[a])
+        observed.append(same.labels.actions[a])
         x = same.advance(x, a, 1)
-    assert seen == ["climb", "climb", "round"] * 2
+    assert observed == ["climb", "climb", "round"] * 2
 
 
 def test_times_are_in_order_and_end_at_the_last_step() -> None:
@@ -171,9 +171,9 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=2: .*>= 300.* explain every claim"):
         parse(Settings, {"runs": "2"})
     single = Settings(seed=5, runs=2, steps=1000)
-    alone = conduct(experiment, single)
-    assert alone.score.claims == ()
-    assert len(experiment.figures(single, alone.columns)) == 2
+    separate_run = conduct(experiment, single)
+    assert separate_run.score.claims == ()
+    assert len(experiment.figures(single, separate_run.columns)) == 2
     assert len(WHO) == 3
 
 

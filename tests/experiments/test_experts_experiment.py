@@ -58,8 +58,8 @@ def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns
 
 def test_every_agent_meets_the_same_plant(columns: Columns) -> None:
     right = columns["survived"][:, AGENTS.index(RIGHT)]
-    alone = columns["experts"][np.arange(SMALL.runs), columns["pole"]]
-    assert np.array_equal(right, alone)
+    separate_run = columns["experts"][np.arange(SMALL.runs), columns["pole"]]
+    assert np.array_equal(right, separate_run)
 
 
 def test_experts_for_the_wrong_force_fall_at_once(columns: Columns) -> None:

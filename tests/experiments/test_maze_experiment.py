@@ -72,10 +72,10 @@ def test_the_columns_are_what_interact_records(columns: Columns) -> None:
     assert columns["late"][0, place] == reward[-500:].mean()
     states = np.append(start, record.observations["state"])
     for last, (first, end) in enumerate([(0, 1000), (3000, 4000)]):
-        seen = np.zeros((49, 4), int)
+        observed = np.zeros((49, 4), int)
         for t in range(first, end):
-            seen[states[t], record.actions[t]] += 1
-        np.testing.assert_array_equal(columns["visits"][0, place, last], seen)
+            observed[states[t], record.actions[t]] += 1
+        np.testing.assert_array_equal(columns["visits"][0, place, last], observed)
 
 
 def test_all_agents_of_a_run_begin_in_one_cell_and_different_runs_in_others() -> None:
@@ -126,8 +126,8 @@ def test_full_size_asks_for_more_than_quick_size() -> None:
     late = learnt(experiment.full)["late"]
     late[:, :2] *= 0.97
     for settings, holds in ((experiment.quick, True), (experiment.full, False)):
-        seen = learnt(settings, late=late[: settings.runs])
-        assert claims(settings, seen)["rule-near-optimal"].holds is holds
+        observed = learnt(settings, late=late[: settings.runs])
+        assert claims(settings, observed)["rule-near-optimal"].holds is holds
 
 
 def test_the_crossing_is_where_the_cumulative_reward_stays_ahead() -> None:
@@ -185,9 +185,9 @@ def test_the_table_has_the_papers_numbers_beside_ours(columns: Columns) -> None:
 
 
 def test_the_best_that_the_cups_can_pay_is_less_than_the_optimum(columns: Columns) -> None:
-    seen = Results(SMALL, columns)
-    assert seen.cup_cycle == pytest.approx(0.225200065, abs=1e-9)
-    assert seen.optimum == pytest.approx(0.3651619155, abs=1e-10)
+    observed = Results(SMALL, columns)
+    assert observed.cup_cycle == pytest.approx(0.225200065, abs=1e-9)
+    assert observed.optimum == pytest.approx(0.3651619155, abs=1e-10)
 
 
 def test_one_run_is_enough_for_claims_and_figures() -> None:

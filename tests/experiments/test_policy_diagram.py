@@ -198,10 +198,12 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
         parse(Settings, {"runs": str(FEWEST - 1)})
     assert parse(Settings, {"runs": str(FEWEST)}).runs == FEWEST
     single = Settings(runs=1, steps=1000)
-    alone = conduct(experiment, single)
-    assert alone.score.claims == ()
-    assert "±" not in "".join(str(cell) for row in alone.score.tables[0].rows for cell in row)
-    assert len(experiment.figures(single, alone.columns)) == 2
+    separate_run = conduct(experiment, single)
+    assert separate_run.score.claims == ()
+    assert "±" not in "".join(
+        str(cell) for row in separate_run.score.tables[0].rows for cell in row
+    )
+    assert len(experiment.figures(single, separate_run.columns)) == 2
 
 
 def test_every_table_says_what_its_symbols_mean(result: Result) -> None:

@@ -193,14 +193,14 @@ class Push:
 class Sudden:
     """A belief that changes its mind after three observations, for good."""
 
-    drawn, seen, learnt = 0, 0, 0.0
+    drawn, observed, learnt = 0, 0, 0.0
 
     def sample(self, rng: Stream) -> Push:
-        self.drawn = int(self.seen >= 3)
+        self.drawn = int(self.observed >= 3)
         return Push((2.0, -2.0)[self.drawn])
 
     def observe(self, x: Any, u: float, o: Any) -> None:
-        self.seen, self.learnt = self.seen + 1, u
+        self.observed, self.learnt = self.observed + 1, u
 
 
 def test_bumpless_blends_from_the_input_in_force_and_learns_from_what_was_applied() -> None:

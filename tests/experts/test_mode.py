@@ -231,8 +231,10 @@ def test_the_density_is_that_of_independent_normals_with_the_floor_added() -> No
     noise = SimulatorNoise(std=[0.0, 0.3, 2.0], floor=0.4)
     o, mean = np.array([1.0, -2.0, 0.5]), (1.3, -2.5, 4.0)
     scales = (0.4, 0.5, math.hypot(2.0, 0.4))
-    laws = [NormalDist(m, s) for m, s in zip(mean, scales, strict=True)]
-    expected = sum(math.log(law.pdf(v)) for law, v in zip(laws, o, strict=True))
+    distributions = [NormalDist(m, s) for m, s in zip(mean, scales, strict=True)]
+    expected = sum(
+        math.log(probabilities.pdf(v)) for probabilities, v in zip(distributions, o, strict=True)
+    )
     assert noise.log_density(o, mean) == pytest.approx(expected, abs=1e-12)
     assert noise.log_density(o.tolist(), mean) == noise.log_density(o, mean)
 

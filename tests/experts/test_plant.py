@@ -74,15 +74,15 @@ def test_a_plant_that_has_ended_answers_no_more() -> None:
 
 
 def test_noise_of_the_process_moves_the_state_and_noise_of_the_measurement_does_not() -> None:
-    still, moved, seen = (
+    still, moved, observed = (
         CARTPOLE.environment(5, **noise)
         for noise in ({}, {"process": (0.0, 0.1, 0.0, 0.1)}, {"measurement": 0.1})
     )
-    o, p, q = (plant.respond(1, Stream(1)) for plant in (still, moved, seen))
+    o, p, q = (plant.respond(1, Stream(1)) for plant in (still, moved, observed))
     assert np.array_equal(moved.state, p)
     assert np.array_equal(o[[0, 2]], p[[0, 2]])
     assert (o[[1, 3]] != p[[1, 3]]).all()
-    assert np.array_equal(seen.state, still.state)
+    assert np.array_equal(observed.state, still.state)
     assert (q != o).all()
 
 

@@ -106,9 +106,9 @@ def test_the_mean_of_runs_has_a_band_of_two_standard_errors() -> None:
 
 def test_one_run_has_a_line_and_no_band() -> None:
     series = Series.of_runs("rule", X, X[None])
-    seen = panel(series).visible(series)
-    assert seen.y.tolist() == X.tolist()
-    assert np.isnan(np.r_[seen.low, seen.high]).all()
+    observed = panel(series).visible(series)
+    assert observed.y.tolist() == X.tolist()
+    assert np.isnan(np.r_[observed.low, observed.high]).all()
 
 
 def test_non_finite_values_are_not_drawn() -> None:
@@ -116,19 +116,19 @@ def test_non_finite_values_are_not_drawn() -> None:
     series = Series(
         "rule", X, y, np.array([0.0, 0.0, 0.0, -np.inf]), np.array([2.0, 2.0, 2.0, 5.0])
     )
-    seen = panel(series).visible(series)
-    np.testing.assert_array_equal(seen.y, [1.0, np.nan, np.nan, 4.0])
-    np.testing.assert_array_equal(seen.low, [0.0, np.nan, np.nan, np.nan])
-    np.testing.assert_array_equal(seen.high, [2.0, np.nan, np.nan, np.nan])
+    observed = panel(series).visible(series)
+    np.testing.assert_array_equal(observed.y, [1.0, np.nan, np.nan, 4.0])
+    np.testing.assert_array_equal(observed.low, [0.0, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(observed.high, [2.0, np.nan, np.nan, np.nan])
 
 
 def test_a_logarithmic_axis_shows_positive_values_only_and_clips_bands() -> None:
     low, high = np.array([-1.0, 0.0, 0.5, -3.0]), np.array([2.0, 3.0, 4.0, -2.0])
     series = Series("rule", X, np.array([1.0, 2.0, 0.0, -2.5]), low, high)
-    seen = panel(series, yscale="log").visible(series)
-    np.testing.assert_array_equal(seen.y, [1.0, 2.0, np.nan, np.nan])
-    np.testing.assert_array_equal(seen.low, [0.5, 0.5, np.nan, np.nan])
-    np.testing.assert_array_equal(seen.high, [2.0, 3.0, np.nan, np.nan])
+    observed = panel(series, yscale="log").visible(series)
+    np.testing.assert_array_equal(observed.y, [1.0, 2.0, np.nan, np.nan])
+    np.testing.assert_array_equal(observed.low, [0.5, 0.5, np.nan, np.nan])
+    np.testing.assert_array_equal(observed.high, [2.0, 3.0, np.nan, np.nan])
     limited = panel(series, yscale="log", ylim=(0.1, None)).visible(series)
     np.testing.assert_array_equal(limited.low, [0.1, 0.1, np.nan, np.nan])
 

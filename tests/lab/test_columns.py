@@ -59,9 +59,9 @@ def test_missing_columns_are_never_invented() -> None:
 
 
 def test_a_run_that_no_shard_holds_is_missing() -> None:
-    pieces = [RowsInMemory(range(0, 6, 2), {}), RowsInMemory(range(5, 9), {})]
-    assert missing(range(10), pieces) == [range(1, 4, 2), range(9, 10)]
-    assert missing(range(0, 6, 2), pieces) == []
+    chunks = [RowsInMemory(range(0, 6, 2), {}), RowsInMemory(range(5, 9), {})]
+    assert missing(range(10), chunks) == [range(1, 4, 2), range(9, 10)]
+    assert missing(range(0, 6, 2), chunks) == []
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,8 @@ def test_no_agent_of_four_equals_is_called_better_more_often_than_stated() -> No
 
 def test_common_random_numbers_show_a_difference_that_hides_without_them() -> None:
     """Planted bug: pairs torn apart, or the variances of both agents added."""
-    luck, own = Stream(6).normal(size=50), Stream(7).normal(scale=0.1, size=(2, 50))
-    new, old = luck + own[0] + 0.2, luck + own[1]
+    luck, local = Stream(6).normal(size=50), Stream(7).normal(scale=0.1, size=(2, 50))
+    new, old = luck + local[0] + 0.2, luck + local[1]
     paired = compare(new, old, names=("new", "old"))
     assert paired.verdict == "better"
     assert paired.removed == pytest.approx(0.99, abs=0.01)
@@ -177,7 +177,7 @@ def test_a_comparison_that_cannot_be_is_refused() -> None:
 def test_the_ends_of_a_confidence_sequence_are_where_the_capital_reaches_two_over_alpha() -> None:
     """The definition in plain loops, on every fifth m of the grid."""
     x, alpha = Stream(12).beta(3, 2, size=25), 0.1
-    seen = confidence_sequence(x, (0, 1), alpha)
+    observed = confidence_sequence(x, (0, 1), alpha)
     for m in np.arange(5, 2000, 5) / 2000:
         up = down = 1.0
         ruled_out_below = ruled_out_above = False
@@ -190,8 +190,8 @@ def test_the_ends_of_a_confidence_sequence_are_where_the_capital_reaches_two_ove
             squares += (x_i - mean_sum / (i + 1)) ** 2
             ruled_out_below |= up >= 2 / alpha
             ruled_out_above |= down >= 2 / alpha
-            assert (m <= seen.low[i - 1] + 1e-12) == ruled_out_below
-            assert (m >= seen.high[i - 1] - 1e-12) == ruled_out_above
+            assert (m <= observed.low[i - 1] + 1e-12) == ruled_out_below
+            assert (m >= observed.high[i - 1] - 1e-12) == ruled_out_above
 
 
 @pytest.mark.parametrize(
@@ -202,11 +202,11 @@ def test_the_ends_of_a_confidence_sequence_are_where_the_capital_reaches_two_ove
     ],
 )
 def test_a_confidence_sequence_covers_at_all_times_at_once_and_peeking_at_t_does_not(
-    law: Callable[..., FloatArray], truth: float
+    probabilities: Callable[..., FloatArray], truth: float
 ) -> None:
     """R = 1,000 samples watched from 1 to 300 values; planted bug: t after every value."""
     samples, n = 1000, 300
-    x = law(Stream(13), (samples, n))
+    x = probabilities(Stream(13), (samples, n))
     missed = np.array([anytime_p_value(row, (0, 1), mean=truth) <= 0.05 for row in x])
     assert missed.mean() < 0.05 + slack(samples)
     t = np.arange(1, n + 1)
@@ -220,9 +220,9 @@ def test_a_confidence_sequence_covers_at_all_times_at_once_and_peeking_at_t_does
 def test_the_p_value_and_the_sequence_rule_out_the_same_means() -> None:
     x = Stream(14).random(size=(20, 80))
     for row in x:
-        seen = confidence_sequence(row, (0, 1))
+        observed = confidence_sequence(row, (0, 1))
         for mean in (0.4, 0.6):
-            outside = not seen.low[-1] < mean < seen.high[-1]
+            outside = not observed.low[-1] < mean < observed.high[-1]
             assert (anytime_p_value(row, (0, 1), mean=mean) <= 0.05) == outside
 
 
@@ -230,15 +230,15 @@ def test_a_confidence_sequence_uses_only_the_past_and_never_widens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x = Stream(15).normal(10.0, 0.3, size=300).clip(9, 11)
-    seen = confidence_sequence(x, (9, 11))
-    assert np.all(np.diff(seen.low) >= 0)
-    assert np.all(np.diff(seen.high) <= 0)
-    assert seen.low[-1] < 10 < seen.high[-1] < seen.low[-1] + 0.2
+    observed = confidence_sequence(x, (9, 11))
+    assert np.all(np.diff(observed.low) >= 0)
+    assert np.all(np.diff(observed.high) <= 0)
+    assert observed.low[-1] < 10 < observed.high[-1] < observed.low[-1] + 0.2
     early = confidence_sequence(x[:120], (9, 11))
-    assert np.array_equal(early.low, seen.low[:120])
-    assert np.array_equal(early.high, seen.high[:120])
+    assert np.array_equal(early.low, observed.low[:120])
+    assert np.array_equal(early.high, observed.high[:120])
     monkeypatch.setattr(sequences, "_CELLS", 5 * 2001)
-    assert np.array_equal(confidence_sequence(x, (9, 11)).low, seen.low)
+    assert np.array_equal(confidence_sequence(x, (9, 11)).low, observed.low)
 
 
 def test_looking_after_every_run_rarely_calls_an_equal_agent_better() -> None:
@@ -269,8 +269,8 @@ def test_a_sequential_comparison_stops_at_a_clear_winner() -> None:
     a = 0.7 * b + 0.3
     verdicts = [compare(a[:n], b[:n], bounds=(0, 1)).verdict for n in (5, 200)]
     assert verdicts == ["undecided", "better"]
-    said = str(compare(a, b, names=("new", "old"), bounds=(0, 1)))
-    assert "by betting, valid at any time" in said
+    message = str(compare(a, b, names=("new", "old"), bounds=(0, 1)))
+    assert "by betting, valid at any time" in message
     farthest = compare(np.ones(40), np.zeros(40), bounds=(0, 1))
     assert (farthest.verdict, float(farthest.difference.high)) == ("better", 1.0)
 

@@ -77,13 +77,13 @@ def test_a_broken_replica_on_the_cluster_is_named_with_where_it_broke(dask: Dask
 
 
 def test_the_cluster_reports_a_compilation_once(dask: Dask) -> None:
-    compiled, heard = find(f"{STUDIES / 'coin_study.py'}:compiled"), Heard()
-    run_replicas(compiled, compiled.settings(runs=3), executor=dask, progress=heard)
+    compiled, reported = find(f"{STUDIES / 'coin_study.py'}:compiled"), Heard()
+    run_replicas(compiled, compiled.settings(runs=3), executor=dask, progress=reported)
     deadline = time.monotonic() + 5
     while not dask.compiling() and time.monotonic() < deadline:
         time.sleep(0.05)  # the word travels beside the results
     assert dask.compiling()
-    assert heard.words <= 1
+    assert reported.words <= 1
 
 
 def test_a_cluster_that_does_not_answer_is_named() -> None:

@@ -137,8 +137,8 @@ def test_a_claim_of_ours_that_does_not_hold_fails_and_a_refuted_one_does_not() -
 
 
 def test_numpy_scalars_become_plain_numbers() -> None:
-    made = claim(expected=np.float64(3), ours=np.int64(4), error=np.float64(0), holds=np.True_)
-    assert [type(x) for x in (made.expected, made.ours, made.error, made.holds)] == [
+    created = claim(expected=np.float64(3), ours=np.int64(4), error=np.float64(0), holds=np.True_)
+    assert [type(x) for x in (created.expected, created.ours, created.error, created.holds)] == [
         float,
         int,
         float,

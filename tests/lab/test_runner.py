@@ -41,13 +41,13 @@ def test_two_workers_give_the_bytes_of_one_though_the_first_run_comes_last(
     coin: Experiment[Any], study: Path
 ) -> None:
     settings = coin.settings(runs=37, steps=11)
-    alone, heard = run_replicas(coin, settings), Heard()
-    shared = run_replicas(find(f"{study}:uneven"), settings, workers=2, progress=heard)
-    assert as_bytes(alone) == as_bytes(shared)
-    assert alone["share"].shape == (37, 11)
-    assert heard.counts[0] == (0, 37)
-    assert heard.counts[-1] == (37, 37)
-    assert heard.counts == sorted(heard.counts)
+    single, reported = run_replicas(coin, settings), Heard()
+    shared = run_replicas(find(f"{study}:uneven"), settings, workers=2, progress=reported)
+    assert as_bytes(single) == as_bytes(shared)
+    assert single["share"].shape == (37, 11)
+    assert reported.counts[0] == (0, 37)
+    assert reported.counts[-1] == (37, 37)
+    assert reported.counts == sorted(reported.counts)
 
 
 def test_runs_are_stacked_in_their_order(coin: Experiment[Any]) -> None:
@@ -56,9 +56,9 @@ def test_runs_are_stacked_in_their_order(coin: Experiment[Any]) -> None:
 
 
 def test_each_finished_replica_is_reported(coin: Experiment[Any]) -> None:
-    heard = Heard()
-    run_replicas(coin, coin.settings(runs=3), progress=heard)
-    assert heard.counts == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    reported = Heard()
+    run_replicas(coin, coin.settings(runs=3), progress=reported)
+    assert reported.counts == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -177,9 +177,9 @@ def test_workers_may_be_started_from_a_thread(coin: Experiment[Any]) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_first_compilation_is_announced_once(study: Path, workers: int) -> None:
-    compiled, heard = find(f"{study}:compiled"), Heard()
-    run_replicas(compiled, compiled.settings(runs=2), workers, heard)
-    assert heard.words == 1
+    compiled, reported = find(f"{study}:compiled"), Heard()
+    run_replicas(compiled, compiled.settings(runs=2), workers, reported)
+    assert reported.words == 1
 
 
 def test_compilation_is_reported_and_numba_is_loaded_only_when_needed(study: Path) -> None:

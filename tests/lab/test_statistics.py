@@ -154,11 +154,11 @@ def test_the_bootstrap_covers_skewed_means_where_t_does_not() -> None:
     ],
 )
 def test_the_method_chosen_by_itself_covers(
-    law: Callable[..., FloatArray], truth: float, least: float
+    probabilities: Callable[..., FloatArray], truth: float, least: float
 ) -> None:
     """n = 30; the choice looks at the sample itself, so its coverage is counted as well."""
     samples = 2000
-    x = law(Stream(3), (30, samples))
+    x = probabilities(Stream(3), (30, samples))
     t, resampled = (mean_interval(x, method=method) for method in ("t", "bootstrap"))
     skewed = np.array([fitting_method(x[:, k]) == "bootstrap" for k in range(samples)])
     low, high = (np.where(skewed, getattr(resampled, e), getattr(t, e)) for e in ("low", "high"))
@@ -191,8 +191,8 @@ def test_the_chunk_size_does_not_change_the_result(monkeypatch: pytest.MonkeyPat
     x = np.exp(Stream(6).normal(size=(15, 7)))
     whole, band = mean_interval(x, method="bootstrap"), mean_band(x)
     monkeypatch.setattr(intervals, "_CELLS", 4001)
-    pieces = mean_interval(x, method="bootstrap")
-    assert pieces.low == pytest.approx(whole.low, rel=1e-12)
+    chunks = mean_interval(x, method="bootstrap")
+    assert chunks.low == pytest.approx(whole.low, rel=1e-12)
     assert mean_band(x).high == pytest.approx(band.high, rel=1e-12)
 
 

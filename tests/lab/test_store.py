@@ -268,7 +268,7 @@ except Unwritable as error:
 
 @pytest.mark.parametrize(("limit", "kept"), [(8000, 60), (3000, 0)])
 def test_a_file_that_cannot_grow_loses_nothing_that_was_finished(
-    study: Path, paced: Experiment[Any], tmp_path: Path, limit: int, kept: int
+    study: Path, paced: Experiment[Any], tmp_path: Path, limit: int, saved: int
 ) -> None:
     """Groups fit under the higher limit and columns.npz does not; under the lower none fits."""
     name = f"{study.with_name('paced_study.py')}:paced"
@@ -279,7 +279,7 @@ def test_a_file_that_cannot_grow_loses_nothing_that_was_finished(
     assert [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")] == []
     settings, counted = paced.settings(runs=60), Counted(paced)
     columns = into(tmp_path, counted.experiment, settings)
-    assert len(counted.runs) == 60 - kept
+    assert len(counted.runs) == 60 - saved
     assert as_bytes(columns) == as_bytes(run_replicas(paced, settings))
 
 
@@ -312,10 +312,10 @@ def test_the_manifest_holds_settings_seed_key_versions_machine_hashes_and_dates(
     assert (content["experiment"], content["seed"], content["runs"]) == ("paced", 5, 3)
     assert content["settings"]["words"] == ["a", "bb", "ccc", "dddd"]
     assert len(content["key"]) == len(content["sha256"]["columns.npz"]) == 64
-    (making,) = content["made"]
-    assert making["runs"] == [[0, 3, 1]]
-    assert {"bayescontrol", "numpy", "python"} <= set(making["made"]["versions"])
-    assert {"system", "processor", "cores"} == set(making["made"]["machine"])
+    (creating,) = content["made"]
+    assert creating["runs"] == [[0, 3, 1]]
+    assert {"bayescontrol", "numpy", "python"} <= set(creating["made"]["versions"])
+    assert {"system", "processor", "cores"} == set(creating["made"]["machine"])
     assert content["started"] <= content["finished"]
     assert results_in(tmp_path) == (tmp_path,)
 

@@ -160,9 +160,9 @@ def test_order_and_merging_do_not_change_the_posterior() -> None:
         one.observe(*event)
     for event in events[1::2]:
         two.observe(*event)
-    kept = two.posterior()
+    saved = two.posterior()
     one.merge(two)
-    assert np.array_equal(kept, two.posterior())
+    assert np.array_equal(saved, two.posterior())
     for other in (shuffled, one):
         assert np.allclose(other.posterior(), whole.posterior(), rtol=1e-10, atol=1e-12)
         assert np.allclose(other.scatter(), whole.scatter(), rtol=1e-10)

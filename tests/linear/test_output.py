@@ -98,8 +98,8 @@ def test_the_agent_finds_its_plant_and_controls_it_at_the_cost_of_lqg() -> None:
         agent: Any = ControlRule(FiniteBelief(MODES))
         record = interact(agent, truth.environment(), 200, run=run)
         assert agent.belief.posterior()[2] > 0.9
-        alone = interact(ControlRule(FiniteBelief([truth])), truth.environment(), 200, run=run)
-        late = [float((r.observations[100:] ** 2).sum()) for r in (record, alone)]
+        single = interact(ControlRule(FiniteBelief([truth])), truth.environment(), 200, run=run)
+        late = [float((r.observations[100:] ** 2).sum()) for r in (record, single)]
         gaps.append(late[0] - late[1])
     assert abs(np.mean(gaps)) <= 5 * np.std(gaps, ddof=1) / np.sqrt(30) + 1e-9
 

@@ -63,10 +63,10 @@ def test_costs_of_a_record_are_those_of_its_steps() -> None:
     states = np.vstack([[1.0, 2.0], record.observations[:-1]])
     expected = [system.costs.of(x, u) for x, u in zip(states, record.actions, strict=True)]
     assert np.allclose(plant.costs(record, start=[1.0, 2.0]), expected)
-    seen = LinearPlant(system, start=[1.0, 2.0], cost_noise=0.0)
-    record = interact(OptimalController(system, start=[1.0, 2.0]), seen, 20)
+    observed = LinearPlant(system, start=[1.0, 2.0], cost_noise=0.0)
+    record = interact(OptimalController(system, start=[1.0, 2.0]), observed, 20)
     assert np.allclose(record.observations["cost"], expected)
-    assert np.allclose(seen.costs(record, start=[1.0, 2.0]), expected)
+    assert np.allclose(observed.costs(record, start=[1.0, 2.0]), expected)
 
 
 def test_an_answer_may_be_written_over_without_moving_the_plant() -> None:

@@ -86,15 +86,15 @@ def test_a_policy_can_be_the_fallback() -> None:
 
     modes = outside()
     agent = guarded(modes, fallback=Opposite())
-    seen = []
+    observed = []
     rng, noise, world = Stream(0), Stream(1), modes.environment(3)
     for _ in range(300):
         x, raised = agent.x, agent.alarm.raised
         a = agent.act(rng)
         if raised:
-            seen.append((x, a))
+            observed.append((x, a))
         agent.observe(a, world.respond(a, noise))
-    assert set(seen) == {(0, 1), (1, 0)}
+    assert set(observed) == {(0, 1), (1, 0)}
 
 
 def test_a_function_of_situation_and_chance_can_be_the_fallback() -> None:
@@ -146,8 +146,8 @@ def test_probabilities_are_available_before_and_after_the_alarm() -> None:
     agent = guarded(outside(), fallback=2)
     assert agent.action_probabilities() == agent.agent.action_probabilities()
     assert agent.predictive(1) == agent.agent.predictive(1)
-    for fallback, law in ((1, {1: 1.0}), ((4, 2), {(4, 2): 1.0})):
-        assert raised(fallback).action_probabilities() == law
+    for fallback, probabilities in ((1, {1: 1.0}), ((4, 2), {(4, 2): 1.0})):
+        assert raised(fallback).action_probabilities() == probabilities
     agent = raised(RARE[0])
     assert agent.action_probabilities() == RARE[0].action_probabilities(agent.x)
     assert agent.predictive(0) == agent.agent.predictive(0)

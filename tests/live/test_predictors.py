@@ -126,13 +126,13 @@ def test_numbers_of_numpy_and_of_python_are_the_same_key() -> None:
 def test_student_is_the_predictive_of_the_stated_prior() -> None:
     """Against the closed posterior of all observations at once, by another library."""
     q = StudentPredictor(mean=0.3, kappa=0.5, alpha=1.5, beta=2.0)
-    seen = np.array([1.0, -0.4, 2.2, 0.9])
-    for o in seen:
+    observed = np.array([1.0, -0.4, 2.2, 0.9])
+    for o in observed:
         q.update(0, 0, o)
-    n, mean = len(seen), seen.mean()
+    n, mean = len(observed), observed.mean()
     kappa, alpha = 0.5 + n, 1.5 + n / 2
     mu = (0.5 * 0.3 + n * mean) / kappa
-    beta = 2.0 + ((seen - mean) ** 2).sum() / 2 + 0.5 * n * (mean - 0.3) ** 2 / (2 * kappa)
+    beta = 2.0 + ((observed - mean) ** 2).sum() / 2 + 0.5 * n * (mean - 0.3) ** 2 / (2 * kappa)
     scale = math.sqrt(beta * (kappa + 1) / (alpha * kappa))
     for o in (-3.0, 0.0, 0.7, 10.0):
         expected = stats.t.logpdf(o, 2 * alpha, mu, scale)
@@ -143,9 +143,9 @@ def test_student_is_the_predictive_of_the_stated_prior() -> None:
 
 
 @pytest.mark.parametrize("seen", [[], [0.5], [3.0, 3.1, 2.9]])
-def test_student_integrates_to_one_at_every_step(seen: list[float]) -> None:
+def test_student_integrates_to_one_at_every_step(observed: list[float]) -> None:
     q = StudentPredictor(beta=0.3)
-    for o in seen:
+    for o in observed:
         q.update(0, 0, o)
     total, _ = integrate.quad(
         lambda o: math.exp(q.log_predict(0, 0, o)), -np.inf, np.inf, epsabs=1e-10

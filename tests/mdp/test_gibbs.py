@@ -146,9 +146,9 @@ def test_the_laws_of_conditioning_hold(world: MDP, prior: GibbsPrior, declare: b
 def test_two_calls_of_a_compiled_run_are_one(world: MDP) -> None:
     whole, parts = agent_for(world), agent_for(world)
     streams, environment = both_streams(0, 0), world.environment()
-    pieces = [list(interact(parts, environment, n, streams=streams)) for n in (1, 59, 140)]
+    chunks = [list(interact(parts, environment, n, streams=streams)) for n in (1, 59, 140)]
     record = interact(whole, world.environment(), 200, seed=0)
-    assert list(record) == [step for piece in pieces for step in piece]
+    assert list(record) == [step for piece in chunks for step in piece]
     assert same_bits(whole.save(), parts.save())
 
 
@@ -240,9 +240,9 @@ def test_merging_leaves_the_chain_and_adds_what_the_other_has_seen() -> None:
     one.merge(two)
     for mine, before in zip(one.ledger.chain[:2], chain, strict=True):
         assert mine.tobytes() == before.tobytes()
-    seen, others = one.transitions(), all_of_it.transitions()
-    assert {k: n for k, (n, _) in seen.items()} == {k: n for k, (n, _) in others.items()}
-    for key, (_, mean) in seen.items():
+    observed, others = one.transitions(), all_of_it.transitions()
+    assert {k: n for k, (n, _) in observed.items()} == {k: n for k, (n, _) in others.items()}
+    for key, (_, mean) in observed.items():
         assert mean == pytest.approx(others[key][1], rel=1e-12)
     mine, its = (
         sorted(b.ledger.evidence.scatter[: 3 * len(b.states)].tolist()) for b in (one, all_of_it)
@@ -252,9 +252,9 @@ def test_merging_leaves_the_chain_and_adds_what_the_other_has_seen() -> None:
 
 def test_different_beliefs_do_not_merge_and_nothing_changes() -> None:
     def belief(**options: Any) -> GibbsBelief:
-        made = GibbsBelief(2, **options)
-        made.observe("x", 0, (1.0, "x"))
-        return made
+        created = GibbsBelief(2, **options)
+        created.observe("x", 0, (1.0, "x"))
+        return created
 
     mine = belief(allowed=lambda x: [0])
     fuller = GibbsBelief(2)

@@ -101,8 +101,8 @@ def test_the_table_of_the_real_world_is_ours(
     np.testing.assert_allclose(real.reward, mine.reward, rtol=3e-16, atol=0.0)
     for x, place in zip(real.states, mine.states, strict=True):
         for a in range(4):
-            seen = {(r, real.states.place(y)) for r, y in real.outcomes(x, a)}
-            assert seen == set(mine.outcomes(place, a))
+            observed = {(r, real.states.place(y)) for r, y in real.outcomes(x, a)}
+            assert observed == set(mine.outcomes(place, a))
     require_communicating(real)
     for mdp in (real, mine):
         assert policy_iteration(mdp).gain == pytest.approx(gain, rel=1e-12)
@@ -148,7 +148,7 @@ def test_on_the_real_lake_the_agent_sees_what_the_table_says(precision: float | 
     assert abs(pearson(stepped.transitions(), mdp)) < 5
 
 
-def pearson(seen: dict[tuple[int, int, int], tuple[int, float]], mdp: MDP) -> float:
+def pearson(observed: dict[tuple[int, int, int], tuple[int, float]], mdp: MDP) -> float:
     """(χ² - degrees of freedom) / its standard deviation, over all pairs with a choice.
 
     As if how often a pair is met were given; 30 seeds have mean .5 and spread .9, so it is beyond
@@ -157,13 +157,13 @@ def pearson(seen: dict[tuple[int, int, int], tuple[int, float]], mdp: MDP) -> fl
     chi2 = freedom = variance = 0.0
     for x in mdp.states:
         for a in mdp.actions:
-            law = {o.state: p for o, p in mdp.outcomes(x, a).items()}
-            count = {y: seen.get((x, a, y), (0, 0.0))[0] for y in law}
-            n, k = sum(count.values()), len(law)
+            distribution = {o.state: p for o, p in mdp.outcomes(x, a).items()}
+            count = {y: observed.get((x, a, y), (0, 0.0))[0] for y in distribution}
+            n, k = sum(count.values()), len(distribution)
             if n > 0 and k > 1:
-                chi2 += sum((count[y] - n * p) ** 2 / (n * p) for y, p in law.items())
+                chi2 += sum((count[y] - n * p) ** 2 / (n * p) for y, p in distribution.items())
                 freedom += k - 1
-                inverse = sum(1 / p for p in law.values())
+                inverse = sum(1 / p for p in distribution.values())
                 variance += 2 * (k - 1) + (inverse - k**2 - 2 * k + 2) / n
     return float((chi2 - freedom) / variance**0.5)
 

@@ -50,12 +50,12 @@ def policies(weights: Weights) -> list[tuple[int, ...]]:
 
 
 def reach(edges: list[set[int]], x: int) -> set[int]:
-    seen, new = {x}, [x]
+    observed, new = {x}, [x]
     while new:
-        for y in edges[new.pop()] - seen:
-            seen.add(y)
+        for y in edges[new.pop()] - observed:
+            observed.add(y)
             new.append(y)
-    return seen
+    return observed
 
 
 def closed(edges: list[set[int]]) -> list[list[int]]:

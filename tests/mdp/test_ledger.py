@@ -29,10 +29,10 @@ def written(events: list[Any], states: int | None = None) -> Ledger:
 
 
 def counted(events: list[Any]) -> dict[Any, tuple[int, float]]:
-    seen: dict[Any, list[float]] = defaultdict(list)
+    observed: dict[Any, list[float]] = defaultdict(list)
     for x, a, y, r in events:
-        seen[x, a, y].append(r)
-    return {key: (len(rewards), sum(rewards)) for key, rewards in seen.items()}
+        observed[x, a, y].append(r)
+    return {key: (len(rewards), sum(rewards)) for key, rewards in observed.items()}
 
 
 @given(EVENTS, DECLARED)
@@ -50,17 +50,17 @@ def test_cached_values_equal_fresh_ones(events: list[Any], states: int | None) -
     for x in range(len(ledger)):
         name = list(ledger.places)[x]
         for a in range(3):
-            own = [entry for entry in ledger if (entry.x, entry.a) == (name, a)]
-            n, total = sum(entry.n for entry in own), sum(entry.total for entry in own)
-            terms = len(ledger) if states else max(len(own), 1)
+            local = [entry for entry in ledger if (entry.x, entry.a) == (name, a)]
+            n, total = sum(entry.n for entry in local), sum(entry.total for entry in local)
+            terms = len(ledger) if states else max(len(local), 1)
             e, i = ledger.evidence, 3 * x + a
             assert e.s[i] == pytest.approx(lambda0 * terms + unit * n)
             assert e.pull[i] == pytest.approx(lambda0 * mu0 * terms + unit * total)
             assert e.inverse[i] * e.s[i] == pytest.approx(1.0)
             assert e.spread[i] ** 2 * e.s[i] == pytest.approx(1.0)
-            for entry in own:
+            for entry in local:
                 into[ledger.places[entry.y]] += unit * entry.n + (0.0 if states else lambda0)
-            if not own and not states:
+            if not local and not states:
                 into[x] += lambda0
     e = ledger.evidence
     flow = lambda0 * e.from_prior[: len(ledger)] + unit * e.from_data[: len(ledger)]

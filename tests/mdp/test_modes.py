@@ -92,9 +92,9 @@ def test_a_hypothesis_has_the_probabilities_of_its_mdp() -> None:
     for m, mdp in enumerate(mdps):
         for x in range(4):
             for a in range(2):
-                law = modes[m].observation_probabilities(x, a)
-                assert {modes.steps[o]: p for o, p in law.items()} == mdp.outcomes(x, a)
-                assert all(modes.advance(x, a, o) == modes.steps[o].state for o in law)
+                probabilities = modes[m].observation_probabilities(x, a)
+                assert {modes.steps[o]: p for o, p in probabilities.items()} == mdp.outcomes(x, a)
+                assert all(modes.advance(x, a, o) == modes.steps[o].state for o in probabilities)
 
 
 def test_ties_are_shared_or_go_to_the_lowest() -> None:

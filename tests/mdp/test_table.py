@@ -201,14 +201,14 @@ def test_it_answers_with_the_probabilities_of_its_table() -> None:
     """Frequencies over 20,000 steps; 4.9 errors: false alarm 1e-6 a cell."""
     mdp = random_mdp(3, 2, seed=5)
     world, rng = mdp.environment(), Stream(0)
-    seen = np.zeros((3, 2, 3))
+    observed = np.zeros((3, 2, 3))
     for t in range(20_000):
         x, a = world.at, t % 2
         step = world.respond(a, rng)
         assert mdp.outcomes(x, a)[step] > 0.0
-        seen[x, a, step.state] += 1
-    visits, p = seen.sum(-1, keepdims=True), mdp.transition
-    assert (np.abs(seen - visits * p) <= 4.9 * np.sqrt(visits * p * (1 - p)) + 1e-9).all()
+        observed[x, a, step.state] += 1
+    visits, p = observed.sum(-1, keepdims=True), mdp.transition
+    assert (np.abs(observed - visits * p) <= 4.9 * np.sqrt(visits * p * (1 - p)) + 1e-9).all()
 
 
 def test_the_chain_pays_for_k_right_actions_in_a_row() -> None:

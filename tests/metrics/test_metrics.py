@@ -65,8 +65,8 @@ def test_it_equals_its_definition(seed: int) -> None:
     v, w, x = prior, prior, modes.start
     for t, (a, o) in enumerate(record):
         policy, hypothesis = modes.policy[:, x, a], modes.hypothesis[:, x, a, o]
-        told = normalised(v * policy)
-        assert read.step_bits[t] == pytest.approx(bits(told, v), abs=1e-12)
+        result = normalised(v * policy)
+        assert read.step_bits[t] == pytest.approx(bits(result, v), abs=1e-12)
         assert read.log_odds[t] == pytest.approx(
             np.log2(policy) - math.log2(float(policy @ v)), abs=1e-12
         )
@@ -167,8 +167,8 @@ class Repeater:
 def test_modes_with_private_state_are_asked_in_their_state() -> None:
     agent = ControlRule(FiniteBelief([Repeater(0.9), Repeater(0.3)]))
     read = delusion(Record([0, 1, 1, 0], [0, 0, 0, 0]), agent)
-    kept = [1, 0, 1, 0]  # the state is the last action, 0 before the first
-    odds = [[0.9, 0.3] if k else [0.1, 0.7] for k in kept]
+    saved = [1, 0, 1, 0]  # the state is the last action, 0 before the first
+    odds = [[0.9, 0.3] if k else [0.1, 0.7] for k in saved]
     assert read.log_odds == pytest.approx(
         np.log2(odds) - np.log2(np.mean(odds, axis=1, keepdims=True)), abs=1e-12
     )

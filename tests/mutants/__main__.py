@@ -79,10 +79,10 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="bugs at a time (default 2)")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds for one bug")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the tests under way end too
-    bugs = chosen(load_bugs(), asked.only)
-    if asked.list:
+    bugs = chosen(load_bugs(), requested.only)
+    if requested.list:
         for bug in bugs:
             print(f"{bug.name:40} {bug.file:36} {bug.what}")
         return 0
@@ -91,14 +91,14 @@ def main() -> int:
     try:
         results = run(
             bugs,
-            workers=asked.workers,
-            timeout=asked.timeout,
-            report=_Progress(len(bugs), asked.workers),
+            workers=requested.workers,
+            timeout=requested.timeout,
+            report=_Progress(len(bugs), requested.workers),
         )
     except ControlFailed as error:
         print(error, file=sys.stderr)
         return 2
-    if asked.json:
+    if requested.json:
         print_json(results, time.perf_counter() - began)
     else:
         print_table(results)

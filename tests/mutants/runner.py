@@ -129,11 +129,11 @@ class Workspace:
         self._require_import()
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: v for name, v in os.environ.items() if not name.startswith("PYTEST_")}
+        saved = {name: v for name, v in os.environ.items() if not name.startswith("PYTEST_")}
         path = os.pathsep.join(map(str, (self.source, self.repository)))
         caches = {"NUMBA_CACHE_DIR": str(self.cache), "XDG_CACHE_HOME": str(self.cache)}
         # Loading plugins that no related test needs would take longer than most of the tests.
-        return kept | caches | {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        return saved | caches | {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
     def _require_import(self) -> None:
         program = f"import {self.package}; print({self.package}.__file__)"

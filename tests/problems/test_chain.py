@@ -214,12 +214,12 @@ def test_geometric_holding_takes_the_sum_of_powers(k: int, p: Fraction) -> None:
 @pytest.mark.parametrize("schedule", [every_step, Every(2), Every(3), Geometric(0.3), doubling])
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 6])
 def test_mean_and_deviation_are_those_of_the_distribution(schedule: Schedule, k: int) -> None:
-    law = identification_probabilities(lambda _t: k, schedule, 4000)
+    probabilities = identification_probabilities(lambda _t: k, schedule, 4000)
     t = np.arange(1, 4001)
     mean, sd = identification_time(k, schedule)
-    assert law.sum() == pytest.approx(1.0, abs=1e-12)
-    assert t @ law == pytest.approx(mean, rel=1e-10)
-    variance = float((t - mean) ** 2 @ law)
+    assert probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+    assert t @ probabilities == pytest.approx(mean, rel=1e-10)
+    variance = float((t - mean) ** 2 @ probabilities)
     assert math.sqrt(variance) == pytest.approx(sd, rel=1e-8, abs=1e-9)
 
 
@@ -253,8 +253,8 @@ def test_the_growing_chain_has_the_distribution_over_all_histories(schedule: Sch
             if t >= k and len(set(actions[t - k : t])) == 1:
                 count[t - 1] += 1
                 break
-    law = identification_probabilities(growing.required, schedule, steps)
-    assert law.tolist() == (count / 2 ** sum(draws)).tolist()
+    probabilities = identification_probabilities(growing.required, schedule, steps)
+    assert probabilities.tolist() == (count / 2 ** sum(draws)).tolist()
 
 
 def test_doubling_identifies_surely_within_three_times_k() -> None:
@@ -268,17 +268,17 @@ def test_on_the_growing_chain_the_rule_never_identifies_and_doubling_does_by_ste
     # The first chance, 100 equal actions out of 100, is two thirds of all there ever is.
     assert rule[99] == 2.0**-99
     assert rule.sum() + tail_bound(growing, every_step, 2000) < 3e-30
-    law = identification_probabilities(growing.required, doubling, 512)
-    assert law.sum() == 1.0
-    assert np.flatnonzero(law)[[0, -1]].tolist() == [99, 473]
+    probabilities = identification_probabilities(growing.required, doubling, 512)
+    assert probabilities.sum() == 1.0
+    assert np.flatnonzero(probabilities)[[0, -1]].tolist() == [99, 473]
 
 
 @pytest.mark.parametrize("schedule", [every_step, Every(2), Every(3), Geometric(0.3)])
 def test_the_tail_bound_is_above_the_exact_tail(schedule: Schedule) -> None:
     growing = GrowingChain(2)
-    law = identification_probabilities(growing.required, schedule, 4000)
+    probabilities = identification_probabilities(growing.required, schedule, 4000)
     for steps in (4, 10, 50, 200):
-        tail = law[steps:].sum()
+        tail = probabilities[steps:].sum()
         assert 0.0 < tail <= tail_bound(growing, schedule, steps)
 
 

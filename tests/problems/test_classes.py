@@ -75,13 +75,13 @@ def test_ours_are_there() -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_each_built_in_can_be_created_with_defaults_and_has_a_repr(name: str) -> None:
-    made, about = make(name), describe(name)
-    assert isinstance(made, TabularModes)
+    created, about = make(name), describe(name)
+    assert isinstance(created, TabularModes)
     assert about.name == name
     assert about.summary.endswith((".", "repaired."))
     for setting in about.settings:
         again = make(name, **{setting.name: setting.default})
-        assert again.policy.shape == made.policy.shape
+        assert again.policy.shape == created.policy.shape
 
 
 def test_the_three_modes_come_with_their_prior() -> None:
@@ -106,8 +106,8 @@ def test_settings_may_be_values_or_text() -> None:
         ("goals", {"goals": "few"}, "goals: goals='few' is not of type int"),
     ],
 )
-def test_a_wrong_setting_is_named(name: str, settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidSetting, match=said):
+def test_a_wrong_setting_is_named(name: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message):
         make(name, **settings)
 
 
@@ -151,6 +151,6 @@ def test_without_annotations_the_defaults_give_the_types() -> None:
         ("trap", "registered more than once: bayescontrol.problems.examples:trap, coin"),
     ],
 )
-def test_an_invalid_class_is_refused_by_name(name: str, said: str) -> None:
-    with pytest.raises(UnknownClass, match=said):
+def test_an_invalid_class_is_refused_by_name(name: str, message: str) -> None:
+    with pytest.raises(UnknownClass, match=message):
         make(name)

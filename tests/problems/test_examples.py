@@ -64,9 +64,9 @@ def test_the_two_agents_answer_as_conditioning_and_intervening_do() -> None:
         for agent in (naive, causal):
             agent.issue(0)
             agent.observe(0, o)
-        seen = model.query("prize", given={"a": 0, "o": o})
+        observed = model.query("prize", given={"a": 0, "o": o})
         done = model.query("prize", given={"o": o}, do={"a": 0})
-        assert posterior_of(naive) == pytest.approx([seen[0], seen[1]], abs=1e-15)
+        assert posterior_of(naive) == pytest.approx([observed[0], observed[1]], abs=1e-15)
         assert posterior_of(causal) == pytest.approx([done[0], done[1]], abs=1e-15)
 
 
@@ -223,7 +223,7 @@ def test_nothing_leads_out_of_the_pit_and_nothing_is_learnt_there() -> None:
     assert (modes.successor[pit] == pit).all()
     assert (modes.hypothesis[:, pit] == 0.5).all()
     assert (pays(modes, "open")[:, 0] == [[0.8] * 2, [0.5] * 2, [0.2] * 2]).all()
-    assert len({tuple(law) for law in modes.policy[:, pit]}) == 3
+    assert len({tuple(probabilities) for probabilities in modes.policy[:, pit]}) == 3
 
 
 def test_only_the_third_mode_steps_into_the_pit() -> None:

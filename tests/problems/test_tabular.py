@@ -55,8 +55,8 @@ def test_one_mode_and_the_whole_class_give_the_same_numbers(
     for m, mode in enumerate(modes):
         assert mode.likelihood(x, a, o) == whole[m] == modes.hypothesis[m, x, a, o]
         assert mode.action_probabilities(x)[a] == modes.action_probabilities(x)[a][m]
-        seen = modes.observation_probabilities(x, a)[o][m]
-        assert mode.observation_probabilities(x, a)[o] == seen
+        observed = modes.observation_probabilities(x, a)[o][m]
+        assert mode.observation_probabilities(x, a)[o] == observed
     assert len(list(modes)) == len(modes) == count
 
 
@@ -88,13 +88,13 @@ def test_an_environment_answers_with_the_probabilities_of_its_mode() -> None:
     """Frequencies over 20,000 steps of a random walk; 4.9 errors: false alarm 1e-6 a cell."""
     modes = random_modes(2, situations=3, observations=3, seed=4)
     world, rng, n = modes.environment(1), Stream(0), 20_000
-    seen = np.zeros((3, 2, 3))
+    observed = np.zeros((3, 2, 3))
     for t in range(n):
         x = world.x
-        seen[x, t % 2, world.respond(t % 2, rng)] += 1
-    visits = seen.sum(-1, keepdims=True)
+        observed[x, t % 2, world.respond(t % 2, rng)] += 1
+    visits = observed.sum(-1, keepdims=True)
     p = modes.hypothesis[1]
-    assert (np.abs(seen - visits * p) <= 4.9 * np.sqrt(visits * p * (1 - p)) + 1e-9).all()
+    assert (np.abs(observed - visits * p) <= 4.9 * np.sqrt(visits * p * (1 - p)) + 1e-9).all()
 
 
 def test_names_are_shown_and_unknown_modes_are_named() -> None:

@@ -78,19 +78,19 @@ def test_modes_without_a_situation_have_one() -> None:
 
 
 def test_the_table_says_what_the_modes_say_wherever_one_can_come() -> None:
-    own = [walker("up", 1, 2), walker("down", -1, 4), walker("two", 2, 0)]
-    modes = tabulate(own, 0, on)
+    local = [walker("up", 1, 2), walker("down", -1, 4), walker("two", 2, 0)]
+    modes = tabulate(local, 0, on)
     assert sorted(modes.labels.situations) == ["0", "1", "2", "3", "4"]
     assert modes.labels.situations[modes.start] == "0"
     for i, x in enumerate(map(int, modes.labels.situations)):
-        taken = {step for mode in own for step in mode.action_probabilities(x)}
+        taken = {step for mode in local for step in mode.action_probabilities(x)}
         for k, a in enumerate(map(int, modes.labels.actions)):
             assert a in taken
-            for m, mode in enumerate(own):
+            for m, mode in enumerate(local):
                 assert modes.policy[m, i, k] == mode.action_probabilities(x).get(a, 0.0)
                 for n, o in enumerate((False, True)):
                     assert modes.hypothesis[m, i, k, n] == mode.likelihood(x, a, o)
-            if any(mode.likelihood(x, a, False) for mode in own):
+            if any(mode.likelihood(x, a, False) for mode in local):
                 y = modes.labels.situations[modes.advance(i, k, 0)]
                 assert int(y) == on(x, a, False)
 
@@ -101,18 +101,18 @@ def test_the_tabulated_agent_is_the_agent_bit_by_bit() -> None:
         return ControlRule(belief, 0, on)
 
     modes = tabulate(fresh())
-    own, tabled = fresh(), modes.agent()
+    local, tabled = fresh(), modes.agent()
     x = 0
     for t in range(30):
-        a = own.act(Stream(t))
+        a = local.act(Stream(t))
         i = tabled.act(Stream(t))
         assert modes.labels.actions[i] == str(a)
         o = x == 2
-        own.observe(a, o)
+        local.observe(a, o)
         tabled.observe(i, modes.labels.observations.index(str(o)))
         x = on(x, a, o)
-        assert own.belief.posterior().tolist() == tabled.belief.posterior().tolist()
-        assert modes.labels.situations[tabled.x] == str(own.x)
+        assert local.belief.posterior().tolist() == tabled.belief.posterior().tolist()
+        assert modes.labels.situations[tabled.x] == str(local.x)
 
 
 def test_only_what_can_come_up_is_in_the_tables() -> None:

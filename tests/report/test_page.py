@@ -44,8 +44,8 @@ class Tags(HTMLParser):
 
 @pytest.fixture
 def shown(result: Result, tmp_path: Path) -> Section:
-    made = {"runs 0 to 2": {"python": "3.11", EVIL: EVIL}}
-    return replace(section(result, tmp_path), meaning={"eps": EVIL}, provenance=made)
+    created = {"runs 0 to 2": {"python": "3.11", EVIL: EVIL}}
+    return replace(section(result, tmp_path), meaning={"eps": EVIL}, provenance=created)
 
 
 def with_evil_claims(shown: Section) -> Section:

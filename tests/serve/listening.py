@@ -22,10 +22,10 @@ def frames(client: Client, most: int = 90) -> Generator[dict[str, Any], None, No
     """The agents by their names, once a second; after so many it has hung."""
     left, stream = most, events(client)
     try:
-        for kind, told in stream:
+        for kind, result in stream:
             if kind == "agents":
-                yield {one["name"]: one for one in told}
+                yield {one["name"]: one for one in result}
                 left -= 1
-                assert left, f"what was waited for has not come in {most} frames: {told}"
+                assert left, f"what was waited for has not come in {most} frames: {result}"
     finally:
         stream.close()

@@ -39,8 +39,8 @@ def ask(
     try:
         connection.request(method, path, raw, sent)
         response = connection.getresponse()
-        told = {name.lower(): value for name, value in response.getheaders()}
-        return Raw(response.status, told, response.read())
+        result = {name.lower(): value for name, value in response.getheaders()}
+        return Raw(response.status, result, response.read())
     finally:
         connection.close()
 

@@ -40,9 +40,9 @@ def test_an_agent_far_away_is_the_agent_here(client: Client) -> None:
             assert far.observe(one.id, i % 2) is False
         assert far.posterior() == near.posterior()
         assert far.probabilities() == near.probabilities()
-        told, known = far.explain(one), near.explain(two)
-        assert told["posterior"] == known.posterior
-        assert told["mode"] == repr(known.mode)
+        result, known = far.explain(one), near.explain(two)
+        assert result["posterior"] == known.posterior
+        assert result["mode"] == repr(known.mode)
         kinds = [type(event).__name__ for event in far.log()]
         assert kinds == [type(event).__name__ for event in near.log()]
 
@@ -54,8 +54,8 @@ def test_situations_and_names_of_any_kind_go_through(client: Client) -> None:
     assert decision.action in arms
     assert decision.situation == (1.0, 0.5)
     far.observe(decision, 0.5)
-    law = far.probabilities((1.0, 0.5))
-    assert law is None or set(law) == set(arms)
+    probabilities = far.probabilities((1.0, 0.5))
+    assert probabilities is None or set(probabilities) == set(arms)
 
 
 def test_errors_are_errors_of_the_library(client: Client) -> None:

@@ -17,8 +17,8 @@ def test_visitors_come_their_answers_come_late_and_the_broken_lever_raises_the_a
     """With fifty pulls before it breaks, the alarm was raised for each of a thousand levers."""
     store = f"sqlite:///{tmp_path}/demo.db"
     with running_demo(9.0, store=store, rate=200.0) as server, Client(server.url) as client:
-        for told in frames(client):
-            shop, lever = told["checkout"], told["dispenser"]
+        for result in frames(client):
+            shop, lever = result["checkout"], result["dispenser"]
             late = shop["decisions"] > 50 and 0 < shop["observations"] < shop["decisions"]
             if late and lever["alarm"]["raised"]:
                 break
@@ -39,8 +39,8 @@ def test_a_saved_demo_continues_where_it_was_interrupted(tmp_path: Path) -> None
     counts = [0]
     for _ in range(2):
         with running_demo(600.0, store=store, rate=100.0) as server, Client(server.url) as client:
-            for told in frames(client):
-                counts.append(told["dispenser"]["decisions"])
+            for result in frames(client):
+                counts.append(result["dispenser"]["decisions"])
                 if counts[-1] > counts[-2] > 0:
                     break
     assert counts == sorted(counts)

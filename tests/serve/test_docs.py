@@ -49,7 +49,7 @@ def test_the_example_of_a_model_makes_an_agent_that_acts_and_learns(url: str, na
 
 def test_the_examples_name_the_requested_host_if_it_is_valid() -> None:
     document = openapi_document()
-    for host, told in (
+    for host, result in (
         ("shop.example:8080", "http://shop.example:8080/v1"),
         ("[::1]:8000", "http://[::1]:8000/v1"),
         ("localhost", "http://localhost/v1"),
@@ -58,5 +58,5 @@ def test_the_examples_name_the_requested_host_if_it_is_valid() -> None:
         ("<script>", "http://127.0.0.1:8000/v1"),
     ):
         page = docs_page(document, host)
-        assert told in page
-        assert page.count("http://") == page.count(told)
+        assert result in page
+        assert page.count("http://") == page.count(result)

@@ -36,10 +36,10 @@ def test_the_bias_of_a_correlated_arm_is_that_of_the_particles() -> None:
     agent = bandit.agent()
     for o in (1, 1, 0):
         agent.observe(0, o)
-    told = mode_states(agent, "logit-normal-bandit")
-    assert [one["name"] for one in told] == ["0", "1"]
+    result = mode_states(agent, "logit-normal-bandit")
+    assert [one["name"] for one in result] == ["0", "1"]
     w, bias = agent.belief.posterior(), 1.0 / (1.0 + np.exp(-agent.belief.theta))
-    for a, one in enumerate(told):
+    for a, one in enumerate(result):
         assert one["mean"] == pytest.approx(2.0 ** -agent.belief.surprise(None, a, 1))
         inside = w[(bias[:, a] >= one["low"]) & (bias[:, a] <= one["high"])].sum()
         assert inside == pytest.approx(0.95, abs=0.002)  # the interval ends at particles
@@ -86,15 +86,15 @@ def test_an_agent_that_always_comes_second_is_in_the_sample_too() -> None:
             time.sleep(0.06)  # so long that the first is always due, and the second just after
             first.act()
             second.act()
-        told = []
+        result = []
         for kind, value in stream:
             if kind == "decision":
-                told.append(value["agent"])
+                result.append(value["agent"])
             elif {one["name"]: one["decisions"] for one in value} == {"first": 20, "second": 20}:
                 break
         stream.close()
-    assert told.count("first") >= 5
-    assert told.count("second") >= 1
+    assert result.count("first") >= 5
+    assert result.count("second") >= 1
 
 
 def test_the_event_stream_sends_means_and_reasons_for_missing_values() -> None:
@@ -102,9 +102,9 @@ def test_the_event_stream_sends_means_and_reasons_for_missing_values() -> None:
         client.create("plain", BernoulliBandit(2))
         client.create("walker", PROBLEMS["MDP"])
         stream = listened(client)
-        told = next(stream)
+        result = next(stream)
         stream.close()
-    assert told["plain"]["measure"] == {"name": "mean reward", "unit": "reward"}
-    assert told["plain"]["remarks"] == []
-    assert told["walker"]["measure"]["unit"] == "reward a step"
-    assert len(told["walker"]["remarks"]) == 1
+    assert result["plain"]["measure"] == {"name": "mean reward", "unit": "reward"}
+    assert result["plain"]["remarks"] == []
+    assert result["walker"]["measure"]["unit"] == "reward a step"
+    assert len(result["walker"]["remarks"]) == 1

@@ -63,10 +63,10 @@ def test_a_head_within_the_limits_is_answered() -> None:
         assert ask(server.url, "GET", "/v1/health/live", headers=field).status == 200
         field = {"X-Long": "x" * 4000}
         assert ask(server.url, "GET", "/v1/health/live", headers=field).kind == "head-too-large"
-        several = {f"X-{i}": "x" for i in range(8)}  # and Host and Accept-Encoding
-        assert ask(server.url, "GET", "/v1/health/live", headers=several).status == 200
-        several["X-8"] = "x"
-        assert ask(server.url, "GET", "/v1/health/live", headers=several).kind == "head-too-large"
+        many = {f"X-{i}": "x" for i in range(8)}  # and Host and Accept-Encoding
+        assert ask(server.url, "GET", "/v1/health/live", headers=many).status == 200
+        many["X-8"] = "x"
+        assert ask(server.url, "GET", "/v1/health/live", headers=many).kind == "head-too-large"
 
 
 def test_a_head_without_an_end_is_not_taken_in() -> None:

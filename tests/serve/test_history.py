@@ -19,19 +19,19 @@ def test_the_checker_finds_a_lost_and_a_doubled_operation() -> None:
     with open_agent("sqlite:///:memory:", "shop", SHOP, seed=1) as agent:
         one, two = agent.act(key="0-0"), agent.act(key="0-1")
         agent.observe(one, 1)
-        told = [
+        result = [
             {"key": "0-0", "id": one.id, "action": one.action},
             {"key": "0-1", "id": two.id, "action": two.action},
             {"id": one.id, "o": 1},
         ]
         events = list(agent.log())
-    require_exactly_once(told, events)
+    require_exactly_once(result, events)
     with pytest.raises(KeyError):
-        require_exactly_once([*told, {"id": two.id, "o": 0}], events)
+        require_exactly_once([*result, {"id": two.id, "o": 0}], events)
     with pytest.raises(AssertionError):
-        require_exactly_once(told[1:], events)
+        require_exactly_once(result[1:], events)
     with pytest.raises(AssertionError):
-        require_exactly_once(told, [*events, events[-1]])
+        require_exactly_once(result, [*events, events[-1]])
 
 
 def test_four_client_processes_on_one_server_see_every_operation_exactly_once(

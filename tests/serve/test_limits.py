@@ -37,8 +37,8 @@ def test_a_body_that_is_not_json_is_refused(media: str) -> None:
     with Server("sqlite:///:memory:", port=0) as server:
         answer = ask(server.url, "POST", "/v1/agents", b"{}", {"Content-Type": media})
         assert (answer.status, answer.kind) == (415, "unsupported-media-type")
-        told = {"Content-Type": "Application/JSON; charset=utf-8"}
-        assert ask(server.url, "POST", "/v1/agents", b"{}", told).kind == "bad-request"
+        result = {"Content-Type": "Application/JSON; charset=utf-8"}
+        assert ask(server.url, "POST", "/v1/agents", b"{}", result).kind == "bad-request"
 
 
 def test_a_rate_limited_caller_gets_a_retry_after() -> None:
@@ -122,9 +122,9 @@ def test_a_request_that_trickles_in_is_given_up() -> None:
 
 def test_as_many_agents_as_allowed_can_be_made() -> None:
     with Server("sqlite:///:memory:", port=0, limits=Limits(agents=2)) as server:
-        made = {"model": "bernoulli-bandit", "settings": {"arms": 2}, "seed": 1}
+        created = {"model": "bernoulli-bandit", "settings": {"arms": 2}, "seed": 1}
         statuses = [
-            ask(server.url, "POST", "/v1/agents", made | {"name": name}).status
+            ask(server.url, "POST", "/v1/agents", created | {"name": name}).status
             for name in ("a", "b", "a", "c")
         ]
         assert statuses == [201, 201, 200, 409]
@@ -144,8 +144,8 @@ def test_event_streams_have_a_separate_limit() -> None:
 def test_overload_from_many_threads_never_gives_a_500() -> None:
     limits = Limits(concurrency=8, rate=400.0)
     with Server("sqlite:///:memory:", port=0, limits=limits) as server:
-        made = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": 2}}
-        ask(server.url, "POST", "/v1/agents", made)
+        created = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": 2}}
+        ask(server.url, "POST", "/v1/agents", created)
         statuses: Counter[int] = Counter()
         guard = threading.Lock()
 

@@ -127,11 +127,13 @@ def test_a_timeout_is_a_positive_number(timeout: float) -> None:
         ({"arms": 2, "schedule": None}, "its name and its parameters"),
     ],
 )
-def test_bad_settings_are_named_in_the_callers_words(settings: dict[str, Any], said: str) -> None:
+def test_bad_settings_are_named_in_the_callers_words(
+    settings: dict[str, Any], message: str
+) -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         with pytest.raises(BadSettings) as caught:
             client.create("shop", "bernoulli-bandit", settings)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert not any(word in str(caught.value) for word in ("__init__", "NoneType", "argument"))
         assert client.agents() == []
 
@@ -145,8 +147,8 @@ def test_an_agent_whose_model_is_missing_is_named_with_a_hint(tmp_path: Path) ->
             Server(store, port=0, tokens=tokens) as server,
             Client(server.url, SECRET) as client,
         ):
-            told = client.call("GET", "/v1/health/ready")
-            assert (told["failed"], told["unopened"]) == (1, named)
+            shown = client.call("GET", "/v1/health/ready")
+            assert (shown["failed"], shown["unopened"]) == (1, named)
             with pytest.raises(
                 ModelMismatch, match=r"'shop' has the model 'mine'.*--model FILE.py"
             ):

@@ -89,9 +89,9 @@ def test_a_model_made_over_http_decides_as_one_made_here(client: Client, name: s
     ],
 )
 def test_settings_that_would_cost_too_much_or_do_not_fit_are_refused(
-    model: str, settings: dict[str, Any], said: str
+    model: str, settings: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(BadSettings, match=said):
+    with pytest.raises(BadSettings, match=message):
         requested_model(model, settings, {})
 
 
@@ -109,16 +109,16 @@ def test_arms_that_read_alike_stay_apart_on_the_wire(client: Client, arms: list[
     d = shop.act()
     shop.observe(d.id, 1)
     assert type(d.action) is type(arms[arms.index(d.action)])
-    for law in (
+    for probabilities in (
         d.probabilities,
         shop.probabilities(),
         shop.explain(d.id)["decision"].probabilities,
     ):
-        assert law is not None
-        assert list(law) == arms
+        assert probabilities is not None
+        assert list(probabilities) == arms
     posterior = shop.posterior()
     assert len(posterior) == len(shop.explain(d.id)["posterior"]) == len(arms)
-    counts = [told["count"] for told in posterior.values()]
+    counts = [result["count"] for result in posterior.values()]
     assert counts == [int(arm == d.action) for arm in arms]
 
 

@@ -46,15 +46,15 @@ def test_agents_are_sent_at_once_and_then_every_second_with_their_decisions() ->
         shop.act(key="again")
         again = shop.act(key="again")
         actions.append(again.action)
-        seen: dict[str, list[Any]] = {"agents": [], "decision": []}
+        recorded: dict[str, list[Any]] = {"agents": [], "decision": []}
         for kind, value in stream:
-            seen[kind].append(value)
+            recorded[kind].append(value)
             if kind == "agents":
-                told = {one["name"]: one for one in value}
-                if told["shop"]["decisions"] == 31 and told["lever"]["observations"] == 30:
+                result = {one["name"]: one for one in value}
+                if result["shop"]["decisions"] == 31 and result["lever"]["observations"] == 30:
                     break
         stream.close()
-    shop_now, lever_now = told["shop"], told["lever"]
+    shop_now, lever_now = result["shop"], result["lever"]
     assert (shop_now["observations"], shop_now["pending"]) == (20, 11)
     assert shop_now["regret"] == pytest.approx(0.5 * actions.count("red"))
     assert shop_now["model"] == "bernoulli-bandit 2"
@@ -69,8 +69,8 @@ def test_agents_are_sent_at_once_and_then_every_second_with_their_decisions() ->
     assert lever_now["alarm"]["evidence_bits"] > lever_now["alarm"]["threshold_bits"]
     assert lever_now["regret"] is None
     assert sum(mode["weight"] for mode in lever_now["modes"]) == pytest.approx(1.0)
-    assert seen["decision"]
-    assert {"agent", "id", "action", "probability", "time"} == set(seen["decision"][0])
+    assert recorded["decision"]
+    assert {"agent", "id", "action", "probability", "time"} == set(recorded["decision"][0])
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_agents_of_every_kind_can_be_sent() -> None:
         for name, problem in problems.items():
             client.create(name, problem, seed=1)
         stream = events(client)
-        kind, told = next(stream)
+        kind, result = next(stream)
         stream.close()
     assert kind == "agents"
-    assert [one["name"] for one in told] == list(problems)
+    assert [one["name"] for one in result] == list(problems)
 
 
 def test_metrics_count_requests_decisions_and_observations() -> None:

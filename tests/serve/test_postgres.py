@@ -113,9 +113,9 @@ def test_a_posterior_comes_with_the_event_that_it_has_got_to(postgres: Postgres)
         assert reader.posterior()
         for n in range(1, 4):
             writer.observe(writer.act(), 1)
-            told = second.call("GET", "/v1/agents/fresh/posterior")
-            counts = [row["count"] for row in told["posterior"].values()]
-            assert (told["head"], sum(counts)) == (1 + 2 * n, n)
+            result = second.call("GET", "/v1/agents/fresh/posterior")
+            counts = [row["count"] for row in result["posterior"].values()]
+            assert (result["head"], sum(counts)) == (1 + 2 * n, n)
 
 
 def test_a_frame_of_the_live_page_is_of_one_event(postgres: Postgres) -> None:

@@ -38,10 +38,10 @@ def test_every_error_that_the_client_raises_for_a_problem_can_be_imported_and_is
             name = kind.error.__name__
             assert hasattr(errors, name) or name in serve.__all__
             assert f"`{name}`" in PAGE
-    own = (
+    local = (
         "CannotListen", "InvalidAddress", "InvalidKey", "InvalidToken", "PublicBind", "Refused",
         "Unavailable",
     )  # fmt: skip
-    for name in own:
+    for name in local:
         assert name in serve.__all__
         assert issubclass(getattr(serve, name), BayesControlError)

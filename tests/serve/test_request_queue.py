@@ -62,9 +62,9 @@ def test_concurrent_requests_share_a_commit() -> None:
 
 def test_an_invalid_observation_does_not_affect_others_in_its_commit() -> None:
     async def visit(queue: RequestQueue) -> list[Any]:
-        made = [await queue.act(None, None) for _ in range(3)]
-        told = zip(made, (1, "red", 0), strict=True)
-        answers = (queue.observe(d.id, o) for d, o in told)
+        created = [await queue.act(None, None) for _ in range(3)]
+        result = zip(created, (1, "red", 0), strict=True)
+        answers = (queue.observe(d.id, o) for d, o in result)
         return await asyncio.gather(*answers, return_exceptions=True)
 
     first, second, third = with_queue(visit)
@@ -104,10 +104,10 @@ def test_a_request_without_a_result_is_never_acknowledged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def visit(queue: RequestQueue) -> Any:
-        made = await queue.act(None, None)
+        created = await queue.act(None, None)
         monkeypatch.setattr(queue.agent, "handle", lambda requests: None)
         with pytest.raises(StoreFailed, match="may or may not be stored"):
-            await queue.observe(made.id, 1)
+            await queue.observe(created.id, 1)
 
     with_queue(visit)
 

@@ -19,8 +19,8 @@ SHOP = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": ["red"
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    own = named_model("mine", version=3, build=lambda: BernoulliBandit(2).agent())
-    with Server("sqlite:///:memory:", port=0, models={"mine": own}) as server:
+    local = named_model("mine", version=3, build=lambda: BernoulliBandit(2).agent())
+    with Server("sqlite:///:memory:", port=0, models={"mine": local}) as server:
         assert ask(server.url, "POST", "/v1/agents", SHOP | {"seed": 1}).status == 201
         yield server.url
 
@@ -30,10 +30,10 @@ def decided(url: str, agent: str = "shop") -> str:
 
 
 def test_a_new_agent_receives_the_situation(url: str) -> None:
-    made = ask(url, "POST", "/v1/agents", SHOP | {"name": "made"})
-    assert (made.status, made.headers["location"]) == (201, "/v1/agents/made")
-    assert made.json["settings"]["prior"] == [[1.0, 1.0], [1.0, 1.0]]
-    assert ask(url, "GET", "/v1/agents/made").json == made.json
+    created = ask(url, "POST", "/v1/agents", SHOP | {"name": "made"})
+    assert (created.status, created.headers["location"]) == (201, "/v1/agents/made")
+    assert created.json["settings"]["prior"] == [[1.0, 1.0], [1.0, 1.0]]
+    assert ask(url, "GET", "/v1/agents/made").json == created.json
     assert "made" in ask(url, "GET", "/v1/agents").json["agents"]
 
 
@@ -82,17 +82,17 @@ def test_a_body_that_cannot_be_read_is_a_bad_request(url: str, body: bytes) -> N
 
 
 def test_a_user_model_can_be_made_by_its_name(url: str) -> None:
-    made = ask(url, "POST", "/v1/agents", {"name": "own", "model": "mine"})
-    assert (made.status, made.json["version"]) == (201, 3)
+    created = ask(url, "POST", "/v1/agents", {"name": "own", "model": "mine"})
+    assert (created.status, created.json["version"]) == (201, 3)
     assert ask(url, "POST", "/v1/agents/own/act", {}).json["action"] in (0, 1)
 
 
 def test_act_returns_the_action_its_probability_and_the_last_event(url: str) -> None:
     answer = ask(url, "POST", "/v1/agents/shop/act").json
     assert answer["action"] in ("red", "blue")
-    law = {one["action"]: one["probability"] for one in answer["probabilities"]}
-    assert law[answer["action"]] == answer["probability"]
-    assert sum(law.values()) == pytest.approx(1.0)
+    probabilities = {one["action"]: one["probability"] for one in answer["probabilities"]}
+    assert probabilities[answer["action"]] == answer["probability"]
+    assert sum(probabilities.values()) == pytest.approx(1.0)
     assert answer["basis"] == int(answer["id"]) - 1
 
 
@@ -120,8 +120,8 @@ def test_the_same_key_gives_the_same_probabilities_after_the_server_was_started_
 
 
 def test_a_key_with_another_situation_is_a_conflict(url: str) -> None:
-    made = {"name": "linear", "model": "linear-bandit", "settings": {"arms": 2, "features": 2}}
-    ask(url, "POST", "/v1/agents", made)
+    created = {"name": "linear", "model": "linear-bandit", "settings": {"arms": 2, "features": 2}}
+    ask(url, "POST", "/v1/agents", created)
     key = {"Idempotency-Key": "k"}
     act = "/v1/agents/linear/act"
     assert ask(url, "POST", act, {"situation": [1.0, 0.0]}, key).status == 200
@@ -199,8 +199,8 @@ def test_where_feedback_leads_on_it_is_due_before_the_next_act(url: str) -> None
 
 
 def test_a_situation_that_the_agent_cannot_use_is_refused(url: str) -> None:
-    made = {"name": "two", "model": "linear-bandit", "settings": {"arms": 2, "features": 2}}
-    ask(url, "POST", "/v1/agents", made)
+    created = {"name": "two", "model": "linear-bandit", "settings": {"arms": 2, "features": 2}}
+    ask(url, "POST", "/v1/agents", created)
     answers = [
         ask(url, "POST", "/v1/agents/two/act", {"situation": [1.0]}),
         ask(url, "POST", "/v1/agents/two/act", {"situation": "here"}),
@@ -213,11 +213,11 @@ def test_a_situation_that_the_agent_cannot_use_is_refused(url: str) -> None:
 
 def test_a_decision_is_explained(url: str) -> None:
     n = decided(url)
-    told = ask(url, "GET", f"/v1/agents/shop/decisions/{n}").json
-    assert told["decision"]["id"] == n
-    assert told["mode"].startswith("MeanRewards(")
-    assert told["answered"] is False
-    assert set(told["posterior"]) == {"red", "blue"}
+    result = ask(url, "GET", f"/v1/agents/shop/decisions/{n}").json
+    assert result["decision"]["id"] == n
+    assert result["mode"].startswith("MeanRewards(")
+    assert result["answered"] is False
+    assert set(result["posterior"]) == {"red", "blue"}
 
 
 def test_the_log_comes_as_lines_that_can_be_checked(url: str) -> None:
@@ -258,15 +258,15 @@ def test_agents_that_are_in_the_store_are_served_and_those_of_other_models_say_s
     tmp_path: Path,
 ) -> None:
     store = f"sqlite:///{tmp_path}/shop.db"
-    own = named_model("mine", version=1, build=lambda: BernoulliBandit(2).agent())
-    for name, model in (("theirs", own), ("ours", GaussianBandit(2))):
+    local = named_model("mine", version=1, build=lambda: BernoulliBandit(2).agent())
+    for name, model in (("theirs", local), ("ours", GaussianBandit(2))):
         with open_agent(store, name, model) as agent:
             agent.act()
     with Server(store, port=0) as server:
         assert ask(server.url, "GET", "/v1/agents/ours").json["decisions"] == 1
         answer = ask(server.url, "GET", "/v1/agents/theirs")
         assert (answer.status, answer.kind) == (409, "model-mismatch")
-    with Server(store, port=0, models={"mine": own}) as server:
+    with Server(store, port=0, models={"mine": local}) as server:
         assert ask(server.url, "GET", "/v1/agents/theirs").json["decisions"] == 1
 
 

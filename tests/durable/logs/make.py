@@ -67,12 +67,12 @@ def live(agent: DurableAgent, problem: Any) -> dict[str, Any]:
 
     Gives what is to come then: an answer to the last decision, and a question.
     """
-    rng, alone = Stream(agent.seed), agent.model.driver().accepts_late_feedback
+    rng, single = Stream(agent.seed), agent.model.driver().accepts_late_feedback
     waiting = []
     for i in range(STEPS):
         d = agent.act(situation(problem, rng), key=f"visit {i} ✓" if i % 3 else None)
         waiting.append((d, observation(problem, agent, d.action, d.situation, rng)))
-        if i < STEPS - 1 and (not alone or rng.random() < 0.7):
+        if i < STEPS - 1 and (not single or rng.random() < 0.7):
             agent.observe(*waiting.pop(rng.integers(len(waiting))))
     d, o = waiting[-1]
     return {"n": int(d.id), "answer": o, "x": situation(problem, rng)}
@@ -153,11 +153,11 @@ def live_on(
         agent.observe(n, o)
         steps.append({"n": int(n), "o": as_plain(o, "o")})
         d = agent.act(case.question(rng))
-        told = {"n": int(d.id), "a": plain(d.action), "p": d.probability}
+        result = {"n": int(d.id), "a": plain(d.action), "p": d.probability}
         steps.append(
             {
                 "x": as_plain(None if agent.accepts_late_feedback is False else d.situation, "x"),
-                **told,
+                **result,
             }
         )
         n, o = d.id, case.answer(d.situation, d.action, rng)

@@ -102,8 +102,10 @@ def _of_decisions(acts: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
     unacked = sum(op.args[0] is None and op.acked is None for op in acts)
     if orphans > unacked:
         yield f"{orphans} decisions that nobody has, {unacked} calls that did not return"
-    asked = {op.args[0] for op in acts}
-    yield from (f"nobody asked under key {e.key!r}" for e in decided.values() if e.key not in asked)
+    requested = {op.args[0] for op in acts}
+    yield from (
+        f"nobody asked under key {e.key!r}" for e in decided.values() if e.key not in requested
+    )
 
 
 def _of_observations(ops: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:

@@ -54,21 +54,21 @@ class Proxy:
 
     def _questions(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
-            while said := client.recv(2**16):
+            while message := client.recv(2**16):
                 if self._cut == "question":
                     break
                 if self._cut == "half":
-                    server.sendall(said[: len(said) // 2])
+                    server.sendall(message[: len(message) // 2])
                     break
-                server.sendall(said)
+                server.sendall(message)
         self._end(client, server, "question", "half")
 
     def _answers(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
-            while said := server.recv(2**16):
+            while message := server.recv(2**16):
                 if self._cut == "answer":
                     break
-                client.sendall(said)
+                client.sendall(message)
         self._end(client, server, "answer")
 
     def _end(self, client: socket.socket, server: socket.socket, *mine: str) -> None:

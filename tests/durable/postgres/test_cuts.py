@@ -123,22 +123,22 @@ def cut_appends(wire: Proxy, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_an_agent_on_a_bad_wire_does_everything_once(
     far: PostgresStore, wire: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cuts, told = cut_appends(wire, monkeypatch), []
+    cuts, result = cut_appends(wire, monkeypatch), []
     with open_agent(far, "shop", SHOP) as agent:
         for i in range(30):
             if i % 3 == 0:
                 wire.arm(CUTS[i // 3 % 3])  # whatever is asked first
             else:
                 cuts.append(CUTS[i % 3])
-            told.append(agent.act(key=f"visit-{i}" if i % 2 else None))
+            result.append(agent.act(key=f"visit-{i}" if i % 2 else None))
             cuts += CUTS[i % 3 : i % 3 + 1]
-            assert agent.observe(told[-1], i % 2)
+            assert agent.observe(result[-1], i % 2)
         mine = digest(agent.state())
     with open_agent(url, "shop") as agent:
         events = list(agent.log())
         assert digest(replay(events).state) == digest(agent.state()) == mine
-    assert len(events) == 1 + 2 * len(told)
-    assert [(d.id, d.action) for d in told] == [
+    assert len(events) == 1 + 2 * len(result)
+    assert [(d.id, d.action) for d in result] == [
         (str(e.seq), e.a) for e in events if isinstance(e, Decided)
     ]
     assert wire.cuts == 60

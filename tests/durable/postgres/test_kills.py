@@ -78,10 +78,12 @@ class Crew:
         return ops[-1] if ops and ops[-1].acked is None else None
 
     def _interrupted(self, writer: int) -> list[Any] | None:
-        asked = self._unheard(writer)
-        if asked is None or asked.args == [None]:  # without a key it would be another question
+        requested = self._unheard(writer)
+        if requested is None or requested.args == [
+            None
+        ]:  # without a key it would be another question
             return None
-        return [asked.kind, asked.args]
+        return [requested.kind, requested.args]
 
 
 @pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.slow)])
@@ -192,10 +194,10 @@ def test_acknowledged_operations_survive_a_crash_with_asynchronous_commit_as_def
     server.sql("ALTER SYSTEM SET wal_writer_delay = '10s'", reload)
     try:
         with open_agent(url, "shop", BernoulliBandit(["red", "blue"])) as agent:
-            told = [agent.act() for _ in range(20)]
+            result = [agent.act() for _ in range(20)]
             server.crash()
             server.start()
-            kept = [(str(e.seq), e.a) for e in agent.log() if isinstance(e, Decided)]
-            assert kept == [(d.id, d.action) for d in told]
+            saved = [(str(e.seq), e.a) for e in agent.log() if isinstance(e, Decided)]
+            assert saved == [(d.id, d.action) for d in result]
     finally:
         server.sql("ALTER SYSTEM RESET ALL", reload)
