@@ -172,7 +172,7 @@ def test_a_state_of_another_change_rate_is_refused(mine: Any, other: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    "law",
+    "change",
     [
         {},
         {"hazard": 0.1, "transition": np.eye(3)},
@@ -185,9 +185,9 @@ def test_a_state_of_another_change_rate_is_refused(mine: Any, other: Any) -> Non
         {"transition": np.full((3, 3), np.nan)},
     ],
 )
-def test_an_invalid_change_rate_is_refused(probabilities: dict[str, Any]) -> None:
+def test_an_invalid_change_rate_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidTable):
-        SwitchingBelief(COINS, **probabilities)
+        SwitchingBelief(COINS, **change)
 
 
 @pytest.mark.parametrize("lam", [0.0, 1.1, -0.5, math.nan])

@@ -195,18 +195,18 @@ def test_the_ends_of_a_confidence_sequence_are_where_the_capital_reaches_two_ove
 
 
 @pytest.mark.parametrize(
-    ("law", "truth"),
+    ("distribution", "truth"),
     [
         (lambda s, size: s.beta(2.0, 6.0, size=size), 0.25),
         (lambda s, size: (s.random(size=size) < 0.05) * 1.0, 0.05),
     ],
 )
 def test_a_confidence_sequence_covers_at_all_times_at_once_and_peeking_at_t_does_not(
-    probabilities: Callable[..., FloatArray], truth: float
+    distribution: Callable[..., FloatArray], truth: float
 ) -> None:
     """R = 1,000 samples watched from 1 to 300 values; planted bug: t after every value."""
     samples, n = 1000, 300
-    x = probabilities(Stream(13), (samples, n))
+    x = distribution(Stream(13), (samples, n))
     missed = np.array([anytime_p_value(row, (0, 1), mean=truth) <= 0.05 for row in x])
     assert missed.mean() < 0.05 + slack(samples)
     t = np.arange(1, n + 1)

@@ -18,8 +18,7 @@ from bayescontrol.lab.executors import ClusterUnavailable, Dask, Processes
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed
 from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import run_replicas
-from bayescontrol.lab.shards import Shard, merge
-from bayescontrol.lab.store import ResultStore, Study
+from bayescontrol.lab.store import ResultStore, Shard, Study, merge
 
 STUDIES = Path(__file__).parent / "studies"
 PACED = f"{STUDIES / 'paced_study.py'}:paced"

@@ -17,8 +17,7 @@ from bayescontrol import Record, interact
 from bayescontrol.errors import MissingExtra
 from bayescontrol.lab import Experiment, conduct, run_replicas
 from bayescontrol.lab.export import Unexportable, to_arviz, to_pandas, to_polars, to_xarray
-from bayescontrol.lab.shards import Shard
-from bayescontrol.lab.store import ResultStore, Study, read
+from bayescontrol.lab.store import ResultStore, Shard, Study, read
 from bayescontrol.problems.examples import three_modes
 from bayescontrol.record import drawn_mode, posterior
 

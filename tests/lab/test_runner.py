@@ -16,7 +16,7 @@ from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, S
 from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import GroupSizer, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings
-from bayescontrol.lab.shards import Shard
+from bayescontrol.lab.store import Shard
 
 
 class Heard:

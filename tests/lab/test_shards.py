@@ -14,8 +14,7 @@ from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import run_replicas
 from bayescontrol.lab.sealed_npz import Damaged
 from bayescontrol.lab.settings import InvalidSettings
-from bayescontrol.lab.shards import CannotMerge, Shard, merge
-from bayescontrol.lab.store import OtherResults, ResultStore, Study, read
+from bayescontrol.lab.store import CannotMerge, OtherResults, ResultStore, Shard, Study, merge, read
 
 
 @pytest.fixture

@@ -146,7 +146,7 @@ def test_the_bootstrap_covers_skewed_means_where_t_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "truth", "least"),
+    ("distribution", "truth", "least"),
     [
         (lambda s, size: s.normal(size=size), 0.0, 0.94),
         (lambda s, size: s.exponential(size=size), 1.0, 0.93),
@@ -154,11 +154,11 @@ def test_the_bootstrap_covers_skewed_means_where_t_does_not() -> None:
     ],
 )
 def test_the_method_chosen_by_itself_covers(
-    probabilities: Callable[..., FloatArray], truth: float, least: float
+    distribution: Callable[..., FloatArray], truth: float, least: float
 ) -> None:
     """n = 30; the choice looks at the sample itself, so its coverage is counted as well."""
     samples = 2000
-    x = probabilities(Stream(3), (30, samples))
+    x = distribution(Stream(3), (30, samples))
     t, resampled = (mean_interval(x, method=method) for method in ("t", "bootstrap"))
     skewed = np.array([fitting_method(x[:, k]) == "bootstrap" for k in range(samples)])
     low, high = (np.where(skewed, getattr(resampled, e), getattr(t, e)) for e in ("low", "high"))

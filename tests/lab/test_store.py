@@ -266,7 +266,7 @@ except Unwritable as error:
 """
 
 
-@pytest.mark.parametrize(("limit", "kept"), [(8000, 60), (3000, 0)])
+@pytest.mark.parametrize(("limit", "saved"), [(8000, 60), (3000, 0)])
 def test_a_file_that_cannot_grow_loses_nothing_that_was_finished(
     study: Path, paced: Experiment[Any], tmp_path: Path, limit: int, saved: int
 ) -> None:

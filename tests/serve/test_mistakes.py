@@ -117,7 +117,7 @@ def test_a_timeout_is_a_positive_number(timeout: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"legs": 2}, "has no setting 'legs': it has arms, prior, schedule"),
         ({}, "the setting 'arms' is missing"),

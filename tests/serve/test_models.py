@@ -46,7 +46,7 @@ def test_a_model_made_over_http_decides_as_one_made_here(client: Client, name: s
 
 
 @pytest.mark.parametrize(
-    ("model", "settings", "said"),
+    ("model", "settings", "message"),
     [
         ("linear-bandit", {"arms": 1000, "features": 1000}, "arms times features squared"),
         ("linear-quadratic", {"costs": {"states": 900, "inputs": 1}}, "unknown entries"),

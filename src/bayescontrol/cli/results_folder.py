@@ -16,8 +16,7 @@ from bayescontrol.lab.experiment import Experiment, ExperimentFailed, all_ours_h
 from bayescontrol.lab.manifest import AnyManifest, NoResults, Reproduction, read_manifest
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.runner import run_replicas, wanted_runs
-from bayescontrol.lab.shards import Shard
-from bayescontrol.lab.store import OtherResults, ResultStore, StoredResults, Study
+from bayescontrol.lab.store import OtherResults, ResultStore, Shard, StoredResults, Study
 from bayescontrol.report import folder as folders
 from bayescontrol.report.build import build, section_of, write_page
 from bayescontrol.report.page import Section

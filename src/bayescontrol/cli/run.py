@@ -26,7 +26,7 @@ from bayescontrol.lab.progress import live
 from bayescontrol.lab.registry import find, from_anywhere
 from bayescontrol.lab.runner import Result, conduct
 from bayescontrol.lab.settings import InvalidSettings, Point, axes, parse, plain, points, values_of
-from bayescontrol.lab.shards import Shard
+from bayescontrol.lab.store import Shard
 from bayescontrol.report import folder as folders
 from bayescontrol.report import tables
 from bayescontrol.report.build import title_of, write_page

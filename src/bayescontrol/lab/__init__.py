@@ -3,9 +3,8 @@
 from bayescontrol.lab.experiment import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.registry import find, names
 from bayescontrol.lab.runner import conduct, run_replicas
-from bayescontrol.lab.shards import Shard, merge
 from bayescontrol.lab.statistics import mean_and_error, wilson
-from bayescontrol.lab.store import ResultStore, Study, read
+from bayescontrol.lab.store import ResultStore, Shard, Study, merge, read
 
 __all__ = [
     "Claim",

@@ -31,8 +31,7 @@ from bayescontrol.lab.executors import Dask, Processes, available_cores, notify_
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
 from bayescontrol.lab.provenance import Provenance, provenance_here
 from bayescontrol.lab.settings import InvalidSettings
-from bayescontrol.lab.shards import Shard
-from bayescontrol.lab.store import ResultStore
+from bayescontrol.lab.store import ResultStore, Shard
 
 S = TypeVar("S")
 
