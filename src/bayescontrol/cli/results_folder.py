@@ -11,7 +11,7 @@ import click
 from bayescontrol.cli import screen
 from bayescontrol.cli.workers import WorkerPool
 from bayescontrol.files import create_folder, lock_folder
-from bayescontrol.lab import shards
+from bayescontrol.lab import store
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed, all_ours_hold
 from bayescontrol.lab.manifest import AnyManifest, NoResults, Reproduction, read_manifest
 from bayescontrol.lab.progress import live
@@ -129,7 +129,7 @@ _folder = click.Path(path_type=Path)
 def merge(out: Path, parts: tuple[Path, ...], as_json: bool) -> None:
     """Join folders written by run --shard into OUT, and check the claims."""
     with redirect_stdout(sys.stderr):
-        shards.merge(out, parts)
+        store.merge(out, parts)
         section, paths = publish(out)
         paths = (*paths, write_page(section.heading, [section], out))
     if as_json:
