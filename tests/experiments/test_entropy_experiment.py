@@ -62,7 +62,7 @@ def test_C_with_the_modes_own_actions_as_weights_is_detected(
 ) -> None:
     """The planted bug: C in which histories are weighted by P_m, as in D."""
     honest = relative_entropy
-    monkeypatch.setattr(entropy, "relative_entropy", lambda tree, q, weights=None: honest(tree, q))
+    monkeypatch.setattr(entropy, "entropy_on", lambda tree, q, weights=None: honest(tree, q))
     claims = named(conduct(experiment, SMALL))
     assert claims["rule-minimises-C"].verdict == "refuted"
 
