@@ -11,6 +11,7 @@ with a dot and ends in .tmp.
 import errno
 import os
 import platform
+import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -78,7 +79,7 @@ def atomic_write(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
     ...     (Path(folder) / "columns.npz").read_bytes()
     b'PK'
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with temporary.open("w+b") as file:
             yield file

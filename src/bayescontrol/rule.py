@@ -158,7 +158,7 @@ class ControlRule(Generic[M, X, A, O]):
         """Update everything but the belief after `acted` steps of a compiled loop."""
         self._t += acted
         self._drawn_at, self._drawn_in, self.x = self._t - 1, drawn_in, x
-        self.mode = None if self._offers(ActionDraws) else self._able(Resumable).last()
+        self.mode = None if self._offers(ActionDraws) else self._belief_with(Resumable).last()
 
     def _due(self, rng: Stream) -> bool:
         """Return True if the held mode was retired, or the schedule asks for a new one."""
@@ -175,12 +175,12 @@ class ControlRule(Generic[M, X, A, O]):
         x = self.x
         if self._offers(ActionProbabilities):
             return dict(self.belief.action_probabilities(x))
-        mixing: MixingBelief = self._able(MixingBelief)
+        mixing: MixingBelief = self._belief_with(MixingBelief)
         return mixing.mix(ActionProbabilities, lambda m: m.action_probabilities(x))
 
     def predictive(self, a: A) -> dict[O, float]:
         """P(o_t | âo_<t â_t) = Σ_m P(o_t | m, x, a_t) P(m | âo_<t)."""
-        predictions: Predictions[X, A, O] = self._able(Predictions)
+        predictions: Predictions[X, A, O] = self._belief_with(Predictions)
         return predictions.predictive(self.x, a)
 
     def witness(self, x: X, a: A) -> None:
@@ -193,7 +193,7 @@ class ControlRule(Generic[M, X, A, O]):
         Never pass this agent's own actions: conditioning on one's own actions is the delusion
         that the paper is about.
         """
-        belief: MixingBelief = self._able(MixingBelief)
+        belief: MixingBelief = self._belief_with(MixingBelief)
         what = f"witnessed: action {a!r} in situation {x!r}"
         if belief.offers(ActionLikelihood):
             belief.reweigh(ActionLikelihood, lambda m: m.action_likelihood(x, a), what)
@@ -209,7 +209,8 @@ class ControlRule(Generic[M, X, A, O]):
             self._capable[key] = isinstance(self.belief, capability)
         return self._capable[key]
 
-    def _able(self, capability: Any) -> Any:
+    def _belief_with(self, capability: Any) -> Any:
+        """Return the belief; raise MissingCapability if it lacks the capability."""
         if not self._offers(capability):
             lacking = [
                 n for n in capability.__dict__ if not (n[0] == "_" or hasattr(self.belief, n))
@@ -246,14 +247,14 @@ class ControlRule(Generic[M, X, A, O]):
         t, drawn_at, held = (int(n) for n in clock)
         self.belief.load(part_of(arrays, "belief/"))
         self.x, self._drawn_in, self._t, self._drawn_at = x, drawn_in, t, drawn_at
-        self.mode = self._able(Resumable).last() if held else None
+        self.mode = self._belief_with(Resumable).last() if held else None
 
     def copy(self) -> "ControlRule[M, X, A, O]":
         """Return an independent copy of the agent."""
         twin = copy(self)
-        twin.belief = self._able(Resumable).copy()
+        twin.belief = self._belief_with(Resumable).copy()
         if self.mode is not None:
-            twin.mode = twin._able(Resumable).last()
+            twin.mode = twin._belief_with(Resumable).last()
         return twin
 
     def __repr__(self) -> str:

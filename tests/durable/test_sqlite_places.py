@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,3 +63,9 @@ def test_three_slashes_are_relative_and_four_absolute(
     open_store("sqlite:///here.db").close()
     open_store(f"sqlite:///{tmp_path}/there.db").close()
     assert sorted(os.listdir(tmp_path)) == ["here.db", "there.db"]
+
+
+@pytest.mark.parametrize("name", [["a"], None, 5, ""])
+def test_a_name_that_is_not_text_is_refused(name: Any) -> None:
+    with pytest.raises(UnknownStore):
+        SqliteStore(":memory:").log(name)

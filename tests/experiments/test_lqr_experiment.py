@@ -18,7 +18,7 @@ from bayescontrol.experiments.control.lqr import (
     draw,
     experiment,
     exponent,
-    late,
+    late_exponent,
     octaves,
     run,
     score,
@@ -108,7 +108,7 @@ def test_runs_that_diverge_are_counted_as_infinitely_dear(columns: Columns) -> N
     changed = planted(columns, **wrong)
     results = Results(SMALL, changed)
     assert results.gain("aircraft", CERTAIN) == np.inf
-    assert np.isnan(late(results.octaves("aircraft", CERTAIN)))
+    assert np.isnan(late_exponent(results.octaves("aircraft", CERTAIN)))
     assert exponent(results.octaves("aircraft", CERTAIN))[0] == np.inf
     score(SMALL, changed)
     assert draw(SMALL, changed)

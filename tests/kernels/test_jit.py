@@ -63,4 +63,4 @@ def imported_kernels(path: Path) -> set[str]:
     ids=lambda path: path.stem,
 )
 def test_the_digest_covers_every_kernel_that_is_imported(path: Path) -> None:
-    assert imported_kernels(path) <= set(_jit._sources(path, {}))
+    assert imported_kernels(path) <= {file.stem for file in _jit._sources(path, {})}

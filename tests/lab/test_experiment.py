@@ -90,7 +90,7 @@ def test_a_wrong_file_is_named_with_a_hint(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "../coin"}, "it becomes a folder name"),
+        ({"name": "../coin"}, "it is used as a folder name"),
         ({"settings": _Changing}, "must be a frozen dataclass"),
         ({"settings": dict}, "must be a frozen dataclass"),
         ({"settings": _NoRuns}, "_NoRuns lacks runs"),

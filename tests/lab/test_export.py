@@ -224,7 +224,7 @@ def test_python_objects_are_refused_unless_it_is_said_what_to_write(
 @pytest.mark.parametrize(
     ("columns", "options", "problem"),
     [
-        ({"y": np.ones((2, 3))}, {"dims": {"z": ["mode"]}}, r"\['z'\]: there are y"),
+        ({"y": np.ones((2, 3))}, {"dims": {"z": ["mode"]}}, r"\['z'\]: the columns are y"),
         ({"y": np.ones((2, 3))}, {"dims": {"y": ["a", "b"]}}, r"shape \(2, 3\)"),
         ({"y": np.ones((2, 3))}, {"dims": {"y": ["run"]}}, "its axes are run, run"),
         ({"y": np.ones(2), "z": np.ones(3)}, {}, "axis 'run' has 3 entries in column 'z'"),

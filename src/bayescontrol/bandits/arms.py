@@ -391,7 +391,9 @@ class ArmsBelief(HasArms[MeanRewards]):
         known = np.flatnonzero(~np.isnan(means))
         damaged = means.shape not in ((0,), (size,)) or (last.size > 0 and not known.size)
         if damaged or (logs is not None and np.isnan(logs[known]).any()):
-            raise IncompatibleState(f"the saved state is damaged: the drawn means are {last}")
+            raise IncompatibleState(
+                f"the saved state is damaged: 'drawn' is {last}, expected the means of {size} arms"
+            )
         self._roster, self._prior, self._rows = roster, prior, rows
         self._refresh()
         names = [roster.labels[j] for j in known.tolist()]

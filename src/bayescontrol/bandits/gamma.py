@@ -55,7 +55,10 @@ _EXPONENTIAL: Final = ModelKind(
 def _checked_means(means: list[float], least: float, largest: float, advice: str) -> FloatArray:
     for j, m in enumerate(means):
         if not least <= m <= largest:
-            raise InvalidPrior(f"arm {j}: the prior drew a mean reward of {m:g}: {advice}")
+            raise InvalidPrior(
+                f"arm {j}: the mean reward {m:g} drawn from the prior is outside "
+                f"[{least:g}, {largest:g}]: {advice}"
+            )
     return np.array(means)[:, None]
 
 

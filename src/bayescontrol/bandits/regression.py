@@ -271,12 +271,12 @@ class Logit:
         """
         sd = math.sqrt(q)
         if sd <= 1.0:
-            u = np.arange(-36.0, 37.0) / 4.0
-            weight, value = np.exp(-0.5 * u * u), _sigmoid(s + sd * u)
+            z = np.arange(-36.0, 37.0) / 4.0  # t = s + sd z
+            weight, value = np.exp(-0.5 * z * z), _sigmoid(s + sd * z)
         else:
-            u = np.arange(-160.0, 161.0) / 4.0
-            weight = _sigmoid(u) * _sigmoid(-u)
-            value = np.array([0.5 * math.erfc((t - s) / (sd * math.sqrt(2.0))) for t in u])
+            noise = np.arange(-160.0, 161.0) / 4.0
+            weight = _sigmoid(noise) * _sigmoid(-noise)
+            value = np.array([0.5 * math.erfc((u - s) / (sd * math.sqrt(2.0))) for u in noise])
         return float(weight @ value / weight.sum())
 
     def predictive(self, s: float, q: float) -> dict[float, float]:
@@ -313,7 +313,8 @@ def regressions(prior: Prior, arms: int, features: int) -> Regressions:
         means = np.broadcast_to(mean, (arms, d))
         if precision.ndim == 0:
             precision = precision * np.eye(d)
-        if precision.ndim == 1:  # ambiguous, a diagonal or one number per arm: reject it
+        if precision.ndim == 1:
+            # Ambiguous: a diagonal or one number per arm. With four axes, broadcast_to rejects it.
             precision = precision[:, None, None, None]
         Lambda = np.ascontiguousarray(np.broadcast_to(precision, (arms, d, d)))
     except (TypeError, ValueError) as error:

@@ -145,11 +145,13 @@ class CountingAgent:
             )
         except (TypeError, ValueError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        n, s, q = counts if counts.shape == self._counts.shape else [np.full(1, np.nan)] * 3
-        fits = np.isfinite(counts).all() and (n >= 0.0).all() and (n == np.floor(n)).all()
-        if self.support > 0:
-            fits = fits and bool(((s >= 0.0) & (s <= n) & (q >= 0.0) & (q <= n)).all())
-        if not fits or not np.isfinite(n).all():
+        valid = counts.shape == self._counts.shape and bool(np.isfinite(counts).all())
+        if valid:
+            n, s, q = counts
+            valid = bool(((n >= 0.0) & (n == np.floor(n))).all())
+            if self.support > 0:
+                valid = valid and bool(((s >= 0.0) & (s <= n) & (q >= 0.0) & (q <= n)).all())
+        if not valid:
             raise IncompatibleState(f"the saved state is damaged: counts {counts.tolist()}")
         self._counts = np.ascontiguousarray(counts)
 

@@ -359,15 +359,16 @@ class _Search:
         return self._proven(), min(self.high, self.right[0] * (1.0 + 2.0**-52))
 
     def _next(self, turn: int) -> float:
+        """Take turns: secant through both ends, secant through the two left points, bisection."""
         (a, Da), (b, Db) = self.left[-1], self.right
-        chord = a + (b - a) * Da / (Da - Db)
+        lam = a + (b - a) * Da / (Da - Db)
         if turn % 3 == 1 and len(self.left) > 1:
             z, Dz = self.left[-2]
             if Dz > Da:
-                chord = a + (a - z) * Da / (Dz - Da)
+                lam = a + (a - z) * Da / (Dz - Da)
         elif turn % 3 == 2:
-            chord = 0.5 * (a + b)
-        return chord if a < chord < b else 0.5 * (a + b)
+            lam = 0.5 * (a + b)
+        return lam if a < lam < b else 0.5 * (a + b)
 
     def _proven(self) -> float:
         """A λ as large as possible at which D is positive even after subtracting its gap."""

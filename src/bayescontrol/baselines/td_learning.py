@@ -129,10 +129,10 @@ class TabularLearner(ABC):
         self._scalars = {}
         self._rows = self._new_rows(len(declared) or FIRST_ROWS)
         for x in declared:
-            self._enter(x)
+            self._add_state(x)
         if start is None and not declared:
             raise ValueError("states=None needs start=, the initial state")
-        self._x = 0 if start is None else self.number(start, enter=True)
+        self._x = 0 if start is None else self.number(start, add=True)
 
     @classmethod
     def on(cls: type[L], mdp: MDP, **settings: Any) -> L:
@@ -182,7 +182,7 @@ class TabularLearner(ABC):
             raise UnknownAction(f"state {x!r} does not offer action {a!r}: it offers {offered}")
         r, y = read_step(x, a, o)
         known = len(self._names)
-        there = self.number(y, enter=True, after=f" after action {a!r} in state {x!r}")
+        there = self.number(y, add=True, after=f" after action {a!r} in state {x!r}")
         if not self._learn(self._x, column, r, there):
             self._forget(known)
             raise BadEvidence(
@@ -200,7 +200,7 @@ class TabularLearner(ABC):
 
     @x.setter
     def x(self, x: Any) -> None:
-        self._x = self.number(x, enter=True)
+        self._x = self.number(x, add=True)
 
     @property
     def states(self) -> tuple[Any, ...]:
@@ -220,17 +220,17 @@ class TabularLearner(ABC):
         row = self._rows[name][self.number(x)]
         return {a: float(row[self.actions.place(a)]) for a in self.actions_in(x)}
 
-    def number(self, x: Any, *, enter: bool = False, after: str = "") -> int:
-        """The number of state x; `enter` adds an unknown state unless the states were declared."""
+    def number(self, x: Any, *, add: bool = False, after: str = "") -> int:
+        """The number of state x; `add` adds an unknown state unless the states were declared."""
         try:
             place = self._places.get(x)
         except TypeError:
             raise BadEvidence(f"state {x!r}{after} is not hashable: use a tuple") from None
         if place is None:
-            if self._declared or not enter:
+            if self._declared or not add:
                 shown = ", ".join(map(repr, self._names[:8])) + ", …" * (len(self._names) > 8)
                 raise UnknownState(f"no state {x!r}{after}: the states are {shown}")
-            place = self._enter(x)
+            place = self._add_state(x)
         return place
 
     def numbers(self, states: Iterable[Any]) -> IntArray:
@@ -260,7 +260,7 @@ class TabularLearner(ABC):
         first = next(iter(self._rows.values()))[place]
         return np.asarray(first.reshape(len(self.actions), -1)[:, 0] > -np.inf)
 
-    def _enter(self, x: Any) -> int:
+    def _add_state(self, x: Any) -> int:
         fresh = self._fresh(self.offered(x))
         place = len(self._names)
         if place == len(next(iter(self._rows.values()))):
@@ -312,7 +312,7 @@ class TabularLearner(ABC):
         twin._names, twin._places = [], {}
         twin._rows = twin._new_rows(max(len(states), FIRST_ROWS))
         for name in states:
-            twin._enter(name)
+            twin._add_state(name)
         if x.shape != () or x.dtype.kind not in "iu" or not 0 <= x < len(twin._places):
             raise IncompatibleState(
                 f"x = {x} is not the number of one of {len(states)} saved states"

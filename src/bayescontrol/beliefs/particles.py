@@ -312,7 +312,7 @@ class ParticleBelief:
         return {"count": np.array(self.count), "drawn": drawn, **arrays}
 
     def _prior(self) -> FloatArray:
-        """Draws that identify the prior in a saved state; made when first needed."""
+        """Return draws with a fixed seed (cached); `load` compares them to detect another prior."""
         if not self._prior_draws.size:
             self._prior_draws = _checked_draws(self._draw, len(self), Stream(0))[:_SAMPLE].copy()
         return self._prior_draws

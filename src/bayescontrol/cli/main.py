@@ -35,7 +35,7 @@ class _Commands(click.Group):
         except BayesControlError as error:
             raise UsageError(str(error)) from error
         except OSError as error:
-            # Standard output is closed or its disk is full; this says nothing about the claims.
+            # Standard output is closed or its disk is full. Do not exit with 1 ("a claim fails").
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno != errno.EPIPE:

@@ -119,13 +119,13 @@ class _Run:
     """An experiment to run, in memory or in the folder `out`."""
 
     experiment: Experiment[Any]
-    found: str
+    found: str  # the name that finds the experiment from any folder
     pool: WorkerPool
     out: Path | None
     as_json: bool
 
     def single(self, point: Point, shard: Shard | None) -> int:
-        """Run one point or a shard of it, and print its claims; the exit code."""
+        """Run one point or a shard of it, and print its claims; return the exit code."""
         with redirect_stdout(sys.stderr):
             if shard is not None and self.out is not None:
                 study = (self.experiment, point.settings, self.pool)
@@ -151,15 +151,15 @@ class _Run:
         return 0 if all_ours_hold(result.score.claims) else 1
 
     def sweep(self, points: Sequence[Point]) -> int:
-        """Run all points and print their claims; the exit code."""
+        """Run all points and print their claims; return the exit code."""
         name, out = self.experiment.name, self.out
         listed = tuple(point.folder for point in points)
         manifest = Sweep(
             experiment=name, found=self.found, sweep=axes(points), folders=listed, broken={}
         )
 
-        def is_ours(there: object) -> bool:
-            return isinstance(there, Sweep) and there.experiment == name
+        def is_ours(existing: object) -> bool:
+            return isinstance(existing, Sweep) and existing.experiment == name
 
         done: list[_Done] = []
         artifacts: tuple[Path, ...] = ()
@@ -168,7 +168,8 @@ class _Run:
                 label = f"{name}, {point.label} ({position} of {len(points)})"
                 work = partial(self._run_point, point, label)
                 finished = run_or_record_failure(point.folder, work, self.pool, manifest.broken)
-                done += [] if finished is None else [finished]
+                if finished is not None:
+                    done.append(finished)
             scores = [(one.point, one.result.score) for one in done]
             if out is not None:
                 sections = [one.section for one in done if one.section is not None]

@@ -25,7 +25,7 @@ from bayescontrol.arrays import Arrays
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, copy_error
 from bayescontrol.durable.driver import posterior_summary
-from bayescontrol.durable.faults import reach
+from bayescontrol.durable.faults import fault_point
 from bayescontrol.durable.fold import Decisions, Fold, fold_log
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.log import Log, LogStore, SnapshotNotKept, open_store, require_usable
@@ -139,7 +139,7 @@ class DurableAgent:
         try:
             self._require_open()
             self._write(requests)
-            reach("before-return")
+            fault_point("before-return")
         except Exception as error:  # it was closed
             for request in requests:
                 request.error = error
@@ -147,7 +147,7 @@ class DurableAgent:
     def _submit(self, request: Request) -> Any:
         self._require_open()
         result = self._committer.submit(request)
-        reach("before-return")
+        fault_point("before-return")
         return result
 
     def _write(self, batch: Sequence[Request]) -> None:
@@ -260,13 +260,13 @@ class DurableAgent:
     # -- housekeeping ----------------------------------------------------------------------------
 
     def snapshot(self) -> int:
-        """Store the state beside the log, so that it opens faster; return its event number."""
+        """Store a snapshot, so that the log opens faster; return the number of its last event."""
         self._require_open()
         with self._live.locked() as fold:
             snapshot = fold.save()
-        reach("before-snapshot")
+        fault_point("before-snapshot")
         self._log.save_snapshot(snapshot, self._every)
-        reach("after-snapshot")
+        fault_point("after-snapshot")
         self._last_snapshot = snapshot.seq
         return snapshot.seq
 
@@ -284,7 +284,7 @@ class DurableAgent:
             self._submit(Close())
 
     def _close_now(self) -> None:
-        reach("before-close")
+        fault_point("before-close")
         try:
             if self.head > max(self._last_snapshot, 1):
                 self.snapshot()

@@ -2,7 +2,7 @@
 
     BAYESCONTROL_FAULT=after-commit:3     kill -9 when `after-commit` is reached the third time
 
-Without the variable, `reach` does nothing.
+Without the variable, `fault_point` does nothing.
 """
 
 import os
@@ -33,7 +33,7 @@ def arm(where: str) -> None:
     _armed[:] = [name, int(count or 1)] if name else []
 
 
-def reach(name: str) -> None:
+def fault_point(name: str) -> None:
     """Kill the process if this is the chosen point."""
     if _armed and _armed[0] == name:
         left = int(_armed[1]) - 1

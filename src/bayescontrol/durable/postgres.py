@@ -23,7 +23,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID, uuid4
 from zlib import crc32
 
-from bayescontrol.durable.faults import reach
+from bayescontrol.durable.faults import fault_point
 from bayescontrol.durable.log import CHUNK, Row, Snapshot, StoredLog, superfluous
 from bayescontrol.durable.postgres_server import Connection, Server, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, NewerFormat, StoreFailed
@@ -85,7 +85,11 @@ CREATE TABLE {s}.snapshots (
 );
 """
 #: The rows as JSON: a table of another program may have other columns.
-_ABOUT: Final = "SELECT to_jsonb(about) FROM {s}.about"
+_ABOUT: Final = "SELECT program, layout FROM {s}.about"
+_COLUMNS: Final = """
+SELECT attname FROM pg_catalog.pg_attribute
+WHERE attnum > 0 AND NOT attisdropped AND attrelid = %s::regclass ORDER BY attnum
+"""
 _RELATIONS: Final = """
 SELECT relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
 WHERE nspname = %s AND relkind IN ('r', 'p', 'v', 'm', 'f')
@@ -124,13 +128,15 @@ def _relations(connection: Connection, schema: str) -> set[str]:
 def _require_tables(connection: Connection, schema: str, place: str) -> None:
     found, rows = _relations(connection, schema), []
     if "about" in found:
-        rows = connection.execute(_statement(_ABOUT, schema)).fetchall()
-    for (about,) in rows:
-        if about.keys() != {"program", "layout"} or about["program"] != _PROGRAM:
+        columns = connection.execute(_COLUMNS, (f'"{schema}".about',)).fetchall()
+        if columns == [("program",), ("layout",)]:
+            rows = connection.execute(_statement(_ABOUT, schema)).fetchall()
+    for program, layout in rows:
+        if program != _PROGRAM:
             continue
-        if about["layout"] > LAYOUT:
+        if layout > LAYOUT:
             raise NewerFormat(
-                f"{place} has layout {about['layout']}, this release reads layouts up to {LAYOUT}: "
+                f"{place} has layout {layout}, this release reads layouts up to {LAYOUT}: "
                 "install a later release"
             )
         if not found >= _TABLE_NAMES:
@@ -183,9 +189,9 @@ class PostgresLog(StoredLog):
                 raise
             if done == 0 and not self._is_committed(connection, first, batch):
                 self._contended = _CONTENDED
-                raise HeadMoved(f"log {self.name!r} has grown: the next row is not {first}")
+                raise HeadMoved(f"log {self.name!r} has grown: cannot append event {first}")
 
-        reach("in-transaction")
+        fault_point("in-transaction")
         self._server.run(appended)
 
     @contextmanager
@@ -229,7 +235,7 @@ class PostgresLog(StoredLog):
                     raise StoreFailed(
                         f"log {self.name!r} is empty: a snapshot needs at least one event"
                     )
-                reach("in-snapshot")
+                fault_point("in-snapshot")
                 query = self._sql(_QUERIES["snapshots"])
                 found = connection.execute(query, (self.name,)).fetchall()
                 drop = superfluous([int(old) for (old,) in found], spacing, len(state))

@@ -14,8 +14,16 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from bayescontrol.durable.faults import reach
-from bayescontrol.durable.log import CHUNK, Row, Snapshot, StoredLog, closed_error, superfluous
+from bayescontrol.durable.faults import fault_point
+from bayescontrol.durable.log import (
+    CHUNK,
+    Row,
+    Snapshot,
+    StoredLog,
+    closed_error,
+    require_name,
+    superfluous,
+)
 from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile, apsw
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
@@ -64,9 +72,9 @@ class SqliteLog(StoredLog):
             nonlocal log
             if rows[0].seq != self._head + 1:
                 raise HeadMoved(
-                    f"log {self.name!r} ends at {self._head}: the next row is not {rows[0].seq}"
+                    f"log {self.name!r} ends at {self._head}: cannot append event {rows[0].seq}"
                 )
-            reach("in-transaction")
+            fault_point("in-transaction")
             try:
                 if log is None:
                     db.execute("INSERT INTO logs (name) VALUES (?)", (self.name,))
@@ -74,7 +82,7 @@ class SqliteLog(StoredLog):
                 db.executemany(_INSERT, [(log, *row) for row in rows])
             except apsw.ConstraintError as error:
                 raise self._conflict(str(error), rows, log) from None
-            reach("before-commit")
+            fault_point("before-commit")
 
         try:
             self._file.write(insert)
@@ -137,7 +145,7 @@ class SqliteLog(StoredLog):
         with self._file.transaction() as db:
             place = "INSERT OR REPLACE INTO snapshots (log, seq, state, checksum)"
             db.execute(f"{place} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
-            reach("in-snapshot")
+            fault_point("in-snapshot")
             found = db.execute(_QUERIES["snapshots"], (self._id,))
             drop = superfluous([seq for (seq,) in found], spacing, len(snapshot.state))
             delete = "DELETE FROM snapshots WHERE log = ? AND seq = ?"
@@ -171,6 +179,7 @@ class SqliteStore:
     def log(self, name: str) -> SqliteLog:
         """Open the log with this name; `StoreBusy` if it is open already."""
         file = self._require_open()
+        require_name(name)
         with _LOCK:
             if name in file.open_logs:
                 raise StoreBusy(

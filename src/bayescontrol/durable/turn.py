@@ -19,7 +19,7 @@ from bayescontrol import errors
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.driver import Driver, ProbabilityCache
-from bayescontrol.durable.faults import reach
+from bayescontrol.durable.faults import fault_point
 from bayescontrol.durable.fold import Decisions, Fold, fold_log
 from bayescontrol.durable.log import Log, Row
 from bayescontrol.durable.plain import as_stored, same_observation, same_value, short_repr
@@ -273,20 +273,20 @@ class LiveFold:
 
     def write(self, requests: Sequence[Request]) -> bool:
         """Write a batch; return False if another process appended first: then try again."""
-        reach("before-compute")
+        fault_point("before-compute")
         with self._guard:
             self._catch_up()
             turn = Turn(self.fold, self._log, self._decisions, self._cache)
             turn.compute(requests)
         if turn.rows:
-            reach("before-append")
+            fault_point("before-append")
             try:
                 self._log.append(turn.rows)
             except errors.HeadMoved:
                 if self._shared or self._log.head() > self.fold.seq:
                     return False
                 raise
-            reach("after-commit")
+            fault_point("after-commit")
             with self._guard:
                 if turn.fold.seq > self.fold.seq:  # otherwise a reader has folded it already
                     for decision in turn.decided:

@@ -12,7 +12,7 @@ from bayescontrol.lab.chart import Series
 
 
 def by_name(names: Iterable[str], column: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-    """Split column[run, k, …] into the arrays of each k, which is known by its name.
+    """Split column[run, k, …] along k: return a dict from names[k] to column[:, k, …].
 
     >>> by_name(["a", "b"], np.array([[1, 2], [3, 4]]))["b"]
     array([2, 4])

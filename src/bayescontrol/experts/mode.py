@@ -52,8 +52,8 @@ class SimulatorNoise:
             )
         if not 0.0 < floor < math.inf:
             raise ValueError(
-                f"SimulatorNoise(floor={floor!r}): it must be finite and above 0, because "
-                "without a floor rounding errors refute a simulator"
+                f"SimulatorNoise(floor={floor!r}): it must be finite and above 0; "
+                "with 0, a rounding error would rule out a correct simulator"
             )
         self.std, self.floor = sigma, float(floor)
         #: s = √(σ² + φ²), for each component.

@@ -32,12 +32,12 @@ types: Any = numba.types
 _IMPORT = re.compile(rb"^from [\w.]+\.(\w+) import", re.MULTILINE)
 
 
-def _sources(path: Path, found: dict[str, bytes]) -> dict[str, bytes]:
-    """The sources of a module, and of all modules beside it or here that it imports, by name."""
-    if path.stem not in found and path.is_file():
-        found[path.stem] = path.read_bytes()
-        for imported in _IMPORT.findall(found[path.stem]):
-            for folder in {Path(__file__).parent, path.parent}:
+def _sources(path: Path, found: dict[Path, bytes]) -> dict[Path, bytes]:
+    """Return the sources of a module and of the modules that it imports from here or its folder."""
+    if path not in found and path.is_file():
+        found[path] = path.read_bytes()
+        for imported in _IMPORT.findall(found[path]):
+            for folder in (Path(__file__).parent, path.parent):
                 _sources(folder / f"{imported.decode()}.py", found)
     return found
 
@@ -45,7 +45,7 @@ def _sources(path: Path, found: dict[str, bytes]) -> dict[str, bytes]:
 @lru_cache
 def _digest(path: Path) -> str:
     sources = _sources(path, {})
-    return hashlib.sha256(b"\0".join(sources[name] for name in sorted(sources))).hexdigest()[:16]
+    return hashlib.sha256(b"\0".join(sources[file] for file in sorted(sources))).hexdigest()[:16]
 
 
 def _risk(folder: Path) -> str | None:

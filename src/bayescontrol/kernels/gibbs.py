@@ -132,7 +132,8 @@ def prepare(e: Evidence, states: int, actions: int) -> None:
 def add_state(e: Evidence, c: Chain, x: int, level: float) -> None:
     """Add the untried state x; its Q-values are `level` until the next sweep draws them.
 
-    Mark actions that x does not offer by n = -1 before. Declared states have the level 0.
+    Before the call, set n = -1 for the actions that x does not offer. For declared states pass
+    level = 0.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=2)
@@ -330,7 +331,10 @@ def recentre(c: Chain, states: int) -> None:
 
 @leaf
 def _prior_squares(e: Evidence, c: Chain, states: int) -> float:
-    """Prior A: Σ_{x,a,y} (ξ(x,a,y) - μ0)² = Σ_{x,a} N (Q(x,a) + ρ - μ0 - M̄)² + Σ_y (M(y) - M̄)²."""
+    """Prior A: Σ_{x,a,y} (ξ(x,a,y) - μ0)², for N states.
+
+    It equals Σ_{x,a} [N (Q(x,a) + ρ - μ0 - M̄)² + Σ_y (M(y) - M̄)²].
+    """
     mean, around = c.scalars[LEVEL] / states, 0.0
     for y in range(np.uint64(states)):
         around += (c.M[y] - mean) ** 2

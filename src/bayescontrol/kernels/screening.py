@@ -174,10 +174,10 @@ def beta_tail(alpha: float, beta: float, v: float) -> float:
 
 @leaf
 def _falling_sum(alpha: float, beta: float, v: float) -> float:
-    """The binomial sum from its largest term down, where k ≤ n v.
+    """Return P(Bin(n, v) ≤ k), summed from the largest term, k, down; n - k = β, k ≤ n v.
 
-    The first is √(n / 2π k (n - k)) exp(Δ(n) - Δ(k) - Δ(n - k) - n KL(k/n ‖ v)), Δ the remainder
-    of Stirling's formula: factorials of large numbers would lose precision.
+    The first term is √(n / 2π k (n - k)) exp(Δ(n) - Δ(k) - Δ(n - k) - n KL(k/n ‖ v)), where Δ is
+    the remainder of Stirling's formula: factorials of large numbers would lose precision.
     """
     n = alpha + beta - 1.0
     k = alpha - 1.0
@@ -189,7 +189,7 @@ def _falling_sum(alpha: float, beta: float, v: float) -> float:
     else:
         term = exp(log_term)
     total = term
-    # The rest is below 2^-60 of the sum.
+    # Stop when the remaining terms are below 2^-60 of the sum.
     while k > 0.0:
         ratio = k / (n - k + 1.0) * odds
         term *= ratio
@@ -241,14 +241,14 @@ def _exceeding(
         reached += (1.0 - reached) * tail
         bound -= cache[AT_V, j]
         if u < reached:
-            return _first_to_exceed(rows, cache, undrawn, k, v, tail, state)
+            return _best_after_first_exceeds(rows, cache, undrawn, k, v, tail, state)
         if u >= reached + bound * SAFETY + 1e-18:
             return best
     return best
 
 
 @leaf
-def _first_to_exceed(
+def _best_after_first_exceeds(
     rows: FloatArray,
     cache: FloatArray,
     undrawn: IntArray,
@@ -259,13 +259,15 @@ def _first_to_exceed(
 ) -> int:
     """The best arm, given that the arm at position k is the first that exceeds V.
 
-    The arms after it are unconstrained. Its value matters only if one of them exceeds V too.
+    Later arms may have any value and are drawn. X_j of the arm at k, with P(X_j > V) = tail, is
+    needed only if a later arm exceeds V too.
     """
     j, rival, x = undrawn[k], -1, v
     for later in range(k + 1, undrawn.size):
         y = _beta(state, cache, undrawn[later])
         if y > x:
             rival, x = undrawn[later], y
+    # P(X_j > x | X_j > V) = P(X_j > x) / tail.
     if rival >= 0 and uniform(state) * tail >= beta_tail(rows[j, 0], rows[j, 1], x):
         return int(rival)
     return int(j)

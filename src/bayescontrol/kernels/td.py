@@ -25,18 +25,20 @@ from bayescontrol.kernels.random import below, uniform
 
 @leaf
 def unsigned(n: int) -> int:
-    """n as an unsigned index: for signed ones Numba tests for negative values, a third of a step.
+    """Return n as an unsigned index, which is faster in Numba.
+
+    Numba checks signed indices for negative values; that takes a third of the time of a step.
 
     >>> unsigned(3)
     3
     """
-    place: int = np.uint64(n)  # type: ignore[assignment]
-    return place
+    index: int = np.uint64(n)  # type: ignore[assignment]
+    return index
 
 
 @leaf
 def signed(n: int) -> int:
-    """An index as a signed integer: Numba converts signed with unsigned to float.
+    """Return an index as a signed integer: Numba converts a mix of signed and unsigned to float.
 
     >>> signed(3)
     3

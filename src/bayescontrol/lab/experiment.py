@@ -233,7 +233,8 @@ class Experiment(Generic[S]):
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise InvalidExperiment(
-                f"experiment {self.name!r}: it becomes a folder name; use letters, digits, - and _"
+                f"experiment name {self.name!r} is invalid, because it is used as a folder name: "
+                "begin with a letter or digit, then use letters, digits, ., - and _"
             )
         kind: Any = self.settings
         if not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):

@@ -209,7 +209,9 @@ def name_axes(
     columns, leading, runs, known = _unpack(thing)
     unknown = set(dims or {}) - set(columns)
     if unknown:
-        raise Unexportable(f"dims names {sorted(unknown)}: there are {', '.join(columns)}")
+        raise Unexportable(
+            f"dims has unknown columns {sorted(unknown)}: the columns are {', '.join(columns)}"
+        )
     found: dict[str, tuple[tuple[str, ...], npt.NDArray[Any]]] = {}
     sizes: dict[str, int] = {}
     for name, values in columns.items():

@@ -353,9 +353,10 @@ def _run_on(
                 done += len(group.runs)
                 progress.advance(done, queue.total)
     finally:
-        # Processes have started all their groups; a cancelled future would break their clean-up.
-        for future in running if not isinstance(executor, Processes) else ():
-            future.cancel()
+        # `Processes` has already queued every group; cancelling would break its shutdown.
+        if not isinstance(executor, Processes):
+            for future in running:
+                future.cancel()
 
 
 def _nbytes(columns: Columns) -> int:

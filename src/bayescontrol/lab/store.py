@@ -298,7 +298,8 @@ class ResultStore:
                     self._write_pending(runs, columns, part.provenance)
 
     def _write_pending(self, runs: range, columns: Columns, provenance: Provenance) -> None:
-        create_folder(self._pending)
+        with writing_to(self._pending):
+            self._pending.mkdir(exist_ok=True)
         path = self._pending / f"runs-{runs[0]:08d}-{runs[-1]:08d}.npz"
         header = Header(self.study.key, span(runs), provenance, _now())
         self.files.append(sealed_npz.write_sealed(path, columns, header))

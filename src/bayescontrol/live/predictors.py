@@ -241,7 +241,9 @@ class StudentPredictor(_Keyed):
                 f"beta={beta!r} does not fit mean={mean!r}: give one number or one per coordinate"
             ) from None
         if mu.ndim > 1 or not mu.size or not np.isfinite(mu).all():
-            raise ValueError(f"mean={mean!r}: it must be a finite number or a list of numbers")
+            raise ValueError(
+                f"mean={mean!r}: it must be a finite number or a list of finite numbers"
+            )
         positive = (kappa, alpha, *spread.ravel().tolist())
         if not all(0.0 < number < math.inf for number in positive):
             raise ValueError(

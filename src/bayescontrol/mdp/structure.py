@@ -113,16 +113,17 @@ def _avoiding(mdp: MDP, closed: IntArray) -> IntArray:
 
     This is the largest set Z in which each state has an action whose successors are all in Z.
     """
-    inside = np.ones(len(mdp.states), bool)
-    inside[closed] = False
+    in_Z = np.ones(len(mdp.states), bool)
+    in_Z[closed] = False
     pairs = np.flatnonzero(mdp.size)
-    stays = np.zeros(mdp.size.size, bool)
+    stays = np.zeros(mdp.allowed.size, bool)
     while True:
-        stays[pairs] = np.logical_and.reduceat(inside[mdp.successor], mdp.first[pairs])
-        remaining = inside & stays.reshape(mdp.allowed.shape).any(1)
-        if (remaining == inside).all():
-            return np.flatnonzero(inside).astype(np.int64)
-        inside = remaining
+        # stays[x A + a]: all successors of (x, a) are in Z.
+        stays[pairs] = np.logical_and.reduceat(in_Z[mdp.successor], mdp.first[pairs])
+        remaining = in_Z & stays.reshape(mdp.allowed.shape).any(1)
+        if (remaining == in_Z).all():
+            return np.flatnonzero(in_Z).astype(np.int64)
+        in_Z = remaining
 
 
 def require_communicating(mdp: MDP) -> None:

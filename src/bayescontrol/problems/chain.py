@@ -266,7 +266,7 @@ def identification_probabilities(
 
 
 def tail_bound(growing: GrowingChain, schedule: Schedule, steps: int) -> float:
-    """An upper bound of P(steps < T < ∞) in the growing chain, if modes are held a bounded time.
+    """An upper bound of P(steps < T < ∞) in the growing chain, for modes held a bounded time.
 
     P(the last n actions are equal) ≤ c ρ^n and k_t ≥ scale √t, so the sum over t > steps is at
     most c ∫ ρ^(scale √t) dt = 2c (z + 1) e^-z / λ²,  z = λ √steps,  λ = -scale ln ρ.
@@ -276,10 +276,10 @@ def tail_bound(growing: GrowingChain, schedule: Schedule, steps: int) -> float:
     """
     if schedule is doubling:
         raise MissingCapability(
-            "there is no bound for doubling, which holds modes ever longer and does identify: sum "
-            "identification_probabilities instead"
+            "there is no bound for the doubling schedule: it holds modes longer and longer, so T "
+            "is finite with probability 1; sum identification_probabilities instead"
         )
-    if isinstance(schedule, Every):  # at least ⌊(n-1)/j⌋ draws inside any n steps
+    if isinstance(schedule, Every):  # any n steps contain at least ⌊(n-1)/k⌋ draws
         rho, c = 2.0 ** (-1.0 / schedule.k), 2.0
     else:
         rho = _continues(schedule)

@@ -324,6 +324,7 @@ def _run(
 def _steps(
     agent: Any, environment: ParametricEnvironment, steps: int, p: Stream, q: Stream, step: Any
 ) -> Record:
+    """Run the compiled loop; `step[0]` is set to the current step, for `_run`."""
     modes, belief = environment.modes, agent.belief
     code: Any = modes.code
     drawn, actions, observations = (
@@ -338,6 +339,6 @@ def _steps(
     if acted:
         belief.fast_forward(done, int(drawn[acted - 1]))
         agent.fast_forward(acted, drawn_in, x)
-    if done < steps:  # raises the error with its message
+    if done < steps:  # the loop rejected this observation; observe() raises the error
         agent.observe(actions[done].item(), observations[done].item())
     return Record(actions, observations)

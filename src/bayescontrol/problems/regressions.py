@@ -73,8 +73,8 @@ class Regressions:
             shift = sum((sign * (S[j].T @ y[j]) for sign, S, y in parts), np.zeros(z[j].shape))
             if not kernels.regression.cholesky(Lambda, R[j]):
                 raise IncompatibleState(
-                    f"regression {j}: the evidence is smaller than the rounding of the prior and "
-                    "cannot be merged; learn the rewards one by one instead"
+                    f"regression {j} cannot be merged: its evidence is lost in the rounding error "
+                    "of the prior; learn the rewards one by one instead"
                 )
             kernels.regression.score(R[j], z[j], shift, self.v)
             z[j] = self.v

@@ -135,7 +135,9 @@ def title_of(manifest: AnyManifest) -> str:
 
 def _provenance(manifest: Manifest) -> dict[str, Any]:
     return {
-        "experiment": Path(manifest.found).name,  # the name of a file, without its folder
+        "experiment": Path(
+            manifest.found
+        ).name,  # a registered name, or file.py:attribute without its folder
         "started": manifest.started,
         "finished": manifest.finished,
         "key of the settings": manifest.key,

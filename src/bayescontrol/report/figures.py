@@ -308,7 +308,7 @@ def _add_legend(ax: "Axes", panel: Panel) -> None:
 
 
 def _add_legend_below(fig: "Figure", axes: "list[Axes]", width: float) -> None:
-    """Add one legend for several panels, which leave a shared series to one of them."""
+    """Add one legend below all panels; a series in several panels has its entry in one of them."""
     entries = [entry for ax in axes for entry in zip(*ax.get_legend_handles_labels(), strict=True)]
     if entries:
         longest = max(len(label) for _, label in entries)

@@ -209,10 +209,12 @@ class Monitor:
                 listener.put_nowait(event)
 
     def listen(self, queues: Mapping[str, "RequestQueue"]) -> AsyncIterator[bytes]:
-        """Return the events from now on; `Refused` if too many pages listen."""
+        """Return the events from now on; `Refused` if too many live pages are open."""
         if len(self._listeners) >= self._max_listeners:
             raise Refused(
-                "overloaded", f"{self._max_listeners} pages listen", {"Retry-After": "10"}
+                "overloaded",
+                f"{self._max_listeners} live pages are already open",
+                {"Retry-After": "10"},
             )
         listener: asyncio.Queue[bytes | None] = asyncio.Queue(64)
         self._listeners.add(listener)

@@ -92,13 +92,15 @@ def test_a_default_of_stricter_isolation_changes_nothing(url: str, server: Postg
 # -- schemas -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("column", ["text", "about"])
 def test_a_schema_of_another_program_is_not_changed(
-    url: str, schema: str, server: Postgres
+    url: str, schema: str, server: Postgres, column: str
 ) -> None:
     server.sql(f"CREATE SCHEMA {schema}", f"CREATE TABLE {schema}.orders (id int)")
     with pytest.raises(DamagedLog, match="another program"):
         PostgresStore(url)
-    server.sql(f"CREATE TABLE {schema}.about (text text)")
+    server.sql(f"CREATE TABLE {schema}.about ({column} text)")
+    server.sql(f"INSERT INTO {schema}.about VALUES ('hello')")
     with pytest.raises(DamagedLog, match="another program"):
         PostgresStore(url)
     left = server.sql(f"SELECT relname FROM pg_class WHERE relnamespace = '{schema}'::regnamespace")

@@ -222,7 +222,7 @@ class Trajectories:
     def sides(self, prior: FloatArray) -> Mapping[str, Sides]:
         """Return both sides of each identity."""
         fell = np.asarray(self.lowest[:, :, None] < np.array(DELTAS), np.float64)
-        # Given the history, a match has this probability, so its variance is known.
+        # If the identity holds, a match has probability q given the history: variance q (1 - q).
         q = self.squares[:, :, None]
         return {
             "prior-preserved": _sides(self.posterior, prior),

@@ -91,11 +91,11 @@ def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
 
 
 def behaviour(maze: Maze, visits: FloatArray, title: str, notes: Sequence[str]) -> Panel:
-    """Draw where the steps were spent and the most frequent actions, from shares [x, a]."""
-    here = np.flatnonzero(visits.sum(axis=1) > 0)
-    here = here[~np.isin(here, maze.goals)]  # at the goal the action has no effect
-    cells = np.array([maze.cells[x] for x in here], np.float64).reshape(-1, 2)
-    d = np.array(list(MOVES.values()), np.float64)[visits[here].argmax(axis=1)] * _LONG
+    """Draw the share of steps per cell and the most frequent action; visits[x, a] is a share."""
+    visited = np.flatnonzero(visits.sum(axis=1) > 0)
+    visited = visited[~np.isin(visited, maze.goals)]  # at the goal the action has no effect
+    cells = np.array([maze.cells[x] for x in visited], np.float64).reshape(-1, 2)
+    d = np.array(list(MOVES.values()), np.float64)[visits[visited].argmax(axis=1)] * _LONG
     most = arrows(
         "most frequent action", cells[:, 1] + 0.5, -cells[:, 0] - 0.5, d[:, 1], -d[:, 0], width=1.1
     )

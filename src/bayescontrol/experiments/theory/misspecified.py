@@ -90,7 +90,7 @@ def _streaks(loss: float) -> FloatArray:
 
 @cache
 def machines() -> TabularModes:
-    """Return all eight worlds as one class in which only the first three have prior weight."""
+    """Return the tables of all eight worlds; those outside the class have prior 0."""
     n = len(INSIDE)
     hypothesis = np.empty((len(WORLDS), 2, 4, 3))
     hypothesis[:, :, :] = _POOR
@@ -101,7 +101,7 @@ def machines() -> TabularModes:
         hypothesis[n + k, :, 0] = _worn(theta)
     rare = _GOOD[2] * (1.0 - _STREAK) / (1.0 - _GOOD[2])
     hypothesis[-1, :, 0] = [_streaks(rare), _streaks(_STREAK)]
-    # Modes outside the class are never drawn; their policies are the best actions.
+    # Worlds outside the class are never drawn; their policy is the best action in them.
     lever = [0, 1, 2, *(0 if _worn(theta) @ REWARD > 0 else REST for theta in WEAR), 0]
     policy = np.eye(4)[lever][:, None].repeat(2, axis=1)
     successor = np.broadcast_to([0, 0, 1], (2, 4, 3))
@@ -130,7 +130,7 @@ def distances() -> dict[str, float]:
 FEWEST: Final = 100
 #: Number of replicas whose evidence is recorded and drawn, and the worlds of the figure.
 PATHS: Final = 6
-DRAWN: Final = (WORLDS[0], OUTSIDE[1], OUTSIDE[-1])
+PLOTTED_WORLDS: Final = (WORLDS[0], OUTSIDE[1], OUTSIDE[-1])
 _POINTS: Final = 120
 _LOG10_2: Final = 0.3010299956639812
 
@@ -161,7 +161,7 @@ def run(settings: Settings, i: int) -> Columns:
     """Record the step of the alarm in every world, and what both agents earned."""
     step = np.full(len(WORLDS), np.inf)
     guarded, blind = np.empty(len(WORLDS)), np.empty(len(WORLDS))
-    path = np.full((len(DRAWN), len(checkpoints(settings))), np.nan)
+    path = np.full((len(PLOTTED_WORLDS), len(checkpoints(settings))), np.nan)
     for k, world in enumerate(WORLDS):
         agent, modes = guard(settings), machines()
         seeds: dict[str, Any] = {"seed": settings.seed, "run": i * len(WORLDS) + k}
@@ -170,12 +170,12 @@ def run(settings: Settings, i: int) -> Columns:
             step[k] = agent.alarm.step
         blind_agent: Any = modes.agent()
         probes = None
-        if i < PATHS and world in DRAWN:
+        if i < PATHS and world in PLOTTED_WORLDS:
             blind_agent = guard(settings, fallback=None)
             probes = {"bits": alarm_evidence}
         free = interact(blind_agent, modes.environment(k), settings.steps, probes=probes, **seeds)
         if probes:
-            path[DRAWN.index(world)] = free["bits"][checkpoints(settings) - 1] * _LOG10_2
+            path[PLOTTED_WORLDS.index(world)] = free["bits"][checkpoints(settings) - 1] * _LOG10_2
         guarded[k], blind[k] = (REWARD[r.observations].mean() for r in (record, free))
     return {"step": step, "guarded": guarded, "blind": blind, "path": path}
 
@@ -374,7 +374,7 @@ _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     "streaks": ("purple", "solid"),
 }  # fmt: skip
 #: Limits of log10 E in the figure.
-_SHOWN: Final = (-8.0, 12.0)
+_Y_LIMITS: Final = (-8.0, 12.0)
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -383,14 +383,14 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     return {
         "evidence": Chart(
             "The evidence that no mode fits, along single runs",
-            [_paths(settings, columns, k) for k in range(len(DRAWN))],
+            [_paths(settings, columns, k) for k in range(len(PLOTTED_WORLDS))],
             "Eₜ compares a predictor that assumes nothing with the best of the modes: the ratio of "
             "the probabilities they give to the observations up to step t. The alarm is raised "
             "where a line reaches the dotted one, Eₜ = 1/δ. Inside the class (lever 0 is as a mode "
             "predicts) the evidence falls; outside it rises (worn 0.5: half of the misses of lever "
             "0 have become losses; streaks: losses come in streaks). Here the agent ignores the "
             "alarm.",
-            columns=len(DRAWN),
+            columns=len(PLOTTED_WORLDS),
             note=f"{shown} run{'s' * (shown > 1)} of each world; δ = {settings.delta:g}",
         ),
         "alarms": Chart(
@@ -417,12 +417,13 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 
 def _paths(settings: Settings, columns: Columns, k: int) -> Panel:
-    world, t = DRAWN[k], checkpoints(settings)
+    world, t = PLOTTED_WORLDS[k], checkpoints(settings)
     colour, _ = _LOOKS[world]
     paths = columns["path"][: min(PATHS, settings.runs), k]
     series = [Series(world, t, path, colour=colour, in_legend=False) for path in paths]
     where = "inside the class" if world in INSIDE else "outside"
-    alarm, (low, high) = -math.log10(settings.delta), _SHOWN
+    alarm = -math.log10(settings.delta)
+    low, high = _Y_LIMITS
     return Panel(
         f"{world}: {where}", "step t", "log₁₀ Eₜ", series,
         [Guide("alarm: 1/δ", alarm, in_legend=k == 0)],
