@@ -8,10 +8,10 @@ import pytest
 
 from bayescontrol import interact
 from bayescontrol.experiments.theory.misspecified import (
-    DRAWN,
     FEWEST,
     INSIDE,
     PATHS,
+    PLOTTED_WORLDS,
     REST,
     REWARD,
     WORLDS,
@@ -76,7 +76,7 @@ def test_the_columns_are_what_interact_records(columns: Columns) -> None:
 def test_a_path_crosses_the_threshold_where_the_alarm_was_raised(columns: Columns) -> None:
     t = checkpoints(SMALL)
     for i in range(PATHS):
-        for j, world in enumerate(DRAWN):
+        for j, world in enumerate(PLOTTED_WORLDS):
             step = columns["step"][i, WORLDS.index(world)]
             crossed = t[columns["path"][i, j] >= -np.log10(SMALL.delta)]
             assert crossed.size == 0 or step <= crossed[0]
