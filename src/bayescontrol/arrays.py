@@ -14,8 +14,8 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
 def as_numbers(value: Any, what: str, error: type[Exception]) -> FloatArray:
-    """Return a new array of floats; raise `error`, which names `what`, if these are no numbers."""
+    """Return a new array of floats; raise `error` if `value`, described by `what`, is not numeric."""
     try:
         return np.array(value, np.float64, order="C")
     except (TypeError, ValueError) as reason:
-        raise error(f"{what}: {reason}") from None
+        raise error(f"{what}: expected an array of numbers ({reason})") from None

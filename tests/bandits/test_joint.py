@@ -221,7 +221,7 @@ def test_the_agent_finds_the_best_arm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arms", "levels", "said"),
+    ("arms", "levels", "message"),
     [
         (0, (0.5,), "arms=0"),
         (2, (), "at least one level"),

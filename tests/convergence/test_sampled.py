@@ -598,7 +598,7 @@ class Lawless:
 
 
 @pytest.mark.parametrize(
-    "law", [{1: 0.9, 0: 0.9}, {1: 0.5}, {1: 1.5, 0: -0.5}, {1: math.nan}, [0.5, 0.5]]
+    "probabilities", [{1: 0.9, 0: 0.9}, {1: 0.5}, {1: 1.5, 0: -0.5}, {1: math.nan}, [0.5, 0.5]]
 )
 def test_an_invalid_distribution_is_refused(probabilities: Any) -> None:
     fair: dict[int, float] = {1: 0.5, 0: 0.5}

@@ -67,7 +67,7 @@ def value(probabilities: dict[str, float]) -> float:
     return sum(p * PAYS[a] for a, p in probabilities.items())
 
 
-@pytest.mark.parametrize("law", LAWS, ids=["avoided", "half", "followed"])
+@pytest.mark.parametrize("probabilities", LAWS, ids=["avoided", "half", "followed"])
 def test_intervals_hold_whatever_the_log_avoids(probabilities: dict[str, float]) -> None:
     result = [what_if(events, lambda x: probabilities) for events in plain_logs()]
     for name in ESTIMATES:

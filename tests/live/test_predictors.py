@@ -142,7 +142,7 @@ def test_student_is_the_predictive_of_the_stated_prior() -> None:
     )
 
 
-@pytest.mark.parametrize("seen", [[], [0.5], [3.0, 3.1, 2.9]])
+@pytest.mark.parametrize("observed", [[], [0.5], [3.0, 3.1, 2.9]])
 def test_student_integrates_to_one_at_every_step(observed: list[float]) -> None:
     q = StudentPredictor(beta=0.3)
     for o in observed:

@@ -95,7 +95,7 @@ def test_settings_may_be_values_or_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "said"),
+    ("name", "settings", "message"),
     [
         ("chain", {"n": 3}, "chain: there is no setting 'n', its settings are k"),
         ("trap", {"k": 3}, "trap: there is no setting 'k', it has no settings"),
@@ -143,7 +143,7 @@ def test_without_annotations_the_defaults_give_the_types() -> None:
 
 @pytest.mark.usefixtures("users")
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("greedy", "setting 'k' has no default"),
         ("number", "holds 3: it must be a function"),
