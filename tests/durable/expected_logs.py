@@ -27,7 +27,7 @@ NEWEST: dict[str, dict[str, Any]] = {
 }
 #: The log of a named model; all other logs are of built-in models.
 NAMED = "levers"
-#: Logs whose likelihoods call NumPy's exp. Its last bit depends on the processor, so a snapshot from
+#: Logs whose likelihoods call NumPy's exp. Its last bit depends on the processor: a snapshot of
 #: another machine need not equal a replay bit for bit.
 CALLS_NUMPY = ("particles", "resample-move")
 
