@@ -28,6 +28,7 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None
 
+#: Error numbers which mean that the system or the file system has no locks.
 _NO_LOCKS: Final = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 #: Seconds after which a lock file without a process id is stale.
 _STALE: Final = 10.0
@@ -70,7 +71,7 @@ def writing_to(folder: Path) -> Iterator[None]:
 def atomic_write(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
     """Open a temporary file that becomes `path` when the block ends without an error.
 
-    With `overwrite=False` an existing file is a FileExistsError.
+    With `overwrite=False`, raise FileExistsError if `path` already exists.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -111,11 +112,11 @@ def flush_folder(folder: Path) -> None:
     """Flush the names of the files in the folder to disk."""
     if not hasattr(os, "O_DIRECTORY"):  # some systems cannot open a folder
         return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(handle)
+        os.fsync(descriptor)
     finally:
-        os.close(handle)
+        os.close(descriptor)
 
 
 def leftovers(folder: Path) -> list[Path]:
@@ -129,49 +130,52 @@ def leftovers(folder: Path) -> list[Path]:
 class FileLock:
     """An exclusive lock between processes; the lock file names the process that holds it.
 
-    Raises `LockHeld` if another process has it. Where the system or the file system has no locks,
-    the file `fallback` is created exclusively instead; without `fallback`, a system without locks
-    is not locked at all. A forked child does not inherit the lock.
+    Raises `LockHeld` if another process holds the lock. If the system or the file system has no
+    locks, the file `fallback` is created instead, and its existence is the lock. Without
+    `fallback`, nothing is locked on a system without `fcntl`, and a file system without locks
+    raises OSError. A forked child does not inherit the lock.
     """
 
     def __init__(self, path: Path, fallback: Path | None = None) -> None:
-        self._handle: int | None = None
+        self._descriptor: int | None = None
         if fcntl is not None or fallback is not None:
             self._acquire(path, fallback)
         _locks.add(self)
 
     def _acquire(self, path: Path, fallback: Path | None) -> None:
-        handle: int | None = None
-        take = _flock
-        while handle is None:
+        """Lock `path`, or `fallback` if there are no locks, and write our process id into it."""
+        descriptor: int | None = None
+        acquire = _flock
+        while descriptor is None:  # None: a lock file was removed meanwhile; try again
             try:
-                handle = take(path)
+                descriptor = acquire(path)
             except OSError as error:
-                if error.errno not in _NO_LOCKS or fallback is None or take is _create:
+                if error.errno not in _NO_LOCKS or fallback is None or acquire is _create_lock_file:
                     raise
                 path.unlink(missing_ok=True)
-                path, take = fallback, _create
-        os.write(handle, f"{os.getpid()} {platform.node()}".encode())
-        self._path, self._handle = path, handle
+                path, acquire = fallback, _create_lock_file
+        os.write(descriptor, f"{os.getpid()} {platform.node()}".encode())
+        self._path, self._descriptor = path, descriptor
 
     def release(self) -> None:
         """Release the lock. Idempotent."""
-        if self._handle is not None:
+        if self._descriptor is not None:
             # Unlink first: a process that waits for the lock then finds that its file is gone.
             self._path.unlink(missing_ok=True)
             self.abandon()
 
     def abandon(self) -> None:
-        """Close the lock file in a forked child, where the lock belongs to the parent."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        """Close the lock file but do not remove it: in a forked child it belongs to the parent."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 _locks: Final["weakref.WeakSet[FileLock]"] = weakref.WeakSet()
 
 
 def _abandon_all() -> None:
+    """Abandon all locks in a forked child."""
     for lock in _locks:
         lock.abandon()
 
@@ -182,7 +186,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Be the only writer of `folder` inside the block.
+    """Hold the lock of `folder` inside the block; raise `Busy` if another process holds it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, lock_folder(Path(folder)):
@@ -206,50 +210,61 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def _flock(path: Path) -> int | None:
-    """Lock the file and return its handle; None if the file was removed meanwhile."""
+    """Lock the file and return its descriptor, or None if the file was removed meanwhile.
+
+    Raise `LockHeld` if another process holds the lock.
+    """
     if fcntl is None:
-        raise OSError(errno.ENOSYS, "no locks")
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        raise OSError(errno.ENOSYS, "this system has no file locks")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_same_file(handle, path):
-            os.ftruncate(handle, 0)
-            return handle
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_same_file(descriptor, path):
+            os.ftruncate(descriptor, 0)
+            return descriptor
     except BlockingIOError:
-        os.close(handle)
-        raise LockHeld(path, _holder(path)) from None
+        os.close(descriptor)
+        raise LockHeld(path, _describe_holder(path)) from None
     except BaseException:
-        os.close(handle)
+        os.close(descriptor)
         raise
-    os.close(handle)
+    os.close(descriptor)
     return None
 
 
-def _is_same_file(handle: int, path: Path) -> bool:
+def _is_same_file(descriptor: int, path: Path) -> bool:
+    """Return whether the open file is still the file at `path`."""
     try:
-        return os.path.samestat(os.fstat(handle), path.stat())
+        return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
         return False
 
 
-def _create(path: Path) -> int | None:
-    """Create the file and return its handle; None if a dead process had it."""
+def _create_lock_file(path: Path) -> int | None:
+    """Create the lock file and return its descriptor.
+
+    If a dead process left the file behind, delete it and return None (try again). Raise `LockHeld`
+    if the process is alive.
+    """
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     except FileExistsError:
-        if not _is_dead(path):
-            raise LockHeld(path, _holder(path)) from None
+        if not _holder_is_dead(path):
+            raise LockHeld(path, _describe_holder(path)) from None
         path.unlink(missing_ok=True)
         return None
 
 
-def _is_dead(path: Path) -> bool:
-    """Return whether the process that created the lock file has ended."""
+def _holder_is_dead(path: Path) -> bool:
+    """Return whether the process that created the lock file has ended.
+
+    A process on another machine counts as alive.
+    """
     try:
         process, _, node = path.read_text().partition(" ")
-        if not process:  # killed, or interrupted, before it wrote its id
+        if not process:  # it was killed before it wrote its id, or is about to write it
             return time.time() - path.stat().st_mtime > _STALE
-    except FileNotFoundError:
+    except FileNotFoundError:  # it has just released the lock
         return True
     if node != platform.node() or os.name == "nt":  # on Windows os.kill(…, 0) ends the process
         return False
@@ -260,7 +275,8 @@ def _is_dead(path: Path) -> bool:
     return False
 
 
-def _holder(path: Path) -> str:
+def _describe_holder(path: Path) -> str:
+    """Describe the process that holds the lock file, for messages."""
     try:
         process, _, node = path.read_text().partition(" ")
     except OSError:

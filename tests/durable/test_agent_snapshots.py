@@ -11,7 +11,7 @@ from tests.durable.agents import MODELS, SHOP, live, same_state, url
 
 from bayescontrol.durable import DamagedSnapshot, open_agent
 from bayescontrol.durable.events import Decided
-from bayescontrol.durable.log import SPACED, Row, superfluous
+from bayescontrol.durable.log import MAX_OLDER, Row, snapshots_to_delete
 from bayescontrol.durable.sqlite import SqliteLog
 from bayescontrol.seeding import Stream
 
@@ -125,14 +125,14 @@ def test_an_old_key_is_answered_by_the_same_decision_with_plain_probabilities(
 
 @pytest.mark.parametrize("size", [100, 3_000_000])
 def test_old_snapshots_are_few_and_evenly_spaced(size: int) -> None:
-    every, most = 10, SPACED if size == 100 else 2**26 // size
+    every, most = 10, MAX_OLDER if size == 100 else 2**26 // size
     saved: set[int] = set()
     rng = Stream(1)
     n = 0
     for _ in range(3_000):
         n += every + rng.integers(3) if rng.random() < 0.9 else rng.integers(every)  # or closed
         saved.add(n)
-        saved -= set(superfluous(saved, every, size))
+        saved -= set(snapshots_to_delete(saved, every, size))
         places = [0, *sorted(saved)]
         assert len(saved) <= most + 2
         widest = max(b - a for a, b in pairwise(places))
@@ -144,5 +144,5 @@ def test_snapshots_closer_than_the_spacing_do_not_pile_up() -> None:
     saved: set[int] = set()
     for n in range(5, 5_000, 5):  # opened and closed every five events
         saved.add(n)
-        saved -= set(superfluous(saved, 1_000, 100))
+        saved -= set(snapshots_to_delete(saved, 1_000, 100))
     assert len(saved) <= 12

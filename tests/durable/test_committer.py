@@ -105,7 +105,7 @@ def test_requests_during_a_write_join_the_next_batch_up_to_its_limit(
         go.wait(HANGS)
         batches.append([request.value for request in requests])
 
-    threads = queued(Committer(write, most=most), [Number(value) for value in range(20)])
+    threads = queued(Committer(write, max_batch_size=most), [Number(value) for value in range(20)])
     go.set()
     all_end(threads)
     assert list(map(len, batches)) == sizes
@@ -148,7 +148,7 @@ def test_the_batch_waits_for_a_caller_that_returns_at_once(monkeypatch: pytest.M
 
     def first() -> None:
         committer.submit(Request())
-        until(lambda: committer._complete is not None)  # the next leader waits, for this one
+        until(lambda: committer._batch_complete is not None)  # the next leader waits, for this one
         committer.submit(Request())
         again()
 
@@ -178,7 +178,9 @@ def test_the_batch_does_not_wait_for_callers_that_left() -> None:
     committer._gather = counted  # type: ignore[method-assign]
     for _ in range(170):
         committer.submit(Request())
-        if committer._reserve == 0:  # as if another had been served, who never comes again
+        if (
+            committer._batches_without_wait == 0
+        ):  # as if another had been served, who never comes again
             committer._expected = 1
     assert 8 <= waits <= 11
 
@@ -268,6 +270,6 @@ def test_a_leader_that_is_interrupted_while_it_waits_hands_on() -> None:
         committer.submit(Number(1))
     committer._gather = gather  # type: ignore[method-assign]
     assert committer._leader is other
-    assert committer._slept(other)
+    assert committer._must_lead_after_sleep(other)
     committer._lead(other)
     committer.submit(Number(3))

@@ -20,7 +20,16 @@ from bayescontrol.errors import StoreFailed
 MODEL = BernoulliBandit(["red", "blue"])
 #: No thread needs so long; it guards against hanging.
 GUARD = 20.0
-FUNCTIONS = ("submit", "prepare", "_slept", "sleep", "_wake_one", "_lead", "_gather", "_hand_on")
+FUNCTIONS = (
+    "submit",
+    "prepare",
+    "_must_lead_after_sleep",
+    "sleep",
+    "_wake_first",
+    "_lead",
+    "_gather",
+    "_hand_on",
+)
 
 
 class Interrupt:

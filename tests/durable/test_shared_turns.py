@@ -104,7 +104,7 @@ def test_values_that_are_refused_leave_the_others_as_if_they_had_never_come() ->
         mixed = [one for pair in zip(bad, good, strict=True) for one in pair]
         agent.handle([*mixed, Act(None, None)])
         twin.handle([Act(None, None), *(Observe(str(n), n % 2) for n in range(2, 22))])
-        assert all(type(one.error) is BadEvidence and one.refused for one in bad)
+        assert all(type(one.error) is BadEvidence and one.rejected_by_agent for one in bad)
         assert [one.result for one in good] == [True] * 20
         state, other = agent.state(), twin.state()
         assert all(other[name].tobytes() == state[name].tobytes() for name in state)

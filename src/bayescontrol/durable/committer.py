@@ -1,12 +1,12 @@
 """Group commit: requests that arrive while the disk is busy are written together.
 
     one caller leads: it writes all waiting requests at once and appoints the next leader
-    the others sleep until theirs is durable; each one that wakes wakes the next
+    the others sleep until their request is durable; each caller that wakes up wakes the next
 
-Callers often send their next request at once. So the leader waits for those of the last batch,
-as long as they keep coming: otherwise the callers would split into two groups that take turns, and
-each flush would serve half of them. A single thread never waits. Requests that arrive at the same
-time have no order among themselves, so the leader may choose one.
+Callers often send their next request immediately. So the leader waits for the callers of the last
+batch, as long as requests keep arriving: otherwise the callers would split into two groups that
+take turns, and each flush would serve half of them. A single thread never waits. Requests that
+arrive at the same time have no order among themselves, so `write` may choose one.
 """
 
 import threading
@@ -23,28 +23,30 @@ R = TypeVar("R", bound="Request")
 
 #: The longest gap between two arrivals that the leader waits for, in seconds.
 _PAUSE: Final = 2e-4
-#: The longest wait for a whole batch, in seconds, or as a share of the time of the last write.
-_WAIT, _SHARE = 1e-3, 0.25
-#: The number of batches without waiting, after a wait for callers that did not come.
-_RESERVE: Final = 16
+#: The longest wait for a whole batch: this many seconds, or, if that is longer, this share of the
+#: duration of the last write.
+_WAIT, _SHARE_OF_WRITE = 1e-3, 0.25
+#: After a wait for callers that did not come: write this many batches without waiting.
+_BATCHES_WITHOUT_WAIT: Final = 16
 
 
 class Request:
-    """Something to be written; it ends with a result or an error."""
+    """Something to be written. `write` sets either `result` or `error`."""
 
-    __slots__ = ("_followers", "_gone", "_wake", "error", "refused", "result")
+    __slots__ = ("_abandoned", "_followers", "_wake", "error", "rejected_by_agent", "result")
 
     _wake: threading.Lock
-    #: Whether its caller was interrupted, and need not be woken.
-    _gone: bool
-    #: Set when its caller is woken after the write: the requests still to be woken.
+    #: Whether the caller was interrupted and no longer waits for this request.
+    _abandoned: bool
+    #: The requests of the batch that are still to be woken; set when this caller must wake the
+    #: first of them.
     _followers: "deque[Any] | None"
 
     def __init__(self) -> None:
         self.result: Any = None
         self.error: BaseException | None = None
         #: Whether the agent rejected the value that came with the request.
-        self.refused = False
+        self.rejected_by_agent = False
 
     def answer(self) -> Any:
         """Return the result, or raise the error."""
@@ -54,7 +56,7 @@ class Request:
 
     def prepare(self) -> None:
         """Get ready to sleep."""
-        self._gone, self._followers = False, None
+        self._abandoned, self._followers = False, None
         self._wake = threading.Lock()
         self._wake.acquire()
 
@@ -67,7 +69,8 @@ class Committer(Generic[R]):
     """Collects the requests of many threads into batches.
 
     `submit` returns when `write` has handled the request, alone or with others. `write(requests)`
-    sets the result or the error of each; an exception that it raises is the error of all.
+    sets the result or the error of each request; if `write` raises an exception, that is the error
+    of all requests. A batch has at most `max_batch_size` requests.
 
     >>> def write(requests):
     ...     for request in requests:
@@ -76,19 +79,22 @@ class Committer(Generic[R]):
     1
     """
 
-    def __init__(self, write: Callable[[list[R]], None], most: int = 1024) -> None:
-        self._write, self._most = write, most
+    def __init__(self, write: Callable[[list[R]], None], max_batch_size: int = 1024) -> None:
+        self._write, self._max_batch_size = write, max_batch_size
         self._guard = threading.Lock()
         self._waiting: list[R] = []
-        # The request whose caller leads; the batch that it writes, and whether that is finished.
+        # The request whose caller leads, the batch that this caller writes, and whether the write
+        # is finished.
         self._leader: R | None = None
         self._batch: list[R] = []
         self._finished = True
-        # While the leader waits for others: the lock that wakes it when `_expected` are waiting.
-        self._complete: threading.Lock | None = None
+        # While the leader waits for requests: the lock that wakes it when `_expected` of them wait.
+        self._batch_complete: threading.Lock | None = None
         self._expected = 0
-        self._longest = _WAIT
-        self._reserve = 0
+        # The longest wait for `_expected` requests, in seconds.
+        self._max_wait = _WAIT
+        # The number of next batches for which the leader does not wait.
+        self._batches_without_wait = 0
 
     def submit(self, request: R) -> Any:
         """Return the request's result when it is durable, or raise its error."""
@@ -100,54 +106,58 @@ class Committer(Generic[R]):
                     self._leader = request
                 else:
                     self._waiting.append(request)
-                    if self._complete is not None and len(self._waiting) >= self._expected:
-                        self._complete.release()
-                        self._complete = None
-            if leads or self._slept(request):
+                    if self._batch_complete is not None and len(self._waiting) >= self._expected:
+                        self._batch_complete.release()
+                        self._batch_complete = None
+            if leads or self._must_lead_after_sleep(request):
                 self._lead(request)
-        except BaseException:  # interrupted somewhere: nobody may wait for this request
-            while not request._gone or self._leader is request or request._followers:
+        except BaseException:  # interrupted: no other caller may have to wait for this one
+            while not request._abandoned or self._leader is request or request._followers:
                 with suppress(KeyboardInterrupt):  # a second interrupt must not stop the clean-up
                     self._leave(request)
             raise
         return request.answer()
 
     def _leave(self, request: R) -> None:
+        """Withdraw an interrupted request, pass on the lead, and wake the followers of its caller.
+
+        If this is interrupted too, `submit` calls it again.
+        """
         with self._guard:
             if request in self._waiting:
                 self._waiting.remove(request)
             leads = self._leader is request
             if leads and not self._finished:
-                for one in self._batch:
-                    one.error = one.error or _interrupted()
+                for member in self._batch:
+                    member.error = member.error or _interrupted_error()
             if leads:
                 request._followers = deque(self._batch[1:])
-            request._gone = True
+            request._abandoned = True
         if leads:
             self._hand_on(len(self._batch))
         if request._followers:
-            self._wake_one(request._followers)
+            self._wake_first(request._followers)
         request._followers = None
 
     # -- followers -------------------------------------------------------------------------------
 
-    def _slept(self, request: R) -> bool:
-        """Sleep; return whether this caller must now lead, because its request is not written."""
+    def _must_lead_after_sleep(self, request: R) -> bool:
+        """Sleep; return True if the request is not written yet and its caller must now lead."""
         request.sleep()
         if self._leader is not request:
             if request._followers:
-                self._wake_one(request._followers)
+                self._wake_first(request._followers)
             return False
         with self._guard:
             self._waiting.remove(request)
         return True
 
-    def _wake_one(self, followers: deque[R]) -> None:
-        """Wake the first one, which wakes the next: all at once would compete for the processor."""
+    def _wake_first(self, followers: deque[R]) -> None:
+        """Wake the first caller, which wakes the next. All at once would compete for the CPU."""
         with self._guard:
             while followers:
                 request = followers[0]
-                if not request._gone and request._followers is None:
+                if not request._abandoned and request._followers is None:
                     request._followers = followers
                     request._wake.release()
                     followers.popleft()
@@ -157,51 +167,52 @@ class Committer(Generic[R]):
     # -- the leader ------------------------------------------------------------------------------
 
     def _lead(self, mine: R) -> None:
+        """Write `mine` and the waiting requests, appoint the next leader, and wake the callers."""
         if len(self._waiting) < self._expected:
             self._gather()
         with self._guard:
-            batch = [mine, *self._waiting[: self._most - 1]]
+            batch = [mine, *self._waiting[: self._max_batch_size - 1]]
             self._batch, self._finished = batch, False
-            del self._waiting[: self._most - 1]
+            del self._waiting[: self._max_batch_size - 1]
         began = perf_counter()
         try:
             self._write(batch)
-        except Exception as error:  # every waiting caller gets its own copy
+        except Exception as error:  # every caller gets its own copy
             for request in batch:
                 if request.error is None:
                     request.error = copy_error(error)
         self._finished = True
-        self._longest = max(_WAIT, _SHARE * (perf_counter() - began))
+        self._max_wait = max(_WAIT, _SHARE_OF_WRITE * (perf_counter() - began))
         followers = mine._followers = deque(batch[1:])
         self._hand_on(len(batch))
-        self._wake_one(followers)
+        self._wake_first(followers)
 
     def _gather(self) -> None:
-        """Wait for the callers of the last batch, as long as they keep coming."""
+        """Wait until `_expected` requests wait, as long as they keep arriving."""
         with self._guard:
-            came = len(self._waiting)
-            if came >= self._expected:
+            arrived = len(self._waiting)
+            if arrived >= self._expected:
                 return
-            complete = self._complete = threading.Lock()
-            complete.acquire()
-        end = perf_counter() + self._longest
-        while not complete.acquire(timeout=_PAUSE):
+            batch_complete = self._batch_complete = threading.Lock()
+            batch_complete.acquire()  # `submit` releases it
+        end = perf_counter() + self._max_wait
+        while not batch_complete.acquire(timeout=_PAUSE):
             with self._guard:
-                before, came = came, len(self._waiting)
-                if came > before and perf_counter() < end:
+                arrived_before, arrived = arrived, len(self._waiting)
+                if arrived > arrived_before and perf_counter() < end:
                     continue
-                self._complete, self._reserve = None, _RESERVE
+                self._batch_complete, self._batches_without_wait = None, _BATCHES_WITHOUT_WAIT
                 return
 
     def _hand_on(self, served: int = 0) -> None:
-        """Appoint the next leader, which expects the callers just served to come again."""
+        """Appoint the next leader, which expects the `served` callers to send a request again."""
         with self._guard:
-            self._complete = None
+            self._batch_complete = None
             self._expected = 0
-            if self._reserve:
-                self._reserve -= 1
+            if self._batches_without_wait:
+                self._batches_without_wait -= 1
             else:
-                self._expected = min(served + len(self._waiting), self._most) - 1
+                self._expected = min(served + len(self._waiting), self._max_batch_size) - 1
             successor = self._waiting[0] if self._waiting else None
             self._leader, self._batch = successor, []
             if successor is not None:
@@ -209,16 +220,19 @@ class Committer(Generic[R]):
 
 
 def copy_error(error: Exception) -> Exception:
-    """Copy an error for another thread: a raised error collects the frames that it passes."""
+    """Copy an error for another thread: a raised error collects the frames that it passes.
+
+    Return the error itself if it cannot be copied.
+    """
     try:
-        twin = copy(error)
+        duplicate = copy(error)
     except Exception:
         return error
-    twin.__cause__ = error.__cause__ or error
-    return twin
+    duplicate.__cause__ = error.__cause__ or error
+    return duplicate
 
 
-def _interrupted() -> StoreFailed:
+def _interrupted_error() -> StoreFailed:
     return StoreFailed(
         "The writer was interrupted; this request may or may not be stored. Retry with the same key"
     )

@@ -25,12 +25,13 @@ from bayescontrol.arrays import Arrays
 
 #: Rows to read at once.
 CHUNK: Final = 10_000
-#: The number of newest snapshots that are always kept.
-NEWEST: Final = 2
-#: The maximum number of older snapshots, and of the bytes they take.
-SPACED: Final = 128
-_MAX_BYTES: Final = 2**26
-_LONGEST_NAME: Final = 200
+#: The number of newest snapshots that are never deleted.
+_NEWEST: Final = 2
+#: The maximum number of older snapshots, and the maximum of their total size in bytes.
+MAX_OLDER: Final = 128
+_MAX_OLDER_BYTES: Final = 2**26
+#: The maximum length of the name of a log.
+_MAX_LENGTH: Final = 200
 #: The module of each URL scheme; it has a function open_store(url, *, durable) -> LogStore.
 _MODULES: Final = {
     "sqlite": "bayescontrol.durable.sqlite",
@@ -77,7 +78,7 @@ class Snapshot(NamedTuple):
         return cls(seq, state, _digest(seq, state))
 
     def arrays(self) -> Arrays:
-        """Decode the arrays; `IncompatibleState` if the snapshot is damaged."""
+        """Decode the arrays; raise `IncompatibleState` if the snapshot is damaged."""
         if _digest(self.seq, self.state) != self.checksum:
             raise errors.IncompatibleState("its checksum is wrong")
         try:
@@ -110,19 +111,19 @@ class Log(Protocol):
         """Return the seq of the last row on disk, 0 for an empty log."""
 
     def append(self, rows: Sequence[Row], /) -> None:
-        """Append all rows or none; they are on disk when it returns.
+        """Append all rows or none; the rows are on disk when the call returns.
 
-        `HeadMoved` unless rows[0].seq is head + 1; ValueError if the rows have gaps;
+        Raises `HeadMoved` unless rows[0].seq is head + 1; ValueError if the rows have gaps;
         `ConflictingFeedback` if a decision already has an observation; `ConflictingKey` if a key
         already has a decision. After `StoreFailed` the rows may or may not be stored; after any
         other error, `DiskFull` and `StoreBusy` included, they are not.
         """
 
     def turn(self) -> AbstractContextManager[None]:
-        """Read, decide and append inside this block.
+        """Return a context in which to read, decide and append.
 
-        With a contended shared log the processes take turns, which avoids computing in vain.
-        `append` is correct without it.
+        If the appends of several processes conflict, the processes take turns in this context, so
+        that none computes a decision in vain. `append` is also correct outside of it.
         """
 
     def read(self, start: int = 1, stop: int | None = None, /) -> Iterator[Row]:
@@ -138,12 +139,15 @@ class Log(Protocol):
         """Return the decision with this key, if there is one."""
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000, /) -> None:
-        """Store a snapshot durably and delete those that are `superfluous`."""
+        """Store a snapshot durably and delete the snapshots that are no longer needed.
+
+        `snapshots_to_delete` chooses them; `spacing` is in events.
+        """
 
     def snapshots(self, until: int | None = None, /) -> Iterator[Snapshot]:
         """Iterate over the snapshots, newest first, at or before event `until`.
 
-        The list is read at once, each state when the iterator reaches it.
+        The list of snapshots is read immediately, each state when the iterator reaches it.
         """
 
     def close(self) -> None:
@@ -170,9 +174,9 @@ class LogStore(Protocol):
         """Return the names of the logs with at least one row, sorted."""
 
     def log(self, name: str, /) -> Log:
-        """Open the log with this name, empty if it is new.
+        """Open the log with this name; a new log is empty.
 
-        `StoreBusy` if it is already open, unless the store is shared.
+        Raises `StoreBusy` if the log is already open, unless the store is shared.
         """
 
     def close(self) -> None:
@@ -189,8 +193,8 @@ def open_store(url: str, *, durable: bool = True) -> LogStore:
     Traceback (most recent call last):
     bayescontrol.errors.UnknownStore: url='mysql://localhost/shop': write sqlite:///file.db ...
     """
-    given: Any = url
-    scheme, colon, _ = given.partition(":") if isinstance(given, str) else ("", "", "")
+    value: Any = url
+    scheme, colon, _ = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not colon or scheme not in _MODULES:
         raise errors.UnknownStore(
             f"url={url!r}: write sqlite:///file.db (four slashes for an absolute path) or "
@@ -204,11 +208,11 @@ def open_store(url: str, *, durable: bool = True) -> LogStore:
 
 
 def require_name(name: str) -> str:
-    """Return the name of a log; `UnknownStore` if it is invalid."""
-    given: Any = name
-    if not (isinstance(given, str) and 1 <= len(given) <= _LONGEST_NAME and given.isprintable()):
+    """Return the name of a log; raise `UnknownStore` if it is invalid."""
+    value: Any = name
+    if not (isinstance(value, str) and 1 <= len(value) <= _MAX_LENGTH and value.isprintable()):
         raise errors.UnknownStore(
-            f"name={name!r}: the name of a log has 1 to {_LONGEST_NAME} printable characters"
+            f"name={name!r}: the name of a log has 1 to {_MAX_LENGTH} printable characters"
         )
     return name
 
@@ -219,7 +223,7 @@ def closed_error(what: str) -> errors.StoreFailed:
 
 
 def require_usable(what: str, *, closed: bool, process: int) -> None:
-    """`StoreFailed` if it is closed, `StoreBusy` if a parent process opened it.
+    """Raise `StoreFailed` if `what` is closed, `StoreBusy` if a parent process opened it.
 
     After a fork, locks may belong to threads that the child does not have.
     """
@@ -245,7 +249,7 @@ def os_errors(path: str) -> Iterator[None]:
 
 
 class StoredLog(ABC):
-    """What the logs of all stores share."""
+    """The base class of the logs of all stores."""
 
     def __init__(self, name: str) -> None:
         self.name, self._closed = require_name(name), False
@@ -265,31 +269,32 @@ class StoredLog(ABC):
     def _single(
         self, column: Literal["key", "n"], value: str | int, found: Sequence[Sequence[Any]]
     ) -> Row | None:
-        """Return the row that a lookup by key or n found, or None.
+        """Return the row that a lookup by key or n found, or None if it found nothing.
 
-        `DamagedLog` if the row has another value, or if there are two: then the index is damaged.
+        Raise `DamagedLog` if the row has another key or n than `value`, or if there are two rows:
+        then the index of the store is damaged.
         """
         rows = [Row._make(row) for row in found]
         for row in rows:
             if getattr(row, column) != value or len(rows) > 1:
                 raise errors.DamagedLog(
                     f"log {self.name!r}: the index leads from {column}={value!r} to event "
-                    f"{row.seq}, which is the wrong one, or not the only one: the store is "
+                    f"{row.seq}, which has another {column}, or is not the only one: the store is "
                     "damaged; restore a backup"
                 )
         return rows[0] if rows else None
 
-    def _duplicate(self, column: Literal["key", "n"]) -> errors.BayesControlError:
-        """Return the error for a second decision with one key, or a second observation of one n."""
+    def _duplicate_error(self, column: Literal["key", "n"]) -> errors.BayesControlError:
+        """Return the error for a key with two decisions, or a decision n with two observations."""
         if column == "key":
-            return errors.ConflictingKey(f"log {self.name!r}: a key identifies one decision")
-        return errors.ConflictingFeedback(f"log {self.name!r}: a decision has one observation")
+            return errors.ConflictingKey(f"log {self.name!r}: the key has a decision already")
+        return errors.ConflictingFeedback(f"log {self.name!r}: the decision is observed already")
 
     def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
         """Iterate over the snapshots at or before `until`, newest first."""
         found = [seq for (seq,) in self._select("snapshots")]
         rows = (self._select("snapshot", seq) for seq in found if until is None or seq <= until)
-        return (Snapshot._make(row[0]) for row in rows if row)  # otherwise it was deleted meanwhile
+        return (Snapshot._make(row[0]) for row in rows if row)  # no row: deleted meanwhile
 
     def close(self) -> None:
         """Release the log. Idempotent."""
@@ -300,11 +305,11 @@ class StoredLog(ABC):
             raise closed_error(f"log {self.name!r}")
 
     def _require_appendable(self, rows: Sequence[Row]) -> None:
-        """ValueError unless there is at least one row and their numbers are n, n + 1, …"""
+        """Raise ValueError unless there is at least one row and the numbers are n, n + 1, …"""
         self._require_open()
         if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
             seqs = [row.seq for row in rows]
-            raise ValueError(f"rows {seqs} are not consecutive: give n, n + 1, …")
+            raise ValueError(f"rows {seqs} are not consecutive: expected n, n + 1, …")
 
 
 # -- snapshots -----------------------------------------------------------------------------------
@@ -315,7 +320,7 @@ class DamagedSnapshot(UserWarning):
 
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", DamagedSnapshot)     # do not open a damaged one
+    ...     warnings.simplefilter("error", DamagedSnapshot)     # fail instead of folding
     """
 
 
@@ -328,27 +333,28 @@ class SnapshotNotKept(UserWarning):
     """
 
 
-def superfluous(seqs: Iterable[int], spacing: int, size: int) -> list[int]:
-    """Choose the snapshots to delete, so that few remain and every event is near to one.
+def snapshots_to_delete(seqs: Iterable[int], spacing: int, size: int) -> list[int]:
+    """Return the snapshots to delete, of those after the events `seqs`.
 
-    `size` is the size of a snapshot in bytes. The newest two stay, and at most m older ones:
-    m = 128, or fewer if those would take more than 64 MiB. An older one is deleted if the gap that
-    it leaves is at most `spacing`; while there are more than m, the one that leaves the smallest
-    gap is deleted. In a log of n events these gaps sum to at most 2 n, so no deletion leaves a gap
+    The two newest are always kept, plus at most m older ones: m = 128, or fewer if m snapshots of
+    `size` bytes exceed 64 MiB. The gap of a snapshot is the number of events between its two
+    neighbours; the oldest has the start of the log as a neighbour. Repeatedly delete the older
+    snapshot with the smallest gap, while that gap is at most `spacing` events or more than m older
+    snapshots remain. In a log of n events the gaps sum to at most 2 n, so no deletion leaves a gap
     of more than max(spacing, 2 n / m) events.
 
-    >>> superfluous([100, 200, 280, 300, 310], 100, 1_000)
+    >>> snapshots_to_delete([100, 200, 280, 300, 310], 100, 1_000)
     [280]
     """
-    rest, dropped = sorted(seqs), []
-    most = NEWEST + min(SPACED, _MAX_BYTES // max(size, 1))
+    remaining, deleted = sorted(seqs), []
+    max_kept = _NEWEST + min(MAX_OLDER, _MAX_OLDER_BYTES // max(size, 1))
 
     def gap(i: int) -> int:
-        return rest[i + 1] - (rest[i - 1] if i else 0)
+        return remaining[i + 1] - (remaining[i - 1] if i else 0)
 
-    while len(rest) > NEWEST:
-        i = min(range(len(rest) - NEWEST), key=gap)
-        if gap(i) > spacing and len(rest) <= most:
+    while len(remaining) > _NEWEST:
+        i = min(range(len(remaining) - _NEWEST), key=gap)
+        if gap(i) > spacing and len(remaining) <= max_kept:
             break
-        dropped.append(rest.pop(i))
-    return dropped
+        deleted.append(remaining.pop(i))
+    return deleted

@@ -24,7 +24,7 @@ from uuid import UUID, uuid4
 from zlib import crc32
 
 from bayescontrol.durable.faults import fault_point
-from bayescontrol.durable.log import CHUNK, Row, Snapshot, StoredLog, superfluous
+from bayescontrol.durable.log import CHUNK, Row, Snapshot, StoredLog, snapshots_to_delete
 from bayescontrol.durable.postgres_server import Connection, Server, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, NewerFormat, StoreFailed
 
@@ -183,9 +183,9 @@ class PostgresLog(StoredLog):
             except psycopg.errors.UniqueViolation as error:
                 match error.diag.constraint_name:
                     case "keys":
-                        raise self._duplicate("key") from None
+                        raise self._duplicate_error("key") from None
                     case "observations":
-                        raise self._duplicate("n") from None
+                        raise self._duplicate_error("n") from None
                 raise
             if done == 0 and not self._is_committed(connection, first, batch):
                 self._contended = _CONTENDED
@@ -222,7 +222,7 @@ class PostgresLog(StoredLog):
             start = end + 1
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
-        """Store a snapshot and delete those that are superfluous."""
+        """Store a snapshot and delete the snapshots that are no longer needed."""
         self._require_open()
         seq, state, checksum = snapshot
 
@@ -238,8 +238,8 @@ class PostgresLog(StoredLog):
                 fault_point("in-snapshot")
                 query = self._sql(_QUERIES["snapshots"])
                 found = connection.execute(query, (self.name,)).fetchall()
-                drop = superfluous([int(old) for (old,) in found], spacing, len(state))
-                connection.execute(self._sql(_DROP), (self.name, drop))
+                to_delete = snapshots_to_delete([int(old) for (old,) in found], spacing, len(state))
+                connection.execute(self._sql(_DROP), (self.name, to_delete))
 
         self._server.run(save)
 

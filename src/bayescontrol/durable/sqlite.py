@@ -22,7 +22,7 @@ from bayescontrol.durable.log import (
     StoredLog,
     closed_error,
     require_name,
-    superfluous,
+    snapshots_to_delete,
 )
 from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile, apsw
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreBusy, StoreFailed, UnknownStore
@@ -108,7 +108,7 @@ class SqliteLog(StoredLog):
                 value = getattr(refused, column)
                 found = self._file.all(_QUERIES[column], (log, value))
                 if self._single(column, value, found) is not None:
-                    return self._duplicate(column)
+                    return self._duplicate_error(column)
                 return DamagedLog(
                     f"log {self.name!r}: the index of column {column} rejects event "
                     f"{refused.seq}, but no other event has its value: the file is damaged; "
@@ -138,7 +138,7 @@ class SqliteLog(StoredLog):
         return self._file.all(_QUERIES[what], (self._id, *values))
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
-        """Store a snapshot and delete those that are superfluous."""
+        """Store a snapshot and delete the snapshots that are no longer needed."""
         self._require_open()
         if self._id is None:
             raise StoreFailed(f"log {self.name!r} is empty: a snapshot needs at least one event")
@@ -147,9 +147,9 @@ class SqliteLog(StoredLog):
             db.execute(f"{place} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
             fault_point("in-snapshot")
             found = db.execute(_QUERIES["snapshots"], (self._id,))
-            drop = superfluous([seq for (seq,) in found], spacing, len(snapshot.state))
+            to_delete = snapshots_to_delete([seq for (seq,) in found], spacing, len(snapshot.state))
             delete = "DELETE FROM snapshots WHERE log = ? AND seq = ?"
-            db.executemany(delete, [(self._id, seq) for seq in drop])
+            db.executemany(delete, [(self._id, seq) for seq in to_delete])
 
     def close(self) -> None:
         """Release the log. Idempotent."""

@@ -1,12 +1,12 @@
-"""Requests to an agent, and the turn that turns a batch of them into rows of the log.
+"""Requests to an agent, and the turn that converts a batch of requests into rows of the log.
 
-    compute    what the requests make of the fold, on a copy
-    append     their rows, durably
+    compute    the rows and the next state, on a copy of the fold
+    append     the rows, durably
     adopt      the copy replaces the fold
 
 An `Act` becomes an event `decided`, drawn from the fold of all events before it. An `Observe`
 becomes an event `observed`. If the agent accepts late feedback, decisions come first: they share
-one posterior, so its action probabilities are computed once.
+one posterior, so the action probabilities are computed once.
 """
 
 import threading
@@ -24,8 +24,8 @@ from bayescontrol.durable.fold import Decisions, Fold, fold_log
 from bayescontrol.durable.log import Log, Row
 from bayescontrol.durable.plain import as_stored, same_observation, same_value, short_repr
 
-#: Errors of one request that leave the fold unchanged.
-_REFUSED: Final = (
+#: Errors in a request that are found before the agent draws or learns: nothing must be undone.
+_REQUEST_ERRORS: Final = (
     *(errors.BadSituation, errors.ConflictingFeedback, errors.ConflictingKey),
     *(errors.DamagedLog, errors.FeedbackDue, errors.UnknownDecision),
 )
@@ -42,8 +42,8 @@ class Act(Request):
 
     def __init__(self, x: Any, key: str | None) -> None:
         super().__init__()
-        given: Any = key
-        valid = isinstance(given, str) and 1 <= len(given) <= 200 and given.isprintable()
+        value: Any = key
+        valid = isinstance(value, str) and 1 <= len(value) <= 200 and value.isprintable()
         if key is not None and not valid:
             raise errors.InvalidRequest(
                 f"key={short_repr(key)}: a key is a string of 1 to 200 printable characters"
@@ -53,7 +53,7 @@ class Act(Request):
 
 
 class Observe(Request):
-    """Report o, the observation of a decision. The result is False if it was known already.
+    """Report o, the observation of a decision. The result is False if o was known already.
 
     >>> Observe("2", 1).n
     2
@@ -73,7 +73,7 @@ class Close(Request):
 
 
 class _Rejected(Exception):
-    """The agent raised an error; the copy of the fold must not be used."""
+    """The agent raised `error`; the copy of the fold may have changed halfway."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -83,7 +83,8 @@ class _Rejected(Exception):
 class Turn:
     """Computes the rows of a batch of requests; changes nothing but the requests.
 
-    `compute` sets their errors, `grant` their results, when the rows are on disk.
+    `compute` sets the errors of the requests. `grant` sets their results: call it when the rows
+    are on disk.
     """
 
     def __init__(
@@ -94,15 +95,21 @@ class Turn:
         self._late_feedback, self._name = fold.driver.accepts_late_feedback, log.name
 
     def compute(self, requests: Sequence[Request]) -> None:
-        """Compute the rows, without those of requests that the agent rejects."""
+        """Compute the rows of all requests except those that have an error."""
         try:
-            self._compute(requests, careful=False)
-        except _Rejected:  # repeat it, with a copy before each request that may change the fold
-            self._compute(requests, careful=True)
+            self._compute(requests, isolate=False)
+        except _Rejected:  # repeat all requests, and undo those that the agent rejects
+            self._compute(requests, isolate=True)
 
-    def _compute(self, requests: Sequence[Request], *, careful: bool) -> None:
+    def _compute(self, requests: Sequence[Request], *, isolate: bool) -> None:
+        """Compute the rows of the requests, starting from the fold before this turn.
+
+        If the agent rejects a request, raise `_Rejected`. With `isolate`, copy the agent before
+        each request that may change it: a rejected request then gets its error, its changes are
+        undone, and the next requests follow.
+        """
         before = self._before
-        # Copy the agent itself only when it first changes.
+        # The driver is shared, and copied only before the agent first changes.
         self.fold = Fold(before.driver, before.streams, before.seq, before.due)
         self.rows: list[Row] = []
         self.decided: list[events.Decided] = []
@@ -118,19 +125,20 @@ class Turn:
             ordered += [r for r in requests if type(r) is not Act]
         for request in ordered:
             # Discard errors from the aborted attempt.
-            request.error, request.refused = None, False
-            rows, driver, cache = len(self.rows), self.fold.driver, self.cache
-            if careful and (driver.draws_change or type(request) is not Act):
-                self._fork()
+            request.error, request.rejected_by_agent = None, False
+            # What to restore if the agent rejects this request.
+            row_count, driver, cache = len(self.rows), self.fold.driver, self.cache
+            if isolate and (driver.draws_change or type(request) is not Act):
+                self._copy_agent()
             try:
                 result = self._act(request) if type(request) is Act else self._observe(request)
-            except _REFUSED as error:
+            except _REQUEST_ERRORS as error:
                 request.error = error
             except _Rejected as rejected:
-                if not careful:
+                if not isolate:
                     raise
-                request.error, request.refused = rejected.error, True
-                del self.rows[rows:]
+                request.error, request.rejected_by_agent = rejected.error, True
+                del self.rows[row_count:]
                 self.fold.driver, self.cache = driver, cache
             else:
                 self._results.append((request, result))
@@ -143,6 +151,7 @@ class Turn:
     # -- one request -----------------------------------------------------------------------------
 
     def _act(self, request: Act) -> events.Decision:
+        """Draw a decision and add its row, or return the decision that has the same key."""
         known = None if request.key is None else self._find_key(request.key)
         if known is not None:
             if self._late_feedback and not same_value(
@@ -178,19 +187,21 @@ class Turn:
             self.cache.clear()
         self.decided.append(event)
         # A copy: the caller may change it.
-        mine = None if probabilities is None else dict(probabilities)
-        decision = events.Decision.of(event, mine, self._name)
+        copied = None if probabilities is None else dict(probabilities)
+        decision = events.Decision.of(event, copied, self._name)
         if request.key is not None:
             self._keys[request.key] = decision
         return decision
 
     def _find_key(self, key: str) -> events.Decision | None:
+        """Return the decision with this key, in this turn or in the log, if there is one."""
         if key in self._keys:
             return self._keys[key]
         event = self._decisions.find_key(key)
         return None if event is None else events.Decision.of(event, None, self._name)
 
     def _observe(self, request: Request) -> bool:
+        """Learn an observation and add its row; return False if it was known already."""
         assert isinstance(request, Observe)
         n, o = request.n, request.o
         try:
@@ -202,7 +213,7 @@ class Turn:
             ) from None
         if isinstance(request.id, events.Decision):
             self._require_same_decision(request.id, decision)
-        known = self._observations.get(n, self)  # `self` stands for no observation
+        known = self._observations.get(n, self)  # `self` stands for: no observation
         if known is self:
             event = self._decisions.find_observation(n)
             known = self if event is None else event.o
@@ -214,7 +225,9 @@ class Turn:
                 f"{short_repr(o)} is rejected"
             )
         if not self._late_feedback and n != self.fold.due:
-            raise errors.DamagedLog(f"decision {n} has no observation, but later decisions exist")
+            raise errors.DamagedLog(
+                f"decision {n} was never observed, but later ones exist: restore a backup"
+            )
         self._copy_once()
         learnt = events.Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time)
         try:
@@ -227,9 +240,9 @@ class Turn:
         return True
 
     def _require_same_decision(self, given: events.Decision, logged: events.Decided) -> None:
-        """`UnknownDecision` if a `Decision` of another log happens to have the same number."""
-        same = given.agent in (None, self._name) and given.time == logged.time
-        if not (same and same_value(given.action, logged.a)):
+        """Raise `UnknownDecision` if `given` is a decision of another log with the same id."""
+        is_same = given.agent in (None, self._name) and given.time == logged.time
+        if not (is_same and same_value(given.action, logged.a)):
             raise errors.UnknownDecision(
                 f"decision {given.id} of {given.agent or 'another log'!r}, action "
                 f"{short_repr(given.action)}, is not decision {logged.seq} of log {self._name!r}, "
@@ -237,17 +250,17 @@ class Turn:
             )
 
     def _copy_once(self) -> None:
-        """Copy the agent, unless that was done before in this turn."""
+        """Copy the agent, unless this turn has copied it already."""
         if self.fold.driver is self._before.driver:
-            self._fork()
+            self._copy_agent()
 
-    def _fork(self) -> None:
+    def _copy_agent(self) -> None:
         self.fold.driver = self.fold.driver.copy()
         self.cache = ProbabilityCache(self.fold.driver.probabilities)
 
 
 def _observation_error(error: Exception, n: int, o: Any) -> Exception:
-    """Return `BadEvidence` in place of the TypeError for an observation that is not hashable."""
+    """Return the error, or `BadEvidence` instead of a TypeError if o is not hashable."""
     if not isinstance(error, TypeError) or isinstance(error, errors.BayesControlError):
         return error
     try:
@@ -272,7 +285,7 @@ class LiveFold:
         self._cache = ProbabilityCache(self.fold.driver.probabilities)
 
     def write(self, requests: Sequence[Request]) -> bool:
-        """Write a batch; return False if another process appended first: then try again."""
+        """Write a batch; return False if another process appended first: then call this again."""
         fault_point("before-compute")
         with self._guard:
             self._catch_up()
@@ -288,7 +301,7 @@ class LiveFold:
                 raise
             fault_point("after-commit")
             with self._guard:
-                if turn.fold.seq > self.fold.seq:  # otherwise a reader has folded it already
+                if turn.fold.seq > self.fold.seq:  # otherwise a reader has folded the rows already
                     for decision in turn.decided:
                         self._decisions.put(decision)
                     for row in turn.rows:
@@ -299,7 +312,7 @@ class LiveFold:
         return True
 
     def _catch_up(self) -> None:
-        """Fold what other processes have appended. The caller holds the guard."""
+        """Fold the events that other processes have appended. The caller holds the guard."""
         if self._log.head() > self.fold.seq:
             # A copy: a turn may share the agent, and an interrupt may come halfway.
             fold = self.fold.copy()

@@ -206,7 +206,7 @@ class RequestQueue:
             if future.done():
                 continue
             if request.error is not None:
-                error = value_error(request.error) if request.refused else request.error
+                error = value_error(request.error) if request.rejected_by_agent else request.error
                 future.set_exception(error)
             elif request.result is None:  # never acknowledge what may not have been written
                 future.set_exception(
