@@ -35,42 +35,45 @@ from bayescontrol.live.predictors import Predictor
 from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities, Persistent
 from bayescontrol.values import part_of, require_arrays
 
-#: The largest φ/σ that the alarm accepts; it costs 0.03 nats in ten million steps.
+#: The largest φ/σ that the alarm accepts; such a mode loses 0.03 nats in ten million steps.
 SMALL_FLOOR: Final = 0.01
 
 
 def gives_probabilities(belief: FiniteBelief[Any]) -> bool:
     """Return whether the modes are known to give probabilities: Σ_o P(o | m, x, a) = 1.
 
-    They are if any of them has `observation_probabilities`. A mode with only a likelihood may give
-    probabilities or densities.
+    They are known to if at least one mode has `observation_probabilities`. A mode that has only a
+    likelihood may give probabilities or densities, so it decides nothing.
     """
     if belief.offers(ObservationProbabilities):
         return True
     modes: Any = belief.modes
-    some = [modes[0]] if isinstance(modes, ModeArray | LogModeArray) else modes
-    return any(isinstance(mode, ObservationProbabilities) for mode in some)
+    # All modes of an array have the same methods, so the first one is enough.
+    examples = [modes[0]] if isinstance(modes, ModeArray | LogModeArray) else modes
+    return any(isinstance(mode, ObservationProbabilities) for mode in examples)
 
 
 def require_bound(belief: FiniteBelief[Any], first: int = 0) -> None:
-    """Reject beliefs, and modes from index `first` on, for which δ does not bound false alarms.
+    """Raise `MissingCapability` if δ would not bound the false alarms of this belief.
 
-    Modes without weight, such as retired ones, are ignored.
+    Only modes from index `first` on are checked. Modes without weight, such as retired ones, are
+    ignored.
     """
     if isinstance(belief, FadingBelief | SwitchingBelief):
         raise MissingCapability(
             f"the alarm does not support a {type(belief).__name__}: it tests whether one mode "
-            "explains all observations, so every change would raise it; use a FiniteBelief"
+            "explains all observations, so any change would raise the alarm; use a FiniteBelief"
         )
     modes: Any = belief.modes
     weights = belief.posterior()
+    # Only modes in a list are separate objects, which may have their own `noise`.
     for m in range(first, len(modes) if isinstance(modes, list) else 0):
         if weights[m] == 0.0:
             continue
         noise = getattr(modes[m], "noise", None)
         if (
             isinstance(noise, SimulatorNoise)
-            and noise.floor > (1 + 1e-9) * SMALL_FLOOR * noise.std.min()
+            and noise.floor > (1 + 1e-9) * SMALL_FLOOR * noise.std.min()  # tolerates rounding
         ):
             raise MissingCapability(
                 f"mode {m} ({belief.name(m)}) has noise {noise!r}: the floor is not noise of the "
@@ -110,7 +113,7 @@ class Alarm:
         try:
             level = float(delta)
         except (TypeError, ValueError):
-            level = math.nan
+            level = math.nan  # rejected below
         if not 0.0 < level < 1.0:
             raise ValueError(f"delta={delta!r}: it must be a probability between 0 and 1")
         self.predictor: Any = predictor
@@ -137,12 +140,15 @@ class Alarm:
 
     @property
     def evidence_bits(self) -> float:
-        """log2 E_t: the bits by which q is ahead of the best mode; ∞ if no mode is possible."""
+        """log2 E_t: the bits by which q is ahead of the best mode.
+
+        It is 0 before the first observation, and ∞ if every mode has been ruled out.
+        """
         return float(self._log_e.min(initial=math.inf)) / LN2 if self._log_e.size else 0.0
 
     @property
     def mode_bits(self) -> FloatArray:
-        """log2 E_t(m) for every mode: the bits by which q is ahead of it."""
+        """log2 E_t(m) for every mode: the bits by which q is ahead of mode m."""
         return self._log_e / LN2
 
     # -- learning ------------------------------------------------------------------------------
@@ -150,41 +156,42 @@ class Alarm:
     def weigh(
         self, x: Any, a: Any, o: Any, log_p: npt.ArrayLike, w: FloatArray | None = None
     ) -> FloatArray:
-        """Return ln E_t(m) after o, given ln P(o | m, x, a) of every mode, without changing it.
+        """Return ln E_t(m) of every mode as it would be after o; the alarm does not change.
 
-        Modes with weight 0 in `w` do not count.
+        `log_p` are ln P(o | m, x, a) of all modes, `w` their weights. Modes of weight 0 do not
+        count. Raises `BadEvidence` if a log-likelihood or o is invalid.
         """
-        known = len(self._log_e)
+        count = len(self._log_e)
         try:
-            p = np.array(log_p, np.float64)
+            ln_p = np.array(log_p, np.float64)
         except (TypeError, ValueError):
             raise BadEvidence(f"log-likelihoods {log_p!r}: give one number per mode") from None
-        if p.ndim != 1 or len(p) < max(1, known) or (w is not None and len(w) != len(p)):
+        if ln_p.ndim != 1 or len(ln_p) < max(1, count) or (w is not None and len(w) != len(ln_p)):
             raise BadEvidence(
-                f"log-likelihoods of shape {p.shape} for {self._modes()}: give one per mode"
+                f"log-likelihoods of shape {ln_p.shape} for {self._mode_count()}: give one per mode"
             )
-        if not (p < math.inf).all():
-            m = int(np.argmin(p < math.inf))
+        if not (ln_p < math.inf).all():  # NaN or +∞
+            m = int(np.argmin(ln_p < math.inf))
             raise BadEvidence(
-                f"the log-likelihood of observation {o!r} under mode {m} is invalid: {p[m]}"
+                f"the log-likelihood of observation {o!r} under mode {m} is invalid: {ln_p[m]}; "
+                "expected a number below infinity"
             )
-        if p.max() > ROUNDING and getattr(self.predictor, "density", None) is False:
-            m = int(p.argmax())
-            raise BadEvidence(
-                f"the likelihood {math.exp(min(p[m], 700.0)):.3g} of observation {o!r} under mode "
-                f"{m} is a density, but {self.predictor!r} gives probabilities: use a predictor of "
-                "densities, such as StudentPredictor"
+        if ln_p.max() > ROUNDING and getattr(self.predictor, "density", None) is False:
+            m = int(ln_p.argmax())
+            raise BadEvidence(  # exp(710) would overflow
+                f"the likelihood {math.exp(min(ln_p[m], 700.0)):.3g} of observation {o!r} under "
+                f"mode {m} is a density, but {self.predictor!r} gives probabilities: use a "
+                "predictor of densities, such as StudentPredictor"
             )
         log_q = float(self.predictor.log_predict(x, a, o))
-        if not log_q < math.inf:
+        if not log_q < math.inf:  # NaN or +∞
             raise BadEvidence(
-                f"the log-likelihood of {o!r} under {self.predictor!r} is invalid: {log_q}"
+                f"the log-likelihood of observation {o!r} under {self.predictor!r} is invalid: "
+                f"{log_q}; expected a number below infinity"
             )
-        out = np.empty(len(p))
-        kernels.tabular.weigh(
-            self.log_evidence(len(p)), np.ones(len(p)) if w is None else w, p, log_q, out
-        )
-        return out
+        log_e, weights = np.empty(len(ln_p)), np.ones(len(ln_p)) if w is None else w
+        kernels.tabular.weigh(self.log_evidence(len(ln_p)), weights, ln_p, log_q, log_e)
+        return log_e
 
     def take(self, x: Any, a: Any, o: Any, log_e: FloatArray) -> bool:
         """Store the result of `weigh` and let q learn o; return True if this raised the alarm."""
@@ -199,8 +206,8 @@ class Alarm:
         log_e = self.weigh(x, a, o, log_p)
         if self._log_e.size not in (0, log_e.size):
             raise BadEvidence(
-                f"{log_e.size} log-likelihoods for {self._modes()}: give one per mode; if modes "
-                f"were added, call join({log_e.size - self._log_e.size}) first"
+                f"{log_e.size} log-likelihoods for {self._mode_count()}: give one per mode; if "
+                f"modes were added, call join({log_e.size - self._log_e.size}) first"
             )
         self.take(x, a, o, log_e)
 
@@ -231,18 +238,19 @@ class Alarm:
         self.step = None
         self._log_e = np.zeros(len(self._log_e))
 
-    def _modes(self) -> str:
+    def _mode_count(self) -> str:
+        """Return the number of modes as text; it is unknown before the first observation."""
         count = self._log_e.size
         return counted(count, "mode") if count else "all modes"
 
     # -- for compiled loops ----------------------------------------------------------------
 
     def log_evidence(self, modes: int) -> FloatArray:
-        """Return a copy of ln E_t(m); it is 0 for modes that were added since."""
+        """Return a copy of ln E_t(m) for `modes` modes; it is 0 for modes that were added since."""
         return np.concatenate([self._log_e, np.zeros(modes - len(self._log_e))])
 
     def fast_forward(self, steps: int, log_e: FloatArray) -> bool:
-        """Advance by `steps` steps to ln E_t(m); return True if the last step raised the alarm."""
+        """Add `steps` steps and store ln E_t(m); return True if the last step raised the alarm."""
         self.t += steps
         self._log_e = log_e
         if self.raised or not log_e.min() >= self.threshold:
@@ -255,26 +263,28 @@ class Alarm:
     def save(self) -> Arrays:
         """Return named arrays for an exact `load`."""
         if not isinstance(self.predictor, Persistent):
-            raise MissingCapability(f"{self.predictor!r} cannot be saved: it has no save and load")
+            raise MissingCapability(f"{self.predictor!r} has no save and load: add these methods")
         arrays = {f"predictor/{name}": array for name, array in self.predictor.save().items()}
+        # A step of -1 means that the alarm is not raised.
         clock = np.array([self.t, -1 if self.step is None else self.step])
         state = {"log_e": self._log_e.copy(), "clock": clock, "delta": np.array(self.delta)}
         return arrays | state
 
     def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for an alarm with the same δ and parts."""
+        """Restore what `save` returned, for an alarm with the same δ and the same predictor."""
         require_arrays(arrays, {"log_e", "clock", "delta"}, "alarm")
         if not isinstance(self.predictor, Persistent):
-            raise IncompatibleState(f"{self.predictor!r} cannot be loaded: it has no save and load")
+            raise IncompatibleState(f"{self.predictor!r} has no save and load: add these methods")
         log_e, clock, delta = arrays["log_e"], arrays["clock"], arrays["delta"]
         if delta.shape != () or delta[()] != self.delta:
             raise IncompatibleState(
-                f"the saved alarm has δ = {delta}, this one {self.delta:g}: use the saved δ"
+                f"the saved alarm has δ = {delta}, this one has δ = {self.delta:g}: load it into "
+                f"an alarm with delta={delta}"
             )
         if log_e.ndim != 1 or log_e.dtype != np.float64 or np.isnan(log_e).any():
-            raise IncompatibleState(f"the saved alarm is damaged: log_e is {log_e}")
+            raise IncompatibleState(f"the saved alarm is damaged: its log-evidence is {log_e}")
         if clock.shape != (2,) or clock.dtype.kind != "i" or not -1 <= clock[1] <= clock[0]:
-            raise IncompatibleState(f"the saved alarm is damaged: its clock is {clock}")
+            raise IncompatibleState(f"the saved alarm is damaged: its [t, step] is {clock}")
         self.predictor.load(part_of(arrays, "predictor/"))
         t, step = (index(n) for n in clock)
         self._log_e, self.t, self.step = log_e.copy(), t, None if step < 0 else step
@@ -282,17 +292,17 @@ class Alarm:
     def copy(self) -> "Alarm":
         """Return an independent copy."""
         if not hasattr(self.predictor, "copy"):
-            raise MissingCapability(f"{self.predictor!r} cannot be copied: it has no copy()")
-        twin = copy(self)
-        twin.predictor, twin._log_e = self.predictor.copy(), self._log_e.copy()
-        twin._watched = None
-        return twin
+            raise MissingCapability(f"{self.predictor!r} has no copy(): add this method")
+        duplicate = copy(self)
+        duplicate.predictor, duplicate._log_e = self.predictor.copy(), self._log_e.copy()
+        duplicate._watched = None
+        return duplicate
 
     def watch(self, agent: Any) -> None:
         """Bind the alarm to an agent; raise `IncompatibleState` if it is bound to another."""
         if self._watched is not None and self._watched is not agent:
             raise IncompatibleState(
-                f"the alarm already watches {self._watched!r}: create one for each agent"
+                f"the alarm already watches {self._watched!r}: create an alarm for each agent"
             )
         self._watched = agent
 
@@ -300,5 +310,5 @@ class Alarm:
         state = f"raised at step {self.step}, now at {self.t}" if self.raised else "silent"
         after = "" if self.raised else f" after {self.t} step{'s' * (self.t != 1)}"
         bits = f"{self.evidence_bits:.3g}"
-        what = f"{bits} bit{'s' * (bits != '1')} against the best mode"
-        return f"Alarm(δ = {self.delta:g}, {state}{after}, {what})"
+        evidence = f"{bits} bit{'s' * (bits != '1')} against the best mode"
+        return f"Alarm(δ = {self.delta:g}, {state}{after}, {evidence})"

@@ -32,9 +32,9 @@ from bayescontrol.values import part_of, require_arrays
 
 
 def as_fallback(fallback: Any) -> Any:
-    """Return the fallback after validation: an action, a function of (x, rng), or a policy.
+    """Validate and return the fallback: an action, a function of (x, rng), or a policy.
 
-    A policy has `act(x, rng)`. Any object that is not callable is an action.
+    A policy has `act(x, rng)`. Any other object that is not callable is an action.
     """
     if isinstance(fallback, type):
         raise MissingCapability(
@@ -82,28 +82,32 @@ def fallback_probabilities(fallback: Any, x: Any) -> dict[Any, float]:
 
 
 def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
+    """Run a guarded agent with the compiled loop; p is the agent's stream, q the environment's.
+
+    The kernel returns when the alarm is raised, and is called again with the fallback. It also
+    returns at an observation that every mode rules out.
+    """
     modes, rule, alarm = environment.modes, agent.agent, agent.alarm
     situations, actions, _ = modes.successor.shape
-    columns = np.empty((3, steps), np.int64)
+    columns = np.empty((3, steps), np.int64)  # the drawn mode (-1: fallback), a_t, o_t
     fallback = -1 if agent.fallback is None else agent.fallback
     start = 0
     while start < steps:
         w, e, blocks = rule.belief.weight_arrays()
         counts, log_e = alarm.predictor.table(situations, actions), alarm.log_evidence(len(w))
-        done, learnt, drawn_in, x, y = kernels.tabular.interact_with_alarm(
+        done, learnt, drawn_in, x, environment.x = kernels.tabular.interact_with_alarm(
             w, e, blocks, modes.policy, modes.by_mode, modes.successor,
             modes.hypothesis[environment.m], rule.x, environment.x, p.state, q.state, counts,
             log_e, np.empty((2, len(w))), alarm.threshold, alarm.raised, fallback,
             *columns[:, start:],
         )  # fmt: skip
-        environment.x = y
         raised = not alarm.raised and log_e.min() >= alarm.threshold
         stopped = start + done < steps and not raised
         drawn = columns[0, start : start + done + stopped]
-        acted = int((drawn >= 0).sum())
-        rule.belief.fast_forward(learnt, int(drawn[drawn >= 0][-1]) if acted else rule.belief.drawn)
-        if acted:
-            rule.fast_forward(acted, drawn_in, x)
+        drawn = drawn[drawn >= 0]  # only the steps in which the rule acted
+        rule.belief.fast_forward(learnt, int(drawn[-1]) if drawn.size else rule.belief.drawn)
+        if drawn.size:
+            rule.fast_forward(drawn.size, drawn_in, x)
         rule.x = x
         alarm.predictor.set_table(counts)
         start += done
@@ -170,13 +174,13 @@ class Guarded(WrappedAgent):
         require_bound(agent.belief)
         if isinstance(alarm.predictor, StudentPredictor):
             alarm.predictor.require_key(agent.x)
-        self._modes = len(agent.belief)
+        self._checked_modes = len(agent.belief)  # modes that have passed `require_bound`
         #: The wrapped agent.
         self.agent = agent
         self.alarm = alarm
         self.fallback = as_fallback(fallback)
         #: Functions to call with this agent when the alarm is raised.
-        self.on_alarm = _functions(on_alarm)
+        self.on_alarm = _as_callbacks(on_alarm)
         alarm.watch(agent)
 
     @property
@@ -201,7 +205,7 @@ class Guarded(WrappedAgent):
             return fallback_probabilities(self.fallback, self.agent.x)
         if isinstance(self.agent, Bumpless):
             raise MissingCapability(
-                f"{self.agent!r} blends its inputs, so it has no action probabilities"
+                f"{self.agent!r} blends inputs and has no action probabilities: remove Bumpless"
             )
         return dict(self.agent.action_probabilities())
 
@@ -210,13 +214,13 @@ class Guarded(WrappedAgent):
         return dict(self.belief.predictive(self.x, a))
 
     def observe(self, a: Any, o: Any) -> None:
-        """Update the alarm, the belief and the situation. Bad evidence changes nothing.
+        """Update the alarm, the belief and the situation. Invalid evidence changes nothing.
 
-        The exception is an observation that every mode rules out: it raises the alarm. Then, if
-        there is no fallback, the belief's `on_impossible` applies, which may raise an error.
+        An observation that every mode rules out raises the alarm. Then, if there is no fallback,
+        the belief's `on_impossible` applies, which may raise an error.
         """
         x = self.agent.x
-        log_e = self._weighed(x, a, o)
+        log_e = self._weigh(x, a, o)
         try:
             self.agent.observe(a, o)
         except ImpossibleObservation as error:
@@ -224,14 +228,15 @@ class Guarded(WrappedAgent):
                 error.add_note("the alarm is raised; with a fallback the agent would continue")
                 self._take(x, a, o, log_e)
                 raise
-            after = self.agent.advance(x, a, o)
-            self.agent.x = after.copy() if isinstance(after, np.ndarray) else after
+            next_x = self.agent.advance(x, a, o)
+            self.agent.x = next_x.copy() if isinstance(next_x, np.ndarray) else next_x
         self._take(x, a, o, log_e)
 
-    def _weighed(self, x: Any, a: Any, o: Any) -> FloatArray:
-        if len(self.belief) > self._modes:
-            require_bound(self.belief, self._modes)
-            self._modes = len(self.belief)
+    def _weigh(self, x: Any, a: Any, o: Any) -> FloatArray:
+        """Check modes that were added, and return ln E_t(m) as it would be after o."""
+        if len(self.belief) > self._checked_modes:
+            require_bound(self.belief, self._checked_modes)
+            self._checked_modes = len(self.belief)
         try:
             log_p = self.belief.log_likelihoods(x, a, o)
         except TypeError:
@@ -247,22 +252,23 @@ class Guarded(WrappedAgent):
         return self.alarm.weigh(x, a, o, log_p, self.belief.weight_arrays()[0])
 
     def _take(self, x: Any, a: Any, o: Any, log_e: FloatArray) -> None:
+        """Update the alarm, and call the `on_alarm` functions if this raised it."""
         if self.alarm.take(x, a, o, log_e):
             for function in self.on_alarm:
                 function(self)
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return the compiled loop if the rule has one, and predictor and fallback are tabular.
+        """Return the compiled loop, or None if only the Python loop can run this agent.
 
-        The kernel returns when the alarm is raised, and is called again with the fallback. If there
-        are `on_alarm` functions the Python loop runs instead, because they may change the agent.
+        The compiled loop needs a rule that has one, and a tabular predictor and fallback. With
+        `on_alarm` functions the Python loop runs, because they may change the agent.
         """
         if type(environment) is not TabularEnvironment:
             return None
         predictor, fallback = agent.alarm.predictor, agent.fallback
         actions, observations = environment.modes.successor.shape[1:]
-        fits = (
+        compiles = (
             type(predictor) is KrichevskyTrofimov
             and predictor.plain
             and not agent.on_alarm
@@ -270,7 +276,7 @@ class Guarded(WrappedAgent):
             and (fallback is None or (type(fallback) is int and 0 <= fallback < actions))
             and TabularEnvironment.fused_loop(agent.agent, environment) is not None
         )
-        return _run if fits else None
+        return _run if compiles else None
 
     # -- state -----------------------------------------------------------------------------------
 
@@ -282,12 +288,12 @@ class Guarded(WrappedAgent):
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for an agent with the same parts and the same δ."""
         require_arrays(arrays, ())
-        before = self.alarm.save()
+        previous_alarm = self.alarm.save()
         self.alarm.load(part_of(arrays, "alarm/"))
         try:
             self.agent.load(part_of(arrays, "rule/"))
         except BaseException:
-            self.alarm.load(before)
+            self.alarm.load(previous_alarm)
             raise
 
     def copy(self) -> "Guarded":
@@ -301,7 +307,7 @@ class Guarded(WrappedAgent):
         return f"Guarded({self.agent!r}, {self.alarm!r}{fallback})"
 
 
-def _functions(on_alarm: Any) -> list[AlarmCallback]:
+def _as_callbacks(on_alarm: Any) -> list[AlarmCallback]:
     if callable(on_alarm):
         return [on_alarm]
     functions: list[Any] = list(on_alarm) if isinstance(on_alarm, Iterable) else [None]

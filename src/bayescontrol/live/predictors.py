@@ -3,10 +3,10 @@
     Krichevsky-Trofimov    q(o | x, a, past) = (n_{xao} + 1/2) / (n_{xa} + K/2)
     Student                q(o | x, a, past) = t_{2α}(o; μ, β (κ + 1) / (α κ))
 
-Each is a normalised distribution of the next observation given the past, Σ_o q = 1 or ∫ q do = 1,
-with separate statistics for every key; the default key is (x, a). o is predicted before it is
-counted. The ratio of q and P(o | m, x, a) is meaningful only if both are probabilities or both are
-densities.
+Each predictor gives a normalised distribution of the next observation given the past, Σ_o q = 1 or
+∫ q do = 1, with separate statistics for every key; the default key is (x, a). It predicts o before
+it counts o. The ratio of q and P(o | m, x, a) is meaningful only if both are probabilities or both
+are densities.
 """
 
 import math
@@ -33,8 +33,8 @@ LN_PI: Final = math.log(math.pi)
 class Predictor(Protocol):
     """q(o | x, a, past): call `log_predict` for ln q first, then `update` to learn o.
 
-    An attribute `density` (True or False) is optional; with it, mismatches with the modes are
-    detected.
+    An attribute `density` is optional: True if q is a density, False if q is a probability. With
+    it, the alarm can reject modes that give the other kind of likelihood.
     """
 
     def log_predict(self, x: Any, a: Any, o: Any, /) -> float: ...
@@ -42,16 +42,21 @@ class Predictor(Protocol):
 
 
 class _Keyed(ABC):
-    """Base class: one row of statistics per key; `start` is the row of a new key."""
+    """Base class: one row of statistics per key; `initial_row` is the row of a new key."""
 
-    def __init__(self, start: npt.NDArray[Any], key: Key | None) -> None:
+    def __init__(self, initial_row: npt.NDArray[Any], key: Key | None) -> None:
         if key is not None and not callable(key):
             raise TypeError(f"key={key!r}: it must be a function key(x, a) that returns a hashable")
-        self._start, self._key = start, key
+        self._initial_row, self._key = initial_row, key
         self._rows: dict[Hashable, npt.NDArray[Any]] = {}
 
-    def _at(self, x: Any, a: Any) -> Hashable:
-        key = (_plain(x), _plain(a)) if self._key is None else _plain(self._key(x, a))
+    def _key_of(self, x: Any, a: Any) -> Hashable:
+        """Return the key of (x, a); raise `MissingCapability` if it is not hashable."""
+        key = (
+            (_as_python_number(x), _as_python_number(a))
+            if self._key is None
+            else _as_python_number(self._key(x, a))
+        )
         try:
             hash(key)
         except TypeError:
@@ -62,9 +67,9 @@ class _Keyed(ABC):
         return key
 
     def _row(self, key: Hashable) -> npt.NDArray[Any]:
-        return self._rows.get(key, self._start)
+        return self._rows.get(key, self._initial_row)
 
-    def _keys(self) -> str:
+    def _key_count(self) -> str:
         return counted(len(self._rows), "key")
 
     def save(self) -> Arrays:
@@ -72,42 +77,48 @@ class _Keyed(ABC):
         keys = sorted(self._rows, key=repr)
         rows = [self._rows[key] for key in keys]
         return {
-            "start": self._start.copy(),
+            "start": self._initial_row.copy(),
             "keys": pack(keys, "the list of a predictor's keys"),
-            "rows": np.array(rows, self._start.dtype).reshape(len(rows), *self._start.shape),
+            "rows": np.array(rows, self._initial_row.dtype).reshape(
+                len(rows), *self._initial_row.shape
+            ),
         }
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for a predictor with the same settings."""
         require_arrays(arrays, {"start", "keys", "rows"}, "predictor")
         start, rows, keys = arrays["start"], arrays["rows"], unpack(arrays["keys"])
-        if start.dtype != self._start.dtype or not np.array_equal(start, self._start):
-            raise IncompatibleState("the saved predictor has different observations or prior")
+        if start.dtype != self._initial_row.dtype or not np.array_equal(start, self._initial_row):
+            raise IncompatibleState(
+                f"the saved predictor starts each key with {start}, this one with "
+                f"{self._initial_row}: use the observations and the prior of the saved predictor"
+            )
         if not isinstance(keys, list) or rows.shape != (len(keys), *start.shape):
             raise IncompatibleState(
-                f"the saved predictor is damaged: the rows have shape {rows.shape}"
+                f"the saved predictor is damaged: its rows have shape {rows.shape}, which does not "
+                "fit its keys"
             )
-        if rows.dtype != start.dtype or not self._valid(rows):
-            raise IncompatibleState("the saved predictor is damaged: invalid statistics")
+        if rows.dtype != start.dtype or not self._are_valid(rows):
+            raise IncompatibleState("the saved predictor is damaged: its rows are invalid")
         self._rows = dict(zip(keys, rows.copy(), strict=True))
 
     @abstractmethod
-    def _valid(self, rows: npt.NDArray[Any]) -> bool:
-        """Return whether these are possible statistics of this predictor."""
+    def _are_valid(self, rows: npt.NDArray[Any]) -> bool:
+        """Return whether all rows are possible statistics of this predictor."""
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        twin = copy(self)
-        twin._rows = {key: row.copy() for key, row in self._rows.items()}
-        return twin
+        duplicate = copy(self)
+        duplicate._rows = {key: row.copy() for key, row in self._rows.items()}
+        return duplicate
 
 
 class KrichevskyTrofimov(_Keyed):
     """q(o | x, a, past) = (n_{xao} + 1/2) / (n_{xa} + K/2), for K possible observations.
 
-    `observations` lists them, or is their number K for observations 0 … K - 1. Its log-loss on n
-    observations exceeds that of the best fixed distribution by at most (K - 1)/2 ln n + ln K. Use
-    it for modes that give probabilities.
+    `observations` lists the possible observations, or is their number K if they are 0 … K - 1. The
+    predictor's log-loss on n observations exceeds that of the best fixed distribution by at most
+    (K - 1)/2 ln n + ln K. Use this predictor for modes that give probabilities.
 
     >>> q = KrichevskyTrofimov(["rain", "sun"])
     >>> q.update("coast", "look", "sun")
@@ -121,20 +132,21 @@ class KrichevskyTrofimov(_Keyed):
     def __init__(self, observations: int | Iterable[Any], key: Key | None = None) -> None:
         try:
             if isinstance(observations, Iterable):
-                alphabet = tuple(_plain(o) for o in observations)
+                alphabet = tuple(_as_python_number(o) for o in observations)
             else:
                 alphabet = tuple(range(index(observations)))
-            self._number = {o: k for k, o in enumerate(alphabet)}
+            self._index_by_observation = {o: k for k, o in enumerate(alphabet)}
         except TypeError:
             raise MissingCapability(
                 f"observations={observations!r}: give their number, or a list of hashable values"
             ) from None
         #: The possible observations, in order.
         self.observations: tuple[Any, ...] = alphabet
-        if not alphabet or len(self._number) < len(alphabet):
+        if not alphabet or len(self._index_by_observation) < len(alphabet):
             raise ValueError(
                 f"observations={observations!r}: give at least one, without repetitions"
             )
+        # A row: n_{xao} for every o, then their sum n_{xa}.
         super().__init__(np.zeros(len(alphabet) + 1, np.int64), key)
 
     @property
@@ -145,45 +157,45 @@ class KrichevskyTrofimov(_Keyed):
     def log_predict(self, x: Any, a: Any, o: Any) -> float:
         """Return ln q(o | x, a, past)."""
         k = self._index(o)
-        return float(kernels.tabular.log_estimate(self._row(self._at(x, a)), k))
+        return float(kernels.tabular.log_estimate(self._row(self._key_of(x, a)), k))
 
     def update(self, x: Any, a: Any, o: Any) -> None:
-        """n_{xao} ← n_{xao} + 1."""
-        k, key = self._index(o), self._at(x, a)
+        """Count o: n_{xao} ← n_{xao} + 1."""
+        k, key = self._index(o), self._key_of(x, a)
         if key not in self._rows:
-            self._rows[key] = self._start.copy()
+            self._rows[key] = self._initial_row.copy()
         kernels.tabular.count(self._rows[key], k)
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """Return q(o | x, a, past) for every o."""
-        n = self._row(self._at(x, a))
+        n = self._row(self._key_of(x, a))
         q = (n[:-1] + 0.5) / (n[-1] + 0.5 * len(self.observations))
         return dict(zip(self.observations, q.tolist(), strict=True))
 
     def table(self, situations: int, actions: int) -> IntArray:
-        """Return the counts as an array [x, a] for a compiled loop; see `set_table`."""
-        counts = np.zeros((situations, actions, len(self._start)), np.int64)
+        """Return an array [x, a] of the rows of counts for a compiled loop; see `set_table`."""
+        counts = np.zeros((situations, actions, len(self._initial_row)), np.int64)
         for x in range(situations):
             for a in range(actions):
                 counts[x, a] = self._row((x, a))
         return counts
 
     def set_table(self, counts: IntArray) -> None:
-        """Synchronise with a compiled loop that has updated `table`."""
+        """Store the counts of `table` after a compiled loop has updated them."""
         for x, a in np.argwhere(counts[:, :, -1]).tolist():
             self._rows[x, a] = counts[x, a].copy()
 
     def _index(self, o: Any) -> int:
         try:
-            return self._number[o]
+            return self._index_by_observation[o]
         except (KeyError, TypeError):
             shown = ", ".join(map(repr, self.observations[:8]))
             more = ", …" if len(self.observations) > 8 else ""
             raise BadEvidence(
-                f"observation {o!r} is not one of {shown}{more}: add it to the predictor"
+                f"observation {o!r} is not one of {shown}{more}: add it to the predictor's list"
             ) from None
 
-    def _valid(self, rows: npt.NDArray[Any]) -> bool:
+    def _are_valid(self, rows: npt.NDArray[Any]) -> bool:
         return bool((rows >= 0).all() and (rows[:, :-1].sum(1) == rows[:, -1]).all())
 
     def save(self) -> Arrays:
@@ -193,24 +205,24 @@ class KrichevskyTrofimov(_Keyed):
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for a predictor of the same observations."""
         require_arrays(arrays, {"observations"}, "predictor")
-        if unpack(arrays["observations"]) != list(self.observations):
-            raise IncompatibleState("the saved predictor has different observations")
+        if (saved := unpack(arrays["observations"])) != list(self.observations):
+            raise IncompatibleState(f"the saved predictor has different observations: {saved}")
         super().load(arrays)
 
     def __repr__(self) -> str:
         size = counted(len(self.observations), "observation")
-        return f"KrichevskyTrofimov({size}, {self._keys()})"
+        return f"KrichevskyTrofimov({size}, {self._key_count()})"
 
 
 class StudentPredictor(_Keyed):
     """q(o | x, a, past) = t_{2α}(o; μ, β (κ + 1) / (α κ)), for numbers or vectors.
 
     The prior is o ~ N(m, v) with v ~ inverse-gamma(α, β) and m ~ N(μ, v / κ); the coordinates of a
-    vector are independent. `mean` is μ, a vector if the observations are, and `beta` is a number or
-    one per coordinate. E[1/v] = α/β, so choose β of the order of α v. After n observations κ and α
-    are κ + n and α + n/2. If situations or actions are real numbers, pass a `key` that puts (x, a)
-    into bins: exact values hardly ever repeat, so the predictor would never learn. Use it for modes
-    that give densities.
+    vector are independent. `mean` is μ, a vector if the observations are vectors; `beta` is one
+    number, or one per coordinate. E[1/v] = α/β, so choose β of the order of α v. After n
+    observations κ and α are κ + n and α + n/2. If situations or actions are real numbers, pass a
+    `key` that puts (x, a) into bins: exact values hardly ever repeat, so the predictor would never
+    learn. Use this predictor for modes that give densities.
 
     >>> q = StudentPredictor(mean=0.0, key=lambda x, a: (round(x), a))
     >>> print(f"{q.log_predict(0.2, 'left', 1.0):.4f}")
@@ -235,7 +247,7 @@ class StudentPredictor(_Keyed):
     ) -> None:
         mu = np.array(mean, np.float64)
         try:
-            spread = np.broadcast_to(np.array(beta, np.float64), mu.shape)
+            betas = np.broadcast_to(np.array(beta, np.float64), mu.shape)
         except ValueError:
             raise ValueError(
                 f"beta={beta!r} does not fit mean={mean!r}: give one number or one per coordinate"
@@ -244,15 +256,16 @@ class StudentPredictor(_Keyed):
             raise ValueError(
                 f"mean={mean!r}: it must be a finite number or a list of finite numbers"
             )
-        positive = (kappa, alpha, *spread.ravel().tolist())
-        if not all(0.0 < number < math.inf for number in positive):
+        numbers = (kappa, alpha, *betas.ravel().tolist())
+        if not all(0.0 < number < math.inf for number in numbers):
             raise ValueError(
                 f"kappa={kappa!r}, alpha={alpha!r}, beta={beta!r}: all must be positive and finite"
             )
         #: () for numbers, (d,) for vectors.
         self.shape = mu.shape
-        # A row: μ, then β, then κ and α, which all coordinates share.
-        super().__init__(np.concatenate([mu.ravel(), spread.ravel(), [kappa, alpha]]), key)
+        # For d coordinates a row has 2d + 2 numbers: μ_1 … μ_d, β_1 … β_d, and κ and α, which all
+        # coordinates share.
+        super().__init__(np.concatenate([mu.ravel(), betas.ravel(), [kappa, alpha]]), key)
 
     def require_key(self, *parts: Any) -> None:
         """Raise `MissingCapability` for real-valued situations or actions if there is no `key`.
@@ -264,7 +277,7 @@ class StudentPredictor(_Keyed):
         """
         if self._key is None:
             for part in parts:
-                if _holds_reals(part):
+                if _contains_reals(part):
                     raise MissingCapability(
                         f"{part!r} contains real numbers, which hardly ever repeat: the predictor "
                         "would never learn, and the alarm would never be raised. Pass key=, a "
@@ -272,62 +285,67 @@ class StudentPredictor(_Keyed):
                         "key=lambda x, a: (x, a)"
                     )
 
-    def _at(self, x: Any, a: Any) -> Hashable:
+    def _key_of(self, x: Any, a: Any) -> Hashable:
         self.require_key(x, a)
-        return super()._at(x, a)
+        return super()._key_of(x, a)
 
-    def _parts(self, x: Any, a: Any) -> tuple[FloatArray, FloatArray, float, float]:
-        row, d = self._row(self._at(x, a)), len(self._start) // 2 - 1
+    def _parameters(self, x: Any, a: Any) -> tuple[FloatArray, FloatArray, float, float]:
+        """Return μ, β, κ and α for (x, a)."""
+        row, d = self._row(self._key_of(x, a)), len(self._initial_row) // 2 - 1
         return row[:d], row[d : 2 * d], float(row[-2]), float(row[-1])
 
-    def _value(self, o: Any) -> FloatArray:
+    def _as_vector(self, o: Any) -> FloatArray:
+        """Return o as an array of d numbers; raise `BadEvidence` if o is invalid."""
         try:
             value = np.asarray(o, np.float64)
         except (TypeError, ValueError):
-            value = np.full((), np.nan)
+            value = np.full((), np.nan)  # rejected below
         if value.shape != self.shape or not np.isfinite(value).all():
-            kind = f"a vector of {self.shape[0]} numbers" if self.shape else "a number"
-            raise BadEvidence(f"observation {o!r} is invalid: expected {kind}, finite")
+            expected = f"{self.shape[0]} finite numbers" if self.shape else "a finite number"
+            raise BadEvidence(f"observation {o!r} is invalid: expected {expected}")
         return value.ravel()
 
     def log_predict(self, x: Any, a: Any, o: Any) -> float:
         """Return the log-density ln q(o | x, a, past)."""
-        mu, beta, kappa, alpha = self._parts(x, a)
-        value = self._value(o)
+        mu, beta, kappa, alpha = self._parameters(x, a)
+        value = self._as_vector(o)
         # ν s², with ν = 2α degrees of freedom and scale s.
-        spread = 2.0 * beta * (kappa + 1.0) / kappa
+        nu_s2 = 2.0 * beta * (kappa + 1.0) / kappa
         constant = math.lgamma(alpha + 0.5) - math.lgamma(alpha) - 0.5 * LN_PI
         with np.errstate(over="ignore"):
-            tail = np.log1p((value - mu) ** 2 / spread)
-        log_q = float((constant - 0.5 * np.log(spread) - (alpha + 0.5) * tail).sum())
+            tail = np.log1p((value - mu) ** 2 / nu_s2)
+        log_q = float((constant - 0.5 * np.log(nu_s2) - (alpha + 0.5) * tail).sum())
         if not math.isfinite(log_q):
-            raise BadEvidence(f"observation {o!r} is too far from the mean {mu.tolist()}: overflow")
+            raise BadEvidence(
+                f"observation {o!r} is too far from the mean {mu.tolist()}: rescale it"
+            )
         return log_q
 
     def update(self, x: Any, a: Any, o: Any) -> None:
         """Update μ ← (κμ + o)/(κ + 1), β ← β + κ (o - μ)² / 2(κ + 1), κ ← κ + 1, α ← α + 1/2."""
         self.log_predict(x, a, o)  # raises if o is invalid
-        mu, beta, kappa, alpha = self._parts(x, a)
-        gap = self._value(o) - mu
+        mu, beta, kappa, alpha = self._parameters(x, a)
+        gap = self._as_vector(o) - mu
         mu = mu + gap / (kappa + 1.0)
         beta = beta + kappa * gap**2 / (2.0 * (kappa + 1.0))
-        self._rows[self._at(x, a)] = np.concatenate([mu, beta, [kappa + 1.0, alpha + 0.5]])
+        self._rows[self._key_of(x, a)] = np.concatenate([mu, beta, [kappa + 1.0, alpha + 0.5]])
 
-    def _valid(self, rows: npt.NDArray[Any]) -> bool:
-        d = len(self._start) // 2 - 1
+    def _are_valid(self, rows: npt.NDArray[Any]) -> bool:
+        d = len(self._initial_row) // 2 - 1
+        # The numbers after the d means are β, κ and α, which must be positive.
         return bool(np.isfinite(rows).all() and (rows[:, d:] > 0.0).all())
 
     def __repr__(self) -> str:
-        what = f"vectors of {self.shape[0]}" if self.shape else "numbers"
-        return f"StudentPredictor({what}, {self._keys()})"
+        values = f"vectors of {self.shape[0]}" if self.shape else "numbers"
+        return f"StudentPredictor({values}, {self._key_count()})"
 
 
-def _plain(value: Any) -> Any:
-    """Return NumPy scalars as Python numbers, because their texts differ."""
+def _as_python_number(value: Any) -> Any:
+    """Convert a NumPy scalar to a Python number, because `save` sorts keys by their repr."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _holds_reals(value: Any) -> bool:
+def _contains_reals(value: Any) -> bool:
     if isinstance(value, tuple | list):
-        return any(map(_holds_reals, value))
+        return any(map(_contains_reals, value))
     return isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") == "f"

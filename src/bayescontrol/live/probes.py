@@ -4,8 +4,8 @@
     mode surprise       -log2 P(o_t | m, x, a_t)  for every m                       bits, (M,)
     alarm evidence      log2 E_t                                                    bits
 
-Surprises are measured before the agent observes o_t, the others after it. A probe never changes a
-run. Over T steps a column has shape (T,) or (T, M). `bayescontrol.record` has the probes
+Surprises are measured before the agent observes o_t, the other two probes after it. A probe never
+changes a run. Over T steps a column has shape (T,) or (T, M). `bayescontrol.record` has the probes
 `posterior` and `log_score`, the surprise of the mixture of all modes.
 """
 
