@@ -42,21 +42,17 @@ class Predictor(Protocol):
 
 
 class _Keyed(ABC):
-    """Base class: one row of statistics per key; `initial_row` is the row of a new key."""
+    """Base class: one row of statistics per key; `new_row` is the row of a new key."""
 
-    def __init__(self, initial_row: npt.NDArray[Any], key: Key | None) -> None:
+    def __init__(self, new_row: npt.NDArray[Any], key: Key | None) -> None:
         if key is not None and not callable(key):
             raise TypeError(f"key={key!r}: it must be a function key(x, a) that returns a hashable")
-        self._initial_row, self._key = initial_row, key
+        self._new_row, self._key = new_row, key
         self._rows: dict[Hashable, npt.NDArray[Any]] = {}
 
     def _key_of(self, x: Any, a: Any) -> Hashable:
         """Return the key of (x, a); raise `MissingCapability` if it is not hashable."""
-        key = (
-            (_as_python_number(x), _as_python_number(a))
-            if self._key is None
-            else _as_python_number(self._key(x, a))
-        )
+        key = (_to_python(x), _to_python(a)) if self._key is None else _to_python(self._key(x, a))
         try:
             hash(key)
         except TypeError:
@@ -67,7 +63,7 @@ class _Keyed(ABC):
         return key
 
     def _row(self, key: Hashable) -> npt.NDArray[Any]:
-        return self._rows.get(key, self._initial_row)
+        return self._rows.get(key, self._new_row)
 
     def _key_count(self) -> str:
         return counted(len(self._rows), "key")
@@ -77,26 +73,23 @@ class _Keyed(ABC):
         keys = sorted(self._rows, key=repr)
         rows = [self._rows[key] for key in keys]
         return {
-            "start": self._initial_row.copy(),
+            "start": self._new_row.copy(),
             "keys": pack(keys, "the list of a predictor's keys"),
-            "rows": np.array(rows, self._initial_row.dtype).reshape(
-                len(rows), *self._initial_row.shape
-            ),
+            "rows": np.array(rows, self._new_row.dtype).reshape(len(rows), *self._new_row.shape),
         }
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for a predictor with the same settings."""
         require_arrays(arrays, {"start", "keys", "rows"}, "predictor")
         start, rows, keys = arrays["start"], arrays["rows"], unpack(arrays["keys"])
-        if start.dtype != self._initial_row.dtype or not np.array_equal(start, self._initial_row):
+        if start.dtype != self._new_row.dtype or not np.array_equal(start, self._new_row):
             raise IncompatibleState(
                 f"the saved predictor starts each key with {start}, this one with "
-                f"{self._initial_row}: use the observations and the prior of the saved predictor"
+                f"{self._new_row}: use the observations and the prior of the saved predictor"
             )
         if not isinstance(keys, list) or rows.shape != (len(keys), *start.shape):
             raise IncompatibleState(
-                f"the saved predictor is damaged: its rows have shape {rows.shape}, which does not "
-                "fit its keys"
+                f"the saved predictor is damaged: rows of shape {rows.shape} do not fit its keys"
             )
         if rows.dtype != start.dtype or not self._are_valid(rows):
             raise IncompatibleState("the saved predictor is damaged: its rows are invalid")
@@ -132,7 +125,7 @@ class KrichevskyTrofimov(_Keyed):
     def __init__(self, observations: int | Iterable[Any], key: Key | None = None) -> None:
         try:
             if isinstance(observations, Iterable):
-                alphabet = tuple(_as_python_number(o) for o in observations)
+                alphabet = tuple(_to_python(o) for o in observations)
             else:
                 alphabet = tuple(range(index(observations)))
             self._index_by_observation = {o: k for k, o in enumerate(alphabet)}
@@ -163,7 +156,7 @@ class KrichevskyTrofimov(_Keyed):
         """Count o: n_{xao} ← n_{xao} + 1."""
         k, key = self._index(o), self._key_of(x, a)
         if key not in self._rows:
-            self._rows[key] = self._initial_row.copy()
+            self._rows[key] = self._new_row.copy()
         kernels.tabular.count(self._rows[key], k)
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
@@ -174,7 +167,7 @@ class KrichevskyTrofimov(_Keyed):
 
     def table(self, situations: int, actions: int) -> IntArray:
         """Return an array [x, a] of the rows of counts for a compiled loop; see `set_table`."""
-        counts = np.zeros((situations, actions, len(self._initial_row)), np.int64)
+        counts = np.zeros((situations, actions, len(self._new_row)), np.int64)
         for x in range(situations):
             for a in range(actions):
                 counts[x, a] = self._row((x, a))
@@ -291,7 +284,7 @@ class StudentPredictor(_Keyed):
 
     def _parameters(self, x: Any, a: Any) -> tuple[FloatArray, FloatArray, float, float]:
         """Return μ, β, κ and α for (x, a)."""
-        row, d = self._row(self._key_of(x, a)), len(self._initial_row) // 2 - 1
+        row, d = self._row(self._key_of(x, a)), len(self._new_row) // 2 - 1
         return row[:d], row[d : 2 * d], float(row[-2]), float(row[-1])
 
     def _as_vector(self, o: Any) -> FloatArray:
@@ -316,9 +309,7 @@ class StudentPredictor(_Keyed):
             tail = np.log1p((value - mu) ** 2 / nu_s2)
         log_q = float((constant - 0.5 * np.log(nu_s2) - (alpha + 0.5) * tail).sum())
         if not math.isfinite(log_q):
-            raise BadEvidence(
-                f"observation {o!r} is too far from the mean {mu.tolist()}: rescale it"
-            )
+            raise BadEvidence(f"observation {o!r} is too far from mean {mu.tolist()}: rescale it")
         return log_q
 
     def update(self, x: Any, a: Any, o: Any) -> None:
@@ -331,7 +322,7 @@ class StudentPredictor(_Keyed):
         self._rows[self._key_of(x, a)] = np.concatenate([mu, beta, [kappa + 1.0, alpha + 0.5]])
 
     def _are_valid(self, rows: npt.NDArray[Any]) -> bool:
-        d = len(self._initial_row) // 2 - 1
+        d = len(self._new_row) // 2 - 1
         # The numbers after the d means are β, κ and α, which must be positive.
         return bool(np.isfinite(rows).all() and (rows[:, d:] > 0.0).all())
 
@@ -340,7 +331,7 @@ class StudentPredictor(_Keyed):
         return f"StudentPredictor({values}, {self._key_count()})"
 
 
-def _as_python_number(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
     """Convert a NumPy scalar to a Python number, because `save` sorts keys by their repr."""
     return value.item() if isinstance(value, np.generic) else value
 

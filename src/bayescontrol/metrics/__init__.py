@@ -13,7 +13,7 @@ All are in bits. Modes with equal policies add nothing.
     best share   b_t = 1 if m_{a_t}(x_t) = max_j m_j(x_t), else 0
 
 m_j(x) is the true mean reward of arm j in context x, or m_j without contexts. Regret is cumulative.
-It uses mean rewards, not the observed ones, to exclude chance.
+It uses mean rewards instead of observed rewards, to exclude chance.
 """
 
 from dataclasses import dataclass
@@ -88,47 +88,47 @@ def delusion(record: Record, agent: Rule) -> Delusion:
     >>> result.total_bits       # after both picks, the naive agent excludes both boxes
     array([ 2., inf])
     """
-    shape = steps, _ = len(record), len(finite_belief(agent, "the delusion meter"))
+    steps, modes = len(record), len(finite_belief(agent, "the delusion meter"))
     causal = agent.copy()
     naive: Rule | None = agent.copy()
     result = Delusion(
         step_bits=np.empty(steps),
         total_bits=np.full(steps, np.inf),
-        log_odds=np.empty(shape),
-        naive=np.full(shape, np.nan),
-        causal=np.empty(shape),
+        log_odds=np.empty((steps, modes)),
+        naive=np.full((steps, modes), np.nan),
+        causal=np.empty((steps, modes)),
     )
     log_v = _log_posterior(causal)
     for t, (a, o) in enumerate(record):
-        log_w = _log_posterior(_conditioned(causal, a, t))
-        with np.errstate(invalid="ignore"):
+        log_w = _log_posterior(_condition_on_action(causal, a, t))
+        with np.errstate(invalid="ignore"):  # -∞ - (-∞) is nan where m was ruled out before
             result.log_odds[t] = log_w - log_v
         result.step_bits[t] = _relative_entropy(log_w, log_v)
         causal.observe(a, o)
         log_v = _log_posterior(causal)
         result.causal[t] = causal.belief.posterior()
-        naive = None if naive is None else _advanced(naive, a, o)
+        naive = None if naive is None else _condition_naive(naive, a, o)
         if naive is not None:
             result.naive[t] = naive.belief.posterior()
             result.total_bits[t] = _relative_entropy(_log_posterior(naive), log_v)
     return result
 
 
-def _conditioned(agent: Rule, a: Any, t: int) -> Rule:
-    """Return a copy of the agent that has conditioned on its action a."""
-    twin = agent.copy()
+def _condition_on_action(agent: Rule, a: Any, t: int) -> Rule:
+    """Return a copy of the agent that has conditioned on its action a in step t + 1."""
+    conditioned = agent.copy()
     try:
-        twin.witness(twin.x, a)
+        conditioned.witness(conditioned.x, a)
     except ImpossibleObservation:
         raise ImpossibleCondition(
-            f"step {t + 1}: action {a!r} has probability 0 in situation {twin.x!r} under every "
+            f"step {t + 1}: action {a!r} has probability 0 in situation {agent.x!r} under every "
             "mode: use the modes of the agent that acted"
         ) from None
-    return twin
+    return conditioned
 
 
-def _advanced(naive: Rule, a: Any, o: Any) -> Rule | None:
-    """Return the naive agent after conditioning on a and o; None if no mode remains."""
+def _condition_naive(naive: Rule, a: Any, o: Any) -> Rule | None:
+    """Let the naive agent condition on a and o, and return it; None if no mode remains."""
     try:
         naive.witness(naive.x, a)
         naive.observe(a, o)
@@ -147,8 +147,9 @@ def _log_posterior(agent: Rule) -> FloatArray:
 
 def _relative_entropy(log_p: FloatArray, log_q: FloatArray) -> float:
     """Return KL(p ‖ q) = Σ p log2(p / q) in bits, at least 0 despite rounding."""
-    some = log_p > -np.inf
-    return max(0.0, float(np.exp2(log_p[some]) @ (log_p[some] - log_q[some])))
+    possible = log_p > -np.inf
+    log_p, log_q = log_p[possible], log_q[possible]
+    return max(0.0, float(np.exp2(log_p) @ (log_p - log_q)))
 
 
 class _World(Protocol):
@@ -158,37 +159,36 @@ class _World(Protocol):
     def labels(self) -> Any: ...
 
 
-def _means(record: Record, world: _World, start: Any) -> tuple[FloatArray, FloatArray]:
-    """Return max_j m_j and m_{a_t} for every step."""
-    given: Any = world
-    if not hasattr(given, "labels"):
-        rows = None
-    elif hasattr(given, "mean_rewards"):
-        rows = given.mean_rewards(record, start)
+def _means(record: Record, world: Any, start: Any) -> tuple[FloatArray, FloatArray]:
+    """Return max_j m_j(x_t) and m_{a_t}(x_t) for every step."""
+    if not hasattr(world, "labels"):
+        means = None
+    elif hasattr(world, "mean_rewards"):
+        means = world.mean_rewards(record, start)  # one row per step
     else:
-        rows = getattr(given, "means", None)
-        rows = rows[None] if isinstance(rows, np.ndarray) else None
-    if rows is None:
+        means = getattr(world, "means", None)
+        means = means[None] if isinstance(means, np.ndarray) else None  # the same for every step
+    if means is None:
         raise MissingCapability(
             f"the mean rewards of {world!r} are unknown: it needs `labels` and `means`, or with "
             "contexts `labels` and `mean_rewards(record, start)`"
         )
-    index = {a: j for j, a in enumerate(given.labels)}
+    index = {a: j for j, a in enumerate(world.labels)}
     try:
         pulled = [index[a] for a in record.actions.tolist()]
     except KeyError as error:
         raise UnknownArm(
             f"the record contains arm {error}, unknown in this world: pass the world of the run"
         ) from None
-    rows = np.broadcast_to(rows, (len(pulled), len(index)))
-    return rows.max(1), rows[np.arange(len(pulled)), pulled]
+    means = np.broadcast_to(means, (len(pulled), len(index)))
+    return means.max(1), means[np.arange(len(pulled)), pulled]
 
 
 def regret(record: Record, world: _World, start: npt.ArrayLike | None = None) -> FloatArray:
     """Return the cumulative regret R_t = Σ_{τ≤t} (max_j m_j(x_τ) - m_{a_τ}(x_τ)) of every step.
 
-    `start` is the first context of the run. It is needed only for a world with contexts that has
-    been used for other runs too; other worlds ignore it.
+    `start` is the first context of the run. It is needed only for a world with contexts in which
+    other runs have taken place too; worlds without contexts ignore it.
 
     >>> from bayescontrol import BernoulliBandit, Record
     >>> world = BernoulliBandit(["red", "blue"]).environment([0.25, 0.75])
