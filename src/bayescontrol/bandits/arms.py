@@ -45,20 +45,21 @@ class MeanRewards:
         self.arms, self.means, self.logs = tuple(arms), means, logs
 
     def act(self, x: Any, rng: Stream) -> Any:
-        """arg max_j m_j."""
+        """Return arg max_j m_j; ties are broken at random."""
         compared = self.means if self.logs is None else self.logs
         best = int(compared.argmax())
         if np.count_nonzero(compared == compared[best]) > 1:
-            ties = self._best()
+            ties = self._best_indices()
             best = ties[rng.integers(ties.size)]
         return self.arms[best]
 
     def action_probabilities(self, x: Any) -> dict[Any, float]:
-        """1 for the best arm, split evenly between ties."""
-        best = self._best()
+        """Return probability 1 for the best arm, split evenly between ties."""
+        best = self._best_indices()
         return {self.arms[j]: 1.0 / best.size for j in best}
 
-    def _best(self) -> IntArray:
+    def _best_indices(self) -> IntArray:
+        """Return the indices of all arms with the largest mean."""
         compared = self.means if self.logs is None else self.logs
         return np.flatnonzero(compared == compared.max())
 
@@ -92,7 +93,7 @@ Arms: TypeAlias = int | Sequence[Hashable]
 
 _LN2 = 0.6931471805599453
 # A binomial tail sums about √n terms: beyond this count, drawing every arm is faster.
-_MOST_COUNTS = 2.0**32
+_LARGEST_COUNT = 2.0**32
 
 
 class ArmsBelief(HasArms[MeanRewards]):
@@ -140,7 +141,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._screening = screening
         #: Whether means that are equal as doubles are split evenly.
         self.split_ties = split_ties
-        self._best = family.best if isinstance(family, BestArm) else None
+        self._best_probabilities = family.best if isinstance(family, BestArm) else None
         self._last = None
         self._refresh()
 
@@ -149,8 +150,8 @@ class ArmsBelief(HasArms[MeanRewards]):
         size = len(self._rows)
         self._drawn, self._undrawn = np.full(size, np.nan), np.empty(size, np.int64)
         self._logs = np.empty(size)
-        # Parameters never decrease: once false, this stays false.
-        self._in_logs = not self.split_ties and kernels.arms.needs_logs(
+        # Parameters never decrease: once no arm needs logarithms, none will.
+        self._needs_logs = not self.split_ties and kernels.arms.needs_logs(
             self.family.kind, self._rows, np.arange(size)
         )
         self._cache: FloatArray | None = None
@@ -159,15 +160,16 @@ class ArmsBelief(HasArms[MeanRewards]):
             kernels.screening.prepare_all(self._rows, self._cache)
 
     def _why_not_screened(self) -> str | None:
+        """Return the reason why screening cannot be used, or None if it can."""
         if self.family.kind != kernels.arms.BERNOULLI:
             return "screening is for Bernoulli arms"
         rows = self._rows
-        fits = (rows >= 1.0) & (rows == np.floor(rows)) & (rows <= _MOST_COUNTS)
-        if fits.all():
+        is_screenable = (rows >= 1.0) & (rows == np.floor(rows)) & (rows <= _LARGEST_COUNT)
+        if is_screenable.all():
             return None
-        j, k = np.argwhere(~fits)[0]
-        large = f"has counts above {_MOST_COUNTS:g}"
-        why = large if rows[j, k] > _MOST_COUNTS else "is not of whole numbers"
+        j, k = np.argwhere(~is_screenable)[0]
+        large = f"has counts above {_LARGEST_COUNT:g}"
+        why = large if rows[j, k] > _LARGEST_COUNT else "is not of whole numbers"
         return f"the posterior of {self.labels[j]} {why}"
 
     @property
@@ -185,7 +187,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
             kernels.screening.learn(self._rows, self._cache, j, r)
-            if self._rows[j, 0] > _MOST_COUNTS or self._rows[j, 1] > _MOST_COUNTS:
+            if self._rows[j, 0] > _LARGEST_COUNT or self._rows[j, 1] > _LARGEST_COUNT:
                 self._refresh()
         else:
             row = self._rows[j].copy()
@@ -198,7 +200,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     def sample(self, rng: Stream) -> MeanRewards:
         """Draw m ~ P(m | âo_<t): the mean reward of every active arm."""
         active, logs = self._roster.active, None
-        if self._in_logs and kernels.arms.needs_logs(self.family.kind, self._rows, active):
+        if self._needs_logs and kernels.arms.needs_logs(self.family.kind, self._rows, active):
             kernels.arms.draw_logs(
                 self.family.kind, self.family.constants, self._rows, active, self._drawn,
                 self._logs, rng.state,
@@ -210,7 +212,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         return self._last
 
     def draw_action(self, x: Any, rng: Stream) -> Any:
-        """Draw a ~ P(a | âo_<t), as `sample` and its policy do, if possible with fewer draws."""
+        """Draw a ~ P(a | âo_<t), as `sample` and then `act` do, if possible with fewer draws."""
         self._last = None
         if self._cache is not None:
             j = kernels.screening.draw_action(
@@ -221,7 +223,8 @@ class ArmsBelief(HasArms[MeanRewards]):
         return self._roster.labels[j]
 
     def _draw_all(self, rng: Stream) -> int:
-        draw = kernels.arms.draw_action if self._in_logs else kernels.arms.largest_mean
+        """Draw the mean reward of every active arm into `_drawn`; return the best arm's row."""
+        draw = kernels.arms.draw_action if self._needs_logs else kernels.arms.largest_mean
         return draw(
             self.family.kind, self.family.constants, self._rows, self._roster.active, self._drawn,
             rng.state,
@@ -231,16 +234,16 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:
         """P(a | âo_<t) = P(m_a is the largest | âo_<t), by quadrature."""
-        if self._best is None:
+        if self._best_probabilities is None:
             raise MissingCapability(
                 f"{self.family!r} has no exact action probabilities: estimate them by counting the "
                 "arms that `draw_action` chooses"
             )
-        best = self._best(self._rows[self._roster.active])
-        return dict(zip(self.arms, best.tolist(), strict=True))
+        p = self._best_probabilities(self._rows[self._roster.active])
+        return dict(zip(self.arms, p.tolist(), strict=True))
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
-        """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
+        """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
         if not isinstance(self.family, FiniteRewards):
             raise MissingCapability(
                 f"{self.family!r} pays infinitely many rewards: use `log_predictive(a, o)` for each"
@@ -297,13 +300,16 @@ class ArmsBelief(HasArms[MeanRewards]):
         return np.full(len(self._rows), np.nan) if last is None else self._by_row(last, last.means)
 
     def _by_row(self, mode: MeanRewards, values: FloatArray) -> FloatArray:
-        """The values of the mode's arms, in the order of the rows; NaN for other arms."""
-        whole = np.full(len(self._rows), np.nan)
-        whole[[self._roster.labels.place(a) for a in mode.arms]] = values
-        return whole
+        """Return the values of the mode's arms in the order of the rows; NaN for other arms."""
+        by_row = np.full(len(self._rows), np.nan)
+        by_row[[self._roster.labels.place(a) for a in mode.arms]] = values
+        return by_row
 
     def _saved_mode(self) -> FloatArray:
-        """The mode drawn last as an array: empty, means, or means and their logarithms."""
+        """Return the mode drawn last as an array: [means], or [means, logs] if it has logarithms.
+
+        The array is empty if no mode was drawn.
+        """
         last = self._last
         if last is None:
             return np.empty(0)
@@ -313,7 +319,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     # -- adding and retiring arms --------------------------------------------------------------
 
     def add(self, arm: Hashable, prior: npt.ArrayLike | None = None) -> None:
-        """Add an arm with its prior; the posteriors of the others do not change.
+        """Add an arm with its prior; the posteriors of the other arms do not change.
 
         >>> from bayescontrol.bandits import BernoulliBandit
         >>> belief = BernoulliBandit(["red"]).belief()
@@ -349,14 +355,14 @@ class ArmsBelief(HasArms[MeanRewards]):
     # -- for compiled loops --------------------------------------------------------------------
 
     def loop_arrays(self) -> tuple[FloatArray, FloatArray | None, IntArray, FloatArray, IntArray]:
-        """rows, cache, active, drawn, undrawn: the arrays that kernels update in place."""
+        """Return (rows, cache, active, drawn, undrawn), the arrays that kernels update in place."""
         return self._rows, self._cache, self._roster.active, self._drawn, self._undrawn
 
     def fast_forward(self, actions: IntArray) -> None:
         """Synchronise with a finished compiled loop over `loop_arrays`."""
         self._roster.counts += np.bincount(actions, minlength=len(self._rows))
         self._last = None
-        if self._cache is not None and self._rows.max() > _MOST_COUNTS:
+        if self._cache is not None and self._rows.max() > _LARGEST_COUNT:
             self._refresh()
 
     # -- saving, merging, copying ----------------------------------------------------------------
@@ -378,36 +384,37 @@ class ArmsBelief(HasArms[MeanRewards]):
             raise IncompatibleState(
                 f"the state was saved for {arrays['family']}, this belief has {self.family!r}"
             )
-        roster = Roster.loaded(arrays)
+        roster = Roster.from_arrays(arrays)
         size = len(roster.labels)
         try:
             prior = self.family.rows(arrays["prior"], size)
             rows = self.family.rows(arrays["rows"], size)
         except (InvalidPrior, TypeError, ValueError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        self._require_same(roster, prior)
+        self._require_same_priors(roster, prior)
         last = as_numbers(arrays["drawn"], "the saved array 'drawn' is damaged", IncompatibleState)
+        # One mean per arm; NaN marks an arm without a drawn mean; empty: no mode was drawn yet.
         means, logs = last if last.ndim == 2 and len(last) == 2 else (last, None)
-        known = np.flatnonzero(~np.isnan(means))
-        damaged = means.shape not in ((0,), (size,)) or (last.size > 0 and not known.size)
-        if damaged or (logs is not None and np.isnan(logs[known]).any()):
+        drawn_arms = np.flatnonzero(~np.isnan(means))
+        damaged = means.shape not in ((0,), (size,)) or (last.size > 0 and not drawn_arms.size)
+        if damaged or (logs is not None and np.isnan(logs[drawn_arms]).any()):
             raise IncompatibleState(
                 f"the saved state is damaged: 'drawn' is {last}, expected the means of {size} arms"
             )
         self._roster, self._prior, self._rows = roster, prior, rows
         self._refresh()
-        names = [roster.labels[j] for j in known.tolist()]
-        logs = None if logs is None else logs[known]
-        self._last = MeanRewards(names, means[known], logs) if names else None
+        names = [roster.labels[j] for j in drawn_arms.tolist()]
+        logs = None if logs is None else logs[drawn_arms]
+        self._last = MeanRewards(names, means[drawn_arms], logs) if names else None
 
-    def _require_same(self, roster: Roster, prior: FloatArray) -> None:
-        """The saved state must contain the arms of this belief with the same priors."""
+    def _require_same_priors(self, roster: Roster, prior: FloatArray) -> None:
+        """Raise IncompatibleState unless the state has this belief's arms with the same priors."""
         saved = dict(zip(roster.labels, prior.tolist(), strict=True))
         for arm, row in zip(self.labels, self._prior.tolist(), strict=True):
             if saved.get(arm) != row:
-                there = f"with prior {saved[arm]}" if arm in saved else "without this arm"
+                saved_as = f"with prior {saved[arm]}" if arm in saved else "without this arm"
                 raise IncompatibleState(
-                    f"arm {arm!r} has prior {row} here, the state was saved {there}: make the "
+                    f"arm {arm!r} has prior {row} here, the state was saved {saved_as}: create the "
                     "belief with the arms and the prior of the saved state"
                 )
 
@@ -418,21 +425,21 @@ class ArmsBelief(HasArms[MeanRewards]):
         if repr(other.family) != repr(self.family):
             raise IncompatibleState(f"cannot merge {other.family!r} into {self.family!r}")
         if self.labels != other.labels or self._prior.tobytes() != other._prior.tobytes():
-            raise IncompatibleState("only beliefs with the same arms and prior can be merged")
+            raise IncompatibleState(f"cannot merge {other!r}: its arms or its prior differ")
         self._rows = self.family.merged(self._prior, self._rows, other._rows)
         self._roster.counts = self._roster.counts + other._roster.counts
         self._refresh()
 
     def copy(self) -> "ArmsBelief":
         """Return an independent copy."""
-        twin = ArmsBelief.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        clone = ArmsBelief.__new__(type(self))
+        clone.__dict__.update(self.__dict__)
         for name in ("_roster", "_prior", "_rows", "_drawn", "_undrawn", "_logs"):
-            setattr(twin, name, getattr(self, name).copy())
-        twin._cache = None if self._cache is None else self._cache.copy()
+            setattr(clone, name, getattr(self, name).copy())
+        clone._cache = None if self._cache is None else self._cache.copy()
         if self._last is not None:
-            twin._last = self._last.copy()
-        return twin
+            clone._last = self._last.copy()
+        return clone
 
     def __repr__(self) -> str:
         means, pulls = self.expected(), self.pulls

@@ -51,7 +51,7 @@ class ArmsEnvironment:
         return self.labels[int(self.means.argmax())]
 
     def respond(self, a: Hashable, rng: Stream) -> float:
-        """o ~ P(o | m*, a)."""
+        """Draw the reward o ~ P(o | m*, a) of arm a."""
         row = self.truth[self.labels.place(a)]
         return kernels.arms.respond(self.family.kind, self.family.constants, row, rng.state)
 
@@ -97,9 +97,9 @@ class Bandit:
         self._prior_beliefs: dict[tuple[bool, bool], ArmsBelief] = {}
 
     def belief(self, *, screening: bool = True, split_ties: bool = False) -> ArmsBelief:
-        """The prior belief; see `ArmsBelief` for `screening` and `split_ties`."""
+        """Return a copy of the prior belief; see `ArmsBelief` for `screening` and `split_ties`."""
         options = screening, split_ties
-        if options not in self._prior_beliefs:  # building one is slow compared to a short run
+        if options not in self._prior_beliefs:  # building a belief is slower than a short run
             self._prior_beliefs[options] = ArmsBelief(
                 self.family, list(self.labels), self.stated,
                 screening=screening, split_ties=split_ties,
@@ -118,7 +118,7 @@ class Bandit:
         return ControlRule(belief, schedule=schedule)
 
     def environment(self, truth: npt.ArrayLike) -> ArmsEnvironment:
-        """A world with these true parameters, for Bernoulli arms the biases."""
+        """Return a world with these true parameters: for Bernoulli arms, the biases."""
         return ArmsEnvironment(self.family, self.labels, self.family.truth(truth, len(self.labels)))
 
     def draw(self, seed: SeedLike) -> ArmsEnvironment:
@@ -133,8 +133,8 @@ class Bandit:
         >>> PoissonBandit(2).settings()
         {'arms': [0, 1], 'prior': [[1.0, 1.0], [1.0, 1.0]]}
         """
-        stated = self.family.default if self.stated is None else self.stated
-        rows = np.broadcast_to(np.asarray(stated, np.float64), self.prior.shape)
+        prior = self.family.default if self.stated is None else self.stated
+        rows = np.broadcast_to(np.asarray(prior, np.float64), self.prior.shape)
         return {"arms": list(self.labels), "prior": rows.tolist(), **self.family.settings()}
 
     def __repr__(self) -> str:
@@ -142,6 +142,7 @@ class Bandit:
 
 
 def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the compiled loop; the agent draws from p, the environment from q."""
     family, belief = environment.family, agent.belief
     rows, cache, active, drawn, undrawn = belief.loop_arrays()
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
@@ -160,20 +161,22 @@ def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Str
 
 
 def bernoulli_divergence(p: float, q: float) -> float:
-    """KL(p ‖ q) = p ln p/q + (1-p) ln (1-p)/(1-q); ∞ where q rules out what p does not.
+    """Return KL(p ‖ q) = p ln p/q + (1-p) ln (1-p)/(1-q).
+
+    It is ∞ if an outcome has probability 0 under q, but not under p.
 
     >>> round(bernoulli_divergence(0.4, 0.5), 12), bernoulli_divergence(0.5, 1.0)
     (0.020135513551, inf)
     """
     if not (0.0 <= p <= 1.0 and 0.0 <= q <= 1.0):
         raise InvalidTable(f"biases {p} and {q}: both must be in [0, 1]")
-    return _term(p, q) + _term(1.0 - p, 1.0 - q)
+    return _divergence_term(p, q) + _divergence_term(1.0 - p, 1.0 - q)
 
 
 def lai_robbins(means: npt.ArrayLike) -> float:
-    """Σ_j Δ_j / KL(j ‖ *) of Bernoulli arms, with Δ_j = μ* - μ_j.
+    """Return Σ_j Δ_j / KL(j ‖ *) of Bernoulli arms, with Δ_j = μ* - μ_j.
 
-    An arm with KL = ∞ adds nothing.
+    The sum is over the arms below the best mean μ*. An arm with KL = ∞ adds nothing.
 
     >>> round(lai_robbins([0.5] + 9 * [0.4]), 3)
     44.697
@@ -182,11 +185,12 @@ def lai_robbins(means: npt.ArrayLike) -> float:
     if mu.ndim != 1 or mu.size == 0 or not np.isfinite(mu).all():
         raise InvalidTable(f"means {means!r}: give one finite number per arm")
     best = float(mu.max())
-    below = [float(m) for m in mu if m < best]
-    return sum(((best - m) / bernoulli_divergence(m, best) for m in below), 0.0)
+    worse = [float(m) for m in mu if m < best]
+    return sum(((best - m) / bernoulli_divergence(m, best) for m in worse), 0.0)
 
 
-def _term(p: float, q: float) -> float:
+def _divergence_term(p: float, q: float) -> float:
+    """Return p ln p/q, which is 0 for p = 0 and otherwise ∞ for q = 0."""
     if p == 0.0:
         return 0.0
     return p * log(p / q) if q > 0.0 else inf

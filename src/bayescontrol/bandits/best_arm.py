@@ -19,7 +19,7 @@ class QuadratureFailed(BayesControlError, ArithmeticError):
 
 
 def beta_best(alpha: npt.ArrayLike, beta: npt.ArrayLike) -> FloatArray:
-    """P(m_i is largest), m_j ~ Beta(α_j, β_j); α and β positive.
+    """Return P(m_i is largest) for every arm i, where m_j ~ Beta(α_j, β_j); α and β positive.
 
     >>> beta_best([3, 2], [2, 3]).round(12), 53 / 70
     (array([0.75714286, 0.24285714]), 0.7571428571428571)
@@ -27,65 +27,70 @@ def beta_best(alpha: npt.ArrayLike, beta: npt.ArrayLike) -> FloatArray:
     array([[0.3333, 0.3333, 0.3333],
            [0.8182, 0.0909, 0.0909]])
     """
-    return _best(kernels.posteriors.BETA, ("alpha", "beta"), alpha, beta)
+    return _integrate(kernels.posteriors.BETA, ("alpha", "beta"), alpha, beta)
 
 
 def normal_best(mu: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
-    """P(m_i is largest), m_j ~ Normal(μ_j, σ_j); σ positive, of any scale.
+    """Return P(m_i is largest) for every arm i, where m_j ~ Normal(μ_j, σ_j); σ positive.
 
     >>> normal_best([0.0, 1.0], [1.0, 1.0]).round(12)  # Φ(-1/√2)
     array([0.23975006, 0.76024994])
     """
-    return _best(kernels.posteriors.NORMAL, ("mu", "sd"), mu, sd)
+    return _integrate(kernels.posteriors.NORMAL, ("mu", "sd"), mu, sd)
 
 
 def student_best(loc: npt.ArrayLike, scale: npt.ArrayLike, df: npt.ArrayLike) -> FloatArray:
-    """P(m_i is largest), m_j Student's t (Gaussian arms, unknown variance); df at least 1/4.
+    """Return P(m_i is largest) for every arm i, where m_j has Student's t distribution.
+
+    Gaussian arms with unknown variance have such posteriors. `df` must be at least 1/4.
 
     >>> student_best([0.0, 1.0], 0.5, 1.0).round(12)  # Cauchy: ½ - arctan(1)/π
     array([0.25, 0.75])
     """
-    return _best(kernels.posteriors.STUDENT, ("loc", "scale", "df"), loc, scale, df)
+    return _integrate(kernels.posteriors.STUDENT, ("loc", "scale", "df"), loc, scale, df)
 
 
 def gamma_best(shape: npt.ArrayLike, rate: npt.ArrayLike, *, largest: bool = True) -> FloatArray:
-    """P(λ_i is largest), λ_j ~ Gamma(a_j, b_j); with `largest=False` P(λ_i is smallest).
+    """Return P(λ_i is largest) for every arm i, where λ_j ~ Gamma(a_j, rate b_j).
+
+    With `largest=False` return P(λ_i is smallest).
 
     >>> gamma_best([1, 1], [1, 3]), gamma_best([1, 1], [1, 3], largest=False)
     (array([0.75, 0.25]), array([0.25, 0.75]))
     """
     posteriors = kernels.posteriors
     kind = posteriors.GAMMA if largest else posteriors.INVERSE_GAMMA
-    return _best(kind, ("shape", "rate"), shape, rate)
+    return _integrate(kind, ("shape", "rate"), shape, rate)
 
 
-def _best(kind: int, names: tuple[str, ...], *given: npt.ArrayLike) -> FloatArray:
+def _integrate(kind: int, names: tuple[str, ...], *parameters: npt.ArrayLike) -> FloatArray:
+    """Check and broadcast the parameters with these names, then run the quadrature."""
     try:
-        tables = [np.ascontiguousarray(table, np.float64) for table in given]
+        tables = [np.ascontiguousarray(table, np.float64) for table in parameters]
         if any(table.shape != tables[0].shape for table in tables):
             tables = [np.ascontiguousarray(table) for table in np.broadcast_arrays(*tables)]
     except (TypeError, ValueError) as error:
-        raise InvalidPrior(f"{', '.join(names)} of the arms: {error}; give one per arm") from None
-    whole = tables[0].shape
-    if np.ndim(given[0]) == np.ndim(given[1]) == 0 or whole[-1] == 0:
-        raise InvalidPrior(f"{names[0]}={given[0]!r}: give one number per arm")
-    N = whole[-1]
+        raise InvalidPrior(f"{', '.join(names)}: give one per arm, as numbers ({error})") from None
+    shape = tables[0].shape
+    if np.ndim(parameters[0]) == np.ndim(parameters[1]) == 0 or shape[-1] == 0:
+        raise InvalidPrior(f"{names[0]}={parameters[0]!r}: give one number per arm")
+    N = shape[-1]
     a, b = tables[0].reshape(-1, N), tables[1].reshape(-1, N)
-    nu = tables[2].reshape(-1, N) if len(tables) > 2 else b
+    nu = tables[2].reshape(-1, N) if len(tables) > 2 else b  # b is a placeholder: nu is unused
     quadrature = kernels.quadrature
     P = np.empty(a.shape)
     scratch = np.empty((quadrature.ROWS * N + quadrature.MORE_ROWS, quadrature.NODES))
     status, row = quadrature.best_of_each(kind, a, b, nu, P, scratch)
     if status != quadrature.DONE:
         _raise_error(kind, names, [table.reshape(-1, N)[row] for table in tables], status)
-    return P.reshape(whole)
+    return P.reshape(shape)
 
 
 def _raise_error(kind: int, names: tuple[str, ...], rows: list[FloatArray], status: int) -> None:
-    """Raise the error of this status, naming the arm and the parameter."""
+    """Raise InvalidPrior for the first invalid parameter in `rows`, or QuadratureFailed."""
     posteriors, quadrature = kernels.posteriors, kernels.quadrature
     if status == quadrature.INVALID:
-        least = {"df": quadrature.LEAST_NU}
+        least = {"df": quadrature.LEAST_NU}  # other parameters: the smallest positive double
         location = names[0] if kind in (posteriors.NORMAL, posteriors.STUDENT) else ""
         for name, row in zip(names, rows, strict=True):
             for j, value in enumerate(row.tolist()):

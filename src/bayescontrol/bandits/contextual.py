@@ -33,9 +33,9 @@ from bayescontrol.bandits.regression import (
     Prior,
     RewardAndContext,
     as_context,
-    comparable,
+    make_regressions,
     next_context,
-    regressions,
+    scale_for_comparison,
 )
 from bayescontrol.errors import BadEvidence, InvalidTable, counted
 from bayescontrol.fused import learner
@@ -54,7 +54,7 @@ _SOURCES = ("normal", "sphere")  # in the order of their numbers in the kernels
 
 
 class LinearEnvironment:
-    """A world Q: arm a pays by its true weights in the current context; then a new context.
+    """A world Q: arm a pays by its true weights in the current context, then a context is drawn.
 
     >>> from bayescontrol import LinearBandit
     >>> world = LinearBandit(2, features=2).environment([[1, 0], [0, 1]], contexts="sphere")
@@ -78,8 +78,8 @@ class LinearEnvironment:
             raise InvalidTable(
                 f"weights of shape {truth.shape} for {len(arms)} arms: give one row per arm"
             )
-        if not (np.abs(truth) < LARGEST**0.5).all():
-            raise InvalidTable(f"true weights must be finite numbers below {LARGEST**0.5:g}")
+        for w in truth[~(np.abs(truth) < LARGEST**0.5)]:
+            raise InvalidTable(f"a true weight is {w}: expected a number below {LARGEST**0.5:g}")
         if not callable(contexts) and contexts not in _SOURCES:
             raise InvalidTable(
                 f"contexts={contexts!r}: expected 'normal', 'sphere', or a function of rng"
@@ -145,26 +145,27 @@ class LinearEnvironment:
         """
         features = self.truth.shape[1]
         try:
-            later = np.array([as_context(o.context, features) for _, o in record])
+            next_contexts = np.array([as_context(o.context, features) for _, o in record])
         except AttributeError:
             raise BadEvidence(
                 "the observations of the record have no context: pass a record of this world"
             ) from None
-        later = later.reshape(-1, features)
-        X = np.vstack([self._start_of(later, start), later])[: len(later)]
+        next_contexts = next_contexts.reshape(-1, features)
+        X = np.vstack([self._start_of(next_contexts, start), next_contexts])[: len(next_contexts)]
         return self.link.mean(X @ self.truth.T)
 
-    def _start_of(self, later: FloatArray, start: npt.ArrayLike | None) -> FloatArray:
-        """x_1 of the run with the later contexts `later`."""
+    def _start_of(self, next_contexts: FloatArray, start: npt.ArrayLike | None) -> FloatArray:
+        """Return the context at the start of a run that continued with `next_contexts`."""
         if start is not None:
             return as_context(start, self.truth.shape[1])
-        if len(later) and self._steps:
-            here = np.array_equal(later[-1], self._context)
-            if self._steps != len(later) or not here:
+        if len(next_contexts) and self._steps:
+            ends_here = np.array_equal(next_contexts[-1], self._context)
+            if self._steps != len(next_contexts) or not ends_here:
                 raise BadEvidence(
-                    f"the context at the start of this run of {counted(len(later), 'step')} is "
-                    f"unknown, because the world has made {counted(self._steps, 'step')}: save "
-                    "world.start before a run and pass it as start=..."
+                    "the context at the start of this run of "
+                    f"{counted(len(next_contexts), 'step')} is unknown, because the world has made "
+                    f"{counted(self._steps, 'step')}: save world.start before a run and pass it as "
+                    "start=..."
                 )
         return self._first
 
@@ -184,7 +185,7 @@ class LinearEnvironment:
             and x.dtype == np.float64
             and x.shape == environment.start.shape == (belief.features,)
             and bool((np.abs(x) < LARGEST**0.5).all())
-            and (comparable(x) is x or not x.any())
+            and (scale_for_comparison(x) is x or not x.any())  # the loop does not scale contexts
         )
         return _run if fits else None
 
@@ -195,14 +196,12 @@ class LinearEnvironment:
 
 
 def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the compiled loop; the agent draws from p, the environment from q."""
     link, belief = environment.link, agent.belief
     R, z, active, v = belief.loop_arrays()
-    x, y = np.array(agent.x, np.float64), environment.start
-    actions, rewards, contexts = (
-        np.empty(steps, np.int64),
-        np.empty(steps),
-        np.empty((steps, y.size)),
-    )
+    x, y = np.array(agent.x, np.float64), environment.start  # contexts of agent and environment
+    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
+    contexts = np.empty((steps, y.size))
     kernels.regression.interact(
         link.kind, link.constants, R, z, active, v, x, y, environment.truth,
         _SOURCES.index(environment.contexts), p.state, q.state, actions, rewards, contexts,
@@ -231,8 +230,8 @@ class ContextualBandit:
         self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
     ) -> None:
         self.link, self.labels, self.prior = link, Names("arm", arms), prior
-        self._fits = regressions(prior, len(self.labels), features)
-        self.features = self._fits.features
+        self._priors = make_regressions(prior, len(self.labels), features)
+        self.features = self._priors.features
 
     def belief(self) -> LinearBelief:
         """The prior belief."""
@@ -243,8 +242,8 @@ class ContextualBandit:
     ) -> ControlRule[LinearWeights, Any, Any, Any]:
         """The control rule for this bandit, in the context `start`.
 
-        Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise, since
-        they have no context. For a simulated world use `start=world.start`.
+        Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise
+        `NoContext`. For a simulated world use `start=world.start`.
 
         >>> from bayescontrol import LinearBandit
         >>> LinearBandit(["short", "long"], features=2).agent().observe("short", 5.0)
@@ -264,7 +263,7 @@ class ContextualBandit:
         world = LinearEnvironment(self.link, self.labels, weights, contexts, start)
         if world.truth.shape[1] != self.features:
             raise InvalidTable(
-                f"weights of {world.truth.shape[1]} features, the bandit has {self.features}"
+                f"weights of {world.truth.shape[1]} features: expected {self.features} per arm"
             )
         return world
 
@@ -274,7 +273,7 @@ class ContextualBandit:
         """A world drawn from the prior."""
         stream, weights = as_stream(seed), np.empty((len(self.labels), self.features))
         for j, w in enumerate(weights):
-            self._fits.draw(j, stream.state, w)
+            self._priors.draw(j, stream.state, w)
         return self.environment(weights, contexts, start)
 
     def settings(self) -> dict[str, Any]:
@@ -375,7 +374,8 @@ class SharedLinearBandit:
     ) -> ControlRule[SharedWeights, Any, Any, Any]:
         """The control rule for this bandit, in the context `start`.
 
-        Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise.
+        Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise
+        `NoContext`.
         """
         return ControlRule(self.belief(), start, self.advance, schedule)
 
@@ -384,7 +384,7 @@ class SharedLinearBandit:
         """T(x, a, o): the context in o; x if o is a reward without context."""
         if not isinstance(o, RewardAndContext):
             return x
-        self._belief._features(o.context, self._belief.arms[0])
+        self._belief._features(o.context, self._belief.arms[0])  # raises if φ rejects the context
         return o.context
 
     def __repr__(self) -> str:

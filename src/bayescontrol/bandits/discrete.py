@@ -68,19 +68,19 @@ class Bernoulli(Family):
     default = (1.0, 1.0)
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
-        """The biases m_j."""
+        """Return the biases m_j as a column; each must be in [0, 1]."""
         return true_rows(given, arms, "bias", 0.0, 1.0)
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
-        """m_j ~ Beta(α_j, β_j)."""
+        """Draw m_j ~ Beta(α_j, β_j)."""
         return np.array([[rng.beta(alpha, beta)] for alpha, beta in prior])
 
     def reward(self, o: Any) -> float:
-        """0 or 1."""
+        """Return o as 0.0 or 1.0, else raise BadEvidence."""
         return zero_or_one(o)
 
     def expected(self, rows: FloatArray) -> FloatArray:
-        """α / (α + β)."""
+        """E[r_j] = α_j / (α_j + β_j)."""
         return np.asarray(rows[:, 0] / rows.sum(1))
 
     def predictive(self, row: FloatArray) -> dict[float, float]:
@@ -97,13 +97,13 @@ class Bernoulli(Family):
         return beta_best(rows[:, 0], rows[:, 1])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
-        """m with I_m(α, β) = p, by the inverse of the regularised incomplete beta function."""
+        """Solve I_m(α, β) = p for m: the inverse of the regularised incomplete beta function."""
         from scipy import special  # type: ignore[import-untyped]
 
         return np.asarray(special.betaincinv(rows[:, :1], rows[:, 1:], tails))
 
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
-        """Counts add up."""
+        """Add the counts of `one` and `two`; the prior counts once."""
         return one + two - prior
 
     def format_text(self) -> str:
@@ -114,7 +114,7 @@ class Bernoulli(Family):
 class BernoulliBandit(Bandit):
     """N arms that pay 0 or 1, with Beta priors over their biases.
 
-    `arms` is their number, or a list of names; `prior` is one (α, β) for all arms, or one per arm.
+    `arms` is the number of arms or a list of names, `prior` one (α, β) for all arms or one per arm.
 
     >>> bandit = BernoulliBandit(["red", "blue"])
     >>> agent = bandit.agent()
@@ -134,8 +134,9 @@ class BernoulliBandit(Bandit):
         super().__init__(Bernoulli(), arms, prior)
 
 
-#: The largest value: sums of values times weights must not overflow.
+#: The largest reward of a categorical arm: sums of rewards times weights must not overflow.
 LARGEST: Final = 1e150
+#: How far the sum of probabilities may be from 1.
 SUMS_TO_ONE: Final = 1e-9
 _CATEGORICAL: Final = ModelKind(
     "categorical-bandit",
@@ -182,19 +183,19 @@ class Categorical(Family):
         self.default = (1.0,) * v.size
 
     def settings(self) -> dict[str, Any]:
-        """The values."""
+        """Return the values, as logs store them."""
         return {"values": self.constants.tolist()}
 
     def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
-        """α_1 … α_K."""
+        """Return rows α_1 … α_K; raise InvalidPrior if they are invalid or their sum too large."""
         rows = parameter_rows(saved, arms, self.columns, self.columns)
         for j, total in enumerate(rows.sum(1)):
-            if not total <= LARGEST:
+            if not total <= LARGEST:  # also if the sum is infinite
                 raise InvalidPrior(f"arm {j}: the alphas sum to {total:g}, above {LARGEST:g}")
         return rows
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
-        """A row p_1 … p_K for each arm."""
+        """Return a row of probabilities p_1 … p_K for each arm, or raise InvalidTable."""
         rows = true_table(given, arms, tuple(f"P({v})" for v in self.constants))
         for j, row in enumerate(rows):
             if (row < 0.0).any() or abs(row.sum() - 1.0) > SUMS_TO_ONE:
@@ -205,18 +206,18 @@ class Categorical(Family):
         return rows
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
-        """p_j ~ Dirichlet(α_j), by stick breaking, which is accurate for small α too."""
+        """Draw p_j ~ Dirichlet(α_j), by stick breaking, which is accurate for small α too."""
         rows = np.empty_like(prior)
         for j, alphas in enumerate(prior):
-            left = 1.0
+            rest_of_stick = 1.0
             for k, alpha in enumerate(alphas[:-1]):
                 part = rng.beta(alpha, float(alphas[k + 1 :].sum()))
-                rows[j, k], left = left * part, left * (1.0 - part)
-            rows[j, -1] = left
+                rows[j, k], rest_of_stick = rest_of_stick * part, rest_of_stick * (1.0 - part)
+            rows[j, -1] = rest_of_stick
         return rows
 
     def reward(self, o: Any) -> float:
-        """One of the values."""
+        """Return o as a float; raise BadEvidence unless it is one of the values."""
         listed = ", ".join(f"{v:g}" for v in self.constants[:8])
         more = ", …" if self.constants.size > 8 else ""
         r = number(o, f"one of {listed}{more}")
@@ -225,11 +226,11 @@ class Categorical(Family):
         return r
 
     def means(self, truth: FloatArray) -> FloatArray:
-        """Σ_k v_k p_jk."""
+        """m_j = Σ_k v_k p_jk."""
         return np.asarray(truth @ self.constants)
 
     def expected(self, rows: FloatArray) -> FloatArray:
-        """Σ_k v_k α_k / Σ_k α_k."""
+        """E[r_j] = Σ_k v_k α_jk / Σ_k α_jk."""
         return np.asarray(rows @ self.constants / rows.sum(1))
 
     def predictive(self, row: FloatArray) -> dict[float, float]:
@@ -250,8 +251,8 @@ class Categorical(Family):
 class CategoricalBandit(Bandit):
     """N arms that pay one of the same `values`, with Dirichlet priors; o is the value itself.
 
-    `prior` is one row α_1 … α_K for all arms, or one per arm, by default all ones. There are no
-    exact action probabilities: for more than two values they have no simple integral.
+    `prior` is one row α_1 … α_K for all arms, or one row per arm, by default all ones. Exact action
+    probabilities are not available: for more than two values they have no simple integral.
 
     >>> bandit = CategoricalBandit(["red", "blue"], values=[-1, 0, 10])
     >>> agent = bandit.agent()

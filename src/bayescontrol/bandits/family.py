@@ -24,7 +24,7 @@ class Family(Protocol):
     The defaults are for families whose parameters are positive and whose evidence adds up.
     """
 
-    #: Its number in `kernels.arms`.
+    #: The number of the family in `kernels.arms`.
     kind: int
     #: Known parameters: a standard deviation, or the possible rewards.
     constants: FloatArray = np.empty(0)
@@ -34,28 +34,32 @@ class Family(Protocol):
     default: tuple[float, ...]
 
     def settings(self) -> dict[str, Any]:
-        """The arguments of the family as plain values, as logs store them."""
+        """Return the arguments of the family as plain values, as logs store them."""
         return {}
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
-        """Rows of shape (arms, columns) of a user's prior: one for all arms, or one per arm.
+        """Convert a user's prior to rows of shape (arms, columns).
 
-        The default is `default` for all arms. An invalid prior raises InvalidPrior.
+        `given` is one row for all arms, one row per arm, or None for the default prior of the
+        family. An invalid prior raises InvalidPrior.
         """
         return self.rows(self.default if given is None else given, arms)
 
     def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
-        """Check saved rows of shape (arms, columns); invalid ones raise InvalidPrior."""
+        """Return saved rows of shape (arms, columns); raise InvalidPrior if they are invalid."""
         return parameter_rows(saved, arms, self.columns, self.columns)
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
-        """True parameters for `kernels.arms.respond`, one row per arm; else InvalidTable."""
+        """Convert a user's true parameters to one row per arm, for `kernels.arms.respond`.
+
+        Invalid parameters raise InvalidTable.
+        """
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
-        """True parameters drawn from the prior rows."""
+        """Draw the true parameters of each arm from its prior row."""
 
     def reward(self, o: Any) -> float:
-        """o as a number if an arm of this family can pay it, else BadEvidence."""
+        """Return o as a number; raise BadEvidence if an arm of this family cannot pay o."""
 
     def means(self, truth: FloatArray) -> FloatArray:
         """The mean reward of each arm: by default the first true parameter."""
@@ -68,7 +72,7 @@ class Family(Protocol):
         """ln P(r | past) of the arm's next reward; a density where rewards are continuous."""
 
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
-        """The evidence of both rows, with the prior counted once: counts and sums add up."""
+        """Add the evidence of the rows `one` and `two`; their common prior counts once."""
         return one + (two - prior)
 
     def __repr__(self) -> str:
@@ -100,36 +104,39 @@ class Intervals(Protocol):
 def parameter_rows(
     given: npt.ArrayLike, arms: int, columns: tuple[str, ...], positive: tuple[str, ...]
 ) -> FloatArray:
-    """`given` as rows of finite parameters; those named in `positive` must be above zero."""
+    """Convert a prior to rows of finite parameters, shape (arms, columns), or raise InvalidPrior.
+
+    The parameters named in `positive` must be above zero.
+    """
     expected = f"give one row ({', '.join(columns)}) for all arms, or one per arm"
     table = as_numbers(given, f"prior {given!r}", InvalidPrior)
     if table.shape not in ((len(columns),), (arms, len(columns))):
         raise InvalidPrior(f"a prior of shape {table.shape} for {arms} arms: {expected}")
     rows = np.empty((arms, len(columns)))
     rows[:] = table
-    least = np.array([0.0 if name in positive else -np.inf for name in columns])
-    good = np.isfinite(rows) & (rows > least)
-    if not good.all():
-        j, k = (int(i) for i in np.argwhere(~good)[0])
+    lower_bound = np.array([0.0 if name in positive else -np.inf for name in columns])
+    is_valid = np.isfinite(rows) & (rows > lower_bound)
+    if not is_valid.all():
+        j, k = (int(i) for i in np.argwhere(~is_valid)[0])
         expected = "positive and finite" if columns[k] in positive else "finite"
         raise InvalidPrior(f"arm {j}: {columns[k]} = {rows[j, k]:g} must be {expected}")
     return rows
 
 
 def true_rows(given: npt.ArrayLike, arms: int, what: str, low: float, high: float) -> FloatArray:
-    """One true parameter per arm, from [low, high], as a column."""
+    """Return one true parameter per arm as a column; raise InvalidTable outside [low, high]."""
     values = as_numbers(given, f"{what} of the arms", InvalidTable)
     if values.shape != (arms,):
         raise InvalidTable(f"{what} of shape {values.shape} for {arms} arms: give one per arm")
-    good = np.isfinite(values) & (low <= values) & (values <= high)
-    if not good.all():
-        j = int(good.argmin())
+    is_valid = np.isfinite(values) & (low <= values) & (values <= high)
+    if not is_valid.all():
+        j = int(is_valid.argmin())
         raise InvalidTable(f"arm {j}: the {what} is {values[j]:g}, it must be in [{low}, {high}]")
     return values[:, None].copy()
 
 
 def true_table(given: npt.ArrayLike, arms: int, columns: tuple[str, ...]) -> FloatArray:
-    """A row of finite true parameters per arm."""
+    """Return one row of true parameters per arm; raise InvalidTable unless they are finite."""
     table = as_numbers(given, "the true parameters of the arms", InvalidTable)
     if table.shape != (arms, len(columns)):
         raise InvalidTable(
@@ -142,10 +149,10 @@ def true_table(given: npt.ArrayLike, arms: int, columns: tuple[str, ...]) -> Flo
 
 
 def number(o: Any, support: str) -> float:
-    """o as a finite number; BadEvidence names the expected values in `support`."""
-    text = isinstance(o, str | bytes | bytearray)  # float() would parse it
+    """Return o as a float; raise BadEvidence unless it is finite. `support` says what is valid."""
+    is_text = isinstance(o, str | bytes | bytearray)  # float() would parse it
     try:
-        r = float("not a number" if text else o)
+        r = float("not a number" if is_text else o)
     except (TypeError, ValueError, OverflowError):
         raise BadEvidence(f"reward {o!r} is not a number: it must be {support}") from None
     if not math.isfinite(r):
@@ -154,7 +161,7 @@ def number(o: Any, support: str) -> float:
 
 
 def zero_or_one(o: Any, arm: str = "Bernoulli") -> float:
-    """o as 0.0 or 1.0, else BadEvidence."""
+    """Return o as 0.0 or 1.0, else raise BadEvidence, which mentions the kind of `arm`."""
     r = number(o, "0 or 1")
     if r not in (0.0, 1.0):
         raise BadEvidence(f"reward {o!r} is invalid for a {arm} arm: expected 0 or 1")
@@ -162,9 +169,9 @@ def zero_or_one(o: Any, arm: str = "Bernoulli") -> float:
 
 
 def standard_deviation(sd: Any, largest: float) -> float:
-    """sd as a number from 1/largest to `largest`, else InvalidPrior."""
-    try:
-        value = 0.0 if isinstance(sd, str | bytes) else float(sd)  # float() would parse text
+    """Return sd as a number from 1/largest to `largest`, else raise InvalidPrior."""
+    try:  # 0.0 stands for an invalid value; float() would parse text
+        value = 0.0 if isinstance(sd, str | bytes) else float(sd)
     except (TypeError, ValueError):
         value = 0.0
     if not 1.0 / largest <= value <= largest:

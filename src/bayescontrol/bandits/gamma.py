@@ -5,7 +5,7 @@
     exponential    o ~ density θ e^(-θ o),  m = 1/θ      θ ~ Gamma(a, rate b)
                    a ← a + 1,  b ← b + o                 o | past: Lomax
 
-The mean reward m of a Poisson arm is its rate, that of an exponential one is one over its rate.
+The mean reward m of a Poisson arm is its rate; that of an exponential arm is 1 / rate.
 """
 
 import math
@@ -23,8 +23,9 @@ from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.problems.description import ARMS, ModelKind, prior_rows
 from bayescontrol.seeding import Stream
 
-#: Larger whole numbers are not all doubles.
+#: The largest Poisson reward: not every larger whole number is a double.
 LARGEST_COUNT: Final = 2.0**53
+#: The largest exponential reward, and the largest mean reward.
 LARGEST_TIME: Final = 1e150
 _POISSON: Final = ModelKind(
     "poisson-bandit",
@@ -53,6 +54,7 @@ _EXPONENTIAL: Final = ModelKind(
 
 
 def _checked_means(means: list[float], least: float, largest: float, advice: str) -> FloatArray:
+    """Return the means as a column; raise InvalidPrior if one is outside [least, largest]."""
     for j, m in enumerate(means):
         if not least <= m <= largest:
             raise InvalidPrior(
@@ -78,37 +80,37 @@ class Poisson(Family):
     default = (1.0, 1.0)  # the mean reward is exponential with mean 1
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
-        """The mean rewards m_j."""
+        """Return the mean rewards m_j as a column; each must be in [0, 2^53]."""
         return true_rows(given, arms, "mean reward", 0.0, LARGEST_COUNT)
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
-        """m_j ~ Gamma(a_j, rate b_j)."""
+        """Draw m_j ~ Gamma(a_j, rate b_j)."""
         means = [rng.gamma(a) / b for a, b in prior]
         return _checked_means(means, 0.0, LARGEST_COUNT, "use a larger b, or a smaller a")
 
     def reward(self, o: Any) -> float:
-        """0, 1, 2, …"""
+        """Return o as a float; raise BadEvidence unless it is one of 0, 1, 2, …"""
         r = number(o, "0, 1, 2, …")
         if not (0.0 <= r <= LARGEST_COUNT and r.is_integer()):
             raise BadEvidence(f"reward {o!r} is invalid for a Poisson arm: expected 0, 1, 2, …")
         return r
 
     def expected(self, rows: FloatArray) -> FloatArray:
-        """a / b."""
+        """E[r_j] = a_j / b_j."""
         return np.asarray(rows[:, 0] / rows[:, 1])
 
     def log_predictive(self, row: FloatArray, r: float) -> float:
         """ln Γ(a + r)/(Γ(a) r!) (b/(b + 1))^a (1/(b + 1))^r."""
         a, b = float(row[0]), float(row[1])
-        ways = math.lgamma(a + r) - math.lgamma(a) - math.lgamma(r + 1.0)
-        return ways - a * math.log1p(1.0 / b) - r * math.log1p(b)
+        log_coefficient = math.lgamma(a + r) - math.lgamma(a) - math.lgamma(r + 1.0)
+        return log_coefficient - a * math.log1p(1.0 / b) - r * math.log1p(b)
 
     def best(self, rows: FloatArray) -> FloatArray:
         """P(m_j > all others), by quadrature."""
         return gamma_best(rows[:, 0], rows[:, 1])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
-        """m with P(a, b m) = p, by the inverse of the regularised incomplete gamma function."""
+        """Solve P(a, b m) = p for m: the inverse of the regularised incomplete gamma function."""
         from scipy import special  # type: ignore[import-untyped]
 
         return np.asarray(special.gammaincinv(rows[:, :1], tails) / rows[:, 1:])
@@ -134,11 +136,11 @@ class Exponential(Family):
     default = (2.0, 1.0)  # the expected mean reward is b / (a - 1) = 1
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
-        """The mean rewards m_j = 1/θ_j."""
+        """Return the mean rewards m_j = 1/θ_j as a column; each must be in [1e-150, 1e150]."""
         return true_rows(given, arms, "mean reward", 1.0 / LARGEST_TIME, LARGEST_TIME)
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
-        """m_j = 1/θ_j, θ_j ~ Gamma(a_j, rate b_j)."""
+        """Draw θ_j ~ Gamma(a_j, rate b_j) and return m_j = 1/θ_j."""
         rates = [rng.gamma(a) / b for a, b in prior]
         means = [1.0 / theta if theta > 0.0 else math.inf for theta in rates]
         return _checked_means(
@@ -146,7 +148,7 @@ class Exponential(Family):
         )
 
     def reward(self, o: Any) -> float:
-        """A number from 0 to 1e150."""
+        """Return o as a float; raise BadEvidence unless it is a number from 0 to 1e150."""
         r = number(o, "0 or more")
         if not 0.0 <= r <= LARGEST_TIME:
             raise BadEvidence(
@@ -156,7 +158,7 @@ class Exponential(Family):
         return r
 
     def expected(self, rows: FloatArray) -> FloatArray:
-        """b / (a - 1); ∞ for a ≤ 1."""
+        """E[r_j] = b_j / (a_j - 1); ∞ for a_j ≤ 1."""
         a, b = rows.T
         return np.asarray(np.divide(b, a - 1.0, out=np.full(len(rows), np.inf), where=a > 1.0))
 
@@ -170,7 +172,7 @@ class Exponential(Family):
         return gamma_best(rows[:, 0], rows[:, 1], largest=False)
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
-        """m with Q(a, b / m) = p, since m = 1/θ ≤ 1/t where θ ≥ t."""
+        """Solve Q(a, b / m) = p for m: m = 1/θ is at most 1/t where θ is at least t."""
         from scipy import special
 
         return np.asarray(rows[:, 1:] / special.gammainccinv(rows[:, :1], tails))
@@ -183,7 +185,7 @@ class Exponential(Family):
 class PoissonBandit(Bandit):
     """N arms that pay counts, with Gamma(a, rate b) priors over their means.
 
-    `prior` is one (a, b) for all arms, or one per arm, by default (1, 1).
+    `prior` is one pair (a, b) for all arms, or one pair per arm, by default (1, 1).
 
     >>> bandit = PoissonBandit(["red", "blue"])
     >>> agent = bandit.agent()
@@ -203,8 +205,8 @@ class PoissonBandit(Bandit):
 class ExponentialBandit(Bandit):
     """N arms that pay exponential amounts; `environment` takes their means.
 
-    `prior` is one (a, b) for all arms, or one per arm, by default (2, 1): the rate θ = 1/m is
-    Gamma(a, rate b).
+    `prior` is one pair (a, b) for all arms, or one pair per arm, by default (2, 1): the rate
+    θ = 1/m is Gamma(a, rate b).
 
     >>> bandit = ExponentialBandit(["red", "blue"])
     >>> agent = bandit.agent()

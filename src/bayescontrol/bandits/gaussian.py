@@ -32,8 +32,9 @@ from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.problems.description import ARMS, ModelKind, SettingDoc, prior_rows
 from bayescontrol.seeding import Stream
 
+#: The largest reward, mean and standard deviation: their squares must be finite.
 LARGEST: Final = 1e150
-#: Half of `kernels.quadrature.LEAST_NU`.
+#: The smallest α with exact action probabilities: half of `kernels.quadrature.LEAST_NU`.
 LEAST_ALPHA: Final = 0.125
 _KIND: Final = ModelKind(
     "gaussian-bandit",
@@ -57,21 +58,21 @@ _KIND: Final = ModelKind(
 
 
 class _GaussianFamily(Family):
-    """Checks for rows that start with a mean whose square is finite."""
+    """Base of the Gaussian families, whose rows start with a mean and whose rewards are numbers."""
 
     #: The parameters that must be positive.
     positive: tuple[str, ...]
 
     def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
-        """Check rows of parameters."""
+        """Return saved rows of parameters; raise InvalidPrior if they are invalid."""
         return _checked_rows(saved, arms, self.columns, self.positive)
 
     def reward(self, o: Any) -> float:
-        """Any number up to ±1e150."""
+        """Return o as a float; raise BadEvidence unless it is a number within ±1e150."""
         r = number(o, "a finite number")
         if abs(r) > LARGEST:
             raise BadEvidence(
-                f"reward {o!r} is invalid for a Gaussian arm: expected at most {LARGEST:g}"
+                f"reward {o!r} is invalid for a Gaussian arm: expected a number in ±{LARGEST:g}"
             )
         return r
 
@@ -79,6 +80,7 @@ class _GaussianFamily(Family):
 def _checked_rows(
     given: npt.ArrayLike, arms: int, columns: tuple[str, ...], positive: tuple[str, ...]
 ) -> FloatArray:
+    """Return parameter rows; raise InvalidPrior also if a mean, the first column, is too large."""
     rows = parameter_rows(given, arms, columns, positive)
     for j, mean in enumerate(rows[:, 0]):
         if abs(mean) > LARGEST:
@@ -107,27 +109,31 @@ class GaussianRewards(_GaussianFamily):
         self.constants = np.array([self.sd])
 
     def settings(self) -> dict[str, Any]:
-        """σ."""
+        """Return σ, as logs store it."""
         return {"sd": self.sd}
 
     def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
-        """(mean, standard deviation) of m, by default (0, 1); stored as μ and λ = 1/sd²."""
-        stated = self.default if given is None else given
-        rows = _checked_rows(stated, arms, ("mean", "sd"), ("sd",))
+        """Convert a prior on m to one row (μ, λ = 1/sd²) per arm.
+
+        `given` is (mean, sd) for all arms or for each, by default (0, 1).
+        """
+        prior = self.default if given is None else given
+        rows = _checked_rows(prior, arms, ("mean", "sd"), ("sd",))
+        # An extreme sd gives λ = 0 or λ = ∞, which `self.rows` rejects.
         with np.errstate(over="ignore", divide="ignore"):
             rows[:, 1] = 1.0 / rows[:, 1] ** 2
         return self.rows(rows, arms)
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
-        """The means m_j."""
+        """Return the mean rewards m_j as a column; each must be within ±1e150."""
         return true_rows(given, arms, "mean reward", -LARGEST, LARGEST)
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
-        """m_j ~ N(μ_j, 1/λ_j)."""
+        """Draw m_j ~ N(μ_j, 1/λ_j)."""
         return np.array([[rng.normal(mu, 1.0 / math.sqrt(lam))] for mu, lam in prior])
 
     def expected(self, rows: FloatArray) -> FloatArray:
-        """μ."""
+        """E[r_j] = μ_j."""
         return rows[:, 0].copy()
 
     def log_predictive(self, row: FloatArray, r: float) -> float:
@@ -182,11 +188,11 @@ class NormalGamma(_GaussianFamily):
     default = (0.0, 1.0, 1.0, 1.0)
 
     def settings(self) -> dict[str, Any]:
-        """σ is unknown."""
+        """Return sd: None, which means that σ is unknown."""
         return {"sd": None}
 
     def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
-        """A row (mean, standard deviation) per arm."""
+        """Return one row (mean, standard deviation) per arm, or raise InvalidTable."""
         rows = true_table(given, arms, ("mean", "sd"))
         for j, (mean, sd) in enumerate(rows):
             if abs(mean) > LARGEST or not 0.0 <= sd <= LARGEST:
@@ -197,12 +203,12 @@ class NormalGamma(_GaussianFamily):
         return rows
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
-        """τ_j ~ Gamma(α_j, rate β_j), m_j ~ N(μ_j, 1/κ_j τ_j): the row m_j, 1/√τ_j."""
+        """Draw τ_j ~ Gamma(α_j, rate β_j), then m_j ~ N(μ_j, 1/κ_j τ_j); return (m_j, 1/√τ_j)."""
         drawn = np.empty((len(prior), 2))
         for j, (mu, kappa, alpha, beta) in enumerate(prior):
             tau = rng.gamma(alpha) / beta
             sd = 1.0 / math.sqrt(tau) if tau > 0.0 else math.inf
-            if not sd <= LARGEST:
+            if not sd <= LARGEST:  # also if sd is infinite
                 raise InvalidPrior(
                     f"arm {j}: the prior with alpha = {alpha:g} drew a standard deviation of "
                     f"{sd:g}: use alpha of at least 0.1"
@@ -211,11 +217,14 @@ class NormalGamma(_GaussianFamily):
         return drawn
 
     def expected(self, rows: FloatArray) -> FloatArray:
-        """μ; NaN for α ≤ ½, where m has no mean."""
+        """E[r_j] = μ_j; NaN for α_j ≤ ½, where m_j has no mean."""
         return np.where(rows[:, 2] > 0.5, rows[:, 0], np.nan)
 
     def log_predictive(self, row: FloatArray, r: float) -> float:
-        """ln of Student's t at r: 2α degrees of freedom, location μ, scale² β(κ + 1)/ακ."""
+        """Return the log density of Student's t at r, with 2α degrees of freedom.
+
+        Its location is μ and its squared scale β(κ + 1)/ακ.
+        """
         mu, kappa, alpha, beta = map(float, row)
         width = 2.0 * beta * (1.0 + 1.0 / kappa)  # scale² times degrees of freedom
         z = (r - mu) / math.sqrt(width)
@@ -223,7 +232,7 @@ class NormalGamma(_GaussianFamily):
         return constant - (alpha + 0.5) * math.log1p(z * z)
 
     def best(self, rows: FloatArray) -> FloatArray:
-        """P(m_j > all others), by quadrature; `QuadratureFailed` below α = 1/8."""
+        """P(m_j > all others), by quadrature; raises `QuadratureFailed` below α = 1/8."""
         mu, kappa, alpha, beta = rows.T
         j = int(alpha.argmin())
         if alpha[j] < LEAST_ALPHA:
@@ -243,7 +252,7 @@ class NormalGamma(_GaussianFamily):
         )
 
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
-        """Chan's formula, relative to the prior: d = μ - μ₀, κ = κ₁ + κ₂ - κ₀.
+        """Add the evidence of both by Chan's formula, with d = μ - μ₀ and κ = κ₁ + κ₂ - κ₀.
 
             κ d = κ₁d₁ + κ₂d₂
             β = β₁ + β₂ - β₀ + (κ₁κ₂(d₁ - d₂)² - κ₀(κ₁d₁² + κ₂d₂²)) / 2κ
@@ -274,9 +283,9 @@ class GaussianBandit(Bandit):
     """N arms that pay a number with Gaussian noise.
 
     With `sd` the standard deviation of the noise is known, and `prior` is the mean and the
-    standard deviation of an arm's mean reward, by default (0, 1). With `sd=None` it is learnt for
-    each arm, and `prior` is (μ, κ, α, β), by default (0, 1, 1, 1): see `NormalGamma`. Give one
-    prior for all arms, or one per arm, on the scale of your rewards.
+    standard deviation of an arm's mean reward, by default (0, 1). With `sd=None` the noise is
+    learnt for each arm, and `prior` is (μ, κ, α, β), by default (0, 1, 1, 1): see `NormalGamma`.
+    Give one prior for all arms, or one per arm, on the scale of your rewards.
 
     >>> agent = GaussianBandit(["red", "blue"], sd=1.0, prior=(0, 1)).agent()
     >>> agent.observe("red", 2.0)

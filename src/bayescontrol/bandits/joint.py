@@ -81,6 +81,7 @@ class JointBandit(TabularModes):
         super().__init__(policy[:, None, :], hypothesis, names=names, prior=prior)
 
     def _cell(self, table: npt.NDArray[Any], x: int, a: Any, o: Any) -> Any:
+        """Return table[x, a, o]; raise UnknownArm or BadEvidence if a or o is invalid."""
         return super()._cell(table, x, self._labels.place(a), int(zero_or_one(o)))
 
     def observation_probabilities(self, x: int, a: int) -> dict[int, FloatArray]:
@@ -96,16 +97,16 @@ class JointBandit(TabularModes):
         >>> bandit.environment([0.4, 0.6])
         TabularEnvironment(mode 0 of JointBandit(1 hypotheses about 2 arms), situation 0)
         """
-        which: Any = m
+        mode_or_biases: Any = m
         try:
-            which = index(which)
+            mode = index(mode_or_biases)
         except TypeError:
-            world = JointBandit([which])
+            world = JointBandit([mode_or_biases])
         else:
-            return super().environment(which)
-        given, arms = world.biases.shape[1], self.biases.shape[1]
-        if given != arms:
-            raise InvalidTable(f"{given} biases for {arms} arms: give one per arm")
+            return super().environment(mode)
+        biases, arms = world.biases.shape[1], self.biases.shape[1]
+        if biases != arms:
+            raise InvalidTable(f"{biases} biases for {arms} arms: give one per arm")
         return TabularEnvironment(world, 0)
 
     def expected(self, v: FloatArray) -> FloatArray:
@@ -121,7 +122,7 @@ class JointBandit(TabularModes):
         return f"JointBandit({modes} hypotheses about {arms} arms)"
 
 
-#: The largest number of modes.
+#: The largest number of modes of `bias_grid`.
 LIMIT = 10_000
 
 
@@ -129,8 +130,9 @@ def bias_grid(arms: int = 2, levels: Sequence[float] = (0.2, 0.5, 0.8)) -> Tabul
     """Every combination of biases from `levels`; each mode pulls its best arm, ties at random.
 
     The last arm varies fastest; the name of a mode lists its biases. Pulling the best arm of m*
-    gives no evidence about the others: a mode that agrees with m* on that arm and prefers another
-    is in the core of m*. Its own policy refutes it, so such a class converges all the same.
+    gives no evidence about the other arms. A mode that agrees with m* on this arm but prefers
+    another arm is therefore in the core of m*. The rewards of the arm that this mode prefers
+    refute it, so the class converges all the same.
 
     >>> modes = bias_grid()
     >>> modes
@@ -158,28 +160,29 @@ def bias_grid(arms: int = 2, levels: Sequence[float] = (0.2, 0.5, 0.8)) -> Tabul
     return TabularModes(
         (best / best.sum(1, keepdims=True))[:, None],
         np.stack([1.0 - theta, theta], -1)[:, None],
-        names=[f"({', '.join(map(_short, biases))})" for biases in theta.tolist()],
+        names=[f"({', '.join(map(_format_bias, biases))})" for biases in theta.tolist()],
         labels=Labels(("always",), tuple(f"arm {k}" for k in range(arms)), ("0", "1")),
     )
 
 
-def _short(bias: float) -> str:
-    """Format 0.2 as .2; 0 and 1 stay."""
+def _format_bias(bias: float) -> str:
+    """Format 0.2 as ".2", 0 as "0" and 1 as "1"."""
     return f"{bias:g}".removeprefix("0") or "0"
 
 
-def _best(theta: FloatArray, x: object, rng: Stream) -> int:
+def _pull_best(theta: FloatArray, x: object, rng: Stream) -> int:
+    """The policy of mode θ: pull arg max_a θ_a."""
     return int(theta.argmax())
 
 
 def _arm_rewards(belief: ParticleBelief) -> dict[str, dict[str, float]]:
-    """E[σ(θ_a)] and its central 95 % interval over the particles, for every arm."""
+    """Return the mean and the central 95 % interval of σ(θ_a) over the particles, for every arm."""
     w, rewards = belief.posterior(), {}
     for a, t in enumerate(belief.theta.T):
         order = np.argsort(t)
         bias = 1.0 / (1.0 + np.exp(-t[order]))
-        below = np.cumsum(w[order])
-        low, high = bias[np.searchsorted(below, (0.025, 0.975)).clip(max=len(t) - 1)]
+        cumulative = np.cumsum(w[order])
+        low, high = bias[np.searchsorted(cumulative, (0.025, 0.975)).clip(max=len(t) - 1)]
         mean = float(w[order] @ bias)
         rewards[str(a)] = {"mean": mean, "low": float(low), "high": float(high)}
     return rewards
@@ -233,31 +236,33 @@ class LogitNormalBandit:
             )
         finite = np.isfinite(mu).all() and np.isfinite(Sigma).all()
         if not finite or not np.array_equal(Sigma, Sigma.T):
-            raise InvalidPrior("mean and covariance must be finite, and the covariance symmetric")
+            raise InvalidPrior(f"{mean=}, {covariance=}: must be finite, the covariance symmetric")
         try:
             self._C: FloatArray = np.asarray(np.linalg.cholesky(Sigma), np.float64)
         except np.linalg.LinAlgError:
-            raise InvalidPrior("the covariance is not positive definite") from None
+            raise InvalidPrior(f"covariance={covariance!r} is not positive definite") from None
         self.mean, self.covariance, self.particles = mu, Sigma, particles
         self._labels = Names("arm", mu.size)
 
     def _draw(self, n: int, rng: Stream) -> FloatArray:
+        """Draw n rows θ ~ N(mean, covariance)."""
         return np.asarray(self.mean + rng.normal(size=(n, self.mean.size)) @ self._C.T)
 
     def _log_likelihoods(self, theta: FloatArray, x: object, a: Any, o: Any) -> FloatArray:
+        """ln P(o | θ, a) = -ln(1 + e^(∓θ_a)) for every row of `theta`."""
         t, r = theta[:, self._labels.place(a)], zero_or_one(o)
         return np.asarray(-np.logaddexp(0.0, -t if r else t))
 
     def belief(self, seed: SeedLike = 0) -> ParticleBelief:
-        """The prior belief; `seed` draws its particles."""
+        """Return the prior belief, with particles drawn with `seed`."""
         return ParticleBelief(
-            self._draw, self._log_likelihoods, _best, self.particles, seed=as_stream(seed)
+            self._draw, self._log_likelihoods, _pull_best, self.particles, seed=as_stream(seed)
         )
 
     def agent(
         self, seed: SeedLike = 0, *, schedule: Schedule = every_step
     ) -> ControlRule[Particle, None, int, float]:
-        """The control rule for this bandit; `seed` draws the particles."""
+        """Return the control rule for this bandit, with particles drawn with `seed`."""
         return ControlRule(self.belief(seed), schedule=schedule)
 
     def environment(self, biases: npt.ArrayLike) -> ArmsEnvironment:

@@ -29,9 +29,9 @@ from bayescontrol.bandits.regression import (
     NoContext,
     Prior,
     as_context,
-    comparable,
-    regressions,
+    make_regressions,
     reward_of,
+    scale_for_comparison,
 )
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
@@ -53,21 +53,21 @@ class LinearWeights:
         self.arms, self.weights = tuple(arms), weights
 
     def act(self, x: npt.ArrayLike, rng: Stream) -> Any:
-        """arg max_a x·w_a."""
-        v = comparable(as_context(x, self.weights.shape[1]))
+        """Return arg max_a x·w_a; ties are broken at random."""
+        v = scale_for_comparison(as_context(x, self.weights.shape[1]))
         return self.arms[kernels.regression.best(self.weights, v, rng.state)]
 
     def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
         """1 for the best arm in this context, split evenly between ties."""
-        v = comparable(as_context(x, self.weights.shape[1]))
+        v = scale_for_comparison(as_context(x, self.weights.shape[1]))
         scores = np.array([kernels.regression.dot(v, w) for w in self.weights])
         best = np.flatnonzero(scores == scores.max())
         return {self.arms[j]: 1.0 / best.size for j in best}
 
     def retire(self, arm: Hashable) -> None:
         """Remove the arm, so that this mode no longer pulls it."""
-        rest = [k for k, a in enumerate(self.arms) if a != arm]
-        self.arms, self.weights = tuple(self.arms[k] for k in rest), self.weights[rest]
+        others = [k for k, a in enumerate(self.arms) if a != arm]
+        self.arms, self.weights = tuple(self.arms[k] for k in others), self.weights[others]
 
     def __repr__(self) -> str:
         arms, features = self.weights.shape
@@ -107,7 +107,8 @@ class LinearBelief(HasArms[LinearWeights]):
     ) -> None:
         self.link = link
         self._roster = Roster(arms)
-        self._fits = regressions(prior, len(self), features)
+        # The Gaussian posterior of each arm's weights.
+        self._posteriors = make_regressions(prior, len(self), features)
         self._last = None
 
     # -- the Belief protocol ----------------------------------------------------------------
@@ -118,13 +119,12 @@ class LinearBelief(HasArms[LinearWeights]):
         An error leaves the belief unchanged.
         """
         j, v, r = self._event(x, a, o)
-        fits = self._fits
-        kernels.regression.learn(
-            self.link.kind, self.link.constants, fits.R[j], fits.z[j], v, r, fits.v
-        )
+        link, R, z = self.link, self._posteriors.R[j], self._posteriors.z[j]
+        kernels.regression.learn(link.kind, link.constants, R, z, v, r, self._posteriors.v)
         self._roster.counts[j] += 1
 
     def _event(self, x: npt.ArrayLike, a: Any, o: Any) -> tuple[int, FloatArray, float]:
+        """Check an event; return the row of arm a, the context x as a vector, and the reward."""
         j, r = self._roster.labels.place(a), self.link.reward(reward_of(o))
         if abs(r) > LARGEST:
             raise BadEvidence(f"reward {r!r} of arm {a!r} is above {LARGEST:g}: rescale it")
@@ -134,33 +134,34 @@ class LinearBelief(HasArms[LinearWeights]):
         """Draw w_a ~ N(μ_a, Λ_a⁻¹) for every active arm."""
         weights = np.empty((len(self), self.features))
         for k, j in enumerate(self._roster.active):
-            self._fits.draw(int(j), rng.state, weights[k])
+            self._posteriors.draw(int(j), rng.state, weights[k])
         self._last = LinearWeights(self.arms, weights)
         return self._last
 
     def draw_action(self, x: npt.ArrayLike, rng: Stream) -> Any:
-        """Draw a ~ P(a | âo_<t, x) by drawing scores: distributed as with `sample`."""
-        v, fits = comparable(as_context(x, self.features)), self._fits
+        """Draw a ~ P(a | âo_<t, x) by drawing only the scores x·w_a, not the weights."""
+        v, posteriors = scale_for_comparison(as_context(x, self.features)), self._posteriors
         self._last = None
         return self._roster.labels[
             kernels.regression.draw_action(
-                fits.R, fits.z, self._roster.active, v, fits.v, rng.state
+                posteriors.R, posteriors.z, self._roster.active, v, posteriors.v, rng.state
             )
         ]
 
     # -- queries -----------------------------------------------------------------------------
 
     def scores(self, x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of x·w_a for every active arm."""
+        """Return the means and the standard deviations of x·w_a for every active arm."""
         v = as_context(x, self.features)
-        moments = np.array([self._fits.score(int(j), v) for j in self._roster.active])
+        moments = np.array([self._posteriors.score(int(j), v) for j in self._roster.active])
         return moments[:, 0], np.sqrt(moments[:, 1])
 
     def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
         """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature."""
-        s, sd = self.scores(comparable(as_context(x, self.features)))
-        ties = s == s.max()
-        p = best_arm.normal_best(s, sd) if sd.all() else ties / ties.sum()
+        s, sd = self.scores(scale_for_comparison(as_context(x, self.features)))
+        # Scores without uncertainty, as in the context 0, have no density to integrate.
+        is_best = s == s.max()
+        p = best_arm.normal_best(s, sd) if sd.all() else is_best / is_best.sum()
         return dict(zip(self.arms, p.tolist(), strict=True))
 
     def expected(self, x: npt.ArrayLike) -> dict[Any, float]:
@@ -176,24 +177,24 @@ class LinearBelief(HasArms[LinearWeights]):
                 f"{self.link!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
             )
         j = self._roster.labels.place(a)
-        return self.link.predictive(*self._fits.score(j, as_context(x, self.features)))
+        return self.link.predictive(*self._posteriors.score(j, as_context(x, self.features)))
 
     def log_predictive(self, x: npt.ArrayLike, a: Any, o: Any) -> float:
         """ln P(r | âo_<t â_t); a density if rewards are continuous."""
         j, v, r = self._event(x, a, o)
-        return self.link.log_predictive(*self._fits.score(j, v), r)
+        return self.link.log_predictive(*self._posteriors.score(j, v), r)
 
     def surprise(self, x: npt.ArrayLike, a: Any, o: Any) -> float:
         """-log2 P(r | âo_<t â_t), in bits."""
         return -self.log_predictive(x, a, o) / _LN2
 
     def mean(self, arm: Hashable) -> FloatArray:
-        """μ_a."""
-        return self._fits.mean(self._roster.labels.place(arm))
+        """Return μ_a, the posterior mean of the weights of an arm."""
+        return self._posteriors.mean(self._roster.labels.place(arm))
 
     def precision(self, arm: Hashable) -> FloatArray:
-        """Λ_a."""
-        return self._fits.precision(self._roster.labels.place(arm))
+        """Return Λ_a, the posterior precision of the weights of an arm."""
+        return self._posteriors.precision(self._roster.labels.place(arm))
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return μ_a and the pulls of every arm."""
@@ -201,19 +202,19 @@ class LinearBelief(HasArms[LinearWeights]):
         return {s: {"mean": self.mean(a).tolist(), "count": pulls[a]} for a, s in names}
 
     def posterior(self) -> FloatArray:
-        """μ_a and Λ_a of all arms, retired ones included: shape (arms, 1 + d, d), μ_a first."""
-        fits = self._fits
-        return np.array([[fits.mean(j), *fits.precision(j)] for j in range(len(fits))])
+        """Return μ_a and, below it, Λ_a of all arms, also retired ones: shape (arms, 1 + d, d)."""
+        mean, precision = self._posteriors.mean, self._posteriors.precision
+        return np.array([[mean(j), *precision(j)] for j in range(len(self._posteriors))])
 
     @property
     def features(self) -> int:
         """d, the length of a context."""
-        return self._fits.features
+        return self._posteriors.features
 
     @property
     def drawn(self) -> FloatArray:
         """The weights drawn last, one row per arm; NaN for arms without a draw."""
-        rows = np.full((len(self._fits), self.features), np.nan)
+        rows = np.full((len(self._posteriors), self.features), np.nan)
         if self._last is not None:
             rows[[self._roster.labels.place(a) for a in self._last.arms]] = self._last.weights
         return rows
@@ -221,7 +222,7 @@ class LinearBelief(HasArms[LinearWeights]):
     # -- adding and retiring arms --------------------------------------------------------------
 
     def add(self, arm: Hashable, prior: Prior = None) -> None:
-        """Add an arm with its prior, by default (0, 1); the others do not change.
+        """Add an arm with its prior, by default (0, 1); the other arms do not change.
 
         >>> from bayescontrol import LinearBandit
         >>> belief = LinearBandit(["red"], features=2).belief()
@@ -229,15 +230,15 @@ class LinearBelief(HasArms[LinearWeights]):
         >>> belief.arms, belief.mean("blue").tolist()
         (('red', 'blue'), [3.0, 3.0])
         """
-        roster, fits = self._roster.copy(), self._fits.copy()
+        roster, posteriors = self._roster.copy(), self._posteriors.copy()
         roster.add(arm)
-        fits.append(regressions(prior, 1, self.features))
-        self._roster, self._fits = roster, fits
+        posteriors.append(make_regressions(prior, 1, self.features))
+        self._roster, self._posteriors = roster, posteriors
 
     def retire(self, arm: Hashable) -> None:
         """Never pull this arm again. Late feedback for it is still learnt.
 
-        A mode without any other arm is dropped: the next action draws another one.
+        If the mode drawn last has no other arm, it is dropped: the next action draws a new mode.
         """
         self._roster.retire(arm)
         if self._last is not None:
@@ -252,8 +253,8 @@ class LinearBelief(HasArms[LinearWeights]):
     # -- for compiled loops --------------------------------------------------------------------
 
     def loop_arrays(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-        """R, z, active and a buffer of d numbers: the arrays that kernels update in place."""
-        return self._fits.R, self._fits.z, self._roster.active, self._fits.v
+        """Return (R, z, active, v), the arrays that kernels update in place; v is a buffer."""
+        return self._posteriors.R, self._posteriors.z, self._roster.active, self._posteriors.v
 
     def fast_forward(self, actions: IntArray) -> None:
         """Synchronise with a finished compiled loop over `loop_arrays`."""
@@ -266,7 +267,7 @@ class LinearBelief(HasArms[LinearWeights]):
         """Named arrays; `load` restores them bit for bit."""
         return {
             **self._roster.save(),
-            **self._fits.save(),
+            **self._posteriors.save(),
             "link": np.array(format_text(self.link)),
             "drawn": np.empty((0, self.features)) if self._last is None else self.drawn,
         }
@@ -278,18 +279,18 @@ class LinearBelief(HasArms[LinearWeights]):
             raise IncompatibleState(
                 f"the state was saved for {arrays['link']}, this belief has {self.link!r}"
             )
-        roster = Roster.loaded(arrays)
-        fits = self._fits.loaded(arrays, len(roster.labels))
+        roster = Roster.from_arrays(arrays)
+        posteriors = self._posteriors.loaded(arrays, len(roster.labels))
+        # One row per arm; NaN marks an arm without drawn weights; no rows: nothing was drawn yet.
         drawn = np.array(arrays["drawn"], np.float64)
-        known = np.flatnonzero(~np.isnan(drawn).any(-1))
-        size = len(roster.labels)
-        if drawn.shape not in ((0, self.features), (size, self.features)) or (
-            len(drawn) and not known.size
-        ):
+        drawn_arms = np.flatnonzero(~np.isnan(drawn).any(-1))
+        expected_shape = (len(roster.labels) if len(drawn) else 0, self.features)
+        has_draw = drawn_arms.size > 0
+        if drawn.shape != expected_shape or (len(drawn) and not has_draw):
             raise IncompatibleState(f"the saved state is damaged: the drawn weights are {drawn}")
-        self._roster, self._fits = roster, fits
-        names = [roster.labels[j] for j in known.tolist()]
-        self._last = LinearWeights(names, drawn[known]) if names else None
+        self._roster, self._posteriors = roster, posteriors
+        names = [roster.labels[j] for j in drawn_arms.tolist()]
+        self._last = LinearWeights(names, drawn[drawn_arms]) if has_draw else None
 
     def merge(self, other: "LinearBelief") -> None:
         """Add the evidence of `other`; the prior counts once."""
@@ -302,19 +303,19 @@ class LinearBelief(HasArms[LinearWeights]):
                 f"with {self.link!r} the evidence of a reward depends on earlier rewards: beliefs "
                 "cannot be merged"
             )
-        if self.labels != other.labels or not self._fits.same_prior(other._fits):
-            raise IncompatibleState("only beliefs with the same arms and prior can be merged")
-        self._fits.merge(other._fits)
+        if self.labels != other.labels or not self._posteriors.same_prior(other._posteriors):
+            raise IncompatibleState(f"cannot merge {other!r}: its arms or its prior differ")
+        self._posteriors.merge(other._posteriors)
         self._roster.counts = self._roster.counts + other._roster.counts
 
     def copy(self) -> "LinearBelief":
         """Return an independent copy."""
-        twin = LinearBelief.__new__(type(self))
-        twin.link, twin._last = self.link, None
+        clone = LinearBelief.__new__(type(self))
+        clone.link, clone._last = self.link, None
         if self._last is not None:
-            twin._last = LinearWeights(self._last.arms, self._last.weights)
-        twin._roster, twin._fits = self._roster.copy(), self._fits.copy()
-        return twin
+            clone._last = LinearWeights(self._last.arms, self._last.weights)
+        clone._roster, clone._posteriors = self._roster.copy(), self._posteriors.copy()
+        return clone
 
     def __repr__(self) -> str:
         return (
@@ -330,6 +331,7 @@ _SHARED = "shared/"
 
 
 def _features(phi: FeatureMap, x: Any, a: Any, d: int) -> FloatArray:
+    """Return φ(x, a) as a vector of d finite numbers, or raise BadEvidence."""
     if x is None:
         raise NoContext
     return as_context(phi(x, a), d)
@@ -348,22 +350,23 @@ class SharedWeights:
         self.arms, self.phi, self.weights = tuple(arms), phi, weights
 
     def act(self, x: Any, rng: Stream) -> Any:
-        """arg max_a φ(x, a)·w."""
-        best = self._best(x)
+        """Return arg max_a φ(x, a)·w; ties are broken at random."""
+        best = self._best_arms(x)
         return best[rng.integers(len(best)) if len(best) > 1 else 0]
 
     def action_probabilities(self, x: Any) -> dict[Any, float]:
         """1 for the best arm in this context, split evenly between ties."""
-        best = self._best(x)
+        best = self._best_arms(x)
         return dict.fromkeys(best, 1.0 / len(best))
 
-    def _best(self, x: Any) -> list[Any]:
+    def _best_arms(self, x: Any) -> list[Any]:
+        """Return all arms with the highest score in context x."""
         w = self.weights
         scores = {
             a: kernels.regression.dot(_features(self.phi, x, a, len(w)), w) for a in self.arms
         }
-        most = max(scores.values())
-        return [a for a, s in scores.items() if s == most]
+        highest = max(scores.values())
+        return [a for a, s in scores.items() if s == highest]
 
 
 class SharedLinearBelief(HasArms[SharedWeights]):
@@ -397,29 +400,34 @@ class SharedLinearBelief(HasArms[SharedWeights]):
             )
         self.phi = phi
         self._roster = Roster(arms)
-        self._one = LinearBelief(link, 1, features, prior)
+        # The belief about w: its only arm, 0, has the weights that all arms share.
+        self._single_arm = LinearBelief(link, 1, features, prior)
         self._last = None
 
     def _features(self, x: Any, a: Any) -> FloatArray:
-        self._roster.labels.place(a)
-        return _features(self.phi, x, a, self._one.features)
+        """Return φ(x, a); raise BadEvidence if it is invalid."""
+        self._roster.labels.place(a)  # raises UnknownArm
+        return _features(self.phi, x, a, self._single_arm.features)
 
     # -- the Belief protocol ----------------------------------------------------------------
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn the reward of arm a in context x. An error leaves the belief unchanged."""
-        self._one.observe(self._features(x, a), 0, o)
+        self._single_arm.observe(self._features(x, a), 0, o)
         self._roster.counts[self._roster.labels.place(a)] += 1
 
     def sample(self, rng: Stream) -> SharedWeights:
         """Draw w ~ N(μ, Λ⁻¹)."""
-        self._last = SharedWeights(self.arms, self.phi, self._one.sample(rng).weights[0])
+        self._last = SharedWeights(self.arms, self.phi, self._single_arm.sample(rng).weights[0])
         return self._last
 
     # -- queries -----------------------------------------------------------------------------
 
     def action_probabilities(self, x: Any) -> dict[Any, float]:
-        """P(φ(x, a)·w is the largest), exact for two arms: their difference is Gaussian."""
+        """P(φ(x, a)·w is the largest), exactly, for at most two arms.
+
+        The difference of two scores is Gaussian. More arms raise MissingCapability.
+        """
         arms = self.arms
         if x is None:
             raise NoContext
@@ -431,49 +439,49 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         if len(arms) == 1:
             return {arms[0]: 1.0}
         difference = self._features(x, arms[0]) - self._features(x, arms[1])
-        s, sd = self._one.scores(comparable(difference))
-        if not sd[0]:
-            first = 0.5 * (1.0 + float(np.sign(s[0])))
-            return {arms[0]: first, arms[1]: 1.0 - first}
+        s, sd = self._single_arm.scores(scale_for_comparison(difference))
+        if not sd[0]:  # the difference is certain: its sign decides, and 0 is a tie
+            p = 0.5 * (1.0 + float(np.sign(s[0])))
+            return {arms[0]: p, arms[1]: 1.0 - p}
         t = float(s[0] / sd[0]) / math.sqrt(2.0)
         return {arms[0]: 0.5 * math.erfc(-t), arms[1]: 0.5 * math.erfc(t)}
 
     def expected(self, x: Any) -> dict[Any, float]:
         """E[r | âo_<t, x] of every active arm."""
-        return {a: self._one.expected(self._features(x, a))[0] for a in self.arms}
+        return {a: self._single_arm.expected(self._features(x, a))[0] for a in self.arms}
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
-        return self._one.predictive(self._features(x, a), 0)
+        return self._single_arm.predictive(self._features(x, a), 0)
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(r | âo_<t â_t); a density if rewards are continuous."""
-        return self._one.log_predictive(self._features(x, a), 0, o)
+        return self._single_arm.log_predictive(self._features(x, a), 0, o)
 
     def surprise(self, x: Any, a: Any, o: Any) -> float:
         """-log2 P(r | âo_<t â_t), in bits."""
-        return self._one.surprise(self._features(x, a), 0, o)
+        return self._single_arm.surprise(self._features(x, a), 0, o)
 
     def mean(self) -> FloatArray:
-        """μ."""
-        return self._one.mean(0)
+        """Return μ, the posterior mean of w."""
+        return self._single_arm.mean(0)
 
     def precision(self) -> FloatArray:
-        """Λ."""
-        return self._one.precision(0)
+        """Return Λ, the posterior precision of w."""
+        return self._single_arm.precision(0)
 
     def posterior(self) -> FloatArray:
-        """μ and, below it, Λ: shape (1 + d, d)."""
-        return np.asarray(self._one.posterior()[0])
+        """Return μ and, below it, Λ: shape (1 + d, d)."""
+        return np.asarray(self._single_arm.posterior()[0])
 
     @property
     def count(self) -> int:
         """The number of rewards observed."""
-        return self._one.count
+        return self._single_arm.count
 
     def _restore_last(self) -> None:
-        """Rebuild the mode drawn last."""
-        drawn = self._one.last()
+        """Rebuild the mode drawn last from the weights drawn last."""
+        drawn = self._single_arm.last()
         w = None if drawn is None else drawn.weights[0]
         self._last = None if w is None else SharedWeights(self.arms, self.phi, w)
 
@@ -493,6 +501,7 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         self._update_last()
 
     def _update_last(self) -> None:
+        """Let the mode drawn last choose from the current arms."""
         if self._last is not None:
             self._last.arms = self.arms
 
@@ -500,7 +509,7 @@ class SharedLinearBelief(HasArms[SharedWeights]):
 
     def save(self) -> Arrays:
         """Named arrays; `load` restores them bit for bit."""
-        inner = self._one.save()
+        inner = self._single_arm.save()
         drawn = inner.pop("drawn")
         return {
             **self._roster.save(),
@@ -511,10 +520,10 @@ class SharedLinearBelief(HasArms[SharedWeights]):
     def load(self, arrays: Arrays) -> None:
         """Restore a saved state with its arms."""
         require_arrays(arrays, {"drawn"})
-        roster, one = Roster.loaded(arrays), self._one.copy()
+        roster, single_arm = Roster.from_arrays(arrays), self._single_arm.copy()
         inner = {n.removeprefix(_SHARED): v for n, v in arrays.items() if n.startswith(_SHARED)}
-        one.load({**inner, "drawn": arrays["drawn"]})
-        self._roster, self._one = roster, one
+        single_arm.load({**inner, "drawn": arrays["drawn"]})
+        self._roster, self._single_arm = roster, single_arm
         self._restore_last()
 
     def merge(self, other: "SharedLinearBelief") -> None:
@@ -522,19 +531,20 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         if not isinstance(other, SharedLinearBelief):
             raise IncompatibleState(f"{other!r} is not a SharedLinearBelief and cannot be merged")
         if tuple(self._roster.labels) != tuple(other._roster.labels):
-            raise IncompatibleState("beliefs can be merged only if they have the same arms")
-        self._one.merge(other._one)
+            raise IncompatibleState(f"cannot merge {other!r}: its arms differ")
+        self._single_arm.merge(other._single_arm)
         self._roster.counts = self._roster.counts + other._roster.counts
 
     def copy(self) -> "SharedLinearBelief":
         """Return an independent copy."""
-        twin = SharedLinearBelief.__new__(type(self))
-        twin.phi, twin._roster, twin._one = self.phi, self._roster.copy(), self._one.copy()
-        twin._restore_last()
-        return twin
+        clone = SharedLinearBelief.__new__(type(self))
+        clone.phi, clone._roster = self.phi, self._roster.copy()
+        clone._single_arm = self._single_arm.copy()
+        clone._restore_last()
+        return clone
 
     def __repr__(self) -> str:
         return (
-            f"SharedLinearBelief({self._one.link!r}, {len(self.arms)} arms, {self._one.features} "
-            f"features after {self.count} observations)"
+            f"SharedLinearBelief({self._single_arm.link!r}, {len(self.arms)} arms, "
+            f"{self._single_arm.features} features after {self.count} observations)"
         )

@@ -36,8 +36,8 @@ from bayescontrol.situations import accept_late_feedback
 #: Larger numbers are rejected, so that squares and sums stay finite.
 LARGEST = 1e50
 
-# Contexts shorter than the square root of this are scaled before scores are squared.
-_SHORT = 1e-100
+# Contexts with a smaller squared length are scaled, so that squared scores do not underflow.
+_SHORT_SQUARED = 1e-100
 
 
 #: Settings of all contextual bandits.
@@ -78,24 +78,30 @@ class RewardAndContext(NamedTuple):
 
 
 def as_context(x: npt.ArrayLike, features: int) -> FloatArray:
-    """x as a vector of finite numbers, one per feature; else BadEvidence."""
+    """Return x as a vector of finite numbers, one per feature; raise BadEvidence if it is not.
+
+    None raises `NoContext`.
+    """
     if x is None:
         raise NoContext
     try:
         v = np.asarray(x)
-    except ValueError:
+    except ValueError:  # a ragged list
         v = np.empty(0, object)
     if v.shape != (features,) or v.dtype.kind not in "biuf":
         raise BadEvidence(f"context {x!r}: it must be a vector of {features} numbers")
     v = np.ascontiguousarray(v, np.float64)
-    if not kernels.regression.dot(v, v) <= LARGEST * LARGEST:
+    if not kernels.regression.dot(v, v) <= LARGEST * LARGEST:  # also if it is NaN
         raise BadEvidence(f"context {x!r}: every feature must be a finite number up to {LARGEST:g}")
     return v
 
 
-def comparable(v: FloatArray) -> FloatArray:
-    """v, scaled by a power of 2 if very short: the same arm is best and nothing underflows."""
-    if kernels.regression.dot(v, v) >= _SHORT:
+def scale_for_comparison(v: FloatArray) -> FloatArray:
+    """Return v, scaled by a power of 2 if it is very short, so that scores do not underflow.
+
+    Scaling does not change which arm is the best.
+    """
+    if kernels.regression.dot(v, v) >= _SHORT_SQUARED:
         return v
     _, exponent = np.frexp(np.abs(v).max())
     return np.asarray(np.ldexp(v, -exponent))
@@ -103,7 +109,7 @@ def comparable(v: FloatArray) -> FloatArray:
 
 @accept_late_feedback
 def next_context(x: FloatArray | None, a: Any, o: Any) -> FloatArray:
-    """T(x, a, o): the context in o; x if o is a reward without context."""
+    """T(x, a, o): return the context in o, or x if o is a reward without context."""
     if x is None:
         raise NoContext
     if isinstance(o, RewardAndContext):
@@ -112,7 +118,7 @@ def next_context(x: FloatArray | None, a: Any, o: Any) -> FloatArray:
 
 
 def reward_of(o: Any) -> Any:
-    """The reward in o, or o itself if it is a reward without context."""
+    """Return the reward in o, or o itself if it is a reward without context."""
     return o.reward if isinstance(o, RewardAndContext) else o
 
 
@@ -121,21 +127,21 @@ class Link(Protocol):
 
     @property
     def kind(self) -> int:
-        """Its number in `kernels.regression`."""
+        """The number of the link in `kernels.regression`."""
 
     @property
     def constants(self) -> FloatArray:
-        """Known parameters: a standard deviation."""
+        """The known parameters for the kernels, such as a standard deviation."""
 
     @property
     def additive(self) -> bool:
         """Whether the evidence of a reward is independent of earlier rewards."""
 
     def settings(self) -> dict[str, Any]:
-        """The arguments of the link as plain values, as logs store them."""
+        """Return the arguments of the link as plain values, as logs store them."""
 
     def reward(self, o: Any) -> float:
-        """o as a number if an arm can pay it, else BadEvidence."""
+        """Return o as a number; raise BadEvidence if an arm cannot pay o."""
 
     def mean(self, score: FloatArray) -> FloatArray:
         """E[r | x·w]."""
@@ -187,19 +193,19 @@ class GaussianNoise:
         self.constants: Final = np.array([self.sd])
 
     def settings(self) -> dict[str, Any]:
-        """σ."""
+        """Return σ, as logs store it."""
         return {"sd": self.sd}
 
     def reward(self, o: Any) -> float:
-        """Any finite number."""
+        """Return o as a float; raise BadEvidence unless it is a finite number."""
         return number(o, "a finite number")
 
     def mean(self, score: FloatArray) -> FloatArray:
-        """The score."""
+        """E[r | score] = score."""
         return score
 
     def expected(self, s: float, q: float) -> float:
-        """s."""
+        """E[r] = s."""
         return s
 
     def log_predictive(self, s: float, q: float, r: float) -> float:
@@ -252,15 +258,15 @@ class Logit:
     constants: Final = np.empty(0)
 
     def settings(self) -> dict[str, Any]:
-        """It has none."""
+        """Return no settings: the link has no arguments."""
         return {}
 
     def reward(self, o: Any) -> float:
-        """0 or 1."""
+        """Return o as 0.0 or 1.0, else raise BadEvidence."""
         return zero_or_one(o, "logistic")
 
     def mean(self, score: FloatArray) -> FloatArray:
-        """σ(score)."""
+        """E[r | score] = σ(score)."""
         return _sigmoid(score)
 
     def expected(self, s: float, q: float) -> float:
@@ -280,11 +286,11 @@ class Logit:
         return float(weight @ value / weight.sum())
 
     def predictive(self, s: float, q: float) -> dict[float, float]:
-        """P(r) for r = 0 and 1."""
+        """Return P(r) for r = 0 and r = 1, for a score N(s, q)."""
         return {0: self.expected(-s, q), 1: self.expected(s, q)}
 
     def log_predictive(self, s: float, q: float, r: float) -> float:
-        """ln P(r)."""
+        """ln P(r) for a score N(s, q)."""
         return math.log(self.expected(s if r else -s, q))
 
     def format_text(self) -> str:
@@ -298,8 +304,8 @@ class Logit:
 Prior: TypeAlias = Sequence[npt.ArrayLike] | None
 
 
-def regressions(prior: Prior, arms: int, features: int) -> Regressions:
-    """The regressions with a prior (mean, precision), one per arm."""
+def make_regressions(prior: Prior, arms: int, features: int) -> Regressions:
+    """Return one regression per arm with the prior (mean, precision), or raise InvalidPrior."""
     try:
         d = index(features)
     except TypeError:
@@ -324,13 +330,13 @@ def regressions(prior: Prior, arms: int, features: int) -> Regressions:
             "per arm)"
         ) from None
     if not (np.abs(means) <= LARGEST).all() or not (np.abs(Lambda) <= LARGEST).all():
-        raise InvalidPrior(f"prior means and precisions must be finite numbers up to {LARGEST:g}")
+        raise InvalidPrior(f"prior={prior!r}: expected finite numbers up to {LARGEST:g}")
     R = np.empty((arms, d, d))
     for j in range(arms):
         if not np.allclose(Lambda[j], Lambda[j].T, rtol=1e-12, atol=0.0):
-            raise InvalidPrior(f"the prior precision of arm {j} is not symmetric")
-        definite = kernels.regression.cholesky(Lambda[j], R[j])
-        if not definite or R[j].diagonal().min() < 1.0 / LARGEST**0.5:
+            raise InvalidPrior(f"the prior precision of arm {j}, {Lambda[j]}, is not symmetric")
+        is_definite = kernels.regression.cholesky(Lambda[j], R[j])
+        if not is_definite or R[j].diagonal().min() < 1.0 / LARGEST**0.5:
             raise InvalidPrior(
                 f"the prior precision of arm {j} is not positive definite: every direction needs "
                 f"a precision of at least {1.0 / LARGEST:g}"

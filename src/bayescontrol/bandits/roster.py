@@ -47,7 +47,7 @@ class Roster:
         self._activate(np.append(self.active, len(self.labels) - 1))
 
     def retire(self, arm: Hashable) -> None:
-        """Deactivate an arm; it keeps its index."""
+        """Deactivate an arm, which keeps its index; raise UnknownArm if this is impossible."""
         j = self.labels.place(arm)
         if j not in self.active:
             raise UnknownArm(f"arm {arm!r} is retired already")
@@ -56,14 +56,14 @@ class Roster:
         self._activate(self.active[self.active != j])
 
     def restore(self, arm: Hashable) -> None:
-        """Activate a retired arm again."""
+        """Activate a retired arm again; raise UnknownArm if it is active."""
         j = self.labels.place(arm)
         if j in self.active:
             raise UnknownArm(f"arm {arm!r} is active: only a retired arm can be restored")
         self._activate(np.sort(np.append(self.active, j)))
 
     def save(self) -> Arrays:
-        """Named arrays: `arms`, `active`, `pulls`."""
+        """Return the named arrays `arms`, `active` and `pulls`."""
         return {
             "arms": pack(list(self.labels), "the names of the arms"),
             "active": self.active.copy(),
@@ -71,8 +71,8 @@ class Roster:
         }
 
     @classmethod
-    def loaded(cls, arrays: Arrays) -> "Roster":
-        """The roster that was saved; IncompatibleState if the arrays are invalid."""
+    def from_arrays(cls, arrays: Arrays) -> "Roster":
+        """Return the roster that was saved; raise IncompatibleState if the arrays are invalid."""
         require_arrays(arrays, {"arms", "active", "pulls"})
         try:
             roster = cls(unpack(arrays["arms"]))
@@ -80,31 +80,32 @@ class Roster:
             counts = np.array([index(n) for n in arrays["pulls"]], np.int64)
         except (UnknownArm, TypeError, ValueError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        known = active.size > 0 and bool(np.isin(active, roster.active).all())
-        if not known or not np.array_equal(active, np.unique(active)):
-            raise IncompatibleState(f"the saved state is damaged: active arms {active}")
+        # A new roster is all active: `roster.active` holds the indices of all arms.
+        all_exist = active.size > 0 and bool(np.isin(active, roster.active).all())
+        if not all_exist or not np.array_equal(active, np.unique(active)):
+            raise IncompatibleState(f"the saved state is damaged: the active arms are {active}")
         if counts.shape != roster.counts.shape or counts.min() < 0:
-            raise IncompatibleState(f"the saved state is damaged: pulls {counts}")
+            raise IncompatibleState(f"the saved state is damaged: the pulls are {counts}")
         roster.counts = counts
         roster._activate(active)
         return roster
 
     def copy(self) -> "Roster":
         """Return an independent copy."""
-        twin = Roster.__new__(Roster)
-        twin.labels, twin.active, twin.arms = self.labels, self.active.copy(), self.arms
-        twin.counts = self.counts.copy()
-        return twin
+        clone = Roster.__new__(Roster)
+        clone.labels, clone.active, clone.arms = self.labels, self.active.copy(), self.arms
+        clone.counts = self.counts.copy()
+        return clone
 
 
 class HasArms(Generic[M]):
-    """Base of beliefs over arms: properties that read its `_roster`, and the mode drawn last."""
+    """Base of beliefs over arms. Subclasses set `_roster`, and `_last` to the mode drawn last."""
 
     _roster: Roster
     _last: M | None
 
     def last(self) -> M | None:
-        """The mode drawn last; None if an action was drawn without one since."""
+        """Return the mode drawn last; None if an action was drawn without a mode since."""
         return self._last
 
     @property
