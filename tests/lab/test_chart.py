@@ -31,18 +31,18 @@ def panel(*series: Series, **other: Any) -> Panel:
         (lambda: Series("rule", X * np.nan, X), "x holds NaN or infinities"),
         (lambda: Series("rule", X, np.array(["a"] * 4)), "y does not hold plain numbers"),
         (lambda: Series(" ", X, X), "series ' ': the label is empty"),
-        (lambda: Series("rule", X, X, colour="red"), "'red', it must be blue, vermillion"),  # type: ignore[arg-type]
-        (lambda: Series("rule", X, X, kind="bar"), "'bar', it must be line, step or points"),  # type: ignore[arg-type]
-        (lambda: Series("rule", X, X, marker="x"), "marker is 'x', it must be circle"),  # type: ignore[arg-type]
+        (lambda: Series("rule", X, X, colour="red"), "'red'; it must be blue, vermillion"),  # type: ignore[arg-type]
+        (lambda: Series("rule", X, X, kind="bar"), "'bar'; it must be line, step or points"),  # type: ignore[arg-type]
+        (lambda: Series("rule", X, X, marker="x"), "marker is 'x'; it must be circle"),  # type: ignore[arg-type]
         (lambda: Guide("prior", np.nan), "guide 'prior': at is nan; it must be finite"),
         (lambda: Guide("bound", 1.0, "diagonal"), "0 for a diagonal"),
         (lambda: Region("best", X[:2], X[:2]), r"region 'best': x has shape \(2,\), y \(2,\)"),
         (lambda: Region("best", X[None], X[None]), "one axis and a length of at least 3"),
         (lambda: Region("best", X, X[:3]), r"x has shape \(4,\), y \(3,\)"),
         (lambda: Region("best", X, X * np.inf), "region 'best': its corners must be finite"),
-        (lambda: Region("best", X, X, shade=1.5), "shade is 1.5, it must be between 0 and 1"),
+        (lambda: Region("best", X, X, shade=1.5), "shade is 1.5; it must be between 0 and 1"),
         (lambda: Region("", X, X), "region '': the label is empty"),
-        (lambda: Region("best", X, X, "red"), "'red', it must be blue"),  # type: ignore[arg-type]
+        (lambda: Region("best", X, X, "red"), "'red'; it must be blue"),  # type: ignore[arg-type]
         (lambda: Word("m₁", np.nan, 0.0), r"word 'm₁': the position \(nan, 0.0\) is not finite"),
         (lambda: Word(" ", 0.0, 0.0), "word ' ': the text is empty"),
         (lambda: panel(regions=[FLAT], xscale="log"), "x = 0 or less cannot be drawn"),
@@ -50,10 +50,10 @@ def panel(*series: Series, **other: Any) -> Panel:
         (lambda: Panel("", "step t", "", [LINE]), "the ylabel is empty; a reader needs it"),
         (lambda: Panel("", "", "regret", [LINE]), "the xlabel is empty"),
         (lambda: Panel("", "step t", "regret", []), "it has no series"),
-        (lambda: panel(ylim=(1, 1)), r"panel 'Regret': ylim is \(1, 1\), it must increase"),
+        (lambda: panel(ylim=(1, 1)), r"panel 'Regret': ylim is \(1, 1\); it must increase"),
         (lambda: panel(yscale="log", ylim=(0, None)), r"ylim is \(0, None\) on a logarithmic"),
         (lambda: panel(Series("rule", X - 1, X), xscale="log"), "x = 0 or less cannot be drawn"),
-        (lambda: panel(yscale="cube"), "yscale is 'cube', it must be linear, log or log2"),
+        (lambda: panel(yscale="cube"), "yscale is 'cube'; it must be linear, log or log2"),
         (lambda: Chart("", [panel()], "Lower is better."), "chart '': the title is empty"),
         (lambda: Chart("Regret", [panel()], ""), "chart 'Regret': the how_to_read is empty"),
         (lambda: Chart("Regret", [panel()], "Lower is better.", 2), "1 panels in 2 columns"),

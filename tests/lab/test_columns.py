@@ -54,7 +54,7 @@ def test_a_piece_may_hold_more_than_is_wanted_and_longer_words_that_are_not() ->
 
 
 def test_missing_columns_are_never_invented() -> None:
-    with pytest.raises(Incomplete, match="cut: 2 runs are missing, from 1"):
+    with pytest.raises(Incomplete, match="cut: 2 runs are missing, first run 1"):
         assemble("cut", range(3), [RowsInMemory(range(1), JOB(range(1)).columns)])
 
 

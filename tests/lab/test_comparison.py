@@ -157,7 +157,7 @@ def test_better_is_printed_only_with_its_numbers() -> None:
 
 
 def test_a_comparison_that_cannot_be_is_refused() -> None:
-    with pytest.raises(InvalidSample, match="the same runs in the same order"):
+    with pytest.raises(InvalidSample, match="for the same runs in the same order"):
         compare([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(InvalidSample, match="one value per run"):
         compare(np.ones((4, 2)), np.ones((4, 2)))

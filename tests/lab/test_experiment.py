@@ -48,7 +48,7 @@ def test_an_unknown_name_gets_the_near_ones(installed: Installed) -> None:
     ("value", "message"),
     [
         ("no_such_module:coin", r"'coin' \(no_such_module:coin\) cannot be loaded: ModuleNotFound"),
-        ("coin_study:not_an_experiment", "holds 3, it must hold an Experiment called 'coin'"),
+        ("coin_study:not_an_experiment", "holds 3; expected an Experiment called 'coin'"),
         ("coin_study:broken", "holds experiment 'broken'"),
     ],
 )
@@ -74,7 +74,7 @@ def test_one_name_for_two_experiments_is_refused(installed: Installed) -> None:
         ("{folder}/absent.py:coin", "there is no file .*absent.py"),
         ("{folder}/faulty.py:coin", "faulty.py cannot be imported: NameError"),
         ("{folder}/string.py:coin", "hidden by another module named 'string'"),
-        ("{folder}/empty_study.py:coin", "it defines no Experiment at all"),
+        ("{folder}/empty_study.py:coin", "it defines no Experiment"),
     ],
 )
 def test_a_wrong_file_is_named_with_a_hint(
@@ -94,7 +94,7 @@ def test_a_wrong_file_is_named_with_a_hint(
         ({"settings": _Changing}, "must be a frozen dataclass"),
         ({"settings": dict}, "must be a frozen dataclass"),
         ({"settings": _NoRuns}, "_NoRuns lacks runs"),
-        ({"quick": 3}, "quick is 3, it must be a Settings"),
+        ({"quick": 3}, "quick is 3; it must be a Settings"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(
@@ -105,7 +105,7 @@ def test_parts_that_do_not_fit_are_refused(
 
 
 def test_a_table_with_a_short_row_is_refused() -> None:
-    with pytest.raises(InvalidExperiment, match="row 1 has 1 cells, the header has 2"):
+    with pytest.raises(InvalidExperiment, match="row 1 has 1 cells; the header has 2"):
         Table("Regret", ("agent", "mean"), (("oracle", 0.0), ("naive",)))
 
 
@@ -153,7 +153,7 @@ def test_a_claim_that_cannot_be_meant_is_refused(changes: dict[str, object]) -> 
 
 
 def test_a_claim_of_the_paper_without_its_place_is_refused() -> None:
-    with pytest.raises(InvalidClaim, match="'time' of the paper has no place"):
+    with pytest.raises(InvalidClaim, match="'time' of the paper needs place="):
         claim(source="paper", place=" ")
     assert claim(source="paper").place == "section 6.1"
 

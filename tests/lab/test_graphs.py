@@ -124,17 +124,17 @@ def test_a_graph_is_as_large_as_all_its_parts_and_words() -> None:
         (lambda: Node(" ", 0, 0), "node ' ': the name is empty"),
         (lambda: Node("A", np.nan, 0), r"node 'A': the position \(nan, 0\) is not finite"),
         (lambda: Node("A", 0, 0, 1.5), "node 'A': shade is 1.5"),
-        (lambda: Node("A", 0, 0, colour="red"), "'red', it must be blue"),  # type: ignore[arg-type]
+        (lambda: Node("A", 0, 0, colour="red"), "'red'; it must be blue"),  # type: ignore[arg-type]
         (lambda: Edge("A", "B", 0.0), "edge 'A' → 'B': probability is 0.0"),
         (lambda: Edge("A", "B", 1.1), "probability is 1.1"),
         (lambda: Edge("A", "B", np.nan), "probability is nan"),
-        (lambda: Edge("A", "B", at=2.0), "at is 2.0, it must be between 0 and 1"),
-        (lambda: Edge("A", "B", bend=np.inf), "bend is inf, it must be finite"),
+        (lambda: Edge("A", "B", at=2.0), "at is 2.0; it must be between 0 and 1"),
+        (lambda: Edge("A", "B", bend=np.inf), "bend is inf; it must be finite"),
         (lambda: Edge("A", "B", dash="dots"), "dash is 'dots'"),  # type: ignore[arg-type]
         (lambda: Area("", ["A"]), "area '': the label is empty"),
         (lambda: Area("all", []), "area 'all': it has no nodes"),
-        (lambda: Area("all", ["A"], room=0.0), "room is 0.0, it must be positive"),
-        (lambda: Area("all", ["A"], side="left"), "side is 'left', it must be above or below"),  # type: ignore[arg-type]
+        (lambda: Area("all", ["A"], room=0.0), "room is 0.0; it must be positive"),
+        (lambda: Area("all", ["A"], side="left"), "side is 'left'; it must be above or below"),  # type: ignore[arg-type]
         (lambda: Graph("", [A]), "graph '': the label is empty"),
         (lambda: Graph("none", []), "graph 'none': 0 nodes"),
         (lambda: graph(nodes=[A], radius=0.0), "of radius 0.0"),

@@ -142,7 +142,7 @@ def test_parts_that_are_unfinished_damaged_or_no_results_are_named(
     with pytest.raises(NoResults, match="nothing holds no results"):
         merge(tmp_path / "merged", [one, tmp_path / "nothing"])
     write_manifest(tmp_path, Reproduction(folders=("one",)))
-    with pytest.raises(CannotMerge, match="holds several results: name the folders of shards"):
+    with pytest.raises(CannotMerge, match="holds several results: pass the folders of single shards"):
         merge(tmp_path / "merged", [one, tmp_path])
     (one / "columns.npz").write_bytes(b"PK")
     with pytest.raises(Damaged, match=r"one/columns\.npz is truncated or was altered"):

@@ -61,7 +61,7 @@ def test_booleans_count_as_zero_and_one() -> None:
 
 @pytest.mark.parametrize("values", [[], 3.0, np.zeros((0, 4))])
 def test_the_mean_of_nothing_is_refused(values: object) -> None:
-    with pytest.raises(NoData, match="at least one value"):
+    with pytest.raises(NoData, match="at least one along axis"):
         mean_and_error(values)  # type: ignore[arg-type]
     with pytest.raises(NoData, match="at least 1 values"):
         mean_interval(values)  # type: ignore[arg-type]

@@ -247,7 +247,7 @@ class Heat:
         require(is_shade.all(), place, "values are at least 0 and finite, or NaN for no cell")
         for name in ("high", "power"):
             value = getattr(self, name)
-            require(0 < value < np.inf, place, f"{name} is {value}, it must be positive")
+            require(0 < value < np.inf, place, f"{name} is {value}; it must be positive")
 
     def shade(self, value: npt.ArrayLike) -> FloatArray:
         """Return (v / high)^power, at most 1."""
@@ -389,7 +389,7 @@ class Panel:
     def _check_axis(self, axis: str, place: str) -> None:
         scale, (low, high) = getattr(self, f"{axis}scale"), getattr(self, f"{axis}lim")
         increases = low is None or high is None or low < high
-        require(increases, place, f"{axis}lim is ({low}, {high}), it must increase")
+        require(increases, place, f"{axis}lim is ({low}, {high}); it must increase")
         if scale == "linear":
             return
         lowest = min(bound for bound in (low, high, 1.0) if bound is not None)
@@ -514,7 +514,7 @@ def require_choice(value: Any, kind: Any, place: str, name: str) -> None:
     """Raise `InvalidChart` unless the value is one of a `Literal`'s."""
     *most, last = typing.get_args(kind)
     expected = f"{', '.join(most)} or {last}"
-    require(value in typing.get_args(kind), place, f"{name} is {value!r}, it must be {expected}")
+    require(value in typing.get_args(kind), place, f"{name} is {value!r}; it must be {expected}")
 
 
 def require_choices(mark: Any, place: str) -> None:
@@ -526,7 +526,7 @@ def require_choices(mark: Any, place: str) -> None:
 
 def require_share(value: float, place: str, name: str) -> None:
     """Raise `InvalidChart` unless 0 ≤ value ≤ 1."""
-    require(0 <= value <= 1, place, f"{name} is {value}, it must be between 0 and 1")
+    require(0 <= value <= 1, place, f"{name} is {value}; it must be between 0 and 1")
 
 
 def require_position(x: float, y: float, place: str) -> None:

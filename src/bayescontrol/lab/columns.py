@@ -2,8 +2,8 @@
 
     columns[name][j] = the row of run wanted[j],   wanted an arithmetic progression
 
-One column and one block of rows at a time is copied to arrays that are allocated once: the peak of
-memory is the result and a block. A column of strings is as wide as its longest string.
+Columns are copied one block of rows at a time to arrays that are allocated once: the peak of memory
+is the result and one block. A column of strings is as wide as its longest string.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ class RowSource(Protocol):
 
 
 class RowsInMemory:
-    """Rows in memory. `blocks` gives each column away, so that it never exists twice.
+    """Rows in memory. `blocks` drops the column that it yields, to save memory.
 
     >>> rows = RowsInMemory(range(2), {"y": np.arange(2)})
     >>> [block.tolist() for _, block in rows.blocks("y")], list(rows.layout())
@@ -64,12 +64,13 @@ def assemble(
     """
     gaps = missing(wanted, sources)
     if gaps:
-        raise Incomplete(f"{experiment}: {sum(map(len, gaps))} runs are missing, from {gaps[0][0]}")
+        count = sum(map(len, gaps))
+        raise Incomplete(f"{experiment}: {count} runs are missing, first run {gaps[0][0]}")
     ordered = sorted(sources, key=lambda source: source.runs.start)
     layouts = [source.layout() for source in ordered]
-    first = ordered[0].runs.start
+    first_run = ordered[0].runs.start
     for source, layout in zip(ordered[1:], layouts[1:], strict=True):
-        require_same(experiment, (first, layouts[0]), (source.runs.start, layout))
+        require_same(experiment, (first_run, layouts[0]), (source.runs.start, layout))
     columns: dict[str, npt.NDArray[Any]] = {}
     for name, (_, shape) in layouts[0].items():
         if only is not None and name != only:
@@ -78,8 +79,8 @@ def assemble(
         column = np.empty((len(wanted), *shape), widest)
         for source in sources:
             for runs, block in source.blocks(name):
-                inside, rows = places(wanted, runs)
-                column[rows] = block[inside]
+                is_wanted, rows = places(wanted, runs)
+                column[rows] = block[is_wanted]
         if column.dtype.kind in "US":
             width = max(1, int(np.char.str_len(column).max(initial=0)))
             column = column.astype(f"{column.dtype.kind}{width}")
@@ -99,7 +100,7 @@ def stack(name: str, runs: Sequence[int], replicas: Sequence[Columns]) -> Column
     return {key: np.stack([columns[key] for columns in replicas]) for key in layouts[0]}
 
 
-def require_same(name: str, one: tuple[int, Layout], other: tuple[int, Layout]) -> None:
+def require_same(name: str, first: tuple[int, Layout], second: tuple[int, Layout]) -> None:
     """Raise unless two runs have the same columns; strings may differ in length.
 
     >>> number, text = np.dtype(float), np.dtype("U3")
@@ -107,18 +108,19 @@ def require_same(name: str, one: tuple[int, Layout], other: tuple[int, Layout]) 
     Traceback (most recent call last):
     bayescontrol.lab.experiment.ExperimentFailed: coin: run 1 has columns {'y': '<U3 ()'}, run 0 ...
     """
-    if _comparable(one[1]) != _comparable(other[1]):
-        first, second = (
+    if _comparable(first[1]) != _comparable(second[1]):
+        layout_1, layout_2 = (
             {name: f"{dtype} {shape}" for name, (dtype, shape) in layout.items()}
-            for _, layout in (one, other)
+            for _, layout in (first, second)
         )
         raise ExperimentFailed(
-            f"{name}: run {other[0]} has columns {second}, run {one[0]} has {first}; "
+            f"{name}: run {second[0]} has columns {layout_2}, run {first[0]} has {layout_1}; "
             "every run must return the same names, shapes and types"
         )
 
 
 def _comparable(layout: Layout) -> dict[str, Any]:
+    """Return the layout with one type for strings of any length."""
     return {
         name: (dtype.kind if dtype.kind in "US" else dtype, shape)
         for name, (dtype, shape) in layout.items()
@@ -126,16 +128,16 @@ def _comparable(layout: Layout) -> dict[str, Any]:
 
 
 def places(wanted: range, runs: range) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """Return which of `runs` are wanted, and the row of each of these.
+    """Return a mask of the wanted `runs`, and the row of each wanted run in the result.
 
     >>> inside, rows = places(range(0, 10, 2), range(3, 7))
     >>> inside.tolist(), rows.tolist()
     ([False, True, False, True], [2, 3])
     """
-    number = np.arange(runs.start, runs.stop, runs.step)
-    offset = number - wanted.start
-    inside = (offset >= 0) & (number < wanted.stop) & (offset % wanted.step == 0)
-    return inside, offset[inside] // wanted.step
+    numbers = np.arange(runs.start, runs.stop, runs.step)
+    offsets = numbers - wanted.start
+    is_wanted = (offsets >= 0) & (numbers < wanted.stop) & (offsets % wanted.step == 0)
+    return is_wanted, offsets[is_wanted] // wanted.step
 
 
 def missing(wanted: range, sources: Iterable[RowSource]) -> list[range]:

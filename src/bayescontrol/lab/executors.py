@@ -32,7 +32,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _TOPIC: Final = "bayescontrol-compiling"
-#: Seconds between two requests for the width, for an answer of the scheduler, and for a worker.
+#: In seconds: the time between two requests for the width, and the longest wait for the scheduler
+#: and for a first worker.
 _REFRESH: Final = 10.0
 _SCHEDULER_TIMEOUT: Final = 10.0
 _WORKER_TIMEOUT: Final = 30.0
@@ -40,7 +41,7 @@ _POLL_INTERVAL: Final = 0.01  # seconds; loading Numba takes a few hundred milli
 
 
 class ClusterUnavailable(BayesControlError, RuntimeError):
-    """Dask is not installed, no scheduler answers, or it has no workers."""
+    """No Dask scheduler answers, or the scheduler has no workers."""
 
 
 def available_cores() -> int:
@@ -53,8 +54,8 @@ def available_cores() -> int:
 class Processes(ProcessPoolExecutor):
     """Worker processes of this machine, started with the spawn method.
 
-    They import the experiment's module: a script that uses them needs the usual
-    `if __name__ == "__main__"`. After an error or Ctrl-C they are terminated at once.
+    The workers import the experiment's module, so a script that starts them needs the usual
+    `if __name__ == "__main__"`. After an error or Ctrl-C the workers are terminated at once.
 
     >>> with Processes(1) as pool:
     ...     pool.submit(abs, -3).result()
@@ -65,12 +66,12 @@ class Processes(ProcessPoolExecutor):
         context = multiprocessing.get_context("spawn")
         self.width = workers
         self._compiling = context.Event()
-        self._others = set(multiprocessing.active_children())
-        super().__init__(workers, context, _prepare, (self._compiling,))
+        self._earlier_children = set(multiprocessing.active_children())
+        super().__init__(workers, context, _prepare_process, (self._compiling,))
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Schedule a call; the processes that it starts ignore Ctrl-C."""
-        call: Any = _in_process
+        """Schedule a call. Worker processes that start for this call ignore Ctrl-C."""
+        call: Any = _call_in_process
         with _interrupts_ignored():
             return super().submit(call, fn, *args, **kwargs)
 
@@ -80,7 +81,7 @@ class Processes(ProcessPoolExecutor):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            for process in set(multiprocessing.active_children()) - self._others:
+            for process in set(multiprocessing.active_children()) - self._earlier_children:
                 process.terminate()
         self.shutdown(cancel_futures=True)
 
@@ -133,12 +134,13 @@ class Dask(Executor):
             # again. Local workers can import them already.
             for file in files if self._cluster is None else ():
                 plugin = UploadFile(str(file))
-                plugin.name = f"bayescontrol-{file.name}"  # a unique name, or it replaces the last
+                # Plugins of equal name replace each other.
+                plugin.name = f"bayescontrol-{file.name}"
                 self._client.register_plugin(plugin)
             self._client.subscribe_topic(_TOPIC, lambda _: self._compiled.set())
         except (OSError, TimeoutError, ValueError) as error:
             self.shutdown()
-            raise ClusterUnavailable(_unavailable(address, error)) from error
+            raise ClusterUnavailable(_unavailable_message(address, error)) from error
         self._executor = self._client.get_executor(pure=False)
 
     @property
@@ -153,27 +155,28 @@ class Dask(Executor):
         """Schedule a call on some worker."""
         # As bytes: the scheduler may be unable to import the modules of the workers.
         call = pickle.dumps((fn, args, kwargs))
-        return self._executor.submit(_on_worker, call)  # type: ignore[no-any-return]
+        return self._executor.submit(_call_on_worker, call)  # type: ignore[no-any-return]
 
     def compiling(self) -> bool:
         """Whether a worker has compiled a kernel."""
         return self._compiled.is_set()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Disconnect from the cluster; a local one is stopped."""
+        """Disconnect from the cluster; stop a local cluster."""
         for part in (self._client, self._cluster):
             if part is not None:
                 part.close()
 
 
-def _unavailable(address: str, error: BaseException) -> str:
+def _unavailable_message(address: str, error: BaseException) -> str:
     if "worker" in str(error):
         return f"the Dask cluster at {address} has no workers: start some, or use --workers"
     hint = "start one with `dask scheduler`, or use --dask local"
     return f"no Dask scheduler answers at {address} ({error}): {hint}"
 
 
-def _on_worker(call: bytes) -> Any:
+def _call_on_worker(call: bytes) -> Any:
+    """Run a pickled call on a Dask worker, and tell the client if a kernel is compiled."""
     from distributed import get_worker
 
     def notify() -> None:
@@ -190,18 +193,19 @@ def _interrupts_ignored() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    previous_handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 _compiling: Event | None = None
 
 
-def _prepare(compiling: Event) -> None:
-    global _compiling  # an initializer can only leave something in a global
+def _prepare_process(compiling: Event) -> None:
+    """Initialise a worker process; `compiling` is set when a kernel is compiled."""
+    global _compiling  # the initializer of a process has no other way to pass an object on
     _compiling = compiling
     sys.stdout = sys.stderr  # the parent writes JSON to standard output
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -215,7 +219,8 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _in_process(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def _call_in_process(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a call in a worker process, and tell the parent if a kernel is compiled."""
     with notify_compilation(_compiling.set) if _compiling else nullcontext():
         return fn(*args, **kwargs)
 
@@ -232,13 +237,13 @@ def notify_compilation(notify: Callable[[], None]) -> Iterator[None]:
         with _listening(notify):
             yield
         return
-    left = threading.Event()
-    watcher = threading.Thread(target=_wait_for_numba, args=(notify, left), daemon=True)
+    block_ended = threading.Event()
+    watcher = threading.Thread(target=_wait_for_numba, args=(notify, block_ended), daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        left.set()
+        block_ended.set()
         watcher.join()
 
 
@@ -247,15 +252,17 @@ def _numba_has_events() -> bool:
     return hasattr(sys.modules.get("numba.core.event"), "install_listener")
 
 
-def _wait_for_numba(notify: Callable[[], None], left: threading.Event) -> None:
-    while not left.wait(_POLL_INTERVAL):
+def _wait_for_numba(notify: Callable[[], None], block_ended: threading.Event) -> None:
+    """Install the listener once Numba is loaded; return when `block_ended` is set."""
+    while not block_ended.wait(_POLL_INTERVAL):
         if _numba_has_events():
             with _listening(notify):
-                left.wait()
+                block_ended.wait()
 
 
 @contextmanager
 def _listening(notify: Callable[[], None]) -> Iterator[None]:
+    """Listen to Numba's compilations inside the block; call `notify` at the first one."""
     events: Any = sys.modules["numba.core.event"]
     is_notified = False
 

@@ -80,17 +80,17 @@ class Claim:
     def __post_init__(self) -> None:
         if self.source not in get_args(ClaimSource):
             raise InvalidClaim(
-                f"claim {self.name!r}: source is {self.source!r}, it must be 'paper' or 'ours'"
+                f"claim {self.name!r}: source is {self.source!r}; it must be 'paper' or 'ours'"
             )
         if self.source == "paper" and not self.place.strip():
             raise InvalidClaim(
-                f"claim {self.name!r} of the paper has no place: "
-                "pass place=... with the section or figure, or source='ours'"
+                f"claim {self.name!r} of the paper needs place=...: the section or figure of the "
+                "paper; or pass source='ours'"
             )
         if self.source == "paper" and not self.holds and not self.reason.strip():
             raise InvalidClaim(
                 f"claim {self.name!r} of the paper does not hold and gives no reason: "
-                "pass reason=... saying why it is refuted or not comparable"
+                "pass reason=... to explain why it is refuted or not comparable"
             )
         if self.source == "ours" and self.holds is None:
             raise InvalidClaim(
@@ -99,7 +99,7 @@ class Claim:
             )
         if self.error is not None and not math.isnan(self.error) and self.error < 0:
             raise InvalidClaim(
-                f"claim {self.name!r}: the error is {self.error}, it must be at least 0, "
+                f"claim {self.name!r}: the error is {self.error}; it must be at least 0, "
                 "or None where the value is exact"
             )
         for name in ("expected", "ours"):
@@ -171,7 +171,7 @@ class Table:
         for number, row in enumerate(self.rows):
             if len(row) != len(self.header):
                 raise InvalidExperiment(
-                    f"table {self.title!r}: row {number} has {len(row)} cells, "
+                    f"table {self.title!r}: row {number} has {len(row)} cells; "
                     f"the header has {len(self.header)}"
                 )
 
@@ -193,7 +193,7 @@ class Experiment(Generic[S]):
     """One figure or claim of the paper, runnable at any size.
 
     `settings` is a frozen dataclass with the fields seed and runs, and usually steps. Its defaults
-    are the size of `bayescontrol run`, `quick` is that of `make reproduce`, `full` the paper's.
+    are used by `bayescontrol run`; `quick` by `make reproduce`; `full` has the size of the paper.
     Document a field where it is declared:
     `runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 100`.
 
@@ -239,7 +239,7 @@ class Experiment(Generic[S]):
         kind: Any = self.settings
         if not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
             raise InvalidExperiment(
-                f"experiment {self.name!r}: settings is {kind!r}, it must be a frozen dataclass"
+                f"experiment {self.name!r}: settings is {kind!r}; it must be a frozen dataclass"
             )
         missing = {"seed", "runs"} - {field.name for field in dataclasses.fields(kind)}
         if missing:
@@ -250,6 +250,6 @@ class Experiment(Generic[S]):
         for size in ("quick", "full"):
             if not isinstance(getattr(self, size), kind):
                 raise InvalidExperiment(
-                    f"experiment {self.name!r}: {size} is {getattr(self, size)!r}, "
+                    f"experiment {self.name!r}: {size} is {getattr(self, size)!r}; "
                     f"it must be a {kind.__name__}"
                 )

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-#: One record, several of the same shape, columns whose first axis is the run, or results.
+#: One record, several records of the same shape, columns whose first axis is the run, or results.
 Exportable: TypeAlias = Record | Sequence[Record] | Columns | Result | StoredResults
-#: The names of a column's axes after the run, for records after the step.
+#: The names of each column's axes after the run, or after the step for records.
 Dims: TypeAlias = Mapping[str, Sequence[str]]
 #: The labels along an axis.
 Coords: TypeAlias = Mapping[str, Sequence[Any] | npt.NDArray[Any]]
@@ -71,8 +71,8 @@ def to_xarray(
 
     `dims` names the axes of a column after the run (after the step for records); an axis without a
     name is called `column_dim_0`, as in arviz. `coords` labels a dimension. Attributes are the
-    settings and `attrs`: numbers, strings and lists of them unchanged, the rest as JSON, so that
-    netCDF accepts them. The arrays are shared, not copied.
+    settings and `attrs`. Numbers, strings and lists of them are unchanged; other values become
+    JSON, so that netCDF accepts them. The arrays are shared, not copied.
 
     >>> import numpy as np
     >>> from bayescontrol import Record
@@ -81,8 +81,8 @@ def to_xarray(
     >>> dict(data.sizes), data.step.values.tolist(), data.posterior.dims
     ({'step': 2, 'mode': 3}, [1, 2], ('step', 'mode'))
     """
-    known = name_axes(thing, dims, coords, attrs, objects)
-    data: xr.Dataset = _library("xarray").Dataset(known.columns, known.coords, known.attrs)
+    named = name_axes(thing, dims, coords, attrs, objects)
+    data: xr.Dataset = _library("xarray").Dataset(named.columns, named.coords, named.attrs)
     return data
 
 
@@ -108,9 +108,9 @@ def to_pandas(
     2    1     1     0.1      4
     3    1     2     0.2      4
     """
-    known = name_axes(thing, dims, coords, attrs, objects)
-    frame: pd.DataFrame = _library("pandas").DataFrame(flatten(known))
-    frame.attrs = dict(known.attrs)
+    named = name_axes(thing, dims, coords, attrs, objects)
+    frame: pd.DataFrame = _library("pandas").DataFrame(flatten(named))
+    frame.attrs = dict(named.attrs)
     return frame
 
 
@@ -158,24 +158,24 @@ def to_arviz(
     (('chain', 'draw'), (2, 2))
     """
     data = to_xarray(thing, dims=dims, coords=coords, attrs=attrs, objects=objects)
-    rest = [
+    constant = [
         str(name)
         for name, column in data.data_vars.items()
         if "step" not in column.dims or column.dtype.kind not in "biuf"
     ]
-    if len(rest) == len(data.data_vars):
+    if len(constant) == len(data.data_vars):
         raise Unexportable(
-            f"no column holds a number for each step, there are {', '.join(rest)}: name the "
-            'axis, as in dims={"regret": ["step"]}'
+            f"no column holds a number for each step; the columns are {', '.join(constant)}: "
+            'name the step axis, as in dims={"regret": ["step"]}'
         )
     if "run" not in data.dims:
         data = data.expand_dims(run=[0])
     data = data.rename(run="chain", step="draw").transpose("chain", "draw", ...)
-    groups = {group: data.drop_vars(rest)}
-    if rest:
-        groups["constant_data"] = data[rest]
+    groups = {group: data.drop_vars(constant)}
+    if constant:
+        groups["constant_data"] = data[constant]
     arviz = _library("arviz")
-    # arviz 1 also has the name InferenceData, with a warning.
+    # Test for arviz 1 by its new function: its InferenceData exists, but warns.
     if hasattr(arviz, "convert_to_datatree"):
         return _library("xarray").DataTree.from_dict(groups)
     return arviz.InferenceData(**groups)
@@ -206,18 +206,18 @@ def name_axes(
     >>> squares.columns["square"][0], squares.coords["run"].tolist(), squares.attrs
     (('run', 'square_dim_0'), [0, 1, 2], {'seed': 7})
     """
-    columns, leading, runs, known = _unpack(thing)
+    columns, leading, runs, settings = _unpack(thing)
     unknown = set(dims or {}) - set(columns)
     if unknown:
         raise Unexportable(
             f"dims has unknown columns {sorted(unknown)}: the columns are {', '.join(columns)}"
         )
-    found: dict[str, tuple[tuple[str, ...], npt.NDArray[Any]]] = {}
+    named: dict[str, tuple[tuple[str, ...], npt.NDArray[Any]]] = {}
     sizes: dict[str, int] = {}
     for name, values in columns.items():
         array = _without_objects(name, values, objects)
-        inner = array.shape[len(leading) :]
-        axes = (*leading, *_inner_axes(name, inner, leading, known.get("steps"), dims))
+        inner_shape = array.shape[len(leading) :]
+        axes = (*leading, *_inner_axes(name, inner_shape, leading, settings.get("steps"), dims))
         if len(axes) != array.ndim or len(set(axes)) < len(axes):
             raise Unexportable(
                 f"column {name!r} has shape {array.shape}, but its axes are {', '.join(axes)}"
@@ -228,8 +228,8 @@ def name_axes(
                     f"axis {axis!r} has {size} entries in column {name!r} and {sizes[axis]} "
                     "elsewhere: give it another name in dims"
                 )
-        found[name] = (axes, array)
-    clash = sorted(set(found) & set(sizes))
+        named[name] = (axes, array)
+    clash = sorted(set(named) & set(sizes))
     if clash:
         raise Unexportable(f"{clash} are names both of columns and of axes: rename one in dims")
     labels: dict[str, npt.NDArray[Any]] = {}
@@ -237,18 +237,18 @@ def name_axes(
         labels["run"] = np.arange(sizes["run"]) if runs is None else np.array(runs)
     if "step" in sizes:
         labels["step"] = np.arange(1, sizes["step"] + 1)
-    for axis, given in (coords or {}).items():
-        if sizes.get(axis) != len(given):
+    for axis, axis_labels in (coords or {}).items():
+        if sizes.get(axis) != len(axis_labels):
             raise Unexportable(
-                f"coords has {len(given)} labels for axis {axis!r}, the axes are {sizes}"
+                f"coords has {len(axis_labels)} labels for axis {axis!r}; sizes: {sizes}"
             )
-        labels[axis] = np.asarray(given)
-    attributes = {name: _attribute(value) for name, value in {**known, **(attrs or {})}.items()}
-    return NamedColumns(found, labels, attributes)
+        labels[axis] = np.asarray(axis_labels)
+    attributes = {name: _attribute(value) for name, value in {**settings, **(attrs or {})}.items()}
+    return NamedColumns(named, labels, attributes)
 
 
 def _unpack(thing: Exportable) -> tuple[Columns, tuple[str, ...], range | None, dict[str, Any]]:
-    """Return columns, the names of their first axes, the run numbers, and the settings."""
+    """Return columns, the names of their first axes, the run numbers if known, and the settings."""
     if isinstance(thing, Record):
         return thing.columns(), ("step",), None, {}
     if isinstance(thing, Result):
@@ -256,9 +256,9 @@ def _unpack(thing: Exportable) -> tuple[Columns, tuple[str, ...], range | None, 
         return thing.columns, ("run",), None, settings
     if isinstance(thing, StoredResults):
         manifest = thing.manifest
-        about = {"experiment": manifest.experiment, **manifest.settings}
-        about["manifest"] = msgspec.to_builtins(manifest)
-        return thing.columns, ("run",), range(*manifest.replicas), about
+        settings = {"experiment": manifest.experiment, **manifest.settings}
+        settings["manifest"] = msgspec.to_builtins(manifest)
+        return thing.columns, ("run",), range(*manifest.replicas), settings
     if isinstance(thing, Mapping):
         return thing, ("run",), None, {}
     records = list(thing)
@@ -273,12 +273,12 @@ def _stack_records(records: Sequence[Record]) -> Columns:
     first, *others = map(_layout, records)
     for i, layout in enumerate(others, 1):
         if layout != first:
-            raise Unexportable(f"record {i} has columns {layout}, record 0 has {first}")
+            raise Unexportable(f"record {i} has columns {layout}; record 0 has {first}")
     return {name: np.stack([record[name] for record in records]) for name in first}
 
 
 def _layout(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return types and shapes; strings may differ in length."""
+    """Return type and shape of each column, with one type for strings of any length."""
     return {
         name: ("text" if column.dtype.kind == "U" else str(column.dtype), column.shape)
         for name, column in record.columns().items()
@@ -311,35 +311,36 @@ def _without_objects(
 
 
 def _attribute(value: Any) -> Any:
-    """Convert a value to what netCDF accepts: numbers, strings, lists of them, else JSON."""
-    bare = plain(value)
-    whole = bare if isinstance(bare, list) else [bare]
-    kinds = set(map(type, whole))
-    fits = all(abs(item) < 2**63 for item in whole if isinstance(item, int))
-    if whole and fits and (kinds == {str} or kinds <= {int, float}):
-        return bare
-    return json.dumps(bare)
+    """Convert a value for netCDF: keep numbers, strings and lists of them; others become JSON."""
+    converted = plain(value)
+    items = converted if isinstance(converted, list) else [converted]
+    kinds = set(map(type, items))
+    fits_int64 = all(abs(item) < 2**63 for item in items if isinstance(item, int))
+    if items and fits_int64 and (kinds == {str} or kinds <= {int, float}):
+        return converted
+    return json.dumps(converted)
 
 
-def flatten(known: NamedColumns) -> dict[str, npt.NDArray[Any]]:
+def flatten(named: NamedColumns) -> dict[str, npt.NDArray[Any]]:
     """Return columns of equal length: one row per (run, step), further axes as more columns.
 
     >>> pairs = name_axes({"y": np.array([[5, 6], [7, 8]])}, None, None, None, None)
     >>> {name: column.tolist() for name, column in flatten(pairs).items()}
     {'run': [0, 1], 'y[0]': [5, 7], 'y[1]': [6, 8]}
     """
-    rows: list[str] = [axis for axis in ("run", "step") if axis in known.coords]
-    shape = tuple(len(known.coords[axis]) for axis in rows)
-    grids = np.meshgrid(*(known.coords[axis] for axis in rows), indexing="ij")
-    out = {axis: grid.ravel() for axis, grid in zip(rows, grids, strict=True)}
-    for name, (axes, array) in known.columns.items():
-        wide = [axis for axis in axes if axis not in rows]
-        here = [axis for axis in rows if axis in axes]
-        sorted_ = array.transpose([axes.index(axis) for axis in (*here, *wide)])
-        absent = tuple(rows.index(axis) for axis in rows if axis not in axes)
-        full = np.broadcast_to(np.expand_dims(sorted_, absent), shape + sorted_.shape[len(here) :])
+    row_axes: list[str] = [axis for axis in ("run", "step") if axis in named.coords]
+    shape = tuple(len(named.coords[axis]) for axis in row_axes)
+    grids = np.meshgrid(*(named.coords[axis] for axis in row_axes), indexing="ij")
+    out = {axis: grid.ravel() for axis, grid in zip(row_axes, grids, strict=True)}
+    for name, (axes, array) in named.columns.items():
+        column_axes = [axis for axis in axes if axis not in row_axes]
+        shared = [axis for axis in row_axes if axis in axes]
+        ordered = array.transpose([axes.index(axis) for axis in (*shared, *column_axes)])
+        absent = tuple(row_axes.index(axis) for axis in row_axes if axis not in axes)
+        full_shape = shape + ordered.shape[len(shared) :]
+        full = np.broadcast_to(np.expand_dims(ordered, absent), full_shape)
         flat = full.reshape(math.prod(shape), -1)
-        labels = (known.coords.get(a, range(array.shape[axes.index(a)])) for a in wide)
+        labels = (named.coords.get(a, range(array.shape[axes.index(a)])) for a in column_axes)
         for k, label in enumerate(itertools.product(*labels)):
             key = f"{name}[{','.join(map(str, label))}]" if label else name
             if key in out:

@@ -103,12 +103,12 @@ class Edge:
         require(
             0 < self.probability <= 1 + 1e-9,
             self.place,
-            f"probability is {self.probability}, it must be above 0 and at most 1; leave an "
+            f"probability is {self.probability}; it must be above 0 and at most 1; leave an "
             "impossible edge out",
         )
         require_share(self.at, self.place, "at")
         is_finite = self.bend is None or np.isfinite(self.bend)
-        require(is_finite, self.place, f"bend is {self.bend}, it must be finite")
+        require(is_finite, self.place, f"bend is {self.bend}; it must be finite")
 
     @property
     def place(self) -> str:
@@ -144,7 +144,7 @@ class Area:
         require_text(self.label, place, "label")
         require_choices(self, place)
         require(self.nodes, place, "it has no nodes; leave it out")
-        require(0 < self.room < np.inf, place, f"room is {self.room}, it must be positive")
+        require(0 < self.room < np.inf, place, f"room is {self.room}; it must be positive")
 
 
 class Arrow(NamedTuple):

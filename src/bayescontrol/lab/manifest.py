@@ -65,7 +65,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sweep"):
-    """One experiment over the product of some settings; `folders` in the order of the product."""
+    """One experiment at every point of a sweep; `folders` are in the order of the points."""
 
     format: int = 1
     experiment: str
@@ -128,14 +128,17 @@ def provenance_of_runs(
 ) -> tuple[RunsProvenance, ...]:
     """Group the wanted runs by provenance.
 
-    The provenance of a run is that of the last file that has it, or else that of a manifest.
+    The provenance of a run comes from the last of the `files` that contains the run, or else from
+    `known`, the provenance in a manifest.
 
     >>> first, second = Provenance({"numpy": "1.26"}, {}, ""), Provenance({"numpy": "2.0"}, {}, "")
     >>> known = [RunsProvenance(((0, 4, 1),), first), RunsProvenance(((4, 6, 1),), second)]
     >>> [part.runs for part in provenance_of_runs(range(1, 6), [], known)]
     [((1, 4, 1),), ((4, 6, 1),)]
     """
-    by_run = {run: part.provenance for part in known for one in part.runs for run in range(*one)}
+    by_run = {
+        run: part.provenance for part in known for run_span in part.runs for run in range(*run_span)
+    }
     for file in files:
         if file.header.provenance is not None:
             by_run.update(dict.fromkeys(file.runs, file.header.provenance))

@@ -1,9 +1,9 @@
 """Show the progress of replicas on standard error.
 
-    rate = (done - first) / (now - then)          time left = (total - done) / rate
+    rate = (done - first_done) / (now - first_time)          time left = (total - done) / rate
 
-`first` replicas were done at time `then`, when the first group arrived: the time for starting
-processes and compiling kernels does not count.
+`first_done` replicas were done at `first_time`, when the first group arrived: the time for
+starting processes and compiling kernels does not count.
 
 A terminal shows a bar; elsewhere plain lines are written, one every few seconds at most, so that a
 log stays short. Standard output is not used.
@@ -27,7 +27,7 @@ _COMPILING: Final = "compiling kernels for the first time; later runs load them 
 
 @contextmanager
 def live(label: str, console: "Console | None" = None) -> Iterator[Progress]:
-    """Provide a progress for `run_replicas`: a bar on a terminal, lines elsewhere.
+    """Yield a progress display for `run_replicas`: a bar on a terminal, lines elsewhere.
 
     >>> import sys
     >>> from rich.console import Console
@@ -83,29 +83,30 @@ class Lines:
     ) -> None:
         self._label, self._console, self._every, self._clock = label, console, every, clock
         self._started = self._written = 0.0
-        self._first: tuple[int, float] | None = None
+        self._first_group: tuple[int, float] | None = None
 
     def advance(self, done: int, total: int, /) -> None:
         """Write a line if enough time has passed."""
         now = self._clock()
         if done == 0:
             self._started = self._written = now
-            self._first = None
+            self._first_group = None
             self._write(f"{total} runs to do")
             return
-        first, then = self._first = self._first or (done, now)
+        first_done, first_time = self._first_group = self._first_group or (done, now)
         if done < total and now - self._written < self._every:
             return
         self._written = now
         if done == total:
             elapsed = max(now - self._started, 1e-9)
-            end = f", {_number(done / elapsed)} a second, in {elapsed:.1f} s"
-        elif done > first and now > then:
-            rate = (done - first) / (now - then)
-            end = f", {_number(rate)} a second, {_duration((total - done) / rate)} left"
+            suffix = f", {_format_rate(done / elapsed)} a second, in {elapsed:.1f} s"
+        elif done > first_done and now > first_time:
+            rate = (done - first_done) / (now - first_time)
+            time_left = _format_duration((total - done) / rate)
+            suffix = f", {_format_rate(rate)} a second, {time_left} left"
         else:
-            end = ""
-        self._write(f"{done}/{total} runs{end}")
+            suffix = ""
+        self._write(f"{done}/{total} runs{suffix}")
 
     def compiling(self) -> None:
         """Write that kernels are being compiled."""
@@ -116,6 +117,8 @@ class Lines:
 
 
 class _Bar:
+    """Show progress as a bar of the rich library."""
+
     def __init__(self, bars: Any, task: Any) -> None:
         self._bars, self._task, self._updated = bars, task, -math.inf
 
@@ -125,19 +128,20 @@ class _Bar:
             return
         self._updated = now
         self._bars.update(self._task, completed=done, total=total)
-        shown = self._bars.tasks[self._task]
-        speed = shown.finished_speed or shown.speed
-        self._bars.update(self._task, rate="" if speed is None else f"{_number(speed)} a second")
+        task = self._bars.tasks[self._task]
+        speed = task.finished_speed or task.speed
+        rate = "" if speed is None else f"{_format_rate(speed)} a second"
+        self._bars.update(self._task, rate=rate)
 
     def compiling(self) -> None:
         self._bars.console.print(_COMPILING, style="dim", highlight=False)
 
 
-def _number(rate: float) -> str:
+def _format_rate(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.3g}"
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     whole = round(seconds)
     if whole < 100:
         return f"{whole} s"

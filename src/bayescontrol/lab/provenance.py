@@ -94,11 +94,11 @@ def _git(source: Path, *arguments: str) -> str | None:
     """Return the output of git in the folder of `source`, or None if it fails."""
     command = ("git", "--no-optional-locks", "-C", str(source.parent), *arguments)
     try:
-        done = subprocess.run(  # noqa: S603 - fixed arguments, and the name of our own file
+        completed = subprocess.run(  # noqa: S603 - fixed arguments, and the name of our own file
             command, capture_output=True, text=True, timeout=20, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
     # `check-ignore` exits with 1 for "no", and with 0 for "yes".
-    wanted = 1 if arguments[0] == "check-ignore" else 0
-    return done.stdout.strip() if done.returncode == wanted else None
+    expected_code = 1 if arguments[0] == "check-ignore" else 0
+    return completed.stdout.strip() if completed.returncode == expected_code else None

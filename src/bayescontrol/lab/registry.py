@@ -1,7 +1,7 @@
 """Find experiments: registered ones by name, others as `file.py:attribute`.
 
-Experiments are registered in the entry-point group `bayescontrol.experiments`, the library's like
-those of users.
+Experiments are registered in the entry-point group `bayescontrol.experiments`, those of this
+library as well as those of users.
 """
 
 import difflib
@@ -44,16 +44,16 @@ def find(name: str) -> Experiment[Any]:
     """
     file = study_file(name)
     if file is not None:
-        return _from_file(file, name.rpartition(":")[2])
+        return _load_file(file, name.rpartition(":")[2])
     points = {point.value: point for point in entry_points(group=_GROUP) if point.name == name}
     if not points:
-        raise UnknownExperiment(_not_registered(name))
+        raise UnknownExperiment(_not_registered_message(name))
     if len(points) > 1:
         raise UnknownExperiment(
             f"{name!r} is registered more than once: {', '.join(sorted(points))}; "
             "uninstall or rename one of them"
         )
-    return _from_entry_point(*points.values())
+    return _load_entry_point(*points.values())
 
 
 def from_anywhere(name: str) -> str:
@@ -78,35 +78,36 @@ def study_file(name: str) -> Path | None:
     return Path(path) if colon and path.endswith(".py") else None
 
 
-def _not_registered(name: str) -> str:
+def _not_registered_message(name: str) -> str:
+    """Return the error message for an unknown name, with a suggestion."""
     known = names()
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"there are: {', '.join(known)}" if known else "none is registered"
+    similar = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"experiments: {', '.join(known)}" if known else "no experiment is registered"
     if name.endswith(".py"):
-        hint = f"for one in a file, write {name}:ATTRIBUTE"
-    elif near:
-        hint = f"did you mean {' or '.join(near)}?"
+        hint = f"for an experiment in a file, write {name}:ATTRIBUTE"
+    elif similar:
+        hint = f"did you mean {' or '.join(similar)}?"
     return f"no experiment is called {name!r}; {hint}"
 
 
-def _from_entry_point(point: EntryPoint) -> Experiment[Any]:
+def _load_entry_point(point: EntryPoint) -> Experiment[Any]:
     try:
         found = point.load()
-    except Exception as error:  # whatever a user's module does while it is imported
+    except Exception as error:  # a user's module may raise anything
         raise UnknownExperiment(
             f"experiment {point.name!r} ({point.value}) cannot be loaded: "
             f"{type(error).__name__}: {error}"
         ) from error
     if not isinstance(found, Experiment) or found.name != point.name:
-        held = f"experiment {found.name!r}" if isinstance(found, Experiment) else repr(found)
+        content = f"experiment {found.name!r}" if isinstance(found, Experiment) else repr(found)
         raise UnknownExperiment(
-            f"the entry point {point.name!r} ({point.value}) holds {held}, "
-            f"it must hold an Experiment called {point.name!r}"
+            f"the entry point {point.name!r} ({point.value}) holds {content}; "
+            f"expected an Experiment called {point.name!r}"
         )
     return found
 
 
-def _from_file(path: Path, attribute: str) -> Experiment[Any]:
+def _load_file(path: Path, attribute: str) -> Experiment[Any]:
     try:
         module = module_at(path)
     except CannotImport as error:
@@ -114,7 +115,7 @@ def _from_file(path: Path, attribute: str) -> Experiment[Any]:
     found = getattr(module, attribute, None)
     if not isinstance(found, Experiment):
         held = [key for key, value in vars(module).items() if isinstance(value, Experiment)]
-        content = f"it has: {', '.join(held)}" if held else "it defines no Experiment at all"
+        content = f"it has: {', '.join(held)}" if held else "it defines no Experiment"
         raise UnknownExperiment(f"{path} has no experiment {attribute!r}; {content}")
     return found
 
@@ -123,14 +124,14 @@ def module_at(path: Path) -> ModuleType:
     """Import a file as a module under its own name."""
     if not path.is_file():
         raise CannotImport(f"there is no file {path}")
-    # Worker processes import the module by name, so its folder must be on the path; last, so that
-    # a file beside it cannot hide a library.
+    # Worker processes import the module by name, so its folder must be on the path. The folder
+    # comes last, so that other files in it cannot hide a library.
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)
     try:
         module = importlib.import_module(path.stem)
-    except Exception as error:  # whatever a user's module does while it is imported
+    except Exception as error:  # a user's module may raise anything
         raise CannotImport(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     if Path(getattr(module, "__file__", None) or "").resolve() != path.resolve():
         raise CannotImport(

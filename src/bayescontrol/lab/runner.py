@@ -39,16 +39,16 @@ S = TypeVar("S")
 _LEAST_SECONDS, _SHARE_OF_TIME, _MOST_SECONDS = 1.0, 0.01, 60.0
 _MOST_BYTES: Final = 1 << 25
 _GROWTH: Final = 4
-#: Executors that know their width and report compilation.
-_OURS: Final = (Processes, Dask)
-_CLOCK_STEP: Final = 1e-7  # seconds; a clock may show no time at all
+#: Our own executors: they know their width and report compilation.
+_OUR_KINDS: Final = (Processes, Dask)
+_CLOCK_STEP: Final = 1e-7  # seconds; used where a coarse clock measures 0
 
 
 class Progress(Protocol):
     """Receives the progress of replicas.
 
     `advance` is called with (0, total) at the start and whenever replicas are done; `compiling` is
-    called once if a kernel has to be compiled. Replicas that a store has are not counted.
+    called once if a kernel has to be compiled. Replicas already in a store are not counted.
     """
 
     def advance(self, done: int, total: int, /) -> None: ...
@@ -56,7 +56,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """A progress that is not shown."""
+    """Ignores the progress."""
 
     def advance(self, done: int, total: int, /) -> None: ...
     def compiling(self) -> None: ...
@@ -123,9 +123,9 @@ def run_replicas(
 ) -> Columns:
     """Run all replicas of an experiment and stack them: the first axis of a column is the run.
 
-    Replicas run one after the other; with `workers` > 1, in that many processes; or on any
-    `executor`, which stays open. Runs that the `store` has are not run again. A `shard` is a part
-    of the runs.
+    Replicas run one after the other, or in parallel: in `workers` processes if `workers` > 1, or
+    on any `executor`, which stays open. Runs already in the `store` are not run again. With a
+    `shard`, only its part of the runs is run.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> @dataclass(frozen=True)
@@ -151,15 +151,15 @@ def run_replicas(
     sink = _Memory(experiment.name) if store is None else store
     queue = RunQueue(sink.missing(wanted))
     if queue.left:
-        shown = progress or Silent()
-        shown.advance(0, queue.left)
+        display = progress or Silent()
+        display.advance(0, queue.left)
         if executor is None and min(workers, queue.left) == 1:
-            _run_serially(job, queue, sink, shown)
+            _run_serially(job, queue, sink, display)
         else:
             _require_picklable(job, executor)
             pool = nullcontext(executor) if executor else Processes(min(workers, queue.left))
-            with pool as chosen:
-                _run_on(chosen, job, queue, sink, shown)
+            with pool as active_executor:
+                _run_on_executor(active_executor, job, queue, sink, display)
     return sink.finish(wanted)
 
 
@@ -178,7 +178,7 @@ def wanted_runs(experiment: Experiment[S], settings: S, shard: Shard | None = No
 
 @dataclass(frozen=True)
 class Group:
-    """Replicas that were run together, and the time they took."""
+    """Replicas that were run together, and the seconds they took."""
 
     runs: range
     columns: Columns
@@ -286,7 +286,7 @@ class RunQueue:
 
 
 class _Memory:
-    """Collects groups when there is no store."""
+    """Collects groups in memory; used instead of a store."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -306,6 +306,7 @@ _Sink: TypeAlias = _Memory | ResultStore
 
 
 def _run_serially(job: Job[S], queue: RunQueue, sink: _Sink, progress: Progress) -> None:
+    """Run all queued runs one after the other, and put them into `sink` in groups."""
     sizer, provenance, done = GroupSizer(), provenance_here(job.run), 0
     with notify_compilation(progress.compiling):
         while queue.left:
@@ -328,21 +329,22 @@ def _run_serially(job: Job[S], queue: RunQueue, sink: _Sink, progress: Progress)
                 runs = runs[len(batch) :]
 
 
-def _run_on(
+def _run_on_executor(
     executor: Executor, job: Job[S], queue: RunQueue, sink: _Sink, progress: Progress
 ) -> None:
+    """Run all queued runs in groups on an executor, and put the results into `sink`."""
     sizer, done, is_announced = GroupSizer(), 0, False
     running: set[Future[Group]] = set()
     try:
         while queue.left or running:
             with _named_errors(job):
                 # A cluster may grow, so the width is read each time.
-                width = executor.width if isinstance(executor, _OURS) else available_cores()
+                width = executor.width if isinstance(executor, _OUR_KINDS) else available_cores()
                 while queue.left and len(running) < 2 * width:  # queue two groups per worker
                     runs = queue.take(sizer.size(queue.left, width))
                     running.add(executor.submit(job, runs))
             ready, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
-            if not is_announced and isinstance(executor, _OURS) and executor.compiling():
+            if not is_announced and isinstance(executor, _OUR_KINDS) and executor.compiling():
                 is_announced = True
                 progress.compiling()
             for future in sorted(ready, key=_has_failed):  # store finished groups first
@@ -387,8 +389,8 @@ def _named_errors(job: Job[S]) -> Iterator[None]:
 
 
 def _require_picklable(job: Job[S], executor: Executor | None) -> None:
-    if executor is not None and not isinstance(executor, _OURS):
-        return  # threads, for example, pickle nothing
+    if executor is not None and not isinstance(executor, _OUR_KINDS):
+        return  # other executors, such as threads, may not need to pickle
     try:
         pickle.dumps(job)
     except Exception as error:  # pickle raises AttributeError and TypeError as well as its own

@@ -33,7 +33,7 @@ _BLOCK: Final = 1 << 24  # bytes of rows read at a time
 
 
 class Damaged(BayesControlError, ValueError):
-    """A file of results is truncated, was altered, or is not one of ours."""
+    """A file of results is truncated, was altered, or was not written by this library."""
 
 
 class Header(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,13 +63,13 @@ class SealedFile:
         """Yield the rows of a column with their runs, one block at a time."""
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as member:
-                dtype, shape, start = self._read_npy_header(archive, name)
-                member.read(start)
-                row = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-                rows = max(1, _BLOCK // max(1, row))
-                for first in range(0, len(self.runs), rows):
-                    runs = self.runs[first : first + rows]
-                    data = member.read(row * len(runs))
+                dtype, shape, offset = self._read_npy_header(archive, name)
+                member.read(offset)  # skip the header
+                row_bytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+                block_rows = max(1, _BLOCK // max(1, row_bytes))
+                for first in range(0, len(self.runs), block_rows):
+                    runs = self.runs[first : first + block_rows]
+                    data = member.read(row_bytes * len(runs))
                     yield runs, np.ndarray((len(runs), *shape), dtype, data)
         except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
             raise Damaged(f"{self.path} was changed while it was in use: {error}") from error
@@ -77,9 +77,9 @@ class SealedFile:
     def _read_npy_header(
         self, archive: zipfile.ZipFile, name: str
     ) -> tuple[np.dtype[Any], tuple[int, ...], int]:
-        """Return type, shape of a row, and the offset of the rows in the member."""
+        """Return type and shape of a row, and the offset of the first row in the member."""
         with archive.open(f"{name}.npy") as member:
-            np.lib.format.read_magic(member)
+            np.lib.format.read_magic(member)  # skip the magic number; the version is always 1.0
             shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(member)
             if dtype.hasobject or is_fortran or shape[:1] != (len(self.runs),):
                 raise Damaged(f"{self.path}: column {name!r} does not hold {len(self.runs)} runs")
@@ -92,7 +92,7 @@ def layout_of(columns: Columns) -> Layout:
 
 
 def write_sealed(path: Path, columns: Columns, header: Header) -> SealedFile:
-    """Write the columns atomically."""
+    """Write the columns, the header and the seal atomically."""
     with writing_to(path.parent), atomic_write(path) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, array in columns.items():
@@ -131,11 +131,11 @@ def open_sealed(path: Path) -> SealedFile:
 
 
 def _digest(file: BinaryIO) -> "hashlib._Hash":
-    """Return the sha256 of all but the seal; the file position is then at the seal."""
-    left = max(0, file.seek(0, os.SEEK_END) - _SEAL_LENGTH)
+    """Return the sha256 of the file without its seal, and leave the file position at the seal."""
+    remaining = max(0, file.seek(0, os.SEEK_END) - _SEAL_LENGTH)
     file.seek(0)
     digest = hashlib.sha256()
-    while left > 0 and (data := file.read(min(left, _BLOCK))):
+    while remaining > 0 and (data := file.read(min(remaining, _BLOCK))):
         digest.update(data)
-        left -= len(data)
+        remaining -= len(data)
     return digest

@@ -65,7 +65,7 @@ def describe(kind: type[Any]) -> tuple[Field, ...]:
 
 
 def parse(kind: type[S], values: Mapping[str, str]) -> S:
-    """Return the default settings with some replaced by `values`.
+    """Return the default settings with some replaced by `values`, converted from text.
 
     >>> @dataclass(frozen=True)
     ... class Settings:
@@ -81,13 +81,14 @@ def parse(kind: type[S], values: Mapping[str, str]) -> S:
     converted: dict[str, Any] = {}
     for name, text in values.items():
         if name not in hints:
-            near = difflib.get_close_matches(name, hints, n=1)
-            hint = f", did you mean {near[0]}?" if near else "."
+            similar = difflib.get_close_matches(name, hints, n=1)
+            hint = f", did you mean {similar[0]}?" if similar else "."
             raise InvalidSettings(f"{name}={text}: there is no setting {name!r}{hint}{allowed}")
         try:
             converted[name] = _convert(text, hints[name])
         except msgspec.ValidationError as error:
-            problem = str(error).removesuffix(", got `str`")  # all values come as text
+            # Every value is given as a string; that is not the mistake.
+            problem = str(error).removesuffix(", got `str`")
             field = f"{name}, {_type_name(hints[name])}: {_description(hints[name])}".rstrip(": ")
             raise InvalidSettings(
                 f"{name}={text}: {problem[:1].lower()}{problem[1:]} ({field}).{allowed}"
@@ -95,8 +96,8 @@ def parse(kind: type[S], values: Mapping[str, str]) -> S:
     try:
         return kind(**converted)
     except ValueError as error:  # raised by the settings' own __post_init__
-        given = ", ".join(f"{name}={text}" for name, text in values.items())
-        raise InvalidSettings(f"{given}: {error}.{allowed}") from error
+        settings_text = ", ".join(f"{name}={text}" for name, text in values.items())
+        raise InvalidSettings(f"{settings_text}: {error}.{allowed}") from error
 
 
 def plain(value: Any) -> Any:
@@ -105,7 +106,7 @@ def plain(value: Any) -> Any:
     >>> plain({"eps": math.nan, "depths": (1, math.inf), "name": "chain"})
     {'eps': 'NaN', 'depths': [1, 'Infinity'], 'name': 'chain'}
     """
-    bare = msgspec.to_builtins(value, enc_hook=_scalar)
+    bare = msgspec.to_builtins(value, enc_hook=_python_scalar)
     if isinstance(bare, Mapping):
         return {str(name): plain(item) for name, item in bare.items()}
     if isinstance(bare, list | tuple):
@@ -116,7 +117,7 @@ def plain(value: Any) -> Any:
 
 
 def restore(kind: type[S], values: Mapping[str, Any]) -> S:
-    """Return the settings s from plain(s).
+    """Restore settings from the plain values that `plain` made of them.
 
     >>> @dataclass(frozen=True)
     ... class Settings:
@@ -129,8 +130,8 @@ def restore(kind: type[S], values: Mapping[str, Any]) -> S:
         return msgspec.convert(dict(values), kind, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidSettings(
-            f"{kind.__name__} cannot be restored from {dict(values)}: {error}; they were written "
-            "by another version of the experiment"
+            f"{kind.__name__} cannot be restored from {dict(values)}: {error}; the values were "
+            "written by another version of the experiment"
         ) from error
 
 
@@ -180,16 +181,16 @@ def values_of(sweeps: Sequence[str]) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for text in sweeps:
-        name, equals, listed = text.partition("=")
-        if not equals or not listed.strip():
+        name, equals, values_text = text.partition("=")
+        if not equals or not values_text.strip():
             raise InvalidSettings(f"--sweep {text}: write --sweep KEY=VALUE,VALUE,...")
         if name in found:
             problem = f"{name} is swept twice; list all its values once"
             raise InvalidSettings(f"--sweep {text}: {problem}")
-        found[name] = _listed(listed)
-        twice = {value for value in found[name] if found[name].count(value) > 1}
-        if twice:
-            raise InvalidSettings(f"--sweep {text}: {', '.join(sorted(twice))} is listed twice")
+        found[name] = _split_values(values_text)
+        repeated = {value for value in found[name] if found[name].count(value) > 1}
+        if repeated:
+            raise InvalidSettings(f"--sweep {text}: {', '.join(sorted(repeated))} is listed twice")
     return found
 
 
@@ -215,12 +216,12 @@ def points(
     found: list[Point] = []
     for values in itertools.product(*sweeps.values()):
         settings = parse(experiment.settings, {**fixed, **dict(zip(sweeps, values, strict=True))})
-        whole = plain(settings)
+        plain_settings = plain(settings)
         folder = key(experiment.name, settings)[:16]
         if "runs" in sweeps:  # the key does not depend on runs
-            folder = f"{folder}-{whole['runs']}"
-        point = Point(settings, {name: whole[name] for name in sweeps}, folder)
-        if any(folder == other.folder for other in found):
+            folder = f"{folder}-{plain_settings['runs']}"
+        point = Point(settings, {name: plain_settings[name] for name in sweeps}, folder)
+        if any(folder == earlier.folder for earlier in found):
             raise InvalidSettings(f"--sweep: {point.label} is listed twice")
         found.append(point)
     return tuple(found)
@@ -239,7 +240,8 @@ def axes(points: Sequence[Point]) -> dict[str, list[Any]]:
     return found
 
 
-def _listed(text: str) -> list[str]:
+def _split_values(text: str) -> list[str]:
+    """Split the values of a sweep: the items of a JSON list, or the parts between commas."""
     try:
         values = json.loads(text)
     except ValueError:
@@ -249,19 +251,21 @@ def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def _scalar(value: Any) -> Any:
+def _python_scalar(value: Any) -> Any:
+    """Convert a NumPy scalar to a number of Python, for msgspec."""
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"a {type(value).__name__} is not a plain value")
+    raise TypeError(f"a {type(value).__name__} is not a number, string, boolean or tuple")
 
 
 def _hints(kind: type[Any]) -> dict[str, Any]:
+    """Return the annotation of each field of a dataclass."""
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
 def _interpretations(text: str) -> Iterator[Any]:
-    """Yield the possible values of a text."""
+    """Yield the ways to read a value given as text: string, JSON, number, comma-separated list."""
     yield text
     with suppress(msgspec.DecodeError):
         yield msgspec.json.decode(text)
@@ -271,6 +275,7 @@ def _interpretations(text: str) -> Iterator[Any]:
 
 
 def _convert(text: str, hint: Any) -> Any:
+    """Convert a text to the type of the annotation `hint`; raise the first error if none fits."""
     errors = []
     for value in _interpretations(text):
         try:
@@ -291,6 +296,7 @@ def _description(hint: Any) -> str:
 
 
 def _type_name(hint: Any) -> str:
+    """Describe a type with its bounds, such as "int ≥ 1"."""
     bounds = [
         f" {sign} {bound}"
         for meta in _metas(hint)

@@ -2,7 +2,7 @@
 
     FOLDER/manifest.json                              what the folder contains, written last
     FOLDER/columns.npz                                the requested runs in order
-    FOLDER/pending/runs-00000000-00000031.npz         finished groups that are not yet in it
+    FOLDER/pending/runs-00000000-00000031.npz         finished groups, not yet in columns.npz
 
 The key of a folder is a hash of the experiment and its settings without `runs`: with more runs,
 only the new ones are run. Every file is sealed and replaced atomically, so a kill at any time loses
@@ -13,8 +13,9 @@ A job array splits a study into shards, each in its own folder, and merges them:
 
     shard i of n:   runs i - 1, i - 1 + n, i - 1 + 2n, ...      i = 1 .. n
 
-With more runs a shard keeps its runs and gets new ones. Merging requires that all shards have the
-same key, that no run is missing, and that a run found twice is the same byte for byte.
+If the number of runs grows, a shard keeps its runs and gets new ones. Merging requires that all
+shards have the same key, that no run is missing, and that a run found twice is the same byte for
+byte.
 """
 
 import logging
@@ -93,7 +94,9 @@ class Study:
 
 
 def manifest_of(folder: Path, study: Study) -> Manifest | None:
-    """Return the manifest of the study's folder, or None if there is no readable one.
+    """Return the manifest of the study's folder, or None if there is no readable manifest.
+
+    Raise `OtherResults` if the folder belongs to another study.
 
     >>> manifest_of(Path("no-such-folder"), Study("chain", "chain", {}, "5e1f")) is None
     True
@@ -130,7 +133,8 @@ def read(folder: Path) -> StoredResults:
     """
     manifest = manifests.read_manifest(folder)
     if not isinstance(manifest, Manifest):
-        raise NoResults(f"{folder} holds several results: name one of its folders")
+        example = folder / next(iter(manifest.folders), "FOLDER")
+        raise NoResults(f"{folder} holds several results: pass a subfolder, e.g. {example}")
     file = open_sealed(folder / "columns.npz")
     if file.sha256 != manifest.sha256.get("columns.npz"):
         raise Damaged(
@@ -210,12 +214,12 @@ class ResultStore:
         """
         files = [*others, *self.files]
         columns = assemble(self.study.name, wanted, files)
-        before = self._manifest
-        if before is not None and self._is_finished(before, wanted):
+        previous = self._manifest
+        if previous is not None and self._is_finished(previous, wanted):
             self._drop_pending(self.files[0])
-            self._results = StoredResults(self.folder, before, columns)
+            self._results = StoredResults(self.folder, previous, columns)
             return columns
-        known = [*provenance, *(before.provenance if before else ())]
+        known = [*provenance, *(previous.provenance if previous else ())]
         self._keep_unwanted(wanted, known)
         header = Header(self.study.key, span(wanted))
         joined = sealed_npz.write_sealed(self._columns, columns, header)
@@ -230,7 +234,7 @@ class ResultStore:
             replicas=span(wanted),
             sha256={self._columns.name: joined.sha256},
             provenance=provenance_of_runs(wanted, files, known),
-            started=min([*starts, *([before.started] if before else [])], default=_now()),
+            started=min([*starts, *([previous.started] if previous else [])], default=_now()),
             finished=_now(),
         )
         manifests.write_manifest(self.folder, self._manifest)
@@ -266,10 +270,11 @@ class ResultStore:
         self._warn_of_changes()
 
     def _warn_of_changes(self) -> None:
+        """Log a warning if some replicas were run with other code or versions."""
         now = self.study.provenance
         earlier = [part.provenance for part in self._manifest.provenance] if self._manifest else []
         earlier += [file.header.provenance for file in self.files if file.header.provenance]
-        if now is not None and any(_differ(one, now) for one in earlier):
+        if now is not None and any(_code_differs(one, now) for one in earlier):
             _log.warning(
                 "%s: the code or the versions have changed since some of these replicas were "
                 "run; they are used as they are. Remove the folder to run all of them again",
@@ -277,6 +282,7 @@ class ResultStore:
             )
 
     def _is_finished(self, manifest: Manifest, wanted: range) -> bool:
+        """Return whether the folder already holds exactly the wanted runs."""
         first = self.files[0] if self.files else None
         return (
             first is not None
@@ -287,13 +293,13 @@ class ResultStore:
         )
 
     def _keep_unwanted(self, wanted: range, known: Sequence[RunsProvenance]) -> None:
-        """Move runs that are no longer requested to the pending files."""
+        """Copy finished runs that are not in `wanted` to pending files, to keep them."""
         for file in [file for file in self.files if file.path == self._columns]:
             pending = [other for other in self.files if other is not file]
-            here_only = sorted(run for runs in missing(file.runs, pending) for run in runs)
-            extra = [run for run in here_only if run not in wanted]
+            only_here = sorted(run for runs in missing(file.runs, pending) for run in runs)
+            extra = [run for run in only_here if run not in wanted]
             for part in provenance_of_runs(extra, [file], known):
-                for runs in (range(*one) for one in part.runs):
+                for runs in (range(*run_span) for run_span in part.runs):
                     columns = assemble(self.study.name, runs, [file])
                     self._write_pending(runs, columns, part.provenance)
 
@@ -317,7 +323,7 @@ class ResultStore:
         self.files = [joined, *left]
 
 
-def _differ(one: Provenance, other: Provenance) -> bool:
+def _code_differs(one: Provenance, other: Provenance) -> bool:
     return one.code != other.code or any(
         one.versions.get(name) != other.versions.get(name) for name in _RELEVANT_PACKAGES
     )
@@ -370,13 +376,13 @@ class Shard:
 
 
 def merge(out: Path, folders: Sequence[Path]) -> Manifest:
-    """Merge the shards in `folders`, and the runs in `out`, to all runs in `out`.
+    """Merge the shards in `folders` with the runs already in `out`; write all runs to `out`.
 
     >>> merge(Path("out"), [Path("no-such-folder")])
     Traceback (most recent call last):
     bayescontrol.lab.manifest.NoResults: no-such-folder holds no results: ...
     """
-    manifests = [_manifest(folder) for folder in folders]
+    manifests = [_shard_manifest(folder) for folder in folders]
     first = manifests[0]
     for folder, manifest in zip(folders, manifests, strict=True):
         if manifest.key != first.key:
@@ -403,17 +409,18 @@ def merge(out: Path, folders: Sequence[Path]) -> Manifest:
     return store.results.manifest
 
 
-def _manifest(folder: Path) -> Manifest:
+def _shard_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a finished shard."""
     if (folder / "pending").is_dir():
         raise CannotMerge(f"{folder} is not finished: repeat the command that writes it")
     manifest = read_manifest(folder)
     if not isinstance(manifest, Manifest):
-        raise CannotMerge(f"{folder} holds several results: name the folders of shards")
+        raise CannotMerge(f"{folder} holds several results: pass the folders of single shards")
     return manifest
 
 
 def _overlaps(files: Sequence[SealedFile]) -> dict[tuple[int, int], list[int]]:
-    """Return the runs that two files share, for each such pair."""
+    """Return the runs that two files share, by the pair of their positions in `files`."""
     latest: dict[int, int] = {}
     shared: dict[tuple[int, int], list[int]] = {}
     for number, file in enumerate(files):
@@ -425,6 +432,7 @@ def _overlaps(files: Sequence[SealedFile]) -> dict[tuple[int, int], list[int]]:
 
 
 def _require_equal(name: str, one: SealedFile, other: SealedFile, shared: Sequence[int]) -> None:
+    """Raise unless two files hold the same bytes for the runs that they share."""
     require_same(name, (one.runs[0], one.layout()), (other.runs[0], other.layout()))
     for column in one.layout():
         for runs in progressions(shared):
@@ -435,7 +443,7 @@ def _require_equal(name: str, one: SealedFile, other: SealedFile, shared: Sequen
                 if a.tobytes() != b.tobytes():
                     raise CannotMerge(
                         f"{name}: run {run} differs in column {column!r} between {one.path} and "
-                        f"{other.path}: they were run with different code; run one again"
+                        f"{other.path}: they were run with different code; run one of them again"
                     )
 
 

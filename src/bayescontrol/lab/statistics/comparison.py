@@ -35,10 +35,10 @@ from bayescontrol.seeding import Stream, as_stream
 Judgement: TypeAlias = Literal["better", "worse", "undecided"]
 TestName: TypeAlias = Literal["sign flips", "betting"]
 
-#: Up to this many differences all sign patterns are counted; beyond, this many random ones.
+#: The sign-flip test counts all sign patterns of up to 16 differences, else this many random ones.
 _COUNT_ALL_UP_TO: Final = 16
 _RANDOM_FLIPS: Final = 9999
-_CELLS: Final = 2**22  # the most numbers held at once
+_CELLS: Final = 2**22  # limit on the size of temporary arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +90,11 @@ class Comparison:
         if self.verdict == "undecided":
             verdict = f"{a} and {b} cannot be distinguished: the difference is {mean}"
         level = f"{100 * (1 - d.alpha):g} % interval {low} to {high}"
-        holm_ = f", corrected for {self.family} comparisons" if self.family > 1 else ""
+        correction = f", corrected for {self.family} comparisons" if self.family > 1 else ""
         test = "by betting, valid at any time" if self.test == "betting" else "by sign flips"
-        pairing = "" if np.isnan(self.removed) else f"; {_pairing(self.removed)}"
+        pairing = "" if np.isnan(self.removed) else f"; {_pairing_text(self.removed)}"
         return (
-            f"{verdict} ({level}, p = {self.corrected_p_value:.2g} {test}{holm_}, "
+            f"{verdict} ({level}, p = {self.corrected_p_value:.2g} {test}{correction}, "
             f"{self.n} paired runs{pairing})."
         )
 
@@ -127,18 +127,19 @@ def compare(
     x, y = (as_sample(values, least=2) for values in (a, b))
     if x.ndim != 1 or x.shape != y.shape:
         raise InvalidSample(
-            f"{names[0]} has shape {x.shape} and {names[1]} {y.shape}: a paired comparison needs "
-            "one value per run of each, the same runs in the same order"
+            f"{names[0]} has shape {x.shape} and {names[1]} has shape {y.shape}: pass one value "
+            "per run for each agent, for the same runs in the same order"
         )
     check_level(alpha)
     if bounds is None:
-        interval, p = _fixed(x - y, alpha, rng)
+        interval, p = _fixed_size_test(x - y, alpha, rng)
     else:
         for name, values in zip(names, (x, y), strict=True):
             _check_within(name, values, bounds)
-        interval, p = _anytime(x - y, bounds[1] - bounds[0], alpha)
+        interval, p = _anytime_test(x - y, bounds[1] - bounds[0], alpha)
     test: TestName = "sign flips" if bounds is None else "betting"
-    return Comparison(names, len(x), interval, p, p, 1, _removed(x, y), higher_is_better, test)
+    removed = _variance_removed(x, y)
+    return Comparison(names, len(x), interval, p, p, 1, removed, higher_is_better, test)
 
 
 def compare_all(
@@ -168,19 +169,19 @@ def compare_all(
     if baseline is not None:
         pairs = [(name, baseline) for name in values if name != baseline]
     test = partial(compare, higher_is_better=higher_is_better, alpha=alpha, bounds=bounds, rng=rng)
-    single = [test(values[a], values[b], names=(a, b)) for a, b in pairs]
-    corrected = holm([one.p_value for one in single])
+    comparisons = [test(values[a], values[b], names=(a, b)) for a, b in pairs]
+    corrected = holm([comparison.p_value for comparison in comparisons])
     return tuple(
-        replace(one, corrected_p_value=float(p), family=len(single))
-        for one, p in zip(single, corrected, strict=True)
+        replace(comparison, corrected_p_value=float(p), family=len(comparisons))
+        for comparison, p in zip(comparisons, corrected, strict=True)
     )
 
 
 def sign_flip_p_value(differences: npt.ArrayLike, *, rng: int | Stream = 0) -> float:
     """Return the two-sided p-value of "d and -d have the same distribution".
 
-    Up to 16 nonzero differences, all sign patterns are counted; beyond, 9,999 random patterns and
-    the observed one, so that p is still exact and at least 1/10,000.
+    With at most 16 nonzero differences all sign patterns are counted. With more, 9,999 random
+    patterns and the observed one are counted: p is still exact, and at least 1/10,000.
 
     >>> sign_flip_p_value([0.1, 0.1, 0.1])
     0.25
@@ -189,7 +190,7 @@ def sign_flip_p_value(differences: npt.ArrayLike, *, rng: int | Stream = 0) -> f
     """
     d = as_sample(differences)
     if d.ndim != 1:
-        raise InvalidSample(f"a test needs one difference a run, the shape is {d.shape}")
+        raise InvalidSample(f"differences have shape {d.shape}: pass one difference per run")
     d = d[d != 0]  # the sign of 0 does not matter
     observed = abs(d.sum()) - 1e-12 * np.abs(d).sum()  # equal sums may differ by rounding
     if len(d) <= _COUNT_ALL_UP_TO:
@@ -197,23 +198,23 @@ def sign_flip_p_value(differences: npt.ArrayLike, *, rng: int | Stream = 0) -> f
         for d_i in d:
             sums = np.concatenate([sums + d_i, sums - d_i])
         return float((np.abs(sums) >= observed).mean())
-    stream, reached = as_stream(rng), 1
+    stream, as_extreme = as_stream(rng), 1
     step = max(1, _CELLS // len(d))
     for start in range(0, _RANDOM_FLIPS, step):
         signs = 2 * stream.integers(2, size=(min(step, _RANDOM_FLIPS - start), len(d))) - 1
-        reached += int((np.abs(signs @ d) >= observed).sum())
-    return reached / (_RANDOM_FLIPS + 1)
+        as_extreme += int((np.abs(signs @ d) >= observed).sum())
+    return as_extreme / (_RANDOM_FLIPS + 1)
 
 
 def holm(p_values: npt.ArrayLike) -> FloatArray:
-    """Return Holm's p-values: rejecting where p̃ ≤ α errs even once with probability ≤ α.
+    """Return p-values corrected by Holm: P(any true hypothesis has p̃ ≤ α) ≤ α.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise InvalidSample(f"p-values are a list of numbers between 0 and 1, not {p_values!r}")
+        raise InvalidSample(f"p_values is {p_values!r}: pass a list of numbers between 0 and 1")
     order = np.argsort(p, kind="stable")
     steps = np.minimum(1.0, np.arange(len(p), 0, -1) * p[order])
     adjusted = np.empty_like(p)
@@ -221,18 +222,22 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
     return adjusted
 
 
-def _fixed(d: FloatArray, alpha: float, rng: int | Stream) -> tuple[Interval, float]:
-    # Differences of 0 and 1 are no proportion: -1 is possible as well.
+def _fixed_size_test(d: FloatArray, alpha: float, rng: int | Stream) -> tuple[Interval, float]:
+    """Return the interval and the p-value for a number of runs fixed in advance."""
+    # Wilson's interval does not apply: differences of 0 and 1 may also be -1.
     method = intervals.fitting_method(d)
     method = "t" if method == "Wilson" else method
     interval = intervals.mean_interval(d, alpha=alpha, method=method, rng=rng)
     return interval, sign_flip_p_value(d, rng=rng)
 
 
-def _anytime(d: FloatArray, width: float, alpha: float) -> tuple[Interval, float]:
-    """Values in an interval of width w differ by at most w."""
+def _anytime_test(d: FloatArray, width: float, alpha: float) -> tuple[Interval, float]:
+    """Return an interval and a p-value that are valid at every number of runs.
+
+    Both agents have values in an interval of this width, so d is between -width and width.
+    """
     all_t = confidence_sequence(d, (-width, width), alpha)
-    mean, low, high = (np.asarray(ends[-1]) for ends in (all_t.mean, all_t.low, all_t.high))
+    mean, low, high = (np.asarray(of_t[-1]) for of_t in (all_t.mean, all_t.low, all_t.high))
     p = anytime_p_value(d, (-width, width), 0.0, alpha)
     return Interval(mean, low, high, alpha, all_t.method), p
 
@@ -245,12 +250,13 @@ def _check_within(name: str, values: FloatArray, bounds: tuple[float, float]) ->
         )
 
 
-def _removed(x: FloatArray, y: FloatArray) -> float:
-    apart = x.var(ddof=1) + y.var(ddof=1)
-    return float(1 - (x - y).var(ddof=1) / apart) if apart > 0 else float("nan")
+def _variance_removed(x: FloatArray, y: FloatArray) -> float:
+    """Return the share of the variance that pairing removed; NaN if nothing varies."""
+    unpaired = x.var(ddof=1) + y.var(ddof=1)
+    return float(1 - (x - y).var(ddof=1) / unpaired) if unpaired > 0 else float("nan")
 
 
-def _pairing(removed: float) -> str:
+def _pairing_text(removed: float) -> str:
     if removed >= 0:
         return f"pairing removed {100 * removed:.0f} % of the variance"
     return f"pairing added {-100 * removed:.0f} % to the variance"

@@ -40,7 +40,7 @@ _COCHRAN: Final = 0.2
 #: The bootstrap needs at least this many runs.
 _FEWEST_RUNS: Final = 10
 _LEAST_ALPHA: Final = 1e-4
-_CELLS: Final = 2**22  # the most numbers held at once, whatever the size of the sample
+_CELLS: Final = 2**22  # limit on the size of temporary arrays, for samples of any size
 
 
 class InvalidSample(BayesControlError, ValueError):
@@ -53,11 +53,11 @@ class InvalidSample(BayesControlError, ValueError):
 
 
 class NoData(InvalidSample):
-    """There are too few values, or counts that are impossible.
+    """There are too few values, or the counts are impossible.
 
     >>> mean_and_error([])
     Traceback (most recent call last):
-    bayescontrol.lab.statistics.intervals.NoData: a mean needs at least one value along axis 0...
+    bayescontrol.lab.statistics.intervals.NoData: values have shape (0,): a mean needs ...
     """
 
 
@@ -98,7 +98,7 @@ def mean_and_error(values: npt.ArrayLike, axis: int = 0) -> tuple[FloatArray, Fl
     x = np.asarray(values, dtype=np.float64)
     n = x.shape[axis] if x.ndim else 0
     if n == 0:
-        raise NoData(f"a mean needs at least one value along axis {axis}, the shape is {x.shape}")
+        raise NoData(f"values have shape {x.shape}: a mean needs at least one along axis {axis}")
     mean = np.asarray(x.mean(axis=axis))
     if n == 1:
         return mean, np.full_like(mean, np.inf)
@@ -117,14 +117,14 @@ def fitting_method(values: npt.ArrayLike, axis: int = 0) -> Method:
     """
     x = as_sample(values, axis)
     n = len(x)
-    if _zeros_and_ones(x):
+    if _is_binary(x):
         return "Wilson"
     if n < _FEWEST_RUNS:
         return "t"
     centred = x - x.mean(axis=0)
     m2, m3 = (centred**2).mean(axis=0), (centred**3).mean(axis=0)
-    spread = m2 > 0  # a component that never varies has no skewness
-    gamma = np.abs(np.divide(m3, m2**1.5, out=np.zeros_like(m2), where=spread))
+    varies = m2 > 0  # a component that never varies has no skewness
+    gamma = np.abs(np.divide(m3, m2**1.5, out=np.zeros_like(m2), where=varies))
     return "bootstrap" if np.median(gamma) > _COCHRAN * np.sqrt(n) else "t"
 
 
@@ -151,7 +151,7 @@ def mean_interval(
     chosen = fitting_method(x) if method == "auto" else method
     mean, error = mean_and_error(x)
     if chosen == "Wilson":
-        if not _zeros_and_ones(x):
+        if not _is_binary(x):
             raise InvalidSample("Wilson's interval is for proportions: pass zeros and ones")
         low, high = wilson(x.sum(axis=0), len(x), normal_quantile(1 - alpha / 2))
     elif chosen == "bootstrap":
@@ -167,8 +167,8 @@ def mean_band(
 ) -> Interval:
     """Return a band for a mean curve: P(low_j ≤ μ_j ≤ high_j for all j) = 1 - α.
 
-    `axis` is the run; all other axes belong to the curve. Below ten runs there is too little to
-    resample, and c is Bonferroni's t_{n-1, 1 - α/2J}.
+    `axis` is the run; all other axes belong to the curve. Fewer than ten runs are too few to
+    resample: then c is Bonferroni's t_{n-1, 1 - α/2J}.
 
     >>> curves = Stream(1).normal(size=(40, 100)).cumsum(axis=1)
     >>> band, pointwise = mean_band(curves), mean_interval(curves)
@@ -177,19 +177,19 @@ def mean_band(
     """
     x = as_sample(curves, axis, least=2)
     check_level(alpha)
-    flat, mean, error = _flat(x)
+    flat, mean, error = _flatten(x)
     n, width = flat.shape
     if n < _FEWEST_RUNS:
         c, method = t_quantile(1 - alpha / (2 * width), n - 1), "Bonferroni t"
     else:
-        resamples = _resamples(alpha)
-        largest = np.zeros(resamples)
+        resamples = _resample_count(alpha)
+        largest_t = np.zeros(resamples)
         for _, t in _t_star(flat, resamples, rng):
-            np.maximum(largest, np.abs(t).max(axis=1), out=largest)
-        c = float(np.sort(largest)[resamples - int((resamples + 1) * alpha)])
+            np.maximum(largest_t, np.abs(t).max(axis=1), out=largest_t)
+        c = float(np.sort(largest_t)[resamples - int((resamples + 1) * alpha)])
         method = "max-t bootstrap"
     shape = x.shape[1:]
-    low, high = _minus(mean, c, error), _minus(mean, -c, error)
+    low, high = _bound(mean, c, error), _bound(mean, -c, error)
     return Interval(mean.reshape(shape), low.reshape(shape), high.reshape(shape), alpha, method)
 
 
@@ -210,7 +210,7 @@ def wilson(
     centre = p + z * z / (2 * n)
     half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    low = np.where(k == 0, 0.0, (centre - half) / scale)  # exact where rounding would not be
+    low = np.where(k == 0, 0.0, (centre - half) / scale)  # 0 and 1 exactly, without rounding
     high = np.where(k == n, 1.0, (centre + half) / scale)
     return low, high
 
@@ -226,9 +226,9 @@ def bernstein(variance: npt.ArrayLike, n: int, alpha: float = 0.05) -> FloatArra
     """
     if n < 1:
         raise NoData(f"bernstein needs at least one value, n = {n}")
-    share = math.log(2 / check_level(alpha))
-    spread = 2 * n * share * np.maximum(variance, 0.0)
-    return np.asarray((share / 3 + np.sqrt(share**2 / 9 + spread)) / n)
+    log_term = math.log(2 / check_level(alpha))
+    variance_term = 2 * n * log_term * np.maximum(variance, 0.0)
+    return np.asarray((log_term / 3 + np.sqrt(log_term**2 / 9 + variance_term)) / n)
 
 
 def normal_quantile(p: float) -> float:
@@ -246,17 +246,20 @@ def t_quantile(p: float, nu: int) -> float:
 
 
 def as_sample(values: npt.ArrayLike, axis: int = 0, least: int = 1) -> FloatArray:
-    """Return the values as floats with the runs first; require `least` of them, all finite."""
+    """Return the values as a float array whose first axis is the run.
+
+    Raise if there are fewer than `least` runs, or if a value is not finite.
+    """
     x = np.asarray(values, dtype=np.float64)
     n = x.shape[axis] if x.ndim else 0
     if n < least:
         raise NoData(
-            f"at least {least} values are needed along axis {axis}, the shape is {x.shape}"
+            f"values have shape {x.shape}: at least {least} values are needed along axis {axis}"
         )
     if not np.isfinite(x).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
         raise InvalidSample(
-            f"value {x[place]} at {place}: a mean needs finite values; leave that run out, "
+            f"value {x[index]} at {index}: a mean needs finite values; leave that run out, "
             "or count such runs as a proportion"
         )
     return np.moveaxis(x, axis, 0)
@@ -266,7 +269,7 @@ def check_level(alpha: float) -> float:
     """Return α; raise unless 0 < α < 1."""
     if not 0 < alpha < 1:
         raise InvalidSample(
-            f"alpha = {alpha!r}: it is the error rate, between 0 and 1; "
+            f"alpha = {alpha!r}: expected an error rate between 0 and 1; "
             "0.05 gives intervals of 95 %"
         )
     return alpha
@@ -295,47 +298,51 @@ def studentised_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the studentised bootstrap interval of the mean along the first axis.
 
-    A component that never varies has an interval of width 0. B = 1,999 resamples, more where
-    α < 0.02.
+    A component that never varies has an interval of width 0. There are B = 1,999 resamples, and
+    more if α < 0.02.
     """
-    flat, mean, error = _flat(x)
-    resamples = _resamples(alpha)
+    flat, mean, error = _flatten(x)
+    resamples = _resample_count(alpha)
     k = int((resamples + 1) * alpha / 2)
     low, high = np.empty_like(mean), np.empty_like(mean)
     for columns, t in _t_star(flat, resamples, rng):
         t.partition((k - 1, resamples - k), axis=0)
-        low[columns] = _minus(mean[columns], t[resamples - k], error[columns])
-        high[columns] = _minus(mean[columns], t[k - 1], error[columns])
+        low[columns] = _bound(mean[columns], t[resamples - k], error[columns])
+        high[columns] = _bound(mean[columns], t[k - 1], error[columns])
     return low.reshape(x.shape[1:]), high.reshape(x.shape[1:])
 
 
-def _zeros_and_ones(x: FloatArray) -> bool:
+def _is_binary(x: FloatArray) -> bool:
     return bool(((x == 0) | (x == 1)).all())
 
 
-def _flat(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return runs times components, the means and their standard errors."""
+def _flatten(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return x as an array [run, component], with the means and their standard errors."""
     flat = x.reshape(len(x), -1)
     if len(flat) < 2:
-        raise NoData(f"resampling needs at least 2 runs, the shape is {x.shape}")
+        raise NoData(f"values have shape {x.shape}: resampling needs at least 2 runs")
     return flat, flat.mean(axis=0), flat.std(axis=0, ddof=1) / np.sqrt(len(flat))
 
 
-def _resamples(alpha: float) -> int:
+def _resample_count(alpha: float) -> int:
+    """Return B, the number of resamples."""
     if alpha < _LEAST_ALPHA:
         raise InvalidSample(
             f"alpha = {alpha}: the bootstrap needs alpha >= {_LEAST_ALPHA}; use method='t'"
         )
-    return max(1999, int(np.ceil(40 / alpha)) - 1)  # so that k is 20 or more
+    return max(1999, int(np.ceil(40 / alpha)) - 1)  # then the rank k is at least 20
 
 
-def _minus(mean: FloatArray, t: FloatArray | float, error: FloatArray) -> FloatArray:
-    """Return x̄ - t s/√n; x̄ itself where nothing varies, even for infinite t."""
+def _bound(mean: FloatArray, t: FloatArray | float, error: FloatArray) -> FloatArray:
+    """Return the bound x̄ - t s/√n; it is x̄ if a component never varies, even for infinite t."""
     return mean - np.multiply(t, error, out=np.zeros_like(mean), where=error > 0)
 
 
 def _t_star(x: FloatArray, resamples: int, rng: int | Stream) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield t* of all resamples for blocks of components; all use the same resamples."""
+    """Yield blocks of components: the columns of x, and t* as an array [resample, component].
+
+    All blocks use the same resamples.
+    """
     seed = as_stream(rng).integers(2**62)
     step = max(1, _CELLS // resamples)
     for start in range(0, x.shape[1], step):
@@ -344,6 +351,7 @@ def _t_star(x: FloatArray, resamples: int, rng: int | Stream) -> Iterator[tuple[
 
 
 def _t_star_of(x: FloatArray, resamples: int, stream: Stream) -> FloatArray:
+    """Return t* = (x̄* - x̄) / (s* / √n) as an array [resample, component]."""
     n = len(x)
     centred = x - x.mean(axis=0)
     squares = centred**2
@@ -354,7 +362,7 @@ def _t_star_of(x: FloatArray, resamples: int, stream: Stream) -> FloatArray:
         drawn = stream.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
         weights = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n) / n
         mean, second = weights @ centred, weights @ squares
-        # One run drawn n times has variance 0; rounding must not give it another.
+        # A resample of one run, drawn n times, has variance 0; rounding may make it positive.
         variance = np.where(second - mean**2 > 1e-12 * second, second - mean**2, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = mean / np.sqrt(variance / (n - 1))
