@@ -4,11 +4,12 @@
 
     step          (x, a) → o = (r, y)
     terminated    (x, a) → o = (r, x_0): the step that ends an episode leads to the first state of
-                  the next one, with its reward; the last state is not observed. With `pause` it is
-                  observed, and one more step with any action leads to x_0 with reward 0. Use it if
-                  every reward is a cost per step: only then does an episode's end have a value
-    truncated     "end": as above. "go on": an ordinary step without a reset, for time limits that
-                  are not part of the world
+                  the next episode; the last state is not observed. With `pause` the last state is
+                  observed, and one more step with any action leads to x_0 with reward 0. Use
+                  `pause` if every reward is a cost per step: only then does an episode's end have
+                  a value
+    truncated     "end": like terminated. "go on": an ordinary step without a reset, for time
+                  limits that are not part of the world
 
 `drive` runs one agent in one or many lanes that share its belief:
 
@@ -71,7 +72,7 @@ class Continuing:
         if truncated not in ("end", "go on"):
             raise ValueError(f'truncated={truncated!r}: it must be "end" or "go on"')
         self.env, self.truncated, self.pause, self.reward = env, truncated, pause, reward
-        self._over = False
+        self._reset_is_due = False  # with `pause`, in the step after an episode has ended
         self.observation_space = as_space(env.observation_space)
         self.action_space = as_space(env.action_space)
         #: Number of episodes that have ended.
@@ -81,15 +82,15 @@ class Continuing:
 
     @property
     def actions(self) -> list[Any]:
-        """The names of the actions, if they are finitely many."""
-        return self._listed(self.action_space, "actions")
+        """The names of the actions; raises `TypeError` if there are infinitely many."""
+        return self._list_names(self.action_space, "actions")
 
     @property
     def states(self) -> list[Any]:
-        """The names of the states, if they are finitely many."""
-        return self._listed(self.observation_space, "states")
+        """The names of the states; raises `TypeError` if there are infinitely many."""
+        return self._list_names(self.observation_space, "states")
 
-    def _listed(self, space: FiniteSpace | BoxSpace, what: str) -> list[Any]:
+    def _list_names(self, space: FiniteSpace | BoxSpace, what: str) -> list[Any]:
         if isinstance(space, BoxSpace):
             raise TypeError(
                 f"the {what} are a {space.space} and cannot be listed: a Box has infinitely many. "
@@ -98,18 +99,18 @@ class Continuing:
         return list(space.names())
 
     def respond(self, a: Any, rng: Stream) -> Any:
-        """Return o = (r, y); after an end, y is the first state of the next episode."""
+        """Return o = (r, y), or y without `reward`; y is x_0 if the episode ends without `pause`."""
         r: Any
         action = self.action_space.element(a)
-        if self._over:
-            r, self._over = 0.0, False
+        if self._reset_is_due:
+            r, self._reset_is_due = 0.0, False
             y, _ = self.env.reset()
         else:
             y, r, terminated, truncated, _ = self.env.step(action)
             if terminated or (truncated and self.truncated == "end"):
                 self.ends += 1
                 if self.pause:
-                    self._over = True
+                    self._reset_is_due = True
                 else:
                     y, _ = self.env.reset()
         self.x = self.observation_space.name(y)
@@ -141,7 +142,7 @@ def set_situation(agent: Any, x: Any) -> None:
 
 
 class _Lanes:
-    """Lets the agent learn from transitions and records them."""
+    """Lets the agent learn the transitions of all lanes, and records them."""
 
     def __init__(self, agent: Any, reward: bool) -> None:
         self.agent, self.reward = agent, reward
@@ -174,10 +175,10 @@ def drive(
     """Run an agent for `steps` steps in an environment, or in every lane of a vector environment.
 
     The environment is reset first, with seeds from `seed` and `run`. `terminated` and `truncated`
-    say how the agent learns from an end: as a "transition" to the next start, or with a "mask". By
-    default a terminated episode is a transition if the states are finite, and masked in a Box. The
-    returned record has one row per learnt transition, with the columns situation, lane, reward and
-    ended.
+    say how the agent learns the last step of an episode: as a "transition" to the first state of
+    the next episode, or with a "mask" to the last state. By default `terminated` is "transition" if
+    the states are finite, and "mask" in a Box. The returned record has one row per learnt
+    transition, with the columns situation, lane, reward and ended.
 
     >>> import gymnasium
     >>> from bayescontrol.mdp import GibbsMDP
@@ -190,7 +191,7 @@ def drive(
     if steps < 0:
         raise ValueError(f"steps={steps}: it must be at least 0")
     _reject_private_state(agent)
-    envs, same_step = _vectorised(env, autoreset)
+    envs, same_step = _as_vector_env(env, autoreset)
     space = as_space(envs.single_observation_space)
     action_space = as_space(envs.single_action_space)
     if terminated is None:
@@ -205,41 +206,43 @@ def drive(
     a: list[Any] = [None] * n
     elements: list[Any] = [None] * n
     lanes = _Lanes(agent, reward)
-    # For lanes whose next step only resets: the (x, a, r) that still needs x_0, or None.
+    # The lanes whose next step only resets, with the (x, a, r) that is learnt once x_0 is known, or
+    # None if nothing remains to be learnt.
     resetting: dict[int, tuple[Any, Any, float] | None] = {}
     for _ in range(steps):
         for i in range(n):
             if i not in resetting:
                 set_situation(agent, x[i])
                 action = agent.act(p)
-                # Copy arrays, because a controller may reuse its own.
+                # Copy arrays, because a controller may reuse its array.
                 a[i] = action.copy() if isinstance(action, np.ndarray) else action
                 elements[i] = action_space.element(a[i])
-        batch, r, terminations, truncations, info = envs.step(_joined(envs, elements))
+        batch, r, terminations, truncations, info = envs.step(_join_actions(envs, elements))
         for i, element in enumerate(split(envs.observation_space, batch)):
             y = space.name(element)
             if i in resetting:
-                if (waiting := resetting.pop(i)) is not None:
-                    lanes.learn(i, *waiting, y, True)
+                if (unlearnt := resetting.pop(i)) is not None:
+                    lanes.learn(i, *unlearnt, y, True)
             elif not (terminations[i] or truncations[i]):
                 lanes.learn(i, x[i], a[i], float(r[i]), y, False)
             else:
                 masked = (terminated if terminations[i] else truncated) == "mask"
                 if not same_step:
                     resetting[i] = None if masked else (x[i], a[i], float(r[i]))
-                    last = y
+                    learnt_state = y
                 else:
-                    last = space.name(_lane_of(info["final_obs"], i)) if masked else y
+                    learnt_state = space.name(_lane_of(info["final_obs"], i)) if masked else y
                 if masked or same_step:
-                    lanes.learn(i, x[i], a[i], float(r[i]), last, True)
+                    lanes.learn(i, x[i], a[i], float(r[i]), learnt_state, True)
             x[i] = y
     return Record(lanes.actions, lanes.observations, lanes.probes)
 
 
-def _joined(envs: Any, elements: list[Any]) -> Any:
+def _join_actions(envs: Any, elements: list[Any]) -> Any:
+    """Return the actions of all lanes as one batch."""
     utils, space = gymnasium.vector.utils, envs.single_action_space
-    room: Any = utils.create_empty_array(space, n=len(elements))
-    return utils.concatenate(space, elements, room)
+    batch: Any = utils.create_empty_array(space, n=len(elements))
+    return utils.concatenate(space, elements, batch)
 
 
 def _lane_of(value: Any, lane: int) -> Any:
@@ -250,7 +253,7 @@ def _lane_of(value: Any, lane: int) -> Any:
     return value[lane]
 
 
-def _vectorised(env: Any, autoreset: str | None) -> tuple[Any, bool]:
+def _as_vector_env(env: Any, autoreset: str | None) -> tuple[Any, bool]:
     """Return the vector environment, and whether it resets in the step that ends an episode."""
     vector = gymnasium.vector
     if isinstance(env, gymnasium.Env):
@@ -258,8 +261,8 @@ def _vectorised(env: Any, autoreset: str | None) -> tuple[Any, bool]:
         return vector.SyncVectorEnv([lambda: env], autoreset_mode=mode), True
     if not isinstance(env, vector.VectorEnv):
         raise TypeError(f"env={env!r} is neither a gymnasium.Env nor a gymnasium.vector.VectorEnv")
-    stated = env.metadata.get("autoreset_mode") if autoreset is None else autoreset
-    name = getattr(stated, "value", stated)
+    mode = env.metadata.get("autoreset_mode") if autoreset is None else autoreset
+    name = getattr(mode, "value", mode)
     if name not in ("NextStep", "SameStep"):
         raise MissingCapability(
             f"{env} has autoreset mode {name}: create it with NextStep or SameStep, or pass "
@@ -269,6 +272,7 @@ def _vectorised(env: Any, autoreset: str | None) -> tuple[Any, bool]:
 
 
 def _reject_private_state(agent: Any) -> None:
+    """Raise `MissingCapability` if a mode of the agent has private state."""
     modes = getattr(getattr(agent, "belief", None), "modes", ())
     if isinstance(modes, Sequence) and any(isinstance(m, Stateful) for m in modes):
         raise MissingCapability(

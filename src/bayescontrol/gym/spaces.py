@@ -2,7 +2,7 @@
 
     finite     Discrete, MultiDiscrete, MultiBinary, and Tuple or Dict of these: an element is
                named by its integers (i_1, …, i_n), or by i if the space is Discrete
-    Box        an element is an array; it is copied, because a simulator may reuse its own
+    Box        an element is named by a copy of its array, because a simulator may reuse the array
 
 A name is plain Python data, so it is hashable and can be saved. All of `bayescontrol.gym` imports
 Gymnasium, an optional dependency, from here.
@@ -28,7 +28,7 @@ except ImportError as error:
 #: The name of an element of a finite space.
 Name: TypeAlias = int | tuple[int, ...]
 #: The largest number of names that can be listed.
-MOST = 1_000_000
+MAX_NAMES = 1_000_000
 
 _spaces = gymnasium.spaces
 
@@ -49,7 +49,7 @@ class FiniteSpace:
     def __init__(self, space: Any) -> None:
         self.space = space
         self._ranges = _ranges(space)
-        self._plain = isinstance(space, _spaces.Discrete)
+        self._is_discrete = isinstance(space, _spaces.Discrete)
 
     @property
     def size(self) -> int:
@@ -57,39 +57,39 @@ class FiniteSpace:
         return math.prod(n for _, n in self._ranges)
 
     def name(self, element: Any) -> Name:
-        """Return the integers (i_1, …, i_n) in the element, or i if the space is Discrete."""
-        return int(element) if self._plain else tuple(_integers(self.space, element))
+        """Return the integers (i_1, …, i_n) of the element, or i if the space is Discrete."""
+        return int(element) if self._is_discrete else tuple(_integers(self.space, element))
 
     def element(self, name: Any) -> Any:
-        """Return the element with that name; `UnknownAction` if there is none."""
+        """Return the element with that name; raise `UnknownAction` if there is none."""
         try:
-            parts = [name] if self._plain else list(name)
-            inside = len(parts) == len(self._ranges) and all(
+            integers = [name] if self._is_discrete else list(name)
+            exists = len(integers) == len(self._ranges) and all(
                 i == int(i) and first <= i < first + n
-                for i, (first, n) in zip(parts, self._ranges, strict=True)
+                for i, (first, n) in zip(integers, self._ranges, strict=True)
             )
         except (TypeError, ValueError):
-            inside = False
-        if not inside:
+            exists = False
+        if not exists:
             raise UnknownAction(f"{name!r} is not the name of an element of {self.space}")
-        return _element(self.space, iter(parts))
+        return _element(self.space, iter(integers))
 
     def names(self) -> list[Name]:
-        """Return all names in order."""
-        if self.size > MOST:
+        """Return all names in order; raise `InvalidTable` if there are too many."""
+        if self.size > MAX_NAMES:
             raise InvalidTable(
                 f"{self.space} has {self.size} elements, too many to list: use an agent that adds "
                 "states when it observes them, such as GibbsMDP"
             )
         ranges = [range(first, first + n) for first, n in self._ranges]
-        return list(ranges[0]) if self._plain else list(product(*ranges))
+        return list(ranges[0]) if self._is_discrete else list(product(*ranges))
 
     def __repr__(self) -> str:
         return f"FiniteSpace({self.space})"
 
 
 class BoxSpace:
-    """A space of real arrays; the name of an element is a copy of it.
+    """A space of real arrays; the name of an element is a copy of the array.
 
     >>> from gymnasium.spaces import Box
     >>> space = BoxSpace(Box(-2.0, 2.0, (1,)))
@@ -108,12 +108,12 @@ class BoxSpace:
         return np.array(element)
 
     def element(self, name: Any) -> Any:
-        """Return an array of the space's shape and type; `UnknownAction` if it is outside."""
+        """Return an array of the space's shape and type; raise `UnknownAction` if it is outside."""
         space = self.space
         try:
             element = np.asarray(name, space.dtype).reshape(space.shape)
         except (TypeError, ValueError):
-            raise UnknownAction(f"{name!r} is not an array of shape {space.shape}") from None
+            raise UnknownAction(f"{name!r}: give an array of shape {space.shape}") from None
         if not space.contains(element):
             raise UnknownAction(f"{name!r} is outside of {space}: limit the policy's output")
         return element
@@ -123,7 +123,7 @@ class BoxSpace:
 
 
 def as_space(space: Any) -> FiniteSpace | BoxSpace:
-    """Return the naming of a space's elements.
+    """Return the conversion between names and elements for a space of Gymnasium.
 
     >>> from gymnasium.spaces import Box, Discrete, Text
     >>> as_space(Discrete(4)), as_space(Box(0.0, 1.0, (2,)))
@@ -154,10 +154,12 @@ def _ranges(space: Any) -> list[tuple[int, int]]:
 
 
 def _parts(space: Any) -> list[Any]:
+    """Return the spaces that a Tuple or a Dict consists of."""
     return list(space.spaces.values() if isinstance(space, _spaces.Dict) else space.spaces)
 
 
 def _integers(space: Any, element: Any) -> Iterator[int]:
+    """Yield the integers of an element; the inverse of `_element`."""
     match space:
         case _spaces.Dict():
             for key, part in space.spaces.items():
@@ -170,6 +172,7 @@ def _integers(space: Any, element: Any) -> Iterator[int]:
 
 
 def _element(space: Any, integers: Iterator[int]) -> Any:
+    """Return the element that consists of the next integers."""
     match space:
         case _spaces.Dict():
             return {key: _element(part, integers) for key, part in space.spaces.items()}

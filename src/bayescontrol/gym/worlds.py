@@ -30,9 +30,9 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     >>> env = ChainEnv(k=2)
     >>> _ = env.reset(seed=1)
-    >>> twin = ChainEnv(k=2)
-    >>> _ = twin.reset(seed=1)
-    >>> [env.step(1)[:2] for _ in range(4)] == [twin.step(1)[:2] for _ in range(4)]
+    >>> same_seed = ChainEnv(k=2)
+    >>> _ = same_seed.reset(seed=1)
+    >>> [env.step(1)[:2] for _ in range(4)] == [same_seed.step(1)[:2] for _ in range(4)]
     True
     """
 
@@ -42,11 +42,11 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     @abstractmethod
     def _begin(self, rng: Stream) -> tuple[Any, Any]:
-        """Return a world and its first observation."""
+        """Draw a world, and return it with its first observation."""
 
     @abstractmethod
     def _read(self, o: Any) -> tuple[Any, float]:
-        """Return Gymnasium's observation and the reward."""
+        """Split the world's observation o into Gymnasium's observation and the reward."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -60,12 +60,12 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         return observation, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Draw o ~ Q(o | a)."""
+        """Draw o ~ Q(o | a), and return observation, reward, terminated, truncated and info."""
         if self.world is None:
             raise gymnasium.error.ResetNeeded("call reset before the first step")
         if not self.action_space.contains(action):
-            raise UnknownAction(f"action {action!r} is not in {self.action_space}")
-        a = action.item() if isinstance(action, np.generic) else action
+            raise UnknownAction(f"invalid action {action!r}: give one of {self.action_space}")
+        a = action.item() if isinstance(action, np.generic) else action  # a Python number
         observation, reward = self._read(self.world.respond(a, self._rng))
         return observation, reward, False, False, {}
 
@@ -109,7 +109,7 @@ class MazeEnv(WorldEnv):
     @ . . . . . .
     """
 
-    # Gymnasium reads it from the class.
+    # Gymnasium reads `metadata` from the class.
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(
@@ -122,7 +122,7 @@ class MazeEnv(WorldEnv):
         self.maze = Maze(layout, **rules)
         self._mdp, self._start = self.maze.mdp(), start
         if start is not None:
-            self._mdp.states.place(start)
+            self._mdp.states.place(start)  # raises if the maze has no such cell
         self.action_space = gymnasium.spaces.Discrete(len(self._mdp.actions))
         self.observation_space = gymnasium.spaces.Discrete(len(self._mdp.states))
         self.render_mode = render_mode
@@ -135,7 +135,7 @@ class MazeEnv(WorldEnv):
         return o.state, o.reward
 
     def render(self) -> Any:
-        """Return the map as text, with @ at the agent's cell."""
+        """Return the map as text, with @ at the agent's cell; None before the first reset."""
         if self.render_mode != "ansi" or self.world is None:
             return None
         return self.maze.render(at=self.world.at) + "\n"
@@ -198,12 +198,12 @@ class LinearPlantEnv(WorldEnv):
             raise InvalidSystem(
                 f"noise={noise}, limit={limit}: expected finite noise ≥ 0 and finite limit > 0"
             )
-        s = PLANTS[plant]() if isinstance(plant, str) else plant
-        self.system = LinearSystem(s.A, s.B, s.Q, s.R, W=noise**2 * s.W, name=s.name)
+        p = PLANTS[plant]() if isinstance(plant, str) else plant
+        self.system = LinearSystem(p.A, p.B, p.Q, p.R, W=noise**2 * p.W, name=p.name)
         self._start = LinearPlant(self.system, start).x
-        box, most = gymnasium.spaces.Box, np.finfo(np.float64).max
+        box, largest = gymnasium.spaces.Box, np.finfo(np.float64).max
         self.action_space = box(-limit, limit, (self.system.inputs,), np.float64)
-        self.observation_space = box(-most, most, (self.system.states,), np.float64)
+        self.observation_space = box(-largest, largest, (self.system.states,), np.float64)
         self.render_mode = render_mode
 
     def _begin(self, rng: Stream) -> tuple[Any, FloatArray]:
@@ -224,7 +224,7 @@ WORLDS = {
 
 
 def register() -> None:
-    """Register the environments with Gymnasium; `import bayescontrol.gym` calls it.
+    """Register the environments with Gymnasium; `import bayescontrol.gym` calls this function.
 
     >>> register()
     >>> gymnasium.make("bayescontrol/Maze-v0").observation_space
