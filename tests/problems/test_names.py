@@ -66,5 +66,5 @@ def test_labels_are_equal_if_their_names_are() -> None:
     assert Names("arm", 2) == Names("arm", [0, 1])
     assert Names("arm", 2) != Names("arm", [1, 0])
     assert Names("arm", 2) != [0, 1]
-    assert Names("arm", ["a"]).and_one_more("b") == Names("arm", ["a", "b"])
+    assert Names("arm", ["a"]).with_name("b") == Names("arm", ["a", "b"])
     assert repr(Names("arm", ["a"])) == "Names('arm', ['a'])"

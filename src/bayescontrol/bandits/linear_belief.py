@@ -280,7 +280,7 @@ class LinearBelief(HasArms[LinearWeights]):
                 f"the state was saved for {arrays['link']}, this belief has {self.link!r}"
             )
         roster = Roster.from_arrays(arrays)
-        posteriors = self._posteriors.loaded(arrays, len(roster.labels))
+        posteriors = self._posteriors.from_arrays(arrays, len(roster.labels))
         # One row per arm; NaN marks an arm without drawn weights; no rows: nothing was drawn yet.
         drawn = np.array(arrays["drawn"], np.float64)
         drawn_arms = np.flatnonzero(~np.isnan(drawn).any(-1))

@@ -42,7 +42,7 @@ class Roster:
 
     def add(self, arm: Hashable) -> None:
         """Add an active arm."""
-        self.labels = self.labels.and_one_more(arm)
+        self.labels = self.labels.with_name(arm)
         self.counts = np.append(self.counts, 0)
         self._activate(np.append(self.active, len(self.labels) - 1))
 

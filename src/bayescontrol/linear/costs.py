@@ -137,7 +137,7 @@ class CostBelief:
         except (TypeError, ValueError):
             raise BadEvidence(f"the cost is {cost!r}: it must be a number") from None
         phi = np.concatenate([_features(x), _features(u)])
-        if not (abs(c) <= LARGEST and kernels.lqr.within(phi)):
+        if not (abs(c) <= LARGEST and kernels.lqr.is_within_limits(phi)):
             raise BadEvidence(f"the cost {c!r} or a squared input is larger than {LARGEST:g}")
         return phi, c
 
@@ -194,7 +194,7 @@ class CostBelief:
                 f"the saved costs have noise {arrays['noise']}, this belief has {self.noise}"
             )
         twin = self.copy()
-        twin._fit = self._fit.loaded({name: part[None] for name, part in arrays.items()}, 1)
+        twin._fit = self._fit.from_arrays({name: part[None] for name, part in arrays.items()}, 1)
         twin.count = int(arrays["count"])
         return twin
 

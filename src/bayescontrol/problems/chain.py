@@ -55,15 +55,15 @@ def chain(k: int = 3) -> TabularModes:
     >>> agent.belief
     FiniteBelief(2 modes after 4 observations: A 1, B 0)
     """
-    _at_least_one("chain", "k", k)
+    _require_positive("chain", "k", k)
     situations = 2 * k - 1
     hypothesis = np.zeros((2, situations, 2, 2))
     hypothesis[..., 0] = 1.0
     successor = np.zeros((situations, 2, 2), np.int64)
     for x in range(situations):
-        of, run = (0, x) if x < k else (1, x - k + 1)
+        repeated, run = (0, x) if x < k else (1, x - k + 1)
         for a in range(2):
-            length = run + 1 if a == of else 1
+            length = run + 1 if a == repeated else 1
             if length == k:
                 hypothesis[a, x, a] = 0.0, 1.0
             else:
@@ -81,8 +81,8 @@ def first_run(actions: npt.ArrayLike, k: int) -> int | None:
     a = np.asarray(actions)
     starts = np.flatnonzero(np.concatenate(([True], a[1:] != a[:-1]))) if a.size else a
     lengths = np.diff(starts, append=a.size)
-    long = np.flatnonzero(lengths >= k)
-    return int(starts[long[0]]) + k if long.size else None
+    long_runs = np.flatnonzero(lengths >= k)
+    return int(starts[long_runs[0]]) + k if long_runs.size else None
 
 
 class GrowingMode(ClassMode):
@@ -95,7 +95,7 @@ class GrowingMode(ClassMode):
     __slots__ = ()
 
     def act(self, x: Trailing, rng: Stream) -> int:
-        """a = m."""
+        """Return the action m, in every situation."""
         return self.m
 
 
@@ -126,7 +126,7 @@ class GrowingChain(ModeClass[GrowingMode, Trailing, int, int]):
     actions = range(2)
 
     def __init__(self, scale: int = 10) -> None:
-        _at_least_one("GrowingChain", "scale", scale)
+        _require_positive("GrowingChain", "scale", scale)
         super().__init__(2, ("A", "B"))
         self.scale = scale
 
@@ -167,7 +167,7 @@ class GrowingChain(ModeClass[GrowingMode, Trailing, int, int]):
 
 
 class GrowingEnvironment:
-    """Q_m of the growing chain: 1 if the last k_t actions were all m, else 0.
+    """Q_m of the growing chain: it pays 1 if the last k_t actions were all m, else 0.
 
     >>> world = GrowingChain(scale=2).environment(0)
     >>> [world.respond(0, rng=None) for t in range(6)]
@@ -178,7 +178,7 @@ class GrowingEnvironment:
         self.modes, self.m, self.x = modes, m, modes.start
 
     def respond(self, a: int, rng: Stream) -> int:
-        """The reward of action a."""
+        """Return the reward of action a, and count the step."""
         o = int(self.modes.likelihoods(self.x, a, 1)[self.m])
         self.x = self.modes.advance(self.x, a, o)
         return o
@@ -187,7 +187,8 @@ class GrowingEnvironment:
         return f"GrowingEnvironment({self.modes[self.m].name} of {self.modes!r}, x={self.x})"
 
 
-def _at_least_one(what: str, name: str, value: int) -> None:
+def _require_positive(what: str, name: str, value: int) -> None:
+    """Raise InvalidTable if the setting `name` of `what` is below 1."""
     if value < 1:
         raise InvalidTable(f"{what}({name}={value}): {name} must be at least 1")
 
@@ -200,7 +201,7 @@ class Waiting(NamedTuple):
 
 
 def identification_time(k: int, schedule: Schedule = every_step) -> Waiting:
-    """E T and its standard deviation for the rule with this schedule, exactly.
+    """Return E T and the standard deviation of T for the rule with this schedule, exactly.
 
     A run of n + 1 blocks takes a geometric number of attempts (success probability s), each a run
     of n blocks and one more block: μ_{n+1} = (μ_n + 1)/s, σ²_{n+1} = σ²_n/s + (1 - s)(μ_n + 1)²/s².
@@ -216,7 +217,8 @@ def identification_time(k: int, schedule: Schedule = every_step) -> Waiting:
         t = np.arange(1, 3 * k + 1)
         mean = float(t @ p)
         return Waiting(mean, math.sqrt(float((t - mean) ** 2 @ p)))
-    j, s = (schedule.k, 0.5) if isinstance(schedule, Every) else (1, _continues(schedule))
+    # A block of j steps continues a run with probability s; r blocks make a run of k actions.
+    j, s = (schedule.k, 0.5) if isinstance(schedule, Every) else (1, _continuation(schedule))
     r = -(-k // j)
     mean, variance = 0.0, 0.0
     for _ in range(r - 1):
@@ -226,7 +228,9 @@ def identification_time(k: int, schedule: Schedule = every_step) -> Waiting:
 
 
 def first_reward_time(k: int) -> Waiting:
-    """2^k - 1 + k/2: with probability 1/2 the first run is the wrong action, then k more steps.
+    """E = 2^k - 1 + k/2: with probability 1/2 the first run is of the wrong action.
+
+    The agent then knows the right action and needs k more steps.
 
     >>> first_reward_time(10).mean
     1028.0
@@ -238,35 +242,37 @@ def first_reward_time(k: int) -> Waiting:
 def identification_probabilities(
     required: Callable[[int], int], schedule: Schedule, steps: int
 ) -> FloatArray:
-    """P(T = t) for t = 1 … steps, where `required(t)` = k_t equal actions identify at step t.
+    """Return P(T = t) for t = 1 … steps; `required(t)` is k_t, the run that ends the wait at t.
 
-    The trailing run n is a Markov chain: n + 1 with probability 1 - q_t/2, else 1, where q_t is
-    the probability that a mode is drawn before step t; absorbed at n ≥ k_t. There are no
-    subtractions, so tiny probabilities are accurate.
+    The length n of the trailing run is a Markov chain. It becomes n + 1 with probability
+    1 - q_t/2, else 1, where q_t is the probability that a mode is drawn before step t. The chain
+    ends when n ≥ k_t. There are no subtractions, so tiny probabilities are accurate.
 
     >>> identification_probabilities(lambda t: 2, every_step, 4).tolist()
     [0.0, 0.5, 0.25, 0.125]
     """
-    q = _redraws(schedule, steps)
+    q = _draw_probabilities(schedule, steps)
     probabilities = np.zeros(steps)
-    u = np.zeros(steps + 2)  # u[n] = P(not identified, run n)
+    u = np.zeros(steps + 2)  # u[n] = P(not identified yet, trailing run of n); n ≤ max_run
     u[0] = 1.0
-    longest = 0
+    max_run = 0
     for t in range(1, steps + 1):
         switch = 0.5 * q[t - 1] if t > 1 else 0.0
-        fresh = switch * u[: longest + 1].sum()
-        u[1 : longest + 2] = (1.0 - switch) * u[: longest + 1]
+        restarted = switch * u[: max_run + 1].sum()
+        u[1 : max_run + 2] = (1.0 - switch) * u[: max_run + 1]
         u[0] = 0.0
-        u[1] += fresh
-        k = min(required(t), longest + 2)
-        probabilities[t - 1] = u[k : longest + 2].sum()
-        u[k : longest + 2] = 0.0
-        longest = k - 1
+        u[1] += restarted
+        k = min(required(t), max_run + 2)
+        probabilities[t - 1] = u[k : max_run + 2].sum()
+        u[k : max_run + 2] = 0.0
+        max_run = k - 1
     return probabilities
 
 
 def tail_bound(growing: GrowingChain, schedule: Schedule, steps: int) -> float:
-    """An upper bound of P(steps < T < ∞) in the growing chain, for modes held a bounded time.
+    """Bound P(steps < T < ∞) in the growing chain from above.
+
+    The schedule must hold every mode for a bounded time; `doubling` raises MissingCapability.
 
     P(the last n actions are equal) ≤ c ρ^n and k_t ≥ scale √t, so the sum over t > steps is at
     most c ∫ ρ^(scale √t) dt = 2c (z + 1) e^-z / λ²,  z = λ √steps,  λ = -scale ln ρ.
@@ -282,15 +288,15 @@ def tail_bound(growing: GrowingChain, schedule: Schedule, steps: int) -> float:
     if isinstance(schedule, Every):  # any n steps contain at least ⌊(n-1)/k⌋ draws
         rho, c = 2.0 ** (-1.0 / schedule.k), 2.0
     else:
-        rho = _continues(schedule)
+        rho = _continuation(schedule)
         c = 1.0 / rho
     lam = -growing.scale * math.log(rho)
     z = lam * math.sqrt(steps)
     return min(1.0, 2.0 * c * (z + 1.0) * math.exp(-z) / lam**2)
 
 
-def _redraws(schedule: Schedule, steps: int) -> FloatArray:
-    """q_t: the probability that a mode is drawn before action t = 0 … steps - 1."""
+def _draw_probabilities(schedule: Schedule, steps: int) -> FloatArray:
+    """Return q_t, the probability that a mode is drawn before action t = 0 … steps - 1."""
     q = np.ones(steps)
     if isinstance(schedule, Geometric):
         q[1:] = schedule.p
@@ -310,6 +316,6 @@ def _redraws(schedule: Schedule, steps: int) -> FloatArray:
     return q
 
 
-def _continues(schedule: Schedule) -> float:
-    """s = 1 - q/2, the probability that a run continues, if it is the same at every step."""
-    return 1.0 - float(_redraws(schedule, 2)[1]) / 2.0
+def _continuation(schedule: Schedule) -> float:
+    """Return s = 1 - q/2, the probability that a run continues, if q is the same at every step."""
+    return 1.0 - float(_draw_probabilities(schedule, 2)[1]) / 2.0

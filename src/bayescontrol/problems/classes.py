@@ -22,18 +22,18 @@ from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
 
 _GROUP: Final = "bayescontrol.classes"
-_HERE: Final = "bayescontrol.problems"
-_OURS: Final = {
+_PACKAGE: Final = "bayescontrol.problems"
+_BUILT_IN: Final = {
     "bias-grid": "bayescontrol.bandits.joint:bias_grid",
-    "chain": f"{_HERE}.chain:chain",
-    "consistency": f"{_HERE}.examples:consistency_diagram",
-    "consistency-repaired": f"{_HERE}.examples:consistency_repaired",
-    "core": f"{_HERE}.examples:core_diagram",
+    "chain": f"{_PACKAGE}.chain:chain",
+    "consistency": f"{_PACKAGE}.examples:consistency_diagram",
+    "consistency-repaired": f"{_PACKAGE}.examples:consistency_repaired",
+    "core": f"{_PACKAGE}.examples:core_diagram",
     "goals": "bayescontrol.mdp.modes:goal_worlds",
-    "policy-diagram": f"{_HERE}.examples:policy_diagram",
-    "prize-or-frog": f"{_HERE}.examples:prize_or_frog",
-    "three-modes": f"{_HERE}.classes:_three_modes",
-    "trap": f"{_HERE}.examples:trap",
+    "policy-diagram": f"{_PACKAGE}.examples:policy_diagram",
+    "prize-or-frog": f"{_PACKAGE}.examples:prize_or_frog",
+    "three-modes": f"{_PACKAGE}.classes:_three_modes",
+    "trap": f"{_PACKAGE}.examples:trap",
 }
 
 
@@ -77,12 +77,12 @@ class ClassDescription(NamedTuple):
 
 
 def names() -> tuple[str, ...]:
-    """The names of the registered classes, sorted. Nothing is imported.
+    """Return the names of the registered classes, sorted, without importing the classes.
 
     >>> names()[:3]
     ('bias-grid', 'chain', 'consistency')
     """
-    return tuple(sorted({point.name for point in _points()}))
+    return tuple(sorted({point.name for point in _all_entry_points()}))
 
 
 def describe(name: str) -> ClassDescription:
@@ -91,10 +91,10 @@ def describe(name: str) -> ClassDescription:
     >>> [setting.name for setting in describe("goals").settings]
     ['rows', 'columns', 'goals', 'p']
     """
-    function = _function(name)
+    function = _load_function(name)
     defaults = _defaults(name, function)
-    hints = _hints(function, defaults)
-    settings = tuple(ClassSetting(key, _in_words(hints[key]), defaults[key]) for key in defaults)
+    types = _setting_types(function, defaults)
+    settings = tuple(ClassSetting(key, _type_name(types[key]), defaults[key]) for key in defaults)
     summary = (inspect.getdoc(function) or "").partition("\n")[0]
     return ClassDescription(name, summary, settings)
 
@@ -107,34 +107,36 @@ def make(name: str, /, **settings: Any) -> TabularModes:
     >>> make("bias-grid", levels="0.1,0.9")
     TabularModes(4 modes, 1 situation, 2 actions, 2 observations)
     """
-    return tabulate(call_with_settings(name, _function(name), settings))
+    return tabulate(call_with_settings(name, _load_function(name), settings))
 
 
 def call_with_settings(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
-    """Call a function with settings, which may be text, in place of its defaults."""
+    """Call a function; `settings`, whose values may be text, replace its defaults."""
     defaults = _defaults(name, function)
-    hints = _hints(function, defaults)
+    types = _setting_types(function, defaults)
     converted = {}
     for key, value in settings.items():
         if key not in defaults:
             listed = f"its settings are {', '.join(defaults)}" if defaults else "it has no settings"
             raise InvalidSetting(f"{name}: there is no setting {key!r}, {listed}")
-        converted[key] = _converted(name, key, value, hints[key])
+        converted[key] = _convert(name, key, value, types[key])
     return function(**converted)
 
 
-def _points() -> list[EntryPoint]:
-    ours = [EntryPoint(name, value, _GROUP) for name, value in _OURS.items()]
-    return [*ours, *entry_points(group=_GROUP)]
+def _all_entry_points() -> list[EntryPoint]:
+    """Return the built-in classes and those registered by installed packages."""
+    built_in = [EntryPoint(name, value, _GROUP) for name, value in _BUILT_IN.items()]
+    return [*built_in, *entry_points(group=_GROUP)]
 
 
-def _function(name: str) -> Callable[..., Any]:
-    points = {point.value: point for point in _points() if point.name == name}
+def _load_function(name: str) -> Callable[..., Any]:
+    """Import the function that is registered as `name`, or raise UnknownClass."""
+    points = {point.value: point for point in _all_entry_points() if point.name == name}
     if not points:
-        near = difflib.get_close_matches(name, names(), n=1)
-        meant = f", did you mean {near[0]}?" if near else "."
+        similar = difflib.get_close_matches(name, names(), n=1)
+        suggestion = f", did you mean {similar[0]}?" if similar else "."
         raise UnknownClass(
-            f"no class of modes is called {name!r}{meant} There are: {', '.join(names())}"
+            f"no class of modes is called {name!r}{suggestion} There are: {', '.join(names())}"
         )
     if len(points) > 1:
         raise UnknownClass(
@@ -158,6 +160,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def _defaults(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the defaults of all settings; raise UnknownClass if a setting has none."""
     parameters = inspect.signature(function).parameters
     for key, parameter in parameters.items():
         if parameter.default is parameter.empty:
@@ -165,13 +168,13 @@ def _defaults(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     return {key: parameter.default for key, parameter in parameters.items()}
 
 
-def _hints(function: Callable[..., Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """The types of the settings: their annotations, else the types of the defaults."""
+def _setting_types(function: Callable[..., Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Return the types of the settings: their annotations, else the types of the defaults."""
     try:
-        written = get_type_hints(function)
+        annotations = get_type_hints(function)
     except (NameError, TypeError):  # unknown names, or not a plain function
-        written = {}
-    return {key: written.get(key, _type_of(default)) for key, default in defaults.items()}
+        annotations = {}
+    return {key: annotations.get(key, _type_of(default)) for key, default in defaults.items()}
 
 
 def _type_of(default: Any) -> Any:
@@ -182,27 +185,28 @@ def _type_of(default: Any) -> Any:
     return type(default)
 
 
-def _converted(name: str, key: str, value: Any, hint: Any) -> Any:
-    is_list = _in_words(hint).startswith("several")
+def _convert(name: str, key: str, value: Any, hint: Any) -> Any:
+    """Convert a value, perhaps text, to the type of the setting, or raise InvalidSetting."""
+    is_list = _type_name(hint).startswith("several")
     parts = value.split(",") if isinstance(value, str) and is_list else value
-    for candidate in (parts, _parsed(parts)):
+    for candidate in (parts, _parse_numbers(parts)):
         with suppress(msgspec.ValidationError):
             return msgspec.convert(candidate, hint, strict=False)
-    raise InvalidSetting(f"{name}: {key}={value!r} is not of type {_in_words(hint)}")
+    raise InvalidSetting(f"{name}: {key}={value!r} is not of type {_type_name(hint)}")
 
 
-def _parsed(value: Any) -> Any:
-    """Parse numbers as Python does: msgspec does not accept .5."""
+def _parse_numbers(value: Any) -> Any:
+    """Parse numbers in text as Python does, for example ".5", which msgspec does not accept."""
     if isinstance(value, list):
-        return [_parsed(part) for part in value]
+        return [_parse_numbers(part) for part in value]
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
         return value
 
 
-def _in_words(hint: Any) -> str:
-    """The type as text: 'several float' for a sequence, and without "| None"."""
+def _type_name(hint: Any) -> str:
+    """Return the type as text: "several float" for a sequence, and without "| None"."""
     text = hint.__name__ if isinstance(hint, type) and "[" not in str(hint) else str(hint)
     text = text.replace("collections.abc.", "").replace("typing.", "").removesuffix(" | None")
     kind, bracket, inner = text.partition("[")

@@ -26,10 +26,10 @@ class SettingDoc:
 
 @dataclass(frozen=True)
 class SizeLimit:
-    """A bound over HTTP on what several settings request together.
+    """A bound on the combined size of several settings that a client may send over HTTP.
 
-    `size` receives the number or the length of every setting, 0 for settings that are missing;
-    fields of a nested setting are called `"costs.states"`.
+    The function `size` receives a mapping from settings to their number or length, 0 for missing
+    settings. The field `states` of a nested setting `costs` is called `"costs.states"`.
     """
 
     what: str
@@ -58,10 +58,10 @@ class ModelKind:
     versions: Mapping[int, Mapping[str, Any]] = field(default_factory=lambda: {1: {}})
     #: Whether actions never depend on a situation.
     context_free: bool = False
-    #: If observations are 0, 1, …, n - 1: n as a function of the settings.
+    #: If observations are 0, 1, …, n - 1: the function that returns n for given settings.
     outcomes: Callable[[Mapping[str, Any]], int] | None = None
-    #: If the belief is not about arms: the mean reward of every arm and the ends of its central
-    #: 95 % interval, as a function of the belief.
+    #: If the belief is not about arms: the function that returns, for a belief, the mean reward of
+    #: every arm and the ends of its central 95 % interval.
     arm_rewards: Callable[[Any], Mapping[str, Mapping[str, float]]] | None = None
     #: Bounds on the size of an agent that is created over HTTP.
     limits: tuple[SizeLimit, ...] = ()
@@ -75,7 +75,7 @@ class ModelKind:
 
 
 def kind_of(problem: object) -> ModelKind | None:
-    """Return the kind of model of a problem, or None if it has none.
+    """Return the kind of model of a problem, or None if its class does not declare one.
 
     The exact class must declare `model_kind`. Subclasses do not inherit it, because they may
     behave differently. A general class instead declares `model_part`, the name of an attribute
@@ -90,7 +90,7 @@ def kind_of(problem: object) -> ModelKind | None:
 
 #: Settings that several kinds share.
 ARMS = SettingDoc("list of names, or their number", "The arms to choose from.", largest=1_000)
-#: Numbers in the belief of an agent that is created over HTTP.
+#: The most numbers in the belief of an agent that is created over HTTP.
 MOST_NUMBERS = 1_000_000
 
 

@@ -93,13 +93,14 @@ def three_modes() -> TabularModes:
 Moves: TypeAlias = Mapping[str, Mapping[str, str | tuple[str, str]]]
 #: One action, or P(a | m, x).
 Choice: TypeAlias = str | Mapping[str, float]
-#: A choice for all situations, or as a function of x; P(1 | m, x) likewise.
+#: A policy: one choice for all situations, or a function of x.
 Plan: TypeAlias = Choice | Callable[[str], Choice]
+#: P(1 | m, x): one number for all situations, or a function of x.
 Expectation: TypeAlias = float | Callable[[str], float]
 
 
 def policy_diagram() -> TabularModes:
-    """Eight states and two policies in one world: each selects four of them, s3 is in both.
+    """Eight states and two policies in one world: each policy selects four states, both select s3.
 
         P1 always a: s0 s1 s2 s3        P2 always b: s3 s4 s5 s6        s7: only if both act
 
@@ -121,7 +122,7 @@ def policy_diagram() -> TabularModes:
         "s6": {"a": "s2", "b": "s3"},
         "s7": {"a": "s0", "b": "s6"},
     }
-    return _modes(moves, policies={"P1": "a", "P2": "b"}, expects=[0.5, 0.5])
+    return _build_modes(moves, policies={"P1": "a", "P2": "b"}, expects=[0.5, 0.5])
 
 
 def core_diagram(steps: int = 3) -> TabularModes:
@@ -151,7 +152,7 @@ def core_diagram(steps: int = 3) -> TabularModes:
     moves[foot]["round"] = last
     moves["B0"] = {"climb": "B1", "round": foot}
     moves["B1"] = {"climb": foot, "round": foot}
-    return _modes(
+    return _build_modes(
         moves,
         policies={
             "m1": "climb",
@@ -167,7 +168,7 @@ def core_diagram(steps: int = 3) -> TabularModes:
 
 
 def consistency_diagram() -> TabularModes:
-    """H1 and H2 share A and differ in B; P1 and P2 both stay in A, and differ there.
+    """H1 and H2 agree in A and differ in B; P1 and P2 both stay in A, and differ there.
 
         left     A0 ⇄ A1, else back to A0      P1
         right    A0 ⇄ A2, else back to A0      P2
@@ -186,10 +187,10 @@ def consistency_diagram() -> TabularModes:
 
 
 def consistency_repaired() -> TabularModes:
-    """The repaired `consistency_diagram`: H1 and H2 share A, and now also the policy in A.
+    """The repaired `consistency_diagram`: H1 and H2 agree in A, and now so do P1 and P2.
 
-    H1 and H2 agree in A, and both policies prefer A to B, so consistency requires the same policy
-    in A. In B, which neither enters, the policies may differ, and they do.
+    H1 and H2 agree in A, and both policies stay in A, so consistency requires the same policy in
+    A. In B, which neither policy enters, the policies may differ, and they do.
 
     >>> consistency_repaired().agent().action_probabilities()
     {0: 1.0, 1: 0.0, 2: 0.0}
@@ -213,7 +214,7 @@ def trap() -> TabularModes:
     [[0.8, 0.5, 0.2], [0.5, 0.5, 0.5]]
     """
     either = {"watch": 0.5, "step": 0.5}
-    return _modes(
+    return _build_modes(
         {
             "open": {"watch": "open", "step": "edge"},
             "edge": {"watch": "open", "step": "pit"},
@@ -233,7 +234,7 @@ def trap() -> TabularModes:
 
 
 def _consistency(policies: Mapping[str, Plan]) -> TabularModes:
-    return _modes(
+    return _build_modes(
         {
             "A0": {"left": "A1", "right": "A2", "out": "B0"},
             "A1": {"left": "A0", "right": "A0", "out": "B0"},
@@ -248,29 +249,32 @@ def _consistency(policies: Mapping[str, Plan]) -> TabularModes:
     )
 
 
-def _modes(
+def _build_modes(
     moves: Moves, policies: Mapping[str, Plan], expects: Sequence[Expectation]
 ) -> TabularModes:
-    """Build the tables; situations and actions are numbered in the order of `moves`."""
+    """Build the tables of a class; situations and actions are numbered in the order of `moves`.
+
+    `policies` maps the name of each mode to its policy; `expects` holds P(1 | m, x) of each mode.
+    """
     situations = tuple(moves)
     actions = tuple(moves[situations[0]])
     place = {x: i for i, x in enumerate(situations)}
 
-    def probabilities(plan: Plan, x: str) -> list[float]:
+    def action_probabilities(plan: Plan, x: str) -> list[float]:
         choice = plan(x) if callable(plan) else plan
         return [choice.get(a, 0.0) if isinstance(choice, Mapping) else a == choice for a in actions]
 
-    def after(move: str | tuple[str, str]) -> list[int]:
+    def next_situations(move: str | tuple[str, str]) -> list[int]:
         return [place[y] for y in ((move, move) if isinstance(move, str) else move)]
 
-    def one(expect: Expectation, x: str) -> list[float]:
+    def pay_probabilities(expect: Expectation, x: str) -> list[float]:
         return [expect(x) if callable(expect) else expect] * len(actions)
 
-    pays = np.array([[one(expect, x) for x in situations] for expect in expects])
+    pays = np.array([[pay_probabilities(expect, x) for x in situations] for expect in expects])
     return TabularModes(
-        [[probabilities(plan, x) for x in situations] for plan in policies.values()],
+        [[action_probabilities(plan, x) for x in situations] for plan in policies.values()],
         np.stack([1.0 - pays, pays], -1),
-        [[after(moves[x][a]) for a in actions] for x in situations],
+        [[next_situations(moves[x][a]) for a in actions] for x in situations],
         names=tuple(policies),
         labels=Labels(situations, actions, ("0", "1")),
     )

@@ -21,7 +21,7 @@ O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 
 class ModeClass(Generic[M, X, A, O]):
-    """M modes in one object, which answers for all of them; the base of tabular classes."""
+    """A class of modes, numbered from 0, in one object that answers queries for all of them."""
 
     #: The class of a mode, called with this object and the number of the mode.
     mode_type: type[Any]
@@ -33,7 +33,7 @@ class ModeClass(Generic[M, X, A, O]):
 
     def __init__(self, size: int, names: Sequence[str] | None = None) -> None:
         if names is not None and len(names) != size:
-            raise InvalidTable(f"{len(names)} names for {size} modes")
+            raise InvalidTable(f"{len(names)} names for {size} modes: give one name per mode")
         self._size = size
         self.names = tuple(names) if names is not None else None
         self._modes: dict[int, M] = {}
@@ -47,7 +47,7 @@ class ModeClass(Generic[M, X, A, O]):
         mode = self._modes.get(m)
         if mode is None:
             if not 0 <= m < self._size:
-                raise UnknownMode(f"no mode {m}: there are 0 … {self._size - 1}")
+                raise UnknownMode(f"no mode {m}: the modes are 0 … {self._size - 1}")
             mode = self._modes[m] = self.mode_type(self, m)
         return mode
 
@@ -62,7 +62,7 @@ class ModeClass(Generic[M, X, A, O]):
         kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule,
         schedule: Schedule = every_step,
     ) -> ControlRule[M, X, A, O]:
-        """The control rule over this class, by default with the prior of the class.
+        """Return the control rule over this class, by default with the prior of the class.
 
         `kind` may be a subclass such as `NaiveMixture`.
         """
@@ -91,7 +91,7 @@ class ClassMode:
 
     @property
     def name(self) -> str:
-        """The name of the mode, or an empty text."""
+        """The name of the mode, or an empty text if the class has no names."""
         return str(self.modes.names[self.m]) if self.modes.names else ""
 
     def likelihood(self, x: Any, a: Any, o: Any) -> float:

@@ -19,7 +19,7 @@ from bayescontrol.errors import (
     UnknownState,
 )
 
-#: The things that are named.
+#: What the names belong to.
 What: TypeAlias = Literal["arm", "state", "action"]
 #: The errors for an invalid list of names, and for an unknown name.
 _ERRORS: dict[What, tuple[type[BayesControlError], type[BayesControlError]]] = {
@@ -30,7 +30,7 @@ _ERRORS: dict[What, tuple[type[BayesControlError], type[BayesControlError]]] = {
 
 
 class Names:
-    """n different names, in order; errors mention `what` they name.
+    """n different names, in order, of arms, states or actions; `what` says which.
 
     >>> names = Names("action", ["left", "right"])
     >>> names.place("right"), names[0]
@@ -42,43 +42,46 @@ class Names:
 
     def __init__(self, what: What, names: int | Iterable[Hashable]) -> None:
         self.what = what
-        wrong, self._unknown = _ERRORS[what]
-        given = f"{what}s={names!r}"
-        number = isinstance(names, int | np.integer)
-        if isinstance(names, bool | str | bytes) or not (number or isinstance(names, Iterable)):
-            raise wrong(f"{given}: expected their number, or a list of names")
+        invalid, self._unknown = _ERRORS[what]
+        shown_names = f"{what}s={names!r}"
+        is_number = isinstance(names, int | np.integer)
+        if isinstance(names, bool | str | bytes) or not (is_number or isinstance(names, Iterable)):
+            raise invalid(f"{shown_names}: expected the number of {what}s, or a list of names")
         if isinstance(names, Set):
-            raise wrong(f"{given}: a set has no fixed order, use a list")
+            raise invalid(f"{shown_names}: a set has no fixed order, use a list")
         listed: Iterable[Any] = range(names) if isinstance(names, int | np.integer) else names
         self._names = [n.item() if isinstance(n, np.generic) else n for n in listed]
         if not self._names:
-            raise wrong(f"{given}: there must be at least one {what}")
+            raise invalid(f"{shown_names}: there must be at least one {what}")
         try:
             self._places = {name: i for i, name in enumerate(self._names)}
         except TypeError as error:
-            raise wrong(f"{given}: names of {what}s must be hashable ({error})") from None
+            raise invalid(f"{shown_names}: names of {what}s must be hashable ({error})") from None
         if len(self._places) < len(self._names):
-            twice = next(n for i, n in enumerate(self._names) if self._places[n] != i)
-            raise wrong(f"two {what}s are called {twice!r}: names must differ")
-        if any(name != name for name in self._names):
-            raise wrong(f"{given}: NaN cannot be a name, since it is not equal to itself")
-        #: Whether every name is its number.
+            repeated = next(n for i, n in enumerate(self._names) if self._places[n] != i)
+            raise invalid(f"two {what}s are called {repeated!r}: names must differ")
+        if any(name != name for name in self._names):  # only NaN differs from itself
+            raise invalid(f"{shown_names}: NaN cannot be a name, since it is not equal to itself")
+        #: Whether the names are the numbers 0 … n-1.
         self.are_numbers = all(type(n) is int and n == i for i, n in enumerate(self._names))
 
     def place(self, name: Any) -> int:
-        """The number of this name; else `UnknownArm`, `UnknownState` or `UnknownAction`."""
+        """Return the number of this name.
+
+        An unknown name raises `UnknownArm`, `UnknownState` or `UnknownAction`.
+        """
         try:
             return self._places[name]
         except (KeyError, TypeError):
             shown = ", ".join(map(repr, self._names[:8])) + (", …" if len(self) > 8 else "")
             raise self._unknown(f"no {self.what} {name!r}: the {self.what}s are {shown}") from None
 
-    def and_one_more(self, name: Hashable) -> "Names":
-        """A new list with one more name."""
+    def with_name(self, name: Hashable) -> "Names":
+        """Return new names: these, and one more at the end."""
         return Names(self.what, [*self._names, name])
 
     def column(self, places: IntArray) -> Any:
-        """The names with these numbers, as a column of a record."""
+        """Return the names with these numbers, as a column of a record."""
         return places if self.are_numbers else [self._names[i] for i in places.tolist()]
 
     def __getitem__(self, i: int) -> Any:

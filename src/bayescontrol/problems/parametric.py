@@ -35,6 +35,7 @@ from bayescontrol.situations import as_advance, stay
 Situation: TypeAlias = int | float | FloatArray
 Number: TypeAlias = int | float
 
+#: Integers n with -INT64 <= n < INT64 have 64 bits.
 INT64 = 2**63
 
 
@@ -59,7 +60,7 @@ class ParametricMode(ClassMode):
         self.theta = modes.theta[m]
 
     def act(self, x: Situation, rng: Stream) -> Number:
-        """a ~ P(a | m, x)."""
+        """Draw a ~ P(a | m, x)."""
         a: Number = self.modes.act(self.theta, x, rng)
         return a
 
@@ -117,24 +118,26 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         super().__init__(len(self.theta), names)
         if observation not in (int, float):
             raise InvalidTable(f"observation={observation!r}: expected the type int or float")
-        self.start: Situation = _situation(0 if start is None else start)
+        self.start: Situation = _as_situation(0 if start is None else start)
         self.compiled = compiled
         advance = as_advance(start, None) if advance is None else advance
-        self._given = (likelihoods, act, advance, respond)
-        for name, function in self._functions().items():
+        self._functions = (likelihoods, act, advance, respond)
+        for name, function in self._used_functions().items():
             if not callable(function):
                 raise NotCompilable(f"{name}={function!r} is not a function")
         self.code = self._compile(observation) if compiled else None
 
-    def _functions(self) -> dict[str, Any]:
-        """The user's functions, by name."""
+    def _used_functions(self) -> dict[str, Any]:
+        """Return the user's functions by name, without those that were left out."""
         names = ("likelihoods", "act", "advance", "respond")
-        found = zip(names, self._given, strict=True)
-        return {name: f for name, f in found if f is not None and f is not stay}
+        pairs = zip(names, self._functions, strict=True)
+        return {name: f for name, f in pairs if f is not None and f is not stay}
 
     def _compile(self, observation: type) -> "kernels.parametric.Functions":
         try:
-            return kernels.parametric.compiled(self.theta, self.start, observation, *self._given)
+            return kernels.parametric.compiled(
+                self.theta, self.start, observation, *self._functions
+            )
         except kernels.parametric.Uncompilable as error:
             raise NotCompilable(
                 f"{error.name} cannot be compiled: {error.reason}. Use what Numba supports "
@@ -147,7 +150,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
     def likelihoods(self, x: Situation, a: Number, o: Number) -> FloatArray:
         """P(o | m, x, a) for all m."""
         if self.code is None:
-            return np.asarray(self._given[0](self.theta, x, a, o), np.float64)
+            return np.asarray(self._functions[0](self.theta, x, a, o), np.float64)
         event = self._event(self.code, x, a, o)
         answer: FloatArray = _call("likelihoods", self.code.likelihoods, self.theta, *event)
         return answer
@@ -155,44 +158,47 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
     def advance(self, x: Situation, a: Number, o: Number) -> Situation:
         """T(x, a, o)."""
         if self.code is None:
-            return _situation(self._given[2](x, a, o))
+            return _as_situation(self._functions[2](x, a, o))
         event = self._event(self.code, x, a, o)
         following: Situation = _call("advance", self.code.advance, *event)
         return following
 
     def act(self, theta: Any, x: Situation, rng: Stream) -> Number:
-        """a ~ P(a | θ, x)."""
+        """Draw a ~ P(a | θ, x)."""
         if self.code is None:
-            return _plain("act", self._given[1](theta, x, rng.state))
-        a: Number = _call("act", self.code.act, theta, self._situation(x), rng.state)
+            return _as_python_number("act", self._functions[1](theta, x, rng.state))
+        a: Number = _call("act", self.code.act, theta, self._convert_situation(x), rng.state)
         return a
 
     def respond(self, theta: Any, x: Situation, a: Number, rng: Stream) -> Number:
-        """o ~ P(o | θ, x, a)."""
+        """Draw o ~ P(o | θ, x, a)."""
         if self.code is None:
-            return _plain("respond", self._world()(theta, x, a, rng.state))
-        a = _as(self.code.action, a, "action")
-        world = self.code.respond or self._world()
-        o: Number = _call("respond", world, theta, self._situation(x), a, rng.state)
+            return _as_python_number("respond", self._require_respond()(theta, x, a, rng.state))
+        a = _convert(self.code.action, a, "action")
+        respond = self.code.respond or self._require_respond()
+        o: Number = _call("respond", respond, theta, self._convert_situation(x), a, rng.state)
         return o
 
-    def _world(self) -> Callable[..., Any]:
-        if self._given[3] is None:
+    def _require_respond(self) -> Callable[..., Any]:
+        """Return the user's `respond`; raise MissingCapability if it was left out."""
+        if self._functions[3] is None:
             raise MissingCapability(
                 f"{self!r} has no simulated world: pass respond=, a function "
                 "respond(theta_m, x, a, state) that returns o"
             )
-        return self._given[3]
+        return self._functions[3]
 
     def _event(self, code: Any, x: Situation, a: Number, o: Number) -> tuple[Any, Any, Any]:
-        a, o = _as(code.action, a, "action"), _as(code.observation, o, "observation")
-        return self._situation(x), a, o
+        """Convert x, a and o to the compiled types, or raise BadEvidence."""
+        a, o = _convert(code.action, a, "action"), _convert(code.observation, o, "observation")
+        return self._convert_situation(x), a, o
 
-    def _situation(self, x: Situation) -> Situation:
+    def _convert_situation(self, x: Situation) -> Situation:
+        """Convert x to the type of `start`, or raise BadEvidence."""
         if self.fits(x):
             return x
         if not isinstance(self.start, np.ndarray):
-            number: Number = _as(type(self.start), x, "situation")
+            number: Number = _convert(type(self.start), x, "situation")
             return number
         raise BadEvidence(f"situation {x!r}: it must be an array of floats like {self.start!r}")
 
@@ -208,12 +214,12 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         """The world in which mode m is true, or the world of other parameters `theta`."""
         if (m is None) == (theta is None):
             raise UnknownMode("give either a mode, environment(m), or environment(theta=...)")
-        self._world()
+        self._require_respond()  # raises if there is no simulated world
         # [()] turns an array without dimensions into a number, as indexing a vector does.
         truth = self[m].theta if m is not None else as_numbers(theta, "theta", InvalidTable)[()]
         if np.shape(truth) != self.theta.shape[1:]:
             raise InvalidTable(
-                f"theta has shape {np.shape(truth)}: one mode has {self.theta.shape[1:]}"
+                f"theta has shape {np.shape(truth)}: expected one mode, {self.theta.shape[1:]}"
             )
         return ParametricEnvironment(self, truth)
 
@@ -222,7 +228,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         suffix = "" if self.compiled else ", not compiled"
         return (
             f"ParametricModes({len(self)} mode{'s' * (len(self) != 1)} of {shape} "
-            f"parameter{'s' * (shape != '1')}: {', '.join(sorted(self._functions()))}{suffix})"
+            f"parameter{'s' * (shape != '1')}: {', '.join(sorted(self._used_functions()))}{suffix})"
         )
 
 
@@ -259,7 +265,7 @@ class ParametricEnvironment:
 
 
 def _call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call compiled code and name the function in an IndexError."""
+    """Call compiled code; an IndexError is raised again with the name of the function."""
     try:
         return function(*arguments)
     except IndexError as error:
@@ -269,8 +275,8 @@ def _call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         ) from None
 
 
-def _plain(name: str, value: Any) -> Number:
-    """The value as an int or a float of Python."""
+def _as_python_number(name: str, value: Any) -> Number:
+    """Return a number as Python's int or float; raise BadEvidence with `name` if it is neither."""
     if isinstance(value, bool | np.bool_ | int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
@@ -278,14 +284,15 @@ def _plain(name: str, value: Any) -> Number:
     raise BadEvidence(f"{name} gives {value!r}: expected one int or float")
 
 
-def _situation(x: Any) -> Situation:
+def _as_situation(x: Any) -> Situation:
+    """Return x as a Python number or an array of floats, or raise BadEvidence."""
     if np.ndim(x) == 0:
-        return _plain("the situation", x)
+        return _as_python_number("the situation", x)
     return as_numbers(x, f"situation {x!r} must be one number or an array of them", BadEvidence)
 
 
-def _as(kind: type, value: Any, what: str) -> Any:
-    """The value in the type for which the functions are compiled."""
+def _convert(kind: type, value: Any, what: str) -> Any:
+    """Convert the value to `kind`, for which the functions are compiled, or raise BadEvidence."""
     try:
         if kind is float and not isinstance(value, str):
             return float(value)
@@ -303,25 +310,26 @@ def _as(kind: type, value: Any, what: str) -> Any:
 def _run(
     agent: Any, environment: ParametricEnvironment, steps: int, p: Stream, q: Stream
 ) -> Record:
+    """Run the compiled loop; the agent draws from p, the environment from q."""
     arrays = (*agent.belief.weight_arrays(), p.state, q.state)
-    before = [array.copy() for array in arrays]
+    saved_arrays = [array.copy() for array in arrays]
     step = np.zeros(1, np.int64)
     try:
-        return _steps(agent, environment, steps, p, q, step)
+        return _run_compiled(agent, environment, steps, p, q, step)
     except BadEvidence:
         raise
     except Exception:
         # A user's function has raised. Repeat the loop up to that step, then take the step with
         # the uncompiled code: it raises the same error and leaves a consistent state.
-        for array, saved in zip(arrays, before, strict=True):
+        for array, saved in zip(arrays, saved_arrays, strict=True):
             array[:] = saved
-        _steps(agent, environment, int(step[0]), p, q, step)
+        _run_compiled(agent, environment, int(step[0]), p, q, step)
         a = agent.act(p)
         agent.observe(a, environment.respond(a, q))
         raise
 
 
-def _steps(
+def _run_compiled(
     agent: Any, environment: ParametricEnvironment, steps: int, p: Stream, q: Stream, step: Any
 ) -> Record:
     """Run the compiled loop; `step[0]` is set to the current step, for `_run`."""

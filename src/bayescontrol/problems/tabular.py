@@ -32,17 +32,22 @@ class Labels(NamedTuple):
     observations: tuple[str, ...]
 
 
-def _stochastic(table: npt.ArrayLike, name: str, axes: int) -> FloatArray:
+#: What the axes of a hypothesis stand for; a policy has the first three.
+_AXES = ("mode", "situation", "action", "observation")
+
+
+def _as_probabilities(table: npt.ArrayLike, name: str, axes: tuple[str, ...]) -> FloatArray:
+    """Return a table with these axes as an array; raise InvalidTable unless its rows sum to 1."""
     p = np.array(table, np.float64)
-    if p.ndim != axes:
-        raise InvalidTable(f"{name} has shape {p.shape}: expected {axes} axes")
-    bad = np.argwhere(~(p >= 0.0))
-    if bad.size:
-        where = tuple(int(i) for i in bad[0])
-        raise InvalidTable(f"{name}{list(where)} is {p[where]}: not a probability")
-    off = np.argwhere(np.abs(p.sum(-1) - 1.0) > 1e-9)
-    if off.size:
-        row = tuple(int(i) for i in off[0])
+    if p.ndim != len(axes):
+        raise InvalidTable(f"{name} has shape {p.shape}: expected the axes ({', '.join(axes)})")
+    invalid = np.argwhere(~(p >= 0.0))
+    if invalid.size:
+        where = tuple(int(i) for i in invalid[0])
+        raise InvalidTable(f"{name}{list(where)} is {p[where]}: it must be a probability")
+    bad_sums = np.argwhere(np.abs(p.sum(-1) - 1.0) > 1e-9)
+    if bad_sums.size:
+        row = tuple(int(i) for i in bad_sums[0])
         raise InvalidTable(f"{name}{list(row)} sums to {p[row].sum():.9g}, not to 1")
     return p
 
@@ -58,7 +63,7 @@ class TabularMode(ClassMode):
     __slots__ = ()
 
     def act(self, x: int, rng: Stream) -> int:
-        """a ~ P(a | m, x)."""
+        """Draw a ~ P(a | m, x)."""
         return rng.categorical(self.modes.policy[self.m, x])
 
     def action_probabilities(self, x: int) -> dict[int, float]:
@@ -70,7 +75,7 @@ class TabularMode(ClassMode):
         return {o: float(p) for o, p in enumerate(self.modes.hypothesis[self.m, x, a]) if p > 0.0}
 
     def environment(self) -> "TabularEnvironment":
-        """The world in which this mode is true."""
+        """The world in problem this mode is true."""
         return TabularEnvironment(self.modes, self.m)
 
 
@@ -130,12 +135,12 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         prior: npt.ArrayLike | None = None,
         labels: Labels | None = None,
     ) -> None:
-        self.policy = _stochastic(policy, "policy", 3)
-        self.hypothesis = _stochastic(hypothesis, "hypothesis", 4)
+        self.policy = _as_probabilities(policy, "policy", _AXES[:3])
+        self.hypothesis = _as_probabilities(hypothesis, "hypothesis", _AXES)
         if self.policy.shape != self.hypothesis.shape[:3]:
             raise InvalidTable(
                 f"policy is for (modes, situations, actions) = {self.policy.shape}, "
-                f"hypothesis for {self.hypothesis.shape[:3]}"
+                f"hypothesis for {self.hypothesis.shape[:3]}: both must be the same"
             )
         situations = self.policy.shape[1]
         shape = self.hypothesis.shape[1:]
@@ -145,7 +150,10 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
             np.zeros(shape) if successor is None else successor, np.int64
         )
         if self.successor.shape != shape:
-            raise InvalidTable(f"successor has shape {self.successor.shape}, expected {shape}")
+            raise InvalidTable(
+                f"successor has shape {self.successor.shape}: expected (situations, actions, "
+                f"observations) = {shape}"
+            )
         if self.successor.min() < 0 or self.successor.max() >= situations:
             raise InvalidTable(f"successor contains a situation outside 0 … {situations - 1}")
         if not 0 <= start < situations:
@@ -164,20 +172,20 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         self.by_mode = np.ascontiguousarray(np.moveaxis(self.hypothesis, 0, -1))
 
     def name(self, m: int) -> str:
-        """The name of mode m, or "m" and its number."""
+        """Return the name of mode m, by default "m" and its number."""
         return self.names[m] if self.names else f"m{m}"
 
     def place(self, mode: int | str) -> int:
-        """The number of a mode that is given by its number or its name."""
+        """Return the number of a mode, given its number or name; else raise UnknownMode."""
         if not isinstance(mode, str):
             return self[mode].m
         found = [m for m in range(len(self)) if self.name(m) == mode]
         if len(found) == 1:
             return found[0]
-        which = "no mode is" if not found else f"{len(found)} modes are"
+        problem = "no mode is" if not found else f"{len(found)} modes are"
         shown = ", ".join(map(self.name, range(min(len(self), 8))))
         more = ", …" if len(self) > 8 else ""
-        raise UnknownMode(f"{which} called {mode!r}: there are {shown}{more}")
+        raise UnknownMode(f"{problem} called {mode!r}: the modes are {shown}{more}")
 
     @property
     def actions(self) -> range:
@@ -202,6 +210,7 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         return int(self._cell(self.successor, x, a, o))
 
     def _cell(self, table: npt.NDArray[Any], x: int, a: int, o: int) -> Any:
+        """Return table[x, a, o]; raise BadEvidence if an index is not valid."""
         try:
             if x >= 0 and a >= 0 and o >= 0:  # a negative index would count from the end
                 return table[x, a, o]
@@ -214,7 +223,7 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         )
 
     def environment(self, m: int) -> "TabularEnvironment":
-        """Q_m, the world in which mode m is true."""
+        """Q_m, the world in problem mode m is true."""
         return TabularEnvironment(self, self[m].m)
 
     def systems(self) -> list[Situated]:
@@ -233,8 +242,7 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         }
 
     def __repr__(self) -> str:
-        words = ("mode", "situation", "action", "observation")
-        counts = zip(self.hypothesis.shape, words, strict=True)
+        counts = zip(self.hypothesis.shape, _AXES, strict=True)
         return f"TabularModes({', '.join(counted(n, word) for n, word in counts)})"
 
 
@@ -279,7 +287,7 @@ def random_modes(
     concentration: float = 1.0,
     seed: SeedLike = 0,
 ) -> TabularModes:
-    """A random class: every row of the tables is Dirichlet(concentration, …), T is uniform.
+    """Return a random class: rows of the tables are Dirichlet(concentration, …), T is uniform.
 
     >>> random_modes(3, situations=4, seed=1)
     TabularModes(3 modes, 4 situations, 2 actions, 2 observations)
@@ -299,6 +307,7 @@ def random_modes(
 
 
 def _run(agent: Any, environment: TabularEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the compiled loop; the agent draws from p, the environment from q."""
     modes, belief = environment.modes, agent.belief
     w, e, blocks = belief.weight_arrays()
     drawn, actions, observations = (np.empty(steps, np.int64) for _ in range(3))
@@ -312,6 +321,6 @@ def _run(agent: Any, environment: TabularEnvironment, steps: int, p: Stream, q: 
     if acted:
         belief.fast_forward(done, int(drawn[acted - 1]))
         agent.fast_forward(acted, drawn_in, x)
-    if done < steps:  # raises the error with its message
+    if done < steps:  # the loop rejected this observation; observe() raises the error
         agent.observe(int(actions[done]), int(observations[done]))
     return Record(actions, observations)

@@ -77,8 +77,8 @@ def tabulate(
     `modes` is a list of modes, one object that answers for all of them, or a `ControlRule` over
     a `FiniteBelief` without observations; the rule brings its situation, `advance` and prior. A
     class that is tabular already is returned unchanged. Actions and observations are sorted if
-    they can be, else numbered in the order of discovery; situations always are, the start first.
-    Their labels are their `str`.
+    possible, otherwise numbered in the order of discovery. Situations are always numbered in the
+    order of discovery, the start first. The labels are the `str` of the values.
 
     >>> from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
     >>> def walker(name, step, pays):  # positions 0, 1, 2 on a ring, one of which pays
@@ -105,11 +105,11 @@ observations=('False', 'True')))
         situation = modes.start if situation is None else situation
         prior = modes.prior if prior is None else prior
         if advance in (None, modes.advance):
-            return _with_start(modes, situation, prior)
+            return _with_start_and_prior(modes, situation, prior)
     if situation is None and advance is None and _belong_to_one_table(modes):
         situation, advance = modes[0].modes.start, modes[0].modes.advance
-    one_object = isinstance(modes, ModeArray | LogModeArray)
-    queries = _ArrayDistributions(modes) if one_object else _ListDistributions(modes)
+    is_array = isinstance(modes, ModeArray | LogModeArray)
+    queries = _ArrayDistributions(modes) if is_array else _ListDistributions(modes)
     return _explore(queries, situation, as_advance(situation, advance), prior, limit)
 
 
@@ -123,11 +123,12 @@ def _belong_to_one_table(modes: Any) -> bool:
 
 
 def _tabulate_agent(agent: ControlRule[Any, Any, Any, Any], limit: int) -> TabularModes:
+    """Tabulate the modes of an agent, with its situation, `advance` and prior."""
     belief = agent.belief
     if not isinstance(belief, FiniteBelief):
         raise MissingCapability(
-            f"{type(belief).__name__} is not a finite belief, its modes do not fit in a table: "
-            "check it by simulation (bayescontrol.convergence.sampled_check)"
+            f"{type(belief).__name__} is not a finite belief: its modes do not fit in a table; "
+            "check the agent by simulation (bayescontrol.convergence.sampled_check)"
         )
     if belief.count:
         raise InvalidTable(
@@ -136,7 +137,8 @@ def _tabulate_agent(agent: ControlRule[Any, Any, Any, Any], limit: int) -> Tabul
     return tabulate(belief.modes, agent.x, agent.advance, prior=belief.prior, limit=limit)
 
 
-def _with_start(modes: TabularModes, start: int, prior: npt.ArrayLike) -> TabularModes:
+def _with_start_and_prior(modes: TabularModes, start: int, prior: npt.ArrayLike) -> TabularModes:
+    """Return the same tables with this start and prior."""
     if start == modes.start and np.array_equal(prior, modes.prior):
         return modes
     return TabularModes(
@@ -149,7 +151,7 @@ def _with_start(modes: TabularModes, start: int, prior: npt.ArrayLike) -> Tabula
 
 
 class _Marker:
-    """A value that differs from every value of a user."""
+    """A unique value, which no mode of a user can return."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -158,9 +160,9 @@ class _Marker:
         return self._text
 
 
-#: The observation that a mode without prediction expects.
+#: The extra observation that a mode without prediction predicts.
 NOTHING: Final = _Marker("nothing")
-#: The private state of a mode after an o that it holds impossible.
+#: The private state of a mode after an o to which the mode gave probability 0.
 RULED_OUT: Final = _Marker("ruled out")
 
 
@@ -170,7 +172,7 @@ class _ListDistributions:
     def __init__(self, modes: Any) -> None:
         self.modes = as_mode_list(modes)
         if not self.modes:
-            raise InvalidTable("the list of modes is empty")
+            raise InvalidTable("the list of modes is empty: give at least one mode")
         self.names = [name_of(self.modes, m) for m in range(len(self.modes))]
         for mode, name in zip(self.modes, self.names, strict=True):
             if isinstance(mode, type):
@@ -180,7 +182,7 @@ class _ListDistributions:
         self._stateful = [isinstance(mode, Stateful) for mode in self.modes]
 
     def start(self, x: Any) -> Any:
-        """x, or the tuple of states, before the first step."""
+        """Return the first situation: x, or the tuple of private states if modes have any."""
         if not any(self._stateful):
             return x
         pairs = zip(self.modes, self._stateful, strict=True)
@@ -194,7 +196,8 @@ class _ListDistributions:
             for m, s in enumerate(states)
             if s is not RULED_OUT
         }
-        # At least one mode is left: an o that all modes hold impossible is never followed.
+        # Modes that are ruled out act as the other modes do on average. At least one mode is not
+        # ruled out, since an o that all modes rule out is never followed.
         mean: dict[Any, float] = {}
         for policy in policies.values() if len(policies) < len(states) else ():
             for a, p in policy.items():
@@ -209,7 +212,7 @@ class _ListDistributions:
         ]
 
     def _hypothesis(self, m: int, s: Any, a: Any) -> dict[Any, float]:
-        """P(o | m, s, a), which must agree with the mode's likelihood."""
+        """Return P(o | m, s, a); raise InvalidTable if it contradicts the mode's likelihood."""
         mode, name = self.modes[m], self.names[m]
         hypothesis = _distribution(mode.observation_probabilities(s, a), name, "hypothesis", s)
         for o, p in hypothesis.items():
@@ -227,7 +230,7 @@ class _ListDistributions:
         return hypothesis
 
     def advance(self, x: Any, a: Any, o: Any, hypotheses: Distributions, advance: Advance) -> Any:
-        """T(x, a, o); `hypotheses`, those in x after a, show which modes rule o out."""
+        """Return T(x, a, o); `hypotheses`, P(o | m, x, a) for every m, show who rules o out."""
         if not any(self._stateful):
             return advance(x, a, o)
         shared = [s for s, stateful in zip(x, self._stateful, strict=True) if not stateful]
@@ -243,6 +246,7 @@ class _ListDistributions:
         return tuple(map(next_state, range(len(self.modes))))
 
     def _states(self, x: Any) -> Sequence[Any]:
+        """Return the state of every mode in situation x."""
         states: Sequence[Any] = x if any(self._stateful) else [x] * len(self.modes)
         return states
 
@@ -257,7 +261,7 @@ class _ArrayDistributions:
         self.names = [name_of(modes, m) for m in range(len(modes))]
 
     def start(self, x: Any) -> Any:
-        """x before the first step."""
+        """Return x: the modes have no private states."""
         return x
 
     def policies(self, x: Any) -> Distributions:
@@ -273,6 +277,7 @@ class _ArrayDistributions:
         return advance(x, a, o)
 
     def _by_mode(self, answer: Mapping[Any, Any], part: str, x: Any) -> Distributions:
+        """Convert arrays over modes, one per action or observation, to distributions."""
         arrays = {k: np.broadcast_to(p, len(self.names)) for k, p in answer.items()}
         return [
             _distribution({k: p[m] for k, p in arrays.items()}, name, part, x)
@@ -281,7 +286,10 @@ class _ArrayDistributions:
 
 
 def _distribution(answer: Any, name: str, part: str, x: Any) -> dict[Any, float]:
-    """The positive probabilities, checked. A hypothesis may be empty, a policy may not."""
+    """Check a mode's probabilities and return the positive ones.
+
+    A hypothesis may be empty, a policy may not.
+    """
     checked = checked_probabilities(
         answer, part, f"mode {name}", x, allow_empty=part == "hypothesis"
     )
@@ -298,14 +306,15 @@ def _explore(
     prior: npt.ArrayLike | None,
     limit: int,
 ) -> TabularModes:
+    """Visit every situation that can be reached, in the order of discovery, and fill the tables."""
     start = queries.start(situation)
     numbers: dict[Hashable, int] = {_hashable(start): 0}
     policies: list[Distributions] = []
     steps: list[Steps] = []
     situations = [start]
-    for x in situations:  # grows during the loop
+    for x in situations:  # the list grows during the loop
         policies.append(queries.policies(x))
-        here: Steps = {}
+        steps_in_x: Steps = {}
         for a in dict.fromkeys(a for policy in policies[-1] for a in policy):
             hypotheses = queries.hypotheses(x, a)
             after: dict[Any, int] = {}
@@ -316,8 +325,8 @@ def _explore(
                     if after[o] >= limit:
                         raise _too_many(f"more than limit={limit} situations can be reached", y)
                     situations.append(y)
-            here[a] = hypotheses, after
-        steps.append(here)
+            steps_in_x[a] = hypotheses, after
+        steps.append(steps_in_x)
     return _fill_tables(queries.names, situations, policies, steps, prior)
 
 
@@ -328,11 +337,11 @@ def _fill_tables(
     steps: Sequence[Steps],
     prior: npt.ArrayLike | None,
 ) -> TabularModes:
-    actions = _sorted_if_possible(a for here in steps for a in here)
-    observations = _sorted_if_possible(
-        o for here in steps for _, after in here.values() for o in after
-    )
-    if any(not h for here in steps for hypotheses, _ in here.values() for h in hypotheses):
+    """Build the tables from the distributions and the steps that were found in each situation."""
+    actions = _sorted_if_possible(a for steps_in_x in steps for a in steps_in_x)
+    found = [step for steps_in_x in steps for step in steps_in_x.values()]
+    observations = _sorted_if_possible(o for _, after in found for o in after)
+    if any(not hypothesis for hypotheses, _ in found for hypothesis in hypotheses):
         observations.append(NOTHING)
     shape = len(names), len(situations), len(actions), len(observations)
     if np.prod(shape, dtype=float) > CELLS:
@@ -340,19 +349,20 @@ def _fill_tables(
         raise _too_many(f"a table of {sizes} probabilities is too large", situations[-1])
     policy, hypothesis = np.zeros(shape[:3]), np.zeros(shape)
     successor = np.repeat(np.arange(shape[1]), shape[2] * shape[3]).reshape(shape[1:])
-    index_a = {a: i for i, a in enumerate(actions)}
-    index_o = {o: i for i, o in enumerate(observations)}
-    for x, (here_policies, here) in enumerate(zip(policies, steps, strict=True)):
-        for m, distribution in enumerate(here_policies):
+    action_numbers = {a: i for i, a in enumerate(actions)}
+    observation_numbers = {o: i for i, o in enumerate(observations)}
+    for x, (policies_in_x, steps_in_x) in enumerate(zip(policies, steps, strict=True)):
+        for m, distribution in enumerate(policies_in_x):
             for a, p in distribution.items():
-                policy[m, x, index_a[a]] = p
-        for a, i in index_a.items():
-            hypotheses, after = here.get(a, ([{observations[0]: 1.0}] * len(names), {}))
+                policy[m, x, action_numbers[a]] = p
+        for a, i in action_numbers.items():
+            # After an action that no mode takes in x, all modes predict the first observation.
+            hypotheses, after = steps_in_x.get(a, ([{observations[0]: 1.0}] * len(names), {}))
             for m, distribution in enumerate(hypotheses):
                 for o, p in (distribution or {NOTHING: 1.0}).items():
-                    hypothesis[m, x, i, index_o[o]] = p
+                    hypothesis[m, x, i, observation_numbers[o]] = p
             for o, y in after.items():
-                successor[x, i, index_o[o]] = y
+                successor[x, i, observation_numbers[o]] = y
     labels = Labels(
         *(
             tuple("always" if value is None else str(value) for value in values)
@@ -363,6 +373,7 @@ def _fill_tables(
 
 
 def _hashable(x: Any) -> Hashable:
+    """Return x if it is hashable, else raise InvalidTable."""
     try:
         hash(x)
     except TypeError:
@@ -370,19 +381,21 @@ def _hashable(x: Any) -> Hashable:
             f"situation {x!r} is not hashable: use numbers, text or tuples for situations and "
             "private states"
         ) from None
-    found: Hashable = x
-    return found
+    situation: Hashable = x
+    return situation
 
 
 def _sorted_if_possible(values: Iterable[Any]) -> list[Any]:
-    found = list(dict.fromkeys(values))
+    """Return the distinct values, sorted if they can be compared."""
+    distinct = list(dict.fromkeys(values))
     try:
-        return sorted(found)
+        return sorted(distinct)
     except (TypeError, ValueError):
-        return found
+        return distinct
 
 
 def _too_many(what: str, last: Any) -> TooManySituations:
+    """Return the error; `what` says which limit was exceeded, `last` is the last situation."""
     return TooManySituations(
         f"{what}, the last one found was {last!r}: raise the limit, let `advance` drop details "
         "that the modes do not use, or check the class by simulation "
