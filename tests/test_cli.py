@@ -285,7 +285,10 @@ def test_a_folder_of_another_study_or_in_use_is_refused(call: Call, tmp_path: Pa
     ):
         done = call(*words)
         assert done.exit_code == 2
-        assert re.search(r"results holds .*: use another folder, or remove", done.stderr)
+        assert re.search(
+            r"results (already )?holds .*: (use|choose) another folder, or (remove|delete)",
+            done.stderr,
+        )
     with lock_folder(tmp_path / "results"):
         done = call("run", PACED, "--runs", 2, "--out", "results")
     assert done.exit_code == 2

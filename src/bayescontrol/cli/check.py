@@ -25,8 +25,9 @@ from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 
+#: Pairs that are shown without --all.
 _SHOWN = 12
-_from_one = click.IntRange(min=1)
+_positive = click.IntRange(min=1)
 
 
 class ModesBroke(BayesControlError, RuntimeError):
@@ -35,7 +36,7 @@ class ModesBroke(BayesControlError, RuntimeError):
 
 @dataclass(frozen=True)
 class ModeSource:
-    """Tabulated modes, the number of steps that each mode is held, and a remark."""
+    """Tabulated modes, the number of steps that the agent holds each mode, and a remark."""
 
     modes: TabularModes
     hold: int = 1
@@ -43,7 +44,10 @@ class ModeSource:
 
 
 def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> ModeSource:
-    """Load a class by name, or from file.py:attribute (attribute `modes` by default)."""
+    """Load a class of modes by its name, or from file.py:attribute (by default `modes`).
+
+    `limit` is the maximum number of situations. Raises `ModesBroke` if the user's code fails.
+    """
     path, colon, attribute = name.rpartition(":")
     if not (colon and path.endswith(".py")):
         path, attribute = name, "modes"
@@ -54,12 +58,12 @@ def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> M
         raise classes.UnknownClass(
             f"{path} has no attribute {attribute!r}: define it, or use {path}:ATTRIBUTE"
         )
-    found = getattr(module, attribute)
-    is_function = callable(found) and not isinstance(found, type)
+    value = getattr(module, attribute)
+    is_function = callable(value) and not isinstance(value, type)
     if settings and not is_function:
-        raise classes.InvalidSetting(f"{attribute} is not a function, so it takes no --set")
+        raise classes.InvalidSetting(f"{attribute} is not a function: remove --set")
     try:
-        loaded = classes.call_with_settings(attribute, found, settings) if is_function else found
+        loaded = classes.call_with_settings(attribute, value, settings) if is_function else value
         return ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
     except BayesControlError:
         raise
@@ -100,12 +104,12 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
     default=100,
     help="Simulated runs for each true mode; 0 for none.",
 )
-@click.option("--horizon", type=_from_one, default=10_000, help="Length of a simulated run.")
+@click.option("--horizon", type=_positive, default=10_000, help="Length of a simulated run.")
 @click.option(
-    "--hold", type=_from_one, help="Steps for which a mode is held.  [default: the agent's]"
+    "--hold", type=_positive, help="Steps for which a mode is held.  [default: the agent's]"
 )
 @click.option("--seed", default=0, help="Seed of the simulated runs.")
-@click.option("--limit", type=_from_one, default=10_000, help="Maximum number of situations.")
+@click.option("--limit", type=_positive, default=10_000, help="Maximum number of situations.")
 @click.option("--all", "everything", is_flag=True, help="Show every pair.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every pair.")
 def check(
@@ -132,9 +136,9 @@ def check(
         return
     with redirect_stdout(sys.stderr):
         source = load_modes(modes, settings_of(settings), limit)
-        verdict = _chosen(check_modes(source.modes), true, other)
-    held = hold or source.hold
-    simulate = partial(_simulate, verdict, runs=runs, horizon=horizon, hold=held, seed=seed)
+        verdict = _select_pairs(check_modes(source.modes), true, other)
+    hold = hold or source.hold
+    simulate = partial(_simulate, verdict, runs=runs, horizon=horizon, hold=hold, seed=seed)
     if as_json:
         with redirect_stdout(sys.stderr):
             times = simulate()
@@ -143,7 +147,7 @@ def check(
         console = open_console()
         size = repr(source.modes).partition("(")[2].removesuffix(")")
         console.print(Text.assemble((modes, "bold"), f": {size}\n"))
-        print_headline(console, verdict, held)
+        print_headline(console, verdict, hold)
         if source.note:
             console.print(Text(source.note, style="yellow"))
         if verdict.pairs:  # print the exact part first: simulation may take a while
@@ -151,16 +155,16 @@ def check(
     sys.exit(EXIT_CODES[verdict.outcome])
 
 
-def _chosen(verdict: Verdict, true: str | None, other: str | None) -> Verdict:
-    """Select the pairs with these modes."""
+def _select_pairs(verdict: Verdict, true: str | None, other: str | None) -> Verdict:
+    """Return a verdict on the pairs with these modes only; None allows any mode."""
     if true is None and other is None:
         return verdict
-    place = verdict.modes.place
+    index_of = verdict.modes.place
     pairs = tuple(
         pair
         for pair in verdict.pairs
-        if (true is None or pair.true == place(true))
-        and (other is None or pair.other == place(other))
+        if (true is None or pair.true == index_of(true))
+        and (other is None or pair.other == index_of(other))
     )
     if not pairs:
         raise classes.InvalidSetting(
@@ -171,18 +175,18 @@ def _chosen(verdict: Verdict, true: str | None, other: str | None) -> Verdict:
 
 
 def _simulate(verdict: Verdict, runs: int, **simulation: Any) -> Times:
-    """Simulate how long convergence takes, for each true mode."""
-    worlds = sorted({pair.true for pair in verdict.pairs}) if runs else []
-    # With many modes, each has little weight from the start.
+    """Return simulated settling times for each true mode; none if `runs` is 0."""
+    true_modes = sorted({pair.true for pair in verdict.pairs}) if runs else []
+    # A mode counts as dropped below this weight. It must be less than the prior of every mode.
     prior = verdict.modes.prior
     below = min(0.01, prior[prior > 0.0].min() / 10.0)
     times = {}
     with live("simulated") as progress:
-        for i, true in enumerate(worlds):
-            progress.advance(i * runs, len(worlds) * runs)
+        for i, true in enumerate(true_modes):
+            progress.advance(i * runs, len(true_modes) * runs)
             times[true] = settling_times(verdict.modes, true, below=below, runs=runs, **simulation)
-        if worlds:
-            progress.advance(len(worlds) * runs, len(worlds) * runs)
+        if true_modes:
+            progress.advance(len(true_modes) * runs, len(true_modes) * runs)
     return times
 
 

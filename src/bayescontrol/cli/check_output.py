@@ -53,8 +53,8 @@ _HOLDING: Final = (
     "The verdict assumes a new mode at every step. With modes held for several steps, pairs that "
     "settle by taking turns may not settle."
 )
-#: Maximum width of the matrix, in modes.
-_WIDEST: Final = 30
+#: Maximum number of modes for which the matrix of pairs is printed.
+_MAX_MATRIX: Final = 30
 
 
 def print_headline(console: Console, verdict: Verdict, hold: int = 1) -> None:
@@ -67,32 +67,32 @@ def print_headline(console: Console, verdict: Verdict, hold: int = 1) -> None:
     lines = _pairs_to_blame(verdict)
     if hold > 1 and any(pair.reason in BY_TURNS for pair in verdict.pairs):
         lines.append(_HOLDING)
-    for words in lines:
-        console.print(_indented(Text(words)))
-    whole = len(verdict.pairs) > 1 and len({pair.true for pair in verdict.pairs}) > 1
-    if whole and len(verdict.modes) <= _WIDEST:
+    for line in lines:
+        console.print(_indented(Text(line)))
+    is_matrix = len(verdict.pairs) > 1 and len({pair.true for pair in verdict.pairs}) > 1
+    if is_matrix and len(verdict.modes) <= _MAX_MATRIX:
         console.print()
         _print_matrix(console, verdict)
 
 
 def print_pairs(console: Console, verdict: Verdict, times: Times, shown: int) -> None:
-    """Print the most important pairs, their settling times, and advice."""
+    """Print the `shown` worst pairs, their settling times, and advice."""
     console.print()
     ranked = sorted(verdict.pairs, key=lambda pair: (-pair.outcome, -_slowness(pair, times)))
     console.print(_table(ranked[:shown], times))
     if len(ranked) > shown:
-        rest = f"{counted(len(ranked) - shown, 'more pair')}, none of them worse"
-        rest += " or slower: " if times else ": "
-        console.print(Text(f"{rest}--all shows them", style="dim"))
+        hidden = f"{counted(len(ranked) - shown, 'more pair')}, none of them worse"
+        hidden += " or slower: " if times else ": "
+        console.print(Text(f"{hidden}--all shows them", style="dim"))
     if times:
         console.print(Text(_how_measured(next(iter(times.values()))), style="dim"))
-        for words in _remarks(verdict, times):
-            console.print(Text(words, style="yellow"))
+        for remark in _remarks(verdict, times):
+            console.print(Text(remark, style="yellow"))
     lines = advise(verdict)
     if lines:
         console.print(Text("\nWhat would help", style="bold"))
-        for words in lines:
-            console.print(_indented(Text(f"• {words}")))
+        for line in lines:
+            console.print(_indented(Text(f"• {line}")))
 
 
 def _indented(content: Text | Grid) -> Padding:
@@ -105,7 +105,7 @@ def _names(pair: PairVerdict) -> tuple[str, str]:
 
 
 def _pairs_to_blame(verdict: Verdict) -> list[str]:
-    """Name the first pairs that prevent settling."""
+    """Return sentences on the first two pairs that cause the outcome."""
     lines = []
     blamed = [pair for pair in verdict.to_blame if pair.outcome is verdict.outcome]
     for pair in blamed[:2]:
@@ -115,8 +115,8 @@ def _pairs_to_blame(verdict: Verdict) -> list[str]:
             when = "wherever the agent is"
         end = "; whether the actions of another mode show it in time is not known."
         if pair.deadlock is not None:
-            has_one = len(pair.world.modes.labels.situations) == 1
-            where = "" if has_one else f" in {_places(pair, pair.deadlock.situations)}"
+            is_single = len(pair.world.modes.labels.situations) == 1
+            where = "" if is_single else f" in {_places(pair, pair.deadlock.situations)}"
             end = f", and the two act differently{where}."
         nothing = f"nothing that {true} or {other} does shows that {other} is wrong"
         lines.append(f"If {true} is true: {when}, {nothing}{end}")
@@ -126,7 +126,7 @@ def _pairs_to_blame(verdict: Verdict) -> list[str]:
 
 
 def _remarks(verdict: Verdict, times: Times) -> list[str]:
-    """Return remarks from the simulated runs, on slow and on undecided pairs."""
+    """Return at most three remarks from the simulated runs, on undecided and on slow pairs."""
     lines = []
     for pair in verdict.pairs:
         true, other = _names(pair)
@@ -151,6 +151,7 @@ def _remarks(verdict: Verdict, times: Times) -> list[str]:
 
 
 def _is_slow(pair: PairVerdict, times: Times) -> bool:
+    """Return whether the pair settles, but did not do so in every simulated run."""
     settles = pair.outcome <= Outcome.SETTLES and pair.reason is not Reason.CONSISTENT
     return settles and times[pair.true].of(pair.other).unfinished > 0.0
 
@@ -160,23 +161,23 @@ def _print_matrix(console: Console, verdict: Verdict) -> None:
     outcomes = {(pair.true, pair.other): pair.outcome for pair in verdict.pairs}
     console.print(Text("Row: the true mode. Column: the outcome for the other mode.", "dim"))
     grid = Grid.grid(padding=(0, 1))
-    short = max(map(len, names)) <= 4
-    heads = names if short else [str(m + 1) for m in range(len(names))]
+    fits = max(map(len, names)) <= 4  # names fit above the columns
+    heads = names if fits else [str(m + 1) for m in range(len(names))]
     grid.add_row("", *(Text(head, style="dim") for head in heads))
     for i, row in enumerate(names):
         cells = [_sign(outcomes.get((i, j)), i == j) for j in range(len(names))]
-        grid.add_row(Text(row if short else f"{i + 1} {row}"), *cells)
+        grid.add_row(Text(row if fits else f"{i + 1} {row}"), *cells)
     console.print(_indented(grid))
     legend = Text("  ")
     for outcome in sorted({pair.outcome for pair in verdict.pairs}):
-        sign, words, style = _SIGNS[outcome]
-        legend.append(f"{sign} ", style).append(f"{words}   ")
+        sign, meaning, style = _SIGNS[outcome]
+        legend.append(f"{sign} ", style).append(f"{meaning}   ")
     console.print(legend)
 
 
-def _sign(outcome: Outcome | None, itself: bool) -> Text:
-    if outcome is None:  # itself, or a mode that has no weight
-        return Text("·" if itself else "", "dim")
+def _sign(outcome: Outcome | None, same_mode: bool) -> Text:
+    if outcome is None:  # a mode and itself, or a mode without weight
+        return Text("·" if same_mode else "", "dim")
     sign, _, style = _SIGNS[outcome]
     return Text(sign, style)
 
@@ -188,22 +189,23 @@ def _table(pairs: Sequence[PairVerdict], times: Times) -> Grid:
     grid.add_column("bits a step*", justify="right")
     if times:
         grid.add_column("steps until dropped", justify="right")
-    endless = False
+    has_infinity = False
     for pair in pairs:
-        _, words, style = _SIGNS[pair.outcome]
+        _, outcome, style = _SIGNS[pair.outcome]
         bits = _bits(pair.rates), _bits(pair.rates_under_other)
-        endless |= "∞" in bits
-        plain = [pair.reason.value, _where_distinguished(pair), " / ".join(bits)]
-        plain += [_steps(pair, times)] if times else []
-        grid.add_row(*map(Text, _names(pair)), Text(words, style), *map(Text, plain))
+        has_infinity |= "∞" in bits
+        cells = [pair.reason.value, _where_distinguished(pair), " / ".join(bits)]
+        cells += [_steps(pair, times)] if times else []
+        grid.add_row(*map(Text, _names(pair)), Text(outcome, style), *map(Text, cells))
     grid.caption = "* evidence against the other while the true mode acts / while the other acts"
-    if endless:
+    if has_infinity:
         grid.caption += "; ∞: one observation rules it out"
     grid.caption_style, grid.caption_justify = "dim", "left"
     return grid
 
 
 def _where_distinguished(pair: PairVerdict) -> str:
+    """Name the situations in which an observation can show that the other mode is wrong."""
     where = pair.differ if pair.reason is Reason.OUTSIDE_CORE else pair.differ_for_other
     places = _places(pair, where or pair.differ)
     if not places:
@@ -212,50 +214,55 @@ def _where_distinguished(pair: PairVerdict) -> str:
     return f"{places}; not from {_places(pair, pair.blind)}" if trapped else places
 
 
-def _places(pair: PairVerdict, situations: Sequence[int], most: int = 4) -> str:
+def _places(pair: PairVerdict, situations: Sequence[int], limit: int = 4) -> str:
+    """Name the situations, but not more than `limit` of them."""
     labels = pair.world.modes.labels.situations
     if len(labels) == 1:
         return "the only situation" if situations else ""
-    shown = ", ".join(labels[x] for x in situations[:most])
-    return f"{shown} and {len(situations) - most} more" if len(situations) > most else shown
+    shown = ", ".join(labels[x] for x in situations[:limit])
+    return f"{shown} and {len(situations) - limit} more" if len(situations) > limit else shown
 
 
-def _mean(rates: Sequence[DivergenceRate]) -> float:
-    return sum(end.probability * end.rate for end in rates) / math.log(2.0)
+def _mean_bits(rates: Sequence[DivergenceRate]) -> float:
+    """Return the expected divergence rate in bits a step."""
+    return sum(rate.probability * rate.rate for rate in rates) / math.log(2.0)
 
 
 def _bits(rates: Sequence[DivergenceRate]) -> str:
-    bits = _mean(rates)
+    bits = _mean_bits(rates)
     return "∞" if math.isinf(bits) else f"{bits:.3g}"
 
 
 def _steps(pair: PairVerdict, times: Times) -> str:
+    """Describe after how many steps the other mode was dropped in the simulated runs."""
     if pair.reason is Reason.CONSISTENT:
         return "kept; same policy"
     time, below = times[pair.true].of(pair.other), times[pair.true].below
     if not time.unfinished:
         return with_error(time.mean, time.error)
     if pair.outcome is Outcome.NEVER:
-        late = f"not yet in {time.unfinished:.0%} of the runs"
-        return "never" if time.unfinished == 1.0 else late
+        not_yet = f"not yet in {time.unfinished:.0%} of the runs"
+        return "never" if time.unfinished == 1.0 else not_yet
     if time.unfinished < 1.0:
         return "> " + with_error(time.mean, time.error)
-    bits, prior = _mean(pair.rates), pair.world.modes.prior
+    # No run was finished: estimate the steps from the bits of evidence that are needed.
+    bits, prior = _mean_bits(pair.rates), pair.world.modes.prior
     needed = math.log2((1.0 - below) / below * prior[pair.other] / prior[pair.true])
     at_best = needed / bits if 0.0 < bits < math.inf else 0.0
     return f"> {time.horizon}" + (f", at best {at_best:.0e}" if at_best > time.horizon else "")
 
 
 def _slowness(pair: PairVerdict, times: Times) -> float:
+    """Return the mean number of steps until the other mode was dropped; 0 without simulation."""
     return times[pair.true].of(pair.other).mean if pair.true in times else 0.0
 
 
-def _how_measured(one: Settling) -> str:
+def _how_measured(settling: Settling) -> str:
     return (
-        f"Steps until dropped: until the weight is below {one.below:.2g}, mean of "
-        f"{counted(len(one.first), 'simulated run')} ± its standard error"
-        + (f", each mode held for {one.hold} steps" if one.hold > 1 else "")
-        + f"; > means that some runs took more than {one.horizon} steps."
+        f"Steps until dropped: until the weight is below {settling.below:.2g}, mean of "
+        f"{counted(len(settling.first), 'simulated run')} ± its standard error"
+        + (f", each mode held for {settling.hold} steps" if settling.hold > 1 else "")
+        + f"; > means that some runs took more than {settling.horizon} steps."
     )
 
 

@@ -5,7 +5,7 @@ import time
 import click
 
 from bayescontrol.cli.screen import print_message
-from bayescontrol.cli.serve import PORT, Finite, wrong_calls
+from bayescontrol.cli.serve import PORT, Finite, user_errors
 
 
 @click.command(context_settings={"show_default": True})
@@ -27,7 +27,7 @@ def demo(seconds: float, port: int, rate: float, seed: int, store: str | None) -
     One agent chooses between four designs of a page, where the truth is known and the regret can
     be shown; another pulls a lever that breaks after a third of the time, which raises its alarm.
     """
-    with wrong_calls():
+    with user_errors():
         from bayescontrol.serve.demo import running_demo
 
         with running_demo(seconds, store=store, port=port, rate=rate, seed=seed) as server:

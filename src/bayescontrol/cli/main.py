@@ -23,7 +23,7 @@ from bayescontrol.lab.settings import describe
 
 
 class _Commands(click.Group):
-    """Print errors that the user can fix without a traceback."""
+    """The group of commands. It prints errors without a traceback if the user can fix them."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -36,6 +36,7 @@ class _Commands(click.Group):
             raise UsageError(str(error)) from error
         except OSError as error:
             # Standard output is closed or its disk is full. Do not exit with 1 ("a claim fails").
+            # Python flushes standard output at exit: send it to /dev/null, so that this succeeds.
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno != errno.EPIPE:
@@ -84,11 +85,11 @@ def list_(name: str | None) -> None:
         _show_settings(find(name), console)
         return
     grid = Grid.grid(padding=(0, 3))
-    for known in names():
+    for listed in names():
         try:
-            grid.add_row(Text(known, style="bold"), Text(find(known).summary))
+            grid.add_row(Text(listed, style="bold"), Text(find(listed).summary))
         except UnknownExperiment as error:
-            grid.add_row(Text(known, style="bold"), Text(str(error), style="red"))
+            grid.add_row(Text(listed, style="bold"), Text(str(error), style="red"))
     console.print(grid)
     print_message("bayescontrol list NAME shows the settings, bayescontrol run NAME runs it")
 
@@ -103,12 +104,12 @@ def _show_settings(experiment: Experiment[Any], console: Console) -> None:
     console.print(grid)
     for size in ("quick", "full"):
         settings = getattr(experiment, size)
-        differs = [
+        changed = [
             f"{field.name}={getattr(settings, field.name)}"
             for field in fields
             if getattr(settings, field.name) != field.default
         ]
-        console.print(Text(f"reproduce --{size}: {', '.join(differs) or 'the defaults'}"))
+        console.print(Text(f"reproduce --{size}: {', '.join(changed) or 'the defaults'}"))
 
 
 for _command in (run.run, results_folder.merge, results_folder.report, reproduce.reproduce):

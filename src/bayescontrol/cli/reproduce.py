@@ -41,21 +41,22 @@ def reproduce(
     as_json: bool,
 ) -> None:
     """Run all experiments and write a report: each claim, our number, and whether it holds."""
-    source = tuple(dict.fromkeys((*only, *more)))
+    requested = tuple(dict.fromkeys((*only, *more)))
     broken: dict[str, str] = {}
-    chosen = {name: find(name) for name in source} if source else _every(broken)
+    chosen = {name: find(name) for name in requested} if requested else _find_all(broken)
     if not chosen and not broken:
         raise UnknownExperiment("no experiment is registered: reinstall the package")
     sizes = {name: e.quick if quick else e.full for name, e in chosen.items()}
-    most = max((size.runs for size in sizes.values()), default=1)
+    max_runs = max((settings.runs for settings in sizes.values()), default=1)
     done = []
     with (
-        exclusive_folder(out, lambda there: isinstance(there, Reproduction)),
+        exclusive_folder(out, lambda existing: isinstance(existing, Reproduction)),
         WorkerPool(
-            workers or (None if dask else available_cores()), dask, most, list(chosen)
+            workers or (None if dask else available_cores()), dask, max_runs, list(chosen)
         ) as pool,
     ):
-        for name, experiment in chosen.items():  # fail early
+        # Fail before the first run if a folder holds the results of other settings.
+        for name, experiment in chosen.items():
             manifest_of(out / experiment.name, Study.of(experiment, sizes[name]))
         for position, (name, experiment) in enumerate(chosen.items(), 1):
             label = f"{experiment.name} ({position} of {len(chosen)})"
@@ -70,7 +71,7 @@ def reproduce(
         tried = tuple(dict.fromkeys((*(e.name for e in chosen.values()), *broken)))
         manifest = Reproduction(folders=tried, broken=broken)
         write_manifest(out, manifest)
-        sections = [replace(one, folder=one.result.experiment.name) for one, _ in done]
+        sections = [replace(s, folder=s.result.experiment.name) for s, _ in done]
         index = write_page(title_of(manifest), sections, out, broken)
     results = [section.result for section, _ in done]
     if as_json:
@@ -84,13 +85,13 @@ def reproduce(
     sys.exit(0 if all(all_ours_hold(result.score.claims) for result in results) else 1)
 
 
-def _every(broken: dict[str, str]) -> dict[str, Experiment[Any]]:
+def _find_all(broken: dict[str, str]) -> dict[str, Experiment[Any]]:
     """Return all registered experiments; record those that cannot be loaded in `broken`."""
-    found = {}
+    experiments = {}
     for name in names():
         try:
-            found[name] = find(name)
+            experiments[name] = find(name)
         except UnknownExperiment as error:
             screen.print_message(f"Error: {error}")
             broken[name] = str(error)
-    return found
+    return experiments

@@ -10,6 +10,7 @@ import click
 
 from bayescontrol.cli import screen
 from bayescontrol.cli.workers import WorkerPool
+from bayescontrol.errors import counted
 from bayescontrol.files import create_folder, lock_folder
 from bayescontrol.lab import store
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed, all_ours_hold
@@ -35,23 +36,26 @@ def run_into(
     label: str = "",
     shard: Shard | None = None,
 ) -> StoredResults:
-    """Run the replicas that are missing in the folder, and return all results."""
+    """Run the replicas that are missing in the folder, and return all results.
+
+    `found` is the name that finds the experiment from any folder; `label` is shown as progress.
+    """
     label, wanted = label or experiment.name, wanted_runs(experiment, settings, shard)
     context = click.get_current_context(silent=True)
-    with ResultStore(folder, Study.of(experiment, settings, found)) as store:
+    with ResultStore(folder, Study.of(experiment, settings, found)) as results:
         if context is not None:
             context.meta.setdefault(RESULTS_FOLDER, folder)
-        left = sum(map(len, store.missing(wanted)))
-        if left < len(wanted):
-            rest = f"{left} to run" if left else "nothing to run"
-            found_runs = f"{len(wanted) - left} of {len(wanted)} replicas found"
-            screen.print_message(f"{label}: {found_runs}, {rest}")
-        executor = pool.executor() if left > 1 else None
-        with live(label) if left else nullcontext() as progress:
+        missing = sum(map(len, results.missing(wanted)))
+        if missing < len(wanted):
+            to_run = f"{missing} to run" if missing else "nothing to run"
+            found_runs = f"{len(wanted) - missing} of {len(wanted)} replicas found"
+            screen.print_message(f"{label}: {found_runs}, {to_run}")
+        executor = pool.executor() if missing > 1 else None
+        with live(label) if missing else nullcontext() as progress:
             run_replicas(
-                experiment, settings, 1, progress, executor=executor, store=store, shard=shard
+                experiment, settings, 1, progress, executor=executor, store=results, shard=shard
             )
-        return store.results
+        return results.results
 
 
 def publish(
@@ -59,7 +63,8 @@ def publish(
 ) -> tuple[Section, tuple[Path, ...]]:
     """Score and draw the results of a folder, or results in memory, and write the claims.
 
-    Return the section of the page and the paths of all files but the page.
+    `swept` are the names of the settings that a sweep varies. Returns the section of the page, and
+    the paths of all files but the page.
     """
     folder = results if isinstance(results, Path) else results.folder
     section = section_of(results, swept=swept)
@@ -85,18 +90,25 @@ T = TypeVar("T")
 
 @contextmanager
 def exclusive_folder(folder: Path, is_ours: Callable[[AnyManifest], bool]) -> Iterator[None]:
-    """Lock a folder with several results, after checking that it is empty or ours."""
+    """Lock a folder for the results of several experiments or settings, until the block ends.
+
+    Creates the folder if it is missing. Raises `OtherResults` if the folder already holds results
+    whose manifest `is_ours` does not accept. Stores the folder in the click context.
+    """
     create_folder(folder)
     with lock_folder(folder):
         try:
-            there = read_manifest(folder)
+            existing = read_manifest(folder)
         except NoResults:
-            there = None
-        if there is not None and not is_ours(there):
-            what = "several" if isinstance(there, Reproduction) else there.experiment
-            kind = there.__struct_config__.tag
+            existing = None
+        if existing is not None and not is_ours(existing):
+            if isinstance(existing, Reproduction):
+                what = counted(len(existing.folders), "experiment")
+            else:
+                what = existing.experiment
             raise OtherResults(
-                f"{folder} holds other results ({kind}: {what}): use another folder, or remove it"
+                f"{folder} already holds the results of {what} ({existing.__struct_config__.tag}): "
+                "choose another folder, or delete this one"
             )
         context = click.get_current_context(silent=True)
         if context is not None:
@@ -107,7 +119,10 @@ def exclusive_folder(folder: Path, is_ours: Callable[[AnyManifest], bool]) -> It
 def run_or_record_failure(
     name: str, work: Callable[[], T], pool: WorkerPool, broken: dict[str, str]
 ) -> T | None:
-    """Return work(). If the experiment fails, print the error, add it to `broken`, return None."""
+    """Return work(). If the experiment fails, print its error and store it in `broken[name]`.
+
+    Then the workers are restarted, and None is returned.
+    """
     try:
         return work()
     except ExperimentFailed as error:

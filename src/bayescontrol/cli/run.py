@@ -39,7 +39,7 @@ from bayescontrol.report.page import Section
 @click.option("--runs", metavar="INT", help="Number of replicas.")
 @click.option("--steps", metavar="INT", help="Length of a replica.")
 @click.option(
-    "--set", "others", metavar="KEY=VALUE", multiple=True, help="Another setting; may be repeated."
+    "--set", "pairs", metavar="KEY=VALUE", multiple=True, help="Another setting; may be repeated."
 )
 @click.option(
     "--sweep",
@@ -68,7 +68,7 @@ def run(
     seed: str | None,
     runs: str | None,
     steps: str | None,
-    others: tuple[str, ...],
+    pairs: tuple[str, ...],
     sweeps: tuple[str, ...],
     workers: int | None,
     dask: str | None,
@@ -78,25 +78,25 @@ def run(
 ) -> None:
     """Run the experiment called NAME (or at file.py:attribute) and check its claims."""
     experiment = find(name)
-    named = (("seed", seed), ("runs", runs), ("steps", steps))
-    given = _together([(key, value) for key, value in named if value is not None], others)
+    options = (("seed", seed), ("runs", runs), ("steps", steps))
+    texts = _add_pairs({key: v for key, v in options if v is not None}, pairs)
     part = None if shard is None else Shard.parse(shard)
     if part is not None and (out is None or sweeps):
         raise InvalidSettings(f"--shard {part} needs --out DIR and cannot be combined with --sweep")
     if sweeps:
-        chosen = points(experiment, given, values_of(sweeps))
+        chosen = points(experiment, texts, values_of(sweeps))
     else:
-        chosen = (Point(parse(experiment.settings, given), {}, ""),)
-    most = max(point.settings.runs for point in chosen)
-    with WorkerPool(workers, dask, most, [name]) as pool:
+        chosen = (Point(parse(experiment.settings, texts), {}, ""),)
+    max_runs = max(point.settings.runs for point in chosen)
+    with WorkerPool(workers, dask, max_runs, [name]) as pool:
         command = _Run(experiment, from_anywhere(name), pool, out, as_json)
         code = command.sweep(chosen) if sweeps else command.single(chosen[0], part)
     sys.exit(code)
 
 
-def _together(given: Sequence[tuple[str, str]], others: Sequence[str]) -> dict[str, str]:
-    values = dict(given)
-    for text in others:
+def _add_pairs(values: dict[str, str], pairs: Sequence[str]) -> dict[str, str]:
+    """Add settings of the form KEY=VALUE to `values`; reject a setting that is given twice."""
+    for text in pairs:
         key, equals, value = text.partition("=")
         if not equals:
             raise InvalidSettings(f"--set {text}: expected KEY=VALUE")
@@ -107,7 +107,9 @@ def _together(given: Sequence[tuple[str, str]], others: Sequence[str]) -> dict[s
 
 
 @dataclass(frozen=True)
-class _Done:
+class _Finished:
+    """The result of one point of a sweep; `paths` and `section` only with --out."""
+
     point: Point
     result: Result  # without its columns: a sweep may have many
     paths: tuple[Path, ...] = ()
@@ -153,15 +155,15 @@ class _Run:
     def sweep(self, points: Sequence[Point]) -> int:
         """Run all points and print their claims; return the exit code."""
         name, out = self.experiment.name, self.out
-        listed = tuple(point.folder for point in points)
+        subfolders = tuple(point.folder for point in points)
         manifest = Sweep(
-            experiment=name, found=self.found, sweep=axes(points), folders=listed, broken={}
+            experiment=name, found=self.found, sweep=axes(points), folders=subfolders, broken={}
         )
 
         def is_ours(existing: object) -> bool:
             return isinstance(existing, Sweep) and existing.experiment == name
 
-        done: list[_Done] = []
+        done: list[_Finished] = []
         artifacts: tuple[Path, ...] = ()
         with redirect_stdout(sys.stderr), exclusive_folder(out, is_ours) if out else nullcontext():
             for position, point in enumerate(points, 1):
@@ -170,43 +172,44 @@ class _Run:
                 finished = run_or_record_failure(point.folder, work, self.pool, manifest.broken)
                 if finished is not None:
                     done.append(finished)
-            scores = [(one.point, one.result.score) for one in done]
+            scores = [(item.point, item.result.score) for item in done]
             if out is not None:
-                sections = [one.section for one in done if one.section is not None]
+                sections = [item.section for item in done if item.section is not None]
                 artifacts = (
                     write_manifest(out, manifest),
                     folders.write_sweep_claims(scores, out),
                     write_page(title_of(manifest), sections, out, manifest.broken),
                 )
         if self.as_json:
-            objects = [folders.as_object(one.result, one.paths) for one in done]
+            objects = [folders.as_object(item.result, item.paths) for item in done]
             content = {"experiment": name, "sweep": plain(manifest.sweep), "points": objects}
             screen.print_json({**content, "artifacts": [str(path) for path in artifacts]})
         else:
             console = self._print_title()
-            for one in done:
-                for table in one.result.score.tables:
-                    titled = replace(table, title=f"{table.title}, {one.point.label}")
+            for item in done:
+                for table in item.result.score.tables:
+                    titled = replace(table, title=f"{table.title}, {item.point.label}")
                     console.print(tables.table(titled))
             console.print(tables.table(folders.sweep_table(scores)))
             if artifacts:
                 screen.print_report_path(artifacts[-1])
         if manifest.broken:
             return 3
-        return 0 if all(all_ours_hold(one.result.score.claims) for one in done) else 1
+        return 0 if all(all_ours_hold(item.result.score.claims) for item in done) else 1
 
-    def _run_point(self, point: Point, label: str) -> _Done:
+    def _run_point(self, point: Point, label: str) -> _Finished:
         """Run the experiment in memory, or in the point's folder of `out`."""
         study = (self.experiment, point.settings)
         if self.out is None:
             with live(label) as progress:
                 result = conduct(*study, 1, progress, executor=self.pool.executor())
-            return _Done(point, replace(result, columns={}))
+            return _Finished(point, replace(result, columns={}))
         folder = self.out / point.folder
         section, paths = run_and_publish(folder, *study, self.pool, self.found, label, point.swept)
-        return _Done(point, section.result, paths, replace(section, folder=point.folder))
+        return _Finished(point, section.result, paths, replace(section, folder=point.folder))
 
     def _print_title(self) -> Console:
+        """Print the name and summary of the experiment; return the console."""
         console = screen.open_console()
         title = (self.experiment.name, "bold"), f": {self.experiment.summary}"
         console.print(Text.assemble(*title))

@@ -23,14 +23,14 @@ class UsageError(click.ClickException):
 
 class _Screen(Console):
     def on_broken_pipe(self) -> None:
-        """Raise, because Rich would exit with code 1, which means that a claim fails."""
+        """Raise `BrokenPipeError`: Rich would exit with code 1, which means that a claim fails."""
         raise BrokenPipeError(errno.EPIPE, "the reader of standard output has gone")
 
 
 def open_console() -> Console:
-    """Return a console on standard output; 120 columns wide in a file or a pipe."""
-    known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return _Screen(width=None if known else 120, highlight=False)
+    """Return a console on standard output; a file or a pipe is 120 columns wide."""
+    has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return _Screen(width=None if has_width else 120, highlight=False)
 
 
 def print_tables(console: Console, result: Result) -> None:
@@ -50,9 +50,9 @@ def print_json(content: Any) -> None:
     click.echo(json.dumps(content, indent=2, allow_nan=False))
 
 
-def print_message(words: str) -> None:
+def print_message(message: str) -> None:
     """Print a message to standard error."""
-    click.echo(words, err=True)
+    click.echo(message, err=True)
 
 
 def print_failure(error: Exception) -> None:

@@ -51,11 +51,11 @@ class Finite(click.FloatRange):
 
 
 @contextmanager
-def wrong_calls() -> Iterator[None]:
-    """Convert errors of the library and missing extras into messages without a traceback.
+def user_errors() -> Iterator[None]:
+    """Raise errors of the library and missing extras as `UsageError`, without a traceback.
 
     >>> from bayescontrol.errors import UnknownStore
-    >>> with wrong_calls():
+    >>> with user_errors():
     ...     raise UnknownStore("url='shop.db': write sqlite:///shop.db")
     Traceback (most recent call last):
     bayescontrol.cli.screen.UsageError: url='shop.db': write sqlite:///shop.db
@@ -70,7 +70,7 @@ def wrong_calls() -> Iterator[None]:
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of all limits to a command."""
-    for option, name, default, text in reversed(_LIMITS):
+    for option, name, default, text in reversed(_LIMITS):  # click lists the last one first
         kind = float if default is None else type(default)
         command = click.option(
             option, name, type=kind, default=default, show_default=True, help=text
@@ -118,13 +118,13 @@ def serve(
     is at /, the documentation at /docs. Only this machine can reach the server, unless --host is
     another address; then a token is needed.
     """
-    with wrong_calls():
+    with user_errors():
         from bayescontrol.serve.middleware import Limits
         from bayescontrol.serve.server import Server
         from bayescontrol.serve.tokens import Tokens
 
         tokens = Tokens.found(token_file)
-        user_models = [_model(name) for name in models]
+        user_models = [_load_model(name) for name in models]
         server = Server(
             store, host=host, port=port, tokens=tokens, limits=Limits(**limits),
             models={model.name: model for model in user_models}, allow_hosts=allow_host,
@@ -136,11 +136,12 @@ def serve(
     server.run()
 
 
-def _model(name: str) -> Model:
+def _load_model(name: str) -> Model:
+    """Load a model from FILE.py:NAME; NAME is a model or a function that returns one."""
     path, _, attribute = name.rpartition(":")
     if not path.endswith(".py"):
         raise UsageError(f"--model {name}: write FILE.py:NAME")
     found: Any = getattr(module_at(Path(path)), attribute, None)
     if found is None:
-        raise UsageError(f"--model {name}: {path} has no {attribute!r}")
+        raise UsageError(f"--model {name}: {path} has no {attribute!r}; define it there")
     return as_model(found() if callable(found) and not isinstance(found, Model) else found)

@@ -14,8 +14,8 @@ from bayescontrol.lab.registry import study_file
 class WorkerPool:
     """Worker processes or a Dask cluster, shared by all experiments of a command.
 
-    At most `runs` processes are started. `studies` are the names of the experiments; files among
-    them are sent to the cluster, which cannot import them.
+    At most `runs` processes are started. `studies` are the names of the experiments. Those that
+    are defined in a file (file.py:attribute) are sent to the cluster, which cannot import the file.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class WorkerPool:
         self._executor: Executor | None = None
 
     def executor(self) -> Executor | None:
-        """Return the executor; None to run in this process."""
+        """Return the executor, which is started now if necessary; None to run in this process."""
         if self._executor is None and self._dask is not None:
             self._executor = self._open.enter_context(
                 Dask(self._dask, self._workers, [file.resolve() for file in self._files])
@@ -43,9 +43,9 @@ class WorkerPool:
 
     def renew(self) -> None:
         """Restart the workers after a failed experiment: they may be dead or busy."""
-        before, self._open, self._executor = self._open, ExitStack(), None
-        failure = RuntimeError("the experiment failed")  # terminates the workers at once
-        before.__exit__(type(failure), failure, None)
+        old, self._open, self._executor = self._open, ExitStack(), None
+        failure = RuntimeError("the experiment failed")  # with an error, workers end at once
+        old.__exit__(type(failure), failure, None)
 
     def __enter__(self) -> Self:
         return self

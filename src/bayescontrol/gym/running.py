@@ -99,7 +99,7 @@ class Continuing:
         return list(space.names())
 
     def respond(self, a: Any, rng: Stream) -> Any:
-        """Return o = (r, y), or y without `reward`; y is x_0 if the episode ends without `pause`."""
+        """Return o = (r, y), or y without `reward`; y is x_0 if an episode ends without `pause`."""
         r: Any
         action = self.action_space.element(a)
         if self._reset_is_due:
