@@ -147,7 +147,7 @@ def test_slack_is_the_effect_of_the_gap_on_an_index() -> None:
 
 
 def test_places_count_the_states_level_by_level() -> None:
-    places = [gittins.place(s, n - s) for n in range(30) for s in range(n + 1)]
+    places = [gittins.state_index(s, n - s) for n in range(30) for s in range(n + 1)]
     assert places == list(range(len(places)))
 
 

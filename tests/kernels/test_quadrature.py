@@ -139,8 +139,8 @@ def test_the_stirling_remainder_and_the_excess_of_exp() -> None:
 
 
 def test_a_kink_is_missed_and_a_cubic_is_not() -> None:
-    assert quadrature.miss(NODE**3) < 1e-15
-    assert quadrature.miss(np.abs(NODE - 0.3)) > 1e-4
+    assert quadrature.gauss_error(NODE**3) < 1e-15
+    assert quadrature.gauss_error(np.abs(NODE - 0.3)) > 1e-4
 
 
 def call(kind: int, a: list[float], b: list[float]) -> tuple[int, list[float]]:

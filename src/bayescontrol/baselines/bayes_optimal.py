@@ -286,7 +286,7 @@ class BanditPlan:
         >>> BanditPlan(2, horizon=5).action([[0, 1], [0, 0]]), BanditPlan(2, horizon=5).action()
         (1, 0)
         """
-        return kernels.bandit_plan.first(self.action_values(counts))
+        return kernels.bandit_plan.best_arm(self.action_values(counts))
 
     def after(self, counts: npt.ArrayLike, horizon: int | None = None) -> "BanditPlan":
         """A new plan from these counts on, by default with the same horizon."""

@@ -130,7 +130,7 @@ class GittinsTable:
         s, f = operator.index(s), operator.index(f)
         if s < 0 or f < 0:
             raise BadEvidence(f"{s} successes and {f} failures: counts must not be negative")
-        return int(kernels.gittins.place(s, f)) if s + f <= self.pulls else None
+        return int(kernels.gittins.state_index(s, f)) if s + f <= self.pulls else None
 
     def __repr__(self) -> str:
         p = self.problem

@@ -217,7 +217,7 @@ class Divergences:
         """Return the T terms of d_t(m*‖m)."""
         m_star, m = (mode_index(i, self.names) for i in (true, other))
         out = np.empty(len(self.evidence))
-        kernels.divergence.ratios(self.evidence, self.logs, m_star, m, out)
+        kernels.divergence.log_ratios(self.evidence, self.logs, m_star, m, out)
         return out
 
     def pairs(self) -> FloatArray:
@@ -318,7 +318,7 @@ def divergences(record: Record, agent: Rule) -> Divergences:
     sure = np.zeros(T) if logs else np.ones(T)
     for m in range(M):
         pair = np.stack([evidence[:, m], sure], axis=-1)
-        kernels.divergence.ratios(pair, logs, 0, 1, terms := np.empty(T))
+        kernels.divergence.log_ratios(pair, logs, 0, 1, terms := np.empty(T))
         kernels.divergence.accumulate(terms, L[m])
     names = tuple(name_of(agent.belief.modes, m) for m in range(M))
     return Divergences(evidence, logs, posterior, np.ascontiguousarray(L.T), names)

@@ -2,6 +2,9 @@
 
 A module is imported on first access, so that `import bayescontrol` does not import Numba:
 write `kernels.finite.draw(...)`, and Numba is loaded by that call.
+
+In all compiled loops `p` is the random generator's state of the agent and `q` that of the
+environment.
 """
 
 import importlib

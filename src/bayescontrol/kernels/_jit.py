@@ -33,7 +33,11 @@ _IMPORT = re.compile(rb"^from [\w.]+\.(\w+) import", re.MULTILINE)
 
 
 def _sources(path: Path, found: dict[Path, bytes]) -> dict[Path, bytes]:
-    """Return the sources of a module and of the modules that it imports from here or its folder."""
+    """Return the contents of the file `path` and of all kernel files that it imports, by path.
+
+    Imports are followed recursively. An imported module is looked up in the folder of this file and
+    in the folder of `path`. `found` holds the files read so far; pass an empty dict.
+    """
     if path not in found and path.is_file():
         found[path] = path.read_bytes()
         for imported in _IMPORT.findall(found[path]):
@@ -44,15 +48,16 @@ def _sources(path: Path, found: dict[Path, bytes]) -> dict[Path, bytes]:
 
 @lru_cache
 def _digest(path: Path) -> str:
+    """Return a digest of the file `path` and of all kernel files that it imports."""
     sources = _sources(path, {})
     return hashlib.sha256(b"\0".join(sources[file] for file in sorted(sources))).hexdigest()[:16]
 
 
 def _risk(folder: Path) -> str | None:
-    """How another user could write to this folder or replace it; None if nobody can.
+    """Return how another user could write to this folder or replace it; None if nobody can.
 
-    If others have no access to a folder, its contents are safe; otherwise its contents must not be
-    writable for them either. On Windows these folders are private.
+    If other users have no access to a folder, its contents are safe. Otherwise the contents must
+    not be writable by them either. On Windows these folders are private.
     """
     if os.name != "posix":
         return None
@@ -61,25 +66,25 @@ def _risk(folder: Path) -> str | None:
         if path.is_symlink() and path.lstat().st_uid not in trusted:
             return f"{path} is a symbolic link of another user"
     for path in folder.resolve().parents:
-        found = path.stat()
-        if found.st_uid not in trusted:
+        status = path.stat()
+        if status.st_uid not in trusted:
             return f"{path} belongs to another user"
-        if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
             return f"every user can replace what lies in {path}"
     return _risk_within(folder.resolve(), deep=False)
 
 
 def _risk_within(path: Path, *, deep: bool = True) -> str | None:
-    """As `_risk` if the parents are safe; `deep` also checks the contents of the folder."""
+    """Like `_risk`, but without the parent folders; `deep` also checks the contents."""
     try:
-        found = path.lstat()
-        if found.st_uid != os.geteuid():
+        status = path.lstat()
+        if status.st_uid != os.geteuid():
             return f"{path} belongs to another user"
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(status.st_mode):
             return f"{path} is a symbolic link"
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return f"{path} can be written by other users"
-        if deep and stat.S_ISDIR(found.st_mode) and found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        if deep and stat.S_ISDIR(status.st_mode) and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             return next(filter(None, map(_risk_within, path.iterdir())), None)
     except FileNotFoundError:  # another process has removed it
         pass
@@ -87,14 +92,15 @@ def _risk_within(path: Path, *, deep: bool = True) -> str | None:
 
 
 def _cache_folder() -> Path | None:
-    named = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    """Return the cache folder, created if necessary; warn and return None if it is not usable."""
+    base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     try:
-        folder = (Path(named) if named else Path.home() / ".cache") / "bayescontrol"
+        folder = (Path(base) if base else Path.home() / ".cache") / "bayescontrol"
         folder = folder.absolute()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         risk = _risk(folder)
         if risk is None:
-            tempfile.TemporaryFile(dir=folder).close()
+            tempfile.TemporaryFile(dir=folder).close()  # raises OSError if it is not writable
             return folder.resolve()
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
         risk = str(error)
@@ -118,7 +124,7 @@ cache_folder = _cache_folder()
 
 @lru_cache
 def _module_folder(path: Path) -> Path | None:
-    """The cache folder for the kernels of one module; None if nothing is cached."""
+    """Return the cache folder for the kernels of one module; None if nothing is cached."""
     if cache_folder is None:
         return None
     folder = cache_folder / f"{path.stem}-{_digest(path)}"
@@ -134,14 +140,15 @@ def _module_folder(path: Path) -> Path | None:
 
 
 def _compile(kernel: F, **options: bool) -> F:
+    """Apply `numba.njit`, with the cache folder of the kernel's module if there is one."""
     folder = _module_folder(Path(inspect.getfile(kernel)))
-    before = _config.CACHE_DIR
+    previous = _config.CACHE_DIR
     _config.CACHE_DIR = str(folder or "")
     try:
         cache = folder is not None
         return cast("F", _njit(cache=cache, error_model="numpy", **options)(kernel))
     finally:
-        _config.CACHE_DIR = before
+        _config.CACHE_DIR = previous
 
 
 def jit(kernel: F) -> F:

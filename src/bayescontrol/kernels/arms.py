@@ -49,54 +49,55 @@ from bayescontrol.kernels.random import (
 BERNOULLI, GAUSSIAN, NORMAL_GAMMA, POISSON, EXPONENTIAL, CATEGORICAL = range(6)
 
 #: Arms with a smaller shape, or a rate outside this range, are compared by logarithms.
-LEAST_SHAPE, LEAST_RATE, LARGEST_RATE = 0.5, 1e-280, 1e280
-#: For smaller α even the largest of a few gammas can underflow.
-SMALL = 0.1
-#: Up to this mean events are counted individually.
-FEW = 16.0
+MIN_SHAPE, MIN_RATE, MAX_RATE = 0.5, 1e-280, 1e280
+#: If all α are smaller than this, even the largest of a few gammas can underflow.
+SMALL_ALPHA = 0.1
+#: Up to this mean the events of a Poisson process are counted one by one.
+SMALL_MEAN = 16.0
 
 
 @leaf
-def _draw_near_corners(values: FloatArray, row: FloatArray, state: UIntArray) -> float:
-    """Σ v_k G_k / Σ G_k if every α_k is small, so that each G_k can underflow.
+def _draw_near_corners(values: FloatArray, row: FloatArray, rng_state: UIntArray) -> float:
+    """Draw Σ v_k G_k / Σ G_k if every α_k is small, so that each G_k can underflow.
 
-    ln G_k = ln gamma(α_k + 1) - E/α_k, times the smallest α so that it is a double; the sums are
-    relative to the largest G so far.
+    Uses ln G_k = ln gamma(α_k + 1) - E/α_k. The logarithms are multiplied by the smallest α, so
+    that they fit into a double. The sums are relative to the largest G so far.
     """
-    least = row[0]
+    alpha = row[0]  # becomes the smallest α
     for k in range(1, values.size):
-        least = min(least, row[k])
-    top, total, weighted = -math.inf, 0.0, 0.0
+        alpha = min(alpha, row[k])
+    largest, total, weighted = -math.inf, 0.0, 0.0
     for k in range(values.size):
-        x = least * log(gamma(state, row[k] + 1.0)) - exponential(state) * (least / row[k])
-        if x > top:
-            shrink = exp((top - x) / least)
-            top, total, weighted = x, total * shrink + 1.0, weighted * shrink + values[k]
+        x = alpha * log(gamma(rng_state, row[k] + 1.0)) - exponential(rng_state) * (alpha / row[k])
+        if x > largest:
+            rescale = exp((largest - x) / alpha)
+            largest, total, weighted = x, total * rescale + 1.0, weighted * rescale + values[k]
         else:
-            g = exp((x - top) / least)
+            g = exp((x - largest) / alpha)
             total += g
             weighted += values[k] * g
     return weighted / total
 
 
 @leaf
-def _draw_categorical(values: FloatArray, row: FloatArray, state: UIntArray) -> float:
+def _draw_categorical(values: FloatArray, row: FloatArray, rng_state: UIntArray) -> float:
+    """Draw Σ v_k G_k / Σ G_k, the mean of a categorical arm."""
     largest = row[0]
     for k in range(1, values.size):
         largest = max(largest, row[k])
-    if largest < SMALL:
-        return _draw_near_corners(values, row, state)
+    if largest < SMALL_ALPHA:
+        return _draw_near_corners(values, row, rng_state)
     total, weighted = 0.0, 0.0
     for k in range(values.size):
-        g = gamma(state, row[k])
+        g = gamma(rng_state, row[k])
         total += g
         weighted += values[k] * g
     return weighted / total
 
 
 @leaf
-def draw(kind: int, constants: FloatArray, row: FloatArray, state: UIntArray) -> float:
-    """The mean reward of one arm, drawn from its posterior row.
+def draw(kind: int, constants: FloatArray, row: FloatArray, rng_state: UIntArray) -> float:
+    """Draw the mean reward of one arm from its posterior row.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -104,22 +105,22 @@ def draw(kind: int, constants: FloatArray, row: FloatArray, state: UIntArray) ->
     True
     """
     if kind == BERNOULLI:
-        return beta(state, row[0], row[1])
+        return beta(rng_state, row[0], row[1])
     if kind == GAUSSIAN:
-        return float(row[0] + normal(state) / math.sqrt(row[1]))
+        return float(row[0] + normal(rng_state) / math.sqrt(row[1]))
     if kind == NORMAL_GAMMA:
-        tau = gamma(state, row[2]) / row[3]
-        return float(row[0] + normal(state) / math.sqrt(row[1] * tau))
+        tau = gamma(rng_state, row[2]) / row[3]
+        return float(row[0] + normal(rng_state) / math.sqrt(row[1] * tau))
     if kind == POISSON:
-        return float(gamma(state, row[0]) / row[1])
+        return float(gamma(rng_state, row[0]) / row[1])
     if kind == EXPONENTIAL:
-        return float(row[1] / gamma(state, row[0]))
-    return _draw_categorical(constants, row, state)
+        return float(row[1] / gamma(rng_state, row[0]))
+    return _draw_categorical(constants, row, rng_state)
 
 
 @leaf
 def learn(kind: int, constants: FloatArray, row: FloatArray, r: float) -> None:
-    """The posterior row after reward r, in place: Bayes' rule for a conjugate family.
+    """Update the posterior row with reward r, in place: Bayes' rule for a conjugate family.
 
     >>> import numpy as np
     >>> row = np.array([1.0, 1.0])
@@ -153,12 +154,16 @@ def learn(kind: int, constants: FloatArray, row: FloatArray, r: float) -> None:
 
 
 @leaf
-def _binomial(state: UIntArray, n: float, p: float) -> float:
-    """The number of n uniform numbers below p, by bisection: the median is a Beta draw."""
+def _binomial(rng_state: UIntArray, n: float, p: float) -> float:
+    """Draw how many of n uniform numbers are below p, by bisection.
+
+    The i-th smallest of n uniform numbers, x, is Beta(i, n + 1 - i). If x < p, count i numbers and
+    continue with the n - i above x; otherwise continue with the i - 1 below x.
+    """
     count = 0.0
     while n > 0.0:
         i = np.floor(0.5 * n) + 1.0
-        x = beta(state, i, n + 1.0 - i)
+        x = beta(rng_state, i, n + 1.0 - i)
         if x < p:
             count += i
             n -= i
@@ -170,30 +175,31 @@ def _binomial(state: UIntArray, n: float, p: float) -> float:
 
 
 @leaf
-def _poisson(state: UIntArray, mean: float) -> float:
-    """Events of a unit-rate process before time `mean` (Ahrens & Dieter 1974).
+def _poisson(rng_state: UIntArray, mean: float) -> float:
+    """Draw the number of events of a unit-rate process before time `mean` (Ahrens & Dieter 1974).
 
-    The n-th event is at time Gamma(n). If that is before `mean`, count the rest of the time; else
-    each of the n - 1 earlier events was in time with the same probability.
+    The n-th event is at time Gamma(n). If that is before `mean`, count n events and continue with
+    the remaining time. Otherwise each of the n - 1 earlier events is before `mean` with probability
+    mean / time.
     """
     count = 0.0
-    while mean > FEW:
+    while mean > SMALL_MEAN:
         n = np.floor(0.875 * mean)
-        time = gamma(state, n)
+        time = gamma(rng_state, n)
         if time > mean:
-            return count + _binomial(state, n - 1.0, mean / time)
+            return count + _binomial(rng_state, n - 1.0, mean / time)
         count += n
         mean -= time
-    time = exponential(state)
+    time = exponential(rng_state)
     while time < mean:
         count += 1.0
-        time += exponential(state)
+        time += exponential(rng_state)
     return count
 
 
 @leaf
-def respond(kind: int, constants: FloatArray, truth: FloatArray, state: UIntArray) -> float:
-    """A reward of an arm whose true parameters are `truth`.
+def respond(kind: int, constants: FloatArray, truth: FloatArray, rng_state: UIntArray) -> float:
+    """Draw a reward of an arm whose true parameters are `truth`.
 
     `truth` is m; for NORMAL_GAMMA m and the standard deviation; for CATEGORICAL the p_k.
 
@@ -203,23 +209,24 @@ def respond(kind: int, constants: FloatArray, truth: FloatArray, state: UIntArra
     1.0
     """
     if kind == BERNOULLI:
-        return 1.0 if uniform(state) < truth[0] else 0.0
+        return 1.0 if uniform(rng_state) < truth[0] else 0.0
     if kind == GAUSSIAN:
-        return float(truth[0] + constants[0] * normal(state))
+        return float(truth[0] + constants[0] * normal(rng_state))
     if kind == NORMAL_GAMMA:
-        return float(truth[0] + truth[1] * normal(state))
+        return float(truth[0] + truth[1] * normal(rng_state))
     if kind == POISSON:
-        return _poisson(state, truth[0])
+        return _poisson(rng_state, truth[0])
     if kind == EXPONENTIAL:
-        return float(truth[0] * exponential(state))
-    return float(constants[categorical(state, truth)])
+        return float(truth[0] * exponential(rng_state))
+    return float(constants[categorical(rng_state, truth)])
 
 
 @leaf
-def log_mean(kind: int, row: FloatArray, state: UIntArray) -> float:
-    """LOG_UNIT · ln m, or LOG_UNIT · ln m/(1 - m) of a Bernoulli arm, for the m of `draw`.
+def log_mean(kind: int, row: FloatArray, rng_state: UIntArray) -> float:
+    """Draw m as `draw` does, and return LOG_UNIT · ln m.
 
-    For Bernoulli, Poisson and exponential arms.
+    For a Bernoulli arm return LOG_UNIT · ln m/(1 - m). Only for Bernoulli, Poisson and exponential
+    arms.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -230,8 +237,8 @@ def log_mean(kind: int, row: FloatArray, state: UIntArray) -> float:
     -40407.252...
     """
     if kind == BERNOULLI:
-        return log_odds(state, row[0], row[1])
-    x = log_gamma(state, row[0]) - LOG_UNIT * log(row[1])
+        return log_odds(rng_state, row[0], row[1])
+    x = log_gamma(rng_state, row[0]) - LOG_UNIT * log(row[1])
     return x if kind == POISSON else -x
 
 
@@ -248,12 +255,12 @@ def needs_logs(kind: int, rows: FloatArray, active: IntArray) -> bool:
     """
     if kind == BERNOULLI:
         for k in range(active.size):
-            if min(rows[active[k], 0], rows[active[k], 1]) < LEAST_SHAPE:
+            if min(rows[active[k], 0], rows[active[k], 1]) < MIN_SHAPE:
                 return True
     elif kind in (POISSON, EXPONENTIAL):
         for k in range(active.size):
             shape, rate = rows[active[k], 0], rows[active[k], 1]
-            if shape < LEAST_SHAPE or not LEAST_RATE < rate < LARGEST_RATE:
+            if shape < MIN_SHAPE or not MIN_RATE < rate < MAX_RATE:
                 return True
     return False
 
@@ -265,9 +272,9 @@ def largest_mean(
     rows: FloatArray,
     active: IntArray,
     drawn: FloatArray,
-    state: UIntArray,
+    rng_state: UIntArray,
 ) -> int:
-    """arg max_j m_j over the active arms, m drawn into `drawn`; ties are broken uniformly.
+    """Draw m_j of each active arm into `drawn`; return arg max_j m_j, ties broken uniformly.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -276,27 +283,27 @@ def largest_mean(
     1
     """
     best, ties = active[0], 1
-    drawn[best] = draw(kind, constants, rows[best], state)
+    drawn[best] = draw(kind, constants, rows[best], rng_state)
     for k in range(1, active.size):
         j = active[k]
-        drawn[j] = draw(kind, constants, rows[j], state)
+        drawn[j] = draw(kind, constants, rows[j], rng_state)
         if drawn[j] > drawn[best]:
             best, ties = j, 1
         elif drawn[j] == drawn[best]:
             ties += 1
-            if uniform(state) * ties < 1.0:
+            if uniform(rng_state) * ties < 1.0:
                 best = j
     return int(best)
 
 
 @leaf
-def _largest_log(kind: int, rows: FloatArray, active: IntArray, state: UIntArray) -> int:
-    """arg max_j of `log_mean`."""
-    best, most = active[0], log_mean(kind, rows[active[0]], state)
+def _largest_log(kind: int, rows: FloatArray, active: IntArray, rng_state: UIntArray) -> int:
+    """Draw `log_mean` of each active arm; return the arm with the largest."""
+    best, largest = active[0], log_mean(kind, rows[active[0]], rng_state)
     for k in range(1, active.size):
-        x = log_mean(kind, rows[active[k]], state)
-        if x > most:
-            best, most = active[k], x
+        x = log_mean(kind, rows[active[k]], rng_state)
+        if x > largest:
+            best, largest = active[k], x
     return int(best)
 
 
@@ -307,9 +314,9 @@ def draw_action(
     rows: FloatArray,
     active: IntArray,
     drawn: FloatArray,
-    state: UIntArray,
+    rng_state: UIntArray,
 ) -> int:
-    """arg max_j m_j over the active arms, m drawn from the posterior; `drawn` is scratch for m.
+    """Draw m_j of each active arm; return arg max_j m_j. `drawn` is scratch for the m_j.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -318,8 +325,8 @@ def draw_action(
     1
     """
     if needs_logs(kind, rows, active):
-        return _largest_log(kind, rows, active, state)
-    return largest_mean(kind, constants, rows, active, drawn, state)
+        return _largest_log(kind, rows, active, rng_state)
+    return largest_mean(kind, constants, rows, active, drawn, rng_state)
 
 
 @leaf
@@ -330,7 +337,7 @@ def draw_logs(
     active: IntArray,
     drawn: FloatArray,
     logs: FloatArray,
-    state: UIntArray,
+    rng_state: UIntArray,
 ) -> None:
     """Write m of the active arms to `drawn`, and `log_mean` of the same m to `logs`.
 
@@ -341,12 +348,13 @@ def draw_logs(
     >>> drawn, bool(logs[0] > logs[1])
     (array([1., 1.]), True)
     """
-    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    s0, s1, s2, s3 = rng_state[0], rng_state[1], rng_state[2], rng_state[3]
     for k in range(active.size):
-        drawn[active[k]] = draw(kind, constants, rows[active[k]], state)
-    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+        drawn[active[k]] = draw(kind, constants, rows[active[k]], rng_state)
+    rng_state[0], rng_state[1], rng_state[2], rng_state[3] = s0, s1, s2, s3
+    # The generator is back at its first state: the logarithms use the same random numbers.
     for k in range(active.size):
-        logs[active[k]] = log_mean(kind, rows[active[k]], state)
+        logs[active[k]] = log_mean(kind, rows[active[k]], rng_state)
 
 
 @leaf
@@ -356,16 +364,16 @@ def interact(
     rows: FloatArray,
     active: IntArray,
     drawn: FloatArray,
-    split: bool,
+    always_by_doubles: bool,
     truth: FloatArray,
     p: UIntArray,
     q: UIntArray,
     actions: IntArray,
     rewards: FloatArray,
 ) -> None:
-    """The loop of the control rule over independent arms; fills the columns.
+    """Run the control rule over independent arms; fill `actions` and `rewards`.
 
-    With `split` doubles are compared for all parameters.
+    With `always_by_doubles` the doubles are compared for all parameters, as in version 1.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -376,7 +384,7 @@ def interact(
     >>> bool((rewards == actions).all())
     True
     """
-    by_doubles = split or not needs_logs(kind, rows, active)
+    by_doubles = always_by_doubles or not needs_logs(kind, rows, active)
     for t in range(actions.size):
         if by_doubles:
             a = largest_mean(kind, constants, rows, active, drawn, p)

@@ -21,19 +21,19 @@ TIE = 1e-12
 
 @leaf
 def _next(k: IntArray) -> None:
-    """k ← the counts with the next number and the same sum; the first are (0, …, 0, t)."""
+    """Replace k by the counts with the next number and the same sum; the first are (0, …, 0, t)."""
     i = 1
     while i < k.shape[0] - 1 and k[i] == 0:
         i += 1
-    given = k[0] + 1
+    moved = k[0] + 1
     k[0] = 0
     k[i] -= 1
-    k[i - 1] = given
+    k[i - 1] = moved
 
 
 @leaf
 def write_counts(t: int, table: IntArray) -> None:
-    """The rows of the table ← all counts with the sum t, in the order of their numbers.
+    """Write all counts with the sum t to the rows of `table`, in the order of their numbers.
 
     >>> import numpy as np
     >>> table = np.empty((3, 2), np.int64)
@@ -50,30 +50,30 @@ def write_counts(t: int, table: IntArray) -> None:
 
 
 @leaf
-def children(k: IntArray, C: IntArray, place: IntArray) -> None:
-    """place_i ← #(k + e_i).
+def children(k: IntArray, C: IntArray, child: IntArray) -> None:
+    """Write #(k + e_i), the number of the i-th child of k, to child[i].
 
     >>> import numpy as np
-    >>> C, place = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 2, 1, 0]]), np.empty(4, np.int64)
-    >>> children(np.array([0, 0, 0, 0]), C, place)
-    >>> place
+    >>> C, child = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 2, 1, 0]]), np.empty(4, np.int64)
+    >>> children(np.array([0, 0, 0, 0]), C, child)
+    >>> child
     array([3, 2, 1, 0])
     """
-    d, s, here = k.shape[0], 0, 0
+    d, s, number = k.shape[0], 0, 0
     for i in range(d - 1):
         s += k[i]
-        here += C[s + i, i + 1]
-        place[i] = C[s + i, i]
-    place[d - 1] = here
+        number += C[s + i, i + 1]
+        child[i] = C[s + i, i]
+    child[d - 1] = number
     for i in range(d - 2, -1, -1):
-        place[i] += place[i + 1]
+        child[i] += child[i + 1]
 
 
 @leaf
 def action_values(
-    prior: FloatArray, k: IntArray, after: FloatArray, C: IntArray, place: IntArray, Q: FloatArray
+    prior: FloatArray, k: IntArray, after: FloatArray, C: IntArray, child: IntArray, Q: FloatArray
 ) -> None:
-    """Q_j ← Q(k, j), with V after one more pull in `after`; empty at the end.
+    """Write Q(k, j) to Q[j]. `after` holds V after one more pull; it is empty at the last pull.
 
     >>> import numpy as np
     >>> k, C, Q = np.array([1, 0, 0, 0]), np.ones((5, 4), np.int64), np.empty(2)
@@ -81,40 +81,40 @@ def action_values(
     >>> Q
     array([0.66666667, 0.5       ])
     """
-    more = after.shape[0] > 0
-    if more:
-        children(k, C, place)
+    has_next = after.shape[0] > 0
+    if has_next:
+        children(k, C, child)
     for j in range(Q.shape[0]):
         alpha, beta = prior[j, 0] + k[2 * j], prior[j, 1] + k[2 * j + 1]
         p = alpha / (alpha + beta)
         Q[j] = p
-        if more:
-            Q[j] += p * after[place[2 * j]] + (1.0 - p) * after[place[2 * j + 1]]
+        if has_next:
+            Q[j] += p * after[child[2 * j]] + (1.0 - p) * after[child[2 * j + 1]]
 
 
 @leaf
-def first(Q: FloatArray) -> int:
-    """arg max_j Q_j, the first of equals.
+def best_arm(Q: FloatArray) -> int:
+    """Return the first arm whose Q_j equals the largest one up to `TIE`.
 
     >>> import numpy as np
-    >>> first(np.array([0.5, 0.7, 0.7]))
+    >>> best_arm(np.array([0.5, 0.7, 0.7]))
     1
     """
-    top = Q[0]
+    largest = Q[0]
     for j in range(1, Q.shape[0]):
-        top = max(top, Q[j])
+        largest = max(largest, Q[j])
     j = 0
-    while Q[j] < top - TIE * max(1.0, abs(top)):
+    while Q[j] < largest - TIE * max(1.0, abs(largest)):
         j += 1
     return j
 
 
 @leaf
 def backward(
-    prior: FloatArray, t: int, after: FloatArray, C: IntArray, k: IntArray, place: IntArray,
+    prior: FloatArray, t: int, after: FloatArray, C: IntArray, k: IntArray, child: IntArray,
     Q: FloatArray, V: FloatArray,
 ) -> None:  # fmt: skip
-    """V(k) = max_j Q(k, j) for all counts of t pulls; k, place and Q are scratch.
+    """Write V(k) = max_j Q(k, j) to V for all counts of t pulls; k, child and Q are scratch.
 
     >>> import numpy as np
     >>> V, C, k = np.empty(1), np.ones((4, 4), np.int64), np.empty(4, np.int64)
@@ -127,7 +127,7 @@ def backward(
     for i in range(V.shape[0]):
         if i > 0:
             _next(k)
-        action_values(prior, k, after, C, place, Q)
+        action_values(prior, k, after, C, child, Q)
         V[i] = Q[0]
         for j in range(1, Q.shape[0]):
             V[i] = max(V[i], Q[j])
@@ -136,9 +136,11 @@ def backward(
 @leaf
 def forward(
     prior: FloatArray, counts: IntArray, v: FloatArray, P: FloatArray, C: IntArray,
-    place: IntArray, after: FloatArray,
+    child: IntArray, after: FloatArray,
 ) -> float:  # fmt: skip
-    """after(k') ← Σ v(k) P(j | k) P(k' | k, j); the expected reward of this pull.
+    """Add Σ v(k) P(j | k) P(k' | k, j) to after[k']; return the expected reward of this pull.
+
+    `v` holds the probabilities of the `counts` before the pull, `P` those of the arms, P(j | k).
 
     >>> import numpy as np
     >>> k, C, half = np.zeros((1, 4), np.int64), np.eye(4, dtype=np.int64), np.full((1, 2), 0.5)
@@ -148,12 +150,12 @@ def forward(
     """
     total = 0.0
     for i in range(v.shape[0]):
-        children(counts[i], C, place)
+        children(counts[i], C, child)
         for j in range(P.shape[1]):
             alpha = prior[j, 0] + counts[i, 2 * j]
             beta = prior[j, 1] + counts[i, 2 * j + 1]
             mass, p = v[i] * P[i, j], alpha / (alpha + beta)
             total += mass * p
-            after[place[2 * j]] += mass * p
-            after[place[2 * j + 1]] += mass * (1.0 - p)
+            after[child[2 * j]] += mass * p
+            after[child[2 * j + 1]] += mass * (1.0 - p)
     return total

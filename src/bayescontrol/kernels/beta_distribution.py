@@ -12,7 +12,7 @@ from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log, log_excess_series
 
 EPS = 2.0**-52
-#: The largest u for which 1 - x is a double.
+#: The limit of log odds u = ln x/(1-x): from about here on 1 - x underflows.
 LAST_LOGIT = 700.0
 
 
@@ -30,7 +30,7 @@ def excess(e: float) -> float:
 
 @leaf
 def _excess(e: float, one_plus: float) -> float:
-    """φ(e), given 1 + e to more digits than e provides near -1."""
+    """φ(e); `one_plus` is 1 + e, with more digits than e provides near -1."""
     return excess(e) if -0.29 < e < 0.41 else e - log(one_plus)
 
 
@@ -47,7 +47,7 @@ def log1p_exp(u: float) -> float:
 
 @leaf
 def divergence(a: float, b: float, x: float, y: float) -> float:
-    """d = (a + b) KL(a/(a + b) ‖ x), y = 1 - x; a or b may be 0, with 0 < x < 1.
+    """Return d = (a + b) KL(a/(a + b) ‖ x), where y = 1 - x and 0 < x < 1; a or b may be 0.
 
     >>> divergence(1.0, 3.0, 0.25, 0.75), divergence(0.0, 2.0, 0.5, 0.5)
     (0.0, 1.3862943611198906)
@@ -63,10 +63,10 @@ def divergence(a: float, b: float, x: float, y: float) -> float:
 
 @leaf
 def divergence_bound(a: float, b: float, level: float) -> float:
-    """ln x/(1-x) for the x ≥ a/(a + b) with (a + b) KL(a/(a + b) ‖ x) = level; a, b, level > 0.
+    """Solve (a + b) KL(a/(a + b) ‖ x) = level for x ≥ a/(a + b); return u = ln x/(1-x).
 
-    At most 700, where 1 - x is 1e-304. In u the divergence is convex with slope (a + b)(x - p):
-    Newton's method from above converges monotonically.
+    a, b and level are positive. u is at most 700, where 1 - x is 1e-304. In u the divergence is
+    convex with slope (a + b)(x - p), so Newton's method from above converges monotonically.
 
     >>> u = divergence_bound(2.0, 2.0, 1.0)
     >>> x = 1 / (1 + exp(-u))
@@ -84,10 +84,10 @@ def divergence_bound(a: float, b: float, level: float) -> float:
     for _ in range(200):
         x, y = 1.0 / (1.0 + exp(-u)), 1.0 / (1.0 + exp(u))
         slope = b * x - a * y
-        if not slope > 0.0:
+        if not slope > 0.0:  # the minimum is reached, or NaN
             break
         step = (divergence(a, b, x, y) - level) / slope
         u -= step
-        if not step > EPS * max(1.0, abs(u)):
+        if not step > EPS * max(1.0, abs(u)):  # converged, or NaN
             break
     return u

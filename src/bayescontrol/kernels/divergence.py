@@ -20,7 +20,7 @@ from bayescontrol.kernels.finite import OK, condition, posterior
 from bayescontrol.kernels.tabular import interact
 
 # The range in which p/q is a normal double.
-LEAST_RATIO, MOST_RATIO = 1e-300, 1e300
+MIN_RATIO, MAX_RATIO = 1e-300, 1e300
 
 
 @leaf
@@ -41,68 +41,71 @@ def weight_of_evidence(p: float, q: float) -> float:
         u = 1.0 + f
         return f if u == 1.0 else log(u) * f / (u - 1.0)
     ratio = p / q
-    return log(ratio) if LEAST_RATIO < ratio < MOST_RATIO else log(p) - log(q)
+    return log(ratio) if MIN_RATIO < ratio < MAX_RATIO else log(p) - log(q)
 
 
 @leaf
-def add(total: float, lost: float, term: float) -> tuple[float, float]:
-    """The sum total + lost + term as (rounded sum, rounding error)."""
+def add(total: float, rounding: float, term: float) -> tuple[float, float]:
+    """Return total + rounding + term as (rounded sum, rounding error), by Knuth's two-sum."""
     s = total + term
-    if not abs(s) < math.inf:
+    if not abs(s) < math.inf:  # infinite or NaN: there is no rounding error
         return s, 0.0
     back = s - total
-    return s, lost + ((total - (s - back)) + (term - back))
+    return s, rounding + ((total - (s - back)) + (term - back))
 
 
 @leaf
-def ratios(evidence: FloatArray, logs: bool, true: int, other: int, out: FloatArray) -> None:
-    """term_t into `out`, from the likelihoods of every step (rows) and mode, or their logarithms.
+def log_ratios(evidence: FloatArray, is_log: bool, true: int, other: int, out: FloatArray) -> None:
+    """Write term_t, the log-likelihood ratio of mode `true` to mode `other` at step t, to `out`.
 
-    >>> ratios(np.array([[0.5, 0.25], [0.5, 0.0]]), False, 0, 1, out := np.empty(2))
+    `evidence` has a row for each step and a column for each mode. It holds likelihoods, or
+    log-likelihoods if `is_log`.
+
+    >>> log_ratios(np.array([[0.5, 0.25], [0.5, 0.0]]), False, 0, 1, out := np.empty(2))
     >>> out
     array([0.69314718,        inf])
     """
     for t in range(out.shape[0]):
         p, q = evidence[t, true], evidence[t, other]
-        out[t] = p - q if logs else weight_of_evidence(p, q)
+        out[t] = p - q if is_log else weight_of_evidence(p, q)
 
 
 @leaf
 def accumulate(terms: FloatArray, out: FloatArray) -> None:
-    """out_t = Σ_{τ≤t} term_τ, with out_0 = 0.
+    """Write out[t] = Σ_{τ≤t} term_τ, with out[0] = 0.
 
     >>> accumulate(np.array([1.0, 1e-17, -1.0]), out := np.empty(4))
     >>> out
     array([0.e+00, 1.e+00, 1.e+00, 1.e-17])
     """
-    total, lost = 0.0, 0.0
+    total, rounding = 0.0, 0.0
     out[0] = 0.0
     for t in range(terms.shape[0]):
-        total, lost = add(total, lost, terms[t])
-        out[t + 1] = total + lost
+        total, rounding = add(total, rounding, terms[t])
+        out[t + 1] = total + rounding
 
 
 @jit
 def demultiplex(terms: FloatArray, drawn: IntArray, out: FloatArray) -> None:
-    """out[t, m'] = Σ_{τ≤t, m' in charge} term_τ, with out[0] = 0.
+    """Write out[t, m'] = Σ_{τ≤t, m' in charge} term_τ, with out[0] = 0; drawn[t] is in charge.
 
     >>> demultiplex(np.array([1.0, 2.0, 4.0]), np.array([0, 1, 0]), out := np.empty((4, 2)))
     >>> out[-1]
     array([5., 2.])
     """
-    lost = np.zeros(out.shape[1])
+    rounding = np.zeros(out.shape[1])
     total = np.zeros(out.shape[1])
     out[0] = 0.0
     for t in range(terms.shape[0]):
         m = drawn[t]
-        total[m], lost[m] = add(total[m], lost[m], terms[t])
+        total[m], rounding[m] = add(total[m], rounding[m], terms[t])
         out[t + 1] = out[t]
-        out[t + 1, m] = total[m] + lost[m]
+        out[t + 1, m] = total[m] + rounding[m]
 
 
 @leaf
 def bound(d: FloatArray, odds: float, out: FloatArray) -> None:
-    """P(m)/P(m*) e^(-d_t) into `out`.
+    """Write P(m)/P(m*) e^(-d_t) to `out`; `odds` is P(m)/P(m*).
 
     >>> bound(np.array([0.0, np.inf]), 0.5, out := np.empty(2))
     >>> out
@@ -116,7 +119,7 @@ def bound(d: FloatArray, odds: float, out: FloatArray) -> None:
 def follow(
     successor: IntArray, x: int, actions: IntArray, observations: IntArray, out: IntArray
 ) -> None:
-    """x_t, the situations in which the actions were taken, into `out`.
+    """Write x_t, the situation in which each action was taken, to `out`; x is the first one.
 
     >>> flip = np.array([[[1, 1]], [[0, 0]]])
     >>> follow(flip, 0, np.zeros(3, np.int64), np.zeros(3, np.int64), out := np.empty(3, np.int64))
@@ -132,7 +135,9 @@ def follow(
 def posteriors(
     w: FloatArray, e: IntArray, blocks: FloatArray, evidence: FloatArray, out: FloatArray
 ) -> int:
-    """P(m | âo_≤t) for t = 0 … T into `out`; returns the steps done, fewer at bad evidence.
+    """Write P(m | âo_≤t) for t = 0 … T to `out`; return the steps done.
+
+    Stops early at bad evidence, which `condition` rejects.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([0.5, 0.5]), np.zeros(2, np.int64)
@@ -152,21 +157,21 @@ def posteriors(
 
 @leaf
 def relative_entropy(p: FloatArray, q: FloatArray) -> float:
-    """KL(p ‖ q) = Σ_o p ln p/q, in nats; ∞ if q rules out what p does not.
+    """Return KL(p ‖ q) = Σ_o p ln p/q, in nats; ∞ if q excludes an outcome that p allows.
 
     >>> relative_entropy(np.array([1.0, 0.0]), np.array([0.5, 0.5]))
     0.6931471805599453
     """
-    total, lost = 0.0, 0.0
+    total, rounding = 0.0, 0.0
     for o in range(p.shape[0]):
         if p[o] > 0.0:
-            total, lost = add(total, lost, p[o] * weight_of_evidence(p[o], q[o]))
-    return max(0.0, total + lost)  # not negative by rounding
+            total, rounding = add(total, rounding, p[o] * weight_of_evidence(p[o], q[o]))
+    return max(0.0, total + rounding)  # not negative by rounding
 
 
 @leaf
 def ratio_table(hypothesis: FloatArray, true: int, against: IntArray, out: FloatArray) -> None:
-    """out[x, a, o, j] = ln P(o | m*, x, a) / P(o | m_j, x, a) for the modes m_j of `against`.
+    """Write out[x, a, o, j] = ln P(o | m*, x, a) / P(o | m_j, x, a), m_j the modes `against`.
 
     >>> table = np.array([[[[0.5, 0.5]]], [[[1.0, 0.0]]]])
     >>> ratio_table(table, 0, np.array([1]), out := np.empty((1, 1, 2, 1)))
@@ -186,7 +191,7 @@ def ratio_table(hypothesis: FloatArray, true: int, against: IntArray, out: Float
 def mean_tables(
     policy: FloatArray, hypothesis: FloatArray, true: int, against: IntArray, out: FloatArray
 ) -> None:
-    """out[m', x, j] = Σ_a P(a | m', x) KL( P(· | m*, x, a) ‖ P(· | m_j, x, a) ).
+    """Write out[m', x, j] = Σ_a P(a | m', x) KL( P(· | m*, x, a) ‖ P(· | m_j, x, a) ).
 
     Actions that m' never takes do not count, even if they would rule m_j out.
 
@@ -230,11 +235,11 @@ def ensemble(
     v: FloatArray,
     low: FloatArray,
 ) -> None:
-    """Many runs of the rule in the world of m*: the sums at `times`, and their extremes until then.
-    m* must have positive weight, so that no observation is bad evidence.
+    """Simulate many runs of the rule in the world of m*; write the sums at `times`.
 
-    `p` and `q` are the streams of agent and environment, one row per run; `term` and `mean` come
-    from `ratio_table` and `mean_tables`. The rule itself is `kernels.tabular.interact`.
+    m* must have positive weight, so that no observation is bad evidence. `p` and `q` have a row for
+    each run; `term` and `mean` come from `ratio_table` and `mean_tables`. The rule itself is
+    `kernels.tabular.interact`. `sup` and `low` are extremes over all steps up to a time:
 
         sup = sup_{τ≤t} |g_τ - G_τ|  by mode in charge      low = min_{τ≤t} P(m* | âo_≤τ) / P(m*)
 
@@ -246,38 +251,39 @@ def ensemble(
     (3, 1, 2)
     """
     modes, others = policy.shape[0], term.shape[3]
-    w, e, blocks, now = fresh_w.copy(), fresh_e.copy(), fresh_blocks.copy(), np.empty(modes)
-    posterior(w, e, blocks, now)
-    prior = now[true]
-    sums, lost = np.empty((3, modes, others)), np.empty((3, modes, others))  # g, G; d in row 0
-    far = np.empty((modes, others))
+    w, e, blocks, current = fresh_w.copy(), fresh_e.copy(), fresh_blocks.copy(), np.empty(modes)
+    posterior(w, e, blocks, current)
+    prior = current[true]
+    sums, rounding = np.empty((3, modes, others)), np.empty((3, modes, others))  # g, G, d
+    largest_gap = np.empty((modes, others))
     column = np.empty((3, 1), np.int64)
     for run in range(p.shape[0]):
         w[:], e[:], blocks[:] = fresh_w, fresh_e, fresh_blocks
-        sums[:], lost[:], far[:] = 0.0, 0.0, 0.0
-        posterior(w, e, blocks, now)
-        x, y, least, t = start, start, 1.0, 0
+        sums[:], rounding[:], largest_gap[:] = 0.0, 0.0, 0.0
+        posterior(w, e, blocks, current)
+        x, y, lowest, t = start, start, 1.0, 0
         for k in range(times.shape[0]):
             while t < times[k]:
-                _, here, x, y = interact(
+                _, drawn_in, x, y = interact(
                     w, e, blocks, policy, by_mode, successor, truth, x, y, p[run], q[run],
                     column[0], column[1], column[2],
                 )  # fmt: skip
                 t += 1
                 m, a, o = column[0, 0], column[1, 0], column[2, 0]
                 for j in range(others):
-                    z, mu = term[here, a, o, j], mean[m, here, j]
-                    sums[0, m, j], lost[0, m, j] = add(sums[0, m, j], lost[0, m, j], z)
-                    sums[1, m, j], lost[1, m, j] = add(sums[1, m, j], lost[1, m, j], mu)
-                    sums[2, 0, j], lost[2, 0, j] = add(sums[2, 0, j], lost[2, 0, j], z)
-                    off = sums[0, m, j] + lost[0, m, j] - (sums[1, m, j] + lost[1, m, j])
-                    far[m, j] = max(far[m, j], abs(off)) if off == off else math.inf
-                posterior(w, e, blocks, now)
-                least = min(least, now[true] / prior)
-            g[run, k] = sums[0] + lost[0]
-            G[run, k] = sums[1] + lost[1]
-            d[run, k] = sums[2, 0] + lost[2, 0]
-            sup[run, k], v[run, k], low[run, k] = far, now, least
+                    z, mu = term[drawn_in, a, o, j], mean[m, drawn_in, j]
+                    sums[0, m, j], rounding[0, m, j] = add(sums[0, m, j], rounding[0, m, j], z)
+                    sums[1, m, j], rounding[1, m, j] = add(sums[1, m, j], rounding[1, m, j], mu)
+                    sums[2, 0, j], rounding[2, 0, j] = add(sums[2, 0, j], rounding[2, 0, j], z)
+                    gap = sums[0, m, j] + rounding[0, m, j] - (sums[1, m, j] + rounding[1, m, j])
+                    # NaN, from ∞ - ∞, counts as infinite.
+                    largest_gap[m, j] = max(largest_gap[m, j], abs(gap)) if gap == gap else math.inf
+                posterior(w, e, blocks, current)
+                lowest = min(lowest, current[true] / prior)
+            g[run, k] = sums[0] + rounding[0]
+            G[run, k] = sums[1] + rounding[1]
+            d[run, k] = sums[2, 0] + rounding[2, 0]
+            sup[run, k], v[run, k], low[run, k] = largest_gap, current, lowest
 
 
 # ------------------------------------------------------------------------------------------------

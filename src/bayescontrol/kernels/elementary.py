@@ -34,7 +34,7 @@ E8, E9, E10, E11, E12, E13 = (1 / math.factorial(n) for n in range(8, 14))
 
 @leaf
 def exp_split(x: float) -> tuple[float, float]:
-    """e^x as (p, k) with e^x = p · 2^k and p in [.707, 1.415]: without under- or overflow.
+    """Return (p, k) with e^x = p · 2^k and p in [.707, 1.415], without under- or overflow.
 
     k is an integer stored as a double, so that loops over x are vectorised.
 
@@ -55,7 +55,7 @@ def exp(x: float) -> float:
     >>> exp(0.0), exp(-1000.0)
     (1.0, 0.0)
     """
-    if x != x:
+    if x != x:  # NaN
         return x
     if x < -746.0:
         return 0.0

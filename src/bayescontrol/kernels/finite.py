@@ -29,42 +29,44 @@ Array = TypeVar("Array", FloatArray, IntArray)
 BLOCK = 512
 SUM, TOP, FLAT = 0, 1, 2
 
+#: A block stays flat while its smallest positive weight is at least about this part of the largest.
 LOW = 2.0**-400
 #: 2^-n for n < 1024, then 0: a weight 1024 binary orders down is at most 2^-224 of the block.
 POWER = np.array([2.0**-n for n in range(1024)] + [0.0])
-LEAST_EXPONENT = np.int64(-(1 << 62))
+#: Stands for the exponent of a weight 0.
+MIN_EXPONENT = np.int64(-(1 << 62))
 
 
 @jit
 def part(array: Array, b: int) -> Array:
-    """Block b of an array. Loops over a slice are vectorised; loops from `start` are not."""
+    """Return block b of an array. Numba vectorises loops over a slice, but not with an offset."""
     return array[b * BLOCK : (b + 1) * BLOCK]
 
 
 @jit
-def shrink(w: float, below: int) -> float:
-    """w · 2^-below; 0 from 1024 binary orders on."""
-    return w * float(POWER[max(0, min(below, 1024))])
+def shrink(w: float, orders: int) -> float:
+    """Return w · 2^-orders; 0 from 1024 binary orders on."""
+    return w * float(POWER[max(0, min(orders, 1024))])
 
 
 @jit
-def shift(b: int, blocks: FloatArray, k: float) -> int:
-    """The exponent of block b's sum relative to 2^k, limited to avoid underflow."""
+def relative_exponent(b: int, blocks: FloatArray, k: float) -> int:
+    """Return the exponent of block b's sum relative to 2^k; at -2000 and below the sum is 0."""
     return int(max(blocks[b, TOP] - k, -2000.0))
 
 
 @jit
 def summarise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int, scratch: FloatArray) -> None:
-    """The sum of block b, by pairwise summation: accurate, vectorised, and reproducible."""
+    """Compute the sum of block b by pairwise summation: accurate, vectorised and reproducible."""
     v, k = part(w, b), part(e, b)
     n = v.shape[0]
     if blocks[b, FLAT] == 1.0:
         for i in range(n):
             scratch[i] = v[i]
     else:
-        top = LEAST_EXPONENT
+        top = MIN_EXPONENT
         for i in range(n):
-            top = max(top, k[i] if v[i] > 0.0 else LEAST_EXPONENT)
+            top = max(top, k[i] if v[i] > 0.0 else MIN_EXPONENT)
         for i in range(n):
             scratch[i] = shrink(v[i], top - k[i])
         blocks[b, TOP] = top
@@ -87,7 +89,7 @@ def spread(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
 
 @jit
 def normalise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
-    """Rescale block b: with one common shift if that suffices, else one for each mode."""
+    """Rescale block b: by one power of 2 if that suffices, otherwise each mode by its own."""
     v, exponent = part(w, b), part(e, b)
     low, high = math.inf, 0.0
     for i in range(v.shape[0]):
@@ -109,7 +111,7 @@ def normalise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
 
 @jit
 def build(w: FloatArray, e: IntArray) -> FloatArray:
-    """Blocks for new weights, flat where possible.
+    """Normalise new weights and return their blocks, flat where possible.
 
     >>> build(np.array([0.25, 0.75]), np.zeros(2, np.int64))  # one block: sum, top, flat
     array([[1., 0., 1.]])
@@ -127,7 +129,7 @@ def build(w: FloatArray, e: IntArray) -> FloatArray:
 
 @jit
 def rebuild(w: FloatArray, e: IntArray, flat: FloatArray) -> FloatArray:
-    """The blocks of weights with this state; `flat` blocks stay flat.
+    """Return the blocks of saved weights; flat[b] is 1 if block b was flat, 0 if not.
 
     >>> rebuild(np.array([0.5, 0.75]), np.array([-1, 0]), flat=np.array([0.0]))
     array([[1., 0., 0.]])
@@ -143,7 +145,7 @@ def rebuild(w: FloatArray, e: IntArray, flat: FloatArray) -> FloatArray:
 
 @jit
 def exponents(w: FloatArray, e: IntArray, blocks: FloatArray) -> IntArray:
-    """e_m of every mode, also in flat blocks.
+    """Return e_m of every mode, also of those in flat blocks.
 
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
     >>> blocks = build(w, e)
@@ -160,6 +162,8 @@ def exponents(w: FloatArray, e: IntArray, blocks: FloatArray) -> IntArray:
 # ------------------------------------------------------------------------------------------------
 # Operations on the weights.
 
+#: Results of `condition`: success, and an observation that every mode rules out. A result of 0 or
+#: more is the index of an invalid likelihood.
 OK, IMPOSSIBLE = -1, -2
 
 # Nonnegative doubles have the order of their bits, and minima of integers are vectorised.
@@ -167,20 +171,22 @@ INFINITY_BITS = np.uint64(0x7FF << 52)
 # Factors in [2^-256, 2^256] cannot push a w from [2^-400, 2^400] out of double range.
 LOW_BITS, HIGH_BITS = np.int64((1023 - 400) << 52), np.int64((1023 + 400) << 52)
 FACTOR_LOW_BITS, FACTOR_HIGH_BITS = np.int64((1023 - 256) << 52), np.int64((1023 + 256) << 52)
+#: In a flat block the exponents of the factors differ by less than this.
 FACTOR_SPREAD = 250
-#: Logarithms are clipped at LEAST_LOG below the best and invalid above MOST_LOG, so that exponents
-#: fit into 32 bits, and their sums into a double for millions of steps.
-LEAST_LOG, MOST_LOG = -1e9, 1e9
+#: A log-likelihood above MAX_LOG is invalid. One below MIN_LOG, relative to the best mode, is
+#: raised to MIN_LOG. So exponents fit into 32 bits, and their sums into a double for millions of
+#: steps.
+MIN_LOG, MAX_LOG = -1e9, 1e9
 
 
 @jit
-def _first_bad(likelihood: FloatArray) -> int:
-    """The first entry that is NaN, negative or infinite; OK if there is none."""
+def _first_invalid(likelihood: FloatArray) -> int:
+    """Return the index of the first NaN, negative or infinite entry; OK if all are valid."""
     bits = likelihood.view(np.uint64)
     largest = bits[0]
     for i in range(bits.shape[0]):
         largest = max(largest, bits[i])
-    if largest >= INFINITY_BITS:
+    if largest >= INFINITY_BITS:  # a negative number has the sign bit, so its bits are larger
         for i in range(bits.shape[0]):
             if bits[i] >= INFINITY_BITS and likelihood[i] != 0.0:  # -0. is a zero
                 return i
@@ -188,48 +194,48 @@ def _first_bad(likelihood: FloatArray) -> int:
 
 
 @jit
-def _first_bad_log(log_likelihood: FloatArray) -> int:
-    """The first entry that is NaN or above MOST_LOG; OK if there is none."""
+def _first_invalid_log(log_likelihood: FloatArray) -> int:
+    """Return the index of the first entry that is NaN or above MAX_LOG; OK if all are valid."""
     n = log_likelihood.shape[0]
-    good = 0
-    for i in range(n):  # counting is vectorised, an early exit is not
-        good += log_likelihood[i] <= MOST_LOG
-    if good < n:
+    valid_count = 0
+    for i in range(n):  # Numba vectorises counting, but no loop with an early exit
+        valid_count += log_likelihood[i] <= MAX_LOG
+    if valid_count < n:
         for i in range(n):
-            if not log_likelihood[i] <= MOST_LOG:
+            if not log_likelihood[i] <= MAX_LOG:  # too large, or NaN
                 return i
     return OK
 
 
 @jit
-def _possible(w: FloatArray, evidence: FloatArray, nothing: float) -> bool:
-    """Whether a mode with positive weight gives the observation more than `nothing`."""
+def _is_possible(w: FloatArray, evidence: FloatArray, threshold: float) -> bool:
+    """Return whether a mode with positive weight has evidence above `threshold`."""
     for i in range(w.shape[0]):
-        if w[i] > 0.0 and evidence[i] > nothing:
+        if w[i] > 0.0 and evidence[i] > threshold:
             return True
     return False
 
 
 @jit
-def _best(w: FloatArray, log_likelihood: FloatArray) -> float:
-    """The largest log-likelihood of a mode with positive weight."""
-    best = -math.inf
+def _largest_log(w: FloatArray, log_likelihood: FloatArray) -> float:
+    """Return the largest log-likelihood of a mode with positive weight."""
+    largest = -math.inf
     for i in range(w.shape[0]):
         if w[i] > 0.0:
-            best = max(best, log_likelihood[i])
-    return best
+            largest = max(largest, log_likelihood[i])
+    return largest
 
 
 @jit
-def _outside(values: FloatArray, low: np.int64, high: np.int64) -> bool:
-    """Whether a positive value is below `low` or a value is above `high` (given as bits)."""
+def _has_value_outside(values: FloatArray, low: np.int64, high: np.int64) -> bool:
+    """Return whether a positive value is below `low` or a value above `high` (given as bits)."""
     bits = values.view(np.int64)
-    least, most = bits[0], bits[0]
+    smallest, largest = bits[0], bits[0]
     for i in range(bits.shape[0]):
-        least = min(least, bits[i])
-        most = max(most, bits[i])
-    if least >= low or most > high:
-        return bool(most > high)
+        smallest = min(smallest, bits[i])
+        largest = max(largest, bits[i])
+    if smallest >= low or largest > high:
+        return bool(largest > high)
     for i in range(bits.shape[0]):  # zeros are not too small
         if values[i] > 0.0 and bits[i] < low:
             return True
@@ -238,8 +244,10 @@ def _outside(values: FloatArray, low: np.int64, high: np.int64) -> bool:
 
 @jit
 def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatArray) -> int:
-    """v_m ← v_m P(o | m, x, a). Returns OK; or, unchanged, IMPOSSIBLE or the index
-    of the first invalid likelihood.
+    """Multiply the weights by the likelihoods: v_m ← v_m P(o | m, x, a). Return OK.
+
+    Leave the weights unchanged and return IMPOSSIBLE if every mode rules the observation out, or
+    the index of the first invalid likelihood if there is one.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
@@ -249,15 +257,15 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
     >>> condition(w, e, blocks, np.array([1.0, 0.0])) == OK, w
     (True, array([0.25, 0.  ]))
     """
-    bad = _first_bad(likelihood)
-    if bad != OK:
-        return bad
-    if not _possible(w, likelihood, 0.0):
+    invalid = _first_invalid(likelihood)
+    if invalid != OK:
+        return invalid
+    if not _is_possible(w, likelihood, 0.0):
         return IMPOSSIBLE
     scratch = np.empty(min(BLOCK, w.shape[0]))
     for b in range(blocks.shape[0]):
         v, factor = part(w, b), part(likelihood, b)
-        if _outside(factor, FACTOR_LOW_BITS, FACTOR_HIGH_BITS):
+        if _has_value_outside(factor, FACTOR_LOW_BITS, FACTOR_HIGH_BITS):
             spread(w, e, blocks, b)
             exponent = part(e, b)
             for i in range(v.shape[0]):
@@ -267,7 +275,7 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
         else:
             for i in range(v.shape[0]):
                 v[i] *= abs(factor[i])  # -0. is a zero
-        if _outside(v, LOW_BITS, HIGH_BITS):
+        if _has_value_outside(v, LOW_BITS, HIGH_BITS):
             normalise(w, e, blocks, b)
         summarise(w, e, blocks, b, scratch)
     return OK
@@ -275,7 +283,7 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
 
 @leaf
 def log_likelihoods(likelihood: FloatArray, out: FloatArray) -> None:
-    """ln P(o | m, x, a) for all m.
+    """Write ln P(o | m, x, a) of every mode to `out`.
 
     >>> out = np.empty(2)
     >>> log_likelihoods(np.array([1.0, 0.0]), out)
@@ -290,7 +298,7 @@ def log_likelihoods(likelihood: FloatArray, out: FloatArray) -> None:
 def condition_log(
     w: FloatArray, e: IntArray, blocks: FloatArray, log_likelihood: FloatArray
 ) -> int:
-    """v_m ← v_m exp(ln P(o | m, x, a)), which can be 0. Returns as `condition` does.
+    """Like `condition`, with log-likelihoods: v_m ← v_m exp(ln P(o | m, x, a)); -∞ gives weight 0.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
@@ -298,15 +306,16 @@ def condition_log(
     >>> condition_log(w, e, blocks, np.array([0.0, -math.inf])) == OK, w
     (True, array([0.25, 0.  ]))
     """
-    bad = _first_bad_log(log_likelihood)
-    if bad != OK:
-        return bad
+    invalid = _first_invalid_log(log_likelihood)
+    if invalid != OK:
+        return invalid
     best = 0.0
-    if not _possible(w, log_likelihood, 0.5 * LEAST_LOG):  # all are small: divide by the best
-        best = _best(w, log_likelihood)
+    if not _is_possible(w, log_likelihood, 0.5 * MIN_LOG):  # all are small: divide by the best
+        best = _largest_log(w, log_likelihood)
         if best == -math.inf:
             return IMPOSSIBLE
-    common, beyond = exp_split(max(best, LEAST_LOG))
+    # The factor of a mode is e^x = e^(x - best) · common · 2^common_exponent.
+    common, common_exponent = exp_split(max(best, MIN_LOG))
     size = min(BLOCK, w.shape[0])
     scratch = np.empty(size)
     p = np.empty(size)
@@ -317,25 +326,25 @@ def condition_log(
         v, x = part(w, b), part(log_likelihood, b)
         n = v.shape[0]
         for i in range(n):
-            factor, exponent = exp_split(max(x[i] - best, LEAST_LOG))
+            factor, exponent = exp_split(max(x[i] - best, MIN_LOG))
             p[i] = factor * common if x[i] > -math.inf else 0.0
             k[i] = np.int32(exponent)
-        least, most = k[0], k[0]
+        lowest, highest = k[0], k[0]
         for i in range(n):
-            least, most = min(least, k[i]), max(most, k[i])
-        if blocks[b, FLAT] == 1.0 and most - least < FACTOR_SPREAD:
+            lowest, highest = min(lowest, k[i]), max(highest, k[i])
+        if blocks[b, FLAT] == 1.0 and highest - lowest < FACTOR_SPREAD:
             for i in range(n):
-                power_bits[i] = np.int64(1023 + k[i] - most) << 52  # the double 2^(k - most)
+                power_bits[i] = np.int64(1023 + k[i] - highest) << 52  # the double 2^(k - highest)
             for i in range(n):
                 v[i] *= p[i] * power[i]
-            blocks[b, TOP] += most + beyond
+            blocks[b, TOP] += highest + common_exponent
         else:
             spread(w, e, blocks, b)
             exponents = part(e, b)
             for i in range(n):
                 v[i] *= p[i]
-                exponents[i] += k[i] + beyond
-        if _outside(v, LOW_BITS, HIGH_BITS):
+                exponents[i] += k[i] + common_exponent
+        if _has_value_outside(v, LOW_BITS, HIGH_BITS):
             normalise(w, e, blocks, b)
         summarise(w, e, blocks, b, scratch)
     return OK
@@ -343,7 +352,7 @@ def condition_log(
 
 @jit
 def merge(w: FloatArray, e: IntArray, w2: FloatArray, e2: IntArray, prior: FloatArray) -> None:
-    """v_m ← v_m v'_m / P(m): the evidence of both; the prior counts once.
+    """Combine two posteriors of the same prior: v_m ← v_m v'_m / P(m).
 
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
     >>> merge(w, e, w.copy(), e.copy(), prior=np.array([0.5, 0.5]))
@@ -361,7 +370,7 @@ def merge(w: FloatArray, e: IntArray, w2: FloatArray, e2: IntArray, prior: Float
 
 @jit
 def total(blocks: FloatArray) -> tuple[float, int]:
-    """Σ_m v_m as (s, k): the sum is s · 2^k.
+    """Return Σ_m v_m as (s, k): the sum is s · 2^k.
 
     >>> from bayescontrol.kernels.finite import build
     >>> total(build(np.array([0.25, 0.75]), np.zeros(2, np.int64)))
@@ -376,13 +385,13 @@ def total(blocks: FloatArray) -> tuple[float, int]:
                 reference, found = blocks[b, TOP] + k, True
     s = 0.0
     for b in range(blocks.shape[0]):
-        s += math.ldexp(blocks[b, SUM], shift(b, blocks, reference))
+        s += math.ldexp(blocks[b, SUM], relative_exponent(b, blocks, reference))
     return s, int(reference)
 
 
 @jit
 def log_ratio(after: FloatArray, before: FloatArray) -> float:
-    """ln (Σ v after / Σ v before), without cancellation between large logarithms.
+    """Return ln (Σ v after / Σ v before), without cancellation between large logarithms.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
@@ -392,18 +401,18 @@ def log_ratio(after: FloatArray, before: FloatArray) -> float:
     """
     s1, k1 = total(after)
     s0, k0 = total(before)
-    return log(s1 / s0) + (k1 - k0) * 0.6931471805599453
+    return log(s1 / s0) + (k1 - k0) * 0.6931471805599453  # ln 2
 
 
 @leaf
 def _share(v: float, power: Any, s: float, k: int) -> float:
-    """v 2^power / s 2^k."""
+    """Return v 2^power / (s 2^k)."""
     return math.ldexp(v / s, int(max(power - k, -4000)))
 
 
 @jit
 def share(w: FloatArray, e: IntArray, blocks: FloatArray, m: int, s: float, k: int) -> float:
-    """v_m / Σ v of one mode, Σ v = s · 2^k: the same bits as `posterior`.
+    """Return v_m / Σ v of one mode, where Σ v = s · 2^k: the same bits as `posterior`.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([1.0, 3.0]), np.zeros(2, np.int64)
@@ -418,7 +427,7 @@ def share(w: FloatArray, e: IntArray, blocks: FloatArray, m: int, s: float, k: i
 
 @jit
 def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -> None:
-    """v_m / Σ v into `out`.
+    """Write v_m / Σ v to `out`.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([1.0, 3.0]), np.zeros(2, np.int64)
@@ -428,16 +437,16 @@ def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -
     """
     s, k = total(blocks)
     for b in range(blocks.shape[0]):
-        v, exponent, answer = part(w, b), part(e, b), part(out, b)
+        v, exponent, out_block = part(w, b), part(e, b), part(out, b)
         flat, top = blocks[b, FLAT] == 1.0, np.int64(blocks[b, TOP])
         for i in range(v.shape[0]):
             power = top if flat else exponent[i]
-            answer[i] = _share(v[i], power, s, k)
+            out_block[i] = _share(v[i], power, s, k)
 
 
 @jit
 def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
-    """m with probability v_m / Σ v for u uniform on [0, 1): the block first, then the mode.
+    """Return m with probability v_m / Σ v for u uniform on [0, 1): the block first, then the mode.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
@@ -446,24 +455,24 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
     (0, 1)
     """
     s, k = total(blocks)
-    left = u * s
-    chosen = 0
+    remaining = u * s
+    block = 0
     for b in range(blocks.shape[0]):
-        share = math.ldexp(blocks[b, SUM], shift(b, blocks, k))
+        share = math.ldexp(blocks[b, SUM], relative_exponent(b, blocks, k))
         if share > 0.0:
-            chosen = b
-            if left < share:
+            block = b
+            if remaining < share:
                 break
-            left -= share
-    top = np.int64(blocks[chosen, TOP])
-    left = math.ldexp(left, int(k - top))
-    flat, v, exponent = blocks[chosen, FLAT] == 1.0, part(w, chosen), part(e, chosen)
+            remaining -= share
+    top = np.int64(blocks[block, TOP])
+    remaining = math.ldexp(remaining, int(k - top))  # now in units of 2^top, as the block's weights
+    flat, v, exponent = blocks[block, FLAT] == 1.0, part(w, block), part(e, block)
     m = 0
     for i in range(v.shape[0]):
         share = shrink(v[i], 0 if flat else top - exponent[i])
         if share > 0.0:
             m = i
-            if left < share:
+            if remaining < share:
                 break
-            left -= share  # a remainder from rounding goes to the last mode with weight
-    return chosen * BLOCK + m
+            remaining -= share  # a remainder from rounding goes to the last mode with weight
+    return block * BLOCK + m

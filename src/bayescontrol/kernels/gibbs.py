@@ -36,7 +36,9 @@ U0, U1 = np.uint64(0), np.uint64(1)
 
 
 class Evidence(NamedTuple):
-    """The observed transitions, and sums for the sweeps. Pair i = x A + a; t is a transition.
+    """The observed transitions, and sums for the sweeps.
+
+    Pair i is x A + a for A actions; t numbers the transitions.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
@@ -57,7 +59,7 @@ class Evidence(NamedTuple):
     inverse: FloatArray
     spread: FloatArray
     pull: FloatArray
-    #: Per pair: its first transition, the number of distinct ones, and the space for them.
+    #: Per pair: its first transition, how many distinct transitions are known, and the space.
     first: UIntArray
     known: UIntArray
     room: UIntArray
@@ -66,7 +68,7 @@ class Evidence(NamedTuple):
     weight: FloatArray
     times: FloatArray
     rewards: FloatArray
-    #: Per state y: the pairs (x,a) with a prior for y, and the transitions n(·,·,y).
+    #: Per state y: the number of pairs (x,a) with a prior for y, and of transitions n(·,·,y).
     from_prior: FloatArray
     from_data: FloatArray
 
@@ -86,16 +88,16 @@ class Chain(NamedTuple):
 
 @leaf
 def _prepare_pair(e: Evidence, i: int) -> None:
-    """S, 1/S, 1/√S and Σ λ μ of pair i, from its sums."""
+    """Compute S, 1/S, 1/√S and Σ_y λ μ of pair i from its sums; S = 0 if x does not offer a."""
     if e.n[i] < 0.0:
         e.s[i] = 0.0
         return
-    with_prior = e.prior[DECLARED] if e.prior[DECLARED] > 0.0 else max(float(e.known[i]), 1.0)
-    s = e.prior[LAMBDA0] * with_prior + e.prior[UNIT] * e.n[i]
+    prior_terms = e.prior[DECLARED] if e.prior[DECLARED] > 0.0 else max(float(e.known[i]), 1.0)
+    s = e.prior[LAMBDA0] * prior_terms + e.prior[UNIT] * e.n[i]
     e.s[i] = s
     e.inverse[i] = 1.0 / s
     e.spread[i] = 1.0 / math.sqrt(s)
-    e.pull[i] = e.prior[LAMBDA0] * e.prior[MU0] * with_prior + e.prior[UNIT] * e.r[i]
+    e.pull[i] = e.prior[LAMBDA0] * e.prior[MU0] * prior_terms + e.prior[UNIT] * e.r[i]
 
 
 @leaf
@@ -161,7 +163,9 @@ def add_state(e: Evidence, c: Chain, x: int, level: float) -> None:
 def learn(
     e: Evidence, c: Chain, x: int, i: int, y: int, n: float, total: float, scatter: float
 ) -> int:
-    """Pair i of state x led to y n times, with Σ r = total and Σ (r - r̄)² = scatter.
+    """Add n transitions of pair i from state x to y, with Σ r = total and Σ (r - r̄)² = scatter.
+
+    Return LEARNT, or FULL with nothing changed.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
@@ -172,16 +176,16 @@ def learn(
     >>> float(e.times[0]), float(e.rewards[0]), float(e.scatter[0])
     (2.0, 6.0, 0.5)
     """
-    here, end = e.first[i], e.first[i] + e.known[i]
+    t, end = e.first[i], e.first[i] + e.known[i]
     target = np.uint64(y)
-    while here < end and e.successor[here] != target:
-        here += U1
+    while t < end and e.successor[t] != target:
+        t += U1
     lambda0 = 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]
     inflow = e.prior[UNIT] * n * c.M[y]
-    if here == end:
+    if t == end:  # the first transition from this pair to y
         if e.known[i] == e.room[i]:
             return FULL
-        e.successor[here], e.times[here], e.rewards[here] = target, 0.0, 0.0
+        e.successor[t], e.times[t], e.rewards[t] = target, 0.0, 0.0
         if lambda0 > 0.0:
             if e.known[i] == U0:  # remove the pseudo-transition to x itself
                 e.from_prior[x] -= 1.0
@@ -190,11 +194,11 @@ def learn(
             inflow += lambda0 * c.M[y]
         e.known[i] += U1
     else:
-        gap = total / n - e.rewards[here] / e.times[here]
-        scatter += gap * gap * (n * e.times[here] / (n + e.times[here]))
-    e.times[here] += n
-    e.rewards[here] += total
-    e.weight[here] = lambda0 + e.prior[UNIT] * e.times[here]
+        gap = total / n - e.rewards[t] / e.times[t]
+        scatter += gap * gap * (n * e.times[t] / (n + e.times[t]))
+    e.times[t] += n
+    e.rewards[t] += total
+    e.weight[t] = lambda0 + e.prior[UNIT] * e.times[t]
     e.from_data[y] += n
     e.n[i] += n
     e.r[i] += total
@@ -273,17 +277,17 @@ def tally(e: Evidence, c: Chain, states: int) -> None:
 
 
 @leaf
-def _draw_rho(c: Chain, state: UIntArray) -> None:
-    """ρ given all Q."""
+def _draw_rho(c: Chain, rng_state: UIntArray) -> None:
+    """Draw ρ given all Q."""
     total = c.scalars[TOTAL]
     spread = c.scalars[SIGMA] / math.sqrt(total)
-    c.scalars[RHO] = c.scalars[PULL] / total + spread * normal(state)
+    c.scalars[RHO] = c.scalars[PULL] / total + spread * normal(rng_state)
 
 
 @leaf
-def _draw_state(e: Evidence, c: Chain, x: int, state: UIntArray) -> None:
-    """Q(x,·) given ρ and M, then M(x); updates the sums."""
-    here, A = np.uint64(x), np.uint64(c.Q.shape[1])
+def _draw_state(e: Evidence, c: Chain, x: int, rng_state: UIntArray) -> None:
+    """Draw Q(x,·) given ρ and M, compute M(x), and update the sums."""
+    here, A = np.uint64(x), np.uint64(c.Q.shape[1])  # unsigned, see U0
     rho, sigma, lambda0 = c.scalars[RHO], c.scalars[SIGMA], e.prior[LAMBDA0]
     inflow = lambda0 * e.from_prior[here] + e.prior[UNIT] * e.from_data[here]
     from_all, from_itself = 0.0, lambda0 * c.M[here]
@@ -295,10 +299,11 @@ def _draw_state(e: Evidence, c: Chain, x: int, state: UIntArray) -> None:
     for a in range(A):
         if e.s[i] > 0.0:
             first, end = e.first[i], e.first[i] + e.known[i]
-            ahead = from_all if first < end else from_all + from_itself
+            # Σ_y λ(x,a,y) M(y); an untried pair has a pseudo-transition to x itself.
+            future = from_all if first < end else from_all + from_itself
             for t in range(first, end):
-                ahead += e.weight[t] * c.M[e.successor[t]]
-            q = (e.pull[i] + ahead) * e.inverse[i] - rho + sigma * e.spread[i] * normal(state)
+                future += e.weight[t] * c.M[e.successor[t]]
+            q = (e.pull[i] + future) * e.inverse[i] - rho + sigma * e.spread[i] * normal(rng_state)
             outflow += e.s[i] * (q - c.Q[here, a])
             c.Q[here, a] = q
             top = max(top, q)
@@ -311,7 +316,7 @@ def _draw_state(e: Evidence, c: Chain, x: int, state: UIntArray) -> None:
 
 @leaf
 def recentre(c: Chain, states: int) -> None:
-    """Q -> Q - M(0), which fixes the gauge.
+    """Subtract M(0) from all Q and M, which fixes the free constant of Q.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> c = GibbsBelief(actions=1, states=["x", "y"]).ledger.chain
@@ -331,14 +336,14 @@ def recentre(c: Chain, states: int) -> None:
 
 @leaf
 def _prior_squares(e: Evidence, c: Chain, states: int) -> float:
-    """Prior A: Σ_{x,a,y} (ξ(x,a,y) - μ0)², for N states.
+    """Return Σ_{x,a,y} (ξ(x,a,y) - μ0)² of prior A, for N states.
 
-    It equals Σ_{x,a} [N (Q(x,a) + ρ - μ0 - M̄)² + Σ_y (M(y) - M̄)²].
+    The sum is computed as Σ_{x,a} [N (Q(x,a) + ρ - μ0 - M̄)² + Σ_y (M(y) - M̄)²].
     """
-    mean, around = c.scalars[LEVEL] / states, 0.0
+    mean, scatter = c.scalars[LEVEL] / states, 0.0
     for y in range(np.uint64(states)):
-        around += (c.M[y] - mean) ** 2
-    squares: float = c.scalars[PAIRS] * around
+        scatter += (c.M[y] - mean) ** 2
+    squares: float = c.scalars[PAIRS] * scatter
     Q = c.Q.reshape(-1)
     for i in range(np.uint64(states * c.Q.shape[1])):
         if e.s[i] > 0.0:
@@ -348,11 +353,14 @@ def _prior_squares(e: Evidence, c: Chain, states: int) -> float:
 
 @leaf
 def draw_precision(
-    e: Evidence, c: Chain, states: int, a0: float, b0: float, state: UIntArray
+    e: Evidence, c: Chain, states: int, a0: float, b0: float, rng_state: UIntArray
 ) -> None:
-    """p ~ Gamma(a0 + ½ (Σ n + #ξ), b0 + ½ Σ (r - ξ)² + ½ λ0 Σ (ξ - μ0)²), σ = 1/√p.
+    """Draw p and set σ = 1/√p.
 
-    #ξ counts the ξ that have a prior: of observed and pseudo-transitions, or all.
+        p ~ Gamma(a0 + ½ (Σ n + #ξ), b0 + ½ Σ (r - ξ)² + ½ λ0 Σ (ξ - μ0)²)
+
+    #ξ is the number of ξ that have a prior: those of observed and pseudo-transitions (prior B), or
+    all (prior A).
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
@@ -368,12 +376,12 @@ def draw_precision(
         for a in range(np.uint64(c.Q.shape[1])):
             if e.s[i] > 0.0:
                 base = c.Q[x, a] + c.scalars[RHO]
-                here, end = e.first[i], e.first[i] + e.known[i]
+                first, end = e.first[i], e.first[i] + e.known[i]
                 terms += e.n[i] + (declared if declared > 0.0 else max(float(e.known[i]), 1.0))
                 squares += e.scatter[i]
-                if here == end:
+                if first == end:
                     from_prior += (base - c.M[x] - e.prior[MU0]) ** 2
-                for t in range(here, end):
+                for t in range(first, end):
                     xi = base - c.M[e.successor[t]]
                     squares += e.times[t] * (e.rewards[t] / e.times[t] - xi) ** 2
                     from_prior += (xi - e.prior[MU0]) ** 2
@@ -381,12 +389,12 @@ def draw_precision(
     if declared > 0.0:
         from_prior = _prior_squares(e, c, states)
     squares += e.prior[LAMBDA0] * from_prior
-    c.scalars[SIGMA] = math.sqrt((b0 + 0.5 * squares) / gamma(state, a0 + 0.5 * terms))
+    c.scalars[SIGMA] = math.sqrt((b0 + 0.5 * squares) / gamma(rng_state, a0 + 0.5 * terms))
 
 
 @leaf
 def best_action(e: Evidence, c: Chain, x: int) -> int:
-    """arg max_a Q(x,a) over the actions that x offers.
+    """Return arg max_a Q(x,a) over the actions that x offers; the first one in case of a tie.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> ledger = GibbsBelief(actions=3, states=["x"], allowed=lambda x: [0, 2]).ledger
@@ -404,33 +412,39 @@ def best_action(e: Evidence, c: Chain, x: int) -> int:
 
 @leaf
 def _sweep(
-    e: Evidence, c: Chain, how: GibbsSettings, states: int, x: int, state: UIntArray
+    e: Evidence, c: Chain, settings: GibbsSettings, states: int, x: int, rng_state: UIntArray
 ) -> None:
-    """One full or partial sweep; a round ends with the last state."""
+    """Run one full or partial sweep, from the state at which the last partial sweep ended.
+
+    A partial sweep also draws x, the current state (-1 for none). When the last state is drawn, the
+    round is complete: draw the precision, recentre, and start the next round at state 0.
+    """
     first = int(c.scalars[CURSOR])
     if first == 0:
         tally(e, c, states)
-    _draw_rho(c, state)
-    full = how.partial == 0 or how.partial >= states
-    end = states if full else min(first + how.partial, states)
+    _draw_rho(c, rng_state)
+    full = settings.partial == 0 or settings.partial >= states
+    end = states if full else min(first + settings.partial, states)
     for y in range(first, end):
-        _draw_state(e, c, y, state)
+        _draw_state(e, c, y, rng_state)
     if x >= 0 and not first <= x < end:
-        _draw_state(e, c, x, state)
+        _draw_state(e, c, x, rng_state)
     c.scalars[CURSOR] = end
     if end == states:
         c.scalars[CURSOR] = 0.0
-        if how.b0 > 0.0:
-            draw_precision(e, c, states, how.a0, how.b0, state)
-        if how.recentre:
+        if settings.b0 > 0.0:
+            draw_precision(e, c, states, settings.a0, settings.b0, rng_state)
+        if settings.recentre:
             recentre(c, states)
 
 
 @leaf
 def draw_mode(
-    e: Evidence, c: Chain, how: GibbsSettings, states: int, x: int, state: UIntArray
+    e: Evidence, c: Chain, settings: GibbsSettings, states: int, x: int, rng_state: UIntArray
 ) -> None:
-    """Draw (Q, ρ); a partial sweep includes x, the current state (-1 for none).
+    """Draw (Q, ρ) by `settings.sweeps` sweeps.
+
+    `states` is the number of states. A partial sweep also draws x, the current state (-1 for none).
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
@@ -441,8 +455,8 @@ def draw_mode(
     >>> abs(c.scalars[RHO] - 1.75) < 3
     np.True_
     """
-    for _ in range(how.sweeps):
-        _sweep(e, c, how, states, x, state)
+    for _ in range(settings.sweeps):
+        _sweep(e, c, settings, states, x, rng_state)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -462,10 +476,10 @@ DONE, NOT_LEARNT, NOT_OFFERED, LOST = 0, 1, 2, 3
 def interact(
     e: Evidence,
     c: Chain,
-    how: GibbsSettings,
-    known: int,
+    settings: GibbsSettings,
+    known_states: int,
     tables: Tables,
-    number: IntArray,
+    index_of: IntArray,
     at: int,
     t: int,
     p: UIntArray,
@@ -476,7 +490,8 @@ def interact(
 ) -> tuple[int, int, int]:
     """Fill the columns from step t on; return the steps learnt, the final state, and why it ended.
 
-    The agent has `known` states; number[y] is its number of the state y, or -1.
+    The agent knows `known_states` states; index_of[y] is its index of the environment's state y, or
+    -1 if it does not know y. `at` and the final state are states of the environment.
 
     >>> import numpy as np
     >>> from bayescontrol.mdp import chain_mdp
@@ -490,8 +505,8 @@ def interact(
     """
     A = c.Q.shape[1]
     for s in range(t, actions.size):
-        x = number[at]
-        draw_mode(e, c, how, known, x, p)
+        x = index_of[at]
+        draw_mode(e, c, settings, known_states, x, p)
         if not math.isfinite(c.scalars[RHO]):
             return s, at, LOST
         a = best_action(e, c, x)
@@ -501,7 +516,7 @@ def interact(
         entry = respond(tables, at, a, A, q)
         at, r = tables.successor[entry], tables.reward[entry]
         rewards[s], states[s] = r, at
-        y = number[at]
+        y = index_of[at]
         if y < 0 or learn(e, c, x, x * A + a, y, 1.0, r, 0.0) != LEARNT:
             return s, at, NOT_LEARNT
     return actions.size, at, DONE

@@ -26,7 +26,7 @@ ROUNDING = 10.0 * 2.0**-53
 
 
 class Band(NamedTuple):
-    """What all passes over the levels 0 … T of one arm share."""
+    """Constants of all passes over the levels 0 … T of one arm."""
 
     x: FloatArray  #: α + s
     #: Per level: 1/m, the bound of g above the cut, and the cut.
@@ -39,7 +39,7 @@ class Band(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The result of a pass at λ, per level, and the gap of its interval."""
+    """The result of a pass at λ, for each level, and the gaps of the interval that begins at λ."""
 
     lam: float
     #: The first s that continues, D at b - 1, and d from b on; -1 above the cut.
@@ -53,7 +53,7 @@ class Sweep(NamedTuple):
 
 @leaf
 def rate(gamma: float) -> float:
-    """√(8 ln 1/γ) = κ / (m+1): the rate at which g decreases, per success.
+    """Return √(8 ln 1/γ) = κ / (m+1): the rate at which g decreases, per success.
 
     >>> round(rate(0.999), 5)
     0.08947
@@ -63,9 +63,9 @@ def rate(gamma: float) -> float:
 
 @leaf
 def reach(m0: float, gamma: float, pulls: int, finest: float, x: FloatArray, g: FloatArray) -> None:
-    """x[n], the distance of the mean above λ from which on g ≤ g[n] at level n.
+    """Write g[n], and x[n], the distance of the mean above λ from which on g ≤ g[n] at level n.
 
-    κ x = ln(1 / (κ e g)), at least 1. g is `finest` up to level `pulls`, and increases beyond it
+    κ x = ln(1 / (κ e g)), at least 1. g is `finest` up to level `pulls`; beyond it g increases
     by the discount.
 
     >>> import numpy as np
@@ -86,7 +86,7 @@ def reach(m0: float, gamma: float, pulls: int, finest: float, x: FloatArray, g: 
 def limits(
     alpha: float, m0: float, lam: float, beyond: FloatArray, inverse: FloatArray, cut: IntArray
 ) -> None:
-    """1/m and the cut of every level, for all λ up to `lam`.
+    """Write 1/m and the cut of every level, valid for all λ up to `lam`.
 
     The cut is the last s with μ < λ + beyond[n], see `reach`.
 
@@ -106,7 +106,7 @@ def limits(
 
 @leaf
 def _step(d: FloatArray, x: FloatArray, c0: float, c1: float, c2: float, gamma: float) -> None:
-    """One level, in place: a separate function on views, so that it is vectorised."""
+    """Compute one level of `sweep` in place, in a separate function on views: it is vectorised."""
     for i in range(x.size):
         v = x[i] * (c1 + c2 * (d[i + 1] - d[i])) + (gamma * d[i] - c0)
         d[i] = v if v > 0.0 else 0.0
@@ -114,7 +114,7 @@ def _step(d: FloatArray, x: FloatArray, c0: float, c1: float, c2: float, gamma: 
 
 @leaf
 def sweep(d: FloatArray, band: Band, out: Sweep) -> None:
-    """An upper bound of D at every state of the band, level T = cut.size - 1 down to 0.
+    """Compute an upper bound of D at every state of the band, from level T = cut.size - 1 to 0.
 
     Rounding is covered by a discount that is larger by `ROUNDING`, as d ≥ 0 increases with s.
 
@@ -124,8 +124,8 @@ def sweep(d: FloatArray, band: Band, out: Sweep) -> None:
     x, inverse, cut, lam = band.x, band.inverse, band.cut, out.lam
     gamma, kappa = band.gamma, band.kappa
     T = cut.size - 1
-    more = gamma * (1.0 + ROUNDING)
-    first = cut[T] + 1
+    gamma_up = gamma * (1.0 + ROUNDING)
+    first = cut[T] + 1  # the first s that continues
     for s in range(cut[T], -1, -1):
         y = x[s] * inverse[T] - lam
         if y <= -1.0 / kappa:
@@ -136,44 +136,45 @@ def sweep(d: FloatArray, band: Band, out: Sweep) -> None:
         first = s
     out.b[T] = first
     for n in range(T - 1, -1, -1):
-        if cut[n + 1] <= n:
+        if cut[n + 1] <= n:  # the first value above the cut, by its bound
             beyond = x[cut[n + 1] + 1] * inverse[n + 1] - lam
             d[cut[n + 1] + 1] = beyond + (band.ghost[n + 1] + ROUNDING)
         high = cut[n]
-        c1, c2 = (1.0 - gamma) * inverse[n], more * inverse[n]
+        c1, c2 = (1.0 - gamma) * inverse[n], gamma_up * inverse[n]
         c0 = (1.0 - gamma) * (lam - ROUNDING)
         low = max(first - 1, 0)
         if first > 0:
             d[low] = 0.0
-        under = x[high] * c1 - c0
+        D_below = x[high] * c1 - c0
         if low <= high:
-            v = x[low] * (c1 + c2 * (d[low + 1] - d[low])) + (more * d[low] - c0)
-            _step(d[low : high + 2], x[low : high + 1], c0, c1, c2, more)
+            v = x[low] * (c1 + c2 * (d[low + 1] - d[low])) + (gamma_up * d[low] - c0)
+            _step(d[low : high + 2], x[low : high + 1], c0, c1, c2, gamma_up)
             first = low if v > 0.0 else low + 1
-            under = v if v <= 0.0 else x[max(low - 1, 0)] * c1 - c0
+            D_below = v if v <= 0.0 else x[max(low - 1, 0)] * c1 - c0
         else:
             first = high + 1
         out.b[n] = first
         if n < out.near.shape[0]:
-            out.below[n] = min(under, 0.0)
+            out.below[n] = min(D_below, 0.0)
             for j in range(out.near.shape[1]):
                 out.near[n, j] = d[first + j] if first + j <= high else -1.0
 
 
 @leaf
-def _spread(e: FloatArray, x: FloatArray, r0: float, r1: float, c2: float, gamma: float) -> None:
-    """One level of the gap, in place."""
+def _gap_level(e: FloatArray, x: FloatArray, r0: float, r1: float, c2: float, gamma: float) -> None:
+    """Compute one level of `gap` in place."""
     for i in range(x.size):
         e[i] = x[i] * (r1 + c2 * (e[i + 1] - e[i])) + (gamma * e[i] + r0)
 
 
 @leaf
 def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
-    """at.e[n, j] ≥ D as `sweep` has it - D, at s = ref[n] + j, for every λ from at.lam to lam1.
+    """Bound the error of `sweep`, for every λ from at.lam to lam1.
 
-    It holds if no s < ref[n] continues in `sweep`. Where the sweep continues,
-    e(s, f) ≤ γ [μ e(s+1, f) + (1-μ) e(s, f+1)]; where it stops, stopping is
-    optimal. The rounding of a step is added, in proportion to d ≤ μ - λ + 1/κ. `e` is scratch.
+    Writes at.e[n, j], an upper bound of (D of the sweep) - (true D) at s = ref[n] + j. The bound
+    holds if no s < ref[n] continues in the sweep. Where the sweep continues,
+    e(s, f) ≤ γ [μ e(s+1, f) + (1-μ) e(s, f+1)]; where it stops, stopping is optimal.
+    The rounding of a step is added, in proportion to d ≤ μ - λ + 1/κ. `e` is scratch.
     """
     x, inverse, cut, b, lam0 = band.x, band.inverse, band.cut, at.ref, at.lam
     gamma, kappa = band.gamma, band.kappa
@@ -183,7 +184,7 @@ def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
         e[s] = r
         if kappa < math.inf:
             y0, y1 = x[s] * inverse[T] - lam1, x[s] * inverse[T] - lam0
-            y = y0 if y0 > 0.0 else min(y1, 0.0)  # the one nearest to 0, where the bound is weakest
+            y = y0 if y0 > 0.0 else min(y1, 0.0)  # nearest to 0: the weakest bound
             e[s] += max(exp(-kappa * y - 1.0) / kappa + min(y, 0.0), 0.0)
     for n in range(T - 1, -1, -1):
         e[cut[n + 1] + 1] = band.ghost[n + 1] + r
@@ -193,7 +194,7 @@ def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
         if low <= high:
             r0 = r * (2.0 * inverse[n] / eta + (1.0 - gamma) - lam0)
             r1, c2 = r * inverse[n], gamma * inverse[n]
-            _spread(e[low : high + 2], x[low : high + 1], r0, r1, c2, gamma)
+            _gap_level(e[low : high + 2], x[low : high + 1], r0, r1, c2, gamma)
         if n < at.e.shape[0]:
             for j in range(at.e.shape[1]):
                 at.e[n, j] = e[low + j] if low + j <= high else -1.0
@@ -210,61 +211,63 @@ def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
 
 
 @leaf
-def place(s: int, f: int) -> int:
-    """n (n+1) / 2 + s, where n = s + f.
+def state_index(s: int, f: int) -> int:
+    """Return n (n+1) / 2 + s, the index of the state (s, f), where n = s + f.
 
-    >>> place(0, 0), place(0, 1), place(1, 0), place(0, 2)
+    >>> state_index(0, 0), state_index(0, 1), state_index(1, 0), state_index(0, 2)
     (0, 1, 2, 3)
     """
     return (s + f) * (s + f + 1) // 2 + s
 
 
 @leaf
-def lift(lower: FloatArray, before: Sweep, now: Sweep, depth: int) -> None:
-    """lower(s, f) ← λ₁ + (λ₁ - λ₀) D₁ / (D₀ - D₁) if that is larger; D₀ from above, D₁ from below.
+def lift(lower: FloatArray, sweep0: Sweep, sweep1: Sweep, depth: int) -> None:
+    """Raise lower(s, f) to λ₁ + (λ₁ - λ₀) D₁ / (D₀ - D₁) if that is larger.
 
-    For the `depth` states of each level next to the boundary of λ₁, the λ of `now`.
+    D₀ is the upper bound of the pass at λ₀, D₁ the lower bound of the pass at λ₁. Only the `depth`
+    states of each level next to the boundary of λ₁ are changed.
     """
-    for n in range(now.near.shape[0]):
+    for n in range(sweep1.near.shape[0]):
         for j in range(depth):
-            s = now.b[n] + j
-            if s > n or now.near[n, j] < 0.0 or s - now.ref[n] >= now.e.shape[1]:
+            s = sweep1.b[n] + j
+            if s > n or sweep1.near[n, j] < 0.0 or s - sweep1.ref[n] >= sweep1.e.shape[1]:
                 break
-            D1 = now.near[n, j] - now.e[n, s - now.ref[n]]
+            D1 = sweep1.near[n, j] - sweep1.e[n, s - sweep1.ref[n]]
             if D1 > 0.0:
-                nu = now.lam
-                j0 = s - before.b[n]
-                if 0 <= j0 < before.near.shape[1] and before.near[n, j0] > D1:
-                    nu += (now.lam - before.lam) * D1 / (before.near[n, j0] - D1)
-                k = place(s, n - s)
+                nu = sweep1.lam
+                j0 = s - sweep0.b[n]
+                if 0 <= j0 < sweep0.near.shape[1] and sweep0.near[n, j0] > D1:
+                    nu += (sweep1.lam - sweep0.lam) * D1 / (sweep0.near[n, j0] - D1)
+                k = state_index(s, n - s)
                 lower[k] = max(lower[k], nu)
 
 
 @leaf
 def settle(
-    lower: FloatArray, upper: FloatArray, band: Band, before: Sweep, now: Sweep, then: Sweep
+    lower: FloatArray, upper: FloatArray, band: Band, sweep1: Sweep, sweep2: Sweep, sweep3: Sweep
 ) -> float:
-    """Where D₁ > 0 ≥ D₂ for λ₁ < λ₂ < λ₃, those of the passes; returns half the widest bracket.
+    """Tighten the bounds of the states with D₁ > 0 ≥ D₂; return half the widest bracket.
 
         upper ← λ₁ + (λ₂ - λ₁) D₁ / (D₁ - D₂)        lower ← λ₂ + (λ₃ - λ₂) D₂ / (D₂ - D₃)
 
-    each if it improves the bound; D₁ and D₃ from above, D₂ from above, then from below.
+    each if it improves the bound. λ₁ < λ₂ < λ₃ are those of the three passes. D₁ and D₃ are upper
+    bounds; D₂ is an upper bound in the first formula and a lower bound in the second.
     """
-    eta, stays, widest = rate(band.gamma), 1.0 - band.gamma, 0.0
-    lam1, lam2, lam3 = before.lam, now.lam, then.lam
-    for n in range(before.near.shape[0]):
+    eta, one_minus_gamma, widest = rate(band.gamma), 1.0 - band.gamma, 0.0
+    lam1, lam2, lam3 = sweep1.lam, sweep2.lam, sweep3.lam
+    for n in range(sweep1.near.shape[0]):
         m = band.m0 + n
-        for s in range(before.b[n], min(now.b[n], n + 1)):
-            k, mu, j, nu = place(s, n - s), band.x[s] / m, s - before.b[n], lam2
+        for s in range(sweep1.b[n], min(sweep2.b[n], n + 1)):
+            k, mu, j, nu = state_index(s, n - s), band.x[s] / m, s - sweep1.b[n], lam2
             lower[k] = max(lower[k], mu)
-            D2 = now.below[n] if s == now.b[n] - 1 else stays * (mu - lam2)
-            if j < before.near.shape[1] and before.near[n, j] >= 0.0 and before.near[n, j] > D2:
-                nu = lam1 + (lam2 - lam1) * before.near[n, j] / (before.near[n, j] - D2)
+            D2 = sweep2.below[n] if s == sweep2.b[n] - 1 else one_minus_gamma * (mu - lam2)
+            if j < sweep1.near.shape[1] and sweep1.near[n, j] >= 0.0 and sweep1.near[n, j] > D2:
+                nu = lam1 + (lam2 - lam1) * sweep1.near[n, j] / (sweep1.near[n, j] - D2)
             upper[k] = min(upper[k], nu, mu + 1.0 / (eta * (m + 1.0)))
-            j = s - now.ref[n]
-            if s == now.b[n] - 1 and 0 <= j < now.e.shape[1]:
-                D2 -= now.e[n, j]
-                D3 = then.below[n] if s == then.b[n] - 1 else stays * (mu - lam3)
+            j = s - sweep2.ref[n]
+            if s == sweep2.b[n] - 1 and 0 <= j < sweep2.e.shape[1]:
+                D2 -= sweep2.e[n, j]
+                D3 = sweep3.below[n] if s == sweep3.b[n] - 1 else one_minus_gamma * (mu - lam3)
                 if D2 > D3:
                     lower[k] = max(lower[k], lam2 + (lam3 - lam2) * D2 / (D2 - D3))
             widest = max(widest, upper[k] - lower[k])
@@ -273,46 +276,48 @@ def settle(
 
 @leaf
 def split(
-    lower: FloatArray, upper: FloatArray, levels: IntArray, successes: IntArray, found: Sweep
+    lower: FloatArray, upper: FloatArray, levels: IntArray, successes: IntArray, result: Sweep
 ) -> int:
-    """lower ← λ where D - e > 0, upper ← λ where D ≤ 0, for the given states around λ.
+    """Move one bound of each given state to λ: lower if D - e > 0, upper if D ≤ 0.
 
+    The states are (successes, levels - successes); those with λ outside (lower, upper) are skipped.
     Returns the number of undecided states.
     """
     undecided = 0
     for i in range(levels.size):
         n, s = levels[i], successes[i]
-        k = place(s, n - s)
-        if lower[k] < found.lam < upper[k]:
-            j = s - found.b[n]
+        k = state_index(s, n - s)
+        if lower[k] < result.lam < upper[k]:
+            j = s - result.b[n]
             if j < 0:
-                upper[k] = found.lam
-            elif j < found.near.shape[1] and found.near[n, j] > found.e[n, j]:
-                lower[k] = found.lam
+                upper[k] = result.lam
+            elif j < result.near.shape[1] and result.near[n, j] > result.e[n, j]:
+                lower[k] = result.lam
             else:
                 undecided += 1
     return undecided
 
 
 @leaf
-def slack(before: Sweep, now: Sweep) -> float:
-    """max_n e (λ₁ - λ₀) / (D₀ - D₁) at b₁: the approximate effect of the gap on an index."""
-    most = 0.0
-    for n in range(now.near.shape[0]):
-        b, D1 = now.b[n], now.near[n, 0]
-        j = b - before.b[n]
-        if b <= n and 0 <= j < before.near.shape[1] and before.near[n, j] > D1 >= 0.0:
-            most = max(most, now.e[n, 0] * (now.lam - before.lam) / (before.near[n, j] - D1))
-    return most
+def slack(sweep0: Sweep, sweep1: Sweep) -> float:
+    """Return max_n e (λ₁ - λ₀) / (D₀ - D₁) at b₁: the approximate effect of the gap on an index."""
+    largest, step = 0.0, sweep1.lam - sweep0.lam
+    for n in range(sweep1.near.shape[0]):
+        b, D1 = sweep1.b[n], sweep1.near[n, 0]
+        j = b - sweep0.b[n]
+        if b <= n and 0 <= j < sweep0.near.shape[1] and sweep0.near[n, j] > D1 >= 0.0:
+            largest = max(largest, sweep1.e[n, 0] * step / (sweep0.near[n, j] - D1))
+    return largest
 
 
 @leaf
 def highest_index_arm(
-    nu: FloatArray, pulls: int, r: FloatArray, f: FloatArray, state: UIntArray
+    nu: FloatArray, pulls: int, r: FloatArray, f: FloatArray, rng_state: UIntArray
 ) -> int:
-    """arg max_j ν(r_j, f_j), ties broken uniformly; -1, without a draw, if r_j + f_j > pulls.
+    """Return arg max_j ν(r_j, f_j), ties broken uniformly.
 
-    `nu` holds the levels up to `pulls`; r and f are counts, stored as doubles.
+    Return -1, without a draw, if r_j + f_j > pulls for an arm. `nu` holds the levels up to `pulls`;
+    r and f are counts, stored as doubles.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -322,19 +327,19 @@ def highest_index_arm(
     >>> highest_index_arm(nu, 1, np.array([0.0, 2.0]), np.zeros(2), Stream(0).state)
     -1
     """
-    best, ties, arm = -1.0, 0, -1
+    largest, ties, arm = -1.0, 0, -1
     for j in range(r.size):
         if r[j] + f[j] > pulls:
             return -1
-        v = nu[place(int(r[j]), int(f[j]))]
-        if v > best:
-            best, ties, arm = v, 1, j
-        elif v == best:
+        v = nu[state_index(int(r[j]), int(f[j]))]
+        if v > largest:
+            largest, ties, arm = v, 1, j
+        elif v == largest:
             ties += 1
     if ties > 1:
-        skip = draw_below(state, ties)
+        skip = draw_below(rng_state, ties)
         for j in range(arm, r.size):
-            if nu[place(int(r[j]), int(f[j]))] == best:
+            if nu[state_index(int(r[j]), int(f[j]))] == largest:
                 if skip == 0:
                     return j
                 skip -= 1

@@ -39,12 +39,12 @@ class Mode(NamedTuple):
 
 
 @leaf
-def within(v: FloatArray) -> bool:
-    """Whether every entry is a number of at most `LARGEST`.
+def is_within_limits(v: FloatArray) -> bool:
+    """Return whether every entry is a number of at most `LARGEST` in absolute value.
 
     >>> import numpy as np
-    >>> within(np.array([1.0, -2.0])), within(np.array([np.nan])), within(np.array([1e101]))
-    (True, False, False)
+    >>> [is_within_limits(np.array(v)) for v in ([1.0, -2.0], [np.nan], [1e101])]
+    [True, False, False]
     """
     for i in range(v.size):
         if not abs(v[i]) <= LARGEST:
@@ -54,7 +54,7 @@ def within(v: FloatArray) -> bool:
 
 @leaf
 def control(K: FloatArray, x: FloatArray, u: FloatArray) -> None:
-    """u = -K x.
+    """Write u = -K x.
 
     >>> import numpy as np
     >>> u = np.empty(1)
@@ -70,8 +70,10 @@ def control(K: FloatArray, x: FloatArray, u: FloatArray) -> None:
 
 
 @leaf
-def explore(u: FloatArray, sigma: float, warm_up: int, t: int, state: UIntArray) -> None:
-    """u ← u + s n, n standard normal: s = 1 at first, then σ t^(-1/4), a variance of σ²/√t.
+def explore(u: FloatArray, sigma: float, warm_up: int, t: int, rng_state: UIntArray) -> None:
+    """Add exploration noise: u ← u + s n, n standard normal.
+
+    s = 1 up to step `warm_up`, then σ t^(-1/4), a variance of σ²/√t.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -84,15 +86,15 @@ def explore(u: FloatArray, sigma: float, warm_up: int, t: int, state: UIntArray)
     scale = 1.0 if t <= warm_up else sigma / math.sqrt(math.sqrt(t))
     if scale > 0.0:
         for i in range(u.size):
-            u[i] += scale * normal(state)
+            u[i] += scale * normal(rng_state)
 
 
 @leaf
 def advance(
     A: FloatArray, B: FloatArray, V: FloatArray, x: FloatArray, u: FloatArray, y: FloatArray,
-    state: UIntArray,
+    rng_state: UIntArray,
 ) -> None:  # fmt: skip
-    """y = A x + B u + Vᵀn, n standard normal.
+    """Write y = A x + B u + Vᵀn, n standard normal.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -109,7 +111,7 @@ def advance(
             total += B[i, j] * u[j]
         y[i] = total
     for k in range(y.size):
-        w = normal(state)
+        w = normal(rng_state)
         for i in range(y.size):
             y[i] += V[k, i] * w
 
@@ -119,7 +121,9 @@ def learn(
     F: FloatArray, x: FloatArray, u: FloatArray, y: FloatArray, row: FloatArray, v: FloatArray,
     zero: FloatArray,
 ) -> None:  # fmt: skip
-    """FᵀF ← FᵀF + (x, u, y)(x, u, y)ᵀ, in place; row, v and zero are scratch for d + n numbers.
+    """Add an observation: FᵀF ← FᵀF + (x, u, y)(x, u, y)ᵀ, in place.
+
+    row, v and zero are scratch for d + n numbers; zero must contain zeros, and stays zero.
 
     >>> import numpy as np
     >>> F = np.eye(3)
@@ -138,7 +142,7 @@ def learn(
 
 @leaf
 def growth(F: FloatArray, diagonal: FloatArray) -> float:
-    """det(RᵀR) relative to its value when R had this diagonal.
+    """Return det(RᵀR) divided by its value when R had this diagonal.
 
     >>> import numpy as np
     >>> growth(np.diag([2.0, 3.0, 1.0]), np.ones(2))
@@ -151,8 +155,10 @@ def growth(F: FloatArray, diagonal: FloatArray) -> float:
 
 
 @leaf
-def draw_noise(F: FloatArray, nu: float, V: FloatArray, state: UIntArray) -> None:
-    """W = VᵀV ~ IW(SᵀS, ν): V = T⁻¹S with Bartlett's triangle T of normals and √χ².
+def draw_noise(F: FloatArray, nu: float, V: FloatArray, rng_state: UIntArray) -> None:
+    """Draw W = VᵀV ~ IW(SᵀS, ν) and write V.
+
+    V = T⁻¹S with Bartlett's triangle T of normals and √χ².
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -167,10 +173,10 @@ def draw_noise(F: FloatArray, nu: float, V: FloatArray, state: UIntArray) -> Non
         for k in range(n):
             V[i, k] = F[d + i, d + k] if k >= i else 0.0
         for j in range(i):
-            t = normal(state)
+            t = normal(rng_state)
             for k in range(n):
                 V[i, k] -= t * V[j, k]
-        length = math.sqrt(2.0 * gamma(state, 0.5 * (nu - i)))
+        length = math.sqrt(2.0 * gamma(rng_state, 0.5 * (nu - i)))
         for k in range(n):
             V[i, k] /= length
 
@@ -193,19 +199,19 @@ def _substitute(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
     d = n + m
     for i in range(n):
         for k in range(d - 1, -1, -1):
-            rest = A[i, k] if k < n else B[i, k - n]
+            value = A[i, k] if k < n else B[i, k - n]
             for j in range(k + 1, d):
-                rest -= F[k, j] * (A[i, j] if j < n else B[i, j - n])
-            rest /= F[k, k]
+                value -= F[k, j] * (A[i, j] if j < n else B[i, j - n])
+            value /= F[k, k]
             if k < n:
-                A[i, k] = rest
+                A[i, k] = value
             else:
-                B[i, k - n] = rest
+                B[i, k - n] = value
 
 
 @leaf
 def mean_system(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
-    """[A B]ᵀ = R⁻¹Z: the mean and mode of the posterior.
+    """Write the mean and mode of the posterior, [A B]ᵀ = R⁻¹Z, to A and B.
 
     >>> import numpy as np
     >>> A, B = np.empty((1, 1)), np.empty((1, 1))
@@ -219,9 +225,11 @@ def mean_system(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
 
 @leaf
 def draw_system(
-    F: FloatArray, V: FloatArray, A: FloatArray, B: FloatArray, state: UIntArray
+    F: FloatArray, V: FloatArray, A: FloatArray, B: FloatArray, rng_state: UIntArray
 ) -> None:
-    """[A B]ᵀ = R⁻¹(Z + N V), N standard normal: a draw of MN(R⁻¹Z, (RᵀR)⁻¹, VᵀV).
+    """Draw a system from the posterior and write it to A and B.
+
+    [A B]ᵀ = R⁻¹(Z + N V), N standard normal: a draw of MN(R⁻¹Z, (RᵀR)⁻¹, VᵀV).
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -235,7 +243,7 @@ def draw_system(
     _copy_z(F, A, B)
     for k in range(n + m):
         for j in range(n):
-            noise = normal(state)
+            noise = normal(rng_state)
             for i in range(n):
                 if k < n:
                     A[i, k] += noise * V[j, i]
@@ -247,11 +255,12 @@ def draw_system(
 @leaf
 def draw_mode(
     F: FloatArray, nu: float, Q: FloatArray, R: FloatArray, mode: Mode, tries: int, room: Room,
-    state: UIntArray,
+    rng_state: UIntArray,
 ) -> int:  # fmt: skip
-    """Draw a system with a stabilising gain; return the failed draws, -1 if all `tries` failed.
+    """Draw systems until one has a stabilising gain; write it and its solution to `mode`.
 
-    With ν > 0 the noise is drawn too; with ν = 0 it is known, and mode.V is unchanged.
+    Return the number of failed draws, or -1 if all `tries` failed. With ν > 0 the noise is drawn
+    too; with ν = 0 it is known, and mode.V is unchanged.
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.riccati import room
@@ -264,8 +273,8 @@ def draw_mode(
     """
     for failed in range(tries):
         if nu > 0.0:
-            draw_noise(F, nu, mode.V, state)
-        draw_system(F, mode.V, mode.A, mode.B, state)
+            draw_noise(F, nu, mode.V, rng_state)
+        draw_system(F, mode.V, mode.A, mode.B, rng_state)
         if riccati(mode.A, mode.B, Q, R, mode.P, mode.K, room):
             return failed
     return -1
@@ -273,7 +282,7 @@ def draw_mode(
 
 @leaf
 def mean_noise(F: FloatArray, nu: float, V: FloatArray) -> None:
-    """E[W] = VᵀV = SᵀS / (ν - n - 1); divided by ν if there is no mean.
+    """Write V with VᵀV = E[W] = SᵀS / (ν - n - 1); if W has no mean, divide by ν instead.
 
     >>> import numpy as np
     >>> V = np.empty((1, 1))
@@ -283,8 +292,8 @@ def mean_noise(F: FloatArray, nu: float, V: FloatArray) -> None:
     """
     n = V.shape[0]
     d = F.shape[0] - n
-    spare = nu - n - 1.0
-    scale = math.sqrt(spare if spare > 0.0 else nu)
+    divisor = nu - n - 1.0
+    scale = math.sqrt(divisor if divisor > 0.0 else nu)
     for i in range(n):
         for k in range(n):
             V[i, k] = F[d + i, d + k] / scale
@@ -294,7 +303,7 @@ def mean_noise(F: FloatArray, nu: float, V: FloatArray) -> None:
 def mean_mode(
     F: FloatArray, nu: float, Q: FloatArray, R: FloatArray, mode: Mode, room: Room
 ) -> bool:
-    """The mean system and its gain; False if no gain stabilises it.
+    """Write the mean system and its solution to `mode`; return False if no gain stabilises it.
 
     With ν > 0 the noise is its mean; with ν = 0 it is known, and mode.V is unchanged.
 
@@ -338,9 +347,9 @@ def copy_mode(source: Mode, target: Mode) -> None:
 
 #: Why the loop ended: all steps are done; no draw had a stabilising gain; the input or the next
 #: state is too large.
-DONE, NO_GAIN, TOO_MUCH, BEYOND = range(4)
-#: When a mode is replaced: after k steps, after as many as preceded it, or when the determinant of
-#: the precision has grown by a factor.
+DONE, NO_GAIN, INPUT_TOO_LARGE, STATE_TOO_LARGE = range(4)
+#: When a mode is replaced: after k steps; after as many steps as preceded its draw; or when the
+#: determinant of the precision has grown by a factor.
 AGE, DOUBLING, DETERMINANT = range(3)
 #: Indices of the clock: actions so far, the time of the last draw, whether there is a mode, and the
 #: number of systems without a stabilising gain.
@@ -348,25 +357,25 @@ T, DRAWN_AT, HELD, FAILED = range(4)
 
 
 class LoopSettings(NamedTuple):
-    """Settings of the agent: schedule and its parameter, drawn or mean, exploration, ν, Q and R.
+    """Settings of the agent.
 
     >>> LoopSettings.__annotations__["sigma"]
     <class 'float'>
     """
 
-    schedule: int
-    number: float
-    sampled: bool
-    tries: int
-    sigma: float
+    schedule: int  #: AGE, DOUBLING or DETERMINANT
+    number: float  #: the steps of AGE, or the factor of DETERMINANT
+    sampled: bool  #: whether modes are drawn; otherwise the mean is used, with exploration
+    tries: int  #: the limit of draws without a stabilising gain
+    sigma: float  #: σ and the warm-up of `explore`
     warm_up: int
-    nu: float  #: before the first of these steps; 0 if the noise is known
+    nu: float  #: ν before the first step of the loop; 0 if the noise is known
     Q: FloatArray
     R: FloatArray
 
 
 class Rooms(NamedTuple):
-    """Scratch arrays of the loop; `diagonal` is that of R when the current mode was drawn.
+    """Scratch arrays of the loop; `diagonal` is the diagonal of R when the current mode was drawn.
 
     >>> Rooms._fields[0]
     'riccati'
@@ -382,11 +391,15 @@ class Rooms(NamedTuple):
 
 
 @leaf
-def due(schedule: int, number: float, t: int, drawn_at: int, grown: float) -> bool:
-    """Whether the schedule requires a new mode.
+def is_due(schedule: int, number: float, t: int, drawn_at: int, grown: float) -> bool:
+    """Return whether the schedule requires a new mode at time t.
 
-    >>> due(AGE, 3.0, 5, 2, 1.0), due(DOUBLING, 0.0, 7, 4, 1.0), due(DETERMINANT, 2.0, 9, 2, 2.5)
-    (True, False, True)
+    `grown` is the factor by which the determinant has grown; only DETERMINANT uses it.
+
+    >>> is_due(AGE, 3.0, 5, 2, 1.0), is_due(DOUBLING, 0.0, 7, 4, 1.0)
+    (True, False)
+    >>> is_due(DETERMINANT, 2.0, 9, 2, 2.5)
+    True
     """
     if schedule == AGE:
         return t - drawn_at >= number
@@ -396,21 +409,25 @@ def due(schedule: int, number: float, t: int, drawn_at: int, grown: float) -> bo
 
 
 @leaf
-def _renew(F: FloatArray, how: LoopSettings, nu: float, mode: Mode, clock: IntArray, rooms: Rooms,
-           p: UIntArray) -> bool:  # fmt: skip
-    """Replace the current mode. If the mean has no gain, the current mode stays."""
+def _renew(F: FloatArray, settings: LoopSettings, nu: float, mode: Mode, clock: IntArray,
+           rooms: Rooms, p: UIntArray) -> bool:  # fmt: skip
+    """Replace the current mode; return False if that fails.
+
+    If all draws fail, the generator's state p is restored. If the mean has no stabilising gain, the
+    current mode is used again; without a current mode this is a failure.
+    """
     trial = rooms.trial
-    if how.sampled:
+    if settings.sampled:
         for i in range(4):
             rooms.before[i] = p[i]
-        failed = draw_mode(F, nu, how.Q, how.R, trial, how.tries, rooms.riccati, p)
+        failed = draw_mode(F, nu, settings.Q, settings.R, trial, settings.tries, rooms.riccati, p)
         if failed < 0:
             for i in range(4):
                 p[i] = rooms.before[i]
             return False
         clock[FAILED] += failed
         copy_mode(trial, mode)
-    elif mean_mode(F, nu, how.Q, how.R, trial, rooms.riccati):
+    elif mean_mode(F, nu, settings.Q, settings.R, trial, rooms.riccati):
         copy_mode(trial, mode)
     elif clock[HELD]:
         clock[FAILED] += 1
@@ -424,13 +441,14 @@ def _renew(F: FloatArray, how: LoopSettings, nu: float, mode: Mode, clock: IntAr
 
 @leaf
 def interact(
-    F: FloatArray, how: LoopSettings, mode: Mode, clock: IntArray, rooms: Rooms,
+    F: FloatArray, settings: LoopSettings, mode: Mode, clock: IntArray, rooms: Rooms,
     A: FloatArray, B: FloatArray, V: FloatArray, x: FloatArray, drawn_in: FloatArray,
     p: UIntArray, q: UIntArray, inputs: FloatArray, states: FloatArray,
 ) -> tuple[int, int]:  # fmt: skip
     """Fill inputs and states, a row per step; return the steps done and why the loop ended.
 
-    x is the state and `drawn_in` the one in which the current mode was drawn; both are updated.
+    x is the current state; `drawn_in` is the state in which the current mode was drawn. Both are
+    updated.
 
     >>> from bayescontrol.linear import LinearPlant, LinearQuadratic, double_integrator
     >>> from bayescontrol.fused import find_loop
@@ -442,22 +460,23 @@ def interact(
     """
     for s in range(inputs.shape[0]):
         u, y = inputs[s], states[s]
-        grown = growth(F, rooms.diagonal) if how.schedule == DETERMINANT else 0.0
-        if not clock[HELD] or due(how.schedule, how.number, clock[T], clock[DRAWN_AT], grown):
-            nu = how.nu + s if how.nu > 0.0 else 0.0
-            if not _renew(F, how, nu, mode, clock, rooms, p):
+        grown = growth(F, rooms.diagonal) if settings.schedule == DETERMINANT else 0.0
+        t, drawn_at = clock[T], clock[DRAWN_AT]
+        if not clock[HELD] or is_due(settings.schedule, settings.number, t, drawn_at, grown):
+            nu = settings.nu + s if settings.nu > 0.0 else 0.0
+            if not _renew(F, settings, nu, mode, clock, rooms, p):
                 return s, NO_GAIN
             for i in range(x.size):
                 drawn_in[i] = x[i]
         control(mode.K, x, u)
         clock[T] += 1
-        if not how.sampled:
-            explore(u, how.sigma, how.warm_up, clock[T], p)
-        if not within(u):
-            return s, TOO_MUCH
+        if not settings.sampled:
+            explore(u, settings.sigma, settings.warm_up, clock[T], p)
+        if not is_within_limits(u):
+            return s, INPUT_TOO_LARGE
         advance(A, B, V, x, u, y, q)
-        if not within(y):
-            return s, BEYOND
+        if not is_within_limits(y):
+            return s, STATE_TOO_LARGE
         learn(F, x, u, y, rooms.row, rooms.v, rooms.zero)
         for i in range(x.size):
             x[i] = y[i]
@@ -469,7 +488,7 @@ def regulate(
     K: FloatArray, A: FloatArray, B: FloatArray, V: FloatArray, x: FloatArray, q: UIntArray,
     inputs: FloatArray, states: FloatArray,
 ) -> tuple[int, int]:  # fmt: skip
-    """As `interact`, with a fixed gain and without learning.
+    """Like `interact`, with the fixed gain K and without learning.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -481,8 +500,8 @@ def regulate(
     """
     for s in range(inputs.shape[0]):
         control(K, x, inputs[s])
-        if not within(inputs[s]):
-            return s, TOO_MUCH
+        if not is_within_limits(inputs[s]):
+            return s, INPUT_TOO_LARGE
         advance(A, B, V, x, inputs[s], states[s], q)
         for i in range(x.size):
             x[i] = states[s, i]

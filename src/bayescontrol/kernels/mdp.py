@@ -5,7 +5,7 @@
 
 Pairs are numbered x A + a. The most likely transition is first, so most draws end there. Decreasing
 p make F concave, F_i ≥ (i + 1)/n, so that the entry is at most ⌊u n⌋: that one is tested next, and
-is correct if all p are equal.
+is the result if all p are equal.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class Tables(NamedTuple):
     (array([1, 0, 0, 0]), array([0., 0., 1., 0.]))
     """
 
-    #: Per pair x A + a: its first entry, and how many it has.
+    #: Per pair x A + a: its first entry, and the number of its entries.
     first: IntArray
     size: IntArray
     #: Per entry: y, F and r.
@@ -38,7 +38,7 @@ class Tables(NamedTuple):
 
 @leaf
 def _search(cumulative: FloatArray, first: int, size: int, u: float) -> int:
-    """The first entry after `first` with u < F, given F_first ≤ u."""
+    """Return the first entry after `first` with u < F, given F_first ≤ u."""
     high = first + min(max(int(u * size), 1), size - 1)  # u · size can round to below 1
     if u >= cumulative[high - 1]:
         return high
@@ -54,8 +54,10 @@ def _search(cumulative: FloatArray, first: int, size: int, u: float) -> int:
 
 
 @leaf
-def respond(tables: Tables, x: int, a: int, A: int, state: UIntArray) -> int:
-    """The entry of the transition that action a of A causes in state x; one uniform number.
+def respond(tables: Tables, x: int, a: int, A: int, rng_state: UIntArray) -> int:
+    """Draw a transition of action a in state x with one uniform number; return its entry.
+
+    A is the number of actions.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
@@ -66,7 +68,7 @@ def respond(tables: Tables, x: int, a: int, A: int, state: UIntArray) -> int:
     """
     pair = x * A + a
     first: int = tables.first[pair]
-    u = uniform(state)
+    u = uniform(rng_state)
     if u < tables.cumulative[first]:
         return first
     return _search(tables.cumulative, first, tables.size[pair], u)

@@ -19,7 +19,7 @@ from bayescontrol.kernels.random import uniform
 
 
 class Uncompilable(Exception):
-    """Numba cannot compile a function: its name, and the reason in one line.
+    """Numba cannot compile a user's function; has its name and the reason in one line.
 
     >>> str(Uncompilable("act", "unknown name 'foo'"))
     "act: unknown name 'foo'"
@@ -70,20 +70,21 @@ def compiled(
     >>> functions.action, functions.likelihoods(np.array([[0.5, 0.75]]), 0, 1, 0)
     (<class 'int'>, array([0.25]))
     """
-    every, one, situation, state = (typeof(v) for v in (theta, theta[0], x, np.empty(4, np.uint64)))
-    act, action = _number("act", act, one, situation, state)
+    all_modes, one_mode, situation = typeof(theta), typeof(theta[0]), typeof(x)
+    rng_state = typeof(np.empty(4, np.uint64))
+    act, action = _with_number("act", act, one_mode, situation, rng_state)
     observed = types.int64 if observation is int else types.float64
     if respond is not None:
-        respond, observed = _number("respond", respond, one, situation, action, state)
-    advance = _following(advance, situation, action, observed)
-    likelihoods = _evidence(likelihoods, every, situation, action, observed)
+        respond, observed = _with_number("respond", respond, one_mode, situation, action, rng_state)
+    advance = _with_situation(advance, situation, action, observed)
+    likelihoods = _with_doubles(likelihoods, all_modes, situation, action, observed)
     loop = None if respond is None else _loop(likelihoods, act, advance, respond)
     kinds = (int if t == types.int64 else float for t in (action, observed))
     return Functions(likelihoods, act, advance, respond, loop, *kinds)
 
 
-def _returned(name: str, function: Any, *arguments: Any) -> Any:
-    """Compile a function for these arguments; return its return type."""
+def _return_type(name: str, function: Any, *arguments: Any) -> Any:
+    """Compile a function for these argument types; return the type of its result."""
     try:
         function.compile(arguments)
     except Exception as error:  # Numba raises its own errors, and occasionally others
@@ -92,66 +93,71 @@ def _returned(name: str, function: Any, *arguments: Any) -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    """The first informative line of the error, with the source line if it is known."""
+    """Return the first informative line of the error, with the source line if it is known."""
     lines = [line.strip() for line in str(error).splitlines()]
-    telling = [s for s in lines if s and not s.startswith("Failed in nopython mode pipeline")]
-    place = [s.rstrip(":") for s in lines if s.startswith('File "')]
-    return " ".join([*(telling[:1] or [type(error).__name__]), *(f"({s})" for s in place[:1])])
+    useful = [s for s in lines if s and not s.startswith("Failed in nopython mode pipeline")]
+    source = [s.rstrip(":") for s in lines if s.startswith('File "')]
+    return " ".join([*(useful[:1] or [type(error).__name__]), *(f"({s})" for s in source[:1])])
 
 
-def _compilable(name: str, function: Any) -> Any:
+def _wrap(name: str, function: Any) -> Any:
+    """Prepare a user's function for compilation; an index out of bounds will raise an error."""
     try:
         return in_memory(function, checked=True)
     except TypeError:
         raise Uncompilable(name, f"{function!r} is not a plain function") from None
 
 
-def _number(name: str, function: Any, *arguments: Any) -> tuple[Any, Any]:
-    """The function with its result cast to int64 or float64, and that type."""
-    function = _compilable(name, function)
-    found = _returned(name, function, *arguments)
-    if not isinstance(found, types.Integer | types.Float | types.Boolean):
-        raise Uncompilable(name, f"it returns {found}, but must return one int or float")
-    wanted = types.float64 if isinstance(found, types.Float) else types.int64
-    return (function if found == wanted else _cast(function, wanted)), wanted
+def _with_number(name: str, function: Any, *arguments: Any) -> tuple[Any, Any]:
+    """Return the function with its result cast to int64 or float64, and that type."""
+    function = _wrap(name, function)
+    returned = _return_type(name, function, *arguments)
+    if not isinstance(returned, types.Integer | types.Float | types.Boolean):
+        raise Uncompilable(name, f"it returns {returned}, but must return one int or float")
+    number_type = types.float64 if isinstance(returned, types.Float) else types.int64
+    return (function if returned == number_type else _cast(function, number_type)), number_type
 
 
 @lru_cache(maxsize=256)
 def _cast(function: Any, number: Any) -> Any:
+    """Return the function with its result cast to the type `number`."""
+
     def cast(*arguments: Any) -> Any:
         return number(function(*arguments))
 
     return in_memory(cast)
 
 
-def _following(advance: Any, x: Any, a: Any, o: Any) -> Any:
-    """T with its result cast to the type of x, because a loop needs one type."""
-    advance = _compilable("advance", advance)
-    found = _returned("advance", advance, x, a, o)
-    if found == x:
+def _with_situation(advance: Any, x: Any, a: Any, o: Any) -> Any:
+    """Return `advance` with its result cast to the type of x, because a loop needs one type."""
+    advance = _wrap("advance", advance)
+    returned = _return_type("advance", advance, x, a, o)
+    if returned == x:
         return advance
-    if isinstance(found, types.Integer | types.Boolean) and x in (types.int64, types.float64):
+    if isinstance(returned, types.Integer | types.Boolean) and x in (types.int64, types.float64):
         return _cast(advance, x)
-    if isinstance(found, types.Float) and x == types.float64:
+    if isinstance(returned, types.Float) and x == types.float64:
         return _cast(advance, x)
-    raise Uncompilable("advance", f"it returns {found}, but the initial situation is {x}")
+    raise Uncompilable("advance", f"it returns {returned}, but the initial situation is {x}")
 
 
-def _evidence(likelihoods: Any, *arguments: Any) -> Any:
-    """The likelihoods cast to contiguous doubles."""
-    likelihoods = _compilable("likelihoods", likelihoods)
-    found = _returned("likelihoods", likelihoods, *arguments)
+def _with_doubles(likelihoods: Any, *arguments: Any) -> Any:
+    """Return `likelihoods` with its result cast to a contiguous array of doubles."""
+    likelihoods = _wrap("likelihoods", likelihoods)
+    found = _return_type("likelihoods", likelihoods, *arguments)
     real = types.Integer | types.Float | types.Boolean
     if not (isinstance(found, types.Array) and found.ndim == 1 and isinstance(found.dtype, real)):
         raise Uncompilable(
             "likelihoods", f"it returns {found}, but must return an array, a number for each mode"
         )
-    exact = found.dtype == types.float64 and found.layout == "C"
-    return likelihoods if exact else _as_doubles(likelihoods)
+    needs_no_cast = found.dtype == types.float64 and found.layout == "C"
+    return likelihoods if needs_no_cast else _as_doubles(likelihoods)
 
 
 @lru_cache(maxsize=256)
 def _as_doubles(likelihoods: Any) -> Any:
+    """Return the function with its result copied to an array of float64."""
+
     def as_doubles(theta: Any, x: Any, a: Any, o: Any) -> Any:
         return likelihoods(theta, x, a, o).astype(np.float64)
 
@@ -160,9 +166,9 @@ def _as_doubles(likelihoods: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _loop(likelihoods: Any, act: Any, advance: Any, respond: Any) -> Any:
-    """The loop with these four functions. It returns as `kernels.tabular.interact` does.
+    """Return a compiled loop of these four functions; its result is that of `tabular.interact`.
 
-    `step[0]` is the current step, which tells where a function of the user raised an error.
+    The loop writes the current step to `step[0]`, which tells where a user's function raised.
     """
 
     def interact(
@@ -189,11 +195,11 @@ def _loop(likelihoods: Any, act: Any, advance: Any, respond: Any) -> Any:
             o = respond(truth, y, a, q)
             drawn[t], actions[t], observations[t] = m, a, o
             y = advance(y, a, o)
-            following = advance(x, a, o)
+            next_x = advance(x, a, o)
             evidence = likelihoods(theta, x, a, o)
             if evidence.shape[0] != w.shape[0] or condition(w, e, blocks, evidence) != OK:
                 return t, drawn_in, x, y
-            x = following
+            x = next_x
         return actions.shape[0], drawn_in, x, y
 
     return in_memory(interact)

@@ -20,7 +20,7 @@ NO_SPREAD = 1e-14
 
 @leaf
 def effective_size(p: FloatArray) -> float:
-    """(Σ p)² / Σ p²: the equivalent number of equally weighted particles.
+    """Return (Σ p)² / Σ p²: the equivalent number of equally weighted particles.
 
     >>> import numpy as np
     >>> effective_size(np.array([0.5, 0.5, 0.0]))
@@ -35,7 +35,7 @@ def effective_size(p: FloatArray) -> float:
 
 @leaf
 def systematic(p: FloatArray, u: float, chosen: IntArray) -> None:
-    """The indices of the resampled particles, from one uniform number u.
+    """Write the indices of the resampled particles to `chosen`, from one uniform number u.
 
     >>> import numpy as np
     >>> chosen = np.empty(4, np.int64)
@@ -47,7 +47,7 @@ def systematic(p: FloatArray, u: float, chosen: IntArray) -> None:
     for i in range(p.size):
         total += p[i]
         if p[i] > 0.0:
-            last = i
+            last = i  # rounding must not lead beyond the last particle with weight
     i, summed = 0, p[0]
     for k in range(chosen.size):
         mark = (k + u) / chosen.size * total
@@ -59,7 +59,7 @@ def systematic(p: FloatArray, u: float, chosen: IntArray) -> None:
 
 @leaf
 def moments(theta: FloatArray, p: FloatArray, m: FloatArray, V: FloatArray) -> None:
-    """The weighted mean into m, the weighted covariance into V.
+    """Write the weighted mean to m and the weighted covariance to V.
 
     >>> import numpy as np
     >>> m, V = np.empty(1), np.empty((1, 1))
@@ -82,9 +82,9 @@ def moments(theta: FloatArray, p: FloatArray, m: FloatArray, V: FloatArray) -> N
     for i in range(n):
         if p[i] > 0.0:
             for k in range(d):
-                pull = p[i] * (theta[i, k] - m[k]) / total
+                weighted = p[i] * (theta[i, k] - m[k]) / total
                 for j in range(k + 1):
-                    V[k, j] += pull * (theta[i, j] - m[j])
+                    V[k, j] += weighted * (theta[i, j] - m[j])
     for k in range(d):
         for j in range(k):
             V[j, k] = V[k, j]
@@ -92,7 +92,7 @@ def moments(theta: FloatArray, p: FloatArray, m: FloatArray, V: FloatArray) -> N
 
 @leaf
 def spread(V: FloatArray, C: FloatArray) -> None:
-    """C lower triangular with C Cᵀ = V; directions without spread are 0.
+    """Write the lower triangular C with C Cᵀ = V; its columns without spread are 0.
 
     >>> import numpy as np
     >>> C = np.empty((2, 2))
@@ -111,24 +111,18 @@ def spread(V: FloatArray, C: FloatArray) -> None:
         if pivot > NO_SPREAD * V[k, k]:
             C[k, k] = math.sqrt(pivot)
             for i in range(k + 1, d):
-                rest = V[i, k]
+                value = V[i, k]
                 for j in range(k):
-                    rest -= C[i, j] * C[k, j]
-                C[i, k] = rest / C[k, k]
+                    value -= C[i, j] * C[k, j]
+                C[i, k] = value / C[k, k]
 
 
 @leaf
 def shrink(
-    theta: FloatArray,
-    chosen: IntArray,
-    m: FloatArray,
-    C: FloatArray,
-    a: float,
-    epsilon: FloatArray,
-    out: FloatArray,
-    state: UIntArray,
-) -> None:
-    """θ' = a θ + (1 - a) m + √(1 - a²) C ε for each resampled particle; `epsilon` is scratch for ε.
+    theta: FloatArray, chosen: IntArray, m: FloatArray, C: FloatArray, a: float,
+    epsilon: FloatArray, out: FloatArray, rng_state: UIntArray,
+) -> None:  # fmt: skip
+    """Write θ' = a θ + (1 - a) m + √(1 - a²) C ε of each chosen particle; `epsilon` is scratch.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -142,7 +136,7 @@ def shrink(
     h = math.sqrt(1.0 - a * a)
     for i in range(n):
         for k in range(d):
-            epsilon[k] = normal(state)
+            epsilon[k] = normal(rng_state)
         for k in range(d):
             step = 0.0
             for j in range(k + 1):

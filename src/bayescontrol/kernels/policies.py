@@ -28,7 +28,7 @@ from bayescontrol.kernels.random import below, categorical, uniform
 
 @leaf
 def estimates(n: FloatArray, s: FloatArray, out: FloatArray) -> None:
-    """x̄, and ½ for an arm without a reward.
+    """Write x̄ of each arm to `out`; ½ for an arm without a reward.
 
     >>> import numpy as np
     >>> out = np.empty(2)
@@ -42,7 +42,7 @@ def estimates(n: FloatArray, s: FloatArray, out: FloatArray) -> None:
 
 @leaf
 def ucb1(t: float, n: FloatArray, s: FloatArray, out: FloatArray) -> None:
-    """x̄ + √(2 ln t / n).
+    """Write x̄ + √(2 ln t / n) to `out`; ∞ for an arm without a reward.
 
     >>> import numpy as np
     >>> out = np.empty(2)
@@ -57,7 +57,7 @@ def ucb1(t: float, n: FloatArray, s: FloatArray, out: FloatArray) -> None:
 
 @leaf
 def kl_ucb(t: float, c: float, n: FloatArray, s: FloatArray, out: FloatArray) -> None:
-    """max{x : n KL(x̄ ‖ x) ≤ ln t' + c max(0, ln ln t')}, t' = t + 1.
+    """Write max{x : n KL(x̄ ‖ x) ≤ ln t' + c max(0, ln ln t')}, t' = t + 1, to `out`.
 
     >>> import numpy as np
     >>> out = np.empty(2)
@@ -94,14 +94,14 @@ UCB1 = 4  # nothing
 KL_UCB = 5  # c
 
 #: The sum of squares of larger rewards would overflow.
-MOST_REWARD = 1e150
-#: The valid rewards of a policy: any number below MOST_REWARD, [0, 1], {0, 1}.
+MAX_REWARD = 1e150
+#: The valid rewards of a policy: any number below MAX_REWARD, [0, 1], {0, 1}.
 FINITE, UNIT, BINARY = range(3)
 
 
 @leaf
 def accepts(support: int, r: float) -> bool:
-    """Whether a policy with this support can learn from reward r.
+    """Return whether a policy with this support can learn from reward r.
 
     >>> accepts(UNIT, 0.5), accepts(BINARY, 0.5), accepts(FINITE, float("nan"))
     (True, False, False)
@@ -110,7 +110,7 @@ def accepts(support: int, r: float) -> bool:
         return r == 0.0 or r == 1.0
     if support == UNIT:
         return 0.0 <= r <= 1.0
-    return -MOST_REWARD < r < MOST_REWARD
+    return -MAX_REWARD < r < MAX_REWARD
 
 
 @leaf
@@ -129,33 +129,33 @@ def learn(a: int, r: float, counts: FloatArray) -> None:
 
 
 @leaf
-def arg_max(values: FloatArray, state: UIntArray) -> int:
-    """The index of the largest value; ties are broken by one draw.
+def arg_max(values: FloatArray, rng_state: UIntArray) -> int:
+    """Return the index of the largest value; ties are broken by one draw.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> arg_max(np.array([0.5, 0.7, 0.1]), Stream(1).state)
     1
     """
-    best, equal = 0, 1
+    best, ties = 0, 1
     for j in range(1, values.size):
         if values[j] > values[best]:
-            best, equal = j, 1
+            best, ties = j, 1
         elif values[j] == values[best]:
-            equal += 1
-    if equal > 1:
-        left = below(state, equal)
+            ties += 1
+    if ties > 1:
+        skip = below(rng_state, ties)
         for j in range(best, values.size):
             if values[j] == values[best]:
-                if left == 0:
+                if skip == 0:
                     return j
-                left -= 1
+                skip -= 1
     return best
 
 
 @leaf
 def fading(start: float, rate: float, t: float) -> float:
-    """start · rate^(t+1): the value at decision t + 1, after t rewards.
+    """Return start · rate^(t+1): the value at decision t + 1, after t rewards.
 
     >>> round(fading(0.1, 0.5, 1.0), 15)
     0.025
@@ -165,7 +165,7 @@ def fading(start: float, rate: float, t: float) -> float:
 
 @leaf
 def weights(values: FloatArray, temperature: float, out: FloatArray) -> None:
-    """e^((v_j - max v)/τ): at τ = 0 only the largest counts.
+    """Write e^((v_j - max v)/τ) to `out`; at τ = 0 only the largest values have weight.
 
     >>> import numpy as np
     >>> out = np.empty(2)
@@ -204,9 +204,9 @@ def index(kind: int, parameters: FloatArray, t: float, counts: FloatArray, out: 
 
 @leaf
 def choose(
-    kind: int, parameters: FloatArray, counts: FloatArray, scratch: FloatArray, state: UIntArray
+    kind: int, parameters: FloatArray, counts: FloatArray, scratch: FloatArray, rng_state: UIntArray
 ) -> int:
-    """The arm that the policy pulls next; changes only the scratch and the stream.
+    """Return the arm that the policy pulls next; only `scratch` and `rng_state` change.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -216,18 +216,18 @@ def choose(
     """
     arms = counts.shape[1]
     if kind == UNIFORM:
-        return below(state, arms)
+        return below(rng_state, arms)
     t = 0.0
     for j in range(arms):
         t += counts[0, j]
     values = scratch[0]
-    if kind == EPSILON_GREEDY and uniform(state) < fading(parameters[0], parameters[1], t):
-        return below(state, arms)
+    if kind == EPSILON_GREEDY and uniform(rng_state) < fading(parameters[0], parameters[1], t):
+        return below(rng_state, arms)
     index(kind, parameters, t, counts, values)
     if kind == SOFTMAX:
         weights(values, fading(parameters[0], parameters[1], t), values)
-        return categorical(state, values)
-    return arg_max(values, state)
+        return categorical(rng_state, values)
+    return arg_max(values, rng_state)
 
 
 @leaf
@@ -240,8 +240,8 @@ def interact(
     family: int,
     constants: FloatArray,
     truth: FloatArray,
-    agent: UIntArray,
-    world: UIntArray,
+    p: UIntArray,
+    q: UIntArray,
     actions: IntArray,
     rewards: FloatArray,
 ) -> int:
@@ -259,8 +259,8 @@ def interact(
     True
     """
     for t in range(actions.size):
-        a = choose(kind, parameters, counts, scratch, agent)
-        r = respond(family, constants, truth[a], world)
+        a = choose(kind, parameters, counts, scratch, p)
+        r = respond(family, constants, truth[a], q)
         actions[t], rewards[t] = a, r
         if not accepts(support, r):
             return t
@@ -286,7 +286,7 @@ def interact_gittins(
     actions: IntArray,
     rewards: FloatArray,
 ) -> int:
-    """Fill the columns; return the steps done, fewer if the table ends.
+    """Fill the columns; return the steps done, which are fewer if the table ends.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream

@@ -44,6 +44,7 @@ def _legendre(x: Decimal) -> list[Decimal]:
 
 
 def _tables() -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return NODE, WEIGHT, TO_RIGHT and COEFFICIENT."""
     with localcontext() as context:
         context.prec = _DIGITS
         nodes, weights = [], []
@@ -55,19 +56,19 @@ def _tables() -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
                 x -= P[K] / slope
             nodes.append(x)
             weights.append(2 / ((1 - x * x) * slope * slope))
-        at = [_legendre(x) for x in nodes]
+        P_at = [_legendre(x) for x in nodes]
         half = Decimal(1) / 2
         to_right = [
             [
                 w * half * (1 - nodes[k] + sum(
-                    P_l[n] * (at[k][n - 1] - at[k][n + 1]) for n in range(1, K)
+                    P_l[n] * (P_at[k][n - 1] - P_at[k][n + 1]) for n in range(1, K)
                 ))
                 for k in range(K)
             ]
-            for w, P_l in zip(weights, at, strict=True)
+            for w, P_l in zip(weights, P_at, strict=True)
         ]  # fmt: skip
         coefficient = [
-            [(n + half) * w * P_l[n] for w, P_l in zip(weights, at, strict=True)] for n in DEGREE
+            [(n + half) * w * P_l[n] for w, P_l in zip(weights, P_at, strict=True)] for n in DEGREE
         ]
     return (
         np.array(nodes, np.float64),
@@ -106,12 +107,14 @@ WIDE = 4.0
 
 @leaf
 def bernoulli(c: float, p: float, q: float, d: float) -> tuple[float, float]:
-    """D(c + d ‖ c) = ln(q + p e^d) - p d and its slope, for Λ = ln(1 + e^y), p = Λ'(c) = 1 - q.
+    """Return D(c + d ‖ c) = ln(q + p e^d) - p d and its slope in d, for Λ = ln(1 + e^y).
+
+    p = Λ'(c) = 1 - q.
 
     >>> bernoulli(0.0, 0.5, 0.5, 0.0), bernoulli(0.0, 0.5, 0.5, 1e-8)[0]
     ((0.0, 0.0), 1.25000000000000...e-17)
     """
-    if p > q:  # so that no difference of the smaller one is taken
+    if p > q:  # mirrored, so that the smaller probability is not computed as a difference
         D, slope = _bernoulli(-c, q, p, -d)
         return D, -slope
     return _bernoulli(c, p, q, d)
@@ -119,17 +122,18 @@ def bernoulli(c: float, p: float, q: float, d: float) -> tuple[float, float]:
 
 @leaf
 def _bernoulli(c: float, p: float, q: float, d: float) -> tuple[float, float]:
+    """`bernoulli` for p ≤ q."""
     if d < 700.0:
-        rest = exp_excess(d)
-        u = p * (rest + d)  # p (e^d - 1)
+        x = exp_excess(d)
+        u = p * (x + d)  # p (e^d - 1)
         if u <= 1.0:
-            return p * rest - excess(u), q * u / (1.0 + u)
+            return p * x - excess(u), q * u / (1.0 + u)
     return log1p_exp(c + d) + log(q) - p * d, 1.0 / (1.0 + exp(-c - d)) - p
 
 
 @leaf
 def peak(kind: int, a: float, b: float, nu: float) -> tuple[float, float, float]:
-    """(μ, f(μ), scale): the mode, the density there, and (n Λ''(μ))^-½.
+    """Return (μ, f(μ), scale): the mode, the density there, and (n Λ''(μ))^-½.
 
     >>> peak(NORMAL, 3.0, 2.0, 0.0)[::2]
     (3.0, 2.0)
@@ -139,8 +143,8 @@ def peak(kind: int, a: float, b: float, nu: float) -> tuple[float, float, float]
     if kind == BETA:
         n = a + b
         scale = math.sqrt(1.0 / a + 1.0 / b)
-        rest = stirling(n) - stirling(a) - stirling(b)
-        return log(a / b), exp(rest) / (SQRT_2PI * scale), scale
+        correction = stirling(n) - stirling(a) - stirling(b)
+        return log(a / b), exp(correction) / (SQRT_2PI * scale), scale
     if kind in (GAMMA, INVERSE_GAMMA):
         scale = 1.0 / math.sqrt(a)
         mode = log(a / b)
@@ -148,13 +152,13 @@ def peak(kind: int, a: float, b: float, nu: float) -> tuple[float, float, float]
     if kind == NORMAL:
         return a, 1.0 / (SQRT_2PI * b), b
     # Γ((ν+1)/2) / (Γ(ν/2) √(ν/2)): the main terms of two Stirling formulas cancel.
-    rest = stirling(0.5 * (nu + 1.0)) - stirling(0.5 * nu) - 0.5 * nu * excess(1.0 / nu)
-    return a, exp(rest) / (SQRT_2PI * b), b * math.sqrt(nu / (nu + 1.0))
+    correction = stirling(0.5 * (nu + 1.0)) - stirling(0.5 * nu) - 0.5 * nu * excess(1.0 / nu)
+    return a, exp(correction) / (SQRT_2PI * b), b * math.sqrt(nu / (nu + 1.0))
 
 
 @leaf
 def fall(kind: int, a: float, b: float, nu: float, mode: float, d: float) -> tuple[float, float]:
-    """n D(μ + d ‖ μ) = ln f(μ) - ln f(μ + d), and its slope.
+    """Return n D(μ + d ‖ μ) = ln f(μ) - ln f(μ + d), and its slope in d.
 
     >>> fall(NORMAL, 3.0, 2.0, 0.0, 3.0, 4.0)
     (2.0, 1.0)
@@ -164,22 +168,24 @@ def fall(kind: int, a: float, b: float, nu: float, mode: float, d: float) -> tup
         D, slope = bernoulli(mode, a / n, b / n, d)
         return n * D, n * slope
     if kind == GAMMA:
-        rest = exp_excess(d)
-        return a * rest, a * (rest + d)
+        x = exp_excess(d)
+        return a * x, a * (x + d)
     if kind == INVERSE_GAMMA:
-        rest = exp_excess(-d)
-        return a * rest, -a * (rest - d)
+        x = exp_excess(-d)
+        return a * x, -a * (x - d)
     z = d / b
     if kind == NORMAL:
         return 0.5 * z * z, z / b
     u = z * z / nu
-    rest = u - excess(u) if u < 0.4 else log(1.0 + u)
-    return 0.5 * (nu + 1.0) * rest, (nu + 1.0) * (z / (nu + z * z)) / b
+    log_1p = u - excess(u) if u < 0.4 else log(1.0 + u)
+    return 0.5 * (nu + 1.0) * log_1p, (nu + 1.0) * (z / (nu + z * z)) / b
 
 
 @leaf
 def weight(kind: int, a: float, b: float, slope: float) -> float:
-    """n, on the scale of `shape` around the point where `fall` has this slope.
+    """Return n at the point c where `fall` has this slope.
+
+    For the Gammas n is multiplied by Λ''(c), because `shape` divides D by it.
 
     >>> weight(BETA, 2.0, 3.0, 0.5), weight(GAMMA, 2.0, 3.0, 0.5)
     (5.0, 2.5)
@@ -195,9 +201,10 @@ def weight(kind: int, a: float, b: float, slope: float) -> float:
 
 @leaf
 def _narrow_bernoulli(p: float, h: float, D: FloatArray, u: FloatArray) -> None:
-    """`bernoulli` at the nodes for p ≤ ½, h ≤ WIDE, without a branch, so that it is vectorised.
+    """Write `bernoulli` at the nodes to D, for p ≤ ½ and h ≤ WIDE; u is scratch.
 
-    Halves the arguments until a series converges, and doubles the results, without cancellation.
+    There is no branch, so that loops are vectorised. Halves the arguments until a series converges,
+    and doubles the results, without cancellation:
 
         e^2d - 1 - 2d = 2 (e^d - 1 - d) + (e^d - 1)²        φ(2v + v²) = v² + 2 φ(v)
 
@@ -215,23 +222,23 @@ def _narrow_bernoulli(p: float, h: float, D: FloatArray, u: FloatArray) -> None:
             u[k] = u[k] * (2.0 + u[k])
     for k in range(K):
         D[k], u[k] = p * D[k], p * u[k]
-    top, times = max(u[0], u[K - 1]), 1.0
-    while top > 0.41:
-        top = top / (1.0 + math.sqrt(1.0 + top))
+    largest, factor = max(u[0], u[K - 1]), 1.0
+    while largest > 0.41:
+        largest = largest / (1.0 + math.sqrt(1.0 + largest))
         for k in range(K):
             u[k] = u[k] / (1.0 + math.sqrt(1.0 + u[k]))
-            D[k] -= times * u[k] * u[k]
-        times *= 2.0
+            D[k] -= factor * u[k] * u[k]
+        factor *= 2.0
     for k in range(K):
-        D[k] -= times * log_excess_series(u[k])
+        D[k] -= factor * log_excess_series(u[k])
 
 
 @leaf
 def shape(kind: int, c: float, h: float, D: FloatArray, u: FloatArray) -> bool:
-    """D_k ← D(y_k ‖ c) at the nodes of [c - h, c + h], divided by Λ''(c) for the Gammas.
+    """Write D(y_k ‖ c) at the nodes of [c - h, c + h] to D, divided by Λ''(c) for the Gammas.
 
-    False, unchanged, for Student's distribution, which has no such D, and for large e^h: then call
-    `fall` at every node.
+    Return False, with D unchanged, for Student's distribution, which has no such D, and for
+    h > WIDE: then call `fall` at every node. u is scratch.
 
     >>> import numpy as np
     >>> D = np.empty(K)
@@ -258,7 +265,7 @@ def shape(kind: int, c: float, h: float, D: FloatArray, u: FloatArray) -> bool:
 def reach(
     kind: int, a: float, b: float, nu: float, mode: float, scale: float, side: float, T: float
 ) -> float:
-    """d ≥ 0 such that at most e^-T of the mass is beyond μ + side · d; side is 1 or -1.
+    """Return d ≥ 0 such that at most e^-T of the mass is beyond μ + side · d; side is 1 or -1.
 
     n D is convex in d: Newton's first step ends beyond the root, and the next ones approach it
     monotonically. Stops within 10 % of the root.

@@ -48,19 +48,19 @@ from bayescontrol.kernels.posteriors import (
 T = 34.0
 #: The allowed error of a panel.
 EPSILON = 1e-14
-#: A panel with a mode in it is at most MOST_SCALES scales wide, and no arm falls by more than
-#: e^-MOST_FALL from its middle to its end, so that the nodes resolve it.
-MOST_SCALES, MOST_FALL = 2.5, 60.0
+#: A panel with a mode in it is at most MAX_SCALES scales wide, and no arm falls by more than
+#: e^-MAX_FALL from its middle to its end, so that the nodes resolve it.
+MAX_SCALES, MAX_FALL = 2.5, 60.0
 
 # The columns of an arm's row.
 MODE, PEAK, SCALE, HIGH, TAIL, MASS, DROP, SLOPE, SIZE = range(9)
 
 
 @leaf
-def larger(x: float, y: float) -> float:
-    """max(x, y); NaN if one of them is, which rejects the panel.
+def max_or_nan(x: float, y: float) -> float:
+    """Return max(x, y), or NaN if one of them is NaN, which rejects the panel.
 
-    >>> larger(1.0, 2.0), larger(math.nan, 2.0)
+    >>> max_or_nan(1.0, 2.0), max_or_nan(math.nan, 2.0)
     (2.0, nan)
     """
     return x if x >= y or x != x else y
@@ -68,7 +68,7 @@ def larger(x: float, y: float) -> float:
 
 @leaf
 def rounded_up(x: float) -> float:
-    """x rounded up by four bits, so that the middle of two such numbers is exact.
+    """Round x up to 49 bits, so that the middle of two such numbers is exact.
 
     >>> rounded_up(0.1) - 0.1 < 1e-15, rounded_up(0.5)
     (True, 0.5)
@@ -78,10 +78,10 @@ def rounded_up(x: float) -> float:
 
 
 @leaf
-def miss(f: FloatArray) -> float:
-    """About |c_2K| of the function with these values at the nodes.
+def gauss_error(f: FloatArray) -> float:
+    """Estimate |c_2K| of the function with these values at the nodes.
 
-    >>> miss(np.ones(K)) < 1e-16, miss(abs(NODE)) > 1e-4
+    >>> gauss_error(np.ones(K)) < 1e-16, gauss_error(abs(NODE)) > 1e-4
     (True, True)
     """
     middle_0, middle_1, last_0, last_1 = 0.0, 0.0, 0.0, 0.0
@@ -98,11 +98,11 @@ def miss(f: FloatArray) -> float:
 
 
 @leaf
-def enter(kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray) -> float:
+def fill_rows(kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray) -> float:
     """Fill the rows of all arms; return the point below which some F_j is 0.
 
     >>> one, rows = np.ones(2), np.empty((2, K))
-    >>> low = enter(NORMAL, 0.0 * one, one, one, rows)
+    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, rows)
     >>> low == -math.sqrt(2.0 * T), bool(rows[0, HIGH] == -low)
     (True, True)
     """
@@ -126,44 +126,46 @@ def enter(kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatAr
 
 
 @leaf
-def _room(kind: int, a: float, b: float, rows: FloatArray, left: float, y: float) -> float:
-    """The left end of a wide panel in which ln f is linear to within ε, or has no finer detail.
+def _limit_width(kind: int, a: float, b: float, row: FloatArray, left: float, y: float) -> float:
+    """Return the left end, at least `left`, of a wide panel that the nodes resolve for one arm.
 
-    Λ is linear except for e^-y or e^y, which varies on the scale 1 however slowly f does; near one
-    end of the panel it can matter although the nodes do not resolve it.
+    In such a panel ln f is linear to within ε, or has no finer detail. Λ is linear except for e^-y
+    or e^y, which varies on the scale 1 however slowly f does; near one end of the panel it can
+    matter although the nodes do not resolve it.
     """
     if kind == NORMAL:
         return left
     if kind == STUDENT:  # falls as a power of the distance: a panel is about as wide as it is far
-        away = y - rows[MODE]
-        w = 0.7 * (away + rows[SCALE]) if away > 0.0 else 4.0 * (rows[SCALE] - away)
+        distance = y - row[MODE]
+        w = 0.7 * (distance + row[SCALE]) if distance > 0.0 else 4.0 * (row[SCALE] - distance)
         return float(max(left, y - w))
-    tilt = 0.5 * (y - left) * rows[SLOPE]  # ln f is concave: at the ends it is below the tangent
+    tilt = 0.5 * (y - left) * row[SLOPE]  # ln f is concave: at the ends it is below the tangent
     n = a + b if kind == BETA else b
     if kind == INVERSE_GAMMA or (kind == BETA and y > 0.0):
-        if left < 0.0 or n * rows[PEAK] * exp(tilt - rows[DROP] - left) > EPSILON:
+        if left < 0.0 or n * row[PEAK] * exp(tilt - row[DROP] - left) > EPSILON:
             return max(left, min(log(n / EPSILON), y - 1.98 * WIDE))
-    elif n * rows[PEAK] * exp(y - tilt - rows[DROP]) > EPSILON:
+    elif n * row[PEAK] * exp(y - tilt - row[DROP]) > EPSILON:
         return max(left, y - 1.98 * WIDE)
     return left
 
 
 @leaf
-def lay(
+def place_panel(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray, left: float, y: float
 ) -> float:
-    """The left end of a panel up to y, at least `left`, such that the nodes resolve every arm.
+    """Return the left end, at least `left`, of a panel up to y whose nodes resolve every arm.
 
-    Writes fall, slope and n in the middle of the panel for each arm with mass in it.
+    Returns NaN if there is none. Writes fall, slope and n in the middle of the panel for each arm
+    with mass in it.
 
     >>> one, rows = np.ones(2), np.empty((2, K))
-    >>> low = enter(NORMAL, 0.0 * one, one, one, rows)
-    >>> lay(NORMAL, 0.0 * one, one, one, rows, low, -low)  # the core begins at one scale
+    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, rows)
+    >>> place_panel(NORMAL, 0.0 * one, one, one, rows, low, -low)  # the core begins at one scale
     1.0
     """
     N = a.shape[0]
-    stands = False
-    while not stands:
+    accepted = False
+    while not accepted:
         j = 0
         while j < N:
             mode, high, scale = rows[j, MODE], rows[j, HIGH], rows[j, SCALE]
@@ -172,26 +174,26 @@ def lay(
                 w, c = y - left, 0.5 * (y + left)
                 if high < c and w > 0.5 * (high - mode):
                     left, j = high, 0
-                elif w > MOST_SCALES * scale and left < mode + scale and y > mode - scale:
-                    left, j = min(y - 0.99 * MOST_SCALES * scale, mode + scale), 0
+                elif w > MAX_SCALES * scale and left < mode + scale and y > mode - scale:
+                    left, j = min(y - 0.99 * MAX_SCALES * scale, mode + scale), 0
         left = rounded_up(left)
         h = 0.5 * (y - left)
         c = y - h
         if not left < c < y:
             return math.nan
-        stands, j = True, 0
-        while stands and j < N:
+        accepted, j = True, 0
+        while accepted and j < N:
             if rows[j, HIGH] > left:
                 mode = rows[j, MODE]
                 rows[j, DROP], rows[j, SLOPE] = fall(kind, a[j], b[j], nu[j], mode, c - mode)
                 rows[j, SIZE] = weight(kind, a[j], b[j], rows[j, SLOPE])
-                room = left
-                if not abs(rows[j, SLOPE]) * h <= MOST_FALL:
-                    room = c
+                narrower = left
+                if not abs(rows[j, SLOPE]) * h <= MAX_FALL:
+                    narrower = c
                 elif h > WIDE or kind == STUDENT:
-                    room = _room(kind, a[j], b[j], rows[j], left, y)
-                stands = room == left
-                left = room
+                    narrower = _limit_width(kind, a[j], b[j], rows[j], left, y)
+                accepted = narrower == left
+                left = narrower
             j += 1
     return left
 
@@ -199,16 +201,17 @@ def lay(
 @leaf
 def densities(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray, left: float,
-    y: float, rest: float, f: FloatArray, D: FloatArray, u: FloatArray,
+    y: float, product: float, f: FloatArray, D: FloatArray, u: FloatArray,
 ) -> float:  # fmt: skip
-    """f_j ← h f_j at the nodes of [left, y]; returns the largest error of Gauss's rule.
+    """Write h f_j at the nodes of [left, y] to f[j]; return the largest error of Gauss's rule.
 
-    The error of F_j is weighted by Π_{i≠j} F_i, at most `rest` / F_j below y.
+    The error of F_j is weighted by Π_{i≠j} F_i, which is at most product / F_j below y; `product`
+    is Π_i F_i at y.
 
     >>> one, rows, f = np.ones(1), np.empty((1, K)), np.empty((1, K))
     >>> D, u = np.empty(K), np.empty(K)
-    >>> low = enter(NORMAL, 0.0 * one, one, one, rows)
-    >>> left = lay(NORMAL, 0.0 * one, one, one, rows, -1.0, 1.0)
+    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, rows)
+    >>> left = place_panel(NORMAL, 0.0 * one, one, one, rows, -1.0, 1.0)
     >>> densities(NORMAL, 0.0 * one, one, one, rows, left, 1.0, 1.0, f, D, u) < 1e-15
     True
     >>> float((WEIGHT * f[0]).sum())  # P(|x| < 1)
@@ -216,12 +219,12 @@ def densities(
     """
     h = 0.5 * (y - left)
     c = y - h
-    apart = shape(kind, c, h, D, u)
+    has_shape = shape(kind, c, h, D, u)
     worst = 0.0
     for j in range(a.shape[0]):
         if rows[j, HIGH] <= left:
             continue
-        if apart:
+        if has_shape:
             drop, slope, size = rows[j, DROP], h * rows[j, SLOPE], rows[j, SIZE]
             for k in range(K):
                 f[j, k] = drop + slope * NODE[k] + size * D[k]
@@ -233,8 +236,8 @@ def densities(
         for k in range(K):
             x, e = exp_split(-f[j, k] if f[j, k] < 700.0 else -700.0)
             f[j, k] = height * x * POWER[int(max(-e, 0.0))]
-        others = min(rest / max(1.0 - rows[j, TAIL], 1e-16), 1.0)
-        worst = larger(worst, others * miss(f[j]))
+        others_product = min(product / max(1.0 - rows[j, TAIL], 1e-16), 1.0)
+        worst = max_or_nan(worst, others_product * gauss_error(f[j]))
     return worst
 
 
@@ -243,7 +246,9 @@ def products(
     rows: FloatArray, left: float, f: FloatArray, F: FloatArray, part: FloatArray, S: FloatArray,
     after: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
-    """part_i ← h f_i Π_{j≠i} F_j and S ← their sum, at the nodes; Π_j F_j at both ends.
+    """Write part_i = h f_i Π_{j≠i} F_j and their sum S at the nodes; return Π_j F_j at both ends.
+
+    The right end comes first.
 
     >>> rows = np.zeros((5, K))
     >>> rows, f, F, part, S = (rows[i : i + 1] for i in range(5))
@@ -254,6 +259,7 @@ def products(
     """
     N = rows.shape[0]
     at_right, at_left = 1.0, 1.0
+    # First S is the product of the F_j before arm j; then `after` is that of the F_j after it.
     for k in range(K):
         S[k], after[k] = 1.0, 1.0
     for j in range(N):
@@ -295,20 +301,21 @@ ROWS, MORE_ROWS, NODES = 5, 3, K
 #: The allowed deviation of the sum of all probabilities from 1.
 TOTAL = 1e-12
 #: The limit of panels: some tens are needed, hundreds if scales differ by many orders.
-MOST_PANELS = 10_000
+MAX_PANELS = 10_000
 #: For a smaller ν, quantiles of Student's distribution overflow.
 LEAST_NU = 0.25
 
 
 @leaf
 def _valid(kind: int, a: float, b: float, nu: float) -> bool:
-    located = -math.inf < a < math.inf if kind >= NORMAL else 0.0 < a < math.inf
-    return located and 0.0 < b < math.inf and (kind != STUDENT or LEAST_NU <= nu < math.inf)
+    """Return whether the parameters of an arm are in their ranges."""
+    a_is_valid = -math.inf < a < math.inf if kind >= NORMAL else 0.0 < a < math.inf
+    return a_is_valid and 0.0 < b < math.inf and (kind != STUDENT or LEAST_NU <= nu < math.inf)
 
 
 @leaf
 def _root(x: float) -> float:
-    """x^(1/2K): a panel wider by this has a c_2K that is x times as large."""
+    """Return x^(1/2K): a panel that is wider by this factor has a c_2K that is x times as large."""
     for _ in range(5):
         x = math.sqrt(x)
     return x
@@ -318,7 +325,7 @@ def _root(x: float) -> float:
 def best(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, P: FloatArray, scratch: FloatArray
 ) -> int:
-    """P_i ← P(arm i is best); returns DONE, or the reason of failure with P unchanged.
+    """Write P(arm i is best) to P[i]; return DONE, or the reason of failure with P unchanged.
 
     The parameters are those of `posteriors`, one for each arm; `nu` is for Student's distribution.
 
@@ -335,48 +342,48 @@ def best(
     f, F, part = scratch[:N], scratch[N : 2 * N], scratch[2 * N : 3 * N]
     total, rows = scratch[3 * N : 4 * N], scratch[4 * N : 5 * N]
     D, S, after = scratch[5 * N], scratch[5 * N + 1], scratch[5 * N + 2]
-    low = rounded_up(enter(kind, a, b, nu, rows))
+    low = rounded_up(fill_rows(kind, a, b, nu, rows))
     y = low
     for j in range(N):
         y = max(y, rows[j, HIGH])
         for k in range(K):
             total[j, k] = 0.0
     epsilon = EPSILON + 4e-16 * N
-    w, tried, rest = y - low, 0, 1.0
-    while y > low and rest > EPSILON:
-        tried += 1
-        start = y
-        left = lay(kind, a, b, nu, rows, max(y - w, low), y)
-        if not left < y or tried > MOST_PANELS:
+    w, panels, product = y - low, 0, 1.0
+    while y > low and product > EPSILON:
+        panels += 1
+        right = y
+        left = place_panel(kind, a, b, nu, rows, max(y - w, low), y)
+        if not left < y or panels > MAX_PANELS:
             return FAILED
-        error = densities(kind, a, b, nu, rows, left, y, rest, f, D, after)
+        error = densities(kind, a, b, nu, rows, left, y, product, f, D, after)
         if error <= epsilon:
             at_right, at_left = products(rows, left, f, F, part, S, after)
             mass = 0.0
             for k in range(K):
                 mass += WEIGHT[k] * S[k]
-            error = larger(error, larger(abs(mass - (at_right - at_left)), miss(S)))
+            error = max_or_nan(error, max_or_nan(abs(mass - (at_right - at_left)), gauss_error(S)))
             if error <= epsilon:
                 for j in range(N):
                     if rows[j, HIGH] > left:
                         rows[j, TAIL] += rows[j, MASS]
                         for k in range(K):
                             total[j, k] += part[j, k]
-                y, rest = left, at_left
+                y, product = left, at_left
         if not error < math.inf:
             return FAILED
-        w = (start - left) * min(max(0.9 * _root(epsilon / max(error, 1e-300)), 0.3), 3.0)
-    whole = 0.0
+        w = (right - left) * min(max(0.9 * _root(epsilon / max(error, 1e-300)), 0.3), 3.0)
+    sum_P = 0.0
     for j in range(N):
         p = 0.0
         for k in range(K):
             p += WEIGHT[k] * total[j, k]
         rows[j, MASS] = max(p, 0.0)
-        whole += rows[j, MASS]
-    if not abs(whole - 1.0) <= TOTAL:
+        sum_P += rows[j, MASS]
+    if not abs(sum_P - 1.0) <= TOTAL:
         return FAILED
     for j in range(N):
-        P[j] = rows[j, MASS] / whole
+        P[j] = rows[j, MASS] / sum_P
     return DONE
 
 
@@ -384,7 +391,9 @@ def best(
 def best_of_each(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, P: FloatArray, scratch: FloatArray
 ) -> tuple[int, int]:
-    """`best` for each row of a batch; returns the last result and its row.
+    """Run `best` on each row and stop at the first failure.
+
+    Return (status, row): the failing row, or DONE and the last row.
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.posteriors import NORMAL

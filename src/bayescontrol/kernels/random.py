@@ -31,7 +31,7 @@ LOW_HALF = np.uint64(0xFFFFFFFF)
 
 @leaf
 def next_uint64(state: UIntArray) -> int:
-    """The next 64 bits of xoshiro256++.
+    """Return the next 64 bits of xoshiro256++.
 
     >>> state = np.array([1, 2, 3, 4], dtype=np.uint64)
     >>> next_uint64(state), next_uint64(state)
@@ -60,9 +60,9 @@ def uniform(state: UIntArray) -> float:
 
 @leaf
 def below(state: UIntArray, n: int) -> int:
-    """A uniform integer from 0 … n - 1, n ≥ 1, without bias (Lemire 2019).
+    """Draw a uniform integer from 0 … n - 1, n ≥ 1, without bias (Lemire 2019).
 
-    ⌊word · n / 2^64⌋, where the 2^64 mod n words that would cause a bias are redrawn.
+    The result is ⌊word · n / 2^64⌋; the 2^64 mod n words that would cause a bias are redrawn.
 
     >>> below(np.array([1, 2, 3, 4], dtype=np.uint64), 1)
     0
@@ -117,6 +117,7 @@ class Layers(NamedTuple):
 def _layers(
     r: Decimal, v: Decimal, f: Callable[[Decimal], Decimal], inverse: Callable[[Decimal], Decimal]
 ) -> Layers:
+    """Compute the layers of the density f, whose inverse function is `inverse`."""
     with localcontext() as context:
         context.prec = 36
         x, y = [v / f(r), r], [Decimal(0), f(r)]
@@ -160,16 +161,18 @@ N_TAIL, E_TAIL = float(N_INNER[0]), float(E_INNER[0])
 
 @leaf
 def _exponential_point(state: UIntArray) -> tuple[np.uint64, float]:
+    """Draw a layer i and a position x in it, from one word."""
     word = next_uint64(state)
     i = word & LAYER
     return i, np.int64(word >> U11) * E_UNIT[i]
 
 
-# The common case is a separate function, small enough to be inlined.
+# The rare case is a separate function, so that the common one is small enough to be inlined.
 
 
 @leaf
 def _exponential_outside(state: UIntArray, i: np.uint64, x: float) -> float:
+    """Finish a draw whose first point (i, x) may be above the density, or is in the tail."""
     offset = 0.0
     while True:
         if i == BASE:
@@ -196,6 +199,7 @@ def exponential(state: UIntArray) -> float:
 
 @leaf
 def _normal_point(state: UIntArray) -> tuple[np.uint64, float]:
+    """Draw a layer i and a position x in it, with a sign, from one word."""
     word = next_uint64(state)
     i = word & LAYER
     return i, (np.int64(word) >> 11) * N_UNIT[i]
@@ -203,6 +207,7 @@ def _normal_point(state: UIntArray) -> tuple[np.uint64, float]:
 
 @leaf
 def _normal_outside(state: UIntArray, i: np.uint64, x: float) -> float:
+    """Finish a draw whose first point (i, x) may be above the density, or is in the tail."""
     while True:
         if i == BASE:
             while True:
@@ -246,17 +251,17 @@ LOG_UNIT = 2.0**-70
 
 @leaf
 def _accepts(u: float, x: float, v: float, d: float) -> bool:
-    """Whether ln u < x²/2 + d - d v + d ln v: separate, to keep logarithms off the common path."""
+    """Return whether ln u < x²/2 + d - d v + d ln v: separate, as logarithms are rarely needed."""
     return log(u) < 0.5 * x * x + d * (1.0 - v + log(v))
 
 
 @leaf
 def gamma_attempt(state: UIntArray, d: float, c: float) -> float:
-    """One proposal d (1 + c x)³, or -1 if it is rejected.
+    """Make one proposal and return d (1 + c x)³, or -1 if it is rejected.
 
     u < 1 - .1986 c² x⁴ implies acceptance. In y = c x the margin is d g(y) - ln(1 - 1.7874 d y⁴),
-    convex in d and 0 at d = 0; so it is ≥ 0 for all d ≥ 2/3 if it is at d = 2/3, where this
-    is Marsaglia & Tsang's own 1 - .0331 x⁴. The logarithms are needed .066/d of the time.
+    convex in d and 0 at d = 0. So the margin is ≥ 0 for all d ≥ 2/3 if it is ≥ 0 at d = 2/3, where
+    this is Marsaglia & Tsang's own 1 - .0331 x⁴. The logarithms are needed .066/d of the time.
     """
     x = normal(state)
     v = 1.0 + c * x
@@ -271,6 +276,7 @@ def gamma_attempt(state: UIntArray, d: float, c: float) -> float:
 
 @leaf
 def _gamma_from_one(state: UIntArray, shape: float) -> float:
+    """`gamma` for a shape of at least 1."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
@@ -281,6 +287,7 @@ def _gamma_from_one(state: UIntArray, shape: float) -> float:
 
 @leaf
 def _gamma_below_one(state: UIntArray, shape: float) -> float:
+    """`gamma` for a shape below 1; NaN if it is not positive."""
     if not shape > 0.0:
         return math.nan
     return _gamma_from_one(state, shape + 1.0) * exp(-exponential(state) / shape)
@@ -400,12 +407,12 @@ def categorical(state: UIntArray, p: FloatArray) -> int:
             last = i
             if u < cumulative:
                 break
-    return last  # u can round up to Σ p if doubles are subnormal
+    return last  # if no break: u can round up to Σ p when the p are subnormal
 
 
 @leaf
 def permutation(state: UIntArray, out: IntArray) -> None:
-    """0 … n - 1 in uniformly random order into `out` (Fisher & Yates).
+    """Write 0 … n - 1 in uniformly random order to `out` (Fisher & Yates).
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -512,7 +519,7 @@ def fill_categorical(state: UIntArray, p: FloatArray, out: IntArray) -> None:
 # NumPy's SeedSequence, from words of entropy to a state of four words (O'Neill 2015).
 #
 #     hash(v)     v ← (v ^ c) c',  c' = c · A mod 2³²,  v ^ v ≫ 16
-#     mix(x, y)   L x - R y,  then itself ^ itself ≫ 16
+#     mix(x, y)   z = L x - R y,  z ^ z ≫ 16
 #     pool        four words: hash the entropy in, mix every word into every other, mix in the rest
 #
 # The same words as `SeedSequence(entropy, spawn_key=key).generate_state(4, uint64)`, twenty times
@@ -526,13 +533,16 @@ MIX_L, MIX_R = np.uint64(0xCA01F9DD), np.uint64(0x4973F715)
 
 @leaf
 def _mixed(x: np.uint64, y: np.uint64) -> np.uint64:
+    """Return mix(x, y)."""
     z = (MIX_L * x - MIX_R * y) & LOW_HALF
     return z ^ (z >> U16)
 
 
 @leaf
 def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
-    """The state for at least four 32-bit words of entropy; `pool` is scratch for four words.
+    """Write the generator's state for at least four 32-bit words of entropy; `pool` is scratch.
+
+    `pool` has space for four words.
 
     >>> entropy = np.array([7, 0, 0, 0, 3, 9], np.uint64)  # the seed in four words, a spawn key
     >>> state = np.empty(4, np.uint64)
@@ -542,12 +552,12 @@ def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
     True
     """
     c = INIT_A
-    for i in range(4):
+    for i in range(4):  # hash the first four words of entropy
         v = entropy[i] ^ c
         c = (c * MULT_A) & LOW_HALF
         v = (v * c) & LOW_HALF
         pool[i] = v ^ (v >> U16)
-    for source in range(entropy.size):
+    for source in range(entropy.size):  # mix every word of the pool, then of the entropy, into it
         for i in range(4):
             if source != i:
                 word = pool[source] if source < 4 else entropy[source]
@@ -556,7 +566,7 @@ def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
                 v = (v * c) & LOW_HALF
                 pool[i] = _mixed(pool[i], v ^ (v >> U16))
     c = INIT_B
-    for i in range(8):
+    for i in range(8):  # each word of the state consists of two hashed words of the pool
         v = pool[i & 3] ^ c
         c = (c * MULT_B) & LOW_HALF
         v = (v * c) & LOW_HALF
@@ -569,7 +579,9 @@ def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
 
 @leaf
 def seed_states(entropy: UIntArray, k: int, pool: UIntArray, states: UIntArray) -> None:
-    """The states of consecutive streams: word k of the entropy increases by one each time.
+    """Write the states of consecutive streams to the rows of `states`.
+
+    Word k of `entropy` increases by one after each stream, in place.
 
     >>> entropy, states = np.array([7, 0, 0, 0, 3, 9], np.uint64), np.empty((2, 4), np.uint64)
     >>> seed_states(entropy, 4, np.empty(4, np.uint64), states)

@@ -20,7 +20,7 @@ from bayescontrol.kernels.random import normal, uniform
 
 @leaf
 def cholesky(Lambda: FloatArray, R: FloatArray) -> bool:
-    """R upper triangular with RᵀR = Λ; False if Λ is not positive definite.
+    """Write the upper triangular R with RᵀR = Λ; return False if Λ is not positive definite.
 
     >>> import numpy as np
     >>> R = np.empty((2, 2))
@@ -74,7 +74,7 @@ def absorb(
 
 @leaf
 def score(R: FloatArray, z: FloatArray, x: FloatArray, v: FloatArray) -> tuple[float, float]:
-    """Mean and variance of x·w: v·z and |v|², where v = R⁻ᵀ x is written to `v`.
+    """Return mean and variance of x·w: v·z and |v|², where v = R⁻ᵀ x is written to `v`.
 
     >>> import numpy as np
     >>> score(2.0 * np.eye(2), np.array([2.0, 0.0]), np.array([1.0, 1.0]), np.empty(2))
@@ -96,7 +96,7 @@ def score(R: FloatArray, z: FloatArray, x: FloatArray, v: FloatArray) -> tuple[f
 
 @leaf
 def solve_upper(R: FloatArray, y: FloatArray, w: FloatArray) -> None:
-    """w = R⁻¹ y; with y = z it is the posterior mean μ.
+    """Write w = R⁻¹ y; with y = z this is the posterior mean μ.
 
     >>> import numpy as np
     >>> w = np.empty(2)
@@ -105,17 +105,17 @@ def solve_upper(R: FloatArray, y: FloatArray, w: FloatArray) -> None:
     [1.0, 2.0]
     """
     for k in range(y.size - 1, -1, -1):
-        rest = y[k]
+        value = y[k]
         for i in range(k + 1, y.size):
-            rest -= R[k, i] * w[i]
-        w[k] = rest / R[k, k]
+            value -= R[k, i] * w[i]
+        w[k] = value / R[k, k]
 
 
 @leaf
 def draw_weights(
-    R: FloatArray, z: FloatArray, v: FloatArray, w: FloatArray, state: UIntArray
+    R: FloatArray, z: FloatArray, v: FloatArray, w: FloatArray, rng_state: UIntArray
 ) -> None:
-    """w = R⁻¹ (z + n) ~ N(μ, Λ⁻¹).
+    """Draw w = R⁻¹ (z + n) ~ N(μ, Λ⁻¹); v is scratch.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -125,7 +125,7 @@ def draw_weights(
     1.0
     """
     for i in range(z.size):
-        v[i] = z[i] + normal(state)
+        v[i] = z[i] + normal(rng_state)
     solve_upper(R, v, w)
 
 
@@ -144,22 +144,22 @@ def dot(x: FloatArray, w: FloatArray) -> float:
 
 
 @leaf
-def best(weights: FloatArray, x: FloatArray, state: UIntArray) -> int:
-    """arg max_j x·w_j over the rows of `weights`; ties are broken uniformly.
+def best(weights: FloatArray, x: FloatArray, rng_state: UIntArray) -> int:
+    """Return arg max_j x·w_j over the rows of `weights`; ties are broken uniformly.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> best(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.2, 0.7]), Stream(1).state)
     1
     """
-    winner, most, ties = 0, dot(x, weights[0]), 1
+    winner, best_score, ties = 0, dot(x, weights[0]), 1
     for j in range(1, weights.shape[0]):
         s = dot(x, weights[j])
-        if s > most:
-            winner, most, ties = j, s, 1
-        elif s == most:
+        if s > best_score:
+            winner, best_score, ties = j, s, 1
+        elif s == best_score:
             ties += 1
-            if uniform(state) * ties < 1.0:
+            if uniform(rng_state) * ties < 1.0:
                 winner = j
     return winner
 
@@ -179,16 +179,18 @@ GAUSSIAN, LOGIT = range(2)
 NORMAL, SPHERE = range(2)
 
 # Any curvature above zero gives the same mode; this one keeps 1/√h finite.
-LEAST_CURVATURE = 1e-200
+MIN_CURVATURE = 1e-200
 
 
 @leaf
 def draw_action(
-    R: FloatArray, z: FloatArray, active: IntArray, x: FloatArray, v: FloatArray, state: UIntArray
-) -> int:
-    """arg max_j x·w_j over the active arms. Draws only the scores, which is d times cheaper than w.
+    R: FloatArray, z: FloatArray, active: IntArray, x: FloatArray, v: FloatArray,
+    rng_state: UIntArray,
+) -> int:  # fmt: skip
+    """Draw the scores x·w_j of the active arms; return the arm with the largest score.
 
-    In the context 0 all scores are 0, and the tie is broken uniformly.
+    Drawing only the scores is d times cheaper than drawing w. In the context 0 all scores are 0,
+    and the tie is broken uniformly.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -196,16 +198,16 @@ def draw_action(
     >>> draw_action(R, z, np.arange(2), np.ones(1), np.empty(1), Stream(1).state)
     1
     """
-    winner, most, ties = active[0], -math.inf, 1
+    winner, best_score, ties = active[0], -math.inf, 1
     for k in range(active.size):
         j = active[k]
         mean, variance = score(R[j], z[j], x, v)
-        s = mean + math.sqrt(variance) * normal(state)
-        if s > most:
-            winner, most, ties = j, s, 1
-        elif s == most:
+        s = mean + math.sqrt(variance) * normal(rng_state)
+        if s > best_score:
+            winner, best_score, ties = j, s, 1
+        elif s == best_score:
             ties += 1
-            if uniform(state) * ties < 1.0:
+            if uniform(rng_state) * ties < 1.0:
                 winner = j
     return int(winner)
 
@@ -222,11 +224,11 @@ def sigmoid(t: float) -> float:
 
 @leaf
 def margin(s: float, q: float) -> float:
-    """The t with t = s + q σ(-t), by Newton's method from 0.
+    """Solve t = s + q σ(-t) for t, by Newton's method from 0.
 
-    It is the mode of ln σ(t) - (t - s)² / 2q: a score N(s, q) after a success. The excess
-    t - s - q σ(-t) increases in t, concave above 0 and convex below, so all steps have one
-    direction and none passes the root; a step back is due to rounding.
+    t is the mode of ln σ(t) - (t - s)² / 2q: a score N(s, q) after a success. The excess
+    t - s - q σ(-t) increases in t, concave above 0 and convex below. So all steps have the same
+    direction and none passes the root; a step back is due to rounding and ends the loop.
 
     >>> t = margin(0.5, 2.0)
     >>> abs(t - 0.5 - 2.0 * sigmoid(-t)) < 1e-14
@@ -252,7 +254,7 @@ def learn(
     r: float,
     v: FloatArray,
 ) -> None:
-    """The posterior after reward r in context x: exact, or Laplace's approximation for LOGIT.
+    """Update the posterior after reward r in context x; Laplace's approximation for LOGIT.
 
     LOGIT: η is the mode of the score, h = σ(η) σ(-η) its curvature, and the reward counts as
     a Gaussian one of η + (r - σ(η)) / h with variance 1/h, which has that mode and curvature.
@@ -271,15 +273,15 @@ def learn(
         sign = 1.0 if r > 0.5 else -1.0
         t = margin(sign * s, q)
         g = sigmoid(-t)
-        root = math.sqrt(max(g * sigmoid(t), LEAST_CURVATURE))
+        root = math.sqrt(max(g * sigmoid(t), MIN_CURVATURE))
         absorb(R, z, x, root, sign * (root * t + g / root), v)
 
 
 @leaf
 def respond(
-    kind: int, constants: FloatArray, w: FloatArray, x: FloatArray, state: UIntArray
+    kind: int, constants: FloatArray, w: FloatArray, x: FloatArray, rng_state: UIntArray
 ) -> float:
-    """A reward in context x of the arm with weights w.
+    """Draw a reward in context x of the arm with weights w.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -288,12 +290,12 @@ def respond(
     """
     if kind == GAUSSIAN:
         sd: float = constants[0]
-        return dot(x, w) + sd * normal(state)
-    return 1.0 if uniform(state) < sigmoid(dot(x, w)) else 0.0
+        return dot(x, w) + sd * normal(rng_state)
+    return 1.0 if uniform(rng_state) < sigmoid(dot(x, w)) else 0.0
 
 
 @leaf
-def draw_context(kind: int, x: FloatArray, state: UIntArray) -> None:
+def draw_context(kind: int, x: FloatArray, rng_state: UIntArray) -> None:
     """Write a context to x: N(0, I), or uniform on the unit sphere.
 
     >>> import numpy as np
@@ -304,7 +306,7 @@ def draw_context(kind: int, x: FloatArray, state: UIntArray) -> None:
     1.0
     """
     for i in range(x.size):
-        x[i] = normal(state)
+        x[i] = normal(rng_state)
     if kind == SPHERE:
         length = math.sqrt(dot(x, x))
         for i in range(x.size):
@@ -329,9 +331,10 @@ def interact(
     rewards: FloatArray,
     contexts: FloatArray,
 ) -> None:
-    """The loop of the control rule with contexts; fills the columns.
+    """Run the control rule with contexts; fill the columns.
 
-    x is the context of the agent, y that of the environment; they are equal after a step.
+    x is the context of the agent, y that of the environment; they are equal after a step. `source`
+    is NORMAL or SPHERE.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream

@@ -21,10 +21,10 @@ from bayescontrol.kernels._jit import leaf
 
 #: 2⁴⁰ steps: if the transition has not vanished by then, the system counts as unstable.
 DOUBLINGS = 40
-#: A smaller transition counts as vanished: its further contribution is its square.
-_GONE = 1e-10
+#: A smaller transition counts as vanished: the next doubling adds about its square to the cost.
+_VANISHED = 1e-10
 #: A smaller relative change counts as converged.
-_NOTHING = 1e-16
+_CONVERGED = 1e-16
 #: Costs above this count as divergence.
 _LARGEST = 1e150
 
@@ -46,7 +46,7 @@ class Room(NamedTuple):
 
 
 def room(n: int, m: int) -> Room:
-    """Scratch arrays for systems of n states and m inputs.
+    """Return scratch arrays for systems of n states and m inputs.
 
     >>> room(3, 2).a.shape
     (3, 3)
@@ -57,7 +57,9 @@ def room(n: int, m: int) -> Room:
 
 @leaf
 def solve_linear(W: FloatArray, X: FloatArray) -> bool:
-    """X ← W⁻¹X by elimination with row pivots; overwrites W. False if W is singular.
+    """Replace X by W⁻¹X, by elimination with row pivots; return False if W is singular.
+
+    W is overwritten.
 
     >>> W, X = np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([[4.0], [3.0]])
     >>> solve_linear(W, X), X.tolist()
@@ -69,7 +71,7 @@ def solve_linear(W: FloatArray, X: FloatArray) -> bool:
         for i in range(k + 1, n):
             if abs(W[i, k]) > abs(W[pivot, k]):
                 pivot = i
-        if not abs(W[pivot, k]) > 0.0:  # nor NaN
+        if not abs(W[pivot, k]) > 0.0:  # zero or NaN
             return False
         if pivot != k:
             for j in range(n):
@@ -84,10 +86,10 @@ def solve_linear(W: FloatArray, X: FloatArray) -> bool:
                 X[i, j] -= f * X[k, j]
     for k in range(n - 1, -1, -1):
         for j in range(columns):
-            rest = X[k, j]
+            value = X[k, j]
             for i in range(k + 1, n):
-                rest -= W[k, i] * X[i, j]
-            X[k, j] = rest / W[k, k]
+                value -= W[k, i] * X[i, j]
+            X[k, j] = value / W[k, k]
     return True
 
 
@@ -126,15 +128,15 @@ def _transposed_product(X: FloatArray, Y: FloatArray, Z: FloatArray) -> None:
 
 @leaf
 def _largest(X: FloatArray) -> float:
-    """max |X_ij|; ∞ if an entry is NaN."""
-    most = 0.0
+    """Return max |X_ij|; ∞ if an entry is NaN."""
+    largest = 0.0
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
-            if not abs(X[i, j]) <= most:
-                most = abs(X[i, j])
-                if math.isnan(most):
+            if not abs(X[i, j]) <= largest:
+                largest = abs(X[i, j])
+                if math.isnan(largest):
                     return math.inf
-    return most
+    return largest
 
 
 @leaf
@@ -151,9 +153,9 @@ def riccati(
     A: FloatArray, B: FloatArray, Q: FloatArray, R: FloatArray,
     P: FloatArray, K: FloatArray, room: Room,
 ) -> bool:  # fmt: skip
-    """P and K of the equation above; False, with P and K undefined, if no solution stabilises.
+    """Write P and K of the equation above; return False if no solution stabilises the system.
 
-    Assumes Q ⪰ 0 and R ≻ 0.
+    Then P and K are undefined. Assumes Q ⪰ 0 and R ≻ 0.
 
     >>> P, K = np.empty((1, 1)), np.empty((1, 1))
     >>> one = np.ones((1, 1))
@@ -181,7 +183,7 @@ def riccati(
         if not size < _LARGEST:
             return False
         # t is the last increment of P.
-        if _largest(t) <= _NOTHING * size and _largest(a) <= _GONE:
+        if _largest(t) <= _CONVERGED * size and _largest(a) <= _VANISHED:
             break
     else:
         return False
@@ -199,7 +201,10 @@ def riccati(
 def _double(
     a: FloatArray, g: FloatArray, P: FloatArray, w: FloatArray, t: FloatArray, xy: FloatArray
 ) -> bool:
-    """One doubling of A, G and H, the last in P; writes the increment of P to t."""
+    """Double the number of steps of A, G and H, where H is in P; return False if W is singular.
+
+    Writes the increment of P to t.
+    """
     n = a.shape[0]
     _product(g, P, w)
     for i in range(n):
@@ -228,7 +233,7 @@ def _double(
 
 @leaf
 def lyapunov(F: FloatArray, Q: FloatArray, P: FloatArray, room: Room) -> bool:
-    """P = Q + FᵀPF = Σ_k Fᵏᵀ Q Fᵏ; False unless |λ(F)| < 1.
+    """Write P = Q + FᵀPF = Σ_k Fᵏᵀ Q Fᵏ; return False unless |λ(F)| < 1.
 
     >>> P = np.empty((1, 1))
     >>> lyapunov(np.array([[0.5]]), np.eye(1), P, room(1, 1)), P.round(12).item()
@@ -244,7 +249,7 @@ def lyapunov(F: FloatArray, Q: FloatArray, P: FloatArray, room: Room) -> bool:
         size = _largest(P)
         if not size < _LARGEST:
             return False
-        if _largest(t) <= _NOTHING * size and _largest(a) <= _GONE:
+        if _largest(t) <= _CONVERGED * size and _largest(a) <= _VANISHED:
             return True
         _product(a, a, w)
         copy(w, a)

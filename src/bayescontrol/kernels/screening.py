@@ -28,13 +28,13 @@ from bayescontrol.kernels.elementary import exp, stirling
 from bayescontrol.kernels.random import gamma_attempt, uniform
 
 # Rows of `cache`, a column for each arm: constants of the two gammas, the mean, the ceiling, its
-# bound and the slope of it, and scratch for the bound at V.
+# bound, the slope of that bound, and scratch for the bound at V.
 D_ALPHA, C_ALPHA, D_BETA, C_BETA, MEAN, CEILING, BOUND, SLOPE, AT_V = range(9)
 ROWS = 9
 
 #: Ceilings are about this many standard deviations above the mean; tuned for ten arms.
 Z = 2.8
-#: Marks a ceiling that is not computed yet. That of the leader is not needed.
+#: Marks a ceiling that is not computed yet; a leader needs no ceiling.
 STALE = 2.0
 # A margin for the rounding of the bounds.
 SAFETY = 1.0 + 1e-9
@@ -42,7 +42,9 @@ SAFETY = 1.0 + 1e-9
 
 @leaf
 def tail_bound(alpha: float, beta: float, v: float) -> float:
-    """An upper bound of P(X > v), X ~ Beta(α, β), α and β integers, v in (0, 1); at most 1.
+    """Return an upper bound of P(X > v), X ~ Beta(α, β); at most 1.
+
+    α and β are integers, v is in (0, 1).
 
     >>> from math import comb
     >>> exact = sum(comb(10, k) * 0.7**k * 0.3 ** (10 - k) for k in range(4))
@@ -62,7 +64,7 @@ def tail_bound(alpha: float, beta: float, v: float) -> float:
 
 @leaf
 def _raise_ceiling(alpha: float, beta: float, cache: FloatArray, j: int) -> None:
-    """Compute h by Wilson's score interval, and its proven bound."""
+    """Compute the ceiling h of arm j by Wilson's score interval, its bound, and the slope there."""
     n = alpha + beta - 1.0
     p = (alpha - 0.5) / n
     half = 0.5 * Z * Z / n
@@ -76,7 +78,7 @@ def _raise_ceiling(alpha: float, beta: float, cache: FloatArray, j: int) -> None
 
 @leaf
 def _bound_above(cache: FloatArray, j: int, v: float) -> float:
-    """An upper bound of P(X_j > v) for v above the ceiling h: b (1 + s (v - h)/4)^-4, s the slope.
+    """Return an upper bound of P(X_j > v) for v above the ceiling h: b (1 + s (v - h)/4)^-4.
 
     n KL(k/n ‖ v) is convex in v, with slope s at h; so the bound falls at least by the factor
     exp(-s (v - h)) from h to v, and e^-y ≤ (1 + y/4)^-4.
@@ -88,14 +90,14 @@ def _bound_above(cache: FloatArray, j: int, v: float) -> float:
 
 @leaf
 def _gamma_constants(shape: float, cache: FloatArray, d: int, j: int) -> None:
-    """d = shape - 1/3 and c = 1/√(9d), in two consecutive rows."""
+    """Write d = shape - 1/3 and c = 1/√(9d) of arm j to the rows d and d + 1 of the cache."""
     cache[d, j] = shape - 1.0 / 3.0
     cache[d + 1, j] = 1.0 / math.sqrt(9.0 * cache[d, j])
 
 
 @leaf
 def prepare(alpha: float, beta: float, cache: FloatArray, j: int) -> None:
-    """Column j of the cache, for an arm with posterior Beta(α, β).
+    """Fill column j of the cache, for an arm with posterior Beta(α, β).
 
     >>> import numpy as np
     >>> cache = np.empty((ROWS, 1))
@@ -110,7 +112,7 @@ def prepare(alpha: float, beta: float, cache: FloatArray, j: int) -> None:
 
 @leaf
 def prepare_all(rows: FloatArray, cache: FloatArray) -> None:
-    """Every column of the cache.
+    """Fill every column of the cache.
 
     >>> import numpy as np
     >>> cache = np.empty((ROWS, 2))
@@ -124,7 +126,7 @@ def prepare_all(rows: FloatArray, cache: FloatArray) -> None:
 
 @leaf
 def learn(rows: FloatArray, cache: FloatArray, j: int, r: float) -> None:
-    """α_j += 1 if r is 1, β_j += 1 if it is 0; updates the cache.
+    """Update arm j and the cache: α_j += 1 if r is 1, β_j += 1 if r is 0.
 
     >>> import numpy as np
     >>> rows, cache = np.ones((1, 2)), np.empty((ROWS, 1))
@@ -143,22 +145,24 @@ def learn(rows: FloatArray, cache: FloatArray, j: int, r: float) -> None:
 
 
 @leaf
-def _gamma(state: UIntArray, d: float, c: float) -> float:
+def _gamma(rng_state: UIntArray, d: float, c: float) -> float:
+    """Draw a gamma with the constants d and c."""
     while True:
-        x = gamma_attempt(state, d, c)
+        x = gamma_attempt(rng_state, d, c)
         if x > 0.0:
             return x
 
 
 @leaf
-def _beta(state: UIntArray, cache: FloatArray, j: int) -> float:
-    x = _gamma(state, cache[D_ALPHA, j], cache[C_ALPHA, j])
-    return x / (x + _gamma(state, cache[D_BETA, j], cache[C_BETA, j]))
+def _beta(rng_state: UIntArray, cache: FloatArray, j: int) -> float:
+    """Draw X_j of arm j."""
+    x = _gamma(rng_state, cache[D_ALPHA, j], cache[C_ALPHA, j])
+    return x / (x + _gamma(rng_state, cache[D_BETA, j], cache[C_BETA, j]))
 
 
 @leaf
 def beta_tail(alpha: float, beta: float, v: float) -> float:
-    """P(X > v), X ~ Beta(α, β), α and β integers: Σ_{k<α} C(n, k) v^k (1 - v)^(n-k).
+    """Return P(X > v), X ~ Beta(α, β), α and β integers: Σ_{k<α} C(n, k) v^k (1 - v)^(n-k).
 
     >>> round(beta_tail(2.0, 1.0, 0.5), 13)  # 1 - v²
     0.75
@@ -202,13 +206,13 @@ def _falling_sum(alpha: float, beta: float, v: float) -> float:
 
 @leaf
 def _largest_first(cache: FloatArray, undrawn: IntArray, k: int) -> int:
-    """Swap the arm with the largest bound at V, from position k on, to position k."""
-    most = k
+    """Swap the arm with the largest bound at V, from position k on, to position k; return it."""
+    largest = k
     for i in range(k + 1, undrawn.size):
-        if cache[AT_V, undrawn[i]] > cache[AT_V, undrawn[most]]:
-            most = i
-    j = undrawn[most]
-    undrawn[most], undrawn[k] = undrawn[k], j
+        if cache[AT_V, undrawn[i]] > cache[AT_V, undrawn[largest]]:
+            largest = i
+    j = undrawn[largest]
+    undrawn[largest], undrawn[k] = undrawn[k], j
     return int(j)
 
 
@@ -220,9 +224,12 @@ def _exceeding(
     best: int,
     v: float,
     u: float,
-    state: UIntArray,
+    rng_state: UIntArray,
 ) -> int:
-    """The arm with the largest value, if U = u < Σ b_j does not rule out the undrawn ones."""
+    """Return the arm with the largest value, if u < Σ b_j does not rule out the undrawn arms.
+
+    u is the uniform number U, and v is V, the value of the arm `best`.
+    """
     bound = 0.0
     for k in range(undrawn.size):
         cache[AT_V, undrawn[k]] = _bound_above(cache, undrawn[k], v)
@@ -241,7 +248,7 @@ def _exceeding(
         reached += (1.0 - reached) * tail
         bound -= cache[AT_V, j]
         if u < reached:
-            return _best_after_first_exceeds(rows, cache, undrawn, k, v, tail, state)
+            return _best_after_first_exceeds(rows, cache, undrawn, k, v, tail, rng_state)
         if u >= reached + bound * SAFETY + 1e-18:
             return best
     return best
@@ -255,29 +262,29 @@ def _best_after_first_exceeds(
     k: int,
     v: float,
     tail: float,
-    state: UIntArray,
+    rng_state: UIntArray,
 ) -> int:
-    """The best arm, given that the arm at position k is the first that exceeds V.
+    """Return the best arm, given that the arm at position k is the first that exceeds V.
 
     Later arms may have any value and are drawn. X_j of the arm at k, with P(X_j > V) = tail, is
     needed only if a later arm exceeds V too.
     """
     j, rival, x = undrawn[k], -1, v
-    for later in range(k + 1, undrawn.size):
-        y = _beta(state, cache, undrawn[later])
+    for i in range(k + 1, undrawn.size):
+        y = _beta(rng_state, cache, undrawn[i])
         if y > x:
-            rival, x = undrawn[later], y
+            rival, x = undrawn[i], y
     # P(X_j > x | X_j > V) = P(X_j > x) / tail.
-    if rival >= 0 and uniform(state) * tail >= beta_tail(rows[j, 0], rows[j, 1], x):
+    if rival >= 0 and uniform(rng_state) * tail >= beta_tail(rows[j, 0], rows[j, 1], x):
         return int(rival)
     return int(j)
 
 
 @leaf
 def draw_action(
-    rows: FloatArray, cache: FloatArray, active: IntArray, undrawn: IntArray, state: UIntArray
+    rows: FloatArray, cache: FloatArray, active: IntArray, undrawn: IntArray, rng_state: UIntArray
 ) -> int:
-    """arg max_j X_j over the active arms, with the distribution of drawing them all.
+    """Return arg max_j X_j over the active arms, with the same distribution as drawing all X_j.
 
     `undrawn` is scratch with a number for each arm.
 
@@ -294,7 +301,7 @@ def draw_action(
         if cache[MEAN, active[k]] > cache[MEAN, best]:
             best = active[k]
     leader = best
-    v = _beta(state, cache, leader)
+    v = _beta(rng_state, cache, leader)
     count, bound = 0, 0.0
     for k in range(active.size):
         j = active[k]
@@ -303,7 +310,7 @@ def draw_action(
         if cache[CEILING, j] == STALE:
             _raise_ceiling(rows[j, 0], rows[j, 1], cache, j)
         if v < cache[CEILING, j]:
-            x = _beta(state, cache, j)
+            x = _beta(rng_state, cache, j)
             if x > v:
                 v, best = x, j
         else:
@@ -311,9 +318,9 @@ def draw_action(
             count += 1
             bound += _bound_above(cache, j, v)
     if count:
-        u = uniform(state)
+        u = uniform(rng_state)
         if u < bound:
-            return _exceeding(rows, cache, undrawn[:count], int(best), v, u, state)
+            return _exceeding(rows, cache, undrawn[:count], int(best), v, u, rng_state)
     return int(best)
 
 
@@ -329,7 +336,7 @@ def interact(
     actions: IntArray,
     rewards: FloatArray,
 ) -> None:
-    """The loop of the control rule over Bernoulli arms with screening; fills the columns.
+    """Run the control rule over Bernoulli arms with screening; fill the columns.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream

@@ -31,10 +31,10 @@ def interact(
     actions: IntArray,
     observations: IntArray,
 ) -> tuple[int, int, int, int]:
-    """Fill the columns; return the steps done, the situation of the last draw, the current one, and
-    that of the environment.
+    """Fill the columns; return (steps done, situation of the last draw, x, y).
 
-    Stops early at bad evidence: that observation is in the columns but was not learnt.
+    x is the current situation of the agent, y that of the environment. Stops early at bad evidence:
+    that observation is in the columns but was not learnt.
 
     >>> import numpy as np
     >>> from bayescontrol.problems.tabular import random_modes
@@ -62,7 +62,7 @@ def interact(
 # The loop until the wrong modes have lost their weight.
 #
 #     m ~ v  every `hold` steps        a ~ policy[m, x]        o ~ truth[x, a]
-#     v ← v · hypothesis[x, a, o]      first[m] = min{t : P(m | âo_≤t) < below}
+#     v ← v · hypothesis[x, a, o]      first[m] = min{t : P(m | âo_≤t) < threshold}
 
 #: Stands for a step that did not occur up to the horizon.
 NOT_YET = -1
@@ -80,17 +80,18 @@ def settle(
     x: int,
     p: UIntArray,
     q: UIntArray,
-    below: float,
+    threshold: float,
     hold: int,
     horizon: int,
     awaited: IntArray,
     first: IntArray,
     last: IntArray,
 ) -> int:
-    """Fill first[m], and last[m], from which on P(m | âo_≤t) stays below, for m in `awaited`.
+    """Fill first[m] and last[m] for the modes m in `awaited`; return the steps done.
 
-    If `last` has size 0, the run ends as soon as all of these modes have been below. Steps that did
-    not occur are NOT_YET. Returns the steps done; the run also ends at bad evidence.
+    first[m] is the first step t with P(m | âo_≤t) < threshold, and last[m] the step from which on
+    this probability stays below the threshold. A step that did not occur is NOT_YET. If `last` has
+    size 0, the run ends as soon as every awaited mode has been below. It also ends at bad evidence.
 
     >>> import numpy as np
     >>> from bayescontrol.problems.chain import chain
@@ -105,7 +106,7 @@ def settle(
     """
     first[:] = NOT_YET
     last[:] = NOT_YET
-    to_the_end = last.shape[0] > 0
+    fills_last = last.shape[0] > 0
     waiting = awaited.copy()
     n = waiting.shape[0]
     m = 0
@@ -114,15 +115,15 @@ def settle(
         remaining = 0
         for i in range(n):
             mode = waiting[i]
-            fallen = share(w, e, blocks, mode, s, k) < below
-            if fallen and first[mode] == NOT_YET:
+            is_below = share(w, e, blocks, mode, s, k) < threshold
+            if is_below and first[mode] == NOT_YET:
                 first[mode] = t
-            if to_the_end:
-                if not fallen:
+            if fills_last:
+                if not is_below:
                     last[mode] = NOT_YET
                 elif last[mode] == NOT_YET:
                     last[mode] = t
-            if to_the_end or not fallen:
+            if fills_last or not is_below:
                 waiting[remaining] = mode
                 remaining += 1
         n = remaining
@@ -150,7 +151,7 @@ def settle(
 
 @leaf
 def log_estimate(counts: IntArray, o: int) -> float:
-    """ln (n_o + 1/2) / (n + K/2): the estimate from the counts before o.
+    """Return ln (n_o + 1/2) / (n + K/2): the estimate from the counts before o.
 
     >>> import numpy as np
     >>> round(math.exp(log_estimate(np.array([3, 0, 3]), 0)), 12)
@@ -162,7 +163,7 @@ def log_estimate(counts: IntArray, o: int) -> float:
 
 @leaf
 def count(counts: IntArray, o: int) -> None:
-    """n_o ← n_o + 1, n ← n + 1.
+    """Increment n_o and n.
 
     >>> import numpy as np
     >>> counts = np.array([3, 0, 3])
@@ -178,7 +179,7 @@ def count(counts: IntArray, o: int) -> None:
 def weigh(
     log_e: FloatArray, w: FloatArray, log_p: FloatArray, log_q: float, out: FloatArray
 ) -> float:
-    """ln E_t(m) = ln E_{t-1}(m) + ln q - ln P(o | m, x, a) for all m; returns the minimum.
+    """Write ln E_t(m) = ln E_{t-1}(m) + ln q - ln P(o | m, x, a) to `out`; return the minimum.
 
     >>> import numpy as np
     >>> out = np.empty(3)
@@ -187,15 +188,15 @@ def weigh(
     >>> out
     array([-0.5,  0.5,  inf])
     """
-    least = math.inf
+    smallest = math.inf
     for m in range(log_e.shape[0]):
-        # First, to avoid ∞ - ∞.
+        # Modes with E = ∞ are handled separately, to avoid ∞ - ∞.
         if log_e[m] == math.inf or w[m] == 0.0 or log_p[m] == -math.inf:
             out[m] = math.inf
         else:
             out[m] = log_e[m] + (log_q - log_p[m])
-        least = min(least, out[m])
-    return least
+        smallest = min(smallest, out[m])
+    return smallest
 
 
 @jit
@@ -221,12 +222,12 @@ def interact_with_alarm(
     actions: IntArray,
     observations: IntArray,
 ) -> tuple[int, int, int, int, int]:
-    """Fill the columns until the alarm is raised; return the steps done, the observations learnt,
-    the situation of the last draw, the current one, and that of the environment.
+    """Fill the columns until the alarm is raised.
 
-    `fallback` is the action while the alarm is raised, -1 for none. Without it the loop ends at an
-    observation that all modes rule out, which is in the columns but was not learnt; with it the
-    belief ignores such an observation. `drawn` is -1 where the fallback acted.
+    Return (steps done, observations learnt, situation of the last draw, x, y). `fallback` is the
+    action while the alarm is raised, -1 for none. Without a fallback the loop ends at an
+    observation that all modes rule out, which is in the columns but was not learnt; with a fallback
+    the belief ignores such an observation. `drawn` is -1 where the fallback acted.
 
     >>> import numpy as np
     >>> from bayescontrol.problems.tabular import random_modes

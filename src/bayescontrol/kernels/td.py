@@ -72,23 +72,23 @@ class QSettings(NamedTuple):
 
 @leaf
 def best_action(Q: FloatArray, x: int) -> int:
-    """arg max_a Q(x,a), the first of equals.
+    """Return arg max_a Q(x,a); the first action in case of a tie.
 
     >>> best_action(np.array([[0.0, 2.0, 2.0]]), 0)
     1
     """
-    place = unsigned(x)
-    best, most = 0, Q[place, 0]
+    row = unsigned(x)
+    best, largest = 0, Q[row, 0]
     for a in range(unsigned(1), unsigned(Q.shape[1])):
-        if Q[place, a] > most:
+        if Q[row, a] > largest:
             best = signed(a)
-        most = max(most, Q[place, a])
+        largest = max(largest, Q[row, a])
     return best
 
 
 @leaf
-def any_action(Q: FloatArray, x: int, state: UIntArray) -> int:
-    """A uniformly drawn action that x offers.
+def any_action(Q: FloatArray, x: int, rng_state: UIntArray) -> int:
+    """Draw uniformly one of the actions that x offers.
 
     >>> from bayescontrol.seeding import Stream
     >>> any_action(np.array([[-np.inf, 2.0, -np.inf]]), 0, Stream(0).state)
@@ -98,45 +98,47 @@ def any_action(Q: FloatArray, x: int, state: UIntArray) -> int:
     for a in range(Q.shape[1]):
         if Q[x, a] > -math.inf:
             offered += 1
-    left = below(state, offered)
+    skip = below(rng_state, offered)
     for a in range(Q.shape[1]):
         if Q[x, a] > -math.inf:
-            if left == 0:
+            if skip == 0:
                 return a
-            left -= 1
+            skip -= 1
     return -1
 
 
 @leaf
 def top(Q: FloatArray, x: int) -> float:
-    """M(x) = max_a Q(x,a).
+    """Return M(x) = max_a Q(x,a).
 
     >>> top(np.array([[0.0, 2.0, 2.0]]), 0)
     2.0
     """
-    place = unsigned(x)
-    largest = Q[place, 0]
+    row = unsigned(x)
+    largest = Q[row, 0]
     for a in range(unsigned(1), unsigned(Q.shape[1])):
-        largest = max(largest, Q[place, a])
+        largest = max(largest, Q[row, a])
     return float(largest)
 
 
 @leaf
-def q_choose(v: QValues, x: int, state: UIntArray) -> int:
-    """The action of ε-greedy Q-learning in state x. With ε = 0 nothing is drawn.
+def q_choose(v: QValues, x: int, rng_state: UIntArray) -> int:
+    """Return the action of ε-greedy Q-learning in state x. With ε = 0 nothing is drawn.
 
     >>> from bayescontrol.seeding import Stream
     >>> q_choose(QValues(np.array([[0.0, 2.0]]), np.zeros(1)), 0, Stream(0).state)
     1
     """
-    if v.epsilon[0] > 0.0 and uniform(state) < v.epsilon[0]:
-        return any_action(v.Q, x, state)
+    if v.epsilon[0] > 0.0 and uniform(rng_state) < v.epsilon[0]:
+        return any_action(v.Q, x, rng_state)
     return best_action(v.Q, x)
 
 
 @leaf
-def q_learn(v: QValues, how: QSettings, x: int, a: int, r: float, y: int) -> bool:
-    """Q-learning's update of Q(x,a) after reward r and state y; ε decays.
+def q_learn(v: QValues, settings: QSettings, x: int, a: int, r: float, y: int) -> bool:
+    """Update Q(x,a) by Q-learning after reward r and next state y; ε decays.
+
+    Returns False, with nothing changed, if the new value would not be finite.
 
     >>> v = QValues(np.ones((2, 2)), np.array([0.5]))
     >>> q_learn(v, QSettings(0.5, 0.25, 0.9), 0, 1, 2.0, 1)
@@ -145,20 +147,20 @@ def q_learn(v: QValues, how: QSettings, x: int, a: int, r: float, y: int) -> boo
     (1.375, 0.45)
     """
     i, j = unsigned(x), unsigned(a)
-    new = (1.0 - how.alpha) * v.Q[i, j] + how.alpha * (r + how.gamma * top(v.Q, y))
+    new = (1.0 - settings.alpha) * v.Q[i, j] + settings.alpha * (r + settings.gamma * top(v.Q, y))
     if not math.isfinite(new):
         return False
     v.Q[i, j] = new
-    v.epsilon[0] *= how.decay
+    v.epsilon[0] *= settings.decay
     return True
 
 
 @leaf
 def q_interact(
     v: QValues,
-    how: QSettings,
+    settings: QSettings,
     tables: Tables,
-    number: IntArray,
+    index_of: IntArray,
     at: int,
     t: int,
     p: UIntArray,
@@ -167,15 +169,16 @@ def q_interact(
     rewards: FloatArray,
     states: IntArray,
 ) -> tuple[int, int]:
-    """Q-learning in an MDP from step t on; returns the steps done and the final state.
+    """Run Q-learning in an MDP from step t on; return the steps done and the final state.
 
-    `number` maps states of the environment to those of the agent, or -1; `at` is the former.
+    index_of[y] is the agent's index of the environment's state y, or -1 if the agent does not know
+    y. `at` and the final state are states of the environment.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
     >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)
-    >>> v, how = QValues(np.ones((2, 2)), np.zeros(1)), QSettings(0.5, 0.5, 1.0)
-    >>> q_interact(v, how, chain_mdp(2).tables, np.arange(2), 0, 0,
+    >>> v, settings = QValues(np.ones((2, 2)), np.zeros(1)), QSettings(0.5, 0.5, 1.0)
+    >>> q_interact(v, settings, chain_mdp(2).tables, np.arange(2), 0, 0,
     ...          Stream(1).state, Stream(2).state, actions, rewards, states)[0]
     50
     >>> float(rewards[-10:].sum())
@@ -184,13 +187,13 @@ def q_interact(
     A = unsigned(v.Q.shape[1])
     here = unsigned(at)
     for s in range(unsigned(t), unsigned(actions.size)):
-        x = number[here]
+        x = index_of[here]
         a = q_choose(v, x, p)
         entry = unsigned(respond(tables, here, unsigned(a), A, q))
         here, r = unsigned(tables.successor[entry]), tables.reward[entry]
         actions[s], rewards[s], states[s] = a, r, signed(here)
-        y = number[here]
-        if y < 0 or not q_learn(v, how, x, a, r, y):
+        y = index_of[here]
+        if y < 0 or not q_learn(v, settings, x, a, r, y):
             return signed(s), signed(here)
     return actions.size, signed(here)
 
@@ -206,7 +209,7 @@ def follow(
     rewards: FloatArray,
     states: IntArray,
 ) -> int:
-    """The policy a = π(x) in an MDP with A actions; returns the final state.
+    """Follow the policy a = π(x) in an MDP with A actions; return the final state.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
@@ -271,7 +274,9 @@ class RSettings(NamedTuple):
 
 @leaf
 def uncertain_action(Q: FloatArray, bonus: FloatArray, x: int) -> int:
-    """arg max_a Q(x,a) + C/F(x,a), the first of equals; untried actions come first.
+    """Return arg max_a Q(x,a) + C/F(x,a); the first action in case of a tie.
+
+    An untried action has the bonus ∞, so it comes first.
 
     >>> import numpy as np
     >>> Q = np.array([[0.0, 2.0, 1.0, -np.inf]])
@@ -280,32 +285,33 @@ def uncertain_action(Q: FloatArray, bonus: FloatArray, x: int) -> int:
     >>> uncertain_action(Q, np.array([[30.0, 6.0, 10.0, 0.0]]), 0)
     0
     """
-    place = unsigned(x)
-    best, most = 0, Q[place, 0] + bonus[place, 0]
+    row = unsigned(x)
+    best, largest = 0, Q[row, 0] + bonus[row, 0]
     for a in range(unsigned(1), unsigned(Q.shape[1])):
-        value = Q[place, a] + bonus[place, a]
-        if value > most:
+        value = Q[row, a] + bonus[row, a]
+        if value > largest:
             best = signed(a)
-        most = max(most, value)
+        largest = max(largest, value)
     return best
 
 
 @leaf
-def _r_choose_by_chance(
-    Q: FloatArray, bonus: FloatArray, p_exp: float, otherwise_random: bool, x: int, state: UIntArray
-) -> int:
+def _r_explore(
+    Q: FloatArray, bonus: FloatArray, p_exp: float, otherwise_random: bool, x: int,
+    rng_state: UIntArray,
+) -> int:  # fmt: skip
     """Explore with probability p_exp, else act as `otherwise_random` says.
 
     A separate function, to keep the common path short.
     """
-    if uniform(state) < p_exp:
+    if uniform(rng_state) < p_exp:
         return uncertain_action(Q, bonus, x)
-    return any_action(Q, x, state) if otherwise_random else best_action(Q, x)
+    return any_action(Q, x, rng_state) if otherwise_random else best_action(Q, x)
 
 
 @leaf
-def r_choose(v: RValues, how: RSettings, x: int, state: UIntArray) -> int:
-    """The action of R-learning in state x. With p_exp = 1 nothing is drawn.
+def r_choose(v: RValues, settings: RSettings, x: int, rng_state: UIntArray) -> int:
+    """Return the action of R-learning in state x. With p_exp = 1 nothing is drawn.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -313,16 +319,17 @@ def r_choose(v: RValues, how: RSettings, x: int, state: UIntArray) -> int:
     >>> r_choose(v, RSettings(30.0, 1.0, 0.5, 0.001, False, False), 0, Stream(0).state)
     1
     """
-    if how.p_exp < 1.0:
-        return _r_choose_by_chance(v.Q, v.bonus, how.p_exp, how.otherwise_random, x, state)
+    if settings.p_exp < 1.0:
+        return _r_explore(v.Q, v.bonus, settings.p_exp, settings.otherwise_random, x, rng_state)
     return uncertain_action(v.Q, v.bonus, x)
 
 
 @leaf
-def r_learn(v: RValues, how: RSettings, x: int, a: int, r: float, y: int) -> bool:
-    """R-learning's updates of Q(x,a) and ρ after reward r and state y.
+def r_learn(v: RValues, settings: RSettings, x: int, a: int, r: float, y: int) -> bool:
+    """Update Q(x,a) and ρ by R-learning after reward r and next state y.
 
-    With `greedy_only`, ρ learns only from an action with Q(x,a) = M(x).
+    Returns False, with nothing changed, if a value would not be finite. With `greedy_only`, ρ
+    learns only from an action with Q(x,a) = M(x).
 
     >>> import numpy as np
     >>> v = RValues(np.zeros((2, 2)), np.zeros((2, 2)), np.full((2, 2), np.inf), np.zeros(1))
@@ -333,23 +340,23 @@ def r_learn(v: RValues, how: RSettings, x: int, a: int, r: float, y: int) -> boo
     """
     i, j = unsigned(x), unsigned(a)
     q, rho, M = v.Q[i, j], v.rho[0], top(v.Q, y)
-    new = (1.0 - how.alpha) * q + how.alpha * (r - rho + M)
-    if not how.greedy_only or q >= top(v.Q, x):
-        rho = (1.0 - how.beta) * rho + how.beta * (r + M - q)
+    new = (1.0 - settings.alpha) * q + settings.alpha * (r - rho + M)
+    if not settings.greedy_only or q >= top(v.Q, x):
+        rho = (1.0 - settings.beta) * rho + settings.beta * (r + M - q)
     if not (math.isfinite(new) and math.isfinite(rho)):
         return False
     v.Q[i, j], v.rho[0] = new, rho
     v.F[i, j] += 1.0
-    v.bonus[i, j] = how.C / v.F[i, j]
+    v.bonus[i, j] = settings.C / v.F[i, j]
     return True
 
 
 @leaf
 def r_interact(
     v: RValues,
-    how: RSettings,
+    settings: RSettings,
     tables: Tables,
-    number: IntArray,
+    index_of: IntArray,
     at: int,
     t: int,
     p: UIntArray,
@@ -358,7 +365,9 @@ def r_interact(
     rewards: FloatArray,
     states: IntArray,
 ) -> tuple[int, int]:
-    """R-learning in an MDP from step t on; returns the steps done and the final state.
+    """Run R-learning in an MDP from step t on; return the steps done and the final state.
+
+    The arguments are those of `q_interact`.
 
     >>> import numpy as np
     >>> from bayescontrol.mdp import chain_mdp
@@ -375,12 +384,12 @@ def r_interact(
     A = unsigned(v.Q.shape[1])
     here = unsigned(at)
     for s in range(unsigned(t), unsigned(actions.size)):
-        x = number[here]
-        a = r_choose(v, how, x, p)
+        x = index_of[here]
+        a = r_choose(v, settings, x, p)
         entry = unsigned(respond(tables, here, unsigned(a), A, q))
         here, r = unsigned(tables.successor[entry]), tables.reward[entry]
         actions[s], rewards[s], states[s] = a, r, signed(here)
-        y = number[here]
-        if y < 0 or not r_learn(v, how, x, a, r, y):
+        y = index_of[here]
+        if y < 0 or not r_learn(v, settings, x, a, r, y):
             return signed(s), signed(here)
     return actions.size, signed(here)

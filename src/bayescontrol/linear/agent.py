@@ -201,9 +201,9 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
     agent.set_clock(int(clock[loop.T]), int(clock[loop.DRAWN_AT]), drawn_in, x)
     if why == loop.NO_GAIN:  # the Python code raises the error
         agent.act(p)
-    if why == loop.TOO_MUCH:
+    if why == loop.INPUT_TOO_LARGE:
         plant.respond(inputs[done], q)
-    if why == loop.BEYOND:
+    if why == loop.STATE_TOO_LARGE:
         plant.fast_forward(states[done])
         agent.observe(inputs[done], states[done])
     return Record(inputs, states)
@@ -215,6 +215,6 @@ def _regulate(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) 
     done, why = kernels.lqr.regulate(agent.gain, *plant.loop_arrays(), x, q.state, inputs, states)
     plant.fast_forward(x)
     agent.x = x
-    if why == kernels.lqr.TOO_MUCH:  # the Python code raises the error
+    if why == kernels.lqr.INPUT_TOO_LARGE:  # the Python code raises the error
         plant.respond(inputs[done], q)
     return Record(inputs, states)

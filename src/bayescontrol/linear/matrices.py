@@ -80,7 +80,7 @@ def as_vector(value: Any, size: int, what: str) -> FloatArray:
             raise BadEvidence(f"{what} is {value!r}: it must be {numbers}") from None
     if vector.shape != (size,):
         raise BadEvidence(f"{what} has shape {vector.shape}: it must have shape ({size},)")
-    if not kernels.lqr.within(vector):
+    if not kernels.lqr.is_within_limits(vector):
         missing = np.flatnonzero(np.isnan(vector)).tolist()
         if missing:
             raise BadEvidence(
