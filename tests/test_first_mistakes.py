@@ -112,9 +112,9 @@ def test_a_start_without_an_advance_is_named() -> None:
 
 def test_another_class_with_the_same_prior_does_not_take_the_weights_over() -> None:
     here, there = FiniteBelief(goals(0, 1)), FiniteBelief(goals(5, 6))
-    with pytest.raises(IncompatibleState, match="mode 0 is called goal 5 here and goal 0"):
+    with pytest.raises(IncompatibleState, match="goal 5 in this belief, but goal 0 in the saved"):
         there.load(here.save())
-    with pytest.raises(IncompatibleState, match="mode 0 is called goal 5 here and goal 0"):
+    with pytest.raises(IncompatibleState, match="goal 5 in this belief, but goal 0 in the other"):
         there.merge(here)
 
 

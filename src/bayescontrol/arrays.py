@@ -9,12 +9,12 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 UIntArray: TypeAlias = npt.NDArray[np.uint64]
-#: State as named arrays: what `save` gives and `load` takes. Never pickled code.
+#: State as named arrays: `save` returns them and `load` takes them. They hold no pickled code.
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
 def as_numbers(value: Any, what: str, error: type[Exception]) -> FloatArray:
-    """Return a new array of floats; raise `error` if `value`, described by `what`, is not numeric."""
+    """Return the value as a new array of floats; raise `error`, which names `what`, otherwise."""
     try:
         return np.array(value, np.float64, order="C")
     except (TypeError, ValueError) as reason:

@@ -2,7 +2,7 @@
 
 A compiled loop contains no mathematics: it calls the kernels that the Python code calls, and gives
 the same record and the same final state bit for bit (`testing.check_fused`). `interact` uses it
-without being asked.
+automatically.
 
 The class of an agent, of a belief or of an environment declares its loops with a static method
 `fused_loop(agent, environment)`, which returns a loop, or None if it has none for this pair. It
@@ -22,7 +22,7 @@ Loop: TypeAlias = Callable[[Any, Any, int, Stream, Stream], Record]
 
 
 def learner(agent: Any) -> Any:
-    """Return the belief of a plain control rule; any other agent itself."""
+    """Return the belief of a plain `ControlRule`, or the agent itself if it is of another type."""
     return agent.belief if type(agent) is ControlRule else agent
 
 
@@ -36,8 +36,8 @@ def find_loop(agent: Any, environment: Any) -> Loop | None:
     >>> find_loop(object(), object()) is None
     True
     """
-    for declaring in (type(learner(agent)), type(environment)):
-        finder = vars(declaring).get("fused_loop")  # not getattr: subclasses must not inherit it
+    for owner in (type(learner(agent)), type(environment)):
+        finder = vars(owner).get("fused_loop")  # not getattr: subclasses must not inherit it
         loop: Loop | None = finder and finder(agent, environment)
         if loop is not None:
             return loop

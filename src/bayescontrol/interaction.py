@@ -3,7 +3,8 @@
     G(a_t | ao_<t) = P(a_t | ao_<t)        G(o_t | ao_<t a_t) = Q(o_t | ao_<t a_t)
 
 `play` yields the steps (a_1, o_1), (a_2, o_2), … one by one; `interact` records them. Agent and
-environment have separate random streams, so that changing one leaves the other's numbers alone.
+environment have separate random streams, so that changing one does not change the random numbers
+of the other.
 
 `warm_start` learns from the log of another controller:
 
@@ -133,7 +134,7 @@ def interact(
 
 
 def _copied(value: T) -> T:
-    """Copy arrays: simulators may write the next observation to the same one."""
+    """Return a copy of an array, because simulators may reuse it, and any other value itself."""
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
@@ -154,10 +155,10 @@ def warm_start(
     """Learn from the log of another controller; return the number of steps learnt from.
 
     The log is a `Record`, or pairs (a, o), or triples (x, a, o); rows of an array are accepted.
-    Pairs are one history: it begins in the agent's situation and leaves the agent where the log
-    ends, ready to take over. Triples, and records with a probe "situation", state the situation of
-    each step; they may come in any order and from many runs, and the agent's own situation does
-    not change. `seed` is used only by beliefs that resample, such as particles.
+    Pairs form one history, which begins in the agent's situation; afterwards the agent is in the
+    situation in which the log ends. Triples, and records with a probe "situation", give the
+    situation of each step; they may come in any order and from many runs, and the agent's own
+    situation does not change. `seed` is used only by beliefs that resample, such as particles.
 
     If an entry is invalid, nothing is learnt.
 
@@ -182,9 +183,9 @@ def warm_start(
             "the actions as interventions, or use a FiniteBelief"
         )
     steps = list(_steps(log))
-    twin = agent.copy()
     stream = as_stream(seed)
-    _replay(twin, steps, demonstration, stream.copy())
+    # The copy raises the error of an invalid entry before the agent has changed.
+    _replay(agent.copy(), steps, demonstration, stream.copy())
     return _replay(agent, steps, demonstration, stream)
 
 
@@ -199,17 +200,17 @@ def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
         return
     if isinstance(log, str | bytes) or not isinstance(log, Iterable):
         raise BadEvidence(f"log={log!r}: expected a Record, pairs (a, o) or triples (x, a, o)")
-    size = 0
+    length = 0
     for t, step in enumerate(log):
         if isinstance(step, np.ndarray) and step.ndim:
             step = tuple(step.tolist() if step.ndim == 1 else step)
         if not isinstance(step, tuple | list) or len(step) not in (2, 3):
             raise BadEvidence(f"entry {t} of the log is {step!r}: expected (a, o) or (x, a, o)")
-        if len(step) != (size or len(step)):
+        if len(step) != (length or len(step)):
             raise BadEvidence(
-                f"entry {t} of the log has {len(step)} parts, earlier ones have {size}"
+                f"entry {t} of the log has {len(step)} parts, earlier ones have {length}"
             )
-        size = len(step)
+        length = len(step)
         yield tuple(step)
 
 
@@ -219,20 +220,21 @@ def _replay(
     demonstration: bool,
     rng: Stream,
 ) -> int:
-    renewing = isinstance(agent.belief, Renewing)
+    """Let the agent learn from the steps of a log; return the number of steps."""
+    must_renew = isinstance(agent.belief, Renewing)
     for t, step in enumerate(steps):
-        *stated, a, o = step
-        x = stated[0] if stated else agent.x
+        *situation, a, o = step
+        x = situation[0] if situation else agent.x
         try:
             if demonstration:
                 agent.witness(x, a)
-            if stated:
+            if situation:
                 agent.learn(x, a, o)
             else:
                 agent.observe(a, o)
         except Exception as error:
             error.add_note(f"at entry {t} of the log; nothing was learnt")
             raise
-        if renewing:
+        if must_renew:
             agent.belief.renew(rng)
     return len(steps)

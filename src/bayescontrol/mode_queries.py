@@ -47,7 +47,7 @@ def checked_probabilities(
 ) -> Mapping[Any, float]:
     """Return `answer` if it maps outcomes to probabilities that sum to 1, else raise InvalidTable.
 
-    The other arguments say in the error whose `part`, "policy" or "hypothesis", it is and where.
+    The error names the `part` of the mode ("policy" or "hypothesis"), the situation and the action.
     With `allow_empty` an empty mapping is valid: the mode makes no prediction.
 
     >>> checked_probabilities({"go": 0.5}, "policy", "mode 0", "home")
@@ -85,7 +85,7 @@ def safe_log(p: float) -> float:
 
 
 def log_likelihood(mode: Any, x: Any, a: Any, o: Any) -> float:
-    """ln P(o | m, x, a), by whichever method the mode has.
+    """Return ln P(o | m, x, a), by whichever method the mode has.
 
     >>> class Coin:
     ...     def observation_probabilities(self, x, a): return {"H": 1.0}
@@ -100,7 +100,7 @@ def log_likelihood(mode: Any, x: Any, a: Any, o: Any) -> float:
 
 
 def name_of(modes: Any, m: int) -> str:
-    """The name of mode m if it has one, else "m" and its index.
+    """Return the name of mode m, or "m" and its index if it has no name.
 
     >>> name_of([object()], 0)
     'm0'
@@ -120,7 +120,7 @@ def mode_index(m: object, names: Sequence[str]) -> int:
     return int(m)
 
 
-def require(subject: Any, capability: type, who: str) -> None:
+def require(subject: Any, capability: type, label: str) -> None:
     """Raise MissingCapability, with the methods to add, unless the object has the capability.
 
     >>> require(object(), Likelihood, "mode 3")
@@ -133,15 +133,15 @@ def require(subject: Any, capability: type, who: str) -> None:
             for name, method in vars(capability).items()
             if not name.startswith("_")
         ]
-        does = (capability.__doc__ or "").splitlines()[0]
-        raise MissingCapability(f"{who} lacks {', '.join(methods)}: add it. {does}")
+        purpose = (capability.__doc__ or "").splitlines()[0]
+        raise MissingCapability(f"{label} lacks {', '.join(methods)}: add it. {purpose}")
 
 
 class ModeEnvironment:
     """The world in which a mode's hypothesis is true: o ~ P(o | m, x, a), x ← T(x, a, o).
 
-    A mode with private state uses its own `start` and `advance`; any other mode needs the
-    situation and the map `advance` that an agent would need. An I/O system is such a mode too.
+    A mode with private state, such as an I/O system, uses its own `start` and `advance`. Any other
+    mode needs the arguments `situation` and `advance`, like an agent.
 
     >>> from bayescontrol import DiscreteMode
     >>> world = DiscreteMode(lambda x: {}, lambda x, a: {a: 1.0}, "echo").environment()
@@ -175,7 +175,7 @@ class ModeEnvironment:
 
 
 def as_mode_list(modes: Any) -> list[Any]:
-    """The modes as a new list; MissingCapability for a mapping, a text or a single object."""
+    """Return the modes as a new list; reject a mapping, a text and a single object."""
     if isinstance(modes, Mapping):
         raise MissingCapability(
             "the modes are a mapping, expected a list: use list(modes.values())"
@@ -195,7 +195,7 @@ def queries_for(modes: Any) -> "ModeListQueries[Any] | ModeArrayQueries[Any]":
 
 
 class BoundMode(Generic[M]):
-    """A mode with private state as the belief returns it: it passes its state in place of x."""
+    """A mode together with its private state, which its methods receive in place of x."""
 
     __slots__ = ("m", "states", "unbound")
 
@@ -205,15 +205,15 @@ class BoundMode(Generic[M]):
     def __getattr__(self, name: str) -> Any:
         if name in BoundMode.__slots__ or name.startswith("__"):  # looked up by copy()
             raise AttributeError(name)
-        found = getattr(self.unbound, name)
-        return partial(_call_with_state, self, name) if callable(found) else found
+        value = getattr(self.unbound, name)
+        return partial(_call_with_state, self, name) if callable(value) else value
 
     def __repr__(self) -> str:
         return f"{self.unbound!r} in state {self.states[self.m]!r}"
 
 
-def _call_with_state(mode: BoundMode[Any], method: str, _x: Any, *rest: Any) -> Any:
-    return getattr(mode.unbound, method)(mode.states[mode.m], *rest)
+def _call_with_state(mode: BoundMode[Any], method: str, _x: Any, *arguments: Any) -> Any:
+    return getattr(mode.unbound, method)(mode.states[mode.m], *arguments)
 
 
 class ModeListQueries(Generic[M]):
@@ -240,36 +240,37 @@ class ModeListQueries(Generic[M]):
             self._append(m, mode)
 
     def _append(self, m: int, mode: Any, state: Any = NOT_GIVEN, missed: int = 0) -> None:
-        """Check the mode and store how to query it. After an error nothing has changed.
+        """Check the mode and store how to query it. An error changes nothing.
 
-        `state` is its private state after the `missed` observations made before it was added.
+        `missed` is the number of observations before the mode was added, and `state` is the private
+        state of the mode after these observations.
         """
-        who = f"mode {m} ({_display_name(mode)})"
+        label = f"mode {m} ({_display_name(mode)})"
         if isinstance(mode, type):
-            raise MissingCapability(f"{who} is a class: make an instance, {mode.__name__}(...)")
+            raise MissingCapability(f"{label} is a class: make an instance, {mode.__name__}(...)")
         method = "log_likelihood" if self.log else "likelihood"
         if not hasattr(mode, method):
             raise MissingCapability(
-                f"{who} has no {method}(x, a, o): give every mode that, or every mode "
+                f"{label} has no {method}(x, a, o): give every mode this method, or every mode "
                 + ("likelihood(x, a, o)" if self.log else "log_likelihood(x, a, o)")
             )
-        starts, advances = (callable(getattr(mode, n, None)) for n in ("start", "advance"))
-        if starts and not advances:
+        has_start, has_advance = (callable(getattr(mode, n, None)) for n in ("start", "advance"))
+        if has_start and not has_advance:
             raise MissingCapability(
-                f"{who} has start() but no advance(s, a, o): a private state needs both"
+                f"{label} has start() but no advance(s, a, o): a private state needs both"
             )
-        if not starts and state is not NOT_GIVEN:
-            raise MissingCapability(f"{who} has no private state: leave state={state!r} out")
-        if starts and state is NOT_GIVEN and missed:
+        if not has_start and state is not NOT_GIVEN:
+            raise MissingCapability(f"{label} has no private state: leave state={state!r} out")
+        if has_start and state is NOT_GIVEN and missed:
             raise IncompatibleState(
-                f"{who} has a private state and missed {missed} observations: pass state=, the "
+                f"{label} has a private state and missed {missed} observations: pass state=, the "
                 "result of mode.advance over them, or state=mode.start() to start it now"
             )
-        if starts and state is NOT_GIVEN:
+        if has_start and state is NOT_GIVEN:
             state = mode.start()
-        self._states.append(state if starts else None)
-        bound = BoundMode(mode, self._states, m) if starts else mode
-        if starts:
+        self._states.append(state if has_start else None)
+        bound = BoundMode(mode, self._states, m) if has_start else mode
+        if has_start:
             self.stateful_modes.append(m)
         self._methods.append(getattr(bound, method))
         self._bound.append(bound)
@@ -310,14 +311,14 @@ class ModeListQueries(Generic[M]):
         return self._supports[capability]
 
     def query_each(self, capability: type, query: Callable[[Any], Any]) -> list[Any]:
-        """query(mode) for every mode; MissingCapability if one lacks the capability."""
+        """Return query(mode) for every mode; raise if a mode lacks the capability."""
         if not self.supports(capability):
             for m, mode in enumerate(self.modes):
                 require(mode, capability, f"mode {m} ({_display_name(mode)})")
         return [query(mode) for mode in self._bound]
 
     def advanced_states(self, a: Any, o: Any) -> list[Any]:
-        """The private states after (a, o), as a new list."""
+        """Return the private states after (a, o), as a new list."""
         states = self._states[:]
         for m in self.stateful_modes:
             mode: Any = self.modes[m]
@@ -325,12 +326,12 @@ class ModeListQueries(Generic[M]):
         return states
 
     def names(self) -> npt.NDArray[np.str_]:
-        """The names of the modes; saved, so that weights are loaded for the same modes only."""
+        """Return the names of the modes. They are saved, so that `load` can reject other modes."""
         return np.array([name_of(self.modes, m) for m in range(len(self))], np.str_)
 
     @property
     def states(self) -> list[Any]:
-        """The private states, None for modes without one."""
+        """The private state of each mode, None for a mode without one."""
         return self._states
 
     @states.setter
@@ -394,7 +395,7 @@ class ModeArrayQueries(Generic[M]):
         return likelihoods
 
     def names(self) -> npt.NDArray[np.str_]:
-        """The names of the modes, or the type of the array if they have none."""
+        """Return the names of the modes, or the type of the array if the modes have no names."""
         kind = type(self.modes)
         names = getattr(self.modes, "names", None) or [format_name(kind, kind.__name__)]
         return np.array(names, np.str_)
@@ -406,34 +407,38 @@ class ModeArrayQueries(Generic[M]):
         return self._supports[capability]
 
     def query_each(self, capability: type, query: Callable[[Any], Any]) -> Any:
-        """query(array): it returns arrays with one number per mode."""
+        """Return query(modes), whose arrays have one number per mode."""
         if not self.supports(capability):
             require(self.modes, capability, f"the array of modes ({self.modes!r})")
         return query(self.modes)
 
     def advanced_states(self, a: Any, o: Any) -> list[Any]:
-        """No private states."""
+        """Return an empty list: there are no private states."""
         return []
 
     def copy(self) -> "ModeArrayQueries[M]":
-        """Return self: it has no state."""
+        """Return this object itself, because it has no state."""
         return self
 
 
-def require_same_names(here: npt.NDArray[Any], saved: npt.NDArray[Any]) -> None:
-    """Raise IncompatibleState unless the saved names are the names of the modes here.
+def require_same_names(names: npt.NDArray[Any], other_names: npt.NDArray[Any], source: str) -> None:
+    """Raise IncompatibleState unless both beliefs have the same mode names in the same order.
 
-    >>> require_same_names(np.array(["a", "b"]), np.array(["a", "c"]))
+    `names` are those of this belief; `source` says where the other names come from.
+
+    >>> require_same_names(np.array(["a", "b"]), np.array(["a", "c"]), "the saved state")
     Traceback (most recent call last):
-    bayescontrol.errors.IncompatibleState: mode 1 is called b here and c there
+    bayescontrol.errors.IncompatibleState: mode 1 is b in this belief, but c in the saved state
     """
-    if here.shape != saved.shape:
-        raise IncompatibleState(f"it is about {saved.size} modes, this belief about {here.size}")
-    for m, (name, other) in enumerate(zip(here, saved, strict=True)):
-        if name != other:
-            raise IncompatibleState(f"mode {m} is called {name!s} here and {other!s} there")
+    if names.shape != other_names.shape:
+        raise IncompatibleState(
+            f"this belief has {names.size} modes, but {source} has {other_names.size}"
+        )
+    for m, (mine, theirs) in enumerate(zip(names, other_names, strict=True)):
+        if mine != theirs:
+            raise IncompatibleState(f"mode {m} is {mine} in this belief, but {theirs} in {source}")
 
 
 def _display_name(mode: Any) -> str:
-    """The name of a mode in a message."""
+    """Return the name of a mode for a message."""
     return str(getattr(mode, "name", "") or repr(mode))

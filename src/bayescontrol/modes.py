@@ -61,7 +61,7 @@ class DiscreteMode(Generic[X, A, O]):
         return self.observation_probabilities(x, a).get(o, 0.0)
 
     def log_likelihood(self, x: X, a: A, o: O) -> float:
-        """ln P(o | m, x, a), -∞ where it is zero."""
+        """ln P(o | m, x, a), -∞ where the probability is zero."""
         return safe_log(self.likelihood(x, a, o))
 
     def environment(self, situation: Any = None, advance: Advance | None = None) -> ModeEnvironment:
@@ -139,5 +139,5 @@ def tailor(
     >>> [(m.name, m.act(None, rng=None)) for m in modes]
     [('first', 0), ('second', 1)]
     """
-    named = models.items() if isinstance(models, Mapping) else (("", model) for model in models)
-    return [PairedMode(model, planner(model), name=str(name)) for name, model in named]
+    items = models.items() if isinstance(models, Mapping) else (("", model) for model in models)
+    return [PairedMode(model, planner(model), name=str(name)) for name, model in items]

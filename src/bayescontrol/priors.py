@@ -50,7 +50,9 @@ def as_prior(prior: npt.ArrayLike | None, size: int) -> FloatArray:
 def cut(
     modes: Iterable[M], prior: Iterable[float], keep: float, limit: int
 ) -> tuple[list[M], FloatArray, float]:
-    """Cut a countable class where Σ P(m) reaches `keep`. Return modes, scaled P(m), and mass cut.
+    """Keep the first modes of a countable class, until Σ P(m) reaches `keep`.
+
+    Return these modes, their P(m) scaled to sum to 1, and the prior mass of the other modes.
 
     >>> from itertools import count
     >>> cut(count(), (2.0**-n for n in count(1)), keep=0.8, limit=100)
@@ -58,18 +60,18 @@ def cut(
     """
     if not 0.0 < keep < 1.0:
         raise InvalidPrior(f"keep={keep}: expected a probability mass between 0 and 1")
-    first: list[M] = []
+    first_modes: list[M] = []
     masses: list[float] = []
     mass = 0.0
     for mode, p in islice(zip(modes, prior, strict=False), limit):
-        first.append(mode)
+        first_modes.append(mode)
         masses.append(p)
         mass += p
         if mass >= keep:
             break
     if not keep <= mass <= 1.0 + TOLERANCE:
         raise InvalidPrior(
-            f"the first {len(first)} modes have prior mass {mass:.6g}: "
+            f"the first {len(first_modes)} modes have prior mass {mass:.6g}: "
             f"it must reach keep={keep} and not pass 1"
         )
-    return first, np.array(masses) / mass, max(0.0, 1.0 - mass)
+    return first_modes, np.array(masses) / mass, max(0.0, 1.0 - mass)

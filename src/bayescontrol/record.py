@@ -40,16 +40,17 @@ class Probe:
 
 
 def _belief_method(agent: Any, name: str) -> Callable[..., Any]:
+    """Return this method of the agent's belief; raise MissingCapability if there is none."""
     belief = getattr(agent, "belief", None)
     method: Callable[..., Any] | None = getattr(belief, name, None)
     if method is None:
-        has = "no belief" if belief is None else f"the belief {belief!r} without {name}()"
-        raise MissingCapability(f"cannot measure the {name}: {agent!r} has {has}")
+        found = "no belief" if belief is None else f"the belief {belief!r} without {name}()"
+        raise MissingCapability(f"cannot measure the {name}: {agent!r} has {found}")
     return method
 
 
 def _posterior(agent: Any, _a: Any, _o: Any) -> Any:
-    """P(m | âo_≤t) for every m: an array (M,) that sums to one, over T steps (T, M).
+    """P(m | âo_≤t) for every m: an array (M,) that sums to one; (T, M) for T steps.
 
     It is measured after the agent has observed o_t.
     """
@@ -57,7 +58,7 @@ def _posterior(agent: Any, _a: Any, _o: Any) -> Any:
 
 
 def _log_score(agent: Any, a: Any, o: Any) -> float:
-    """-log2 P(o_t | âo_<t â_t), in bits: a number, over T steps (T,); ∞ if all modes rule o out.
+    """-log2 P(o_t | âo_<t â_t) in bits: a number, ∞ if all modes rule out o_t; (T,) for T steps.
 
     It is measured before the agent observes o_t. Its sum over the steps is the code length of the
     observations.
@@ -78,7 +79,7 @@ situation = Probe(lambda agent, _a, _o: agent.x, "before")
 def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Convert a list of values of one type to an array; other lists become object arrays.
 
-    Named tuples become a structured array with one field for each of theirs.
+    Named tuples become a structured array with the same fields.
 
     >>> as_column([1, 2]), as_column(["a", ("b", 1)]).dtype
     (array([1, 2]), dtype('O'))
@@ -113,6 +114,7 @@ def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _holds_exactly(column: npt.NDArray[Any], values: Sequence[Any]) -> bool:
     """Check that NumPy changed no value: it rounds large integers and strips NUL characters."""
+    # c != c holds for NaN, which is not equal to itself.
     return all(c == v or c != c for c, v in zip(column.tolist(), values, strict=True))
 
 
@@ -135,14 +137,14 @@ def as_rows(fields: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
 def select(values: Sequence[Any], numbers: IntArray) -> npt.NDArray[Any]:
     """Return `as_column([values[i] for i in numbers])`, without building the list."""
     used = np.flatnonzero(np.bincount(numbers, minlength=len(values)))
-    place = np.zeros(len(values), np.intp)
-    place[used] = np.arange(used.size)
+    position = np.zeros(len(values), np.intp)
+    position[used] = np.arange(used.size)
     # The type of a column depends on which values it holds, not on how often.
-    return as_column([values[i] for i in used.tolist()])[place[numbers]]
+    return as_column([values[i] for i in used.tolist()])[position[numbers]]
 
 
 @lru_cache
-def _row(names: tuple[str, ...]) -> Callable[[Any], Any]:
+def _row_factory(names: tuple[str, ...]) -> Callable[[Any], Any]:
     """Return a function that makes a named tuple from a row."""
     kind: Any = namedtuple("Row", names)  # type: ignore[misc]
     make: Callable[[Any], Any] = kind._make
@@ -167,10 +169,10 @@ class Record:
         observations: Sequence[Any] | npt.NDArray[Any],
         probes: Mapping[str, Sequence[Any] | npt.NDArray[Any]] | None = None,
     ) -> None:
-        taken = {"actions", "observations"} & (probes or {}).keys()
-        if taken:
+        reserved = {"actions", "observations"} & (probes or {}).keys()
+        if reserved:
             raise ValueError(
-                f"a probe cannot be called {taken.pop()!r}: every record has that column"
+                f"a probe cannot be called {reserved.pop()!r}: every record has that column"
             )
         self.actions = as_column(actions)
         self.observations = as_column(observations)
@@ -208,7 +210,7 @@ class Record:
         """Compare columns bit for bit (objects with ==)."""
         if not isinstance(other, Record) or self.columns().keys() != other.columns().keys():
             return False
-        return all(_same(column, other[name]) for name, column in self.columns().items())
+        return all(_equal_columns(column, other[name]) for name, column in self.columns().items())
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -232,22 +234,24 @@ class Record:
 def _values(column: npt.NDArray[Any]) -> Any:
     """Return the values of a column: Python numbers, or rows of an array."""
     if column.dtype.names:
-        return map(_row(column.dtype.names), column.tolist())
+        return map(_row_factory(column.dtype.names), column.tolist())
     return column.tolist() if column.ndim == 1 else column
 
 
 def _kind(column: npt.NDArray[Any]) -> str:
+    """Return the type of a column for the repr."""
     if column.dtype.names:
         fields = ", ".join(f"{name} {_kind(column[name])}" for name in column.dtype.names)
         return f"({fields})"
     return str(column.dtype) + "".join(f"×{n}" for n in column.shape[1:])
 
 
-def _same(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+def _equal_columns(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Return whether two columns are equal, bit for bit; objects are compared with ==."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     if a.dtype.names:
-        return all(_same(a[name], b[name]) for name in a.dtype.names)
+        return all(_equal_columns(a[name], b[name]) for name in a.dtype.names)
     if a.dtype == object:
         pairs = zip(a.tolist(), b.tolist(), strict=True)
         return all(np.array_equal(p, q) if isinstance(p, np.ndarray) else p == q for p, q in pairs)

@@ -242,12 +242,12 @@ class ControlRule(Generic[M, X, A, O]):
         clock = arrays["clock"]
         if clock.shape != (3,) or clock.dtype.kind != "i" or not 0 <= clock[1] <= clock[0]:
             raise IncompatibleState(
-                f"the saved clock is {clock}: expected the integers t, drawn_at, held"
+                f"the saved clock is {clock}: expected integers t >= drawn_at >= 0 and has_mode"
             )
-        t, drawn_at, held = (int(n) for n in clock)
+        t, drawn_at, has_mode = (int(n) for n in clock)
         self.belief.load(part_of(arrays, "belief/"))
         self.x, self._drawn_in, self._t, self._drawn_at = x, drawn_in, t, drawn_at
-        self.mode = self._belief_with(Resumable).last() if held else None
+        self.mode = self._belief_with(Resumable).last() if has_mode else None
 
     def copy(self) -> "ControlRule[M, X, A, O]":
         """Return an independent copy of the agent."""

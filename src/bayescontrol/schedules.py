@@ -39,7 +39,7 @@ Schedule: TypeAlias = Callable[[Held[Any], Stream], bool]
 
 
 def every_step(held: Held[Any], rng: Stream) -> bool:
-    """The rule as printed: m_t ~ P(m | âo_<t) for every t.
+    """Draw at every step, as printed in the paper: m_t ~ P(m | âo_<t) for every t.
 
     >>> every_step(Held(t=1, age=1, x=None, drawn_in=None), rng=None)
     True
@@ -69,7 +69,7 @@ class Every:
     k: int
 
     def __post_init__(self) -> None:
-        _at_least_one("Every", "k", self.k)
+        _require_step_count("Every", "k", self.k)
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Return True after k steps."""
@@ -98,7 +98,7 @@ class Geometric:
 
 @dataclass(frozen=True)
 class WhenSituationReturns(Generic[X]):
-    """Draw when x = `home`. Without `home`: when x is again where the mode was drawn.
+    """Draw when x = `home`; by default, `home` is the situation in which the mode was drawn.
 
     >>> WhenSituationReturns()(Held(t=5, age=5, x=2, drawn_in=2), rng=None)
     True
@@ -126,14 +126,14 @@ class MinimumDwell:
     then: Schedule = every_step
 
     def __post_init__(self) -> None:
-        _at_least_one("MinimumDwell", "steps", self.steps)
+        _require_step_count("MinimumDwell", "steps", self.steps)
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Return True after `steps` steps, if `then` agrees."""
         return held.age >= self.steps and self.then(held, rng)
 
 
-def _at_least_one(schedule: str, name: str, value: int) -> None:
+def _require_step_count(schedule: str, name: str, value: int) -> None:
     if value < 1 or value != int(value):
         raise ValueError(
             f"{schedule}({name}={value}): expected a whole number of steps, at least 1"

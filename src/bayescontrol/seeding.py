@@ -3,10 +3,10 @@
     state of (seed, run, role) = SeedSequence(entropy = seed, spawn_key = (run, code of role))
     code of role               = CRC-32 of its UTF-8 name
 
-The agent P and the environment Q draw from streams of their own, so that changing one
-leaves the other's luck alone, and a run's numbers depend on no other run and no worker.
-A `Stream` has NumPy's method names and is made of `kernels.random`: a compiled loop that
-is handed `stream.state` draws the numbers the methods would have drawn.
+The agent P and the environment Q have separate streams, so that changing one does not change
+the random numbers of the other. The numbers of a run depend neither on other runs nor on the
+worker that computes it. A `Stream` has NumPy's method names and calls `kernels.random`: a
+compiled loop that gets `stream.state` draws the same numbers as the methods.
 """
 
 import math
@@ -35,7 +35,7 @@ INT64 = 2**63
 class Stream:
     """A reproducible stream of random numbers: xoshiro256++ under NumPy's method names.
 
-    Each method draws one number. With `size` it draws an array, equal to the numbers of as many
+    Each method draws one number, or an array of shape `size`, which holds the same numbers as
     single draws. Bad arguments raise a ValueError and draw nothing.
 
     >>> rng = Stream(7)
@@ -48,7 +48,7 @@ class Stream:
 
     __slots__ = ("state",)
 
-    #: The four words; a kernel that takes them advances the stream.
+    #: The four words of the generator's state, which kernels advance in place.
     state: UIntArray
 
     def __init__(self, seed: "int | np.random.SeedSequence") -> None:
@@ -151,14 +151,14 @@ class Stream:
     def categorical(self, p: npt.ArrayLike, size: Size) -> IntArray: ...
     def categorical(self, p: npt.ArrayLike, size: Size | None = None) -> int | IntArray:
         """An index i with probability p_i / Σ p. The weights p need not sum to one."""
-        weights = _plain(p)
+        weights = _as_weights(p)
         if weights.ndim != 1:
             raise ValueError(f"p has shape {weights.shape}: pass one weight per outcome")
         if size is None:
             i = kernels.random.categorical(self.state, weights)
-            return i if i >= 0 else _complain(weights)
+            return i if i >= 0 else _raise_invalid_weights(weights)
         if kernels.random.categorical(self.state.copy(), weights) < 0:
-            _complain(weights)
+            _raise_invalid_weights(weights)
         return self._fill(kernels.random.fill_categorical, size, weights, dtype=np.int64)
 
     @overload
@@ -177,7 +177,7 @@ class Stream:
         p: npt.ArrayLike | None = None,
         size: Size | None = None,
     ) -> Any:
-        """One of the options (of 0 … options - 1 if it is a number), by weights p if given."""
+        """One of the options, or of 0 … options - 1 if `options` is a number; p are the weights."""
         items = None if isinstance(options, int | np.integer) else options
         n = _integer("number of options", options if items is None else len(items), 1, INT64)
         if p is not None and np.shape(p) != (n,):
@@ -199,16 +199,16 @@ class Stream:
         items[:] = [items[i] for i in self.permutation(len(items))]
 
     def generator(self) -> "np.random.Generator":
-        """A NumPy Generator seeded with the next four words: each call gives another."""
+        """Return a NumPy Generator seeded with the next four words; each call returns a new one."""
         words = [int(kernels.random.next_uint64(self.state)) for _ in range(4)]
         return np.random.Generator(np.random.PCG64(words))
 
     def save(self) -> Arrays:
-        """The state, under the name of the algorithm. `load(save())` continues bit for bit."""
+        """Return the state by the name of the algorithm. `load(save())` continues bit for bit."""
         return {ALGORITHM: self.state.copy()}
 
     def load(self, arrays: Arrays) -> None:
-        """Continue where `save` was called."""
+        """Restore the state that `save` returned."""
         if set(arrays) != {ALGORITHM}:
             raise IncompatibleState(
                 f"a saved stream holds one array, {ALGORITHM!r}, not {sorted(arrays)}"
@@ -223,7 +223,7 @@ class Stream:
         self.state[:] = state
 
     def copy(self) -> "Stream":
-        """A stream of its own that will give the same numbers."""
+        """Return an independent stream that will draw the same numbers."""
         twin = Stream(0)
         twin.load(self.save())
         return twin
@@ -264,17 +264,19 @@ def as_stream(seed: SeedLike) -> Stream:
 
 
 def _finite(name: str, value: float, least: float = -math.inf) -> float:
+    """Return the value as a float; raise ValueError unless it is finite and at least `least`."""
     try:
         number = float(value) if math.isfinite(value) else math.nan
     except (TypeError, OverflowError):
         number = math.nan
-    if not number >= least:
+    if not number >= least:  # also if it is NaN
         bound = "" if least == -math.inf else f" of at least {least:g}"
         raise ValueError(f"{name} = {value!r} must be one finite number{bound}")
     return number
 
 
 def _positive(name: str, value: float) -> float:
+    """Return the value as a float; raise ValueError unless it is finite and above 0."""
     number = _finite(name, value, 0.0)
     if number == 0.0:
         raise ValueError(f"{name} = {value!r} must be greater than 0")
@@ -282,6 +284,7 @@ def _positive(name: str, value: float) -> float:
 
 
 def _integer(name: str, value: object, least: int, end: int) -> int:
+    """Return the value as an int; raise ValueError unless it is in least … end - 1."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -291,15 +294,16 @@ def _integer(name: str, value: object, least: int, end: int) -> int:
     return number
 
 
-def _plain(p: npt.ArrayLike) -> FloatArray:
-    """As an array of the one layout and type for which the kernels are compiled."""
+def _as_weights(p: npt.ArrayLike) -> FloatArray:
+    """Return p as a contiguous float64 array, as the kernels need it; copy it only if necessary."""
     if isinstance(p, np.ndarray) and p.dtype == np.float64 and p.flags.carray:
         return p
     return np.array(p, np.float64, order="C")
 
 
-def _complain(weights: FloatArray) -> int:
+def _raise_invalid_weights(weights: FloatArray) -> int:
+    """Raise a ValueError that names the invalid weight; never returns."""
     for i, p_i in enumerate(weights):
         if not p_i >= 0.0:
             raise ValueError(f"p[{i}] = {p_i} must be at least 0")
-    raise ValueError(f"p sums to {weights.sum()}: some weight must be positive, all finite")
+    raise ValueError(f"p sums to {weights.sum()}: weights must be finite and one positive")

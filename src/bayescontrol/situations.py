@@ -23,8 +23,8 @@ Advance: TypeAlias = Callable[[Any, Any, Any], Any]
 def accept_late_feedback(advance: F) -> F:
     """Declare that feedback may come late, in any order or never.
 
-    The observation must not determine the situation of the next decision: it never changes, or the
-    caller gives it with each decision.
+    Use it only if observations do not determine the next situation: either the situation never
+    changes, or the caller gives it with each decision.
     """
     advance.__dict__["accepts_late_feedback"] = True
     return advance
@@ -59,7 +59,7 @@ def as_advance(situation: Any, advance: Advance | None) -> Advance:
 def independent_of_feedback(advance: Advance, x: Any) -> bool:
     """Return whether the situation after x does not depend on the observation.
 
-    `advance` declares it with `accept_late_feedback`, or its `successor` table always stays in x.
+    `advance` declares this with `accept_late_feedback`, or its `successor` table always stays in x.
     """
     table = getattr(getattr(advance, "__self__", None), "successor", None)
     if table is not None:
@@ -83,7 +83,7 @@ def require_same_start(agent: Any, environment: Any) -> None:
     """Raise `BadSituation` if agent and environment start in different states.
 
     This is checked if the environment declares with `shows_state` that observations show its
-    state `x`, and the agent's `advance` declares with `follows_state` that the situation is it.
+    state `x`, and the agent's `advance` declares with `follows_state` that this is the situation.
 
     >>> from bayescontrol.mdp import chain_mdp, GibbsMDP
     >>> require_same_start(GibbsMDP(2, start=0).agent(), chain_mdp(3).environment(start=1))
@@ -92,14 +92,14 @@ def require_same_start(agent: Any, environment: Any) -> None:
     """
     if not getattr(environment, "shows_state", False):
         return
-    while hasattr(agent, "agent"):  # wrapped
+    while hasattr(agent, "agent"):  # unwrap Bumpless or Guarded
         agent = agent.agent
     if getattr(getattr(agent, "advance", None), "follows_state", False):
-        here, there = agent.x, environment.x
-        arrays = isinstance(here, list | np.ndarray) or isinstance(there, list | np.ndarray)
-        if not (np.array_equal(here, there) if arrays else here == there):
+        x, world_x = agent.x, environment.x
+        arrays = isinstance(x, list | np.ndarray) or isinstance(world_x, list | np.ndarray)
+        if not (np.array_equal(x, world_x) if arrays else x == world_x):
             raise BadSituation(
-                f"the agent starts in state {here!r}, the environment in state {there!r}: the "
+                f"the agent starts in state {x!r}, the environment in state {world_x!r}: the "
                 "agent would learn a transition that never happened. Create the agent with the "
                 "environment's state as its start, or set agent.x to that state"
             )

@@ -49,7 +49,7 @@ class Situated:
         return start() if start else self.situation
 
     def advance(self, s: Any, a: Any, o: Any) -> Any:
-        """x ← T(x, a, o)."""
+        """Return the next situation T(x, a, o)."""
         return self._advance(s, a, o)
 
 
@@ -154,10 +154,10 @@ def _walk(
             ]
             yield history, a, predictions
             if len(history) + 1 < horizon:
-                possible = (o for one in predictions for o, p in one.items() if p > 0.0)
+                possible = (o for outcomes in predictions for o, p in outcomes.items() if p > 0.0)
                 for o in dict.fromkeys(possible):
-                    after = [q.advance(s, a, o) for q, s in zip(systems, states, strict=True)]
-                    stack.append(((*history, (a, o)), after))
+                    next_states = [q.advance(s, a, o) for q, s in zip(systems, states, strict=True)]
+                    stack.append(((*history, (a, o)), next_states))
 
 
 def known(
@@ -193,11 +193,11 @@ def expected_utility(
     1.0
     """
 
-    def value(s: Any, left: int) -> float:
-        if left == 0:
+    def value(s: Any, steps_left: int) -> float:
+        if steps_left == 0:
             return 0.0
         return sum(
-            p * q * (utility(a, o) + value(g.advance(s, a, o), left - 1))
+            p * q * (utility(a, o) + value(g.advance(s, a, o), steps_left - 1))
             for a, p in g.action_probabilities(s).items()
             for o, q in g.observation_probabilities(s, a).items()
             if p * q > 0.0
@@ -220,12 +220,12 @@ def best_utility(
     1.5
     """
 
-    def value(s: Any, left: int) -> float:
-        if left == 0:
+    def value(s: Any, steps_left: int) -> float:
+        if steps_left == 0:
             return 0.0
         return max(
             sum(
-                q * (utility(a, o) + value(environment.advance(s, a, o), left - 1))
+                q * (utility(a, o) + value(environment.advance(s, a, o), steps_left - 1))
                 for o, q in environment.observation_probabilities(s, a).items()
                 if q > 0.0
             )

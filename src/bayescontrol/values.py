@@ -22,17 +22,17 @@ NUMERIC = "biufc"
 
 
 def pack(value: Any, what: str) -> npt.NDArray[Any]:
-    """Convert a plain value to an array."""
+    """Convert a plain value to an array; raise MissingCapability if that is not possible."""
     if isinstance(value, np.ndarray) and value.dtype.kind in NUMERIC:
         return value.copy()
     if isinstance(value, np.generic):
         value = value.item()
     text = repr(value)
     try:
-        same = bool(ast.literal_eval(text) == value)
+        is_literal = bool(ast.literal_eval(text) == value)
     except (ValueError, SyntaxError):
-        same = False
-    if not same:
+        is_literal = False
+    if not is_literal:
         raise MissingCapability(
             f"{what} is {text[:80]}, which cannot be saved: use an array or a plain Python "
             "literal, such as a tuple of numbers"
@@ -41,13 +41,13 @@ def pack(value: Any, what: str) -> npt.NDArray[Any]:
 
 
 def unpack(array: npt.NDArray[Any]) -> Any:
-    """Invert `pack`."""
+    """Return the value that `pack` converted."""
     if array.dtype.kind in NUMERIC:
         return array.copy()
     try:
         return ast.literal_eval(array.item())
     except (ValueError, SyntaxError, TypeError):
-        raise IncompatibleState(f"{str(array)[:80]!r} is not a saved value") from None
+        raise IncompatibleState(f"{str(array)[:80]!r} is not a saved literal") from None
 
 
 def require_arrays(arrays: Any, names: Iterable[str], what: str = "state") -> None:
@@ -62,7 +62,7 @@ def require_arrays(arrays: Any, names: Iterable[str], what: str = "state") -> No
 
 
 def part_of(arrays: Arrays, prefix: str) -> Arrays:
-    """Return the saved arrays whose names begin with the prefix, without it."""
+    """Return the saved arrays whose names begin with the prefix, and drop the prefix."""
     return {n.removeprefix(prefix): v for n, v in arrays.items() if n.startswith(prefix)}
 
 
@@ -81,7 +81,7 @@ def require_shapes(
 
 
 def require_triangular(arrays: Any, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise `IncompatibleState` unless these arrays hold upper triangles, positive diagonals."""
+    """Raise `IncompatibleState` unless these arrays are upper triangular, with a diagonal > 0."""
     require_shapes(arrays, shapes)
     for name in shapes:
         positive = np.diagonal(arrays[name], axis1=-2, axis2=-1) > 0.0
@@ -92,7 +92,7 @@ def require_triangular(arrays: Any, shapes: Mapping[str, tuple[int, ...]]) -> No
 def format_name(cls: type, default: str) -> str:
     """Return the name of a class in stored data: the `format_name` that the class declares.
 
-    A class without one has the `default`. Subclasses do not inherit it.
+    If the class declares none, return `default`. Subclasses do not inherit `format_name`.
 
     >>> class Renamed:
     ...     format_name = "Original"

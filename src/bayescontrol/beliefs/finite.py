@@ -364,7 +364,9 @@ class FiniteBelief(Generic[M]):
     def load(self, arrays: Arrays) -> None:
         """Restore a state saved by a belief over the same modes."""
         require_arrays(arrays, {"prior", "count", "drawn", "log_base", "names"})
-        mode_queries.require_same_names(self._hypotheses.names(), arrays["names"])
+        mode_queries.require_same_names(
+            self._hypotheses.names(), arrays["names"], "the saved state"
+        )
         states = list(self._hypotheses.states)
         for m in self._hypotheses.stateful_modes:
             if f"state/{m}" not in arrays:
@@ -388,7 +390,9 @@ class FiniteBelief(Generic[M]):
         """Add the evidence of `other`; the prior counts once: P(m) Π P(o|m,·) Π P(o'|m,·)."""
         if not isinstance(other, FiniteBelief):
             raise IncompatibleState(f"{other!r} is not a FiniteBelief and cannot be merged")
-        mode_queries.require_same_names(self._hypotheses.names(), other._hypotheses.names())
+        mode_queries.require_same_names(
+            self._hypotheses.names(), other._hypotheses.names(), "the other belief"
+        )
         if self._prior.tobytes() != other._prior.tobytes():
             raise IncompatibleState("beliefs can be merged only if they have the same prior")
         if self._hypotheses.stateful_modes or other._hypotheses.stateful_modes:
