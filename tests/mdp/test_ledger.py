@@ -75,7 +75,7 @@ def test_saved_at_any_point_it_goes_on_bit_for_bit(
     events: list[Any], states: int | None, at: int
 ) -> None:
     whole, half = written(events, states), written(events[:at], states)
-    resumed = from_arrays(to_arrays(half), like=half)
+    resumed = from_arrays(to_arrays(half), template=half)
     for x, a, y, r in events[at:]:
         resumed.record(x, a, y, r)
     assert same_bits(to_arrays(whole), to_arrays(resumed))

@@ -41,7 +41,7 @@ def changed(table: Any, where: tuple[int, ...], value: float) -> Any:
         ),
         ({"reward": [0.0, 1.0]}, r"reward has shape \(2,\)"),
         ({"transition": np.ones((2, 2))}, "must have shape \\(X, A, X\\)"),
-        ({"transition": "none"}, "transition must be an array of numbers"),
+        ({"transition": "none"}, "transition: expected an array of numbers"),
         ({"allowed": [[True, True]]}, "allowed has shape"),
         ({"allowed": [[1, 1], [1, 1]]}, "Boolean"),
         ({"allowed": [[False, False], [True, True]]}, "state 'cold' has no available action"),

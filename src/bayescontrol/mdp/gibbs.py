@@ -79,9 +79,9 @@ class GibbsPrior:
             value = getattr(self, field.name)
             if value is None and field.name == "precision":
                 continue
-            number = isinstance(value, int | float | np.integer | np.floating)
+            is_number = isinstance(value, int | float | np.integer | np.floating)
             least = -LARGEST if field.name == "mu0" else 1.0 / LARGEST
-            if not (number and least <= value <= LARGEST):
+            if not (is_number and least <= value <= LARGEST):
                 raise InvalidPrior(
                     f"{field.name}={value!r}: it must be a number between {least:g} and {LARGEST:g}"
                 )
@@ -119,12 +119,12 @@ class QValues:
         self._available = available
 
     def act(self, x: Any, rng: Stream) -> Any:
-        """Return arg max_a Q(x,a), the first of equals."""
-        place = self._places.get(x)
-        if place is None or place >= len(self.Q):
+        """Return arg max_a Q(x,a), the first if several are maximal; random without a row for x."""
+        row = self._places.get(x)
+        if row is None or row >= len(self.Q):
             choices = self.actions if self._available is None else self._available(x)
             return choices[rng.integers(len(choices))]
-        return self.actions[int(self.Q[place].argmax())]
+        return self.actions[int(self.Q[row].argmax())]
 
     def __repr__(self) -> str:
         return f"QValues({len(self.Q)} states, ρ = {self.rho:.4g})"
@@ -172,7 +172,7 @@ class GibbsBelief:
         self._ledger = Ledger(
             actions, (self.prior.mu0, self.prior.lambda0, 1.0 if p is None else p), states, allowed
         )
-        self._how = kernels.gibbs.GibbsSettings(
+        self._draw_settings = kernels.gibbs.GibbsSettings(
             sweeps, partial, bool(recentre), self.prior.shape, self.prior.rate if p is None else 0.0
         )
         self._last: QValues | None = None
@@ -215,10 +215,11 @@ class GibbsBelief:
         return ledger.actions[kernels.gibbs.best_action(ledger.evidence, ledger.chain, place)]
 
     def _draw(self, x: int, rng: Stream) -> None:
+        """Run the sweeps of one draw; x is the index of the current state, -1 for none."""
         ledger = self._ledger
         if len(ledger):
             kernels.gibbs.draw_mode(
-                ledger.evidence, ledger.chain, self._how, len(ledger), x, rng.state
+                ledger.evidence, ledger.chain, self._draw_settings, len(ledger), x, rng.state
             )
             self.check_chain()
 
@@ -247,8 +248,8 @@ class GibbsBelief:
 
     @property
     def precision(self) -> float:
-        """The noise precision p: as given, or of the last draw."""
-        p = self.prior.precision
+        """The noise precision p: the known value, or that of the last draw if it is unknown."""
+        p = self.prior.precision  # scalars[1] is 1/√p
         return float(self._ledger.chain.scalars[1]) ** -2 if p is None else p
 
     @property
@@ -276,7 +277,7 @@ class GibbsBelief:
         return self._ledger.count
 
     def posterior(self) -> FloatArray:
-        """Return μ(x,a,y) and λ(x,a,y) of every observed transition, in the order of `transitions`.
+        """Return the rows [μ(x,a,y), λ(x,a,y)] of the observed transitions, as in `transitions`.
 
         If the precision is unknown, λ is in units of p.
 
@@ -304,7 +305,7 @@ class GibbsBelief:
     @property
     def how(self) -> "GibbsSettings":
         """The settings of a draw, as `kernels.gibbs.draw_mode` expects them."""
-        return self._how
+        return self._draw_settings
 
     def fast_forward(self) -> None:
         """Synchronise with a compiled loop that has modified the ledger."""
@@ -312,10 +313,12 @@ class GibbsBelief:
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return the compiled loop if the rule draws at every step and is in the world's state.
+        """Return the compiled loop, or None if the agent and the environment do not fit.
+
+        The rule must draw at every step and be in the world's state.
 
         The kernel modifies the ledger in place. It returns when a state is new or capacity runs
-        out; the Python code then learns that one step and allocates, and the kernel continues.
+        out; the Python code then learns that step and allocates arrays, and the kernel continues.
         """
         if type(environment) is not MDPEnvironment:
             return None
@@ -336,7 +339,7 @@ class GibbsBelief:
     # -- named arrays ------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Return named arrays, including the sampler's state, for an exact `load`."""
+        """Return named arrays, including the sampler's state; `load` continues bit for bit."""
         drawn = np.empty(0) if self._last is None else np.append(self._last.Q, self._last.rho)
         return {
             "settings": pack(self._settings(), "the settings"),
@@ -345,7 +348,7 @@ class GibbsBelief:
         }
 
     def _settings(self) -> list[Any]:
-        return [format_text(self.prior), *self._how]
+        return [format_text(self.prior), *self._draw_settings]
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for a belief with the same settings."""
@@ -372,9 +375,9 @@ class GibbsBelief:
         if not isinstance(other, GibbsBelief):
             raise IncompatibleState(f"cannot merge {other!r}: it is not a GibbsBelief")
         mine, theirs = self._ledger, other._ledger
-        alike = self.prior == other.prior and mine.declared == theirs.declared
-        if not alike or list(mine.actions) != list(theirs.actions):
-            raise IncompatibleState("beliefs can be merged only if they share actions and prior")
+        same_prior = self.prior == other.prior and mine.declared == theirs.declared
+        if not same_prior or list(mine.actions) != list(theirs.actions):
+            raise IncompatibleState(f"cannot merge {other!r}: its actions or prior are different")
         ledger = mine.copy()
         ledger.absorb(theirs)
         self._ledger = ledger
@@ -408,43 +411,45 @@ def next_state(x: Any, a: Any, o: Any) -> Any:
 
 
 def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the kernel; where it stops, let the Python code complete the step."""
     mdp, belief, start = environment.mdp, agent.belief, agent.x
     labels = list(belief.ledger.actions)
     actions, rewards, states = np.empty(steps, np.int64), np.empty(steps), np.empty(steps, np.int64)
-    number = np.array([_number(belief, x) for x in mdp.states], np.int64)
+    # The ledger's index of each state of the MDP.
+    indices = np.array([_ledger_index(belief, x) for x in mdp.states], np.int64)
 
-    def situation(s: int) -> Any:
+    def situation_at(s: int) -> Any:
         return mdp.states[states[s - 1]] if s else start
 
     t = 0
-    if number[environment.at] < 0:  # the ledger adds the start with the first step
+    if indices[environment.at] < 0:  # the ledger adds the start with the first step
         a = agent.act(p)
-        here, o = environment.at, environment.respond(a, q)
+        previous, o = environment.at, environment.respond(a, q)
         agent.observe(a, o)
         actions[0], rewards[0], states[0] = mdp.actions.place(a), o.reward, environment.at
-        for y in (here, environment.at):
-            number[y] = _number(belief, mdp.states[y])
+        for y in (previous, environment.at):
+            indices[y] = _ledger_index(belief, mdp.states[y])
         t = 1
     while t < steps:
-        begun, ledger = t, belief.ledger
-        t, environment.at, why = kernels.gibbs.interact(
-            ledger.evidence, ledger.chain, belief.how, len(ledger), mdp.tables, number,
+        first_step, ledger = t, belief.ledger
+        t, environment.at, reason = kernels.gibbs.interact(
+            ledger.evidence, ledger.chain, belief.how, len(ledger), mdp.tables, indices,
             environment.at, t, p.state, q.state, actions, rewards, states,
         )  # fmt: skip
         belief.fast_forward()
-        acted = why in (kernels.gibbs.NOT_LEARNT, kernels.gibbs.NOT_OFFERED)
-        last = t if acted else t - 1
-        if last >= begun:
-            agent.fast_forward(last + 1 - begun, situation(last), situation(t))
-        if why == kernels.gibbs.DONE:
+        has_acted = reason in (kernels.gibbs.NOT_LEARNT, kernels.gibbs.NOT_OFFERED)
+        last = t if has_acted else t - 1
+        if last >= first_step:
+            agent.fast_forward(last + 1 - first_step, situation_at(last), situation_at(t))
+        if reason == kernels.gibbs.DONE:
             break
         # The Python code completes this step, and raises the error if there is one.
-        if why == kernels.gibbs.LOST:
+        if reason == kernels.gibbs.LOST:
             belief.check_chain()
-        if why == kernels.gibbs.NOT_OFFERED:
+        if reason == kernels.gibbs.NOT_OFFERED:
             environment.respond(labels[actions[t]], q)
         agent.observe(labels[actions[t]], Step(float(rewards[t]), environment.x))
-        number[environment.at] = _number(belief, environment.x)
+        indices[environment.at] = _ledger_index(belief, environment.x)
         t += 1
     return Record(
         select(labels, actions),
@@ -452,6 +457,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
     )
 
 
-def _number(belief: Any, x: Any) -> int:
+def _ledger_index(belief: Any, x: Any) -> int:
+    """Return the ledger's index of state x, or -1 if the state is unknown."""
     place = belief.ledger.place(x)
     return -1 if place is None else place

@@ -82,7 +82,7 @@ class Ledger:
     # -- allocation --------------------------------------------------------------------------------
 
     def _allocate(self, states: int, pool: int) -> None:
-        """Allocate arrays of this capacity and copy the existing data."""
+        """Allocate arrays for `states` states and `pool` transitions; copy the existing data."""
         actions = len(self.actions)
         old_evidence = getattr(self, "evidence", None)
         old_chain = getattr(self, "chain", None)
@@ -90,8 +90,8 @@ class Ledger:
         sizes |= dict.fromkeys(PER_STATE, states)
         arrays: dict[str, npt.NDArray[Any]] = {}
         for name, size in sizes.items():
-            whole = name in ("first", "known", "room", "successor")
-            arrays[name] = np.zeros(size, np.uint64 if whole else np.float64)
+            is_index = name in ("first", "known", "room", "successor")
+            arrays[name] = np.zeros(size, np.uint64 if is_index else np.float64)
             if old_evidence is not None:
                 old = getattr(old_evidence, name)
                 arrays[name][: old.size] = old
@@ -111,7 +111,7 @@ class Ledger:
         return self._used - room
 
     def make_room(self, i: int, room: int) -> None:
-        """Move pair i to a place with room for `room` transitions."""
+        """Move the transitions of pair i to a new block with space for `room` transitions."""
         first = self._reserve(room)
         e = self.evidence
         old, known = int(e.first[i]), int(e.known[i])
@@ -136,9 +136,9 @@ class Ledger:
             ) from None
 
     def available(self, x: Any) -> npt.NDArray[np.bool_]:
-        """Return [a]: whether action a is available in state x, which may be unknown."""
+        """Return an array [a]: whether action a is available in state x, which may be unknown."""
         place, actions = self.place(x), len(self.actions)
-        if place is not None:
+        if place is not None:  # n is -1 for unavailable actions, see `add_state`
             return np.asarray(self.evidence.n[place * actions : (place + 1) * actions] >= 0.0)
         if self.allowed is None:
             return np.ones(actions, bool)
@@ -151,17 +151,17 @@ class Ledger:
 
     def actions_of(self, x: Any) -> list[Any]:
         """Return the actions available in state x, which may be unknown."""
-        return [a for a, has in zip(self.actions, self.available(x), strict=True) if has]
+        return [a for a, usable in zip(self.actions, self.available(x), strict=True) if usable]
 
     def action(self, a: Any, x: Any) -> int:
-        """Return the index of action a; state x is named in the error."""
+        """Return the index of action a; if there is none, raise an error that names state x."""
         try:
             return self.actions.place(a)
         except UnknownAction as error:
             raise UnknownAction(f"state {x!r}: {error}") from None
 
     def has_action(self) -> npt.NDArray[np.bool_]:
-        """Return [x, a]: whether action a is available in state x."""
+        """Return an array [x, a]: whether action a is available in state x."""
         n = self.evidence.n[: len(self) * len(self.actions)]
         return np.asarray(n.reshape(len(self), len(self.actions)) >= 0.0)
 
@@ -186,33 +186,33 @@ class Ledger:
     ) -> None:
         """Add n(x,a,y) += n, Σ r += total, Σ (r - r̄)² += scatter. An error changes nothing."""
         column = self.action(a, x)
-        here = self.find(x, f"before action {a!r}")
-        there = self.find(y, f"after action {a!r} in state {x!r}")
-        in_x, in_y = self.available(x), self.available(y)
-        if not in_x[column]:
+        row_x = self.find(x, f"before action {a!r}")
+        row_y = self.find(y, f"after action {a!r} in state {x!r}")
+        available_in_x, available_in_y = self.available(x), self.available(y)
+        if not available_in_x[column]:
             raise UnknownAction(
                 f"action {a!r} is not available in state {x!r}: choose from {self.actions_of(x)}"
             )
-        if here is None:
-            here = self.add_state(x, float(self.chain.M[0]), in_x)
-            there = self.place(y)
-        if there is None:
+        if row_x is None:
+            row_x = self.add_state(x, float(self.chain.M[0]), available_in_x)
+            row_y = self.place(y)
+        if row_y is None:
             # A new state starts with the value of its predecessor, until the next sweep.
-            there = self.add_state(y, float(self.chain.M[here]), in_y)
-        i = here * len(self.actions) + column
+            row_y = self.add_state(y, float(self.chain.M[row_x]), available_in_y)
+        i = row_x * len(self.actions) + column
         learn, full = kernels.gibbs.learn, kernels.gibbs.FULL
-        while learn(self.evidence, self.chain, here, i, there, n, total, scatter) == full:
+        while learn(self.evidence, self.chain, row_x, i, row_y, n, total, scatter) == full:
             self.make_room(i, 2 * int(self.evidence.room[i]))
 
     def find(self, y: Any, where: str) -> int | None:
-        """Return the index of state y, or None if it is new; `BadEvidence` if it is invalid."""
+        """Return the index of state y, None if it is new; raise `BadEvidence` if it is invalid."""
         try:
             place = self.place(y)
         except BadEvidence as error:
             raise BadEvidence(f"{error} ({where})") from None
         if place is None and self.declared:
             raise BadEvidence(f"state {y!r} {where} is not one of the {len(self)} declared states")
-        if place is None and y != y:
+        if place is None and y != y:  # NaN, or an object with such an __eq__
             raise BadEvidence(
                 f"state {y!r} {where} is not equal to itself (NaN?): it cannot be looked up"
             )
@@ -259,9 +259,9 @@ class Ledger:
 
     def empty(self) -> "Ledger":
         """Return a ledger with the same actions and prior but without states."""
-        twin = Ledger(list(self.actions), (1.0, 1.0, 1.0), None, self.allowed)
-        twin.declared, twin.prior[:] = self.declared, self.prior
-        return twin
+        ledger = Ledger(list(self.actions), (1.0, 1.0, 1.0), None, self.allowed)
+        ledger.declared, ledger.prior[:] = self.declared, self.prior
+        return ledger
 
 
 def to_arrays(ledger: Ledger) -> Arrays:
@@ -270,8 +270,8 @@ def to_arrays(ledger: Ledger) -> Arrays:
     pairs = size * len(ledger.actions)
     known = e.known[:pairs].astype(np.int64)
     # The transitions of all pairs in order, without the unused entries between them.
-    within = np.arange(known.sum()) - np.repeat(np.cumsum(known) - known, known)
-    t = np.repeat(e.first[:pairs].astype(np.int64), known) + within
+    offsets = np.arange(known.sum()) - np.repeat(np.cumsum(known) - known, known)
+    positions = np.repeat(e.first[:pairs].astype(np.int64), known) + offsets
     return {
         "states": pack(list(ledger.places), "the states"),
         "actions": pack(list(ledger.actions), "the actions"),
@@ -279,33 +279,33 @@ def to_arrays(ledger: Ledger) -> Arrays:
         "known": known,
         "r": e.r[:pairs].copy(),
         "scatter": e.scatter[:pairs].copy(),
-        "successor": e.successor[t].astype(np.int64),
-        "times": e.times[t],
-        "rewards": e.rewards[t],
+        "successor": e.successor[positions].astype(np.int64),
+        "times": e.times[positions],
+        "rewards": e.rewards[positions],
         "sampler/Q": c.Q[:size].copy(),
         "sampler/M": c.M[:size].copy(),
         "sampler/scalars": c.scalars.copy(),
     }
 
 
-def from_arrays(arrays: Arrays, like: Ledger) -> Ledger:
-    """Return a ledger with the actions and prior of `like` and the data of `to_arrays`."""
+def from_arrays(arrays: Arrays, template: Ledger) -> Ledger:
+    """Return a ledger with the actions and prior of `template` and the data of `to_arrays`."""
     require_arrays(arrays, ("states", "actions", "offered", "known", "successor"))
     states, actions = unpack(arrays["states"]), unpack(arrays["actions"])
-    if actions != list(like.actions):
+    if actions != list(template.actions):
         raise IncompatibleState(
-            f"the saved state has the actions {actions}, this belief has {list(like.actions)}"
+            f"the saved state has the actions {actions}, this belief has {list(template.actions)}"
         )
-    if like.declared and states != list(like.places):
+    if template.declared and states != list(template.places):
         raise IncompatibleState(
             f"the saved states {arrays['states']} differ from the declared states of this belief"
         )
-    _check(arrays, states, len(actions))
-    ledger = like.empty()
+    _require_valid(arrays, states, len(actions))
+    ledger = template.empty()
     for x, row in zip(states, arrays["offered"], strict=True):
-        if not np.array_equal(like.available(x), row):
+        if not np.array_equal(template.available(x), row):
             raise IncompatibleState(
-                f"the saved actions of state {x!r} differ from {like.actions_of(x)} in this belief"
+                f"the saved actions of state {x!r} differ from {template.actions_of(x)} here"
             )
         ledger.add_state(x, 0.0, row)
     end = np.cumsum(arrays["known"])
@@ -314,9 +314,9 @@ def from_arrays(arrays: Arrays, like: Ledger) -> Ledger:
         if known > ledger.evidence.room[i]:
             ledger.make_room(i, known)
         e = ledger.evidence
-        here = slice(int(e.first[i]), int(e.first[i]) + known)
+        block = slice(int(e.first[i]), int(e.first[i]) + known)
         for name in ("successor", "times", "rewards"):
-            getattr(e, name)[here] = arrays[name][first:last]
+            getattr(e, name)[block] = arrays[name][first:last]
         e.known[i] = known
         e.n[i] += arrays["times"][first:last].sum()
     e, c = ledger.evidence, ledger.chain
@@ -327,7 +327,7 @@ def from_arrays(arrays: Arrays, like: Ledger) -> Ledger:
     return ledger
 
 
-def _check(arrays: Arrays, states: object, actions: int) -> None:
+def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
     """Reject arrays with which a kernel would index out of bounds or compute with NaN."""
     if not isinstance(states, list) or len(set(states)) != len(states):
         raise IncompatibleState(
@@ -343,7 +343,7 @@ def _check(arrays: Arrays, states: object, actions: int) -> None:
     require_shapes(arrays, {"offered": (size, actions)}, np.bool_)
     known, y, n = arrays["known"], arrays["successor"], arrays["times"]
     scalars = arrays["sampler/scalars"]
-    good = {
+    checks = {
         "known": (known >= 0).all() and known.sum() == y.size,
         "successor": ((y >= 0) & (y < size)).all(),
         "times": ((n >= 1.0) & (n == np.floor(n))).all(),
@@ -352,9 +352,9 @@ def _check(arrays: Arrays, states: object, actions: int) -> None:
         and not known.reshape(size, actions)[~arrays["offered"]].any(),
         "sampler/scalars": scalars[1] > 0.0 and 0.0 <= scalars[2] <= size,
     }
-    for name, fine in good.items():
-        if not fine:
+    for name, is_valid in checks.items():
+        if not is_valid:
             raise IncompatibleState(f"the saved state is damaged: {name} is {arrays[name]}")
-    pair = np.repeat(np.arange(known.size), known)
+    pair = np.repeat(np.arange(known.size), known)  # of each transition
     if np.unique(pair * max(size, 1) + y).size < y.size:
         raise IncompatibleState("the saved state is damaged: a transition occurs twice")

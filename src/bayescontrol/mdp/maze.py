@@ -197,19 +197,19 @@ class Maze:
         (((3, 1), True), None)
         """
         (di, dj), rules = MOVES[move], self.rules
-        to = cell[0] + di, cell[1] + dj
-        if to not in self._states:
+        target = cell[0] + di, cell[1] + dj
+        if target not in self._states:
             return None
-        inside, enters = self[cell] in "n|", self[to] in "n|"
-        if move == "down" and inside and self[to] == "|":
-            return to, False
-        if move == "up" and enters and self[cell] == "|":
-            return (to, False) if rules.climb else None
-        if inside and move != "down":
+        from_cup, to_cup = self[cell] in "n|", self[target] in "n|"
+        if move == "down" and from_cup and self[target] == "|":
+            return target, False
+        if move == "up" and to_cup and self[cell] == "|":
+            return (target, False) if rules.climb else None
+        if from_cup and move != "down":
             return None
-        if move == "up" and enters:
-            return (to, rules.below_pays) if rules.enter_from_below else None
-        return to, enters
+        if move == "up" and to_cup:
+            return (target, rules.below_pays) if rules.enter_from_below else None
+        return target, to_cup
 
     def membranes(self) -> list[tuple[Cell, Cell]]:
         """Return every rewarded one-way passage as (cell outside, cell inside)."""
@@ -217,8 +217,12 @@ class Maze:
         return [(cell, way[0]) for cell, way in found if way and way[1]]
 
     def mdp(self, *, named: bool = False) -> MDP:
-        """Return the MDP; states and actions are integers, or (row, column) and "up" if `named`."""
-        table: list[tuple[int, int, int, float, float]] = []
+        """Return the maze as an MDP.
+
+        States and actions are integers. With `named`, a state is (row, column), and an action is
+        "up", "down", "left" or "right".
+        """
+        transitions: list[tuple[int, int, int, float, float]] = []
         for x, cell in enumerate(self.cells):
             for a, move in enumerate(MOVES):
                 outcomes = (
@@ -226,13 +230,12 @@ class Maze:
                     if x in self.goals
                     else self._moves(cell, move)
                 )
-                table.extend((x, a, y, p, r) for y, p, r in outcomes)
-        x_, a_, y_, p_, r_ = zip(*table, strict=True)
+                transitions.extend((x, a, y, p, r) for y, p, r in outcomes)
         return MDP.from_transitions(
-            x_, a_, y_, p_, r_,
+            *zip(*transitions, strict=True),
             states=self.cells if named else len(self.cells),
             actions=list(MOVES) if named else len(MOVES),
-        )  # fmt: skip
+        )
 
     def environment(self, start: int | None = None, *, named: bool = False) -> MDPEnvironment:
         """Return the environment; see `MDP.environment`."""
@@ -244,22 +247,24 @@ class Maze:
         intended = self.passage(cell, move)
         free = [
             way
-            for other in MOVES
-            if (way := self.passage(cell, other)) and (rules.slip_as_intended or other != move)
+            for direction in MOVES
+            if (way := self.passage(cell, direction))
+            and (rules.slip_as_intended or direction != move)
         ]
         slips = [(way, 1.0 / len(free), rules.slips_pay) for way in free]
         stays = [((cell, False), 1.0, False)]
         if intended is not None:
-            meant = [(intended, 1.0, True)]
+            intended_ways = [(intended, 1.0, True)]
         else:
-            meant = stays if rules.blocked_stays else slips or stays
+            intended_ways = stays if rules.blocked_stays else slips or stays
         outcomes = []
-        for share, ways in ((rules.p, meant), (1.0 - rules.p, slips or stays)):
+        for share, ways in ((rules.p, intended_ways), (1.0 - rules.p, slips or stays)):
             for (to, membrane), p, pays in ways:
                 outcomes += self._arrive(cell, to, share * p, membrane and pays)
         return outcomes
 
     def _arrive(self, cell: Cell, to: Cell, p: float, pays: bool) -> list[tuple[int, float, float]]:
+        """Return (y, P, r) of a move to `to`; `pays` tells whether it earns the membrane reward."""
         reward = self.rules.membrane_reward if pays else self.rules.step_reward
         if to == cell or self[to] != "G":
             return [(self._states[to], p, reward)]
@@ -268,13 +273,13 @@ class Maze:
         return [(self._states[to], p, self.rules.goal_reward)]
 
     def _reset(self, reward: float, p: float) -> list[tuple[int, float, float]]:
-        """Return the outcomes of a jump to a uniformly chosen cell; `reward` is added to each."""
+        """Return (y, P, r) of a jump to a uniformly chosen cell, with total probability p."""
         rules = self.rules
-        to = [x for x, c in enumerate(self.cells) if rules.reset_to_goal or self[c] != "G"]
-        if not to:
+        targets = [x for x, c in enumerate(self.cells) if rules.reset_to_goal or self[c] != "G"]
+        if not targets:
             raise InvalidTable("reset_to_goal=False needs a cell that is not a goal")
-        landing = rules.goal_reward if rules.reset_pays else 0.0
-        return [(x, p / len(to), reward + landing * (x in self.goals)) for x in to]
+        goal_bonus = rules.goal_reward if rules.reset_pays else 0.0
+        return [(x, p / len(targets), reward + goal_bonus * (x in self.goals)) for x in targets]
 
     def render(self, policy: npt.ArrayLike | None = None, *, at: int | None = None) -> str:
         """Return the map as text, with arrows for a policy and @ at state `at`."""

@@ -60,8 +60,8 @@ Step(reward=1.0, state=0)]
             raise InvalidTable("MDPModes needs at least one MDP")
         first = mdps[0]
         for m, mdp in enumerate(mdps):
-            same = mdp.states == first.states and mdp.actions == first.actions
-            if not same or (mdp.allowed != first.allowed).any():
+            same_names = mdp.states == first.states and mdp.actions == first.actions
+            if not same_names or (mdp.allowed != first.allowed).any():
                 raise InvalidTable(f"MDP {m} and MDP 0 differ in their states or actions")
         #: The solutions of the problems.
         self.plans = tuple(policy_iteration(mdp) for mdp in mdps)
@@ -97,7 +97,7 @@ Step(reward=1.0, state=0)]
 
 
 def _policies(plans: Sequence[Plan], ties: str) -> FloatArray:
-    """Return P(a | m, x): uniform on the best actions, or the first of them."""
+    """Return P(a | m, x): uniform on the best actions, or 1 for the first of them."""
     best = np.array([plan.optimal_actions() for plan in plans], np.float64)
     if ties == "uniform":
         return np.asarray(best / best.sum(-1, keepdims=True))
@@ -167,9 +167,10 @@ def goal_cells(rows: int, columns: int, goals: int | None = None) -> list[tuple[
     corners = dict.fromkeys((i, j) for i in (0, rows - 1) for j in (0, columns - 1))
     chosen = list(corners)[:count]
     while len(chosen) < count:
-        chosen.append(max(cells, key=lambda c: min(_moves(c, other) for other in chosen)))
+        chosen.append(max(cells, key=lambda c: min(_distance(c, other) for other in chosen)))
     return sorted(chosen)
 
 
-def _moves(cell: tuple[int, int], other: tuple[int, int]) -> int:
+def _distance(cell: tuple[int, int], other: tuple[int, int]) -> int:
+    """Return the number of moves between two cells of an open grid."""
     return abs(cell[0] - other[0]) + abs(cell[1] - other[1])

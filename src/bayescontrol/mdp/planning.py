@@ -66,7 +66,7 @@ def gain_and_bias(mdp: MDP, policy: npt.ArrayLike) -> Evaluation:
     classes = []
     transient = np.ones(X, bool)
     for states in recurrent_classes(mdp, policy):
-        rho, h, d = _recurrent(P[states][:, states], r[states])
+        rho, h, d = _evaluate_recurrent(P[states][:, states], r[states])
         gain[states], bias[states], transient[states] = rho, h, False
         probability = np.zeros(X)
         probability[states] = d
@@ -110,7 +110,7 @@ class _Solver:
         return np.asarray(z + self.factors.solve(b - matrix @ z, trans), np.float64)
 
 
-def _recurrent(P: Any, r: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+def _evaluate_recurrent(P: Any, r: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     """Return ρ, h and d of an irreducible chain."""
     from scipy.sparse import csr_array, hstack
 
@@ -118,7 +118,7 @@ def _recurrent(P: Any, r: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     if n == 1:
         return float(r[0]), np.zeros(1), np.ones(1)
     solve = _Solver(hstack([csr_array(np.ones((n, 1))), (_identity(n) - P)[:, 1:]]))
-    h = solve(r)
+    h = solve(r)  # h[0] is the gain: the column of ones replaces that of state 0
     rho, h[0] = float(h[0]), 0.0
     d = solve(np.eye(1, n)[0], transposed=True)
     d = np.maximum(d, 0.0)
@@ -152,7 +152,8 @@ class Plan:
     bias: FloatArray
     #: Q(x, a) of the Bellman equations; -∞ where a is unavailable.
     Q: FloatArray
-    #: The index of the best action in each state, the first of equals. Its gain is ≥ `lower`.
+    #: The index of the best action in each state, the lowest if several are best. The gain of
+    #: this policy is at least `lower`.
     policy: IntArray
     #: Number of improvements of h or of the policy.
     iterations: int
@@ -162,12 +163,12 @@ class Plan:
         return self.mdp.actions[int(self.policy[self.mdp.states.place(x)])]
 
     def optimal_actions(self, slack: float = 1e-9) -> npt.NDArray[np.bool_]:
-        """Return [x, a]: whether Q(x, a) is maximal in x, up to `slack` times the scale of Q.
+        """Return an array [x, a]: whether Q(x, a) is maximal, up to `slack` times the scale of Q.
 
         Any mixture of these actions has a gain of at least ρ* minus that slack.
         """
-        missing = self.Q.max(1, keepdims=True) - self.Q
-        return np.asarray(missing <= slack * (1.0 + np.ptp(self.bias)))
+        loss = self.Q.max(1, keepdims=True) - self.Q
+        return np.asarray(loss <= slack * (1.0 + np.ptp(self.bias)))
 
     def __repr__(self) -> str:
         return f"Plan(gain {self.gain:.12g}, certified to {self.upper - self.lower:.2g})"
@@ -177,7 +178,7 @@ def gain_bounds(mdp: MDP, h: npt.ArrayLike) -> tuple[float, float]:
     """Return a lower and an upper bound on ρ*(x), from any h; a better h gives tighter bounds.
 
     The rounding error of a sum of n products is at most n roundings of its largest term, here
-    max |r| + max |h|; so is that of the normalised probabilities.
+    max |r| + max |h|. The same holds for the rounding error of the normalised probabilities.
     """
     values = np.array(h, np.float64)
     values -= (values.max() + values.min()) / 2.0
@@ -187,11 +188,13 @@ def gain_bounds(mdp: MDP, h: npt.ArrayLike) -> tuple[float, float]:
 
 
 def _margin(mdp: MDP, h: FloatArray) -> float:
+    """Return a bound on the rounding error of T h - h."""
     largest = np.abs(mdp.rewards).max() + np.ptp(h)
     return float((2 * mdp.size.max() + 8) * EPSILON * largest)
 
 
 def _plan(mdp: MDP, h: FloatArray, gain: float | None, iterations: int) -> Plan:
+    """Return the plan of h; the gain is by default the middle of its bounds."""
     h = h - h[0]
     lower, upper = gain_bounds(mdp, h)
     rho = (lower + upper) / 2.0 if gain is None else gain
@@ -243,20 +246,20 @@ def policy_iteration(mdp: MDP, *, limit: int = 1_000) -> Plan:
     """
     require_weakly_communicating(mdp)
     x = np.arange(len(mdp.states))
-    masked = np.where(mdp.allowed, 0.0, -np.inf)
-    policy = (mdp.reward + masked).argmax(1)
+    penalty = np.where(mdp.allowed, 0.0, -np.inf)
+    policy = (mdp.reward + penalty).argmax(1)
     for n in range(limit):
         rho, h, _ = gain_and_bias(mdp, policy)
-        onward, Q = mdp.expected(rho), mdp.backup(h)
-        scale = 8.0 * _margin(mdp, h)
-        keeps_gain = onward >= onward.max(1, keepdims=True) - scale
-        better_gain = onward.max(1) > onward[x, policy] + scale
+        gains, Q = mdp.expected(rho), mdp.backup(h)  # gains: the expected gain of the next state
+        slack = 8.0 * _margin(mdp, h)
+        keeps_gain = gains >= gains.max(1, keepdims=True) - slack
+        better_gain = gains.max(1) > gains[x, policy] + slack
         Q = np.where(keeps_gain, Q, -np.inf)
-        better_bias = Q.max(1) > Q[x, policy] + scale
-        new = np.where(better_gain, onward.argmax(1), np.where(better_bias, Q.argmax(1), policy))
-        if (new == policy).all():
+        better_bias = Q.max(1) > Q[x, policy] + slack
+        best = np.where(better_gain, gains.argmax(1), np.where(better_bias, Q.argmax(1), policy))
+        if (best == policy).all():
             return _plan(mdp, h, float(rho[0]), n)
-        policy = new
+        policy = best
     raise NotConverged(
         f"no optimal policy found after {limit} improvements: use relative_value_iteration"
     )

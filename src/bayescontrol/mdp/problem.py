@@ -110,7 +110,10 @@ class GibbsMDP:
     def settings(self) -> dict[str, Any]:
         """Return all constructor arguments as plain values, as logs store them."""
         if self.allowed is not None:
-            raise MissingCapability(f"{self!r} cannot be stored: its `allowed` is a function")
+            raise MissingCapability(
+                f"{self!r} cannot be stored in a log, because `allowed` is a function: "
+                "omit `allowed`, or use the agent without a log"
+            )
         return {
             "actions": self.actions, "start": self.start, "states": self.states,
             "prior": asdict(self.prior), **self.options,

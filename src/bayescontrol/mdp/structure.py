@@ -28,35 +28,35 @@ TOLERANCE = 1e-9
 
 
 def as_policy(mdp: MDP, policy: npt.ArrayLike) -> FloatArray:
-    """Return π(a | x) as [x, a], from such a matrix or from one action index per state."""
-    given = np.array(policy)
+    """Return π(a | x) as an array [x, a]; `policy` may also be one action index per state."""
+    values = np.array(policy)
     X, A = mdp.allowed.shape
-    if given.shape == (X,) and given.dtype.kind in "iu":
-        outside = np.flatnonzero((given < 0) | (given >= A))
+    if values.shape == (X,) and values.dtype.kind in "iu":
+        outside = np.flatnonzero((values < 0) | (values >= A))
         if outside.size:
             x = outside[0]
             raise UnknownAction(
-                f"state {mdp.states[x]!r}: action {given[x]} is out of range, expected 0 … {A - 1}"
+                f"state {mdp.states[x]!r}: action {values[x]} is out of range, expected 0 … {A - 1}"
             )
         pi = np.zeros((X, A))
-        pi[np.arange(X), given] = 1.0
-    elif given.shape == (X, A) and given.dtype.kind in "biuf":
-        pi = given.astype(np.float64)
-        off = np.flatnonzero(~((pi >= 0.0).all(1) & (np.abs(pi.sum(1) - 1.0) <= TOLERANCE)))
-        if off.size:
-            x = off[0]
+        pi[np.arange(X), values] = 1.0
+    elif values.shape == (X, A) and values.dtype.kind in "biuf":
+        pi = values.astype(np.float64)
+        invalid = np.flatnonzero(~((pi >= 0.0).all(1) & (np.abs(pi.sum(1) - 1.0) <= TOLERANCE)))
+        if invalid.size:
+            x = invalid[0]
             raise InvalidTable(
                 f"state {mdp.states[x]!r}: the policy {pi[x]} is not a probability distribution"
             )
         pi /= pi.sum(1, keepdims=True)
     else:
         raise InvalidTable(
-            f"the policy has shape {given.shape} and type {given.dtype}: "
+            f"the policy has shape {values.shape} and type {values.dtype}: "
             f"give {X} action indices, or probabilities of shape {(X, A)}"
         )
-    absent = np.argwhere((pi > 0.0) & ~mdp.allowed)
-    if absent.size:
-        x, a = absent[0]
+    unavailable = np.argwhere((pi > 0.0) & ~mdp.allowed)
+    if unavailable.size:
+        x, a = unavailable[0]
         raise UnknownAction(
             f"the policy uses action {mdp.actions[a]!r} in state {mdp.states[x]!r}, "
             "where it is not available"
@@ -78,7 +78,7 @@ def induced(mdp: MDP, policy: npt.ArrayLike) -> tuple[Any, FloatArray]:
 
 
 def graph(mdp: MDP) -> Any:
-    """Return a sparse matrix with an edge from x to y where some action can lead there."""
+    """Return a sparse matrix with an edge from x to y if some action can lead from x to y."""
     return induced(mdp, mdp.allowed / mdp.allowed.sum(1, keepdims=True))[0]
 
 
@@ -108,7 +108,7 @@ def recurrent_classes(mdp: MDP, policy: npt.ArrayLike) -> list[IntArray]:
     return closed_sets(induced(mdp, policy)[0])
 
 
-def _avoiding(mdp: MDP, closed: IntArray) -> IntArray:
+def _states_avoiding(mdp: MDP, closed: IntArray) -> IntArray:
     """Return the states from which some policy can stay outside `closed` for ever.
 
     This is the largest set Z in which each state has an action whose successors are all in Z.
@@ -137,32 +137,32 @@ def require_communicating(mdp: MDP) -> None:
     classes = closed_classes(mdp)
     if len(classes[0]) == len(mdp.states):
         return
-    beyond = np.setdiff1d(np.arange(len(mdp.states)), classes[0])
+    unreachable = np.setdiff1d(np.arange(len(mdp.states)), classes[0])
     raise NotCommunicating(
-        f"the MDP is not communicating: no policy leads from {_some(mdp, classes[0])} to "
-        f"{_some(mdp, beyond)}; remove those states, or add an action that leads there"
+        f"the MDP is not communicating: no policy leads from {_named(mdp, classes[0])} to "
+        f"{_named(mdp, unreachable)}; remove those states, or add an action that leads there"
     )
 
 
 def require_weakly_communicating(mdp: MDP) -> None:
-    """Raise `NotCommunicating` unless the structure guarantees that ρ* is the same everywhere."""
+    """Raise `NotCommunicating` unless the MDP is weakly communicating: ρ*(x) is then constant."""
     classes = closed_classes(mdp)
     if len(classes) > 1:
         raise NotCommunicating(
             "the best average reward depends on the start: no policy leads from "
-            f"{_some(mdp, classes[0])} to {_some(mdp, classes[1])}, nor back; "
+            f"{_named(mdp, classes[0])} to {_named(mdp, classes[1])}, nor back; "
             f"plan for each of the {len(classes)} closed sets of states separately"
         )
-    avoiding = _avoiding(mdp, classes[0])
+    avoiding = _states_avoiding(mdp, classes[0])
     if avoiding.size:
         raise NotCommunicating(
             "the best average reward may depend on the start: a policy can stay for ever in "
-            f"{_some(mdp, avoiding)}, but no policy leads back there from "
-            f"{_some(mdp, classes[0])}; remove those states, or add an action that leads there"
+            f"{_named(mdp, avoiding)}, but no policy leads back there from "
+            f"{_named(mdp, classes[0])}; remove those states, or add an action that leads there"
         )
 
 
-def _some(mdp: MDP, states: Sequence[int] | IntArray) -> str:
+def _named(mdp: MDP, states: Sequence[int] | IntArray) -> str:
     """Name the first three of these states for an error message."""
     names = [repr(mdp.states[int(x)]) for x in states[:3]]
     more = f" and {len(states) - 3} more" if len(states) > 3 else ""

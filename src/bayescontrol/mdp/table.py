@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray, as_numbers
-from bayescontrol.errors import InvalidTable, UnknownAction
+from bayescontrol.errors import InvalidTable, UnknownAction, counted
 from bayescontrol.problems.names import Names
 from bayescontrol.seeding import SeedLike, Stream, as_stream
 from bayescontrol.situations import follows_state
@@ -70,7 +70,7 @@ class MDPEnvironment:
         return self.mdp.states[self.at]
 
     def respond(self, a: Hashable, rng: Stream) -> Step:
-        """Draw (r, y) ~ P(r, y | x, a); an unavailable action raises and changes nothing."""
+        """Draw (r, y) ~ P(r, y | x, a); raise `UnknownAction` if a is not available in x."""
         mdp, tables = self.mdp, self.mdp.tables
         action = mdp.actions.place(a)
         if not mdp.allowed[self.at, action]:
@@ -121,8 +121,8 @@ class MDP:
         actions: Sequence[Hashable] | None = None,
         allowed: npt.ArrayLike | None = None,
     ) -> None:
-        p = as_numbers(transition, "transition must be an array of numbers", InvalidTable)
-        r = as_numbers(reward, "reward must be an array of numbers", InvalidTable)
+        p = as_numbers(transition, "transition", InvalidTable)
+        r = as_numbers(reward, "reward", InvalidTable)
         if p.ndim != 3 or p.shape[0] != p.shape[2]:
             raise InvalidTable(f"transition has shape {p.shape}: it must have shape (X, A, X)")
         shape = p.shape[:2]
@@ -130,10 +130,10 @@ class MDP:
             raise InvalidTable(
                 f"reward has shape {r.shape}: it must have shape {shape} or {p.shape}"
             )
-        may = np.ones(shape, bool) if allowed is None else np.array(allowed)
-        if may.shape != shape or may.dtype != bool:
+        available = np.ones(shape, bool) if allowed is None else np.array(allowed)
+        if available.shape != shape or available.dtype != bool:
             raise InvalidTable(
-                f"allowed has shape {may.shape} and type {may.dtype}: "
+                f"allowed has shape {available.shape} and type {available.dtype}: "
                 f"it must be a Boolean array of shape {shape}"
             )
         self.states = Names("state", shape[0] if states is None else states)
@@ -144,7 +144,7 @@ class MDP:
             )
         if r.ndim == 2:
             r = np.broadcast_to(r[:, :, None], p.shape)
-        x, a, y = np.nonzero(np.broadcast_to(may[:, :, None], p.shape))
+        x, a, y = np.nonzero(np.broadcast_to(available[:, :, None], p.shape))
         self._fill(x, a, y, p[x, a, y], r[x, a, y])
 
     @classmethod
@@ -170,8 +170,8 @@ class MDP:
         MDP(2 states, 1 action, 3 transitions)
         """
         xs, as_, ys = np.asarray(x), np.asarray(a), np.asarray(y)
-        p = as_numbers(probability, "probability must be an array of numbers", InvalidTable)
-        r = as_numbers(reward, "reward must be an array of numbers", InvalidTable)
+        p = as_numbers(probability, "probability", InvalidTable)
+        r = as_numbers(reward, "reward", InvalidTable)
         shapes = {column.shape for column in (xs, as_, ys, p, r)}
         if len(shapes) > 1 or p.ndim != 1:
             raise InvalidTable(f"the columns have shapes {shapes}: they must have equal lengths")
@@ -194,15 +194,15 @@ class MDP:
                     f"{names.what} {column[outside[0]]} is out of range: "
                     f"expected 0 … {len(names) - 1}"
                 )
-        for column, good, what in (
+        for column, is_valid, what in (
             (p, (p >= 0.0) & (p < np.inf), "the probability of next"),
             (r, np.isfinite(r), "the reward for next"),
         ):
-            bad = np.flatnonzero(~good)
+            bad = np.flatnonzero(~is_valid)
             if bad.size:
                 i = bad[0]
                 raise InvalidTable(
-                    f"{self._pair(x[i] * len(self.actions) + a[i])}: "
+                    f"{self._pair_name(x[i] * len(self.actions) + a[i])}: "
                     f"{what} state {self.states[y[i]]!r} is {column[i]}"
                 )
         pair = x * len(self.actions) + a
@@ -212,17 +212,18 @@ class MDP:
         pair, y, p, r = (column[p > 0.0] for column in (pair, y, p, r))
         order = np.lexsort((r, y, pair))
         pair, y, p, r = pair[order], y[order], p[order], r[order] + 0.0  # -0. becomes 0.
-        new = np.ones(pair.size, bool)
-        new[1:] = (np.diff(pair) != 0) | (np.diff(y) != 0) | (np.diff(r) != 0)
-        p = np.asarray(np.bincount(np.cumsum(new) - 1, p), np.float64)
-        pair, y, r = pair[new], y[new], r[new]
+        is_new = np.ones(pair.size, bool)
+        is_new[1:] = (np.diff(pair) != 0) | (np.diff(y) != 0) | (np.diff(r) != 0)
+        p = np.asarray(np.bincount(np.cumsum(is_new) - 1, p), np.float64)
+        pair, y, r = pair[is_new], y[is_new], r[is_new]
         order = np.lexsort((r, y, -p, pair))
         pair, y, p, r = pair[order], y[order], p[order], r[order]
         total = np.bincount(pair, p, pairs)
-        off = offered[np.abs(total[offered] - 1.0) > TOLERANCE]
-        if off.size:
+        wrong = offered[np.abs(total[offered] - 1.0) > TOLERANCE]
+        if wrong.size:
+            i = wrong[0]
             raise InvalidTable(
-                f"{self._pair(off[0])}: the probabilities sum to {total[off[0]]:.9g}, not to 1"
+                f"{self._pair_name(i)}: the probabilities sum to {total[i]:.9g}, not to 1"
             )
         #: Per pair x A + a: its first entry and its number of entries (0 if a is unavailable).
         self.size: IntArray = np.bincount(pair, minlength=pairs).astype(np.int64)
@@ -233,10 +234,10 @@ class MDP:
         self.rewards: FloatArray = r
         #: allowed[x, a]: whether action a is available in state x.
         self.allowed: npt.NDArray[np.bool_] = (self.size > 0).reshape(shape)
-        idle = np.flatnonzero(~self.allowed.any(1))
-        if idle.size:
+        stuck = np.flatnonzero(~self.allowed.any(1))
+        if stuck.size:
             raise InvalidTable(
-                f"state {self.states[idle[0]]!r} has no available action: give it at least one, "
+                f"state {self.states[stuck[0]]!r} has no available action: give it at least one, "
                 "for example one that stays"
             )
         self._pairs = np.flatnonzero(self.size)
@@ -246,12 +247,13 @@ class MDP:
                       self.allowed, self.reward):  # fmt: skip
             array.flags.writeable = False
 
-    def _pair(self, pair: int) -> str:
+    def _pair_name(self, pair: int) -> str:
+        """Return the state and the action of a pair, for a message."""
         x, a = divmod(int(pair), len(self.actions))
         return f"state {self.states[x]!r}, action {self.actions[a]!r}"
 
     def _sum(self, values: FloatArray, missing: float) -> FloatArray:
-        """Return Σ_{r,y} P(r, y | x, a) value for every pair."""
+        """Return Σ_{r,y} P(r, y | x, a) value for every pair; `missing` where a is unavailable."""
         sums = np.full(self.size.size, missing)
         sums[self._pairs] = np.add.reduceat(self.probability * values, self.first[self._pairs])
         return sums.reshape(self.allowed.shape)
@@ -268,21 +270,24 @@ class MDP:
     def transition(self) -> FloatArray:
         """P(y | x, a) as a dense array [x, a, y], computed at each access."""
         X, A = self.allowed.shape
-        where = np.repeat(np.arange(X * A), self.size) * X + self.successor
-        dense = np.bincount(where, self.probability, X * A * X).reshape(X, A, X)
+        cell = np.repeat(np.arange(X * A), self.size) * X + self.successor
+        dense = np.bincount(cell, self.probability, X * A * X).reshape(X, A, X)
         return np.asarray(dense, np.float64)
 
     @cached_property
     def tables(self) -> "Tables":
         """The transitions in the format of `bayescontrol.kernels.mdp`."""
-        missing = self.size == 0
+        unavailable = self.size == 0
         cumulative = np.empty(self.successor.size)
-        for i, j in zip(self.first[~missing], (self.first + self.size)[~missing], strict=True):
+        for i, j in zip(
+            self.first[~unavailable], (self.first + self.size)[~unavailable], strict=True
+        ):
             np.cumsum(self.probability[i:j], out=cumulative[i:j])
             cumulative[j - 1] = 1.0  # exactly, despite rounding
+        # An unavailable pair has one entry, the last, with state -1 and reward NaN.
         return kernels.mdp.Tables(
-            first=np.where(missing, self.successor.size, self.first),
-            size=np.where(missing, 1, self.size),
+            first=np.where(unavailable, self.successor.size, self.first),
+            size=np.where(unavailable, 1, self.size),
             successor=np.append(self.successor, -1),
             cumulative=np.append(cumulative, 1.0),
             reward=np.append(self.rewards, np.nan),
@@ -306,9 +311,8 @@ class MDP:
         return MDPEnvironment(self, start)
 
     def __repr__(self) -> str:
-        n = len(self.states), len(self.actions), self.successor.size
-        counts = zip(n, ("state", "action", "transition"), strict=True)
-        return f"MDP({', '.join(f'{n} {what}' + 's' * (n != 1) for n, what in counts)})"
+        states, actions = counted(len(self.states), "state"), counted(len(self.actions), "action")
+        return f"MDP({states}, {actions}, {counted(self.successor.size, 'transition')})"
 
 
 def chain_mdp(k: int, pays: int = 0) -> MDP:
@@ -341,7 +345,7 @@ def chain_mdp(k: int, pays: int = 0) -> MDP:
 def random_mdp(states: int, actions: int, *, concentration: float = 1.0, seed: SeedLike = 0) -> MDP:
     """Return a random MDP: P(· | x, a) ~ Dirichlet(c, …, c), r(x, a) ~ U[0, 1).
 
-    Every transition is possible, so it is communicating.
+    Every transition is possible, so the MDP is communicating.
 
     >>> random_mdp(5, 2, seed=1)
     MDP(5 states, 2 actions, 50 transitions)
