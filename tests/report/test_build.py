@@ -105,7 +105,7 @@ def test_a_section_does_not_hold_the_columns(result: Result, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("drawn", "message"),
     [
-        ({"../x": None}, r"evil: figure '\.\./x' becomes a file name"),
+        ({"../x": None}, r"evil: figure '\.\./x' is not a valid file name"),
         ({"x": "picture"}, "evil: figure 'x' is a str; return a Chart"),
     ],
 )

@@ -44,11 +44,12 @@ Marker: TypeAlias = Literal[
 ]
 #: A logarithmic axis has its ticks at powers of ten or of two.
 Scale: TypeAlias = Literal["linear", "log", "log2"]
-#: Position of a printed legend: inside its panel, or below all panels. A page has one below.
+#: Position of a printed legend: inside its panel, or below all panels. Pages ignore it, except
+#: that panels with "below" share one legend.
 Place: TypeAlias = Literal[
     "best", "upper left", "upper right", "lower left", "lower right", "center right", "below"
 ]
-#: The ends of an axis; None means that the data decide.
+#: The ends of an axis; None means that the axis ends where the data end.
 Limits: TypeAlias = tuple[float | None, float | None]
 
 #: Okabe and Ito's colour-blind safe palette; ink is black on a light ground, white on a dark one.
@@ -72,7 +73,7 @@ class InvalidChart(BayesControlError, ValueError):
 class LabelledMark:
     """A mark with a label; marks of one `group` are shown and hidden together in all panels.
 
-    The group is the label unless it is given.
+    `group` defaults to the label.
 
     >>> Guide("prior", 0.5).group
     'prior'
@@ -122,16 +123,16 @@ class Series(LabelledMark):
             require_choice(self.marker, Marker, self.place, "marker")
         elif self.kind == "points":
             object.__setattr__(self, "marker", "circle")
-        both = (self.low is None) == (self.high is None)
-        require(both, self.place, "give both low and high, or neither")
+        both_or_neither = (self.low is None) == (self.high is None)
+        require(both_or_neither, self.place, "give both low and high, or neither")
         _store_points(self, ("x", "y") if self.low is None else ("x", "y", "low", "high"), least=1)
         is_finite = np.isfinite(self.x).all()
         require(is_finite, self.place, "x holds NaN or infinities; only y, low and high may")
         if self.low is not None and self.high is not None and np.any(self.low > self.high):
             i = int(np.argmax(self.low > self.high))
             raise InvalidChart(
-                f"{self.place}: at x = {self.x[i]:g} low is {self.low[i]:g}, above high, "
-                f"{self.high[i]:g}"
+                f"{self.place}: at x = {self.x[i]:g}, low = {self.low[i]:g} is above "
+                f"high = {self.high[i]:g}"
             )
 
     @classmethod
@@ -187,7 +188,7 @@ class Region(LabelledMark):
     def __post_init__(self) -> None:
         super().__post_init__()
         _store_points(self, ("x", "y"), least=3)
-        require(np.isfinite([self.x, self.y]).all(), self.place, "its corners must be finite")
+        require(np.isfinite([self.x, self.y]).all(), self.place, "all corners must be finite")
         require_share(self.shade, self.place, "shade")
 
 
@@ -242,9 +243,9 @@ class Heat:
         _store_numbers(self, ("values",), place)
         values = self.values
         is_table = values.ndim == 2 and values.size > 0
-        require(is_table, place, f"values have shape {values.shape}; rows and columns")
-        is_shade = np.isnan(values) | (np.isfinite(values) & (values >= 0))
-        require(is_shade.all(), place, "values are at least 0 and finite, or NaN for no cell")
+        require(is_table, place, f"values have shape {values.shape}; expected rows and columns")
+        is_valid = np.isnan(values) | (np.isfinite(values) & (values >= 0))
+        require(is_valid.all(), place, "values must be finite and at least 0, or NaN for no cell")
         for name in ("high", "power"):
             value = getattr(self, name)
             require(0 < value < np.inf, place, f"{name} is {value}; it must be positive")
@@ -272,8 +273,8 @@ class Heat:
         """
         decade = 10.0 ** np.floor(np.log10(self.high))
         steps = np.array([0.1, 0.2, 0.5, 1, 2, 5]) if self.power < 1 else np.array([1, 2, 5])
-        between = [v for v in steps * decade if 0.05 * self.high < v < 0.95 * self.high]
-        return np.round([0.0, *between, self.high], 12)
+        inner_ticks = [v for v in steps * decade if 0.05 * self.high < v < 0.95 * self.high]
+        return np.round([0.0, *inner_ticks, self.high], 12)
 
     def outline(self) -> tuple[FloatArray, FloatArray]:
         """Return the borders of all cells as one line, with NaN between two cells.
@@ -324,8 +325,8 @@ def arrows(
     """
     middle = np.stack([np.ravel(x), np.ravel(y)]).astype(np.float64)
     d = np.stack([np.ravel(dx), np.ravel(dy)]).astype(np.float64)
-    tail, tip, aside = middle - d / 2, middle + d / 2, _BARB_OFFSET * np.stack([-d[1], d[0]])
-    left, right = tip - _BARB_LENGTH * d + aside, tip - _BARB_LENGTH * d - aside
+    tail, tip, sideways = middle - d / 2, middle + d / 2, _BARB_OFFSET * np.stack([-d[1], d[0]])
+    left, right = tip - _BARB_LENGTH * d + sideways, tip - _BARB_LENGTH * d - sideways
     path = np.stack([tail, tip, left, tip, right, np.full_like(tip, np.nan)], axis=2)
     return Strokes(label, path[0].ravel(), path[1].ravel(), **look)
 
@@ -382,20 +383,21 @@ class Panel:
         require_text(self.ylabel, place, "ylabel")
         require_choices(self, place)
         has_marks = self.series or self.regions or self.heats or self.graphs
-        require(has_marks, place, "it has no series and no region; leave the panel out")
+        require(has_marks, place, "it has nothing to draw; leave the panel out")
         for axis in "xy":
             self._check_axis(axis, place)
 
     def _check_axis(self, axis: str, place: str) -> None:
+        """Raise unless limits and data fit the scale of the axis "x" or "y"."""
         scale, (low, high) = getattr(self, f"{axis}scale"), getattr(self, f"{axis}lim")
         increases = low is None or high is None or low < high
         require(increases, place, f"{axis}lim is ({low}, {high}); it must increase")
         if scale == "linear":
             return
         lowest = min(bound for bound in (low, high, 1.0) if bound is not None)
-        require(lowest > 0, place, f"{axis}lim is ({low}, {high}) on a logarithmic axis")
-        flat = (*self.regions, *self.heats, *self.graphs)
-        marks = (*self.series, *flat) if axis == "x" else flat
+        require(lowest > 0, place, f"{axis}lim is ({low}, {high}), not positive on a log axis")
+        filled = (*self.regions, *self.heats, *self.graphs)
+        marks = (*self.series, *filled) if axis == "x" else filled
         lowest = min((getattr(mark, axis).min() for mark in marks), default=1.0)
         require(lowest > 0, place, f"{axis} = 0 or less cannot be drawn on a logarithmic axis")
 
@@ -427,15 +429,15 @@ class Panel:
         >>> Panel("", "t", "y", [series]).visible(series)
         Visible(y=array([ 1., nan,  4.]), low=array([nan, nan, nan]), high=array([nan, nan, nan]))
         """
-        logarithmic = self.yscale != "linear"
-        y = np.where(_shown(series.y, logarithmic), series.y, np.nan)
+        is_log = self.yscale != "linear"
+        y = np.where(_is_drawable(series.y, is_log), series.y, np.nan)
         if series.low is None or series.high is None:
             return Visible(y, None, None)
-        bounded = np.isfinite(series.low) & _shown(series.high, logarithmic) & np.isfinite(y)
-        low = np.where(bounded, series.low, np.nan)
-        if logarithmic:
+        has_bounds = np.isfinite(series.low) & _is_drawable(series.high, is_log) & np.isfinite(y)
+        low = np.where(has_bounds, series.low, np.nan)
+        if is_log:
             low = np.where(low <= 0, self._lowest(), low)
-        return Visible(y, low, np.where(bounded, series.high, np.nan))
+        return Visible(y, low, np.where(has_bounds, series.high, np.nan))
 
     def extent(self, axis: Literal["x", "y"]) -> tuple[float, float]:
         """Return the ends of an axis: its limits, or the range of the data.
@@ -444,13 +446,13 @@ class Panel:
         >>> panel.extent("x"), panel.extent("y")
         ((0.0, 8.0), (1.0, 1.0))
         """
-        drawn = [getattr(flat, axis) for flat in (*self.regions, *self.heats, *self.graphs)]
+        coordinates = [getattr(mark, axis) for mark in (*self.regions, *self.heats, *self.graphs)]
         if axis == "x":
-            drawn += [series.x for series in self.series]
+            coordinates += [series.x for series in self.series]
         else:
-            drawn += [y for s in self.series for y in self.visible(s) if y is not None]
+            coordinates += [y for s in self.series for y in self.visible(s) if y is not None]
         low, high = self.xlim if axis == "x" else self.ylim
-        values = np.concatenate(drawn)
+        values = np.concatenate(coordinates)
         finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.ones(1)
         return (
             float(finite.min() if low is None else low),
@@ -458,10 +460,11 @@ class Panel:
         )
 
     def _lowest(self) -> float:
+        """Return the lower end of a logarithmic y axis: its limit, or the least positive value."""
         if self.ylim[0] is not None:
             return self.ylim[0]
-        shown = (y for series in self.series for y in (series.y, series.low) if y is not None)
-        values = np.concatenate([y[_shown(y, logarithmic=True)] for y in shown])
+        all_y = (y for series in self.series for y in (series.y, series.low) if y is not None)
+        values = np.concatenate([y[_is_drawable(y, logarithmic=True)] for y in all_y])
         return float(values.min(initial=np.inf))
 
 
@@ -495,7 +498,8 @@ class Chart:
                 require_text(panel.title, f"a panel of {place}", "title")
 
 
-def _shown(values: FloatArray, logarithmic: bool) -> npt.NDArray[np.bool_]:
+def _is_drawable(values: FloatArray, logarithmic: bool) -> npt.NDArray[np.bool_]:
+    """Return which values can be drawn: finite ones, and only positive ones on a log axis."""
     return np.isfinite(values) & (values > 0) if logarithmic else np.isfinite(values)
 
 
@@ -511,17 +515,17 @@ def require_text(text: str, place: str, name: str) -> None:
 
 
 def require_choice(value: Any, kind: Any, place: str, name: str) -> None:
-    """Raise `InvalidChart` unless the value is one of a `Literal`'s."""
-    *most, last = typing.get_args(kind)
-    expected = f"{', '.join(most)} or {last}"
+    """Raise `InvalidChart` unless the value is one of those of the `Literal` type `kind`."""
+    *others, last = typing.get_args(kind)
+    expected = f"{', '.join(others)} or {last}"
     require(value in typing.get_args(kind), place, f"{name} is {value!r}; it must be {expected}")
 
 
 def require_choices(mark: Any, place: str) -> None:
     """Raise `InvalidChart` unless every field with a `Literal` type has one of its values."""
-    for one in dataclasses.fields(mark):
-        if typing.get_origin(one.type) is Literal:
-            require_choice(getattr(mark, one.name), one.type, place, one.name)
+    for attribute in dataclasses.fields(mark):
+        if typing.get_origin(attribute.type) is Literal:
+            require_choice(getattr(mark, attribute.name), attribute.type, place, attribute.name)
 
 
 def require_share(value: float, place: str, name: str) -> None:

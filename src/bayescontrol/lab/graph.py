@@ -1,13 +1,14 @@
 """A directed graph: states, transitions between them, and outlines around sets of states.
 
     node       a disc with its name; `shade` is the share of its colour
-    edge       an arrow of width 0.6 + 2.4 p points for probability p; a loop if it returns
+    edge       an arrow of width 0.6 + 2.4 p points for probability p; a loop if both ends are one
+               node. From node p to node q it follows the curve
                c(s) = (1-s)² p + 2 s (1-s) k + s² q,    k = (p + q)/2 + bend · |q - p| · n,
-               where n is q - p turned to the left: two arrows that run both ways lie apart
+               where n is the unit vector to the left of q - p: arrows p → q and q → p lie apart
     area       the convex hull of discs around some nodes, with a name
 
 One unit is about 1.5 cm in print: place nodes one to two units apart. Shapes are lines through
-points, so that a renderer can draw them as they are. An arrow starts and ends on the borders of
+points, which a renderer can draw directly. An arrow starts and ends on the borders of
 its discs.
 """
 
@@ -35,8 +36,8 @@ from bayescontrol.lab.chart import (
 #: Number of corners of a disc and number of points on a curve.
 _DISC_CORNERS: Final = 48
 _CURVE_POINTS: Final = 129
-#: A loop leaves its disc at this angle from its direction; its control points are this far off
-#: in angle and, in radii, in distance.
+#: Shape of a loop: the angle between its direction and the points where it leaves and enters the
+#: disc; the angle and the distance (in radii) of its control points.
 _LOOP_START: Final = 0.42
 _LOOP_OPENING: Final = 0.66
 _LOOP_REACH: Final = 4.6
@@ -80,9 +81,10 @@ class Node:
 class Edge:
     """An arrow between two nodes by name; its width grows with its probability.
 
-    `bend` moves its middle to the left, as a share of its length; None separates it from other
-    arrows. A loop is drawn where there is most space. The label is placed beside the point `at` of
-    the arrow, 0 at the source and 1 at the target. A `faint` edge is grey and half as wide.
+    `bend` moves the middle of the arrow to the left, as a share of its length. If `bend` is None,
+    it is chosen so that arrows do not cover each other. A loop is drawn on the side with most
+    space. The label is placed beside the point `at` of the arrow, 0 at the source and 1 at the
+    target. A `faint` edge is grey and half as wide.
 
     >>> Edge("A", "B", 0.25, "go/quiet").width, Edge("A", "B", 0.25, faint=True).width
     (1.2, 0.6)
@@ -117,15 +119,15 @@ class Edge:
 
     @property
     def width(self) -> float:
-        """The line width in points: 0.6 + 2.4 p, or half of it if faint."""
+        """The line width in points: 0.6 + 2.4 p, or half of this width if the edge is faint."""
         return round((0.3 if self.faint else 0.6) * (1 + 4 * self.probability), 6)
 
 
 @dataclass(frozen=True)
 class Area:
-    """An outline around some of the nodes; `room` is its distance from them, in radii.
+    """An outline around some nodes; `room` is its distance from the nodes, in radii.
 
-    Its label is placed on one `side` of it, unless `named` is False.
+    The label is placed above or below the outline, unless `named` is False.
 
     >>> Area("region A", ("a0", "a1")).side
     'above'
@@ -155,11 +157,11 @@ class Arrow(NamedTuple):
     aside: FloatArray  #: the unit vector away from the line on its outer side
 
     def point(self, share: float) -> FloatArray:
-        """Return the point at a share of the way, 0 at the start and 1 at the tip."""
-        way = np.concatenate([self.line, self.head[:1]])
-        distance = _arc_length(way)
-        at = share * distance[-1]
-        return np.array([np.interp(at, distance, way[:, axis]) for axis in (0, 1)])
+        """Return the point at a share of the arrow's length, 0 at the start and 1 at the tip."""
+        path = np.concatenate([self.line, self.head[:1]])
+        distance = _arc_length(path)
+        along = share * distance[-1]
+        return np.array([np.interp(along, distance, path[:, axis]) for axis in (0, 1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,17 +192,18 @@ class Graph:
         place = f"graph {self.label!r}"
         require_text(self.label, place, "label")
         is_drawable = self.nodes and 0 < self.radius < np.inf
-        require(is_drawable, place, f"{len(self.nodes)} nodes of radius {self.radius}")
+        sizes = f"{len(self.nodes)} nodes of radius {self.radius}"
+        require(is_drawable, place, f"{sizes}; expected a node and a finite, positive radius")
         names = [node.name for node in self.nodes]
-        twice = {name for name in names if names.count(name) > 1}
-        require(not twice, place, f"two nodes are called {min(twice, default='')!r}")
-        used = [(edge.place, name) for edge in self.edges for name in (edge.source, edge.target)]
-        used += [(f"area {area.label!r}", name) for area in self.areas for name in area.nodes]
-        for which, name in used:
-            require(name in names, place, f"{which}: no node is called {name!r}")
-        for one, other in combinations(self.nodes, 2):
-            is_apart = np.hypot(one.x - other.x, one.y - other.y) >= 2 * self.radius
-            require(is_apart, place, f"{one.name!r} and {other.name!r} overlap")
+        repeated = {name for name in names if names.count(name) > 1}
+        require(not repeated, place, f"two nodes are called {min(repeated, default='')!r}")
+        uses = [(edge.place, name) for edge in self.edges for name in (edge.source, edge.target)]
+        uses += [(f"area {area.label!r}", name) for area in self.areas for name in area.nodes]
+        for owner, name in uses:
+            require(name in names, place, f"{owner}: no node is called {name!r}")
+        for a, b in combinations(self.nodes, 2):
+            is_apart = np.hypot(a.x - b.x, a.y - b.y) >= 2 * self.radius
+            require(is_apart, place, f"{a.name!r} and {b.name!r} overlap; move them apart")
         for area, hull in zip(self.areas, self.outlines, strict=True):
             for node in self.nodes:
                 require(
@@ -211,19 +214,20 @@ class Graph:
                 )
 
     @cached_property
-    def _at(self) -> dict[str, FloatArray]:
+    def _centres(self) -> dict[str, FloatArray]:
+        """The position of each node by name."""
         return {node.name: np.array([node.x, node.y], np.float64) for node in self.nodes}
 
     @cached_property
     def discs(self) -> list[FloatArray]:
         """The circles of the nodes, as corners (x_i, y_i)."""
-        return [disc(self._at[node.name], self.radius) for node in self.nodes]
+        return [disc(self._centres[node.name], self.radius) for node in self.nodes]
 
     @cached_property
     def outlines(self) -> list[FloatArray]:
         """The corners of the areas."""
         return [
-            outline([self._at[name] for name in area.nodes], self.radius * (1 + area.room))
+            outline([self._centres[name] for name in area.nodes], self.radius * (1 + area.room))
             for area in self.areas
         ]
 
@@ -235,7 +239,7 @@ class Graph:
             size = _FAINT_HEAD if edge.faint else 1.0
             width = _HEAD_WIDTH[0] + _HEAD_WIDTH[1] * edge.probability
             head = size * _HEAD_LENGTH, size * width
-            p, q = self._at[edge.source], self._at[edge.target]
+            p, q = self._centres[edge.source], self._centres[edge.target]
             if edge.source == edge.target:
                 shapes.append(loop(p, self._free_angle(edge.source), self.radius, *head))
             else:
@@ -265,26 +269,26 @@ class Graph:
 
     def _is_blocked(self, source: str, target: str) -> bool:
         """Return whether a third node lies on the straight line between two nodes."""
-        p, q = self._at[source], self._at[target]
+        p, q = self._centres[source], self._centres[target]
         d = q - p
-        for name, at in self._at.items():
-            share = float((at - p) @ d / (d @ d)) if source != target else 0.0
-            near = np.hypot(*(p + share * d - at)) < 1.2 * self.radius
-            if name not in (source, target) and 0 < share < 1 and near:
+        for name, centre in self._centres.items():
+            share = float((centre - p) @ d / (d @ d)) if source != target else 0.0
+            is_near = np.hypot(*(p + share * d - centre)) < 1.2 * self.radius
+            if name not in (source, target) and 0 < share < 1 and is_near:
                 return True
         return False
 
     def _free_angle(self, name: str) -> float:
-        """Return the middle of the widest gap between the lines at a node, in degrees."""
+        """Return the middle of the widest gap between a node's edges, an angle in degrees."""
         neighbours = {
-            n
+            end
             for edge in self.edges
-            for n in (edge.source, edge.target)
-            if name in (edge.source, edge.target) and n != name
+            for end in (edge.source, edge.target)
+            if name in (edge.source, edge.target) and end != name
         }
         angles = sorted(
-            float(np.degrees(np.arctan2(*(self._at[other] - self._at[name])[::-1])) % 360)
-            for other in neighbours
+            float(np.degrees(np.arctan2(*(self._centres[n] - self._centres[name])[::-1])) % 360)
+            for n in neighbours
         )
         if not angles:
             return 90.0
@@ -296,7 +300,7 @@ class Graph:
     def edge_words(self) -> list[tuple[str, float, float]]:
         """The labels of the edges and their positions: beside the arrow, on its outer side."""
         words = []
-        middle = np.mean([*self._at.values()], axis=0)
+        middle = np.mean([*self._centres.values()], axis=0)
         for edge, bend, shape in zip(self.edges, self._bends, self.arrows, strict=True):
             if edge.label:
                 half = np.add(_half_size(edge.label), (0.05, 0.03))
@@ -314,11 +318,11 @@ class Graph:
         for area, hull in zip(self.areas, self.outlines, strict=True):
             if not area.named:
                 continue
-            above = area.side == "above"
-            edge = hull[:, 1].max() if above else hull[:, 1].min()
-            top = hull[np.abs(hull[:, 1] - edge) < 1e-6, 0]
-            y = edge + (1 if above else -1) * (_half_size(area.label)[1] + 0.06)
-            words.append((area.label, float((top.min() + top.max()) / 2), float(y), area.colour))
+            is_above = area.side == "above"
+            border_y = hull[:, 1].max() if is_above else hull[:, 1].min()
+            xs = hull[np.abs(hull[:, 1] - border_y) < 1e-6, 0]
+            y = border_y + (1 if is_above else -1) * (_half_size(area.label)[1] + 0.06)
+            words.append((area.label, float((xs.min() + xs.max()) / 2), float(y), area.colour))
         return words
 
     @property
@@ -333,11 +337,11 @@ class Graph:
 
     def _extent(self, axis: int) -> FloatArray:
         shapes = [*self.discs, *self.outlines, *(shape.line for shape in self.arrows)]
-        ends = [shape[:, axis] for shape in shapes]
+        coordinates = [shape[:, axis] for shape in shapes]
         for text, *at in (*self.edge_words, *(word[:3] for word in self.area_words)):
             half = _half_size(text)[axis]
-            ends.append(np.array([at[axis] - half, at[axis] + half]))
-        values = np.concatenate(ends)
+            coordinates.append(np.array([at[axis] - half, at[axis] + half]))
+        values = np.concatenate(coordinates)
         return np.array([values.min(), values.max()])
 
 
@@ -357,14 +361,17 @@ def outline(centres: npt.ArrayLike, radius: float) -> FloatArray:
 
 def contains(hull: FloatArray, point: npt.ArrayLike) -> bool:
     """Return whether a point lies in a hull whose corners are counter-clockwise."""
-    at, along = np.asarray(point) - hull, np.roll(hull, -1, axis=0) - hull
-    return bool((along[:, 0] * at[:, 1] - along[:, 1] * at[:, 0] > 0).all())
+    offsets, edges = np.asarray(point) - hull, np.roll(hull, -1, axis=0) - hull
+    return bool((edges[:, 0] * offsets[:, 1] - edges[:, 1] * offsets[:, 0] > 0).all())
 
 
 def arrow(
     p: FloatArray, q: FloatArray, bend: float, radius: float, length: float, width: float
 ) -> Arrow:
-    """Return the arrow from the disc around p to that around q, with a head of the given size."""
+    """Return the arrow from the disc around p to the disc around q.
+
+    `length` and `width` are the size of its head.
+    """
     s = np.linspace(0.0, 1.0, _CURVE_POINTS)[:, None]
     normal = np.array([p[1] - q[1], q[0] - p[0]])
     k = (p + q) / 2 + bend * normal
@@ -376,25 +383,29 @@ def arrow(
 
 
 def loop(p: FloatArray, toward: float, radius: float, length: float, width: float) -> Arrow:
-    """Return the arrow from the disc around p back to it; `toward` is an angle in degrees."""
+    """Return an arrow that leaves the disc around p and returns to it.
+
+    `toward` is its direction, an angle in degrees; `length` and `width` are the size of its head.
+    """
     angle, s = np.radians(toward), np.linspace(0.0, 1.0, _CURVE_POINTS)[:, None]
-    a, d = (p + radius * _unit(angle + side) for side in (_LOOP_START, -_LOOP_START))
+    a, d = (p + radius * _vector(angle + side) for side in (_LOOP_START, -_LOOP_START))
     b, c = (
-        p + _LOOP_REACH * radius * _unit(angle + side) for side in (_LOOP_OPENING, -_LOOP_OPENING)
+        p + _LOOP_REACH * radius * _vector(angle + side) for side in (_LOOP_OPENING, -_LOOP_OPENING)
     )
     curve = (1 - s) ** 3 * a + 3 * s * (1 - s) ** 2 * b + 3 * s**2 * (1 - s) * c + s**3 * d
-    return _with_head(curve, length, width, _unit(angle))
+    return _with_head(curve, length, width, _vector(angle))
 
 
-def _unit(angle: float) -> FloatArray:
+def _vector(angle: float) -> FloatArray:
+    """Return the unit vector at an angle in radians."""
     return np.array([np.cos(angle), np.sin(angle)])
 
 
 def _outside_disc(curve: FloatArray, centre: FloatArray, radius: float) -> FloatArray:
     """Cut off the start of a curve that lies inside a disc."""
-    away = np.hypot(*(curve - centre).T)
-    first = int(np.argmax(away > radius))
-    share = (radius - away[first - 1]) / (away[first] - away[first - 1])
+    distance = np.hypot(*(curve - centre).T)
+    first = int(np.argmax(distance > radius))
+    share = (radius - distance[first - 1]) / (distance[first] - distance[first - 1])
     border = curve[first - 1] + share * (curve[first] - curve[first - 1])
     return np.concatenate([border[None], curve[first:]])
 
@@ -405,6 +416,7 @@ def _arc_length(curve: FloatArray) -> FloatArray:
 
 
 def _with_head(curve: FloatArray, length: float, width: float, aside: FloatArray) -> Arrow:
+    """Replace the end of a curve by an arrow head."""
     distance = _arc_length(curve)
     # A head is never longer than half of its line.
     cut = distance[-1] - min(length, distance[-1] / 2)

@@ -136,9 +136,7 @@ def provenance_of_runs(
     >>> [part.runs for part in provenance_of_runs(range(1, 6), [], known)]
     [((1, 4, 1),), ((4, 6, 1),)]
     """
-    by_run = {
-        run: part.provenance for part in known for run_span in part.runs for run in range(*run_span)
-    }
+    by_run = {run: part.provenance for part in known for runs in part.runs for run in range(*runs)}
     for file in files:
         if file.header.provenance is not None:
             by_run.update(dict.fromkeys(file.runs, file.header.provenance))

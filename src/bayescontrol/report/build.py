@@ -45,15 +45,15 @@ def build(results: Path, out: Path | None = None) -> Path:
     Traceback (most recent call last):
     bayescontrol.lab.manifest.NoResults: no-such-folder holds no results: ...
     """
-    whole, place = read_manifest(results), results if out is None else out
-    swept = whole.sweep if isinstance(whole, Sweep) else ()
+    manifest, target = read_manifest(results), results if out is None else out
+    swept = manifest.sweep if isinstance(manifest, Sweep) else ()
     sections = []
     for folder in results_in(results):
-        within = folder.relative_to(results)
-        where = "" if within == Path() else within.as_posix()
-        sections.append(replace(section_of(folder, place / within, swept), folder=where))
-    broken = {} if isinstance(whole, Manifest) else whole.broken
-    return write_page(title_of(whole), sections, place, broken)
+        relative = folder.relative_to(results)
+        folder_text = "" if relative == Path() else relative.as_posix()
+        sections.append(replace(section_of(folder, target / relative, swept), folder=folder_text))
+    broken = {} if isinstance(manifest, Manifest) else manifest.broken
+    return write_page(title_of(manifest), sections, target, broken)
 
 
 def section(result: Result, folder: Path) -> Section:
@@ -68,7 +68,7 @@ def section(result: Result, folder: Path) -> Section:
 
 
 def charts_of(result: Result) -> dict[str, Chart]:
-    """Return the charts of a result by file name, and check both."""
+    """Return the charts of a result by file name; raise if a name or a chart is invalid."""
     name = result.experiment.name
     try:
         charts = dict(result.experiment.figures(result.settings, result.columns))
@@ -79,7 +79,7 @@ def charts_of(result: Result) -> dict[str, Chart]:
     for label, chart in charts.items():
         if not _FILE.fullmatch(label):
             raise ExperimentFailed(
-                f"{name}: figure {label!r} becomes a file name; use letters, digits, - and _"
+                f"{name}: figure {label!r} is not a valid file name; use letters, digits, - and _"
             )
         if not isinstance(chart, Chart):
             raise ExperimentFailed(
@@ -101,9 +101,10 @@ def write_page(
 def section_of(
     results: Path | StoredResults, place: Path | None = None, swept: Iterable[str] = ()
 ) -> Section:
-    """Score and draw one result, with its figures in `place`; label it by `swept`.
+    """Score and draw one result; write its figures to `place`, by default its own folder.
 
-    Pass the folder, or results that are already in memory.
+    `results` is a folder, or results already in memory. The values of the settings named in `swept`
+    become the label of the section.
     """
     stored = read(results) if isinstance(results, Path) else results
     folder = stored.folder
@@ -135,23 +136,23 @@ def title_of(manifest: AnyManifest) -> str:
 
 def _provenance(manifest: Manifest) -> dict[str, Any]:
     return {
-        "experiment": Path(
-            manifest.found
-        ).name,  # a registered name, or file.py:attribute without its folder
+        # A registered name, or file.py:attribute without its folder.
+        "experiment": Path(manifest.found).name,
         "started": manifest.started,
         "finished": manifest.finished,
         "key of the settings": manifest.key,
         **{f"sha256 of {name}": digest for name, digest in manifest.sha256.items()},
-        **{_runs(part): _describe(part.provenance) for part in manifest.provenance},
+        **{_format_runs(part): _describe(part.provenance) for part in manifest.provenance},
     }
 
 
-def _runs(part: RunsProvenance) -> str:
+def _format_runs(part: RunsProvenance) -> str:
+    """Format run numbers, such as "runs 0 to 9, 12 to 20 by 2"."""
     spans = []
     for start, stop, step in part.runs:
         last = range(start, stop, step)[-1]
-        few = f"{start}" if last == start else f"{start} to {last}"
-        spans.append(few if step == 1 or last == start else f"{few} by {step}")
+        text = f"{start}" if last == start else f"{start} to {last}"
+        spans.append(text if step == 1 or last == start else f"{text} by {step}")
     return f"runs {', '.join(spans)}"
 
 

@@ -44,7 +44,7 @@ _DPI: Final = 200
 _SINGLE: Final = (6.8, 4.4)
 _ONE_OF_SEVERAL: Final = (5.3, 4.0)
 _ON_PAGE: Final = (4.8, 3.4)
-#: Inches per row of maps or graphs, and the least and greatest width of one map or graph.
+#: Width in inches of a row of maps or graphs, and least and greatest width of one map or graph.
 _ROW: Final = 12.5
 _MAP_WIDTHS: Final = (2.5, 4.0)
 _GRAPH_WIDTHS: Final = (3.0, 6.5)
@@ -103,17 +103,17 @@ def figure(chart: Chart) -> "Figure":
     """
     mpl = _matplotlib()
     columns, rows = chart.columns, -(-len(chart.panels) // chart.columns)
-    single = len(chart.panels) == 1
-    width, height = _SINGLE if single else _ONE_OF_SEVERAL
+    is_single = len(chart.panels) == 1
+    width, height = _SINGLE if is_single else _ONE_OF_SEVERAL
     if all(panel.graphs for panel in chart.panels):
         width, height = graph_size(chart.panels, columns)
-    elif not single and all(panel.is_map for panel in chart.panels):
+    elif not is_single and all(panel.is_map for panel in chart.panels):
         width, height = _map_size(columns)
     with mpl.rc_context(_STYLE):
         fig: Figure = mpl.figure.Figure(figsize=(columns * width, rows * height), dpi=_DPI)
         axes = list(fig.subplots(rows, columns, squeeze=False).flat)
         for ax, panel in zip(axes, chart.panels, strict=False):
-            notes = (chart.note, *panel.notes) if single else panel.notes
+            notes = (chart.note, *panel.notes) if is_single else panel.notes
             _draw_panel(ax, panel, {})
             _add_title(ax, panel.title or chart.title, [note for note in notes if note])
             _add_legend(ax, panel)
@@ -123,9 +123,9 @@ def figure(chart: Chart) -> "Figure":
         if heat is not None:
             shown = [ax for ax, panel in zip(axes, chart.panels, strict=False) if panel.heats]
             _add_scale(fig, heat, ax=shown, shrink=0.6, aspect=28, pad=0.012)
-        below = [panel.legend == "below" for panel in chart.panels]
-        _add_legend_below(fig, list(compress(axes, below)), columns * width)
-        if chart.note and not single:
+        is_below = [panel.legend == "below" for panel in chart.panels]
+        _add_legend_below(fig, list(compress(axes, is_below)), columns * width)
+        if chart.note and not is_single:
             fig.suptitle(_literal(chart.note), fontsize=9)
     return fig
 
@@ -150,20 +150,20 @@ def save(chart: Chart, stem: Path) -> tuple[Path, Path]:
     ...     [path.name for path in paths]
     ['regret.png', 'regret.pdf']
     """
-    drawn = figure(chart)
+    fig = figure(chart)
     paths = (stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.pdf"))
-    paths[0].write_bytes(_png(drawn))
+    paths[0].write_bytes(_png(fig))
     no_metadata = dict.fromkeys(("Creator", "Producer", "CreationDate"))
-    paths[1].write_bytes(_write(drawn, "pdf", metadata=no_metadata))
+    paths[1].write_bytes(_render(fig, "pdf", metadata=no_metadata))
     return paths
 
 
 def _png(fig: "Figure") -> bytes:
-    return _write(fig, "png", dpi=_DPI, metadata={"Software": None})
+    return _render(fig, "png", dpi=_DPI, metadata={"Software": None})
 
 
-def _write(fig: "Figure", file_format: str, salt: str | None = None, **options: Any) -> bytes:
-    """Return the figure as a file; the ids in an SVG depend on `salt`."""
+def _render(fig: "Figure", file_format: str, salt: str | None = None, **options: Any) -> bytes:
+    """Return the bytes of the figure's file; `salt` makes SVG ids reproducible."""
     out = io.BytesIO()
     with _matplotlib().rc_context({**_STYLE, "svg.hashsalt": salt}):
         fig.savefig(out, format=file_format, **options)
@@ -205,8 +205,8 @@ def scale_svg(chart: Chart, prefix: str) -> str:
 
 def groups(chart: Chart) -> list[str]:
     """Return the groups of series that can be shown and hidden, in order of appearance."""
-    found = (mark.group for panel in chart.panels for mark in panel.labelled)
-    return list(dict.fromkeys(found))
+    all_groups = (mark.group for panel in chart.panels for mark in panel.labelled)
+    return list(dict.fromkeys(all_groups))
 
 
 def page_size(chart: Chart) -> tuple[float, float]:
@@ -227,10 +227,10 @@ def _map_size(columns: int) -> tuple[float, float]:
 def graph_size(panels: Sequence[Panel], columns: int) -> tuple[float, float]:
     """Return width and height in inches of each of several graphs in print."""
     spans = [[high - low for low, high in map(panel.extent, "xy")] for panel in panels]  # type: ignore[arg-type]
-    wide, high = (float(span) for span in np.max(spans, axis=0))
-    least, most = _GRAPH_WIDTHS
-    width = min(max(_ROW / columns, least), most, max(_GRAPH_UNIT * wide, least))
-    return round(width, 3), round(width * high / wide + _GRAPH_TITLE, 3)
+    max_x, max_y = (float(span) for span in np.max(spans, axis=0))
+    least, greatest = _GRAPH_WIDTHS
+    width = min(max(_ROW / columns, least), greatest, max(_GRAPH_UNIT * max_x, least))
+    return round(width, 3), round(width * max_y / max_x + _GRAPH_TITLE, 3)
 
 
 def _matplotlib() -> Any:
@@ -243,9 +243,10 @@ def _matplotlib() -> Any:
 
 
 def _svg(fig: "Figure", salt: str) -> str:
+    """Return the figure as an SVG element with groups, tooltips and colours of the page."""
     no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    written = _write(fig, "svg", salt, transparent=True, metadata=no_metadata)
-    text = written[written.index(b"<svg") :].decode()
+    content = _render(fig, "svg", salt, transparent=True, metadata=no_metadata)
+    text = content[content.index(b"<svg") :].decode()
     text = re.sub(r'(<\w+) id="group-(\d+)"', r'\1 data-group="\2"', text)
     text = re.sub(r'<g id="title ([^"]*)">', r"<g><title>\1</title>", text)
     text = re.sub(r'<g id="[^"]*">', "<g>", text)
@@ -256,6 +257,7 @@ def _svg(fig: "Figure", salt: str) -> str:
 
 
 def _with_variables(tag: re.Match[str]) -> str:
+    """Replace the colours in a tag by CSS variables."""
     return re.sub(r"#[0-9a-f]{6}\b", lambda c: VARIABLES.get(c[0], c[0]), tag[0])
 
 
@@ -308,7 +310,7 @@ def _add_legend(ax: "Axes", panel: Panel) -> None:
 
 
 def _add_legend_below(fig: "Figure", axes: "list[Axes]", width: float) -> None:
-    """Add one legend below all panels; a series in several panels has its entry in one of them."""
+    """Add one legend below all panels with the legend entries of these axes."""
     entries = [entry for ax in axes for entry in zip(*ax.get_legend_handles_labels(), strict=True)]
     if entries:
         longest = max(len(label) for _, label in entries)
@@ -322,7 +324,7 @@ def _add_legend_below(fig: "Figure", axes: "list[Axes]", width: float) -> None:
 
 
 def _shared_scale(chart: Chart) -> Heat | None:
-    """Return a heat whose colour scale fits all maps of the chart, if there is one."""
+    """Return a heat with the colour scale that all maps share; None if the scales differ."""
     shaded = [p.heats[0] for p in chart.panels if p.heats and np.nanmax(p.heats[0].values) > 0]
     scales = {(heat.label, heat.high, heat.colour, heat.power) for heat in shaded}
     return shaded[0] if len(scales) == 1 else None
@@ -353,7 +355,7 @@ def _colour_map(heat: Heat, levels: int = 256) -> Any:
 @singledispatch
 def _draw(mark: Any, ax: "Axes", panel: Panel) -> list[Any]:
     """Draw a mark and return its artists."""
-    raise TypeError(f"no drawing function for a {type(mark).__name__}")
+    raise TypeError(f"a {type(mark).__name__} cannot be drawn: register a drawing function for it")
 
 
 @_draw.register(Series)
@@ -372,11 +374,12 @@ def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
         points = ax.errorbar(mark.x, y, bars, linestyle="none", capsize=2, **look)
         return points.get_children()
     look |= {"linestyle": _DASHES[mark.dash], "linewidth": 1.6}
-    step = mark.kind == "step"
-    artists: list[Any] = ax.plot(mark.x, y, drawstyle="steps-post" if step else "default", **look)
+    is_step = mark.kind == "step"
+    look["drawstyle"] = "steps-post" if is_step else "default"
+    artists: list[Any] = ax.plot(mark.x, y, **look)
     if low is not None and high is not None:
-        area: dict[str, Any] = {"color": colour, "alpha": _BAND, "linewidth": 0}
-        artists.append(ax.fill_between(mark.x, low, high, step="post" if step else None, **area))
+        band: dict[str, Any] = {"color": colour, "alpha": _BAND, "linewidth": 0}
+        artists.append(ax.fill_between(mark.x, low, high, step="post" if is_step else None, **band))
     return artists
 
 
@@ -457,8 +460,8 @@ def _fill_over(
     ax: "Axes", corners: FloatArray, colour: str, shade: float, **look: Any
 ) -> list[Any]:
     """Fill a polygon that hides what is behind it: the background, then a shade of a colour."""
-    under = ax.fill(*corners.T, facecolor=LIGHT_GROUND["ground"], linewidth=0)
-    return [*under, *ax.fill(*corners.T, facecolor=_with_opacity(colour, shade), **look)]
+    background = ax.fill(*corners.T, facecolor=LIGHT_GROUND["ground"], linewidth=0)
+    return [*background, *ax.fill(*corners.T, facecolor=_with_opacity(colour, shade), **look)]
 
 
 def _with_opacity(colour: str, opacity: float) -> tuple[float, float, float, float]:
@@ -474,5 +477,5 @@ def _label(mark: LabelledMark) -> str:
 
 
 def _literal(text: str) -> str:
-    """Escape dollars, between which Matplotlib would read mathematics."""
+    """Escape dollar signs: Matplotlib reads text between two of them as mathematics."""
     return text.replace("$", r"\$")

@@ -26,7 +26,7 @@ from bayescontrol.lab.settings import Point, plain
 from bayescontrol.report.tables import number, with_error
 
 _KEYS: Final = ("name", "claim", "source", "expected", "ours", "error", "holds")
-#: Added later: in claims.csv these follow all other columns.
+#: Keys added in later versions; in claims.csv these columns follow all others.
 _ADDED: Final = ("verdict", "exact", "place", "threshold_origin")
 
 
@@ -63,8 +63,8 @@ def write_claims(result: Result, folder: Path) -> Path:
     """Write claims.json: the `--json` object with reasons and versions."""
     content = as_object(result)
     del content["artifacts"]
-    for claim, written in zip(result.score.claims, content["claims"], strict=True):
-        written["reason"] = claim.reason
+    for claim, entry in zip(result.score.claims, content["claims"], strict=True):
+        entry["reason"] = claim.reason
     content["versions"] = versions()
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     return write_file(folder / "claims.json", f"{text}\n".encode())

@@ -23,7 +23,7 @@ from bayescontrol.report.tables import number, summary, with_error
 
 #: The browser may load nothing but the script and the style in the page itself.
 _POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
-#: Widths in rem per inch of a panel: the least, below which panels are stacked, and the greatest.
+#: Least and greatest width of a panel, in rem per inch; narrower panels are stacked.
 _LEAST_WIDTH: Final = 4.0
 _GREATEST_WIDTH: Final = 7.5
 #: Legend symbols, drawn in a box of 28 by 12.
@@ -75,25 +75,25 @@ def page(
     """
     claims = [claim for section in sections for claim in section.result.score.claims]
     name = escape(title)
-    drawn = any(section.charts for section in sections)
+    has_charts = any(section.charts for section in sections)
     return "\n".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            f"<title>{name}</title>\n<style>\n{style_sheet()}{_file('page.css')}</style>\n</head>\n<body>\n<main>",
+            f"<title>{name}</title>\n<style>\n{style_sheet()}{_resource('page.css')}</style>\n</head>\n<body>\n<main>",
             f"<h1>{name}</h1>\n<p>{summary(claims, 'claim', _mark)}.</p>",
             _overview(sections) if len(sections) > 1 else "",
-            f'<h2 class="fails">Broken</h2>{_pairs(broken)}' if broken else "",
+            f'<h2 class="fails">Broken</h2>{_definition_list(broken)}' if broken else "",
             *(_section(i, section) for i, section in enumerate(sections, 1)),
-            f"<footer><h2>Page made with</h2>{_pairs(versions)}</footer>\n</main>",
-            f"<script>\n{_file('page.js')}</script>" if drawn else "",
+            f"<footer><h2>Page made with</h2>{_definition_list(versions)}</footer>\n</main>",
+            f"<script>\n{_resource('page.js')}</script>" if has_charts else "",
             "</body>\n</html>\n",
         )
     )
 
 
-def _file(name: str) -> str:
+def _resource(name: str) -> str:
     return resources.files("bayescontrol.report").joinpath(name).read_text("utf-8")
 
 
@@ -104,7 +104,7 @@ def _mark(verdict: ClaimVerdict, words: str) -> str:
 
 def _overview(sections: Sequence[Section]) -> str:
     if len({section.result.experiment.name for section in sections}) == 1:
-        return _side_by_side(sections)
+        return _comparison_table(sections)
     rows = (
         f'<tr><td><a href="#result-{i}">{escape(section.heading)}</a></td>'
         f"<td>{escape(section.result.experiment.summary)}</td>"
@@ -114,18 +114,18 @@ def _overview(sections: Sequence[Section]) -> str:
     return f"<nav>{_grid(('experiment', 'what it shows', 'claims'), rows, 'contents')}</nav>"
 
 
-def _side_by_side(sections: Sequence[Section]) -> str:
+def _comparison_table(sections: Sequence[Section]) -> str:
     """Return a table of all claims of one experiment at several settings."""
-    named = [{c.name: c for c in section.result.score.claims} for section in sections]
-    names = list(dict.fromkeys(name for claims in named for name in claims))
+    claims_by_name = [{c.name: c for c in section.result.score.claims} for section in sections]
+    names = list(dict.fromkeys(name for claims in claims_by_name for name in claims))
     rows = (
         f'<tr><td><a href="#result-{i}">{escape(section.heading)}</a></td>'
         + "".join(_claim_cell(claims.get(name)) for name in names)
         + "</tr>"
-        for i, (section, claims) in enumerate(zip(sections, named, strict=True), 1)
+        for i, (section, claims) in enumerate(zip(sections, claims_by_name, strict=True), 1)
     )
-    right = [False, *[True] * len(names)]
-    return "<h2>Our numbers, side by side</h2>" + _grid(("at", *names), rows, "plain", right)
+    is_numeric = [False, *[True] * len(names)]
+    return "<h2>Our numbers, side by side</h2>" + _grid(("at", *names), rows, "plain", is_numeric)
 
 
 def _claim_cell(claim: Claim | None) -> str:
@@ -146,7 +146,7 @@ def _section(i: int, section: Section) -> str:
             *(_figure(label, chart, section.folder, f"r{i}-{k}") for k, (label, chart) in charts),
             *(_table(content) for content in score.tables),
             f"<details><summary>Settings</summary>{_settings(section)}</details>",
-            f"<details><summary>Provenance</summary>{_pairs(section.provenance)}</details>"
+            f"<details><summary>Provenance</summary>{_definition_list(section.provenance)}</details>"
             if section.provenance
             else "",
             "</section>",
@@ -212,26 +212,27 @@ def _panel(panel: Panel, svg: str, legend: str, title: str) -> str:
 
 
 def _legends(chart: Chart) -> tuple[list[str], str]:
-    """Return a legend for each panel and a common one; a panel's is empty if it is in the common.
+    """Return the legend of each panel, and a common legend below all panels.
 
-    Panels share a legend if the chart asks for one below, or if all have the same entries.
+    The common legend has the entries of panels with `legend="below"`, or of all panels if all have
+    the same entries. The own legend of such a panel is empty.
     """
     numbers = {group: number for number, group in enumerate(figures.groups(chart))}
     entries = [
         {(mark.label, numbers[mark.group]): mark for mark in panel.labelled if mark.in_legend}
         for panel in chart.panels
     ]
-    same = len({frozenset(one) for one in entries if one}) == 1
-    is_common = [same or panel.legend == "below" for panel in chart.panels]
+    all_equal = len({frozenset(legend) for legend in entries if legend}) == 1
+    is_common = [all_equal or panel.legend == "below" for panel in chart.panels]
     common: dict[tuple[str, int], Any] = {}
-    for one in compress(entries, is_common):
-        common |= {key: mark for key, mark in one.items() if key not in common}
-    legends = ["" if c else _legend(one) for one, c in zip(entries, is_common, strict=True)]
+    for legend in compress(entries, is_common):
+        common |= {key: mark for key, mark in legend.items() if key not in common}
+    legends = ["" if c else _legend(own) for own, c in zip(entries, is_common, strict=True)]
     return legends, _legend(common)
 
 
 def _legend(entries: Mapping[tuple[str, int], Any]) -> str:
-    """Return one button for each label; it shows and hides the marks of its group."""
+    """Return one button for each label, which shows and hides the marks of its group."""
     if not entries:
         return ""
     buttons = (
@@ -243,6 +244,7 @@ def _legend(entries: Mapping[tuple[str, int], Any]) -> str:
 
 
 def _symbol(mark: Series | Guide | Region | Strokes) -> str:
+    """Return the legend symbol of a mark as an SVG element."""
     colour = f"var(--{mark.colour})"
     if isinstance(mark, Region):
         look = f'fill="{colour}" fill-opacity="{mark.shade:g}" stroke="{colour}"'
@@ -279,7 +281,7 @@ def _cell(value: str | float) -> str:
 
 def _settings(section: Section) -> str:
     rows = (
-        f"<tr><td>{escape(name)}</td><td>{escape(_text(value))}</td>"
+        f"<tr><td>{escape(name)}</td><td>{escape(_format_value(value))}</td>"
         f"<td>{escape(section.meaning.get(name, ''))}</td></tr>"
         for name, value in section.settings.items()
     )
@@ -300,17 +302,18 @@ def _grid(
     )
 
 
-def _pairs(values: Mapping[str, Any]) -> str:
+def _definition_list(values: Mapping[str, Any]) -> str:
+    """Return a definition list; nested mappings become nested lists."""
     items = (
         f"<dt>{escape(str(key))}</dt><dd>"
-        + (_pairs(value) if isinstance(value, Mapping) else escape(_text(value)))
+        + (_definition_list(value) if isinstance(value, Mapping) else escape(_format_value(value)))
         + "</dd>"
         for key, value in values.items()
     )
     return f"<dl>{''.join(items)}</dl>"
 
 
-def _text(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return "none" if value is None else str(value)

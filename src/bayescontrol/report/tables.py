@@ -75,12 +75,12 @@ def claims_table(results: Sequence[Result], title: str = "Claims") -> "Renderabl
     for result in results:
         for position, claim in enumerate(result.score.claims):
             name = "" if position else result.experiment.name
-            first = (rich.text.Text(name),) if has_several else ()
+            name_cell = (rich.text.Text(name),) if has_several else ()
             is_last = position == len(result.score.claims) - 1
-            grid.add_row(*first, *_cells(claim), end_section=is_last)
+            grid.add_row(*name_cell, *_cells(claim), end_section=is_last)
     claims = [claim for result in results for claim in result.score.claims]
-    end = rich.text.Text(f"\n{summary(claims, noun='claim')}")
-    return rich.console.Group(grid, *remarks(claims), end)  # type: ignore[no-any-return]
+    counts = rich.text.Text(f"\n{summary(claims, noun='claim')}")
+    return rich.console.Group(grid, *remarks(claims), counts)  # type: ignore[no-any-return]
 
 
 def summary(
@@ -133,8 +133,8 @@ def table(content: Table) -> "RenderableType":
     rich = _rich()
     text, grid = rich.text.Text, _grid(content.title)
     for column, name in enumerate(content.header):
-        numeric = any(not isinstance(row[column], str) for row in content.rows)
-        grid.add_column(text(name), justify="right" if numeric else "left", overflow="fold")
+        is_numeric = any(not isinstance(row[column], str) for row in content.rows)
+        grid.add_column(text(name), justify="right" if is_numeric else "left", overflow="fold")
     for row in content.rows:
         grid.add_row(*(text(number(cell)) for cell in row))
     notes = [text("  " + content.note, style="dim")] if content.note else []
